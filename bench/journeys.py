@@ -13,7 +13,8 @@ stack     the largest number of the package's frames on one stack until the firs
           `Admission.target`, which routes a change batch; to the end where nothing is routed.
 returns   a reader reads each function once, in the order in which the run first calls them. A
           return is a change to a module that the reader had begun and left. Without `VOCABULARY`.
-back up   pairs of caller and callee where the callee's module is on the stack below the caller's.
+back up   pairs of caller and callee where the callee's module is on the stack below the caller's;
+          generators, which are resumed by the consumer of their values, are not counted.
 
 A parameter is followed by running the function that is passed it, and nothing else.
 """
@@ -122,6 +123,8 @@ class Walk:
             self.stack = max(self.stack, len(stack))
         module = self.calls.setdefault(code, module_of(code))
         caller, below = stack[1:2], stack[2:]
+        if code.co_flags & _GENERATOR:
+            return  # resumed by who takes its values
         if caller and module != module_of(caller[0]) and module in map(module_of, below):
             self.callbacks.add((caller[0], code))
 
@@ -133,6 +136,7 @@ def _is_counted(code: CodeType) -> bool:
 
 _OPTIMIZED = 1
 """The flag of functions; bodies of modules and classes are without it."""
+_GENERATOR = 0x20
 
 
 def _is_vocabulary(module: str) -> bool:

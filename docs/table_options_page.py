@@ -1,6 +1,21 @@
 """table-options.md, from the declarations of table options."""
 
-from ingestd.paimon.spec.option_types import Access, Support, TableOption
+from collections.abc import Mapping
+
+from ingestd.paimon.spec.option_types import (
+    Access,
+    ChangeRule,
+    Support,
+    TableOption,
+    parse_bool,
+    parse_float,
+    parse_int,
+    parse_millis,
+    parse_names,
+    parse_size,
+    parse_text,
+    parse_word,
+)
 from ingestd.paimon.spec.table_options import DECLARED
 
 HEAD = """# Table options
@@ -22,6 +37,25 @@ _REFUSED = {
     Access.WRITE: "Refused for writing",
     Access.CREATE: "Refused for new tables",
 }
+_CHANGES = {
+    ChangeRule.ANY: "",
+    ChangeRule.TO_TRUE: " Cannot become `false` again once the table has snapshots.",
+    ChangeRule.NEVER: " Cannot change once the table has snapshots.",
+}
+_TYPES: Mapping[object, str] = {
+    parse_bool: "boolean",
+    parse_float: "number",
+    parse_int: "whole number",
+    parse_millis: "duration",
+    parse_names: "list",
+    parse_size: "size",
+    parse_text: "text",
+    parse_word: "keyword",
+}
+_UNITS: Mapping[object, Mapping[str, int]] = {
+    parse_millis: {"h": 3_600_000, "min": 60_000, "s": 1000, "ms": 1},
+    parse_size: {"mb": 1 << 20, "kb": 1 << 10, "bytes": 1},
+}
 _SECTIONS = (
     ("Honoured", "ingestd obeys these."),
     ("Refused", "No table with such an option is read or written."),
@@ -42,8 +76,11 @@ def table_options_page() -> str:
 def _table(section: str) -> list[str]:
     options = sorted((one for one in DECLARED if _section(one) == section), key=_name)
     if section == "Honoured":
-        head = ["| option | default | what it does |", "|---|---|---|"]
-        return head + [f"| {_names(one)} | {_default(one)} | {_text(one)} |" for one in options]
+        head = ["| option | type | default | what it does |", "|---|---|---|---|"]
+        return head + [
+            f"| {_names(one)} | {_TYPES[one.parse]} | {_default(one)} | {_text(one)} |"
+            for one in options
+        ]
     head = ["| option | why |", "|---|---|"]
     return head + [f"| {_names(one)} | {_text(one)} |" for one in options]
 
@@ -67,22 +104,21 @@ def _default(option: TableOption[object]) -> str:
     default = option.default
     if default is None or default in ("", ()):
         return "–"
-    if option.parse.__name__ == "parse_bool":
+    if option.parse is parse_bool:
         return f"`{str(default).lower()}`"
-    if option.parse.__name__ == "parse_millis":
-        return f"`{default} ms`"
-    if option.parse.__name__ == "parse_size":
-        return f"`{default} b`"
+    units = _UNITS.get(option.parse, {})
+    for unit, factor in units.items():
+        if isinstance(default, int) and default and default % factor == 0:
+            return f"`{default // factor} {unit}`"
     return f"`{default}`"
 
 
 def _text(option: TableOption[object]) -> str:
-    text = option.note[0].upper() + option.note[1:].rstrip(".") + "."
+    note = option.note.rstrip(".")
+    text = f"{note if note.startswith('ingestd') else note[0].upper() + note[1:]}."
     named = sorted(one for one in option.values or () if one)
     if named:
         text += f" Supported: {', '.join(f'`{one}`' for one in named)}."
     elif option.values is not None and option.support is Support.HONOURED:
         text += f" {_REFUSED[option.refused_from]}."
-    if option.immutable:
-        text += " Cannot change once the table has snapshots."
-    return text
+    return text + _CHANGES[option.change]

@@ -55,15 +55,17 @@ class RecordChunk:
     sizes: npt.NDArray[np.int64] | None = None
 
     def take(self, indices: npt.NDArray[np.int64]) -> "RecordChunk":
-        """Return the records at these indices, without headers and sizes."""
+        """Return the records at these indices."""
+        headers = self.headers
         return RecordChunk(
-            self.topic,
-            self.partition,
-            self.offsets[indices],
-            self.timestamps[indices],
-            picked(self.keys, indices),
-            picked(self.values, indices),
-            None,
+            topic=self.topic,
+            partition=self.partition,
+            offsets=self.offsets[indices],
+            timestamps=self.timestamps[indices],
+            keys=picked(self.keys, indices),
+            values=picked(self.values, indices),
+            headers=None if headers is None else [headers[index] for index in indices.tolist()],
+            sizes=None if self.sizes is None else self.sizes[indices],
         )
 
     def listed(self) -> "RecordChunk":
@@ -139,6 +141,22 @@ class ChangeBatch:
     position: npt.NDArray[np.int64]
     snapshot_row: npt.NDArray[np.bool_]
     unavailable: Mapping[str, npt.NDArray[np.bool_]]
+
+    def filter(self, mask: npt.NDArray[np.bool_]) -> "ChangeBatch":
+        """Return the rows that a mask (rows,) marks; the batch itself if it marks all."""
+        if bool(mask.all()):
+            return self
+        return ChangeBatch(
+            source=self.source,
+            columns=self.columns.filter(mask),
+            types=self.types,
+            primary_keys=self.primary_keys,
+            row_kind=self.row_kind[mask],
+            offset=self.offset[mask],
+            position=self.position[mask],
+            snapshot_row=self.snapshot_row[mask],
+            unavailable={name: omitted[mask] for name, omitted in self.unavailable.items()},
+        )
 
 
 @dataclass(frozen=True, slots=True)

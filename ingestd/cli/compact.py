@@ -13,9 +13,13 @@ from ingestd.cli.progress import working
 from ingestd.cli.sort_compact import chosen_order, sort_table
 from ingestd.cli.tables import TableName, Warehouse, open_table
 from ingestd.paimon.spec.options import BucketMode, bucket_mode
-from ingestd.paimon.table.compact.order import CompactPlan
-from ingestd.paimon.table.compact.report import BucketReport
-from ingestd.paimon.table.compact.table_compact import CompactResult, compact_table, plan_compaction
+from ingestd.paimon.table.compact.table_compact import (
+    BucketReport,
+    CompactPlan,
+    CompactResult,
+    compact_table,
+    plan_compaction,
+)
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.scan import PartitionFilter
 from ingestd.paimon.table.metadata.table_state import load_state

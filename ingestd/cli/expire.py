@@ -8,6 +8,7 @@ from ingestd.cli.groups import DryRun, group, table_now_ms, tell
 from ingestd.cli.output import AsJson, counted, print_table
 from ingestd.cli.progress import working
 from ingestd.cli.tables import TableName, Warehouse, open_table
+from ingestd.paimon.spec import honoured_options as honoured
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.texts import partition_name
 from ingestd.paimon.table.retention.auto_tags import tags_to_expire
@@ -191,7 +192,7 @@ def _settings(
         f"{what}.num-retained.min": retain_min,
         f"{what}.num-retained.max": retain_max,
         f"{what}.time-retained": time_retained,
-        "snapshot.expire.limit": limit,
+        honoured.EXPIRE_LIMIT.name: limit,
     }
     options = {name: str(value) for name, value in given.items() if value is not None}
     if retain_max is not None and retain_min is None:

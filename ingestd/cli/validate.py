@@ -19,7 +19,7 @@ from ingestd.log import redact
 from ingestd.paimon.catalog.base import Identifier, load_catalog
 from ingestd.paimon.io.file_io import file_io_for, storage_options
 from ingestd.paimon.io.probes import prove_exclusive
-from ingestd.paimon.spec.options import refuse_unsupported
+from ingestd.paimon.spec.options import ignored_options, refuse_unsupported
 
 _PROBE_SECONDS = 10.0
 
@@ -92,10 +92,20 @@ def _print(config: Path, loaded: LoadedConfig, checks: list[Check]) -> None:
 
 
 def _warnings(loaded: LoadedConfig) -> list[str]:
-    return [
+    secrets = [
         f"{one.origin}: {one.key} is a secret in plain text; write ${{env:NAME}} or ${{file:PATH}}"
         for one in plain_secrets(loaded)
     ]
+    return [*secrets, *_ignored_options(loaded)]
+
+
+def _ignored_options(loaded: LoadedConfig) -> Iterator[str]:
+    """Yield a warning for each table option of the configuration that ingestd does not mind."""
+    for one in effective_settings(loaded):
+        section, dot, name = one.key.partition(".options.")
+        if dot and section.partition(".")[0] in ("defaults", "tables"):
+            for reason in ignored_options({name: str(one.value)}).values():
+                yield f"{one.origin}: {one.key} has no effect: {reason}"
 
 
 def _online_checks(settings: PipelineSettings) -> Iterator[Check]:

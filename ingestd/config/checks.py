@@ -247,10 +247,10 @@ def _imagined(settings: TableSettings, name: str) -> DataType:
         return _TEXT
     function = function_name(settings.options, name)
     if function in ("nested_update", "nested_partial_update"):
-        nested = honoured.NESTED_KEY.named(name).of(settings.options)
+        nested = honoured.NESTED_KEY.of(settings.options, name)
         return DataType("ARRAY", element=_row(*nested, "of"))
     if function == "merge_map_with_keytime":
-        time = honoured.TIME_FIELD.named(name).of(settings.options) or "time"
+        time = honoured.TIME_FIELD.of(settings.options, name) or "time"
         return DataType("MAP", key=_TEXT.not_null(), value=_row(f"{time} of", time))
     return _OF_FUNCTION.get(function or "", _TEXT)
 

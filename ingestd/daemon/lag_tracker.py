@@ -19,10 +19,10 @@ Place = tuple[str, str, int]
 class _Reading:
     """One topic partition; offsets and times (seconds since 1970) are None while unknown.
 
-    `position` is the next offset that is not in the tables, `taken` the next that the batch under
-    way leaves. `newest` is when the newest change in the tables was made; `even` and `taken_even`
-    when the end was last asked for and nothing was behind these offsets. `shown` is what the gauges
-    have.
+    `position` is the next offset that is not in the tables, `taken` the next one after the running
+    batch. `newest` is the time of the newest change in the tables; `even` and `taken_even` are the
+    last times when the end offset was read and no records followed these offsets. `shown` are the
+    values of the gauges.
     """
 
     position: int | None = None

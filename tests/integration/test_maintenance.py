@@ -25,7 +25,6 @@ OPTIONS = {
     "num-sorted-run.compaction-trigger": "3",
     "snapshot.num-retained.min": "2",
     "snapshot.num-retained.max": "4",
-    "ingestd.live-user-time": "1 s",
 }
 TABLES = {
     "account": {"options": {"deletion-vectors.enabled": "true"}},

@@ -36,8 +36,10 @@ from ingestd.paimon.table.read.table_read import iter_buckets
 
 _MAX_ATTEMPTS = 8
 _POSTPONED = -2
-_DROPPED_OPTIONS = frozenset({CARRIED_OPTION, "changelog-producer", "deletion-vectors.enabled"})
-"""Options that do not affect the merged rows of a table."""
+_DROPPED_OPTIONS = frozenset(
+    {CARRIED_OPTION, honoured.CHANGELOG_PRODUCER.name, honoured.DELETION_VECTORS.name}
+)
+"""Of no account for the rows that a table has once they are merged."""
 StreamOf = Callable[[TableRegistry, PipelineSettings, Offsets], Stream]
 SAMPLES = 5
 _DIGEST_BYTES = 12

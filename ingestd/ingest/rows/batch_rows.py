@@ -6,27 +6,9 @@ import numpy as np
 import numpy.typing as npt
 
 from ingestd.cdc.base import ChangeBatch, RecordChunk, RejectedRecord
-from ingestd.cdc.texts import picked
 from ingestd.ingest.rows.conform import Failure
 
 Mask = npt.NDArray[np.bool_]
-
-
-def select_rows(batch: ChangeBatch, keep: Mask) -> ChangeBatch:
-    """Return the rows of a batch in the mask; the batch itself if that is all."""
-    if bool(keep.all()):
-        return batch
-    return ChangeBatch(
-        source=batch.source,
-        columns=batch.columns.filter(keep),
-        types=batch.types,
-        primary_keys=batch.primary_keys,
-        row_kind=batch.row_kind[keep],
-        offset=batch.offset[keep],
-        position=batch.position[keep],
-        snapshot_row=batch.snapshot_row[keep],
-        unavailable={name: left_out[keep] for name, left_out in batch.unavailable.items()},
-    )
 
 
 def effective_positions(batch: ChangeBatch) -> npt.NDArray[np.int64]:
@@ -41,21 +23,6 @@ def effective_positions(batch: ChangeBatch) -> npt.NDArray[np.int64]:
     furthest = np.maximum.accumulate(batch.position)
     neighbours = np.where(furthest >= 0, furthest, known[0])
     return np.where(batch.position >= 0, batch.position, neighbours)
-
-
-def take_records(chunk: RecordChunk, places: npt.NDArray[np.int64]) -> RecordChunk:
-    """Return the records of a chunk at these indices."""
-    headers = chunk.headers
-    return RecordChunk(
-        topic=chunk.topic,
-        partition=chunk.partition,
-        offsets=chunk.offsets[places],
-        timestamps=chunk.timestamps[places],
-        keys=picked(chunk.keys, places),
-        values=picked(chunk.values, places),
-        headers=None if headers is None else [headers[i] for i in places.tolist()],
-        sizes=None if chunk.sizes is None else chunk.sizes[places],
-    )
 
 
 def record_sizes(chunk: RecordChunk) -> npt.NDArray[np.int64]:
@@ -85,7 +52,7 @@ def drop_oversized(chunk: RecordChunk, max_bytes: int) -> tuple[RecordChunk, lis
         )
         for index in np.flatnonzero(sizes > max_bytes).tolist()
     ]
-    return take_records(chunk, np.flatnonzero(sizes <= max_bytes)), rejected
+    return chunk.take(np.flatnonzero(sizes <= max_bytes)), rejected
 
 
 def judge_records(

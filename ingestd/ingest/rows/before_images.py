@@ -6,7 +6,6 @@ other tables do without what they have no use for.
 """
 
 from ingestd.cdc.base import ChangeBatch
-from ingestd.ingest.rows.batch_rows import select_rows
 from ingestd.ingest.settings.context import BatchContext, TableSettings
 from ingestd.paimon.merge.row_kinds import retraction_refusal
 from ingestd.paimon.spec import honoured_options as honoured
@@ -43,7 +42,7 @@ def as_wanted(batch: ChangeBatch, table: FileStoreTable) -> ChangeBatch:
     """
     if tells_changes(table):
         return batch
-    return select_rows(batch, batch.row_kind != RowKind.UPDATE_BEFORE)
+    return batch.filter(batch.row_kind != RowKind.UPDATE_BEFORE)
 
 
 def tells_changes(table: FileStoreTable) -> bool:

@@ -12,7 +12,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ingestd.cdc.base import ChangeBatch
-from ingestd.ingest.rows.batch_rows import select_rows
 from ingestd.ingest.values.row_groups import Values
 from ingestd.paimon.spec.data_types import RowKind
 
@@ -34,7 +33,7 @@ def deletes_of_moved(batch: ChangeBatch, key: Sequence[str]) -> tuple[ChangeBatc
     moved[where] = ~paired | ~_equal(batch, key, where, behind)
     kinds = np.where(moved, np.int8(RowKind.DELETE), batch.row_kind)
     keep = ~before | moved
-    return select_rows(replace(batch, row_kind=kinds), keep), keep
+    return replace(batch, row_kind=kinds).filter(keep), keep
 
 
 def _equal(

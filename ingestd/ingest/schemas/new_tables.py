@@ -15,13 +15,13 @@ from ingestd.ingest.settings.context import BatchContext, TableSettings
 from ingestd.ingest.settings.evolution_policy import EvolutionPolicy
 from ingestd.ingest.settings.ordering import refuse_ordering
 from ingestd.ingest.values.type_merge import merge_types
+from ingestd.paimon.spec import honoured_options as honoured
 from ingestd.paimon.spec.data_types import DataType
 from ingestd.paimon.spec.merge_rules import columns_named
 from ingestd.paimon.spec.options import refuse_new_options, refuse_unsupported
 from ingestd.paimon.spec.schema import TableSchema, new_schema
 from ingestd.paimon.spec.type_casts import can_cast
 
-_ASSIGNERS = "dynamic-bucket.assigner-parallelism"
 _WIDENED_KEYS = frozenset({"TINYINT", "SMALLINT"})
 _TEXT = DataType("STRING")
 
@@ -110,12 +110,12 @@ def _options(
     if keyed:
         options.setdefault("bucket", "-1")
         if options["bucket"] == "-1":
-            options.setdefault(_ASSIGNERS, str(context.slots))
+            options.setdefault(honoured.DYNAMIC_BUCKET_ASSIGNERS.name, str(context.slots))
         return options
     name = table.partition(".")[2]
     own = context.settings.get(name, TableSettings()).options
-    if "bucket" not in own and "bucket-key" not in options:
-        # A bucket count among the defaults applies to tables with a key.
+    if "bucket" not in own and honoured.BUCKET_KEY.name not in options:
+        # A bucket count among the defaults is meant for tables with a key.
         options["bucket"] = "-1"
     return options
 

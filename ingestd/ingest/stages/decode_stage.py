@@ -19,7 +19,6 @@ from ingestd.ingest.rows.batch_rows import (
     drop_oversized,
     judge_records,
     rejected_record,
-    take_records,
 )
 from ingestd.ingest.rows.before_images import wants_images
 from ingestd.ingest.rows.blobs import Blob, encode_abort_marker, encode_report
@@ -236,7 +235,7 @@ class _DecodeTask:
             dead_letters.append(DeadLetter(one, table))
             return
         for half in np.array_split(offsets, 2):
-            part = take_records(chunk, np.searchsorted(chunk.offsets, half))
+            part = chunk.take(np.searchsorted(chunk.offsets, half))
             decoded = self._decoded(source, part)
             dead_letters += [DeadLetter(one) for one in decoded.rejected]
             for again in decoded.batches:

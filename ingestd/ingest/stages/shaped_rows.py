@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from ingestd.cdc.base import ChangeBatch, RecordChunk, RejectedRecord
 from ingestd.errors import ConfigError, SchemaConflictError, UnsupportedError
-from ingestd.ingest.rows.batch_rows import effective_positions, rejected_whole, select_rows
+from ingestd.ingest.rows.batch_rows import effective_positions, rejected_whole
 from ingestd.ingest.rows.conform import Failure, conform
 from ingestd.ingest.rows.row_shape import Shapes
 from ingestd.ingest.schemas.column_history import apply_renames, read_column_history
@@ -98,12 +98,12 @@ def only_new(
     covered = target.covered_until(source, chunk.topic, chunk.partition)
     new = batch.offset >= covered
     skipped = {"covered": int(np.count_nonzero(~new))}
-    batch = select_rows(batch, new)
+    batch = batch.filter(new)
     if target.truncate_before is not None:
         positions = effective_positions(batch)
         newer = (positions > target.truncate_before) | (positions < 0)
         skipped["truncated"] = int(np.count_nonzero(~newer))
-        batch = select_rows(batch, newer)
+        batch = batch.filter(newer)
     return batch, skipped
 
 
@@ -189,7 +189,7 @@ def latest_only(
     if settings.keyless_table_mode != "latest-only" or not _is_keyless(settings, batch, target):
         return batch, 0
     gone = np.isin(batch.row_kind, (RowKind.DELETE, RowKind.UPDATE_BEFORE))
-    return _as_inserts(select_rows(batch, ~gone)), int(np.count_nonzero(gone))
+    return _as_inserts(batch.filter(~gone)), int(np.count_nonzero(gone))
 
 
 def audited(

@@ -1,1 +1,1 @@
-"""Values of one type as values of another, and as text, as Java does both."""
+"""Casts of values to other types and to text, as in Java."""

@@ -1,4 +1,4 @@
-"""Default values of columns: what they are, and rows that have them instead of nulls.
+"""Default values of columns: parse them, and fill nulls with them.
 
 An explicit null is replaced as well, which is what other writers do.
 

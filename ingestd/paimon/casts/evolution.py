@@ -1,4 +1,4 @@
-"""Rows of a data file in the columns of a newer schema.
+"""Convert rows of a data file to the columns of a newer schema.
 
 Specification: https://paimon.apache.org/docs/1.4/concepts/spec/schema/
 
@@ -42,7 +42,7 @@ _UNITS = {"ms": "millisecond", "us": "microsecond", "ns": "nanosecond"}
 
 @lru_cache(maxsize=1024)
 def columns_schema(fields: tuple[DataField, ...]) -> pa.Schema:
-    """What `arrow_schema` makes of some fields; a table's many files share a few of them."""
+    """Cached `arrow_schema`: the many files of a table share a few schemas."""
     return arrow_schema(fields)
 
 

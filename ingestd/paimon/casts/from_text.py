@@ -1,4 +1,4 @@
-"""Casts of texts to other types as Java does them: what it cannot read stops the reader.
+"""Casts of text to other types, as in Java: invalid text is an error.
 
 Specification: https://paimon.apache.org/docs/1.4/concepts/spec/schema/
 """
@@ -83,7 +83,7 @@ def _boolean(text: str) -> bool:
 
 
 def _integer(text: str, target: DataType) -> int:
-    """What follows the point is left out."""
+    """Drop the text after the decimal point."""
     match = _WHOLE.fullmatch(text)
     if match is None or text in ("", "+", "-"):
         raise _unreadable(text, str(target))

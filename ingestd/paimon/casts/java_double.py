@@ -1,10 +1,10 @@
-"""Doubles as text, digit for digit as Java up to version 18 prints them.
+"""Format doubles as text, digit for digit as Java up to version 18.
 
-Those versions do not always find the shortest text that reads back as the same number (newer
-ones do), and readers are compared by their text. So the digits are made as they are made there:
-one decimal digit after the other, until what is left is less than half the distance to the next
-double, in whole numbers of 32, of 64 or of any number of bits, whichever suffices. The width
-matters: it decides ties and what overflows.
+Those versions do not always print the shortest text that reads back as the same number, as newer
+ones do, and the text is what readers compare. So digits are computed as there: one decimal digit
+after the other, until the rest is less than half the distance to the next double, in integers of
+32, 64 or any number of bits, whichever is sufficient. The width matters: it decides ties and
+overflows.
 """
 
 import math
@@ -67,7 +67,7 @@ def _bits_of_power(exponent: int) -> int:
 
 @dataclass(slots=True)
 class _Remainder:
-    """What is left to print is `rest / unit`, to be distinguished by `margin / unit`.
+    """The rest to print is `rest / unit`, distinguished by `margin / unit`.
 
     `point` is the decimal exponent of the digit to come, `width` the bits of the numbers (0:
     as many as it takes).

@@ -1,4 +1,4 @@
-"""Strings as JSON, escaped as Java's JSON writer escapes them."""
+"""Encode strings as JSON, escaped as by Java's JSON writer."""
 
 import re
 from collections.abc import Mapping
@@ -8,7 +8,7 @@ _ESCAPES: Mapping[str, str] = {
 }  # fmt: skip
 _ESCAPED = re.compile(r'["\\\x00-\x1f]')
 ESCAPED_RE2 = r'["\\\x00-\x1f]'
-"""What has to be escaped, for Arrow's regular expressions."""
+"""Characters to escape, as a regular expression of Arrow."""
 
 
 def quoted(text: str) -> str:

@@ -1,4 +1,4 @@
-"""Nested columns cast to types with NOT NULL fields inside, child by child.
+"""Cast nested columns to types with NOT NULL fields inside, child by child.
 
 A field that is NOT NULL has nulls all the same where the ROW around it is null. The library's own
 cast refuses them: it looks at the field alone.
@@ -49,7 +49,7 @@ def cast_nested(array: Array, target: pa.DataType) -> Array:
 
 
 def _offsets(nested: Any) -> Array:  # noqa: ANN401  # ListArray or MapArray
-    """Where elements begin, null for collections that are null."""
+    """Return the offsets of elements, null for null collections."""
     offsets: Array = nested.offsets
     nulls = nested.is_null().to_numpy(zero_copy_only=False)
     found: Array = pa.array(offsets.to_numpy(), mask=np.append(nulls, False))

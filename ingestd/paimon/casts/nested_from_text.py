@@ -40,7 +40,7 @@ def cast_text_to_nested(array: Array, target: DataType, cast: _Cast) -> Array:
 
 
 def _content(text: str, root: str) -> tuple[str, bool]:
-    """What is inside, and whether it was written as a function."""
+    """Return the inner text, and whether it was written as a function."""
     trimmed = text.strip()
     for number, form in enumerate(_FORMS[root]):
         match = form.fullmatch(trimmed)

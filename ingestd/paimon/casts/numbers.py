@@ -1,4 +1,4 @@
-"""Casts between numbers, booleans and decimals as Java does them.
+"""Casts between numbers, booleans and decimals, as in Java.
 
 Whole numbers wrap around, floats that are cast to them stop at the borders, and a decimal that
 does not fit becomes null.

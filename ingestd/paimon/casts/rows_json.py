@@ -1,4 +1,4 @@
-"""Rows as canonical JSON lines: what `ingestd read` prints and other readers are held against.
+"""Encode rows as canonical JSON lines, as printed by `ingestd read`.
 
 One object a row with the columns in order. Integers and booleans as such; floats as Java prints
 doubles, NaN and Infinity as strings; decimals as strings with their full scale; binaries as hex;
@@ -57,7 +57,7 @@ def sort_lines(lines: Iterable[str]) -> list[str]:
 
 
 def utf16(text: str) -> bytes:
-    """What lines and keys of maps are ordered by."""
+    """Return the sort key of lines and of keys of maps."""
     return text.encode("utf-16-be", "surrogatepass")
 
 

@@ -1,4 +1,4 @@
-"""Casts between dates, times, timestamps and whole numbers of seconds as Java does them.
+"""Casts between dates, times, timestamps and whole seconds, as in Java.
 
 Java divides towards zero in some of them, so times before 1970 come out late by a unit; readers
 have to agree. Local time zones are UTC.

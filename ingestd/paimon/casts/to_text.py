@@ -1,4 +1,4 @@
-"""Casts to text and to bytes as Java does them.
+"""Casts to text and to bytes, as in Java.
 
 Texts that are longer than the new type are cut, shorter ones are padded for CHAR and BINARY.
 

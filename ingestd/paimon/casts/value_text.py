@@ -1,4 +1,4 @@
-"""Values as text the way Java prints them: numbers, dates, timestamps.
+"""Format numbers, dates and timestamps as text, as in Java.
 
 Whole columns at a time; years before 1 and after 9999 are as good as any other.
 """

@@ -1,4 +1,4 @@
-"""VARIANT values as the JSON text that Java gives them.
+"""Format VARIANT values as JSON text, as in Java.
 
 A value is a header byte (two bits of kind, six of detail) with what it announces after it;
 field names stand once, in the metadata.

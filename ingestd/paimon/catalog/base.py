@@ -1,4 +1,4 @@
-"""What a catalog is: names of databases and tables, and how a name becomes a table.
+"""The protocol of catalogs: databases and tables by name.
 
 One metastore is one module with a function `open_catalog(warehouse, options)`, named in
 `METASTORES`. Options have the names that Paimon gives them.
@@ -116,7 +116,7 @@ class Catalog(Protocol):
         ...
 
     def rename_table(self, source: Identifier, target: Identifier) -> None:
-        """Give a table another name; its writers must be stopped.
+        """Rename a table, whose writers must be stopped.
 
         Raises TableNotFoundError if it isn't there, TableExistsError if the name is taken.
         """

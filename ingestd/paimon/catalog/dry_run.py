@@ -1,4 +1,4 @@
-"""A catalog over another one whose changes stay in this process: nothing is ever written.
+"""A catalog whose changes stay in memory, over another one that is only read.
 
 For finding out what would be done. What was not changed here is read from the other catalog.
 """

@@ -1,4 +1,4 @@
-"""The catalog that is nothing but directories: <warehouse>/<database>.db/<table>.
+"""The filesystem catalog: directories <warehouse>/<database>.db/<table>.
 
 Specification: https://paimon.apache.org/docs/1.4/concepts/catalog/
 
@@ -29,6 +29,7 @@ from ingestd.paimon.catalog.base import (
     new_column_names,
 )
 from ingestd.paimon.io.file_io import FileIO, absolute_path, file_io_for, storage_options
+from ingestd.paimon.spec import honoured_options as honoured
 from ingestd.paimon.spec.option_types import parse_bool
 from ingestd.paimon.spec.paths import TablePaths
 from ingestd.paimon.spec.schema import (
@@ -195,10 +196,11 @@ class FilesystemCatalog:
         never show up in a new table of the same name.
         """
         table = self.get_table(identifier)
-        if "data-file.external-paths" in table.schema.options:
+        if honoured.EXTERNAL_PATHS.of(table.schema.options):
             raise UnsupportedError(
-                f"table '{identifier}' has files elsewhere (option 'data-file.external-paths'), "
-                "which would stay behind; drop it with the engine that wrote them"
+                f"table '{identifier}' has files elsewhere (option "
+                f"'{honoured.EXTERNAL_PATHS.name}'), which would "
+                "stay behind; drop it with the engine that wrote them"
             )
         names = self.io.list_names(table.path)
         for name in sorted(names, key=lambda name: (name != "snapshot", name == "schema")):
@@ -206,7 +208,7 @@ class FilesystemCatalog:
         self.io.delete_tree(table.path)
 
     def rename_table(self, source: Identifier, target: Identifier) -> None:
-        """Give a table another name; its writers must be stopped.
+        """Rename a table, whose writers must be stopped.
 
         Raises TableNotFoundError if it isn't there, TableExistsError if the name is taken.
         """

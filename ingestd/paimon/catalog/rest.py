@@ -1,4 +1,4 @@
-"""The catalog that is a server: tables by name over HTTP, their files on storage as ever.
+"""The REST catalog: tables by name over HTTP, with their files in storage.
 
 Specification: https://paimon.apache.org/docs/1.4/concepts/rest/rest-api/
 
@@ -171,7 +171,7 @@ class RestCatalog:
     def alter_table(
         self, identifier: Identifier, changes: Sequence[SchemaChange], now_ms: int
     ) -> FileStoreTable:
-        """Have the server publish one new schema with the changes.
+        """Publish one new schema with the changes through the server.
 
         Raises SchemaConflictError if the table cannot take them; no changes make no schema.
         """
@@ -187,13 +187,13 @@ class RestCatalog:
         return self.get_table(identifier)
 
     def drop_table(self, identifier: Identifier) -> None:
-        """Have the server delete a table. Raises TableNotFoundError if it isn't there."""
+        """Delete a table through the server. Raises TableNotFoundError if it does not exist."""
         answer = self.client.delete(self._table(identifier))
         if answer.missing is not None:
             raise TableNotFoundError(f"no table '{identifier}' in {self.warehouse}")
 
     def rename_table(self, source: Identifier, target: Identifier) -> None:
-        """Give a table another name; its writers must be stopped.
+        """Rename a table, whose writers must be stopped.
 
         Raises TableNotFoundError if it isn't there, TableExistsError if the name is taken.
         """
@@ -213,7 +213,7 @@ class RestCatalog:
         self, identifier: Identifier, branch: str, table_id: str, snapshot: Snapshot,
         changes: Iterable[PartitionChange],
     ) -> bool:  # fmt: skip
-        """Have the server make a snapshot visible; False if its id is another commit's.
+        """Publish a snapshot through the server; return False if its id is taken.
 
         StorageError if no answer came; TableNotFoundError if the table was dropped meanwhile.
         """
@@ -226,7 +226,7 @@ class RestCatalog:
     def roll_back(
         self, identifier: Identifier, branch: str, snapshot_id: int, tag: str | None
     ) -> None:
-        """Have the server go back to a snapshot, or to the one that a tag keeps.
+        """Roll back through the server to a snapshot, or to that of a tag.
 
         Raises ConfigError if the server doesn't have it.
         """
@@ -286,7 +286,7 @@ class ServerCommit:
         )
 
     def rollback(self, branch: str, snapshot_id: int, tag: str | None) -> None:
-        """Forget the snapshots after one. Raises ConfigError if the server doesn't have it."""
+        """Delete the snapshots after one. Raises ConfigError if the server does not know it."""
         self.catalog.roll_back(self.identifier, branch, snapshot_id, tag)
 
 

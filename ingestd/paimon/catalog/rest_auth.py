@@ -1,4 +1,4 @@
-"""Who we are to a REST catalog: a bearer token, given or kept in a file that others renew.
+"""Authentication at a REST catalog: a bearer token, given or in a file that is renewed.
 
 Specification: https://paimon.apache.org/docs/1.4/concepts/rest/rest-api/
 
@@ -30,7 +30,7 @@ class BearerToken:
     _read_at: int = -1
 
     def headers(self) -> dict[str, str]:
-        """What to send. Raises ConfigError if the file cannot be read."""
+        """Return the token. Raises ConfigError if the file cannot be read."""
         if self.path is not None:
             self._read(self.path)
         return {"Authorization": f"Bearer {self._token}"} if self._token else {}

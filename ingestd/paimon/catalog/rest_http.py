@@ -43,7 +43,7 @@ class Answer:
 
     @property
     def missing(self) -> str | None:
-        """What is not there (`TABLE`, `DATABASE`, ...), "" if the server does not say."""
+        """Return the kind of the missing resource (`TABLE`, `DATABASE`, ...), "" if unknown."""
         return str(self.document.get("resourceType") or "") if self.status == 404 else None
 
     @property
@@ -53,7 +53,7 @@ class Answer:
 
     @property
     def message(self) -> str:
-        """What the server has to say."""
+        """Return the message of the server."""
         return shown(self.document.get("message") or "")
 
     def members(self, name: str) -> Mapping[str, Any]:
@@ -184,7 +184,7 @@ class RestClient:
 
 
 class NothingThereError(ConfigError):
-    """What was to be listed does not exist."""
+    """The resource to list does not exist."""
 
 
 class _NotSentError(StorageError):

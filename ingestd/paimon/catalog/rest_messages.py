@@ -1,4 +1,4 @@
-"""What goes over the wire to a REST catalog: schemas, schema changes, commits as JSON.
+"""Messages to a REST catalog: schemas, schema changes and commits as JSON.
 
 Specification: https://paimon.apache.org/docs/1.4/concepts/rest/rest-api/
 

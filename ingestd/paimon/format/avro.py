@@ -16,7 +16,7 @@ from typing import IO, Any
 import pyarrow as pa
 
 from ingestd.paimon.format.avro_types import Codec, arrow_codec, record_codec
-from ingestd.paimon.format.decoding import decoding
+from ingestd.paimon.format.base import decoding
 from ingestd.paimon.format.row_groups import BatchSize, RowSink
 from ingestd.paimon.io.file_io import FileIO
 from ingestd.paimon.spec import avro_blocks

@@ -1,15 +1,16 @@
-"""What a file format must offer, and which formats there are.
+"""The protocol of file formats, their registry, and errors of decoding.
 
-A data file's format is told by the last part of its name, so a table may mix formats.
+The extension of a data file's name is its format, so a table may mix formats.
 """
 
+import contextlib
 from collections.abc import Iterator, Mapping, Sequence
 from importlib import import_module
 from typing import Protocol, cast, runtime_checkable
 
 import pyarrow as pa
 
-from ingestd.errors import UnsupportedError
+from ingestd.errors import FormatError, StorageError, UnsupportedError
 from ingestd.paimon.format.row_groups import BatchSize, FilePart, GroupFilter, RowSink, StreamPart
 from ingestd.paimon.io.file_io import FileIO
 from ingestd.paimon.spec.options import CoreOptions
@@ -20,6 +21,8 @@ FORMATS: Mapping[str, str] = {
     "parquet": "ingestd.paimon.format.parquet",
 }
 """Format name -> module with the functions of `FileFormat`."""
+Broken = tuple[type[Exception], ...]
+"""Errors of a decoder for damaged bytes, besides those of the library."""
 
 
 class FileFormat(Protocol):
@@ -46,7 +49,7 @@ class FileFormat(Protocol):
     def read_batches(
         self, io: FileIO, path: str, columns: Sequence[str] | None, size: BatchSize
     ) -> Iterator[pa.Table]:
-        """Like `read_file`, in parts of such a size, in order; memory holds one at a time."""
+        """Like `read_file`, in parts of this size, in order; memory holds one at a time."""
         ...
 
     def open_sink(self, sink: pa.NativeFile, first: pa.Table, options: CoreOptions) -> RowSink:
@@ -75,7 +78,7 @@ class PartReader(Protocol):
         size: BatchSize,
         wanted: GroupFilter,
     ) -> Iterator[StreamPart]:
-        """Like `read_batches`; whether a part of the file is wanted is asked in its turn."""
+        """Like `read_batches`, without unwanted parts; each is tested when it is reached."""
         ...
 
 
@@ -95,7 +98,7 @@ def stream_wanted(
 ) -> Iterator[StreamPart]:
     """Yield the rows of a data file part by part; some that are not wanted may be among them.
 
-    What is wanted is asked when a part of the file is come to. Raises what `FileFormat.read_file`
+    `wanted` is called when a part of the file is reached. Raises what `FileFormat.read_file`
     raises.
     """
     module = load_format(format_of(path))
@@ -135,3 +138,23 @@ def load_format(name: str) -> FileFormat:
 def format_of(file_name: str) -> str:
     """Format name in a data file's name: what follows the last dot."""
     return file_name.rpartition(".")[2]
+
+
+@contextlib.contextmanager
+def decoding(
+    source: pa.NativeFile, path: str, format_name: str, broken: Broken = (IndexError, ValueError)
+) -> Iterator[None]:
+    """Raise errors in the block as FormatError or StorageError with the path; close the file."""
+    try:
+        yield
+    except pa.ArrowException as error:
+        raise FormatError(f"data file {path} cannot be read as {format_name}: {error}") from error
+    except OSError as error:
+        # Errors of the decoder have no errno, errors of the disk have one.
+        if error.errno is not None:
+            raise StorageError(f"cannot read {path}: {error}") from error
+        raise FormatError(f"data file {path} is damaged: {error}") from error
+    except broken as error:
+        raise FormatError(f"data file {path} is damaged: {error!r}") from error
+    finally:
+        source.close()

@@ -17,7 +17,7 @@ import pyarrow.dataset as ds
 import pyarrow.orc as orc
 
 from ingestd.errors import UnsupportedError
-from ingestd.paimon.format.decoding import decoding
+from ingestd.paimon.format.base import decoding
 from ingestd.paimon.format.orc_layout import OrcLayout
 from ingestd.paimon.format.orc_scales import check_scales
 from ingestd.paimon.format.orc_times import refuse_doubtful, timestamp_problem

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from ingestd.paimon.format.decoding import decoding
+from ingestd.paimon.format.base import decoding
 from ingestd.paimon.format.parquet_footer import check_chunk_types
 from ingestd.paimon.format.parquet_int96 import beyond_nanoseconds, int96_columns
 from ingestd.paimon.format.row_groups import (

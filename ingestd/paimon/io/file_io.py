@@ -1,4 +1,4 @@
-"""The narrow door to storage: what the table format asks of a file system, and who answers.
+"""The protocol of storage: all operations on files that the table format uses.
 
 Everything above this package names files by path and never opens one by itself.
 """
@@ -39,10 +39,10 @@ NO_OPTIONS: Mapping[str, str] = MappingProxyType({})
 
 
 class FileIO(Protocol):
-    """Files by path; picklable, safe to use from several threads.
+    """Files by path; picklable and thread-safe.
 
-    A missing file to read is FileNotFoundError; whatever else goes wrong is StorageError with
-    the path in its message. Parent directories come into being with the first file.
+    Reading a missing file raises FileNotFoundError; all other failures raise StorageError with the
+    path in the message. Parent directories are created with the first file.
     """
 
     def read_bytes(self, path: str) -> bytes:
@@ -97,7 +97,7 @@ class FileIO(Protocol):
         ...
 
     def rename_directory(self, source: str, target: str) -> None:
-        """Give a directory another name. Raises StorageError if that name is taken."""
+        """Rename a directory. Raises StorageError if the new name is taken."""
         ...
 
     def open_output(self, path: str) -> AbstractContextManager[pa.NativeFile]:

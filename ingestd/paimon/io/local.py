@@ -137,12 +137,12 @@ class LocalFileIO:
         return True
 
     def delete_tree(self, path: str) -> None:
-        """Delete a directory with all it holds; an absent one is fine."""
+        """Delete a directory with its content, if it exists."""
         with _storage_errors("delete", path), contextlib.suppress(FileNotFoundError):
             shutil.rmtree(local_path(path))
 
     def rename_directory(self, source: str, target: str) -> None:
-        """Give a directory another name; StorageError if that name is taken by a file or more."""
+        """Rename a directory. Raises StorageError if the new name is a file or not empty."""
         old, new = Path(local_path(source)), Path(local_path(target))
         with _storage_errors("rename", source):
             self._make_directories(new.parent)
@@ -151,7 +151,7 @@ class LocalFileIO:
 
     @contextlib.contextmanager
     def open_output(self, path: str) -> Iterator[pa.NativeFile]:
-        """A stream to a file that must not exist yet; gone again if the body raises."""
+        """Open a stream to a file that must not exist yet; delete it if the body raises."""
         target = Path(local_path(path))
         with _storage_errors("write", path):
             self._make_directories(target.parent)

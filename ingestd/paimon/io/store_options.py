@@ -1,7 +1,7 @@
-"""Options of stores by Paimon's own names, the schemes whose paths have them, and others.
+"""Options of object stores by Paimon's names, and the schemes of their paths.
 
-A scheme is here only if creating an object can be made conditional in its store, because every
-commit relies on that; `REFUSED` says of some others why they are not.
+A scheme is supported only if its store can create objects conditionally, because every commit
+relies on that; `REFUSED` has the reasons for others.
 """
 
 from collections.abc import Mapping
@@ -143,7 +143,7 @@ def check_storage_options(scheme: str, options: Mapping[str, str]) -> None:
 
 
 def client_name(family: Family, name: str) -> str | None:
-    """What a store's client calls an option, None if it is not known.
+    """Return the name of an option in the store's client, None if it is unknown.
 
     Azure's may end with the host that they are for, as Hadoop writes them, and HDFS's with a
     nameservice.

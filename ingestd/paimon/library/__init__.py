@@ -1,1 +1,1 @@
-"""What programs use of the table format: open tables, read them, write and commit batches."""
+"""The public library: open tables, read them, write and commit batches."""

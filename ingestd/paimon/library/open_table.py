@@ -1,4 +1,4 @@
-"""A table as programs hold it: what it is, its rows, its changes, and a way to write to it."""
+"""An open table: its metadata, rows, changes, and writers."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Rows of any partitions and buckets of a table become files.
+"""Write rows of any partitions and buckets of a table to files.
 
 One placer writes one commit's rows: it keeps the bucket assigners of a table with dynamic buckets
 until its index files are written.

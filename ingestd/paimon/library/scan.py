@@ -1,4 +1,4 @@
-"""Rows that someone asked for, as Arrow, pandas, Polars or DuckDB; read when they are taken."""
+"""Scans of tables, read lazily, as Arrow, pandas, Polars or DuckDB."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -142,7 +142,7 @@ def _matching_scan(
     how: Selection | ChangeSelection,
     found: Callable[[], Iterator[pa.Table]],
 ) -> Scan:
-    """What of the rows found, in these fields, is asked for."""
+    """Return the requested part of the rows, in these fields."""
     predicate = _predicate(how.get("where"), fields)
     shown = _shown(table, fields, how.get("columns"))
     types = {field.name: field.type for field in fields}

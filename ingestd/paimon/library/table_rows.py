@@ -1,4 +1,4 @@
-"""Rows as programs have them, in the columns and types of a table."""
+"""Convert rows of programs to the columns and types of a table."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias

@@ -1,4 +1,4 @@
-"""Warehouses as programs hold them, and the way from one text to a table.
+"""Open warehouses, and tables by one path.
 
 Specification: https://paimon.apache.org/docs/1.4/concepts/catalog/
 """
@@ -98,7 +98,7 @@ def open_table(
 
 
 def split_path(path: str) -> tuple[str, str]:
-    """Where a table is, and its name as ``database.table``; ConfigError if there is no name."""
+    """Return the path and the name ``database.table`` of a table. Raises ConfigError without it."""
     above, _, last = path.rstrip("/").rpartition("/")
     root, _, folder = above.rpartition("/")
     if folder.endswith(_DATABASE) and folder != _DATABASE:
@@ -111,5 +111,5 @@ def split_path(path: str) -> tuple[str, str]:
 
 
 def _place(root: str, path: str) -> str:
-    """What is before a name; the root or the working directory if that is nothing."""
+    """Return the parent of a path; the root or the working directory if it is empty."""
     return root or ("/" if path.startswith("/") else ".")

@@ -1,4 +1,4 @@
-"""Writing batches of rows to a table, and committing them in one snapshot.
+"""Write batches of rows to a table, and commit them in one snapshot.
 
 Nothing is visible before the commit, and then all of it is.
 """
@@ -31,14 +31,14 @@ _CANNOT_REPLACE = (BucketMode.KEY_DYNAMIC, BucketMode.POSTPONE)
 
 
 class Writer:
-    """Rows for one snapshot of a table: written as they come, visible with `commit`.
+    """Writer of one snapshot: rows are written to files at once, and visible after `commit`.
 
         with table.writer() as writer:
             writer.write(new_rows)
             writer.delete(old_keys)
 
-    Leaving the `with` block commits, an error in it takes everything back. `snapshot` is what the
-    commit made. One writer makes one commit and belongs to one thread.
+    Leaving the `with` block commits; an error in it deletes the files. `snapshot` is the committed
+    one. A writer makes one commit and is used by one thread.
     """
 
     def __init__(
@@ -89,12 +89,13 @@ class Writer:
         self._add(arrow_rows(self._table, data), RowKind.DELETE)
 
     def commit(self) -> Snapshot | None:
-        """Make the rows visible; the snapshot, None if there was nothing to commit.
+        """Commit the rows; return the snapshot, None if there was nothing to commit.
 
-        With `user` and `identifier` a commit that landed before is not repeated, and its snapshot
-        is the answer. CommitConflictError if others were first in every try, or have written the
-        same new keys: nothing has landed then, write again with a new writer. CommitUnknownError
-        if the storage does not say whether it landed: delete nothing, look or commit again.
+        With `user` and `identifier` a commit that was made before is not repeated, and its snapshot
+        is returned. Raises CommitConflictError if other writers were first in every try, or have
+        written the same new keys: nothing is committed then; write again with a new writer. Raises
+        CommitUnknownError if the storage does not report whether the snapshot was published: delete
+        nothing, and look for it or commit again.
         """
         self._must_be_open()
         try:
@@ -118,7 +119,7 @@ class Writer:
         return self.snapshot
 
     def abort(self) -> None:
-        """Take back what was written; a writer that has committed stays as it is."""
+        """Delete the files written, unless they were committed."""
         if self._open:
             self._open = False
             self._take_back()

@@ -80,7 +80,7 @@ def _columns(schema: TableSchema, kind: str) -> Iterator[str]:
 
 def _check_settings(schema: TableSchema, kind: str, columns: list[str]) -> None:
     prefix = _COLUMNS[kind].name.removesuffix("columns")
-    expected = {one.named(column).name for column in columns for one in _SETTINGS[kind]}
+    expected = {one.name_for(column) for column in columns for one in _SETTINGS[kind]}
     for name in schema.options:
         if name.startswith(prefix) and name not in {_COLUMNS[kind].name, *expected}:
             endings = sorted(one.name.rpartition(".")[2] for one in _SETTINGS[kind])
@@ -93,31 +93,30 @@ def _check_settings(schema: TableSchema, kind: str, columns: list[str]) -> None:
 def _column_index(schema: TableSchema, kind: str, column: str) -> ColumnIndex:
     options = schema.options
     if kind == BLOOM_FILTER:
-        items, fpp = honoured.BLOOM_ITEMS.named(column), honoured.BLOOM_FPP.named(column)
-        return ColumnIndex(column, kind, items=_items(items, options), fpp=_rate(fpp, options))
-    version = honoured.BITMAP_VERSION.named(column)
-    if version.of(options) != 2:
-        raise UnsupportedError(
-            f"option '{version.name}' = '{version.of(options)}' is not supported; use 2"
-        )
-    size = honoured.BITMAP_BLOCK_SIZE.named(column).of(options)
+        items, fpp = _items(options, column), _rate(options, column)
+        return ColumnIndex(column, kind, items=items, fpp=fpp)
+    version = honoured.BITMAP_VERSION.of(options, column)
+    if version != 2:
+        name = honoured.BITMAP_VERSION.name_for(column)
+        raise UnsupportedError(f"option '{name}' = '{version}' is not supported; use 2")
+    size = honoured.BITMAP_BLOCK_SIZE.of(options, column)
     return ColumnIndex(column, kind, block_size=size)
 
 
-def _items(option: TableOption[int | None], options: Options) -> int | None:
-    items = option.of(options)
+def _items(options: Options, column: str) -> int | None:
+    items = honoured.BLOOM_ITEMS.of(options, column)
     if items is not None and items <= 0:
-        raise ConfigError(f"option '{option.name}' = '{items}': use a number above 0")
+        name = honoured.BLOOM_ITEMS.name_for(column)
+        raise ConfigError(f"option '{name}' = '{items}': use a number above 0")
     return items
 
 
-def _rate(option: TableOption[float], options: Options) -> float:
+def _rate(options: Options, column: str) -> float:
     try:
-        rate = option.of(options)
+        rate = honoured.BLOOM_FPP.of(options, column)
     except ConfigError:
         rate = -1.0
     if not 0 < rate < 1:
-        raise ConfigError(
-            f"option '{option.name}' = '{options[option.name]}': use a number between 0 and 1"
-        )
+        name = honoured.BLOOM_FPP.name_for(column)
+        raise ConfigError(f"option '{name}' = '{options[name]}': use a number between 0 and 1")
     return rate

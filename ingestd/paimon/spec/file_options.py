@@ -12,7 +12,13 @@ from dataclasses import dataclass
 from ingestd.errors import ConfigError, UnsupportedError
 from ingestd.paimon.spec import honoured_options as honoured
 from ingestd.paimon.spec.column_names import file_name_problem, nested_name_problem
-from ingestd.paimon.spec.data_types import TIMESTAMP_ROOTS, DataField, DataType, walk_types
+from ingestd.paimon.spec.data_types import (
+    CHARACTER_ROOTS,
+    TIMESTAMP_ROOTS,
+    DataField,
+    DataType,
+    walk_types,
+)
 from ingestd.paimon.spec.option_types import Options, TableOption
 from ingestd.paimon.spec.table_schema import TableSchema
 
@@ -161,14 +167,18 @@ def _stats_modes(schema: TableSchema, default: str) -> Mapping[str, str]:
     kept = honoured.STATS_FIRST_COLUMNS.of(schema.options)
     modes = {}
     for i, name in enumerate(schema.field_names):
-        own = _stats_mode(honoured.COLUMN_STATS_MODE.named(name), schema.options)
+        own = _stats_mode(honoured.COLUMN_STATS_MODE, schema.options, name)
         modes[name] = own or (default if kept < 0 or i < kept else "none")
     return modes
 
 
-def _stats_mode(option: TableOption[str | None], options: Options) -> str | None:
-    mode = option.of(options)
-    return None if mode is None else _checked_mode(option.name, mode)
+def _stats_mode(
+    option: TableOption[str | None], options: Options, column: str | None = None
+) -> str | None:
+    mode = option.of(options, column)
+    if mode is None:
+        return None
+    return _checked_mode(option.name if column is None else option.name_for(column), mode)
 
 
 def _checked_mode(name: str, mode: str) -> str:
@@ -238,8 +248,8 @@ def _can_hold(file_format: str, t: DataType) -> bool:
     if file_format != "avro":
         return True
     if t.root == "MULTISET":
-        # Java writes it and cannot read it again.
-        return False
+        # Java stores other elements as an array, which it takes for an ARRAY when it reads.
+        return t.element is not None and t.element.root in CHARACTER_ROOTS
     if t.root in TIMESTAMP_ROOTS:
         return (t.precision or 0) <= _AVRO_TIMESTAMP_PRECISION
     return t.root != "TIME" or (t.precision or 0) <= _AVRO_TIME_PRECISION

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable
 
 from ingestd.paimon.spec.option_types import (
     Access,
+    ChangeRule,
     Support,
     T,
     TableOption,
@@ -35,13 +36,13 @@ def _honoured(
     *,
     values: Iterable[str] | None = None,
     refused_from: Access = Access.WRITE,
-    immutable: bool = False,
+    change: ChangeRule = ChangeRule.ANY,
     aliases: tuple[str, ...] = (),
 ) -> TableOption[T]:
     """Declare an option with a default."""
     supported = None if values is None else frozenset(values)
     return TableOption(
-        name, parse, default, Support.HONOURED, note, supported, refused_from, immutable, aliases
+        name, parse, default, Support.HONOURED, note, supported, refused_from, change, aliases
     )
 
 
@@ -50,23 +51,25 @@ def _optional(
     parse: Callable[[str, str], T],
     note: str,
     *,
-    immutable: bool = False,
+    change: ChangeRule = ChangeRule.ANY,
     aliases: tuple[str, ...] = (),
 ) -> TableOption[T | None]:
     """Declare an option without a default."""
-    return TableOption(
-        name, parse, None, Support.HONOURED, note, immutable=immutable, aliases=aliases
-    )
+    return TableOption(name, parse, None, Support.HONOURED, note, change=change, aliases=aliases)
 
 
 # Buckets and partitions.
-BUCKET = _honoured("bucket", parse_int, -1, "How many buckets; -1 dynamic, -2 postponed.")
+BUCKET = _honoured("bucket", parse_int, -1, "Number of buckets; -1: dynamic, -2: postponed.")
 BUCKET_KEY = _honoured(
-    "bucket-key", parse_names, _NO_NAMES, "Columns whose hash gives the bucket.", immutable=True
+    "bucket-key",
+    parse_names,
+    _NO_NAMES,
+    "Columns whose hash gives the bucket.",
+    change=ChangeRule.NEVER,
 )
 BUCKET_FUNCTION = _honoured(
     "bucket-function.type", parse_word, "default", "How the bucket of a row is computed.",
-    values=("default", "mod", "hive"), immutable=True,
+    values=("default", "mod", "hive"), change=ChangeRule.NEVER,
 )  # fmt: skip
 DYNAMIC_BUCKET_TARGET_ROWS = _honoured(
     "dynamic-bucket.target-row-num", parse_int, 2_000_000, "Rows after which a bucket is full."
@@ -96,7 +99,7 @@ PARTITION_LEGACY_NAME = _honoured(
 MERGE_ENGINE = _honoured(
     "merge-engine", parse_word, "deduplicate", "How rows of one key become one row.",
     values=("deduplicate", "partial-update", "aggregation", "first-row"),
-    refused_from=Access.READ, immutable=True,
+    refused_from=Access.READ, change=ChangeRule.NEVER,
 )  # fmt: skip
 SEQUENCE_FIELD = _honoured(
     "sequence.field", parse_names, _NO_NAMES, "Columns that decide which row of a key is newer."
@@ -105,28 +108,28 @@ SEQUENCE_ORDER = _honoured(
     "sequence.field.sort-order", parse_word, "ascending", "Whether the larger value is newer."
 )
 ROWKIND_FIELD = _optional(
-    "rowkind.field", parse_text, "Column that contains the kind of a row.", immutable=True
+    "rowkind.field", parse_text, "Column that contains the kind of a row.", change=ChangeRule.NEVER
 )
 IGNORE_DELETE = _honoured(
-    "ignore-delete", parse_bool, False, "Drops deletions; can be set, not taken back.",
+    "ignore-delete", parse_bool, False, "Drops deletions.", change=ChangeRule.TO_TRUE,
     aliases=(
         "first-row.ignore-delete", "deduplicate.ignore-delete", "partial-update.ignore-delete"
     ),
 )  # fmt: skip
 IGNORE_UPDATE_BEFORE = _honoured(
-    "ignore-update-before", parse_bool, False, "Drops -U rows; can be set, not taken back."
+    "ignore-update-before", parse_bool, False, "Drops -U rows.", change=ChangeRule.TO_TRUE
 )
 AGGREGATION_REMOVE = _honoured(
     "aggregation.remove-record-on-delete", parse_bool, False, "A deletion removes the whole row.",
-    immutable=True,
+    change=ChangeRule.NEVER,
 )  # fmt: skip
 PARTIAL_UPDATE_REMOVE = _honoured(
     "partial-update.remove-record-on-delete", parse_bool, False,
-    "A deletion removes the whole row.", immutable=True,
+    "A deletion removes the whole row.", change=ChangeRule.NEVER,
 )  # fmt: skip
 REMOVE_ON_GROUP = _honoured(
     "partial-update.remove-record-on-sequence-group", parse_names, _NO_NAMES,
-    "Sequence columns of groups in which a deletion removes the whole row.", immutable=True,
+    "Sequence columns of groups whose deletions remove the whole row.", change=ChangeRule.NEVER,
 )  # fmt: skip
 DEFAULT_FUNCTION = _optional(
     "fields.default-aggregate-function", parse_text, "Aggregate function of all other columns."
@@ -175,7 +178,7 @@ FILE_SUFFIX_COMPRESSION = _honoured(
 DATA_FILE_PREFIX = _honoured("data-file.prefix", parse_text, "data-", "Names of data files.")
 DATA_FILE_DIRECTORY = _honoured(
     "data-file.path-directory", parse_text, "", "Directory above the partitions; for reads.",
-    values=(), immutable=True,
+    values=(), change=ChangeRule.NEVER,
 )  # fmt: skip
 EXTERNAL_PATHS = _honoured(
     "data-file.external-paths", parse_names, _NO_NAMES, "Other places of data files; for reads.",
@@ -185,13 +188,13 @@ TARGET_FILE_SIZE = _optional(
     "target-file-size", parse_size, "Size of data files; 128 MB with a key, else 256 MB."
 )
 CHANGELOG_FORMAT = _optional(
-    "changelog-file.format", parse_word, "Format of changelog files; that of data files."
+    "changelog-file.format", parse_word, "Format of changelog files; by default that of data."
 )
 CHANGELOG_COMPRESSION = _optional(
-    "changelog-file.compression", parse_word, "Compression of changelog files; that of data files."
+    "changelog-file.compression", parse_word, "Compression of changelog files; by default of data."
 )
 CHANGELOG_STATS_MODE = _optional(
-    "changelog-file.stats-mode", parse_word, "Statistics of changelog files; those of data files."
+    "changelog-file.stats-mode", parse_word, "Statistics of changelog files; by default of data."
 )
 CHANGELOG_PREFIX = _honoured(
     "changelog-file.prefix", parse_text, "changelog-", "Names of changelog files."
@@ -281,7 +284,7 @@ BITMAP_BLOCK_SIZE = _honoured(
 )
 INDEX_IN_DATA_DIR = _honoured(
     "index-file-in-data-file-dir", parse_bool, False, "Index files are beside the data files.",
-    immutable=True,
+    change=ChangeRule.NEVER,
 )  # fmt: skip
 DELETION_VECTORS = _honoured(
     "deletion-vectors.enabled", parse_bool, False, "Older rows are deleted by deletion vectors.",
@@ -316,7 +319,7 @@ STREAMING_READ_OVERWRITE = _honoured(
 )  # fmt: skip
 FORCE_LOOKUP = _honoured(
     "force-lookup", parse_bool, False, "Compaction always looks up older rows.",
-    values=("true", "false"), immutable=True,
+    values=("true", "false"), change=ChangeRule.NEVER,
 )  # fmt: skip
 LOOKUP_COMPACT = _honoured(
     "lookup-compact", parse_word, "radical", "Whether level 0 is compacted at once (`radical`)."
@@ -332,9 +335,11 @@ COMPACTION_TRIGGER = _honoured(
     "num-sorted-run.compaction-trigger", parse_int, 5, "Sorted runs that start a compaction."
 )
 STOP_TRIGGER = _optional(
-    "num-sorted-run.stop-trigger", parse_int, "Sorted runs at which writers wait; trigger + 3."
+    "num-sorted-run.stop-trigger",
+    parse_int,
+    "Sorted runs at which writers wait; by default trigger + 3.",
 )
-NUM_LEVELS = _optional("num-levels", parse_int, "Levels of a bucket; trigger + 1.")
+NUM_LEVELS = _optional("num-levels", parse_int, "Levels of a bucket; by default trigger + 1.")
 DELTA_COMMITS = _optional(
     "full-compaction.delta-commits", parse_int, "Commits between two full compactions."
 )
@@ -391,9 +396,7 @@ COMMIT_MIN_RETRY_WAIT = _honoured(
 COMMIT_MAX_RETRY_WAIT = _honoured(
     "commit.max-retry-wait", parse_millis, 10_000, "Longest wait between two."
 )
-COMMIT_TIMEOUT = _honoured(
-    "commit.timeout", parse_millis, 600_000, "Time for all attempts; without it 10 minutes."
-)
+COMMIT_TIMEOUT = _honoured("commit.timeout", parse_millis, 600_000, "Time limit of all attempts.")
 DYNAMIC_OVERWRITE = _honoured(
     "dynamic-partition-overwrite", parse_bool, True, "An overwrite replaces the partitions it has."
 )
@@ -423,13 +426,13 @@ SNAPSHOT_TIME = _honoured(
     "snapshot.time-retained", parse_millis, 3_600_000, "How long snapshots are kept."
 )
 CHANGELOG_MIN = _optional(
-    "changelog.num-retained.min", parse_int, "Fewest changelogs that are kept; as snapshots."
+    "changelog.num-retained.min", parse_int, "Fewest changelogs kept; by default as snapshots."
 )
 CHANGELOG_MAX = _optional(
-    "changelog.num-retained.max", parse_int, "Most changelogs that are kept; as snapshots."
+    "changelog.num-retained.max", parse_int, "Most changelogs kept; by default as snapshots."
 )
 CHANGELOG_TIME = _optional(
-    "changelog.time-retained", parse_millis, "How long changelogs are kept; as snapshots."
+    "changelog.time-retained", parse_millis, "Time changelogs are kept; by default as snapshots."
 )
 EXPIRE_LIMIT = _honoured(
     "snapshot.expire.limit", parse_int, 50, "Most snapshots that expire at a time."
@@ -488,7 +491,7 @@ WATERMARK_ZONE = _honoured(
     "sink.watermark-time-zone", parse_text, "UTC", "Time zone of tags by watermark."
 )
 PROCESS_ZONE = _optional(
-    "sink.process-time-zone", parse_text, "Time zone of tags by time; that of the machine."
+    "sink.process-time-zone", parse_text, "Time zone of tags by time; by default the machine's."
 )
 SCAN_MODE = _honoured(
     "scan.mode", parse_word, "default", "What a batch read reads.", aliases=("log.scan",)

@@ -78,8 +78,8 @@ def _need(schema: TableSchema, name: str, option: str) -> None:
 def _check_sequence_field(schema: TableSchema, rules: MergeRules) -> None:
     names = rules.sequence_fields
     for name in names:
-        _need(schema, name, "sequence.field")
-        own = honoured.AGGREGATE_FUNCTION.named(name).name
+        _need(schema, name, honoured.SEQUENCE_FIELD.name)
+        own = honoured.AGGREGATE_FUNCTION.name_for(name)
         if own in schema.options:
             raise ConfigError(f"column '{name}' is in 'sequence.field', so it cannot have '{own}'")
         if schema.field(name).type.root in _UNORDERED_ROOTS - {"BOOLEAN"}:
@@ -103,7 +103,7 @@ def _check_rowkind_field(schema: TableSchema, rules: MergeRules) -> None:
     name = rules.rowkind_field
     if name is None:
         return
-    _need(schema, name, "rowkind.field")
+    _need(schema, name, honoured.ROWKIND_FIELD.name)
     if schema.field(name).type.root not in CHARACTER_ROOTS:
         raise ConfigError(
             f"column '{name}' of 'rowkind.field' has type {schema.field(name).type}; it must be a "
@@ -123,11 +123,12 @@ def _check_first_row(schema: TableSchema) -> None:
 def _check_partial_update(schema: TableSchema, rules: MergeRules) -> None:
     _check_groups(schema, rules.groups)
     remove, on_group = honoured.PARTIAL_UPDATE_REMOVE.name, honoured.REMOVE_ON_GROUP.name
+    ignore, group = honoured.IGNORE_DELETE.name, honoured.SEQUENCE_GROUP.name
     by_group = honoured.REMOVE_ON_GROUP.of(schema.options)
     for first, second, clash in (
-        (remove, "ignore-delete", rules.remove_on_delete and rules.ignore_delete),
-        (on_group, "ignore-delete", bool(by_group) and rules.ignore_delete),
-        (remove, "fields.<columns>.sequence-group", rules.remove_on_delete and bool(rules.groups)),
+        (remove, ignore, rules.remove_on_delete and rules.ignore_delete),
+        (on_group, ignore, bool(by_group) and rules.ignore_delete),
+        (remove, group, rules.remove_on_delete and bool(rules.groups)),
     ):
         if clash:
             raise ConfigError(f"options '{first}' and '{second}' contradict each other; choose one")

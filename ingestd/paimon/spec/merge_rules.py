@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from ingestd.errors import ConfigError
 from ingestd.paimon.spec import honoured_options as honoured
-from ingestd.paimon.spec.option_types import Options, T, TableOption, parse_names
+from ingestd.paimon.spec.option_types import Options, TableOption, parse_names
 from ingestd.paimon.spec.table_options import find_option
 from ingestd.paimon.spec.table_schema import TableSchema
 
@@ -155,7 +155,7 @@ def columns_named(options: Options) -> tuple[str, ...]:
 
 def function_name(options: Options, column: str) -> str | None:
     """The aggregate function that the options name for a column, or for all columns."""
-    own = honoured.AGGREGATE_FUNCTION.named(column).of(options)
+    own = honoured.AGGREGATE_FUNCTION.of(options, column)
     return honoured.DEFAULT_FUNCTION.of(options) if own is None else own
 
 
@@ -187,15 +187,12 @@ def _functions(
 
 
 def _function(options: Options, column: str, name: str) -> FieldFunction:
-    def value(option: TableOption[T]) -> T:
-        return option.named(column).of(options)
-
     return FieldFunction(
         name=name,
-        ignore_retract=value(honoured.IGNORE_RETRACT),
-        delimiter=value(honoured.LIST_DELIMITER),
-        distinct=value(honoured.DISTINCT),
-        nested_key=value(honoured.NESTED_KEY),
-        count_limit=value(honoured.COUNT_LIMIT),
-        time_field=value(honoured.TIME_FIELD),
+        ignore_retract=honoured.IGNORE_RETRACT.of(options, column),
+        delimiter=honoured.LIST_DELIMITER.of(options, column),
+        distinct=honoured.DISTINCT.of(options, column),
+        nested_key=honoured.NESTED_KEY.of(options, column),
+        count_limit=honoured.COUNT_LIMIT.of(options, column),
+        time_field=honoured.TIME_FIELD.of(options, column),
     )

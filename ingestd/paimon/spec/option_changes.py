@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from ingestd.errors import SchemaConflictError
 from ingestd.paimon.spec import honoured_options as honoured
-from ingestd.paimon.spec.option_types import Options, TableOption, parse_names
+from ingestd.paimon.spec.option_types import ChangeRule, Options, TableOption, parse_names
 from ingestd.paimon.spec.schema_rules import bucket_number
 from ingestd.paimon.spec.table_options import find_option
 
@@ -16,7 +16,6 @@ _LISTS = (honoured.BUCKET_KEY, honoured.SEQUENCE_FIELD)
 """Options whose value is a list of columns."""
 _LISTED_SUFFIXES = ("sequence-group", "nested-key")
 """Ends of options under `fields.` whose value is a list of columns as well."""
-_ONLY_ON = (honoured.IGNORE_DELETE, honoured.IGNORE_UPDATE_BEFORE)
 
 
 def check_option_change(options: Options, key: str, value: str | None) -> None:
@@ -24,7 +23,7 @@ def check_option_change(options: Options, key: str, value: str | None) -> None:
     if options.get(key) == value:
         return
     option = find_option(key)
-    if option is not None and option.immutable:
+    if option is not None and option.change is ChangeRule.NEVER:
         raise SchemaConflictError(
             f"option '{key}' cannot be changed: files of the table were written with it"
         )
@@ -34,12 +33,11 @@ def check_option_change(options: Options, key: str, value: str | None) -> None:
         _check_bucket(options, value)
     if option is honoured.DELETION_VECTORS:
         _check_deletion_vectors(options, value)
-    for flag in _ONLY_ON:
-        if option is flag and value is not None:
-            _check_only_on(flag, options, key, value)
+    if option is not None and option.change is ChangeRule.TO_TRUE and value is not None:
+        _check_to_true(option, options, key, value)
 
 
-def _check_only_on(option: TableOption[bool], options: Options, key: str, value: str) -> None:
+def _check_to_true(option: TableOption[object], options: Options, key: str, value: str) -> None:
     if option.of(options) and not option.of({key: value}):
         raise SchemaConflictError(f"option '{key}' cannot be changed from true to false")
 

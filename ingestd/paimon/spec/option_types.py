@@ -5,7 +5,7 @@ The declarations are in `table_options`.
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import Enum, IntEnum
 from typing import Generic, TypeVar
 
@@ -105,13 +105,21 @@ class Access(IntEnum):
     """Also setting the option of an existing table."""
 
 
+class ChangeRule(Enum):
+    """Which new values an option takes once the table has snapshots."""
+
+    ANY = "any"
+    TO_TRUE = "from false to true"
+    NEVER = "none"
+
+
 @dataclass(frozen=True, slots=True)
 class TableOption(Generic[T_co]):
     """A declaration: all that ingestd knows of a table option.
 
     `name` may contain placeholders in angle brackets, each for one or more characters. Values
     outside `values` (None: all are supported) are refused from the access `refused_from` on.
-    `immutable`: it cannot change once the table has snapshots. `aliases` are older names, in the
+    `change` is the rule for a table with snapshots. `aliases` are older names, in the
     order in which they are looked up.
     """
 
@@ -122,22 +130,27 @@ class TableOption(Generic[T_co]):
     note: str
     values: frozenset[str] | None = None
     refused_from: Access = Access.WRITE
-    immutable: bool = False
+    change: ChangeRule = ChangeRule.ANY
     aliases: tuple[str, ...] = ()
 
-    def of(self, options: Options) -> T_co:
-        """Return the value; ConfigError, naming the option, if it cannot be understood."""
-        name = self.given(options)
-        return self.default if name is None else self.parse(name, options[name])
+    def of(self, options: Options, column: str | None = None) -> T_co:
+        """Return the value, of an option on columns that for `column`.
+
+        ConfigError, naming the option, if it cannot be understood.
+        """
+        name = self.given(options) if column is None else self.name_for(column)
+        if name is None or name not in options:
+            return self.default
+        return self.parse(name, options[name])
 
     def given(self, options: Options) -> str | None:
         """Return the name under which the option is set, None if it is not."""
         return next((name for name in (self.name, *self.aliases) if name in options), None)
 
-    def named(self, *parts: str) -> "TableOption[T_co]":
-        """Return the option with `parts` in the place of the placeholders of its name."""
-        filled = iter(parts)
-        return replace(self, name=_PLACEHOLDER.sub(lambda _: next(filled), self.name))
+    def name_for(self, column: str) -> str:
+        """Return the name with a column in the place of its placeholder."""
+        before, _, rest = self.name.partition("<")
+        return f"{before}{column}{rest.partition('>')[2]}"
 
     def refuses(self, value: str, access: Access) -> bool:
         """Return whether the value is refused for an access."""

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ingestd.errors import ConfigError, FormatError
+from ingestd.paimon.spec import honoured_options as honoured
 from ingestd.paimon.spec.changelog_checks import check_changelog_options
 from ingestd.paimon.spec.data_types import (
     DataField,
@@ -90,9 +91,9 @@ def _from_document(document: Mapping[str, Any]) -> TableSchema:
         raise FormatError(f"version {version} is newer than {SCHEMA_VERSION}")
     options = {str(key): str(value) for key, value in (document.get("options") or {}).items()}
     if version <= 1:
-        options.setdefault("bucket", "1")
+        options.setdefault(honoured.BUCKET.name, "1")
     if version < SCHEMA_VERSION:
-        options.setdefault("file.format", "orc")
+        options.setdefault(honoured.FILE_FORMAT.name, "orc")
     fields = tuple(map(parse_field, document["fields"]))
     for what, several in (("name", [f.name for f in fields]), ("id", [f.id for f in fields])):
         if len(set(several)) < len(several):

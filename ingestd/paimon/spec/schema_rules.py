@@ -77,7 +77,7 @@ def _check_buckets(
     number, keys = bucket_number(options), honoured.BUCKET_KEY.of(options)
     if number == -1 and keys:
         raise ConfigError(
-            f"option 'bucket-key' = '{options['bucket-key']}' needs a fixed number of buckets; "
+            f"option 'bucket-key' = '{','.join(keys)}' needs a fixed number of buckets; "
             "set 'bucket' above 0 or remove 'bucket-key'"
         )
     if number == -2 and not primary_keys:

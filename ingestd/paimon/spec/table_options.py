@@ -14,7 +14,7 @@ from functools import lru_cache
 
 from ingestd.errors import ConfigError
 from ingestd.paimon.spec.honoured_options import HONOURED
-from ingestd.paimon.spec.option_types import Access, Support, TableOption, parse_text
+from ingestd.paimon.spec.option_types import Access, ChangeRule, Support, TableOption, parse_text
 
 _OFF = ("false",)
 
@@ -23,14 +23,18 @@ _Options = tuple[TableOption[object], ...]
 
 def _irrelevant(note: str, *names: str) -> _Options:
     """Declare options that change nothing that ingestd does; `name|alias` names one twice."""
-    return _declared(names, note, None, Access.WRITE, immutable=False)
+    return _declared(names, note, None, Access.WRITE, change=ChangeRule.ANY)
 
 
 def _refused(
-    access: Access, note: str, *names: str, values: Iterable[str] = (), immutable: bool = False
+    access: Access,
+    note: str,
+    *names: str,
+    values: Iterable[str] = (),
+    change: ChangeRule = ChangeRule.ANY,
 ) -> _Options:
     """Declare options that are refused from an access on, except for the given values."""
-    return _declared(names, note, frozenset(values), access, immutable=immutable)
+    return _declared(names, note, frozenset(values), access, change=change)
 
 
 def _declared(
@@ -39,17 +43,24 @@ def _declared(
     values: frozenset[str] | None,
     access: Access,
     *,
-    immutable: bool,
+    change: ChangeRule,
 ) -> _Options:
     split = (name.split("|") for name in names)
     return tuple(
         TableOption(
-            name, parse_text, None, Support.IGNORED, note, values, access, immutable, tuple(aliases)
+            name, parse_text, None, Support.IGNORED, note, values, access, change, tuple(aliases)
         )
         for name, *aliases in split
     )
 
 
+UNREAD_SCANS: _Options = _refused(
+    Access.CREATE,
+    "not implemented: reads that do not choose a snapshot themselves are refused",
+    "scan.version", "scan.watermark", "scan.timestamp", "scan.file-creation-time-millis",
+    "scan.creation-time-millis", "incremental-between-timestamp", "incremental-to-auto-tag",
+)  # fmt: skip
+"""Options that have a reader read what is not implemented."""
 _IGNORED: _Options = (
     # Refused even for reading.
     *_refused(
@@ -59,7 +70,7 @@ _IGNORED: _Options = (
          values=["main"]),
     *_refused(
         Access.READ, "files hold other rows or another order than ingestd reads",
-        "data-evolution.enabled", "pk-clustering-override", values=_OFF, immutable=True,
+        "data-evolution.enabled", "pk-clustering-override", values=_OFF, change=ChangeRule.NEVER,
     ),
     *_refused(Access.READ, "rows come from several branches", "chain-table.enabled", values=_OFF),
     *_refused(
@@ -79,11 +90,11 @@ _IGNORED: _Options = (
     ),
     *_refused(
         Access.READ, "BLOB columns are not supported",
-        "blob-descriptor-field|blob.stored-descriptor-fields", immutable=True,
+        "blob-descriptor-field|blob.stored-descriptor-fields", change=ChangeRule.NEVER,
     ),
     *_refused(Access.READ, "manifests are Avro", "manifest.format", values=["avro"]),
     *_irrelevant(
-        "column defaults replaced it, and Java 1.4.2 ignores it too",
+        "defaults of columns replaced it in Java 1.3",
         "fields.<column>.default-value",
     ),
     *_refused(
@@ -101,7 +112,7 @@ _IGNORED: _Options = (
          values=["zstd"]),
     *_refused(
         Access.WRITE, "row ids are not assigned", "row-tracking.enabled", values=_OFF,
-        immutable=True
+        change=ChangeRule.NEVER
     ),
     *_refused(
         Access.WRITE, "commits without changes write no snapshot", "commit.force-create-snapshot",
@@ -128,11 +139,11 @@ _IGNORED: _Options = (
     *_refused(Access.WRITE, "upserts without a primary key are not implemented", "upsert-key"),
     *_refused(
         Access.WRITE, "keys belong to the schema, not to its options", "primary-key", "partition",
-        immutable=True,
+        change=ChangeRule.NEVER,
     ),
     *_refused(
         Access.WRITE, "BLOB columns are not supported", "blob-external-storage-path",
-        "blob-external-storage-field", immutable=True,
+        "blob-external-storage-field", change=ChangeRule.NEVER,
     ),
     *_refused(Access.WRITE, "BLOB columns are not supported", "blob-view-field"),
     *_refused(Access.WRITE, "this kind of index is not written", "file-index.<type>.<setting>"),
@@ -166,12 +177,7 @@ _IGNORED: _Options = (
         Access.CREATE, "VARIANT columns are written unshredded", "variant.inferShreddingSchema",
         values=_OFF,
     ),
-    *_refused(
-        Access.CREATE,
-        "not implemented: reads that do not choose a snapshot themselves are refused",
-        "scan.version", "scan.watermark", "scan.timestamp", "scan.file-creation-time-millis",
-        "scan.creation-time-millis", "incremental-between-timestamp", "incremental-to-auto-tag",
-    ),
+    *UNREAD_SCANS,
     *_refused(
         Access.CREATE, "an option of later versions that changes when rows are merged",
         "postpone.merge-on-read", values=_OFF,
@@ -187,26 +193,53 @@ _IGNORED: _Options = (
 
     # Irrelevant to ingestd.
     *_irrelevant(
-        "a detail of what is refused",
+        "a detail of `data-file.external-paths`, which is refused",
         "data-file.external-paths.strategy", "data-file.external-paths.specific-fs",
-        "data-file.external-paths.weights", "chain-table.chain-partition-keys",
-        "record-level.time-field", "commit.callback.#.param", "tag.callback.#.param",
+        "data-file.external-paths.weights",
+    ),
+    *_irrelevant(
+        "a detail of `chain-table.enabled`, which is refused",
+        "chain-table.chain-partition-keys",
+    ),
+    *_irrelevant(
+        "a detail of `record-level.expire-time`, which is refused", "record-level.time-field"
+    ),
+    *_irrelevant(
+        "a parameter of a callback, and callbacks are refused",
+        "commit.callback.#.param", "tag.callback.#.param",
         "commit.callback.<class>.param", "tag.callback.<class>.param",
+        "visibility-callback.timeout", "visibility-callback.check-interval",
+    ),
+    *_irrelevant(
+        "how Flink and Spark cluster files; for ingestd see `ingestd compact --order-by`",
         "clustering.columns|sink.clustering.by-columns",
         "clustering.strategy|sink.clustering.strategy",
         "clustering.history-partition.limit", "clustering.history-partition.idle-to-full-sort",
         "clustering.incremental.optimize-write", "clustering.incremental.mode",
-        "visibility-callback.timeout", "visibility-callback.check-interval",
+    ),
+    *_irrelevant(
+        "a detail of BLOB and VECTOR columns, which are refused",
         "blob.target-file-size", "blob.split-by-file-size", "blob-as-descriptor",
         "vector.file.format", "vector.target-file-size",
+    ),
+    *_irrelevant(
+        "a detail of `variant.inferShreddingSchema`, which is refused",
         "variant.shredding.maxSchemaWidth", "variant.shredding.maxSchemaDepth",
         "variant.shredding.minFieldCardinalityRatio", "variant.shredding.maxInferBufferRow",
+    ),
+    *_irrelevant(
+        "global indexes need `row-tracking.enabled`, which is refused",
         "global-index.external-path", "global-index.column-update-action",
         "global-index.row-count-per-shard", "global-index.build.max-shard",
         "global-index.build.max-parallelism", "global-index.enabled", "global-index.thread-num",
+    ),
+    *_irrelevant(
+        "an option of format tables, which are refused by `type`",
         "format-table.implementation", "format-table.partition-path-only-value",
         "format-table.file.compression", "format-table.commit-hive-sync-url",
-        "metadata.iceberg.<setting>",
+    ),
+    *_irrelevant(
+        "a detail of `metadata.iceberg.storage`, which is refused", "metadata.iceberg.<setting>"
     ),
     *_irrelevant(
         "how Flink and Spark read",
@@ -300,7 +333,7 @@ _IGNORED: _Options = (
         "manifests keep the statistics of deleted files, which only makes them larger",
         "manifest.delete-file-drop-stats",
     ),
-    *_irrelevant("Java removed it in version 1.0", "sequence.auto-padding"),
+    *_irrelevant("Java removed it in version 0.8", "sequence.auto-padding"),
     *_irrelevant(
         "keyless tables are compacted in the order of their rows", "bucket-append-ordered",
     ),

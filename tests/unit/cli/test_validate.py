@@ -109,3 +109,12 @@ def test_online_checks_refuse_a_table_that_could_not_be_written(
     checks = {one["check"]: one for one in json.loads(done.out)["online"]}
     assert checks["table t"]["ok"] is False
     assert "row-tracking" in checks["table t"]["found"]
+
+
+def test_table_options_without_effect_are_warned_of(config: Path, capsys: Capture) -> None:
+    options = "tables: {t: {options: {sink.parallelism: 2, bucket: 4}}}"
+    config.write_text(config.read_text().replace("tables: {t: {}}", options), encoding="utf-8")
+    done = run_command(capsys, "validate", "-c", config)
+    assert done.code == 0
+    assert "tables.t.options.sink.parallelism has no effect: jobs of Flink" in done.err
+    assert "bucket has no effect" not in done.err

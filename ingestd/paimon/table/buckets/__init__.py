@@ -1,1 +1,1 @@
-"""Which bucket a row belongs to."""
+"""Assignment of rows to buckets."""

@@ -1,4 +1,4 @@
-"""Which bucket a row is written to, fixed or dynamic.
+"""Assign rows to fixed or dynamic buckets.
 
 Specification: https://paimon.apache.org/docs/1.4/primary-key-table/data-distribution/
 

@@ -1,4 +1,4 @@
-"""Which dynamic bucket a new key is put into: the first with room, then a new one.
+"""Assign new keys to dynamic buckets: the first with room, then a new one.
 
 Specification: https://paimon.apache.org/docs/1.4/primary-key-table/data-distribution/
 """

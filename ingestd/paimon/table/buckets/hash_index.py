@@ -1,4 +1,4 @@
-"""Which bucket each key hash of a partition lives in.
+"""The hash index: the bucket of each key hash of a partition.
 
 Specification: https://paimon.apache.org/docs/1.4/concepts/spec/tableindex/
 
@@ -28,7 +28,7 @@ from ingestd.paimon.table.metadata.index_paths import index_path
 
 UNKNOWN_BUCKET = -1
 CACHE_BYTES = 64 << 20
-"""Bytes of hashes that a process keeps in memory, unless told otherwise."""
+"""Default limit of the bytes of hashes in memory."""
 MAPPED_BYTES = 1 << 30
 """Bytes of hashes that a process keeps on its local disk besides."""
 MAPPED_FILES = 400
@@ -82,7 +82,7 @@ class HashCache:
             self._memory.give_up()
 
     def discard(self, path: str) -> None:
-        """Give up the hashes of a file, if they are here."""
+        """Drop the hashes of a file, if they are cached."""
         with self._lock:
             self._memory.discard(path)
             self._mapped.discard(path)

@@ -1,1 +1,1 @@
-"""Files become visible: conflicts, manifests, and one snapshot."""
+"""Commits: conflicts, manifests, and the snapshot."""

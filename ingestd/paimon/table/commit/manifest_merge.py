@@ -1,12 +1,11 @@
-"""Keeping the base manifest list short: which manifests a commit rewrites, and how.
+"""Merge manifests of the base manifest list, to keep it short.
 
 Specification: https://paimon.apache.org/docs/1.4/concepts/spec/manifest/
 
-Readers don't depend on it; it bounds what they have to open. Small
-manifests are joined when enough of them have gathered ("minor"); when the ones with deletions
-or below the target size have grown large, they are all folded at once ("full"). A manifest that
-outweighs all younger ones waits until they have caught up: otherwise each minor merge of a large
-table would rewrite nearly all of it.
+It bounds the number of manifests that readers open. A minor merge joins small manifests when there
+are enough of them. A full merge folds all manifests with deletions or below the target size when
+together they are large. A manifest larger than all younger ones together is left out until they
+have grown: otherwise each minor merge of a large table would rewrite nearly all of it.
 """
 
 from collections.abc import Iterable, Sequence
@@ -23,7 +22,7 @@ _OVERSIZE = 1.5
 
 @dataclass(frozen=True, slots=True)
 class MergedManifests:
-    """Manifests of the new base list in order, and which of them were written for it."""
+    """Manifests of the new base list in order, and those newly written."""
 
     manifests: tuple[ManifestFileMeta, ...]
     written: tuple[ManifestFileMeta, ...] = ()
@@ -40,9 +39,9 @@ def merge_manifests(
 def _full_merge(
     table: FileStoreTable, manifests: Sequence[ManifestFileMeta]
 ) -> MergedManifests | None:
-    """Fold everything that has deletions, is small, or is touched by a deletion.
+    """Fold all manifests that have deletions, are small, or have files that are deleted.
 
-    None if it is not due. Untouched manifests come first: a deletion never precedes its file.
+    Return None if it is not due. Other manifests come first: a deletion never precedes its file.
     """
     due = [meta for meta in manifests if _must_change(table, meta)]
     if len(due) < 2 or _size(due) < table.options.manifest_full_compaction_threshold:
@@ -88,7 +87,7 @@ def _minor_merge(table: FileStoreTable, manifests: Sequence[ManifestFileMeta]) -
 
 
 def _merged(table: FileStoreTable, group: Sequence[ManifestFileMeta]) -> Sequence[ManifestFileMeta]:
-    """Return the group as few manifests; most groups delete nothing and are joined as they are."""
+    """Merge a group into few manifests; groups without deletions are joined without decoding."""
     if _size(group) <= table.options.manifest_target_file_size * _OVERSIZE:
         joined = join_added(table, group)
         if joined is not None:
@@ -97,7 +96,7 @@ def _merged(table: FileStoreTable, group: Sequence[ManifestFileMeta]) -> Sequenc
 
 
 def _outweighing(group: Sequence[ManifestFileMeta]) -> int:
-    """How many manifests at the front are each more than twice as large as all after them."""
+    """Count the manifests at the front that are more than twice as large as all after them."""
     rest = _size(group)
     for position, meta in enumerate(group):
         rest -= meta.file_size
@@ -113,7 +112,7 @@ def _size(manifests: Iterable[ManifestFileMeta]) -> int:
 def _groups(
     manifests: Iterable[ManifestFileMeta], target: int
 ) -> Iterable[Sequence[ManifestFileMeta]]:
-    """Neighbours that together reach the target size, then the rest."""
+    """Yield consecutive manifests that together reach the target size, then the rest."""
     group: list[ManifestFileMeta] = []
     size = 0
     for meta in manifests:

@@ -1,10 +1,9 @@
-"""Replacing what a table or some of its partitions hold, in one OVERWRITE snapshot.
+"""Replace the content of a table or of partitions in one OVERWRITE snapshot.
 
 Specification: https://paimon.apache.org/docs/1.4/concepts/spec/snapshot/
 
-Nothing is deleted from the storage: the older
-snapshots go on showing what was there until they expire. Changelog files are not committed by an
-overwrite of this kind; streaming readers do not look at such a snapshot unless they are told to.
+No files are deleted: older snapshots keep the old content until they expire. No changelog files are
+committed; streaming readers skip such a snapshot by default.
 """
 
 import uuid
@@ -34,12 +33,12 @@ _ABOUT_NEW_FILES = frozenset(
         honoured.FORCE_LOOKUP, honoured.INDEX_IN_DATA_DIR,
     )
 ) | {"row-tracking.enabled"}  # fmt: skip
-"""Options that ask something of whoever writes files; taking files out heeds none of them."""
+"""Options that apply to writing files; deleting files ignores them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Going:
-    """What an overwrite would take out of a table: the files of one partition."""
+    """Files of one partition that an overwrite would delete."""
 
     partition: bytes
     files: int
@@ -56,7 +55,7 @@ def overwrite(
     state: TableState,
     now_ms: int,
 ) -> CommitResult:
-    """Put the files of a committable in the place of what is there.
+    """Replace the content of a table by the files of a committable.
 
     By default, in a table with partitions, they replace the partitions that they are in, and
     nothing at all if there are none. With the option `dynamic-partition-overwrite`=false they
@@ -103,7 +102,7 @@ def drop_partitions(
 def going(
     table: FileStoreTable, snapshot: Snapshot | None, replaced: PartitionFilter | None
 ) -> list[Going]:
-    """What an overwrite of these partitions would take out of a snapshot, by partition."""
+    """Return what an overwrite of these partitions would delete, by partition."""
     parts: dict[bytes, list[DataFileMeta]] = defaultdict(list)
     for entry in live_files(table, snapshot, partition_filter=replaced):
         parts[entry.partition].append(entry.file)

@@ -1,1 +1,1 @@
-"""Files of a bucket put together: the plan, the rewrite, what it changes."""
+"""Compaction: plan, rewrite, changelog."""

@@ -1,4 +1,4 @@
-"""Small files of append tables put together; rows that deletion vectors delete are left out.
+"""Compact small files of append tables, and drop rows that deletion vectors delete.
 
 With buckets, neighbours in the order of their sequence numbers are joined, so that rows stay in
 order; without, files are packed by size.
@@ -39,7 +39,7 @@ class AppendPlan:
         bucket, table = self.bucket, self.bucket.table
         vectors = DeletionVectors.of(table, bucket.index)
         reader = DataFileReader(table, vectors)
-        writer = RollingWriter(bucket.place(0), self.inputs[0].min_sequence_number)
+        writer = RollingWriter(bucket.target(0), self.inputs[0].min_sequence_number)
         try:
             for file in self.inputs:
                 place = (bucket.partition, bucket.bucket)
@@ -63,7 +63,7 @@ class AppendPlan:
 
 
 def plan_append(bucket: CompactBucket, *, has_buckets: bool, full: bool) -> list[AppendPlan]:
-    """What is worth putting together in a bucket, or in a partition without buckets."""
+    """Return the files worth compacting in a bucket, or in a partition without buckets."""
     deleted = _deleted_rows(bucket)
     if has_buckets:
         groups = _bucket_groups(bucket, deleted, full=full)

@@ -1,4 +1,4 @@
-"""What to compact in one bucket of a primary-key table, and doing it.
+"""Compact one bucket of a primary-key table.
 
 Specification: https://paimon.apache.org/docs/1.4/primary-key-table/compaction/
 
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from ingestd.paimon.spec.compaction_options import compaction_options, lookup_rules
 from ingestd.paimon.spec.data_file import DataFileMeta
 from ingestd.paimon.spec.index_manifest import IndexManifestEntry
-from ingestd.paimon.table.compact.figures import FilePlace
+from ingestd.paimon.table.compact.file_target import FileTarget
 from ingestd.paimon.table.compact.levels import Levels
 from ingestd.paimon.table.compact.lookup_vectors import BucketVectors
 from ingestd.paimon.table.compact.plan import CompactionPick, Moment, choose, choose_full
@@ -21,8 +21,8 @@ from ingestd.paimon.table.compact.tree import (
     TreeRules,
     partition_values,
 )
+from ingestd.paimon.table.files.data_files import delete_files
 from ingestd.paimon.table.files.deletion_vectors import dv_index_path
-from ingestd.paimon.table.files.new_files import delete_files
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.write.commit_message import CommitMessage
 
@@ -38,10 +38,10 @@ class CompactBucket:
     files: tuple[DataFileMeta, ...]
     index: tuple[IndexManifestEntry, ...] = ()
 
-    def place(self, level: int) -> FilePlace:
-        """Where new files of a level go."""
+    def target(self, level: int) -> FileTarget:
+        """Return the target of new files of a level."""
         values = partition_values(self.table, self.partition)
-        return FilePlace(self.table, values, self.bucket, level)
+        return FileTarget(self.table, values, self.bucket, level)
 
     def delete(self, files: Sequence[DataFileMeta], index: Sequence[IndexManifestEntry]) -> None:
         """Delete files that were made for the bucket and will not be committed."""
@@ -67,8 +67,10 @@ class CompactBucket:
 
 @dataclass(frozen=True, slots=True)
 class TreePlan:
-    """What is to be compacted: the newest runs that `choice` says, or single `files` of the top
-    level whose deleted rows are to go."""
+    """Plan of one bucket: the newest runs by `choice`, or single `files` of the top level.
+
+    Such files have deleted rows.
+    """
 
     bucket: CompactBucket
     levels: Levels
@@ -93,8 +95,8 @@ class TreePlan:
         bucket, table = self.bucket, self.bucket.table
         rules = TreeRules(compaction_options(table.schema), lookup_rules(table.schema))
         vectors = BucketVectors(table, bucket.partition, bucket.bucket, bucket.index)
-        place = bucket.place(self.choice.output_level)
-        work = TreeCompaction(place, bucket.partition, self.levels, rules, vectors)
+        target = bucket.target(self.choice.output_level)
+        work = TreeCompaction(target, bucket.partition, self.levels, rules, vectors)
         try:
             if self.files:
                 work.rewrite_each(self.files)
@@ -115,7 +117,7 @@ class TreePlan:
 
 
 def plan_bucket(bucket: CompactBucket, moment: Moment, *, full: bool) -> TreePlan | None:
-    """What a bucket needs now, or with `full` what makes it one sorted run; None: nothing."""
+    """Plan a bucket, with `full` to one sorted run; None if nothing is due."""
     table = bucket.table
     options = compaction_options(table.schema)
     types = [field.type for field in table.schema.key_fields]

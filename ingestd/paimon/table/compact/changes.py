@@ -1,4 +1,4 @@
-"""What a compaction changes, told as rows: +I, -U and +U, or -D of each key that it changes.
+"""The changelog of a compaction: +I, -U and +U, or -D of each key that it changes.
 
 Pure. The row of a key before is that of the older level, the row after what the merge has made of
 it.
@@ -53,7 +53,7 @@ def changes_between(
     touched[key[~older]] = True
     after = _at(count, merged.column(KEY_NUMBER).to_numpy(), np.arange(merged.num_rows))
     if engine == "first-row":
-        # The first row of a key is told as it is, and never again.
+        # The first row of a key is in the changelog once, unchanged.
         return merged.take(after[touched & (before < 0) & (after >= 0)])
     before = _without(before, retractions(rows.column(VALUE_KIND).to_numpy()))
     after = _without(after, retractions(merged.column(VALUE_KIND).to_numpy()))

@@ -15,14 +15,14 @@ from ingestd.paimon.table.read.bucket_read import comparable_key
 
 @dataclass(frozen=True, slots=True)
 class SortedRun:
-    """Files of one level in the order of their keys, no key in two of them."""
+    """Files of one level in key order, without a key in two of them."""
 
     level: int
     files: tuple[DataFileMeta, ...]
 
     @property
     def size(self) -> RunSize:
-        """What the planner is told of it."""
+        """Return the run as input of the planner."""
         return RunSize(self.level, sum(file.file_size for file in self.files))
 
 
@@ -37,7 +37,7 @@ class Levels:
     def of(
         cls, types: Sequence[DataType], files: Sequence[DataFileMeta], num_levels: int
     ) -> "Levels":
-        """The runs of live files; a level that is in use counts, whatever `num_levels` says."""
+        """Return the runs of live files; levels above `num_levels` that have files count, too."""
         by_level: dict[int, list[DataFileMeta]] = defaultdict(list)
         for file in files:
             by_level[file.level].append(file)
@@ -51,7 +51,7 @@ class Levels:
 
     @property
     def sizes(self) -> list[RunSize]:
-        """What the planner is told."""
+        """Return the runs as input of the planner."""
         return [run.size for run in self.runs]
 
     @property
@@ -61,14 +61,14 @@ class Levels:
 
     @property
     def last_full_ms(self) -> int | None:
-        """When the top level was last written to, as far as its files tell."""
+        """Return the time of the last write to the top level; None if unknown."""
         top = [run for run in self.runs if run.level == self.max_level]
         times = [file.creation_time_ms for run in top for file in run.files]
         return max((time for time in times if time is not None), default=None)
 
 
 def _age(file: DataFileMeta) -> tuple[int, int, int, str]:
-    """Newest first; files of several writers may share sequence numbers."""
+    """Return the sort key, newest first; files of several writers may share sequence numbers."""
     return (
         -file.max_sequence_number,
         file.min_sequence_number,

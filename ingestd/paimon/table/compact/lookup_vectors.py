@@ -1,4 +1,4 @@
-"""The deletion vectors of one bucket while it is compacted: which rows are new among the deleted.
+"""The deletion vectors of one bucket during a compaction.
 
 Specification: https://paimon.apache.org/docs/1.4/concepts/spec/tableindex/
 
@@ -41,7 +41,7 @@ class BucketVectors:
         return file_name in self._before
 
     def remove(self, file_name: str) -> None:
-        """Forget the vector of a data file that is gone."""
+        """Remove the vector of a deleted data file."""
         self._removed.add(file_name)
 
     def delete(self, file_name: str, positions: Positions) -> None:

@@ -1,8 +1,8 @@
-"""Which sorted runs of a bucket to compact next: universal compaction, from sizes and levels.
+"""Universal compaction: pick sorted runs of a bucket by sizes and levels.
 
-Pure: runs in, a choice out; no file is looked at. Runs stand from the newest to the oldest: each
-file of level 0 is a run, and each higher level is one. A choice is always the newest so many of
-them, so that nothing older is ever put above something newer.
+Runs are ordered from the newest to the oldest: each file of level 0 is a run, and each higher level
+is one. The picked runs are always the newest ones, so that older rows never get above newer ones.
+No files are read here.
 
 Specification: https://paimon.apache.org/docs/1.4/primary-key-table/compaction/
 """
@@ -49,7 +49,7 @@ class Moment:
 def choose(
     runs: Sequence[RunSize], max_level: int, options: CompactionOptions, moment: Moment
 ) -> CompactionPick | None:
-    """What to compact now, if anything; the first of the triggers that holds decides.
+    """Return what to compact now, by the first trigger that is due; None if none is.
 
     Where no file may stay in level 0, these files are what is left to do.
     """
@@ -91,7 +91,7 @@ def _choose_universal(
 def _prestart_full(
     runs: Sequence[RunSize], max_level: int, options: CompactionOptions, moment: Moment
 ) -> Reason | None:
-    """Full compactions that are asked for before any trigger is reached."""
+    """Return the reason of a full compaction that is due before other triggers; None if none."""
     if len(runs) <= 1:
         return None
     interval, last = options.full_interval_ms, moment.last_full_ms

@@ -1,4 +1,4 @@
-"""Merged rows given piece by piece become data or changelog files of one bucket and level.
+"""Write merged rows, given in parts, to data or changelog files of one level of a bucket.
 
 Files roll at `target-file-size`. What is in memory is a row group or stripe, whatever the size of a
 file.
@@ -16,14 +16,14 @@ from ingestd.paimon.format.base import load_format
 from ingestd.paimon.spec.compaction_options import lookup_rules
 from ingestd.paimon.spec.data_file import DataFileMeta
 from ingestd.paimon.spec.options import CoreOptions
-from ingestd.paimon.table.compact.figures import FilePlace
-from ingestd.paimon.table.files.file_index import with_file_index
-from ingestd.paimon.table.files.new_files import (
+from ingestd.paimon.table.compact.file_target import FileTarget
+from ingestd.paimon.table.files.data_files import (
     delete_files,
     file_rows,
     name_for_options,
     options_for_rows,
 )
+from ingestd.paimon.table.files.file_index import with_file_index
 from ingestd.paimon.table.files.written_check import ColumnChecksums, check_written, is_checked
 from ingestd.paimon.table.write.figures import FileFigures
 
@@ -45,14 +45,14 @@ class RollingWriter:
     `_VALUE_KIND`, keys ascending. Rows of an append table are numbered from `first_sequence`.
     """
 
-    def __init__(self, place: FilePlace, first_sequence: int = 0) -> None:
+    def __init__(self, target: FileTarget, first_sequence: int = 0) -> None:
         self.files: list[DataFileMeta] = []
-        self._place = place
-        self._names = place.names()
-        self._target = place.table.options.target_file_size
-        asked = lookup_rules(place.table.schema).needed and not place.changelog
+        self._target = target
+        self._names = target.names()
+        self._target_bytes = target.table.options.target_file_size
+        asked = lookup_rules(target.table.schema).needed and not target.changelog
         most = _LOOKUP_GROUP_BYTES if asked else _GROUP_BYTES
-        self._group_bytes = min(most, max(self._target, _LEAST_BYTES))
+        self._group_bytes = min(most, max(self._target_bytes, _LEAST_BYTES))
         self._pending: list[pa.Table] = []
         self._pending_bytes = 0
         self._next_sequence = first_sequence
@@ -60,7 +60,7 @@ class RollingWriter:
         self._open: _OpenFile | None = None
 
     def add(self, rows: pa.Table) -> None:
-        """Take more rows."""
+        """Add rows."""
         if not rows.num_rows:
             return
         self._pending.append(rows)
@@ -79,8 +79,8 @@ class RollingWriter:
         if self._open is not None:
             self._open.abort()
             self._open = None
-        place = self._place
-        delete_files(place.table, place.partition_values, place.bucket, self.files)
+        target = self._target
+        delete_files(target.table, target.partition_values, target.bucket, self.files)
         self.files = []
 
     def _flush(self) -> None:
@@ -95,37 +95,37 @@ class RollingWriter:
 
     def _fitting(self, rows: pa.Table) -> int:
         """Return how many of the rows go into the open file, or into a new one."""
-        if self._row_bytes is None and rows.nbytes <= self._target:
+        if self._row_bytes is None and rows.nbytes <= self._target_bytes:
             return rows.num_rows
         if self._row_bytes is None:
             self._row_bytes = self._sampled(rows)
-        whole = max(int(self._target / self._row_bytes), 1)
-        left = self._target - (0 if self._open is None else self._open.size)
+        whole = max(int(self._target_bytes / self._row_bytes), 1)
+        left = self._target_bytes - (0 if self._open is None else self._open.size)
         return max(int(left / self._row_bytes), whole // _LEAST_SHARE, 1)
 
     def _sampled(self, rows: pa.Table) -> float:
         """Return bytes that one of the rows takes in a file."""
         sample = rows.slice(rows.num_rows // 2, _SAMPLE_ROWS)
-        options = options_for_rows(self._place.options, sample)
+        options = options_for_rows(self._target.options, sample)
         size = load_format(options.file_format).encoded_size(sample, options)
         return max(size / sample.num_rows, 1e-3)
 
     def _write(self, rows: pa.Table) -> None:
-        planned = self._place.options
+        planned = self._target.options
         options = options_for_rows(planned, rows)
         if self._open is not None and options != planned and self._open.options == planned:
             self._finish()
         if self._open is None:
             name = name_for_options(next(self._names), planned, options)
-            self._open = _OpenFile(self._place, name, options, self._next_sequence, rows)
+            self._open = _OpenFile(self._target, name, options, self._next_sequence, rows)
         self._open.write(rows, self._row_bytes)
         self._next_sequence += rows.num_rows
         if self._open.is_exact:
             self._row_bytes = max(self._open.size / self._open.rows, 1e-3)
-        elif self._row_bytes is None and self._open.size >= self._target * _FULL:
+        elif self._row_bytes is None and self._open.size >= self._target_bytes * _FULL:
             self._row_bytes = self._sampled(rows)
             self._open.size = int(self._row_bytes * self._open.rows)
-        if self._open.size >= self._target * _FULL:
+        if self._open.size >= self._target_bytes * _FULL:
             self._finish()
 
     def _finish(self) -> None:
@@ -141,7 +141,7 @@ class _OpenFile:
 
     def __init__(
         self,
-        place: FilePlace,
+        target: FileTarget,
         name: str,
         options: CoreOptions,
         first_sequence: int,
@@ -150,14 +150,14 @@ class _OpenFile:
         self.rows = 0
         self.size = 0
         self.options = options
-        self._place = place
+        self._target = target
         self._name = name
-        self._figures = FileFigures(place, first_sequence)
-        self._written = ColumnChecksums() if is_checked(place.table.schema, options) else None
+        self._figures = FileFigures(target.origin, first_sequence)
+        self._written = ColumnChecksums() if is_checked(target.table.schema, options) else None
         self._stack = ExitStack()
-        self._stream = self._stack.enter_context(place.table.io.open_output(place.path(name)))
+        self._stream = self._stack.enter_context(target.table.io.open_output(target.path(name)))
         try:
-            head, module = file_rows(place.table.schema, first), load_format(options.file_format)
+            head, module = file_rows(target.table.schema, first), load_format(options.file_format)
             self._sink = module.open_sink(self._stream, head, options)
         except BaseException:
             self._forget()
@@ -169,10 +169,10 @@ class _OpenFile:
         return self._sink.size is not None
 
     def write(self, rows: pa.Table, row_bytes: float | None) -> None:
-        """Take more rows, each of about `row_bytes` in a file (None: no one knows)."""
+        """Add rows of about `row_bytes` each in a file (None: unknown)."""
         self._figures.add(rows)
         self.rows += rows.num_rows
-        stored = file_rows(self._place.table.schema, rows)
+        stored = file_rows(self._target.table.schema, rows)
         self._sink.write(stored)
         if self._written is not None:
             self._written.add(stored)
@@ -184,24 +184,24 @@ class _OpenFile:
         self.size = exact
 
     def close(self) -> DataFileMeta:
-        place = self._place
-        path = place.path(self._name)
+        target = self._target
+        path = target.path(self._name)
         self._sink.close()
         self.size = int(self._stream.tell())
         self._stack.close()
         if self._written is not None:
-            check_written(place.table, path, self._written)
-        reach(Point.CHANGELOG_WRITTEN if place.changelog else Point.DATA_WRITTEN)
+            check_written(target.table, path, self._written)
+        reach(Point.CHANGELOG_WRITTEN if target.changelog else Point.DATA_WRITTEN)
         meta = self._figures.meta(self._name, self.size)
-        if place.changelog or self._figures.indexed is None:
+        if target.changelog or self._figures.indexed is None:
             return meta
-        return with_file_index(place.table, path, self._figures.indexed, meta)
+        return with_file_index(target.table, path, self._figures.indexed, meta)
 
     def abort(self) -> None:
-        """The stream is told of an error, so that nothing remains of its file."""
+        """Abort the stream, so that no file remains."""
         self._sink.abort()
         self._forget()
 
     def _forget(self) -> None:
         self._stack.__exit__(*sys.exc_info())
-        self._place.table.io.delete_quietly(self._place.path(self._name))
+        self._target.table.io.delete_quietly(self._target.path(self._name))

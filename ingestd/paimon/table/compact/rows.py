@@ -1,4 +1,4 @@
-"""What the rows of some keys become when they are compacted: one row a key, changes, deletions.
+"""Merge the rows of keys in a compaction: one row per key, changes, deletions.
 
 Pure: columns in, columns out. Rows of files that are not compacted themselves (`Source.picked` is
 false) are the older rows of a key; what happens to them is what lookup compaction is for: they
@@ -33,12 +33,12 @@ Mask = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True)
 class RowRules:
-    """How rows are compacted.
+    """Rules of a compaction of rows.
 
-    `drops_deletes`: rows that delete are left out. `looks_up`: older rows decide, too.
-    `keeps_older`: they take part in the merge; without it only their keys are read. `changes`
-    says how changes are told (None: they are not), `top_level` from which level on (None: from
-    the older row, wherever it is).
+    `drops_deletes`: deletions are dropped. `looks_up`: older rows in higher levels count, too.
+    `keeps_older`: they are merged; otherwise only their keys are read. `changes` are the rules of
+    the changelog (None: no changelog), `top_level` is the level from which old rows are taken
+    (None: any level).
     """
 
     merge: MergeRules
@@ -53,7 +53,7 @@ class RowRules:
 
 @dataclass(frozen=True, slots=True)
 class Compacted:
-    """What a block has become: rows with the system columns and the table's.
+    """A compacted block: rows with the columns of the table and the system columns.
 
     `deleted` has, by source and number of the file, positions of older rows that are replaced.
     """

@@ -1,9 +1,9 @@
-"""Sorted runs read side by side, in blocks whose keys are in no other block.
+"""Read sorted runs side by side, in blocks whose keys are in no other block.
 
-Every run is read in batches. The smallest of the keys at which the batches end is where a block
-ends: whatever is up to there has been read, of every run. So memory holds a batch of each run,
-however long the runs are. Of runs that are only asked for older rows, files and row groups are
-left out if no key that is compacted lies between their bounds.
+Every run is read in batches. A block ends at the smallest of the last keys of the batches: up to
+there all runs have been read. So memory holds one batch per run, whatever the size of the runs. In
+runs that are only looked up for older rows, files and row groups are skipped if their key range
+contains no compacted key.
 
 Specification: https://paimon.apache.org/docs/1.4/primary-key-table/compaction/
 """

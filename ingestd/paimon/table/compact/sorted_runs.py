@@ -1,4 +1,4 @@
-"""How full of sorted runs the buckets of a primary-key table are.
+"""Numbers of sorted runs in the buckets of a primary-key table.
 
 A scheduler that counts what is appended from there on needs no manifest to know which bucket is
 next.

@@ -1,11 +1,11 @@
-"""Compacting a table: what there is to do, doing it bucket by bucket, one COMPACT snapshot.
+"""Compact a table: plan buckets, rewrite them one by one, and commit one COMPACT snapshot.
 
-    result = compact_table(table, now_ms=now)          # what the triggers ask for
+    result = compact_table(table, now_ms=now)          # buckets whose triggers are due
     result = compact_table(table, now_ms=now, full=True)
 
-Nothing is visible before the snapshot is, and ingest may go on meanwhile: its appends and our
-snapshot are rebased over each other. A bucket that another process has compacted meanwhile is given
-up, with the files that were made for it.
+Ingest may go on during a compaction: its appends and the snapshot of the compaction are rebased
+over each other. If another process compacts a bucket at the same time, its result is kept and the
+files written here are deleted.
 
 Specification: https://paimon.apache.org/docs/1.4/primary-key-table/compaction/
 """
@@ -16,7 +16,7 @@ import uuid
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, Protocol
 
 from ingestd.crash_points import Point, reach
 from ingestd.errors import CommitConflictError, CommitUnknownError, IngestdError
@@ -28,9 +28,7 @@ from ingestd.paimon.spec.snapshot import BATCH_COMMIT_IDENTIFIER, Snapshot
 from ingestd.paimon.table.commit.table_commit import commit
 from ingestd.paimon.table.compact.append import plan_append
 from ingestd.paimon.table.compact.bucket import CompactBucket, plan_bucket
-from ingestd.paimon.table.compact.order import CompactPlan, first_plans
 from ingestd.paimon.table.compact.plan import Moment
-from ingestd.paimon.table.compact.report import BucketReport, report_of
 from ingestd.paimon.table.compact.sorted_runs import SortedRuns, sorted_runs_of
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.scan import PartitionFilter, live_entries
@@ -40,19 +38,93 @@ from ingestd.paimon.table.write.commit_message import CommitMessage, ManifestCom
 _LOG = logging.getLogger(__name__)
 _MILLIS_OF_HOUR = 3_600_000
 _HOURS = 24
-
 CompactStatus = Literal["compacted", "nothing", "lost"]
+
+
+@dataclass(frozen=True, slots=True)
+class BucketReport:
+    """Result of a compaction of one bucket; sizes in bytes, `upgraded` files only changed level."""
+
+    partition: bytes
+    bucket: int
+    reason: str
+    files_before: int
+    files_after: int
+    upgraded: int
+    rows_before: int
+    rows_after: int
+    bytes_read: int
+    bytes_written: int
+    changelog_rows: int
+    lost: bool = False
+
+
+def report_of(
+    reason: str, message: CommitMessage, made: Sequence[DataFileMeta], *, lost: bool
+) -> BucketReport:
+    """Return the report of one bucket from its message and the files `made` for it."""
+    before, after = message.compact_before, message.compact_after
+    old = {file.file_name for file in before}
+    moved = {file.file_name for file in after if file.file_name in old}
+    return BucketReport(
+        partition=message.partition,
+        bucket=message.bucket,
+        reason=reason,
+        files_before=len(before),
+        files_after=len(after),
+        upgraded=len(moved),
+        rows_before=sum(file.row_count for file in before),
+        rows_after=sum(file.row_count for file in after),
+        bytes_read=sum(file.file_size for file in before if file.file_name not in moved),
+        bytes_written=sum(file.file_size for file in made),
+        changelog_rows=sum(file.row_count for file in message.compact_changelog),
+        lost=lost,
+    )
+
+
+class CompactPlan(Protocol):
+    """A planned compaction of one bucket."""
+
+    @property
+    def bucket(self) -> CompactBucket:
+        """Return the bucket as it was when it was planned."""
+        ...
+
+    @property
+    def inputs(self) -> tuple[DataFileMeta, ...]:
+        """Return the files to compact."""
+        ...
+
+    @property
+    def reason(self) -> str:
+        """Return the name of the trigger."""
+        ...
+
+    def run(self) -> tuple[CommitMessage, tuple[DataFileMeta, ...]]:
+        """Compact; return the message for the committer and the files written for it."""
+        ...
+
+
+def first_plans(plans: Iterable[CompactPlan], most_bytes: int) -> list[CompactPlan]:
+    """Return the plans with the most files, up to this many bytes of input; at least one."""
+    chosen: list[CompactPlan] = []
+    size = 0
+    for plan in sorted(plans, key=lambda plan: -len(plan.inputs)):
+        if size >= most_bytes:
+            break
+        chosen.append(plan)
+        size += sum(file.file_size for file in plan.inputs)
+    return chosen
 
 
 @dataclass(frozen=True, slots=True)
 class CompactResult:
     """Outcome of a compaction.
 
-    `compacted`: `snapshot` has what `buckets` say, except of those marked as lost. `nothing`:
-    no trigger asked for anything. `lost`: others have compacted every bucket meanwhile; the files
-    that were made are deleted. `seconds` is the time it took. `standing` is that of the buckets
-    looked at: as they were when the compaction began, with what it changed. `left` counts the
-    buckets that were left for another time.
+    `compacted`: `snapshot` has the changes in `buckets`, except those marked as lost. `nothing`: no
+    trigger was due. `lost`: other processes compacted every bucket at the same time; the files
+    written are deleted. `seconds` is the duration. `sorted_runs` are those of the buckets when the
+    compaction began, with its changes. `left` is the number of buckets left for the next time.
     """
 
     status: CompactStatus
@@ -81,7 +153,7 @@ def plan_compaction(
     partition_filter: PartitionFilter | None = None,
     state: TableState | None = None,
 ) -> list[CompactPlan]:
-    """What `compact_table` would do now; only manifests are read.
+    """Return what `compact_table` would do now; only manifests are read.
 
     Raises UnsupportedError for a table that cannot be written.
     """
@@ -100,16 +172,16 @@ def compact_table(
     commit_user: str | None = None,
     most_bytes: int | None = None,
 ) -> CompactResult:
-    """Compact what the table's triggers ask for, once in each bucket; with `full` all there is.
+    """Compact each bucket whose triggers are due once; with `full` all buckets, completely.
 
-    With `most_bytes` buckets with many files come first, and once the inputs are so large the rest
-    is left, so that what is done lands soon.
+    With `most_bytes` buckets with the most files are compacted first, until their inputs have this
+    size, so that the result is committed soon.
 
-    `table` is as of its newest schema. `write-only` is an option for other writers: this is the
-    compaction that they leave to someone. `commit_user` is for its snapshots alone (None: a new
-    one); two compactions may have the same. Raises UnsupportedError for a table that cannot be
-    written, FormatError for a damaged file, StorageError; in all of these nothing is left behind.
-    Raises CommitUnknownError if the storage does not say whether the snapshot landed: files stay.
+    `table` has its newest schema. The option `write-only` does not apply: it leaves compaction to
+    this function. `commit_user` is the user of its snapshots (None: a new one); two compactions may
+    use the same. Raises UnsupportedError for a table that cannot be written, FormatError for a
+    damaged file, StorageError; no files are left then. Raises CommitUnknownError if the storage
+    does not report whether the snapshot was published: the files stay.
     """
     refuse_unsupported(table.schema, for_write=True)
     started = time.monotonic()
@@ -134,7 +206,7 @@ def compact_table(
 
 
 def _made(plans: Iterable[CompactPlan]) -> list[_Made]:
-    """Do what is planned; nothing is left behind by what is raised."""
+    """Run the plans; on an error, delete the files written."""
     made: list[_Made] = []
     try:
         for plan in plans:

@@ -1,4 +1,4 @@
-"""One compaction of one bucket of a primary-key table: the chosen runs become files of a level.
+"""Compact chosen runs of one bucket of a primary-key table into files of a level.
 
 Large files that overlap no other only change their level (an upgrade); all else is rewritten,
 neighbours together.
@@ -16,7 +16,7 @@ from ingestd.paimon.spec.data_file import DataFileMeta
 from ingestd.paimon.spec.data_types import DataField
 from ingestd.paimon.spec.index_manifest import IndexManifestEntry
 from ingestd.paimon.table.compact.changes import ChangeRules
-from ingestd.paimon.table.compact.figures import FilePlace
+from ingestd.paimon.table.compact.file_target import FileTarget
 from ingestd.paimon.table.compact.levels import Levels, SortedRun
 from ingestd.paimon.table.compact.lookup_vectors import BucketVectors
 from ingestd.paimon.table.compact.rolling_write import RollingWriter
@@ -39,7 +39,7 @@ def small_file_size(target_file_size: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class TreeRules:
-    """What a table's options say of compaction, and of what it asks the higher levels."""
+    """Options of a table for compaction and for lookups in higher levels."""
 
     options: CompactionOptions
     lookups: LookupRules
@@ -47,7 +47,7 @@ class TreeRules:
 
 @dataclass(slots=True)
 class BucketChange:
-    """What a compaction takes away from a bucket and puts there; `made` are its new files."""
+    """Files that a compaction removes from a bucket and adds; `made` are newly written."""
 
     before: list[DataFileMeta] = field(default_factory=list)
     after: list[DataFileMeta] = field(default_factory=list)
@@ -61,15 +61,15 @@ class TreeCompaction:
 
     def __init__(
         self,
-        place: FilePlace,
+        target: FileTarget,
         partition: bytes,
         levels: Levels,
         rules: TreeRules,
         vectors: BucketVectors,
     ) -> None:
         self.change = BucketChange()
-        self._table, self._output = place.table, place.level
-        self._place = place
+        self._table, self._output = target.table, target.level
+        self._target = target
         self._partition = partition
         self._levels = levels
         self._rules = rules
@@ -159,8 +159,8 @@ class TreeCompaction:
         """Merge sections one after another into new files, telling what changes."""
         lookups = self._rules.lookups
         told = tells and (lookups.changelog or lookups.full_changelog)
-        rows = RollingWriter(self._place) if rewrites else None
-        changes = RollingWriter(replace(self._place, changelog=True)) if told else None
+        rows = RollingWriter(self._target) if rewrites else None
+        changes = RollingWriter(replace(self._target, changelog=True)) if told else None
         writers = [one for one in (rows, changes) if one is not None]
         rules = self._row_rules(tells=tells, told=told)
         try:
@@ -192,11 +192,11 @@ class TreeCompaction:
         sources = self._sources(section, rules)
         if rows is None and changes is None and all(source.picked for source in sources):
             return
-        lookups, place = self._rules.lookups, self._place
+        lookups, target = self._rules.lookups, self._target
         given = BucketInput(
             DataFileReader(self._table, self._vectors.deletions),
             self._partition,
-            place.bucket,
+            target.bucket,
             self._table.schema.trimmed_primary_keys,
             places=rules.looks_up and lookups.vectors,
         )

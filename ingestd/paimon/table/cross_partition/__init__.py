@@ -1,1 +1,1 @@
-"""Keys that are unique over all partitions: where each is, where its next row goes."""
+"""Primary keys that are unique across partitions: the index of keys, and moves."""

@@ -1,8 +1,8 @@
-"""Rows of a table whose key is unique over all its partitions: where each is written to.
+"""Assign rows of tables whose keys are unique across partitions.
 
-A key that comes with another partition than it has: with `deduplicate` its old row is deleted and
-the new one written where it belongs; `partial-update` and `aggregation` go on merging in the old
-partition; `first-row` leaves the new row out.
+If a row has another partition than its key had: `deduplicate` deletes the old row and writes the
+new one to its partition; `partial-update` and `aggregation` merge it in the old partition;
+`first-row` drops it.
 
 Specification: https://paimon.apache.org/docs/1.4/primary-key-table/data-distribution/
 """
@@ -44,7 +44,7 @@ class KeyRows:
 
     @property
     def first(self) -> Numbers:
-        """Where the rows of each key begin."""
+        """Return the first row of each key."""
         return np.searchsorted(self.key, np.arange(len(self.old)))
 
     @property
@@ -61,9 +61,9 @@ class KeyRows:
 
 @dataclass(frozen=True, slots=True)
 class Moves:
-    """The partition that each row goes to, whether it goes at all, and what has to be deleted.
+    """Moves of rows: the partition of each row, whether it is written, and the rows to delete.
 
-    Row `left[i]` leaves a row behind in partition `left_in[i]`.
+    Row `left[i]` moves its key away from partition `left_in[i]`.
     """
 
     target: Numbers

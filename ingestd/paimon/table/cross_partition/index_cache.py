@@ -1,4 +1,4 @@
-"""Key indexes that a process keeps between the batches of a pipeline, by table and share of keys.
+"""Key indexes cached between the batches of a pipeline, by table and share of keys.
 
 An index belongs to a snapshot. What a batch changes is a new index beside it, which counts only
 once a snapshot has the files that the batch wrote: a batch that failed, or ran twice, leaves
@@ -22,7 +22,7 @@ from ingestd.paimon.table.metadata.snapshot_manager import find_snapshot, read_s
 from ingestd.paimon.table.metadata.table_state import is_same_snapshot
 
 KEPT_BYTES = 64 << 20
-"""Bytes of indexes that a process keeps, unless told otherwise."""
+"""Default limit of the bytes of cached indexes."""
 
 _MAX_STEPS = 32
 """More snapshots than this are not followed one by one."""
@@ -83,7 +83,7 @@ class IndexCache:
     def note(
         self, table: FileStoreTable, share: KeyShare, files: Collection[str], index: KeyIndex
     ) -> None:
-        """What the index will be once these data files are in a snapshot."""
+        """Note the index as of the snapshot that will contain these data files."""
         with self._lock:
             kept = self._kept.get(_key(table, share))
             if kept is not None:
@@ -91,7 +91,7 @@ class IndexCache:
 
     @property
     def nbytes(self) -> int:
-        """Return bytes of the indexes that are here."""
+        """Return the bytes of the cached indexes."""
         return sum(kept.nbytes for kept in self._kept.values())
 
     def _keep(self, table: FileStoreTable, share: KeyShare, kept: _Kept) -> KeyIndex:
@@ -116,7 +116,7 @@ def _key(table: FileStoreTable, share: KeyShare) -> _Key:
 
 
 def _carried(table: FileStoreTable, kept: _Kept, snapshot_id: int, share: KeyShare) -> _Kept | None:
-    """What is kept as of a later snapshot; None if there is no way from here to there."""
+    """Return the cached index advanced to a later snapshot; None if that is not possible."""
     first = kept.snapshot.id if kept.snapshot else 0
     if not 0 <= snapshot_id - first <= _MAX_STEPS:
         return None

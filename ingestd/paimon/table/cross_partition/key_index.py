@@ -1,4 +1,4 @@
-"""Where each key of a table is, over all its partitions: columns in memory, never changed.
+"""The index of keys across partitions: immutable columns in memory.
 
 An index is a large sorted layer and a small one with what came since, so that a change costs what
 it changes. About 20 bytes a key.
@@ -64,7 +64,7 @@ class _Layer:
         return cls(keys.take(order), places[order])
 
     def find(self, keys: KeyPrints) -> _Positions:
-        """Where each key stands, -1 if it is not here."""
+        """Return the position of each key, -1 if it is not in the layer."""
         found = np.full(len(keys), -1, np.int64)
         count = len(self.keys)
         at = np.searchsorted(self.keys.first, keys.first)
@@ -76,7 +76,7 @@ class _Layer:
             asked, here = asked[alike], here[alike]
             same = self.keys.second[here] == keys.second[asked]
             found[asked[same]] = here[same]
-            # Another key with the same first number: this one may stand behind it.
+            # Another key has the same first number: this one may follow it.
             asked = asked[~same]
             at[asked] += 1
         return found
@@ -160,7 +160,7 @@ class KeyIndex:
 
 
 def last_of_each(keys: KeyPrints) -> _Positions:
-    """Where each distinct key stands for the last time, in the order of a layer."""
+    """Return the last position of each distinct key, in the order of a layer."""
     order = np.argsort(keys.first, kind="stable")
     ordered = keys.first[order]
     if not bool((ordered[1:] == ordered[:-1]).any()):

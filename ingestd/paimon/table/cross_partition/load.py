@@ -1,4 +1,4 @@
-"""The key index of a table made from the table itself, and carried from snapshot to snapshot.
+"""Load the key index of a table from its rows, and advance it to later snapshots.
 
 Nothing of an index is stored: it is what the key columns of the live files say. Reading them all
 is the start; after that only what later snapshots have added.
@@ -28,7 +28,7 @@ from ingestd.paimon.table.read.bucket_read import BucketFiles, BucketReader, gro
 from ingestd.paimon.table.read.table_read import index_entries
 
 _SEEDS = (int.from_bytes(os.urandom(8)), int.from_bytes(os.urandom(8)))
-"""Of this process, so that no one can choose keys with equal prints."""
+"""Random per process, so that colliding keys cannot be chosen on purpose."""
 
 _Mask = npt.NDArray[np.bool_]
 
@@ -47,7 +47,7 @@ class KeyShare:
 
 
 def assigners_of_keys(hashes: npt.NDArray[np.int32], assigners: int) -> npt.NDArray[np.int64]:
-    """Return which assigner cares for each key, whatever its partition."""
+    """Return the assigner of each key, which does not depend on the partition."""
     return np.abs(np.fmod(hashes.astype(np.int64), assigners))
 
 

@@ -1,1 +1,1 @@
-"""Data files and what belongs to them: their rows, deletion vectors, indexes."""
+"""Data files, their deletion vectors and indexes."""

@@ -1,11 +1,11 @@
-"""Data files of a table: which columns they have, where they lie, how their rows are read.
+"""Data files of a table: their columns, their paths, and reading their rows.
 
 Specification: https://paimon.apache.org/docs/1.4/concepts/spec/datafile/
 """
 
 import contextlib
-from collections.abc import Generator, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,8 +14,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ingestd.errors import FormatError, UnsupportedError
-from ingestd.paimon.casts.evolution import evolve, file_columns
+from ingestd.paimon.casts.evolution import columns_schema, evolve, file_columns
 from ingestd.paimon.format.base import format_of, read_wanted, stream_wanted
+from ingestd.paimon.format.orc_times import timestamp_problem
 from ingestd.paimon.format.row_groups import BatchSize, FilePart, GroupFilter
 from ingestd.paimon.spec import honoured_options as honoured
 from ingestd.paimon.spec.arrow import Array, Column, column_of
@@ -33,7 +34,8 @@ from ingestd.paimon.spec.data_types import (
     RowKind,
 )
 from ingestd.paimon.spec.deletion_vector import Positions
-from ingestd.paimon.spec.file_options import refuse_zoned_orc
+from ingestd.paimon.spec.file_options import COMPRESSIONS, refuse_zoned_orc
+from ingestd.paimon.spec.options import CoreOptions
 from ingestd.paimon.spec.paths import partition_path
 from ingestd.paimon.spec.predicate import Predicate
 from ingestd.paimon.spec.schema import TableSchema
@@ -66,7 +68,7 @@ def data_file_fields(schema: TableSchema) -> tuple[DataField, ...]:
 def data_file_path(
     table: FileStoreTable, partition_values: Sequence[object], bucket: int, name: str
 ) -> str:
-    """Where a data file of a bucket lies."""
+    """Return the path of a data file of a bucket."""
     directory = partition_path(
         table.schema.partition_keys,
         table.partition_types,
@@ -79,7 +81,7 @@ def data_file_path(
 
 
 def live_path(table: FileStoreTable, partition: bytes, bucket: int, file: DataFileMeta) -> str:
-    """Where the data file of a manifest entry lies."""
+    """Return the path of the data file of a manifest entry."""
     if file.external_path is not None:
         return file.external_path
     values = deserialize_row(table.partition_types, partition)
@@ -98,9 +100,8 @@ def stored_rows(table: FileStoreTable, path: str, columns: Sequence[str] | None 
 class DataFileReader:
     """Reads data files of a table without the rows that deletion vectors delete.
 
-    `wanted` lets parts of a file be left out that certainly hold no row for which it is true;
-    other rows for which it is not may stay. `keys` does the same for `batches`, asked when the
-    turn of a part of the file comes.
+    Parts of a file that certainly contain no row matching `wanted` are skipped; other rows may not
+    match it. `keys` does the same for `batches`; it is called when a part of the file is reached.
     """
 
     table: FileStoreTable
@@ -119,7 +120,7 @@ class DataFileReader:
         table = self.table
         names = self._stored_names(file, fields)
         path = live_path(table, partition, bucket, file)
-        # A file without any of the columns still has to tell its number of rows.
+        # Without any of the columns, one is read to count the rows.
         least = [VALUE_KIND] if table.schema.primary_keys else None
         wanted = group_filter(table, table.schemas(file.schema_id), self.wanted)
         part = _part(table, path, names or least, wanted)
@@ -197,7 +198,7 @@ class DataFileReader:
     def _kept(
         self, partition: bytes, bucket: int, file: DataFileMeta
     ) -> npt.NDArray[np.bool_] | None:
-        """Return which rows of a file no vector deletes; None: all."""
+        """Return a mask of the rows that no deletion vector deletes; None: all."""
         if self.deletions is None:
             return None
         deleted = self.deletions.deleted_rows(partition, bucket, file.file_name)
@@ -240,9 +241,9 @@ def _check_count(path: str, found: int, file: DataFileMeta) -> None:
 
 @contextlib.contextmanager
 def _evolving(path: str, *, same: bool) -> Iterator[None]:
-    """Says what is wrong with a file whose columns are not what its schema says.
+    """Raise FormatError for a file whose columns have other types than its schema states.
 
-    Under the `same` schema no value has to be cast, so that none can be one that has no cast.
+    With the `same` schema nothing is cast, so that a missing cast is a damaged file, too.
     """
     wrong = f"data file {path} has columns of other types than its schema says"
     try:
@@ -302,3 +303,40 @@ def check_nulls(path: str, rows: pa.Table, file: DataFileMeta, schema: TableSche
                 f"data file {path} has {column.null_count} nulls in column {name}, {promised} are "
                 "promised"
             )
+
+
+def file_rows(schema: TableSchema, rows: pa.Table) -> pa.Table:
+    """Return rows of a table, with the system columns, in the columns of a data file."""
+    fields = data_file_fields(schema)
+    columns = [rows.column(field.name.removeprefix(KEY_PREFIX)) for field in fields]
+    return pa.Table.from_arrays(columns, schema=columns_schema(fields))
+
+
+def options_for_rows(options: CoreOptions, rows: pa.Table) -> CoreOptions:
+    """Return the options for a file with these rows: Parquet if ORC cannot store a timestamp.
+
+    So neither a batch nor a compaction fails at a value that the type of the column allows. Readers
+    take the format of a file from its name.
+    """
+    if options.file_format != "orc" or timestamp_problem(rows) is None:
+        return options
+    known = COMPRESSIONS["parquet"]
+    compression = options.file_compression if options.file_compression in known else "zstd"
+    return replace(options, file_format="parquet", file_compression=compression)
+
+
+def name_for_options(name: str, planned: CoreOptions, options: CoreOptions) -> str:
+    """Return a name made for `planned` options with the extension of other options."""
+    return name.removesuffix(planned.file_extension) + options.file_extension
+
+
+def delete_files(
+    table: FileStoreTable,
+    partition_values: Sequence[object],
+    bucket: int,
+    files: Iterable[DataFileMeta],
+) -> None:
+    """Delete files of a bucket that no snapshot refers to, with their indexes; never raises."""
+    for file in files:
+        for name in (file.file_name, *file.extra_files):
+            table.io.delete_quietly(data_file_path(table, partition_values, bucket, name))

@@ -1,4 +1,4 @@
-"""Deletion vectors of a table: finding those of a data file, and writing those of a bucket.
+"""Read deletion vectors of data files, and write those of a bucket.
 
 Specification: https://paimon.apache.org/docs/1.4/concepts/spec/tableindex/
 
@@ -31,7 +31,7 @@ _NONE = np.empty(0, np.int64)
 
 @dataclass(slots=True)
 class DeletionVectors:
-    """Where the deletion vectors of a snapshot's data files are; read when they are asked for.
+    """Deletion vectors of the data files of a snapshot, read on demand.
 
     The bytes of the index file used last are kept: a bucket has one.
     """
@@ -96,7 +96,7 @@ def read_dv_index(table: FileStoreTable, path: str) -> bytes:
 
 
 def dv_index_path(table: FileStoreTable, entry: IndexManifestEntry) -> str:
-    """Where an index file of deletion vectors lies."""
+    """Return the path of an index file of deletion vectors."""
     return index_path(table, entry)
 
 

@@ -65,7 +65,7 @@ def read_file_indexes(
 def index_file_path(
     table: FileStoreTable, partition: bytes, bucket: int, file: DataFileMeta, name: str
 ) -> str:
-    """Where an index file beside a data file lies."""
+    """Return the path of an index file beside a data file."""
     if file.external_path is not None:
         return f"{file.external_path.rpartition('/')[0]}/{name}"
     return data_file_path(table, deserialize_row(table.partition_types, partition), bucket, name)

@@ -1,4 +1,4 @@
-"""Reads back a file that a compaction has written, before its rows take the place of others.
+"""Read back files written by a compaction, before they replace others.
 
 A library that stores a value wrong would otherwise replace right rows, and no checksum of the file
 would tell.
@@ -38,7 +38,7 @@ class ColumnChecksums:
         self.found: dict[str, int] = Counter()
 
     def add(self, rows: pa.Table) -> None:
-        """Take in more rows."""
+        """Add rows."""
         for name, column in zip(rows.column_names, rows.columns, strict=True):
             for chunk in column.chunks:
                 self._add(name, chunk)

@@ -1,1 +1,1 @@
-"""What a table is made of: schemas, snapshots, manifests, and the files they name."""
+"""Metadata of a table: schemas, snapshots, manifests, and the files they refer to."""

@@ -1,4 +1,4 @@
-"""Statistics of data files as the newest schema names its columns, for skipping files.
+"""Statistics of data files under the columns of the newest schema, for skipping files.
 
 A column is found by its field id. What a file does not have is null in all its rows; statistics
 of a type whose values compare otherwise are not used.

@@ -1,4 +1,4 @@
-"""The handle of a table: where it lies, its schema, and the FileIO that reaches it.
+"""The handle of a table: its path, its schema, and its FileIO.
 
 It holds no state of the table's content, so it may be pickled and sent to tasks. A process that
 receives the same handle again gets the very object it had, with all that was worked out from it.
@@ -52,7 +52,7 @@ class FileStoreTable:
 
     @cached_property
     def merge_rules(self) -> MergeRules:
-        """How rows of one key become one row."""
+        """Return the rules for merging rows of one key."""
         return merge_rules(self.schema)
 
     @cached_property

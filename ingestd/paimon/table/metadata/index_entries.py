@@ -1,4 +1,4 @@
-"""The index files of a table by their keys: cheap to change, and small to send to a task.
+"""Index files of a table by key: cheap to change, and small to send to a task.
 
 Entries are those of one index manifest, the base, and those that took their places since. A
 change costs what it changes, not what the table has; and since an index manifest never changes,
@@ -32,7 +32,7 @@ _SHARE = 4
 
 
 def index_key(entry: IndexManifestEntry) -> IndexKey:
-    """What an index file of a bucket is replaced by."""
+    """Return the key of an index file, which a new one with the same key replaces."""
     return entry.partition, entry.bucket, entry.index_type
 
 
@@ -52,7 +52,7 @@ def split_index_entries(
 
 
 class _Base:
-    """What one index manifest holds, looked at in the ways that are asked for."""
+    """The content of one index manifest, decoded on demand."""
 
     def __init__(self, entries: Mapping[IndexKey, IndexManifestEntry]) -> None:
         self.entries = entries
@@ -82,9 +82,9 @@ class _Base:
 class IndexEntries(Mapping[IndexKey, IndexManifestEntry]):
     """Index files by key; immutable.
 
-    Pickled, it is the path of its base and what changed since; the base is read when something
-    of it is asked for. Should that file be gone (its snapshot expired), the manifest of the
-    newest snapshot known to the sender is read instead. FormatError if that is gone, too.
+    Pickled, it is the path of its base and the changes since; the base is read on demand. If that
+    file was deleted because its snapshot expired, the index manifest of the newest snapshot known
+    to the sender is read. Raises FormatError if that does not exist either.
     """
 
     def __init__(
@@ -200,7 +200,7 @@ _BASES = _BaseCache(CACHED_ENTRIES)
 
 
 def _plain(entry: IndexManifestEntry) -> tuple[Any, ...]:
-    """What an entry is made of: pickles in a tenth of the time."""
+    """Return the fields of an entry, which pickle in a tenth of the time."""
     return (
         int(entry.kind),
         entry.partition,

@@ -1,4 +1,4 @@
-"""Where the index files of a table lie: in one folder, or beside the data files of their bucket.
+"""Paths of index files: in one folder, or beside the data files of their bucket.
 
 Specification: https://paimon.apache.org/docs/1.4/concepts/spec/tableindex/
 """
@@ -11,14 +11,14 @@ from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 
 
 def index_path(table: FileStoreTable, entry: IndexManifestEntry) -> str:
-    """Where an index file lies."""
+    """Return the path of an index file."""
     if entry.external_path is not None:
         return entry.external_path
     return new_index_path(table, entry.partition, entry.bucket, entry.file_name)
 
 
 def new_index_path(table: FileStoreTable, partition: bytes, bucket: int, name: str) -> str:
-    """Where an index file of a bucket belongs; `partition` is the serialized row."""
+    """Return the path of a new index file of a bucket; `partition` is the serialized row."""
     options = table.options
     if not honoured.INDEX_IN_DATA_DIR.of(table.schema.options):
         return table.paths.index(name)

@@ -1,4 +1,4 @@
-"""Long-lived changelogs: what stays of expired snapshots for those who follow the changes.
+"""Long-lived changelogs: copies of expired snapshots for readers of changes.
 
 Specification: https://paimon.apache.org/docs/1.4/concepts/spec/snapshot/
 
@@ -44,7 +44,7 @@ def cut_changelogs(table: FileStoreTable, last: int) -> list[int]:
     going = [one for one in reversed(ids) if one > last]
     if going:
         left = [one for one in ids if one <= last]
-        # What readers know as "not known", as long as there is none.
+        # Readers take -1 for unknown.
         _write_hint(table, "LATEST", left[-1] if left else -1)
     for one in going:
         table.io.delete_quietly(table.paths.changelog(one))
@@ -52,7 +52,7 @@ def cut_changelogs(table: FileStoreTable, last: int) -> list[int]:
 
 
 def changelog_time(table: FileStoreTable, snapshot_id: int) -> int | None:
-    """When the snapshot of a long-lived changelog was committed; None if there is none."""
+    """Return the commit time of a long-lived changelog; None if it does not exist."""
     found = find_changelog(table.io, table.paths, snapshot_id)
     return None if found is None else found.time_millis
 

@@ -1,4 +1,4 @@
-"""Partitions as people name them: `dt=2024-01-01,hr=3`, with some of the columns or with all.
+"""Parse partitions as typed by users: `dt=2024-01-01,hr=3`, with some or all columns.
 
 Specification: https://paimon.apache.org/docs/1.4/concepts/basic-concepts/
 

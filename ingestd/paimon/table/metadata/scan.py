@@ -1,4 +1,4 @@
-"""Which data files make up a snapshot, and which ones a snapshot added.
+"""List the live data files of a snapshot, and the files that a snapshot added.
 
 Specification: https://paimon.apache.org/docs/1.4/concepts/spec/manifest/
 
@@ -91,7 +91,7 @@ def partition_test(
 
 
 def delta_entries(table: FileStoreTable, snapshot: Snapshot) -> list[ManifestEntry]:
-    """What a snapshot added and deleted, in order, not folded."""
+    """Return the entries that a snapshot added and deleted, in order, not folded."""
     return _list_entries(table, snapshot.delta_manifest_list, snapshot.delta_manifest_list_size)
 
 

@@ -1,4 +1,4 @@
-"""Schema files of a table: finding the latest, reading one, publishing the next.
+"""Schema files of a table: find the newest, read one, publish the next.
 
 Specification: https://paimon.apache.org/docs/1.4/concepts/spec/schema/
 

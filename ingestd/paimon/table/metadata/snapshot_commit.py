@@ -1,4 +1,4 @@
-"""Committing a snapshot where that is not for files to decide: a catalog's server does it.
+"""Commit snapshots through the server of a catalog instead of by files.
 
 Specification: https://paimon.apache.org/docs/1.4/concepts/concurrency-control/
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:  # the handle of a table names the protocol
 
 @dataclass(frozen=True, slots=True)
 class PartitionChange:
-    """What a snapshot adds to one partition, less what it takes away."""
+    """Figures of one partition: what a snapshot adds minus what it deletes."""
 
     spec: Mapping[str, str]
     record_count: int
@@ -33,7 +33,7 @@ class PartitionChange:
 
 
 class SnapshotCommit(Protocol):
-    """Who makes snapshots of a table visible, and forgets them again."""
+    """Publishes snapshots of a table, and deletes them in a rollback."""
 
     def commit(self, branch: str, snapshot: Snapshot, changes: Iterable[PartitionChange]) -> bool:
         """Make a snapshot visible; False if its id is another commit's.

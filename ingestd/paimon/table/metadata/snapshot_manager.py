@@ -1,4 +1,4 @@
-"""Snapshot files of a table: the newest, the oldest, one by id, and walks between them.
+"""Snapshot files of a table: the newest, the oldest, one by id, and ranges of them.
 
 Specification: https://paimon.apache.org/docs/1.4/concepts/spec/snapshot/
 
@@ -25,8 +25,8 @@ _LOOKS = 3
 def latest_snapshot_id(io: FileIO, paths: TablePaths) -> int | None:
     """Id of the newest snapshot, None if the table has none.
 
-    The hint counts only if its snapshot is there and the next one is not. One that is ahead of
-    all snapshots tells of a lost one, since it is written last and taken back first: FormatError.
+    The hint is used only if its snapshot exists and the next one does not. Raises FormatError if it
+    is ahead of all snapshots: it is written last and removed first, so that a snapshot was lost.
     """
     hint = newest = None
     for _ in range(_LOOKS):
@@ -44,7 +44,7 @@ def latest_snapshot_id(io: FileIO, paths: TablePaths) -> int | None:
 
 
 def _newest_listed(io: FileIO, paths: TablePaths, hint: int | None) -> int | None:
-    """The newest by a listing; it may lag behind, so the names that follow are looked for."""
+    """Return the newest id of a listing, which may lag, and of the ids that follow it."""
     ids = snapshot_ids(io, paths)
     if hint is not None and has_file(io, paths.snapshot(hint)):
         ids.append(hint)
@@ -90,7 +90,7 @@ def find_snapshot(io: FileIO, paths: TablePaths, snapshot_id: int) -> Snapshot |
 
 
 def find_changelog(io: FileIO, paths: TablePaths, snapshot_id: int) -> Snapshot | None:
-    """What is kept of an expired snapshot for those who follow its changes, or None.
+    """Return the long-lived changelog of an expired snapshot, or None.
 
     Specification: https://paimon.apache.org/docs/1.4/concepts/spec/snapshot/
 
@@ -121,7 +121,7 @@ def read_snapshot(io: FileIO, paths: TablePaths, snapshot_id: int) -> Snapshot:
 def requested_snapshot(io: FileIO, paths: TablePaths, snapshot_id: int) -> Snapshot:
     """Return the snapshot of an id that a user has named.
 
-    ConfigError if the table has none of that id any more, or not yet; FormatError if the file is
+    Raises ConfigError if the id has expired or does not exist yet; FormatError if its file is
     missing between others.
     """
     found = find_snapshot(io, paths, snapshot_id)
@@ -141,8 +141,8 @@ def _missing(io: FileIO, paths: TablePaths, snapshot_id: int) -> str:
 def latest_snapshot(io: FileIO, paths: TablePaths) -> Snapshot | None:
     """Return the newest snapshot, None if the table has none.
 
-    A snapshot that vanishes between look and read (a rollback) is looked for again: it must
-    not make a table with content appear empty.
+    If the snapshot is deleted between looking it up and reading it (by a rollback), it is looked up
+    again, so that a table with content does not appear empty.
     """
     for _ in range(_LOOKS):
         snapshot_id = latest_snapshot_id(io, paths)
@@ -180,7 +180,7 @@ def write_hints(io: FileIO, paths: TablePaths, snapshot_id: int) -> None:
 
 
 def mend_earliest_hint(io: FileIO, paths: TablePaths) -> None:
-    """Point EARLIEST to the oldest snapshot again, after an expiry that died before it did so."""
+    """Correct EARLIEST after an expiry that was killed before it wrote the hint."""
     earliest = earliest_snapshot_id(io, paths)
     if earliest is not None and _read_hint(io, paths.earliest_hint) != earliest:
         _write_hint(io, paths.earliest_hint, earliest)

@@ -1,4 +1,4 @@
-"""What a committer keeps of a table between its commits, so that it need not read it again.
+"""The state of a table that a committer keeps between commits.
 
 A state belongs to one snapshot. `refresh_state` carries it to the newest one by reading only
 what other writers have added.
@@ -31,7 +31,7 @@ from ingestd.paimon.table.metadata.snapshot_manager import (
 
 
 def steady_seconds() -> float:
-    """Seconds of a clock that no one sets, and that goes on while the machine is suspended."""
+    """Return seconds of a monotonic clock that continues while the machine is suspended."""
     return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
 
 
@@ -40,13 +40,12 @@ class TableState:
     """A table as of `snapshot` (None: no snapshot yet).
 
     `manifests` are those of the base and then of the delta manifest list. `index_entries` is
-    keyed by (partition, bucket, index type); an entry whose key repeats, as deletion vectors of
-    append tables do, stands in `repeated_index_entries`. `max_sequence_number` is at least that
-    of every live file, -1 for none. `committed` has the newest streaming commit identifier of
-    the commit users that were looked for or seen (-1: none found). `carried` are the properties
-    that a commit repeats: those of the newest snapshot, at or below this one, that has any.
-    `loaded_at` is the time of `steady_seconds` when this was known: files of a commit that is
-    planned on it are younger.
+    keyed by (partition, bucket, index type); entries whose key repeats, as those of deletion
+    vectors of append tables, are in `repeated_index_entries`. `max_sequence_number` is at least
+    that of every live file, -1 without files. `committed` has the newest streaming commit
+    identifier of known commit users (-1: none found). `carried` are the properties that a commit
+    repeats: those of the newest snapshot, at or below this one, that has any. `loaded_at` is the
+    time of `steady_seconds` of this state: files of a commit planned on it are younger.
     """
 
     snapshot: Snapshot | None
@@ -71,10 +70,10 @@ def load_state(table: FileStoreTable) -> TableState:
 
 
 def refresh_state(table: FileStoreTable, state: TableState) -> TableState:
-    """The state of the newest snapshot, by way of `state`; the same object if nothing happened.
+    """Return the state of the newest snapshot, advanced from `state`; `state` if it is newest.
 
-    CommitConflictError if the table no longer holds the state's snapshot because it was rolled
-    back: what was planned on it has lost its ground and has to be planned again.
+    Raises CommitConflictError if the snapshot of `state` was rolled back: changes planned on it
+    have to be planned again.
     """
     latest = latest_snapshot(table.io, table.paths)
     if is_same_snapshot(latest, state.snapshot):
@@ -216,10 +215,10 @@ def _state_of(table: FileStoreTable, snapshot: Snapshot | None) -> TableState:
 def _carried(
     newest_first: Iterable[Snapshot], below: Callable[[], Mapping[str, str]]
 ) -> Mapping[str, str]:
-    """The carried properties of the newest of some snapshots that has any, else what is below them.
+    """Return the carried properties of the newest snapshot that has any, else those below.
 
-    Each OVERWRITE above that, by a program that carries nothing, is noted by its id: the record
-    does not describe the rows any more.
+    The ids of later OVERWRITE snapshots, by programs that carry no properties, are added: the
+    record does not describe the rows any more.
     """
     overwrites: list[str] = []
     found: Mapping[str, str] = {}

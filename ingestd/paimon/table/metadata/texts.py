@@ -1,4 +1,4 @@
-"""Texts in system tables: partitions, keys and column bounds as Java prints them."""
+"""Format partitions, keys and column bounds for system tables, as in Java."""
 
 from collections.abc import Mapping, Sequence
 

@@ -1,4 +1,4 @@
-"""Snapshots of the past by other names than their ids: tags and points in time; and branches.
+"""Find snapshots by tag or time, and tables by branch.
 
 Specification: https://paimon.apache.org/docs/1.4/concepts/spec/snapshot/
 """
@@ -38,7 +38,7 @@ def tag_bytes(io: FileIO, paths: TablePaths, name: str) -> bytes:
 
 
 def tagged_snapshot(table: FileStoreTable, name: str) -> Snapshot:
-    """Return the snapshot that a tag keeps, whether or not it has expired meanwhile."""
+    """Return the snapshot of a tag, even if the snapshot has expired."""
     data = tag_bytes(table.io, table.paths, name)
     return parse_snapshot(data, tag_path(table.paths, name))
 

@@ -1,1 +1,1 @@
-"""Rows of a table: as of a snapshot, between two, as changes, by key."""
+"""Read a table: as of a snapshot, between two, as changes, by key."""

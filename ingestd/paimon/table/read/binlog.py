@@ -1,4 +1,4 @@
-"""The view `binlog` of a table: every column as an array, so that an update is one row.
+"""The system table `binlog`: every column is an array, so that an update is one row.
 
 Specification: https://paimon.apache.org/docs/1.4/concepts/system-tables/
 

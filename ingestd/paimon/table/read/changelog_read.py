@@ -1,4 +1,4 @@
-"""The changes that snapshots brought, as a streaming reader is given them.
+"""Read the changes of snapshots, as for a streaming reader.
 
 Specification: https://paimon.apache.org/docs/1.4/primary-key-table/changelog-producer/
 
@@ -83,7 +83,7 @@ def iter_added_rows(table: FileStoreTable, from_id: int, to_id: int) -> Iterator
 
 
 def change_fields(table: FileStoreTable) -> tuple[DataField, ...]:
-    """What the columns of a changelog are."""
+    """Return the columns of a changelog."""
     return (*CHANGE_FIELDS, *table.schema.fields)
 
 

@@ -1,7 +1,7 @@
-"""What came between two snapshots, as rows: the new files of some snapshots merged.
+"""Read the rows added between two snapshots: their new files, merged.
 
-Rows that were deleted meanwhile are left out, and a row that was changed is told as it is after
-the last of the snapshots that changed it. All changes one by one are in `changelog_read`.
+Deleted rows are dropped, and a changed row has its values as of the last of the snapshots that
+changed it. `changelog_read` reads every single change.
 
 Specification: https://paimon.apache.org/docs/1.4/concepts/spec/snapshot/
 """

@@ -1,7 +1,6 @@
-"""Which rows of a table its own options have a reader read, if the reader does not ask for others.
+"""Scan options of a table: the snapshot or changes that readers get by default.
 
-Writers and maintenance look at the newest snapshot whatever these options say. Specification:
-Schema (options); Read path.
+Writers and maintenance always use the newest snapshot.
 """
 
 from collections.abc import Callable, Mapping
@@ -10,6 +9,7 @@ from dataclasses import dataclass
 from ingestd.errors import ConfigError, UnsupportedError
 from ingestd.paimon.spec import honoured_options as honoured
 from ingestd.paimon.spec.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind, Snapshot
+from ingestd.paimon.spec.table_options import UNREAD_SCANS
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.snapshot_manager import (
     earliest_snapshot_id,
@@ -49,10 +49,6 @@ _BY_OPTION = {
     TIMESTAMP: "from-timestamp",
     BETWEEN: "incremental",
 }
-_NOT_IMPLEMENTED = (
-    "scan.version", "scan.watermark", "scan.timestamp", "scan.file-creation-time-millis",
-    "scan.creation-time-millis", "incremental-between-timestamp", "incremental-to-auto-tag",
-)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,9 +83,9 @@ def scan_target(table: FileStoreTable) -> ScanTarget:
 
 def _mode(table: FileStoreTable) -> str:
     options = table.schema.options
-    for name in _NOT_IMPLEMENTED:
-        if name in options:
-            raise _unsupported(table, name)
+    for option in UNREAD_SCANS:
+        if option.given(options):
+            raise _unsupported(table, option.name)
     given = [option.name for option in _CHOICES if option.given(options)]
     mode = honoured.SCAN_MODE.of(options)
     if mode == "default":

@@ -34,7 +34,7 @@ BY_KEYS = "key bounds"
 BY_VALUES = "column statistics"
 BY_INDEX = "file index"
 _VERBATIM_ENGINES = frozenset({"deduplicate", "first-row"})
-"""Merge engines whose result is one of the rows merged, as it stands in its file."""
+"""Merge engines whose result is one of the merged rows, unchanged."""
 _MAX_KEYS = 1000
 """More combinations of bucket key values than this are not worth their hashes."""
 _FIXED_MODES = frozenset({BucketMode.HASH_FIXED, BucketMode.POSTPONE})
@@ -55,7 +55,7 @@ class ReadUnit:
 
 @dataclass(frozen=True, slots=True)
 class ReadPlan:
-    """What a read opens: `units` in order, and the number of files left out by reason."""
+    """Plan of a read: `units` in order, and the number of skipped files by reason."""
 
     units: tuple[ReadUnit, ...]
     files_skipped: Mapping[str, int] = field(default_factory=dict)
@@ -198,7 +198,7 @@ class _Planner:
 
 @dataclass(slots=True)
 class BucketPruner:
-    """Knows the buckets of some bucket keys, for each number of buckets that files had."""
+    """Computes the buckets of bucket keys, for each number of buckets of the files."""
 
     table: FileStoreTable
     keys: pa.Table

@@ -1,1 +1,1 @@
-"""What stays of a table's past and what goes: tags, branches, expiry, orphans."""
+"""Retention: tags, branches, expiry, rollback, orphan files."""

@@ -1,4 +1,4 @@
-"""Tags that a table makes by itself, and the expiry of tags.
+"""Create automatic tags, and expire tags.
 
 Specification: https://paimon.apache.org/docs/1.4/maintenance/manage-tags/
 
@@ -41,10 +41,10 @@ _PERIODS: Mapping[str, Callable[[str], tuple[timedelta, str, bool]]] = {
 
 @dataclass(frozen=True, slots=True)
 class TagPeriods:
-    """The rules of a table.
+    """Automatic tag options of a table.
 
-    `name` is a format of strftime; `zone` of the times that names tell, None: this machine's.
-    `completed`: a period without a snapshot has a tag as well, as soon as one comes.
+    `name` is a strftime format; `zone` is the time zone of tag names, None for the local one. With
+    `completed`, a period without a snapshot gets a tag, too, as soon as the next snapshot exists.
     """
 
     length: timedelta
@@ -58,7 +58,7 @@ class TagPeriods:
     completed: bool
 
     def begin_of(self, tag: str) -> datetime | None:
-        """When the period of a tag began; None if the name is not one of these."""
+        """Return the start of the period of a tag; None if the name has another format."""
         text = tag.partition(" ")[0] if self.is_daily else tag
         try:
             begin = datetime.strptime(text, self.name)  # noqa: DTZ007  (without a zone)
@@ -67,7 +67,7 @@ class TagPeriods:
         return begin if begin.strftime(self.name) == text else None
 
     def time_of(self, snapshot: Snapshot) -> datetime | None:
-        """The local time that a snapshot stands for; None if it has no watermark to tell it."""
+        """Return the local time of a snapshot; None if that is its watermark and it has none."""
         millis = snapshot.watermark if self.by_watermark else snapshot.time_millis
         if millis is None or millis == _NO_WATERMARK:
             return None

@@ -1,4 +1,4 @@
-"""Branches: lines of snapshots of their own over the files of one table.
+"""Branches: separate histories of snapshots over the files of one table.
 
 Specification: https://paimon.apache.org/docs/1.4/maintenance/manage-branches/
 
@@ -48,7 +48,7 @@ def create_branch(table: FileStoreTable, name: str, tag: str | None = None) -> F
         if find_snapshot(table.io, table.paths, snapshot.id) is None:
             source = tag_path(table.paths, tag)
         _copy(table.io, source, branch.snapshot(snapshot.id))
-    # Schemas last: there is no branch without one.
+    # Schemas last: a branch without a schema does not exist.
     for schema_id in schema_ids(table.io, table.paths):
         if schema_id <= newest:
             _copy(table.io, table.paths.schema(schema_id), branch.schema(schema_id))
@@ -68,12 +68,11 @@ def drop_branch(table: FileStoreTable, name: str) -> None:
 
 
 def fast_forward(table: FileStoreTable, name: str) -> list[int]:
-    """Make the table what a branch is, from the first snapshot of the branch on.
+    """Replace the main branch by a branch, from the first snapshot of the branch on.
 
-    Snapshots, schemas and tags that the table has from there on are replaced by the branch's.
-    Returns the ids of the snapshots that the table had and that go. No writer may be at work
-    meanwhile: one that is finds its snapshots gone and has to plan again. ConfigError if there
-    is no such branch or it has no snapshot.
+    Snapshots, schemas and tags of the table from there on are replaced by those of the branch.
+    Returns the ids of the snapshots that were replaced. No writer may run at the same time: its
+    commit would be refused. Raises ConfigError if the branch does not exist or has no snapshot.
     """
     if table.branch == name:
         raise ConfigError(f"branch '{name}' of table {table.name} cannot be forwarded to itself")
@@ -99,7 +98,7 @@ def fast_forward(table: FileStoreTable, name: str) -> list[int]:
 
 
 def _cut(table: FileStoreTable, first: int, last_schema: int) -> None:
-    """Take away what a table has from a snapshot on and after a schema, the newest first."""
+    """Delete snapshots from an id and schemas after an id, the newest first."""
     io, paths = table.io, table.paths
     for tag in tag_names(io, paths):
         if tagged_snapshot(table, tag).id >= first:

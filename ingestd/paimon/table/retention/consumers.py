@@ -1,4 +1,4 @@
-"""Consumers: how far streaming readers have come, so that nothing expires before they read it.
+"""Consumers: positions of streaming readers, which protect snapshots from expiry.
 
 One small file each, with the id of the next snapshot to be read.
 """
@@ -57,7 +57,7 @@ def expired_consumers(table: FileStoreTable, now_ms: int, retained_ms: int | Non
 
 
 def forget_consumers(table: FileStoreTable, ids: Iterable[str]) -> None:
-    """Forget consumers, whether they are known or not."""
+    """Delete consumers, if they exist."""
     for consumer_id in ids:
         table.io.delete_quietly(_path(table, consumer_id))
 

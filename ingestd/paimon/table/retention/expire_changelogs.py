@@ -1,4 +1,4 @@
-"""Expiry of long-lived changelogs: the oldest go, with the files that only they kept.
+"""Expire the oldest long-lived changelogs, with the files that only they refer to.
 
 Specification: https://paimon.apache.org/docs/1.4/concepts/spec/snapshot/
 
@@ -42,9 +42,9 @@ from ingestd.paimon.table.retention.referenced_files import own_files
 
 
 def expire_changelogs(table: FileStoreTable, settings: ExpireSettings, now_ms: int) -> Expiry:
-    """Expire what may go; what has gone.
+    """Expire long-lived changelogs; return what was deleted.
 
-    Raises FormatError if a snapshot or tag that stays is damaged: nothing is deleted then.
+    Raises FormatError, before deleting anything, if a snapshot or tag that stays is damaged.
     """
     plan = plan_changelog_expiry(table, settings, now_ms)
     if plan.ids and plan.end is not None:
@@ -54,7 +54,7 @@ def expire_changelogs(table: FileStoreTable, settings: ExpireSettings, now_ms: i
 
 
 def plan_changelog_expiry(table: FileStoreTable, settings: ExpireSettings, now_ms: int) -> Expiry:
-    """What `expire_changelogs` would take away. Raises as that."""
+    """Return what `expire_changelogs` would delete. Raises the same errors."""
     ids = changelog_ids(table)
     latest = latest_snapshot_id(table.io, table.paths)
     if not ids or latest is None:

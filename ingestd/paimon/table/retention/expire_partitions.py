@@ -1,4 +1,4 @@
-"""Expiry of partitions: those whose time, or last change, is too long ago are dropped.
+"""Expire partitions whose time, or last change, is older than the retention time.
 
 Specification: https://paimon.apache.org/docs/1.4/maintenance/manage-partitions/
 
@@ -219,7 +219,7 @@ def _format(pattern: str) -> _Format:
 
 
 def _parts(pattern: str) -> Iterator[tuple[str, str]]:
-    """Runs of a letter as (letter, run), and what stands between them as ("", text)."""
+    """Return runs of a letter as (letter, run), and the text between them as ("", text)."""
     pieces = re.findall(r"'(?:[^']|'')*'|.", pattern, re.DOTALL)
     for key, run in itertools.groupby(pieces, key=lambda piece: piece):
         text = "".join(run)

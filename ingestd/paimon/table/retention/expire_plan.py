@@ -1,4 +1,4 @@
-"""Which snapshots, or long-lived changelogs, may go: always the oldest, up to some id.
+"""Plan which snapshots, or long-lived changelogs, expire: the oldest, up to an id.
 
 Pure.
 
@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from ingestd.paimon.table.retention.expire_settings import Retention
 
 TimeOf = Callable[[int], int | None]
-"""When a snapshot of an id was committed (milliseconds of the epoch), None if it is not there."""
+"""Commit time of a snapshot id in milliseconds of the epoch, None if it does not exist."""
 
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """The ids that are there, and the first that another process still needs (None: no one)."""
+    """Existing ids, and the first that a consumer still needs (None: not needed)."""
 
     earliest: int
     latest: int
@@ -24,11 +24,11 @@ class Window:
 
 
 def snapshots_end(window: Window, retention: Retention, now_ms: int, time_of: TimeOf) -> int:
-    """Return the first id that stays; at most `window.earliest` if none goes.
+    """Return the first id that stays; at most `window.earliest` if nothing expires.
 
-    Snapshots beyond the greatest number go if nothing holds them; of those between the greatest
-    and the least number go the ones whose successor is older than the time they are kept for: a
-    reader that took one for the newest has had that long to finish.
+    Snapshots beyond the maximum number expire unless a consumer needs them. Between the minimum and
+    the maximum number those expire whose successor is older than the retention time: a reader that
+    took one for the newest had this time to finish.
     """
     first, end = _bounds(window, retention)
     for one in range(first, end):
@@ -56,7 +56,7 @@ def changelogs_end(
 
 
 def _bounds(window: Window, retention: Retention) -> tuple[int, int]:
-    """Return the first id whose age is asked for, and the first that stays whatever its age."""
+    """Return the first id to check by age, and the first that stays regardless of its age."""
     first = max(window.latest - retention.num_max + 1, window.earliest)
     end = min(window.latest - retention.num_min + 1, window.earliest + retention.limit)
     if window.held_from is not None:

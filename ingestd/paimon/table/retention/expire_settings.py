@@ -1,4 +1,4 @@
-"""What the options of a table say about how long its snapshots and changelogs stay.
+"""Retention options of a table, for snapshots and changelogs.
 
 Specification: https://paimon.apache.org/docs/1.4/maintenance/manage-snapshots/
 """
@@ -13,7 +13,7 @@ from ingestd.paimon.spec.option_types import TableOption
 
 @dataclass(frozen=True, slots=True)
 class Retention:
-    """How many snapshots stay: at least `num_min`, at most `num_max`, in between by their age.
+    """Snapshots to keep: at least `num_min`, at most `num_max`, in between by age.
 
     `time_ms` is the age up to which they stay; `limit` the most that go at a time.
     """

@@ -1,10 +1,10 @@
-"""Expiry of snapshots: the oldest go, with every file that nothing else needs.
+"""Expire the oldest snapshots, with the files that nothing else refers to.
 
 Specification: https://paimon.apache.org/docs/1.4/maintenance/manage-snapshots/
 
-All is planned before anything is deleted. Then the
-snapshot files go first, so that a snapshot that can be seen can be read: whoever is killed in
-between leaves garbage for the orphan clean-up and never a hole.
+Everything is planned before the first deletion. Snapshot files are deleted first, so that an
+existing snapshot can always be read: an expiry that is killed leaves orphan files, never a snapshot
+without its files.
 """
 
 from collections.abc import Iterable
@@ -45,7 +45,7 @@ from ingestd.paimon.table.retention.used_files import UsedFiles
 
 @dataclass(frozen=True, slots=True)
 class Expiry:
-    """What expires: ids of snapshots or changelogs, and paths of the files that go with them.
+    """Expired snapshots or changelogs: their ids, and the paths of files deleted with them.
 
     `end` is the first id that stays, None if there is nothing at all. `kept_as_changelogs` are
     the ids that live on as long-lived changelogs; `consumers` are forgotten.
@@ -59,10 +59,10 @@ class Expiry:
 
 
 def expire_snapshots(table: FileStoreTable, settings: ExpireSettings, now_ms: int) -> Expiry:
-    """Expire what may go; what has gone.
+    """Expire snapshots; return what was deleted.
 
-    A writer or reader may be at work, and another expiry as well. FormatError if a snapshot that
-    stays, or a tag or branch, is damaged: nothing is deleted then.
+    Writers, readers and another expiry may run at the same time. Raises FormatError, before
+    deleting anything, if a snapshot, tag or branch that stays is damaged.
     """
     tags = set(tag_names(table.io, table.paths))
     plan = plan_snapshot_expiry(table, settings, now_ms)
@@ -87,7 +87,7 @@ def expire_snapshots(table: FileStoreTable, settings: ExpireSettings, now_ms: in
 
 
 def plan_snapshot_expiry(table: FileStoreTable, settings: ExpireSettings, now_ms: int) -> Expiry:
-    """What `expire_snapshots` would take away. Raises as that."""
+    """Return what `expire_snapshots` would delete. Raises the same errors."""
     gone = expired_consumers(table, now_ms, settings.consumer_ms)
     ids = snapshot_ids(table.io, table.paths)
     latest = latest_snapshot_id(table.io, table.paths)
@@ -95,7 +95,7 @@ def plan_snapshot_expiry(table: FileStoreTable, settings: ExpireSettings, now_ms
         return Expiry(consumers=tuple(gone))
     window = Window(ids[0], latest, _held_by_consumers(table, settings, gone))
     end = snapshots_end(window, settings.snapshots, now_ms, lambda one: _time_of(table, one))
-    # What was committed since the listing stands between what goes and what stays, so it goes too.
+    # Snapshots committed since the listing are between those that expire and stay: they expire.
     going = _there(table, (one for one in (*ids, *range(ids[-1] + 1, end)) if one < end))
     end = _held_by_record(table, end)
     going = [one for one in going if one.id < end]

@@ -1,10 +1,10 @@
-"""Files that go with snapshots and long-lived changelogs when these expire.
+"""Find the files to delete with expired snapshots and long-lived changelogs.
 
 Specification: https://paimon.apache.org/docs/1.4/maintenance/manage-snapshots/
 
-What goes is what the deltas of the expired
-range deleted; a tag needs what the snapshot that it keeps had, so of all tags the nearest older
-one tells. The files of other branches, and of changelogs that live longer, stay as well.
+Candidates are the files that the deltas of the expired range deleted. Files are kept if the nearest
+older tag needs them: a tag needs the files of its snapshot. Files of other branches and of
+changelogs with a longer retention time are kept, too.
 """
 
 import bisect
@@ -32,7 +32,7 @@ Keep = Callable[[ManifestEntry], bool]
 
 
 class TagNeeds:
-    """What tags need of the data files that later snapshots deleted."""
+    """Data files that later snapshots deleted and tags still need."""
 
     def __init__(self, table: FileStoreTable, tagged: Iterable[Snapshot]) -> None:
         self._table = table
@@ -155,7 +155,7 @@ def index_and_statistics(
 
 
 def file_key(entry: ManifestEntry) -> tuple[bytes, int, str]:
-    """What a data file is known by, whatever its level."""
+    """Return the identity of a data file without its level."""
     return entry.partition, entry.bucket, entry.file.file_name
 
 

@@ -1,4 +1,4 @@
-"""All maintenance that the options of a table ask for, in one go.
+"""Run all maintenance that the options of a table require.
 
 Tags first, because they keep what snapshots would take along; snapshots last, with what the
 other steps have freed.
@@ -26,7 +26,7 @@ from ingestd.paimon.table.retention.tags import delete_tag
 
 @dataclass(frozen=True, slots=True)
 class MaintenancePlan:
-    """What was done, or is to be."""
+    """Maintenance done or planned."""
 
     tags: AutoTags = field(default_factory=AutoTags)
     expired_tags: tuple[str, ...] = ()

@@ -1,11 +1,11 @@
-"""Files of a table that nothing refers to, and their removal.
+"""Find and delete files of a table that nothing refers to.
 
 Specification: https://paimon.apache.org/docs/1.4/maintenance/manage-snapshots/
 
-Writers and readers may be at work: only what is older than some age is looked at, a day unless
-told otherwise, and a commit that takes long from its first file to its snapshot looks whether its
-files are still there. Ages are by the store's clock. Candidates are gathered before the names that
-are in use, so that what is committed meanwhile counts. Links are not followed.
+Writers and readers may run at the same time: only files older than a limit, by default a day, are
+considered, and a commit that takes longer checks that its files still exist. Ages are measured by
+the clock of the store. Candidates are listed before the files in use, so that concurrent commits
+count. Links are not followed.
 """
 
 import re
@@ -45,7 +45,7 @@ class Orphans:
 
 
 def find_orphans(table: FileStoreTable, older_than_ms: int) -> Orphans:
-    """What was last changed before a time and is of no use.
+    """Unused files and directories last modified before a time.
 
     The time is in milliseconds of the epoch by the store's clock (`store_now_ms`).
     FormatError or ConfigError if a snapshot, tag or branch is damaged: what it needs is not known
@@ -134,7 +134,7 @@ def _is_bucket(directory: str) -> bool:
 
 
 def _is_old(table: FileStoreTable, directory: str, older_than_ms: int) -> bool:
-    """Return whether a directory was last changed before a time: no one has just made it."""
+    """Return whether a directory was last modified before a time, so that it is not in use."""
     parent, _, name = directory.rpartition("/")
     entries = table.io.list_entries(parent)
     return any(one.name == name and one.modified_ms < older_than_ms for one in entries)

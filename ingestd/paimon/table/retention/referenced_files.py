@@ -1,4 +1,4 @@
-"""Which files a snapshot needs, and which snapshots still need a file.
+"""Find the files that a snapshot refers to, and the snapshots that refer to a file.
 
 Specification: https://paimon.apache.org/docs/1.4/concepts/spec/snapshot/
 
@@ -78,9 +78,9 @@ def data_paths(table: FileStoreTable, entry: ManifestEntry) -> list[str]:
 
 
 def own_files(table: FileStoreTable, paths: Iterable[str]) -> list[str]:
-    """Return those of some paths that are below the table, or below its `data-file.external-paths`.
+    """Return the paths that are below the table, or below its `data-file.external-paths`.
 
-    Nothing else is deleted, whatever manifests say: what is left out is logged.
+    Other files are not deleted, even if manifests contain them; they are logged.
     """
     external = honoured.EXTERNAL_PATHS.of(table.schema.options)
     roots = [_plain(root) for root in (table.path, *external) if root.strip()]

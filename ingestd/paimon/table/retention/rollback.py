@@ -1,10 +1,10 @@
-"""Going back to an older snapshot: what came after it is forgotten.
+"""Roll back to an older snapshot, deleting later ones.
 
 Specification: https://paimon.apache.org/docs/1.4/concepts/spec/snapshot/
 
-Snapshots, tags and long-lived changelogs after the
-target go; files that only they needed become orphans. What writers record in the properties of
-their snapshots goes back with the table. No writer may be at work meanwhile.
+Snapshots, tags and long-lived changelogs after the target are deleted; files that only they refer
+to become orphan files. The progress records of writers are those of the target afterwards. No
+writer may run at the same time.
 """
 
 from dataclasses import dataclass
@@ -19,12 +19,11 @@ from ingestd.paimon.table.metadata.time_travel import tag_names, tag_path, tagge
 
 @dataclass(frozen=True, slots=True)
 class Rollback:
-    """What going back to `target` takes away: snapshots, changelogs and tags after it.
+    """Snapshots, changelogs and tags after `target`, which a rollback deletes.
 
-    `record` is the newest snapshot that is left with a progress record in its properties;
-    `forgets_record` is true if only what goes has one: then no snapshot says any more what the
-    table covers. `restored`: the target had expired, and lives on as a snapshot because a tag kept
-    it.
+    `record` is the newest remaining snapshot with a progress record. `forgets_record` is true if
+    only deleted snapshots have one: no snapshot states then what the table covers. `restored`: the
+    target has expired, and is restored from a tag.
     """
 
     target: Snapshot
@@ -37,7 +36,7 @@ class Rollback:
 
 
 def plan_rollback(table: FileStoreTable, target: Snapshot) -> Rollback:
-    """What `rollback` would do. `target` is a snapshot, or one that a tag keeps."""
+    """Return what `rollback` would delete. `target` is a snapshot, or that of a tag."""
     ids = snapshot_ids(table.io, table.paths)
     found = {one: find_snapshot(table.io, table.paths, one) for one in ids}
     before = [s for one, s in found.items() if s is not None and one < target.id]
@@ -56,11 +55,11 @@ def plan_rollback(table: FileStoreTable, target: Snapshot) -> Rollback:
 
 
 def rollback(table: FileStoreTable, plan: Rollback) -> None:
-    """Go back, as planned.
+    """Roll back as planned.
 
-    Cut off in between, it leaves the table at some snapshot behind the target, and can be done
-    again. CommitConflictError if a writer has committed meanwhile; ConfigError if the target has
-    gone since it was planned.
+    An interrupted rollback leaves the table at some snapshot after the target, and can be repeated.
+    Raises CommitConflictError if a writer has committed since the plan; ConfigError if the target
+    was deleted since.
     """
     target = plan.target
     if table.snapshot_commit is not None:
@@ -82,7 +81,7 @@ def rollback(table: FileStoreTable, plan: Rollback) -> None:
 def _forget_snapshots(table: FileStoreTable, plan: Rollback) -> None:
     io, paths, target = table.io, table.paths, plan.target
     if plan.restored:
-        # A tag may have kept it; before anything goes, so that the table is never empty.
+        # It may exist as a tag only; restored first, so that the table is never empty.
         if not io.try_write_atomic(paths.snapshot(target.id), encode_snapshot(target)):
             raise ConfigError(f"{paths.snapshot(target.id)} has appeared; plan the rollback again")
         io.overwrite(paths.earliest_hint, str(target.id).encode())

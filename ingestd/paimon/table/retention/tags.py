@@ -1,9 +1,9 @@
-"""Tags: names that keep snapshots readable after they have expired.
+"""Tags: names of snapshots, which stay readable after they expire.
 
 Specification: https://paimon.apache.org/docs/1.4/maintenance/manage-tags/
 
-A tag is a copy of a snapshot file; with a time to live it also says when it
-was made and how long it is meant to stay, which is heeded by whoever expires tags.
+A tag is a copy of a snapshot file. With a time to live it also contains its creation time and
+retention time, which the expiry of tags uses.
 """
 
 import json
@@ -35,11 +35,11 @@ def create_tag(
     now_ms: int,
     must_exist: bool = False,
 ) -> None:
-    """Give a snapshot a name; with `must_exist` the name moves to it from another one.
+    """Tag a snapshot; with `must_exist` move an existing tag to it.
 
-    With `retained_ms` the tag says that it was made at `now_ms`, in the local time of this
-    machine as Java does, and how long it should be kept. ConfigError if the name is taken, or,
-    with `must_exist`, free, and if it can be no name.
+    With `retained_ms` the tag contains its creation time `now_ms`, in local time as in Java, and
+    its retention time. Raises ConfigError if the name is invalid or taken, or with
+    `must_exist` not taken.
     """
     check_name("tag", name)
     data = _encode_tag(snapshot, retained_ms, now_ms)

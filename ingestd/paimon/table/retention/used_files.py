@@ -1,10 +1,9 @@
-"""Names of all files that a table may still need, whichever snapshot, tag or branch does.
+"""Collect the files that any snapshot, tag or branch of a table may need.
 
 Specification: https://paimon.apache.org/docs/1.4/concepts/spec/snapshot/
 
-More names than needed do no harm here:
-a file that only a DELETE entry names counts as used, too. One that is missing does: it stops
-whoever asked, unless its snapshot has expired while this was looking.
+Unneeded names do no harm: a file that only a DELETE entry contains counts as used. A file that
+cannot be read is an error, unless its snapshot has expired at the same time.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -33,7 +32,7 @@ from ingestd.paimon.table.metadata.time_travel import (
 )
 
 ReadAgain = Callable[[], Snapshot | None]
-"""Looks whether a snapshot, tag or changelog is still there."""
+"""Returns whether a snapshot, tag or changelog still exists."""
 
 
 @dataclass(slots=True)
@@ -89,9 +88,9 @@ class UsedFiles:
             self._use([snapshot.statistics])
 
     def _add_changelog(self, line: FileStoreTable, changelog: Snapshot) -> None:
-        """What is there of the lists that a long-lived changelog names.
+        """Return the existing ones of the manifest lists of a long-lived changelog.
 
-        Those that its changes are not in may be gone, so a missing one tells nothing.
+        Lists without its changes may have been deleted, so a missing one is not an error.
         """
         lists = (
             changelog.base_manifest_list,

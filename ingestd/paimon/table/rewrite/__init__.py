@@ -1,1 +1,1 @@
-"""Files of a table written again for other reasons than levels: moves, rescales, sorts, repairs."""
+"""Rewrites of files other than compaction: rescaling, sorting, deletes, repairs."""

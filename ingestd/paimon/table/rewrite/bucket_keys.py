@@ -1,4 +1,4 @@
-"""Which keys the data files of dynamic buckets hold, and which are in several buckets.
+"""Find the keys in dynamic buckets, and those that are in several buckets.
 
 The hashes of one partition are in memory, 4 bytes a key; the keys themselves are read again only
 where buckets share a hash.

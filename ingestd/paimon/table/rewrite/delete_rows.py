@@ -1,9 +1,8 @@
-"""Deleting rows of an append table without buckets: files that have some are written again.
+"""Delete rows of an append table without buckets by rewriting their files.
 
-The new files take the place of the old ones as those of a compaction do, in a COMPACT snapshot, so
-rows that others append meanwhile stay, and a file that another process has replaced meanwhile
-refuses the commit. Streaming readers do not see such a snapshot. Older snapshots keep the rows
-until they expire.
+New files replace the old ones in a COMPACT snapshot, so that rows appended at the same time are
+kept. The commit is refused if another process has replaced one of the files. Streaming readers skip
+such a snapshot. Older snapshots keep the rows until they expire.
 
 Specification: https://paimon.apache.org/docs/1.4/concepts/spec/snapshot/
 """
@@ -32,14 +31,14 @@ from ingestd.paimon.table.rewrite.rewrite_commit import delete_made, land
 from ingestd.paimon.table.write.commit_message import CommitMessage, ManifestCommittable
 
 Doomed = Callable[[pa.Table], npt.NDArray[np.bool_]]
-"""Marks the rows of a part that are to go; it gets the columns that were asked for."""
+"""Returns a mask of the rows to delete of a part in the requested columns."""
 
 _BATCH_SIZE = BatchSize(8 << 20)
 
 
 @dataclass(frozen=True, slots=True)
 class Deletion:
-    """What was deleted, or would be: rows, files that had them, and the snapshot (None: none)."""
+    """Deleted rows, or those to delete: rows, their files, and the snapshot (None: none)."""
 
     rows: int
     files: int
@@ -117,7 +116,7 @@ def _rewritten(
     gone = CommitMessage(*place, entry.total_buckets, compact_before=(entry.file,))
     if keeps:
         bucket = CompactBucket(table, *place, entry.total_buckets, (entry.file,))
-        writer = RollingWriter(bucket.place(0), entry.file.min_sequence_number)
+        writer = RollingWriter(bucket.target(0), entry.file.min_sequence_number)
         try:
             for _, part in reader.batches(*place, entry.file, table.schema.fields, _BATCH_SIZE):
                 writer.add(part.filter(pa.array(~doomed(part))))

@@ -1,8 +1,8 @@
-"""Rows of keys that are in several buckets: all but the newest of each are dropped.
+"""Delete all rows but the newest of keys that are in several buckets.
 
-Files that hold older ones are written again without them, in the level where they are, by a COMPACT
-snapshot: the key stays, so those who follow the changes are told of no delete. Only files that the
-newest row was found among are written again; a row that someone appends meanwhile stays.
+Files with older rows are rewritten without them, in the same level, by a COMPACT snapshot: the key
+stays, so readers of changes get no delete. Only the files in which the keys were found are
+rewritten; rows appended at the same time are kept.
 
 Specification: https://paimon.apache.org/docs/1.4/concepts/spec/tableindex/
 """
@@ -38,7 +38,7 @@ _Place = tuple[bytes, int]
 
 @dataclass(frozen=True, slots=True)
 class Dropped:
-    """How many stored rows went, out of how many files, and the snapshot (None: nothing went)."""
+    """Number of rows deleted, and of files, and the snapshot (None: nothing deleted)."""
 
     rows: int = 0
     files: int = 0
@@ -69,11 +69,11 @@ def drop_older(
     *,
     now_ms: int,
 ) -> Dropped:
-    """Drop the rows of shared keys in all buckets but that of the newest row of each.
+    """Delete the rows of shared keys in all buckets but that of the newest row of each.
 
     `entries` are the live files in which `shared` was found, by partition. Raises
-    CommitConflictError if others have replaced one of them meanwhile, FormatError for a damaged
-    file; nothing is left behind then.
+    CommitConflictError if another process has replaced one of them, FormatError for a damaged file;
+    no files are left then.
     """
     state = load_state(table)
     doomed = _doomed(table, shared)
@@ -136,7 +136,7 @@ def _without(
     message = CommitMessage(*place, entry.total_buckets, compact_before=(entry.file,))
     if gone == entry.file.row_count:
         return [message], gone
-    writer = RollingWriter(bucket.place(entry.file.level))
+    writer = RollingWriter(bucket.target(entry.file.level))
     try:
         for part in _parts(table, entry, system=True):
             kept = ~np.asarray(keys.mask(entry.partition, part, names))

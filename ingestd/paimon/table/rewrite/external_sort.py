@@ -1,4 +1,4 @@
-"""Rows sorted with a bound on memory: split into ranges of their keys on the local disk.
+"""Sort rows in bounded memory, through ranges of keys on the local disk.
 
 Ranges are cut by a sample and sorted one after another; one that is too large is split again, and
 if its rows are all alike it is given in pieces.
@@ -34,7 +34,7 @@ _Places = npt.NDArray[np.int64]
 
 
 class SortOrder(Protocol):
-    """How rows are sorted."""
+    """A sort order of rows."""
 
     def order(self, rows: pa.Table) -> _Places:
         """Return the places of the rows in their order."""
@@ -66,7 +66,7 @@ class ByColumns:
 
 @dataclass(frozen=True, slots=True)
 class ByAll:
-    """Sorts by all columns at once, in z-order of where values stand in a sample of theirs."""
+    """Sorts by all columns in z-order of the ranks of values in a sample."""
 
     samples: dict[str, npt.NDArray[np.uint64]]
 
@@ -92,7 +92,7 @@ class ByAll:
 
 
 def sample_of(read: Read, rows: int) -> pa.Table:
-    """About `SAMPLE_ROWS` rows of so many, spread evenly."""
+    """Return about `SAMPLE_ROWS` evenly spread rows."""
     step, skipped, parts = max(rows // SAMPLE_ROWS, 1), 0, list[pa.Table]()
     for part in read():
         picked = np.arange(-skipped % step, part.num_rows, step)

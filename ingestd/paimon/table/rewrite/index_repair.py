@@ -1,8 +1,8 @@
-"""The hash index of dynamic buckets recreated from the data files, where it is lost or wrong.
+"""Rebuild missing or corrupt hash indexes of dynamic buckets from the data files.
 
-What is right stays as it is. The new files are committed in one COMPACT snapshot that changes no
-data, and only if no one has changed the index of these partitions meanwhile: a writer that goes on
-is refused its next commit if it relied on what was replaced, and plans again.
+Correct indexes are kept. New ones are committed in one COMPACT snapshot without data changes, and
+only if the index of these partitions has not changed. A concurrent writer that relied on a replaced
+index has its next commit refused, and plans again.
 
 Specification: https://paimon.apache.org/docs/1.4/concepts/spec/tableindex/
 """
@@ -63,9 +63,9 @@ class WrongIndex:
 
 @dataclass(frozen=True, slots=True)
 class IndexRepair:
-    """What was recreated, or would be; `shared` by partition; `snapshot` is None without one.
+    """Indexes rebuilt, or to rebuild; `shared` by partition; `snapshot` is None without one.
 
-    `dropped` says which rows of shared keys went, if that was asked for.
+    `dropped` are the deleted rows of shared keys, if that was requested.
     """
 
     buckets: int
@@ -84,13 +84,13 @@ def repair_hash_index(
     dry_run: bool = False,
     drop_doubled: bool = False,
 ) -> IndexRepair:
-    """Make the hash index right, partition by partition in memory; nothing if it is.
+    """Rebuild the hash index of a table, partition by partition in memory, if it is wrong.
 
-    A key that is in several buckets is only told: its rows stay where they are, and the bucket of
-    the newest gets what is written from now on. With `drop_doubled` the others of its rows go, by
-    a second snapshot. Raises ConfigError for a table without a hash index, or where the
-    newest row is not all there is to a key. Raises FormatError for damaged data files;
-    CommitConflictError if others were faster three times, and nothing is left behind then.
+    Keys in several buckets are only reported: their rows stay, and new rows are written to the
+    bucket of the newest one. With `drop_doubled` their other rows are deleted by a second snapshot.
+    Raises ConfigError for a table without a hash index, or where the newest row does not replace
+    older ones; FormatError for damaged data files; CommitConflictError if other writers were faster
+    three times: no files are left then.
     """
     if bucket_mode(table.schema) is not BucketMode.HASH_DYNAMIC:
         raise ConfigError(
@@ -206,7 +206,7 @@ def _wrong(
 def _there(
     table: FileStoreTable, entries: Sequence[IndexManifestEntry]
 ) -> tuple[Hashes, str | None]:
-    """What the index of a bucket says now, and why that cannot be used as it is."""
+    """Return the current index of a bucket, and why it cannot be used."""
     if not entries:
         return _NONE, "there is none"
     if len(entries) > 1:

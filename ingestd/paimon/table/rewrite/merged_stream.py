@@ -1,7 +1,7 @@
-"""The merged rows of one bucket from its first key to its last, with a bound on memory.
+"""Read the merged rows of one bucket in key order, in bounded memory.
 
-Every sorted run is read in batches, as a compaction reads them; rows that delete are left out.
-Rows of append tables come as they stand.
+Sorted runs are read in batches, as in a compaction; deletions are dropped. Rows of append tables
+are read file by file.
 """
 
 from collections.abc import Iterable, Iterator, Sequence

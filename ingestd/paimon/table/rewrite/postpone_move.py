@@ -1,8 +1,8 @@
-"""Rows that wait in bucket -2 moved into real buckets, by one COMPACT snapshot.
+"""Move rows of postponed buckets (-2) into real buckets, in one COMPACT snapshot.
 
-A partition keeps the number of buckets it has; one that has none yet gets as many as the option
-`postpone.default-bucket-num` says. Rows count in the order of their files' creation, and within a
-file as they stand, whatever they were numbered before.
+A partition keeps its number of buckets; a new one gets `postpone.default-bucket-num` buckets. Rows
+are ordered by the creation of their files, and within a file by position, whatever their sequence
+numbers.
 
 Specification: https://paimon.apache.org/docs/1.4/primary-key-table/data-distribution/
 """
@@ -28,8 +28,7 @@ from ingestd.paimon.spec.paths import POSTPONE_BUCKET
 from ingestd.paimon.spec.snapshot import BATCH_COMMIT_IDENTIFIER
 from ingestd.paimon.table.buckets.assigner import assign_fixed
 from ingestd.paimon.table.commit.table_commit import CommitResult
-from ingestd.paimon.table.files.data_files import SYSTEM_FIELDS, DataFileReader
-from ingestd.paimon.table.files.new_files import delete_files
+from ingestd.paimon.table.files.data_files import SYSTEM_FIELDS, DataFileReader, delete_files
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.scan import PartitionFilter, live_entries
 from ingestd.paimon.table.metadata.table_state import TableState
@@ -50,12 +49,11 @@ def move_waiting(
     now_ms: int,
     partition_filter: PartitionFilter | None = None,
 ) -> CommitResult:
-    """Move the rows that wait as of `state` into buckets; the result is `empty` if none do.
+    """Move the postponed rows as of `state` into buckets; the result is `empty` if there are none.
 
-    New files are of level 0: they are readable at once, but for tables whose readers leave out
-    level 0 until it is compacted. Raises what `commit` raises; CommitConflictError if someone
-    else has moved the same rows first. What was written is deleted again then, unless no one knows
-    whether the snapshot landed.
+    New files are of level 0: readable at once, except for tables whose readers skip level 0.
+    Raises what `commit` raises; CommitConflictError if another process has moved the same rows. The
+    files written are deleted then, unless the outcome of the commit is unknown.
     """
     messages: list[CommitMessage] = []
     try:

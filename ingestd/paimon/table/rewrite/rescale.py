@@ -1,9 +1,8 @@
-"""Another number of buckets for a table: its rows rewritten, partition by partition.
+"""Rescale a table to another number of buckets, partition by partition.
 
-Each OVERWRITE snapshot replaces whole partitions, and only if their files are still those that
-were read: nothing that another process writes meanwhile is lost. A partition keeps its old number
-of buckets until it is rewritten, so an interrupted rescale goes on where it was when it is called
-again.
+Each OVERWRITE snapshot replaces whole partitions, and only if their files are still those that were
+read, so that concurrent writes are not lost. A partition keeps its old number of buckets until it
+is rewritten: an interrupted rescale continues when it is called again.
 
 Specification: https://paimon.apache.org/docs/1.4/maintenance/rescale-bucket/
 """
@@ -64,7 +63,7 @@ class PartitionRescale:
 
 @dataclass(frozen=True, slots=True)
 class Rescaled:
-    """What was committed together: the partitions, the rows they have, and the snapshot."""
+    """One commit of a rescale: partitions, their rows, and the snapshot."""
 
     partitions: tuple[PartitionRescale, ...]
     rows: int
@@ -121,12 +120,13 @@ def rescale(
     clock_ms: Callable[[], int],
     partition_filter: PartitionFilter | None = None,
 ) -> Iterator[Rescaled]:
-    """Rewrite the partitions that lie in another number of buckets; what each commit has done.
+    """Rewrite the partitions with another number of buckets; yield the result of each commit.
 
-    `table` is as of a schema whose option `bucket` is that number already, unless rows of the
-    table wait for their buckets. Raises as `plan_rescale`; CommitConflictError if the files of a
-    partition were changed meanwhile; FormatError for damaged files. What was committed stays, what
-    was not leaves nothing behind. CommitUnknownError if the storage does not say: files stay.
+    The schema of `table` has the new number in the option `bucket` already, unless the table has
+    postponed buckets. Raises as `plan_rescale`; CommitConflictError if files of a partition were
+    changed by another process; FormatError for damaged files. Committed partitions stay, files of
+    others are deleted. Raises CommitUnknownError if the storage does not report whether the
+    snapshot was published: the files stay.
     """
     if bucket_mode(table.schema) is BucketMode.HASH_FIXED and table.options.bucket != buckets:
         raise ValueError(f"option 'bucket' is {table.options.bucket}, not {buckets}")
@@ -270,7 +270,7 @@ class _Sink:
         self._writers: dict[int, RollingWriter] = {}
 
     def add(self, origin: CompactBucket, rows: pa.Table) -> None:
-        """Put rows of an old bucket where they belong, if that is here."""
+        """Write rows of an old bucket that belong to the new buckets of this writer."""
         rewrite = self._rewrite
         buckets = assign_among(rewrite.table, rows, rewrite.after)
         for number in np.unique(buckets).tolist():
@@ -283,7 +283,7 @@ class _Sink:
                 self._writer(number).add(rows.filter(pa.array(buckets == number)))
 
     def end_run(self) -> None:
-        """What comes next is not behind what was added so far."""
+        """End a sorted run: rows added next may have smaller keys."""
         for number in list(self._writers):
             files = self._writers[number].close()
             del self._writers[number]
@@ -291,10 +291,10 @@ class _Sink:
                 self.runs[number].append(files)
 
     def merge(self, level: int) -> None:
-        """Make one run of those of each bucket."""
+        """Merge the runs of each bucket into one."""
         for number, runs in self.runs.items():
             bucket = self._rewrite.bucket(number)
-            writer = RollingWriter(bucket.place(level))
+            writer = RollingWriter(bucket.target(level))
             try:
                 for rows in merged_runs(bucket, runs):
                     writer.add(rows)
@@ -316,6 +316,6 @@ class _Sink:
 
     def _writer(self, number: int) -> RollingWriter:
         if number not in self._writers:
-            place = self._rewrite.bucket(number).place(self._level)
+            place = self._rewrite.bucket(number).target(self._level)
             self._writers[number] = RollingWriter(place)
         return self._writers[number]

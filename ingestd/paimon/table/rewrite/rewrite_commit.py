@@ -1,7 +1,7 @@
-"""What a rewrite has written becomes a snapshot, or is deleted again.
+"""Commit the files of a rewrite, or delete them.
 
-Only an error of ours says that nothing has landed. What else may be raised, as by a signal, does
-not: files stay then, and if no snapshot has them, they are orphans.
+Only errors of this package mean that nothing was committed. After others, for example of a signal,
+the files stay: if no snapshot refers to them, they are orphan files.
 
 Specification: https://paimon.apache.org/docs/1.4/concepts/spec/snapshot/
 """
@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from ingestd.errors import CommitUnknownError, IngestdError
 from ingestd.paimon.spec.binary_row import deserialize_row
 from ingestd.paimon.table.commit.table_commit import CommitResult, commit
-from ingestd.paimon.table.files.new_files import delete_files
+from ingestd.paimon.table.files.data_files import delete_files
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.table_state import TableState
 from ingestd.paimon.table.write.commit_message import CommitMessage, ManifestCommittable
@@ -29,8 +29,7 @@ def land(
 ) -> CommitResult:
     """Commit what was planned as of `state`, as `commit_user` (None: a new one).
 
-    Raises what `commit` raises; `abort_files` is called before, unless no one knows whether the
-    snapshot landed.
+    Raises what `commit` raises, after calling `abort_files`, unless the outcome is unknown.
     """
     user = str(uuid.uuid4()) if commit_user is None else commit_user
     try:
@@ -43,7 +42,7 @@ def land(
 
 
 def delete_made(table: FileStoreTable, messages: Iterable[CommitMessage]) -> None:
-    """Delete the data and changelog files that were made for messages no one will commit."""
+    """Delete the data and changelog files of messages that will not be committed."""
     for message in messages:
         values = deserialize_row(table.partition_types, message.partition)
         made = (*message.new_files, *message.changelog_files, *message.compact_after)

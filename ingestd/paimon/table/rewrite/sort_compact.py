@@ -1,4 +1,4 @@
-"""Append tables without buckets written again in the order of some columns.
+"""Rewrite append tables without buckets in the order of some columns.
 
 All files of a partition become files that hardly overlap in these columns, so that readers who ask
 for some of their values open few of them. Files that are appended meanwhile stay as they are.
@@ -40,7 +40,7 @@ from ingestd.paimon.table.rewrite.rewrite_commit import land
 from ingestd.paimon.table.write.commit_message import CommitMessage, ManifestCommittable
 
 STRATEGIES = ("order", "zorder")
-"""How rows may be sorted: by one column after another, or by all of them at once."""
+"""Sort strategies: by one column after another, or by all of them at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,11 +117,11 @@ def sort_compact(
     clock_ms: Callable[[], int],
     partition_filter: PartitionFilter | None = None,
 ) -> Iterator[Sorted]:
-    """Write each partition again, sorted, by a COMPACT snapshot of its own.
+    """Rewrite each partition sorted, in a COMPACT snapshot of its own.
 
-    Raises as `sort_fields`; CommitConflictError if others have replaced files of the partition
-    meanwhile, or deleted rows of it; FormatError for a damaged file, StorageError. Partitions that
-    are done stay so, and nothing is left behind of the others.
+    Raises as `sort_fields`; CommitConflictError if another process has replaced files of a
+    partition, or deleted rows of it; FormatError for a damaged file, StorageError. Committed
+    partitions stay; no files of others are left.
     """
     fields = sort_fields(table, columns, strategy)
     for planned in plan_sort(table, partition_filter):
@@ -134,7 +134,7 @@ def _sorted(
     plan: SortPlan, fields: Sequence[DataField], strategy: str, state: TableState, now_ms: int
 ) -> Sorted:
     bucket, table = plan.bucket, plan.bucket.table
-    writer = RollingWriter(bucket.place(0), min(one.min_sequence_number for one in bucket.files))
+    writer = RollingWriter(bucket.target(0), min(one.min_sequence_number for one in bucket.files))
     try:
         for rows in _in_order(plan, fields, strategy):
             writer.add(rows)

@@ -1,1 +1,1 @@
-"""A table about a table: system tables and statistics."""
+"""System tables and statistics."""

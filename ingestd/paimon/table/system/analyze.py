@@ -1,4 +1,4 @@
-"""Statistics of a whole table: computed from its merged rows, and kept with a snapshot.
+"""ANALYZE: compute the statistics of a table and commit them with a snapshot.
 
 The snapshot that points to the file is of kind ANALYZE and changes
 nothing else; later snapshots go on pointing to it as long as the schema stays the same.
@@ -112,7 +112,7 @@ class ColumnFigures:
         self._settled = _FEW
 
     def add(self, column: Any) -> None:  # noqa: ANN401  (stubs of kernels want the exact type)
-        """Take in the cells of a part, a chunked array."""
+        """Add the cells of a part, a chunked array."""
         self._rows += len(column)
         self._nulls += column.null_count
         if self._root in _SIZED:

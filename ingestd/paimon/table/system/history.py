@@ -1,4 +1,4 @@
-"""System tables about the past and the make-up of a table: snapshots, tags, schemas, options.
+"""System tables of the history of a table: snapshots, tags, schemas, options.
 
 Columns are those of Java's system tables, version 1.4.
 

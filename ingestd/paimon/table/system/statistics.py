@@ -1,4 +1,4 @@
-"""The system table `statistics`: what ANALYZE found out.
+"""The system table `statistics`, the results of ANALYZE.
 
 Specification: https://paimon.apache.org/docs/1.4/concepts/system-tables/
 """

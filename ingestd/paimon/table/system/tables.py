@@ -1,4 +1,4 @@
-"""System tables: what a table is made of, as rows, under the names that all engines use.
+"""System tables: metadata of a table as rows.
 
 `orders$snapshots` is the view `snapshots` of the table `orders`; `orders$branch_b` the table on
 a branch, which has views, too.

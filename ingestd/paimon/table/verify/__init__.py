@@ -1,1 +1,1 @@
-"""Whether a table is sound."""
+"""Verification of tables."""

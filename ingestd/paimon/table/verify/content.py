@@ -1,4 +1,4 @@
-"""Checking what data files hold against what the manifest says of them.
+"""Verify the content of data files against their manifest entries.
 
 Specification: https://paimon.apache.org/docs/1.4/concepts/spec/datafile/
 """
@@ -138,7 +138,7 @@ class _FileCheck:
     def _check_keys(self, table: FileStoreTable, rows: pa.Table, stored: pa.Table) -> None:
         schema, file = table.schema, self.entry.file
         names = schema.trimmed_primary_keys
-        # What waits for its bucket stands as it came.
+        # Rows of postponed buckets are in arrival order.
         if self.entry.bucket >= 0 and not is_key_sorted(rows, names):
             self._error("key-order", "keys are not in ascending order, each once")
         types = [schema.field(name).type for name in names]
@@ -234,7 +234,7 @@ def _differs(data: bytes, rows: pa.Table, field: DataField, source: str) -> bool
 def check_levels(
     table: FileStoreTable, entries: Sequence[ManifestEntry], findings: VerifyFindings
 ) -> None:
-    """Level 0 must tell what is newer, every other level must hold each key once."""
+    """Check that level 0 is ordered by sequence, and other levels have each key once."""
     totals = {entry.total_buckets for entry in entries}
     if len(totals) > 1:
         names = ", ".join(entry.file.file_name for entry in entries)

@@ -1,4 +1,4 @@
-"""What checking a table found, as values."""
+"""Findings of the verification of a table."""
 
 import contextlib
 from collections.abc import Iterator
@@ -39,7 +39,7 @@ class VerifyFindings:
 
     @contextlib.contextmanager
     def reading(self, where: str, code: str = "unreadable") -> Iterator[None]:
-        """What cannot be read becomes an error, and the rest of the body is left out."""
+        """Record an error for an unreadable file, and leave the block."""
         try:
             yield
         except (FormatError, StorageError, UnsupportedError) as error:

@@ -1,4 +1,4 @@
-"""Checking the index files of a table: the hash index, and where deletion vectors are.
+"""Verify the index files of a table: hash indexes and deletion vectors.
 
 Every hash of a partition belongs to one bucket, and the index of a bucket knows all its keys; a
 data file has one deletion vector at most.

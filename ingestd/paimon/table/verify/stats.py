@@ -1,4 +1,4 @@
-"""Checking statistics: null counts must be exact, bounds must hold every value.
+"""Verify statistics: exact null counts, and bounds that contain every value.
 
 Specification: https://paimon.apache.org/docs/1.4/concepts/spec/manifest/
 """
@@ -69,7 +69,7 @@ def check_stats(
 
 
 def _outside(column: Column, field: DataField, low: object, high: object) -> list[str]:
-    """What is wrong with the bounds of a column; None is a bound that is not known."""
+    """Return the problem of the bounds of a column; a bound of None is unknown."""
     if field.type.root in _UNBOUNDED or column.null_count == len(column):
         return []
     smallest, largest = _extremes(column)

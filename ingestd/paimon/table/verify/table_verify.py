@@ -1,4 +1,4 @@
-"""Checking a table: whether its metadata is sound and tells the truth about its files.
+"""Verify a table: its metadata, and its files against the metadata.
 
 Specification: https://paimon.apache.org/docs/1.4/concepts/spec/snapshot/
 

@@ -1,1 +1,1 @@
-"""Rows of a batch become files of level 0, which no one sees yet."""
+"""Write rows to files of level 0, not yet visible."""

@@ -1,4 +1,4 @@
-"""Tables whose rows wait for their bucket (`bucket` = -2): how their files are written.
+"""Writing of postponed buckets (`bucket` = -2).
 
 Such rows are in no order and not merged; a later compaction gives them buckets (see
 `postpone_move`). Until then no one reads them but streaming readers.
@@ -9,6 +9,7 @@ Specification: https://paimon.apache.org/docs/1.4/primary-key-table/data-distrib
 from dataclasses import replace
 
 from ingestd.errors import UnsupportedError
+from ingestd.paimon.spec import honoured_options as honoured
 from ingestd.paimon.spec.data_types import DataField
 from ingestd.paimon.spec.file_options import data_file_styles, refuse_style
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
@@ -28,8 +29,12 @@ def waiting_room(table: FileStoreTable, commit_user: str) -> FileStoreTable:
     and tell in their names who wrote them.
     """
     prefix = f"{table.options.data_file_prefix}-u-{commit_user}-s-{WRITER}-w-"
-    options = {**table.schema.options, "data-file.prefix": prefix}
-    plain = {**options, "file.format": "avro", "metadata.stats-mode": "none"}
+    options = {**table.schema.options, honoured.DATA_FILE_PREFIX.name: prefix}
+    plain = {
+        **options,
+        honoured.FILE_FORMAT.name: "avro",
+        honoured.STATS_MODE.name: "none",
+    }
     avro = table.with_schema(replace(table.schema, options=plain))
     if _can_hold(avro, table.schema.fields):
         return avro

@@ -1,4 +1,4 @@
-"""Whether a table can be written, and one warning of options that have no effect here."""
+"""Check that a table can be written, and warn once of options without effect."""
 
 import logging
 from functools import lru_cache

@@ -86,7 +86,7 @@ def test_values_that_mean_nothing_are_named(name: str, value: str) -> None:
         ({"file.format": "avro"}, "TIMESTAMP(7)", r"column 'c1'.*avro.*TIMESTAMP\(7\)"),
         (
             {"file.format": "avro"},
-            {"type": "MULTISET", "element": "STRING"},
+            {"type": "MULTISET", "element": "INT"},
             "column 'c1'.*MULTISET",
         ),
         ({"file.format": "avro"}, "TIME(6)", r"column 'c1'.*TIME\(6\)"),

@@ -63,9 +63,10 @@ def test_an_option_is_read_by_its_name_or_an_older_one() -> None:
 
 def test_placeholders_of_a_name_stand_for_columns() -> None:
     option = TableOption("fields.<column>.limit", parse_int, 1, Support.HONOURED, "")
-    assert option.named("a.b").of({"fields.a.b.limit": "2"}) == 2
+    assert option.of({"fields.a.b.limit": "2"}, "a.b") == 2
     assert option.pattern == r"fields\..+\.limit"
-    assert option.named("a").pattern is None
+    assert option.of({"fields.a.b.limit": "2"}, "a") == 1
+    assert option.name_for("a") == "fields.a.limit"
 
 
 def test_values_are_refused_from_an_access_on() -> None:

@@ -3,19 +3,26 @@
 `core_options.tsv` has what its fields say: name, type, default, annotation Immutable, older names.
 """
 
+import ast
 import csv
 from collections import Counter
 from pathlib import Path
 
 import pytest
 
+import ingestd
 from ingestd.paimon.spec.honoured_options import HONOURED
-from ingestd.paimon.spec.option_types import Access, Support
+from ingestd.paimon.spec.option_types import Access, ChangeRule, Support
 from ingestd.paimon.spec.table_options import DECLARED, find_option, nearest_option
 
 CORE_OPTIONS = Path(__file__).parents[3] / "golden" / "core_options.tsv"
 JAVA = list(csv.DictReader(CORE_OPTIONS.open(encoding="utf-8"), delimiter="\t"))
 NAMES = Counter(name for option in DECLARED for name in (option.name, *option.aliases))
+
+ELSEWHERE = {
+    "clustering.columns", "row-tracking.enabled", "scan.fallback-branch", "scan.primary-branch",
+}  # fmt: skip
+"""Names of refused options that other rules mention: of changes, overwrites and branches."""
 
 
 def test_every_option_is_declared_once() -> None:
@@ -27,7 +34,7 @@ def test_every_option_of_java_is_declared_as_there(java: dict[str, str]) -> None
     assert NAMES[java["name"]] == 1
     option = find_option(java["name"])
     assert option is not None
-    assert option.immutable is bool(java["immutable"])
+    assert (option.change is ChangeRule.NEVER) is bool(java["immutable"])
     # Java lets table options set the compression of its format tables.
     assert {*option.aliases} == {*java["fallbacks"].split()} - {"file.compression"}
 
@@ -69,3 +76,18 @@ def test_names_are_found_by_templates() -> None:
     assert find_option("snapshot.time-retaind") is None
     assert nearest_option("snapshot.time-retaind").endswith("'snapshot.time-retained'?")
     assert len(HONOURED) < len(DECLARED)
+
+
+def test_names_of_options_are_written_in_the_declarations_only() -> None:
+    package = Path(ingestd.__file__).parent
+    declarations = {
+        package / "paimon" / "spec" / f"{one}_options.py" for one in ("table", "honoured")
+    }
+    dotted = {name for name in NAMES if "." in name}
+    found = {
+        node.value
+        for path in {*package.rglob("*.py")} - declarations
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value in dotted
+    }
+    assert found == ELSEWHERE

@@ -10,7 +10,7 @@ import pytest
 from ingestd.paimon.spec.arrow import column_values
 from ingestd.paimon.spec.binary_row import EMPTY_ROW, deserialize_row
 from ingestd.paimon.spec.data_file import DataFileMeta, FileSource
-from ingestd.paimon.table.compact.figures import FilePlace
+from ingestd.paimon.table.compact.file_target import FileTarget
 from ingestd.paimon.table.compact.rolling_write import RollingWriter
 from ingestd.paimon.table.files.data_files import read_data_file
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
@@ -39,7 +39,7 @@ def read(table: FileStoreTable, files: list[DataFileMeta]) -> list[int]:
 @pytest.mark.parametrize("step", [7, 100, 1000])
 def test_files_roll_at_the_target_size(file_format: str, step: int, tmp_path: Path) -> None:
     table = table_of(tmp_path, target_file_size="4 kb", file_format=file_format)
-    writer = RollingWriter(FilePlace(table, (), 0, 3))
+    writer = RollingWriter(FileTarget(table, (), 0, 3))
     for start in range(0, 1000, step):
         writer.add(rows_of(table, range(start, min(start + step, 1000))))
     files = writer.close()
@@ -62,7 +62,7 @@ def test_a_file_says_the_same_of_itself_as_one_written_at_once(tmp_path: Path) -
     options = {"file-index.bloom-filter.columns": "v", "file-index.bitmap.columns": "k"}
     table = table_of(tmp_path, **options)
     rows = rows_of(table, range(50))
-    writer = RollingWriter(FilePlace(table, (), 0, 0))
+    writer = RollingWriter(FileTarget(table, (), 0, 0))
     writer.add(rows.slice(0, 20))
     writer.add(rows.slice(20, 0))
     writer.add(rows.slice(20))
@@ -86,7 +86,7 @@ def test_a_file_says_the_same_of_itself_as_one_written_at_once(tmp_path: Path) -
 
 def test_changelog_files_have_a_name_and_a_format_of_their_own(tmp_path: Path) -> None:
     table = table_of(tmp_path, **{"changelog-file.prefix": "cl-", "changelog-file.format": "orc"})
-    writer = RollingWriter(FilePlace(table, (), 0, 5, changelog=True))
+    writer = RollingWriter(FileTarget(table, (), 0, 5, changelog=True))
     writer.add(rows_of(table, range(5)))
     (found,) = writer.close()
     assert found.file_name.startswith("cl-")
@@ -97,19 +97,19 @@ def test_changelog_files_have_a_name_and_a_format_of_their_own(tmp_path: Path) -
 def test_the_format_is_that_of_the_level(tmp_path: Path) -> None:
     table = table_of(tmp_path, **{"file.format.per.level": "0:avro,5:orc"})
     for level, ending in ((0, "avro"), (3, "parquet"), (5, "orc")):
-        writer = RollingWriter(FilePlace(table, (), 0, level))
+        writer = RollingWriter(FileTarget(table, (), 0, level))
         writer.add(rows_of(table, range(3)))
         assert writer.close()[0].file_name.endswith(f".{ending}")
 
 
 def test_without_rows_there_is_no_file(tmp_path: Path) -> None:
-    assert RollingWriter(FilePlace(table_of(tmp_path), (), 0, 1)).close() == []
+    assert RollingWriter(FileTarget(table_of(tmp_path), (), 0, 1)).close() == []
 
 
 def test_whoever_gives_up_leaves_no_file(tmp_path: Path) -> None:
     table = table_of(tmp_path, target_file_size="1 kb", **{"file-index.bloom-filter.columns": "v",
                      "file-index.in-manifest-threshold": "1 b"})  # fmt: skip
-    writer = RollingWriter(FilePlace(table, (), 0, 1))
+    writer = RollingWriter(FileTarget(table, (), 0, 1))
     for start in range(0, 3000, 1000):
         writer.add(rows_of(table, range(start, start + 1000)))
     assert writer.files
@@ -128,7 +128,7 @@ def _fail(writer: RollingWriter) -> Any:
 
 def test_rows_of_append_tables_go_on_with_their_numbers(tmp_path: Path) -> None:
     table = native_table(tmp_path, COLUMNS)
-    writer = RollingWriter(FilePlace(table, (), 0, 0), 40)
+    writer = RollingWriter(FileTarget(table, (), 0, 0), 40)
     writer.add(rows_table(table.schema, [{"k": 1, "v": "a"}, {"k": 2, "v": None}]))
     (found,) = writer.close()
     assert (found.min_sequence_number, found.max_sequence_number) == (40, 41)
@@ -138,7 +138,7 @@ def test_rows_of_append_tables_go_on_with_their_numbers(tmp_path: Path) -> None:
 @pytest.mark.parametrize("file_format", ["parquet", "orc", "avro"])
 def test_a_file_that_is_given_up_half_written_is_gone(file_format: str, tmp_path: Path) -> None:
     table = table_of(tmp_path, file_format=file_format)
-    writer = RollingWriter(FilePlace(table, (), 0, 1))
+    writer = RollingWriter(FileTarget(table, (), 0, 1))
     rows = [{"k": k, "v": f"{k:05}" * 300} for k in range(8000)]
     for start in range(3):
         writer.add(rows_table(table.schema, rows, start * 8000))
@@ -154,13 +154,13 @@ def test_row_groups_are_smaller_where_compaction_asks_for_few_keys(tmp_path: Pat
     groups = []
     for number, options in enumerate(({}, {"deletion_vectors.enabled": "true"})):
         table = table_of(tmp_path / str(number), **options)
-        writer = RollingWriter(FilePlace(table, (), 0, 5))
+        writer = RollingWriter(FileTarget(table, (), 0, 5))
         keys = pa.array(range(600_000), pa.int32())
         rows = rows_of(table, range(1)).take([0] * 600_000).set_column(0, "k", keys)
         for start in range(0, 600_000, 50_000):
             writer.add(rows.slice(start, 50_000))
         (found,) = writer.close()
-        metadata = pq.read_metadata(FilePlace(table, (), 0, 5).path(found.file_name))
+        metadata = pq.read_metadata(FileTarget(table, (), 0, 5).path(found.file_name))
         groups.append(metadata.num_row_groups)
     assert groups[1] >= 3 * groups[0]
 
@@ -170,7 +170,7 @@ def test_timestamps_that_orc_lacks_go_into_a_file_of_their_own(tmp_path: Path) -
                "file.suffix.include.compression": "true"}  # fmt: skip
     table = native_table(tmp_path, [("k", "INT"), ("t", "TIMESTAMP(6)")], keys=["k"],
                          options=options)  # fmt: skip
-    writer = RollingWriter(FilePlace(table, (), 0, 5))
+    writer = RollingWriter(FileTarget(table, (), 0, 5))
     writer._group_bytes = 1
     times = [0, 1, -1, 5, 2**62]
     for k, t in enumerate(times):

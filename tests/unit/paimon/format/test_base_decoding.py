@@ -5,7 +5,7 @@ import pyarrow as pa
 import pytest
 
 from ingestd.errors import FormatError, StorageError
-from ingestd.paimon.format.decoding import decoding
+from ingestd.paimon.format.base import decoding
 
 
 def source() -> Any:

@@ -1,4 +1,4 @@
-"""Where the files of a compaction go, and what they are.
+"""Paths, names and encoding of the files that a compaction writes.
 
 Specification: https://paimon.apache.org/docs/1.4/concepts/spec/datafile/
 """
@@ -12,12 +12,12 @@ from ingestd.paimon.spec.data_file import FileSource
 from ingestd.paimon.spec.options import CoreOptions
 from ingestd.paimon.table.files.data_files import data_file_path
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
-from ingestd.paimon.table.write.figures import KEY_STATS_MODE
+from ingestd.paimon.table.write.figures import FileOrigin
 
 
 @dataclass(frozen=True, slots=True)
-class FilePlace:
-    """Where files go and what they are: of a bucket, a level, and `changelog` or data."""
+class FileTarget:
+    """Target of new files: a level of a bucket, for data or, with `changelog`, changelog files."""
 
     table: FileStoreTable
     partition_values: tuple[object, ...]
@@ -27,7 +27,7 @@ class FilePlace:
 
     @property
     def options(self) -> CoreOptions:
-        """How the files are encoded."""
+        """Return the options of the encoding of the files."""
         options = self.table.options
         return options.for_changelog() if self.changelog else options.at_level(self.level)
 
@@ -40,15 +40,11 @@ class FilePlace:
         return (f"{stem}-{number}.{extension}" for number in range(1 << 31))
 
     def path(self, name: str) -> str:
-        """Where the file of a name lies."""
+        """Return the path of a file."""
         return data_file_path(self.table, self.partition_values, self.bucket, name)
 
     @property
-    def source(self) -> FileSource:
-        """Who a reader is told has made the files."""
-        return FileSource.APPEND if self.changelog else FileSource.COMPACT
-
-    @property
-    def key_stats_mode(self) -> str:
-        """How much of keys their statistics have."""
-        return KEY_STATS_MODE
+    def origin(self) -> FileOrigin:
+        """Return the origin of the files for their manifest entries."""
+        source = FileSource.APPEND if self.changelog else FileSource.COMPACT
+        return FileOrigin(self.table, self.options, self.level, source)
