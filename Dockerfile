@@ -1,8 +1,7 @@
 # syntax=docker/dockerfile:1
-# `tools` installs what builds packages, `native` builds the extension in Rust, `build` makes a
-# virtual environment from the hashed lock files, and the last stage puts it beside a Java 17
-# runtime. Nothing is downloaded when a container starts, and it writes only to /tmp and to
-# where the configuration points.
+# `tools` installs the build tools, `native` builds the Rust extension, `build` creates a virtual
+# environment from the hashed lock files, and the last stage adds a Java 17 runtime. A container
+# downloads nothing at its start, and writes only to /tmp and to the configured warehouse.
 #
 #   docker build -t ingestd .
 #   docker run --init --read-only --tmpfs /tmp -p 8080:8080 -v lake:/lake \
@@ -49,12 +48,12 @@ ENV JAVA_HOME=/opt/java/openjdk \
     PYTHONDONTWRITEBYTECODE=1 \
     PYTHONUNBUFFERED=1
 WORKDIR /tmp
-# Half of the JVM's start, made here once: the archive belongs to this Java and these jars.
+# The class archive halves the JVM's startup time; it is valid for this Java and these jars.
 RUN /opt/ingestd/bin/python -m ingestd.spark.startup.training
 USER 10001:10001
 EXPOSE 8080
 STOPSIGNAL SIGTERM
-# For Compose and Docker; Kubernetes has the probes of the chart.
+# For Compose and Docker; Kubernetes uses the probes of the chart.
 HEALTHCHECK --interval=30s --timeout=5s --start-period=5m \
     CMD ["/opt/ingestd/bin/python", "-c", "import urllib.request; urllib.request.urlopen('http://127.0.0.1:8080/livez', timeout=4)"]
 ENTRYPOINT ["/opt/ingestd/bin/ingestd", "run"]

@@ -6,10 +6,10 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 LOCKS := requirements-build.lock requirements-dev.lock
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
-# A fixed order: one commit has one verdict (`pytest` alone draws a new one).
+# A fixed order, so that a commit has one result (`pytest` alone uses a random order).
 PYTEST := $(BIN)/python -m pytest -q --randomly-seed=1
-# Files of tests go to some processes at a time, in the order of tests/conftest.py; each has its own
-# broker and its own judges, and takes up to 3 GB.
+# Test files run in parallel processes, in the order of tests/conftest.py; each process has its own
+# broker and JVMs, and takes up to 3 GB.
 PROCESSES := 2
 SHARED := $(PYTEST) --numprocesses=$(PROCESSES) --dist=loadfile --no-loadscope-reorder
 # Tests of brokers and daemons wait more than they compute: up to four processes, by free memory.
@@ -22,13 +22,13 @@ CHECKED := ingestd tests bench docs
 NATIVE := $(VENV)/.native
 NATIVE_SOURCES := $(wildcard native/*.toml native/*.lock native/*.pyi native/src/*.rs)
 FUZZ_SECONDS := 60
-# Times in archives are those of the commit: who builds it again gets the same bytes.
+# Timestamps in archives are those of the commit, so that builds are reproducible.
 DATED := SOURCE_DATE_EPOCH=$${SOURCE_DATE_EPOCH:-$$(git log -1 --format=%ct 2>/dev/null || echo 1580601600)}
 GUARDED := ingest/main floors upsert cold/small latency tiny
 
 .PHONY: help
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 $(READY): $(LOCKS) pyproject.toml .ci/interpreter
 	@python=$$(.ci/interpreter) && echo "creating $(VENV) with $$python (some minutes the first time)" \
@@ -38,7 +38,7 @@ $(READY): $(LOCKS) pyproject.toml .ci/interpreter
 	@$(PIP) --no-deps --no-build-isolation --editable .
 	@touch $@
 
-# Goes on without cargo: see .ci/native.
+# Continues without cargo: see .ci/native.
 $(NATIVE): $(READY) $(NATIVE_SOURCES) .ci/native
 	@.ci/native $(abspath $(BIN)/python)
 	@touch $@
@@ -69,7 +69,7 @@ layers: setup ## imports point down only
 	$(BIN)/lint-imports --no-logo
 
 .PHONY: rust
-rust: setup ## formatting and lint of the native extension, where there is cargo
+rust: setup ## formatting and lint of the native extension, if cargo is installed
 	@.ci/rust
 
 .PHONY: check
@@ -80,11 +80,11 @@ unit: setup ## fast tests: no network, no Spark
 	$(SHARED) tests/house tests/unit tests/docs tests/bench
 
 .PHONY: property
-property: setup ## properties, with hypothesis, odd messages for every decoder, the model of recovery
+property: setup ## properties, with hypothesis, irregular messages for every decoder, the model of recovery
 	$(SHARED) tests/property tests/fuzz tests/recovery
 
 .PHONY: property-long
-property-long: setup ## every damage of every file, 2,000 lives of tables, every life of the model (hours)
+property-long: setup ## every damage of every file, 2,000 table histories, every run of the model (hours)
 	INGESTD_LONG=1 $(PYTEST) tests/property/test_damage.py tests/property/test_table_life.py tests/recovery
 
 .PHONY: fuzz
@@ -92,11 +92,11 @@ fuzz: setup ## a coverage-guided fuzzer over every decoder, FUZZ_SECONDS for eac
 	@.ci/fuzz $(abspath $(BIN)/python) $(FUZZ_SECONDS)
 
 .PHONY: compat
-compat: setup ## Java Paimon and pypaimon judge our tables, and we read theirs
+compat: setup ## Java Paimon and pypaimon read and check our tables, and we read theirs
 	$(SHARED) $(COMPAT)
 
 .PHONY: matrix
-matrix: setup ## ask all readers again what they read: docs/compatibility.json and .md
+matrix: setup ## query all readers again: docs/compatibility.json and .md
 	$(PYTEST) tests/compat/test_matrix.py --matrix
 	$(BIN)/python -m docs.generate
 
@@ -105,12 +105,12 @@ integration: setup ## a real broker, a real Spark, the command line, the Dockerf
 	$(SHARED) --numprocesses=$(WAITING) $(INTEGRATION)
 
 .PHONY: chart
-chart: setup ## helm, Kubernetes' schemas and promtool judge the chart
+chart: setup ## check the chart with helm, Kubernetes' schemas and promtool
 	$(SHARED) tests/chart
 
-.PHONY: rehearsal
-rehearsal: setup ## the chart on a real API server, and as processes beside a real Prometheus
-	INGESTD_LONG=1 $(PYTEST) -s tests/chart/test_api_server.py tests/chart/test_rehearsal.py
+.PHONY: chart-e2e
+chart-e2e: setup ## the chart on a real API server, and its pod as a process with a real Prometheus
+	INGESTD_LONG=1 $(PYTEST) -s tests/chart/test_api_server.py tests/chart/test_chart_e2e.py
 
 .PHONY: image-check
 image-check: setup ## the image's stages in a folder, without a container engine: its size, its start
@@ -121,25 +121,25 @@ page: setup ## the daemon's page in a real browser, if there is one
 	$(SHARED) tests/page
 
 .PHONY: chaos
-chaos: setup ## processes are killed; a live database for a moment
+chaos: setup ## kill processes; a short run with a live database
 	$(SHARED) --numprocesses=$(WAITING) $(CHAOS)
 
 .PHONY: live
-live: setup ## two minutes of a real PostgreSQL, Debezium, broker and ingestd, with a seed of its own
+live: setup ## two minutes of a real PostgreSQL, Debezium, broker and ingestd, with a random seed
 	INGESTD_LONG=1 $(PYTEST) -s tests/live
 
-# The last three at once: brokers and judges are started once, and short files fill the gaps.
+# The last three in one run: brokers and JVMs are started once, and short files fill the gaps.
 .PHONY: test
-test: check unit property chart page site ## everything, quickest first
+test: check unit property chart page site ## everything, fastest first
 	$(SHARED) --numprocesses=$(WAITING) $(COMPAT) $(INTEGRATION) $(CHAOS)
 
-# PY=/path/to/python3.13: whatever Python is tried gets an environment of its own.
+# PY=/path/to/python3.13: each Python gets its own environment.
 .PHONY: test-python
 test-python: setup ## the unit tests by another Python (PY=...), with the one native wheel for all
 	@.ci/python "$(PY)" $(abspath $(BIN)/python)
 
 .PHONY: newcomer
-newcomer: require ## an empty folder, a clone, and every command of its README, the tests apart
+newcomer: require ## run every command of the README in a new clone, except the tests
 	@rm -rf build/newcomer
 	@python=$$(.ci/interpreter) && $$python -m tests.support.newcomer build/newcomer
 
@@ -152,11 +152,11 @@ demo: setup ## a broker, a workload, the daemon and the result, on this machine
 	$(BIN)/ingestd demo
 
 .PHONY: bench
-bench: setup ## the whole table of goals, peers included: results, plots, docs/performance.md
+bench: setup ## all benchmarks including peers: results, plots, docs/performance.md
 	$(BIN)/python -m bench.run --publish
 
 .PHONY: bench-check
-bench-check: setup ## measure the ratios again and name what got slower than the stored ones
+bench-check: setup ## measure the ratios again and report regressions
 	$(BIN)/python -m bench.run --only $(GUARDED) --runs 3 --fresh --log build/bench/check.jsonl
 	$(BIN)/python -m bench.check --log build/bench/check.jsonl
 
@@ -165,7 +165,7 @@ docs: setup ## write the generated parts of docs/
 	$(BIN)/python -m docs.generate
 
 .PHONY: site
-site: setup ## build/site/html: the documentation as a site; links that lead nowhere are errors
+site: setup ## build/site/html: the documentation as a site; broken links are errors
 	@.ci/site $(abspath $(BIN)/python)
 
 .PHONY: lock
@@ -187,8 +187,8 @@ lock: setup ## pin the newest versions that pyproject.toml allows (needs uv on t
 sbom: setup ## build/sbom.json: the bill of materials, from the lock files
 	$(BIN)/python -m docs.sbom build/sbom.json
 
-# The auditor gets an environment of its own, and asks a database of vulnerabilities in the network.
-# ADVISORIES="FOLDER ...": copies of databases are read instead, where there is no network.
+# The auditor has its own environment, and queries a vulnerability database over the network.
+# ADVISORIES="FOLDER ...": reads copies of databases instead, without a network.
 .PHONY: audit
 audit: setup ## known vulnerabilities: locked packages, base images (ADVISORIES=FOLDER: offline, jars)
 ifdef ADVISORIES

@@ -102,8 +102,8 @@ def test_probes_have_the_patience_that_the_daemon_has_and_end_it_before_somebody
     ("values", "said", "unsaid"),
     [
         ("smallest", "rollout status statefulset/shop-ingestd", "scratch volume"),
-        ("object-store", "begins\nwhere the tables are", "extraVolumes"),
-        ("no-volume", "the warehouse must lie on one of extraVolumes", "begins"),
+        ("object-store", "progress recorded in the tables", "extraVolumes"),
+        ("no-volume", "the warehouse must be on one of extraVolumes", "continues"),
     ],
 )
 def test_the_notes_say_what_there_is(tmp_path: Path, values: str, said: str, unsaid: str) -> None:

@@ -16,7 +16,7 @@ SHOWN = "tests/docs/test_shown_commands.py::test_"
 DEMO = "tests/integration/test_demo.py::test_the_demo_ends_with_tables_that_hold_what_the_workload"
 
 SHOWN_BY = {
-    ("README.md", "git clone"): f"{SHOWN}the_newcomer_plays_the_first_commands",
+    ("README.md", "make demo"): f"{SHOWN}the_newcomer_plays_the_first_commands",
     ("README.md", "21,378 records"): f"{DEMO}_ends_in",
     ("README.md", "# ingestd.yaml"): f"{FIRST}the_first_pipeline_of_the_readme_brings_rows",
     ("README.md", "ingestd init"): f"{FIRST}the_first_pipeline_of_the_readme_brings_rows",

@@ -28,7 +28,7 @@ _MODULE = ROOT / "tests" / "chart" / "apiserver"
 _CRDS = ROOT / "tests" / "chart" / "crds"
 _PACKAGE = "k8s.io/kubernetes/cmd/kube-apiserver"
 _OPERATOR = "github.com/prometheus-operator/prometheus-operator"
-_TOKEN = "rehearsal"
+_TOKEN = "chart-e2e"
 _START_SECONDS = 180
 
 
@@ -171,7 +171,7 @@ class ApiServer(Closing):
         generate = ["openssl", "genrsa", "-out", str(key), "2048"]
         subprocess.run(generate, check=True, capture_output=True)
         tokens = self._folder / "tokens.csv"
-        tokens.write_text(f'{_TOKEN},rehearsal,1,"system:masters"\n')
+        tokens.write_text(f'{_TOKEN},chart-e2e,1,"system:masters"\n')
         self._start(
             "apiserver",
             program,
@@ -182,7 +182,7 @@ class ApiServer(Closing):
             f"--token-auth-file={tokens}",
             "--authorization-mode=RBAC",
             "--service-cluster-ip-range=10.0.0.0/24",
-            "--service-account-issuer=https://rehearsal",
+            "--service-account-issuer=https://chart-e2e",
             f"--service-account-key-file={key}",
             f"--service-account-signing-key-file={key}",
             "--disable-admission-plugins=ServiceAccount",  # no one makes the default account here

@@ -128,10 +128,9 @@ class Shell:
 
 def look_first(folder: Path, source: str) -> tuple[Path, str]:
     """Clone and demo, and where to look next; the clone and its page."""
-    clone_line, demo, _ = first_commands((ROOT / "README.md").read_text("utf-8"))
+    demo, _ = first_commands((ROOT / "README.md").read_text("utf-8"))
     clone = folder / "ingestd"
-    address = clone_line.split()[2]
-    Shell(folder, clone).run(clone_line.replace(address, f"--quiet {source} ingestd"))
+    Shell(folder, clone).run(f"git clone --quiet {source} ingestd")
     page = (clone / "README.md").read_text("utf-8")
     shell = Shell(clone, clone)
     printed = shell.run(demo)

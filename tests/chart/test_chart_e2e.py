@@ -98,7 +98,7 @@ def installed(
 ) -> Iterator[tuple[Release, Trickle, Prometheus]]:
     """A release with a load and a Prometheus; in the end all is read, and nothing fires."""
     with (
-        Release(folder, given, {"kafka": {"client": "rehearsal"}}) as release,
+        Release(folder, given, {"kafka": {"client": "chart-e2e"}}) as release,
         Trickle(ledger, broker, STEP) as trickle,
         Prometheus(
             folder / "prometheus",
@@ -146,7 +146,7 @@ def test_every_event_is_there_once_and_every_alert_fires_for_its_cause_and_clear
     assert judge(ledger, release.pod.path("/lake/warehouse"), oracle) == []
 
 
-@pytest.mark.skipif("INGESTD_LONG" not in os.environ, reason="minutes; make rehearsal")
+@pytest.mark.skipif("INGESTD_LONG" not in os.environ, reason="minutes; make chart-e2e")
 def test_alerts_of_storage_brokers_compaction_and_other_writers_fire_and_clear(
     tmp_path: Path, oracle: Oracle
 ) -> None:
