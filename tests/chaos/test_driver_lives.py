@@ -21,7 +21,7 @@ pytestmark = pytest.mark.chaos
 LONG = "INGESTD_LONG" in os.environ
 LIVES = 20_000 if LONG else 2000
 PAIRS = len(ACTIONS) ** 2 if LONG else 100
-MOST = 500
+MOST = 2000
 """Within so many lives one must find that a rule is missing."""
 Kind = tuple[str, str, int]
 Births = dict[Kind, World]

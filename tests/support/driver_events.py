@@ -399,6 +399,19 @@ def flip_claims(world: World) -> bool:
 
 
 @action
+def change_claims_digit(world: World) -> bool:
+    """Damage that leaves the file well-formed: one digit is another."""
+    path = _claims(world)
+    if path is None:
+        return False
+    damaged = bytearray(world.io.files[path])
+    digits = [place for place, byte in enumerate(damaged) if chr(byte).isdigit()]
+    damaged[world.rng.choice(digits)] = ord(world.rng.choice("123456789"))
+    world.io.files[path] = bytes(damaged)
+    return True
+
+
+@action
 def lose_terms(world: World) -> bool:
     folder = f"{world.home.warehouse}/.ingestd/{world.home.truth.name}"
     terms = [name for name in world.io.list_names(folder) if name.startswith("term-")]
