@@ -110,7 +110,7 @@ class Records:
 
 @final
 class Consumer:
-    """A consumer of Kafka that is told which topic partitions to read."""
+    """A Kafka consumer with assigned topic partitions."""
 
     def __new__(cls, addresses: dict[str, int], properties: dict[str, str]) -> Consumer: ...
     def assign(self, places: list[tuple[str, int, int]]) -> None: ...

@@ -1,6 +1,6 @@
-//! Base64 with padding, in the standard alphabet, and only as an encoder writes it.
+//! Base64 with padding, in the standard alphabet and canonical form.
 
-use crate::cursor::{Fit, Misfit};
+use crate::cursor::{Fit, Mismatch};
 
 const NONE: u8 = 0xFF;
 const VALUES: [u8; 256] = {
@@ -14,10 +14,10 @@ const VALUES: [u8; 256] = {
     values
 };
 
-/// Appends the bytes that a text stands for.
+/// Appends the bytes that a text encodes.
 pub fn append(text: &[u8], data: &mut Vec<u8>) -> Fit<()> {
     if !text.len().is_multiple_of(4) {
-        return Err(Misfit);
+        return Err(Mismatch);
     }
     let padding = text
         .iter()
@@ -36,7 +36,7 @@ pub fn append(text: &[u8], data: &mut Vec<u8>) -> Fit<()> {
         let bytes = word_of(&four)?.to_be_bytes();
         let kept = 3 - padding;
         if bytes[1 + kept..].iter().any(|&b| b != 0) {
-            return Err(Misfit);
+            return Err(Mismatch);
         }
         data.extend_from_slice(&bytes[1..=kept]);
     }
@@ -48,35 +48,35 @@ fn word_of(four: &[u8]) -> Fit<u32> {
     for &byte in four {
         let value = VALUES[byte as usize];
         if value == NONE {
-            return Err(Misfit);
+            return Err(Mismatch);
         }
         word = word << 6 | value as u32;
     }
     Ok(word)
 }
 
-/// The big-endian two's complement integer of at most 38 digits that a text stands for, written in
-/// as few bytes as it needs: so equal integers are equal texts.
+/// Decodes a big-endian two's complement integer of at most 38 digits, written in as few bytes as
+/// possible, so that equal integers have equal texts.
 pub fn unscaled(text: &[u8]) -> Fit<i128> {
     const LIMIT: i128 = 10i128.pow(38);
-    // Sixteen bytes are twenty-four characters.
+    // Sixteen bytes are 24 characters.
     if text.is_empty() || text.len() > 24 {
-        return Err(Misfit);
+        return Err(Mismatch);
     }
     let mut bytes = Vec::with_capacity(18);
     append(text, &mut bytes)?;
     if bytes.is_empty() || bytes.len() > 16 {
-        return Err(Misfit);
+        return Err(Mismatch);
     }
     let sign = if bytes[0] & 0x80 != 0 { 0xFF } else { 0 };
     if bytes.len() > 1 && bytes[0] == sign && (bytes[1] ^ sign) & 0x80 == 0 {
-        return Err(Misfit);
+        return Err(Mismatch);
     }
     let mut whole = [sign; 16];
     whole[16 - bytes.len()..].copy_from_slice(&bytes);
     let value = i128::from_be_bytes(whole);
     if value.unsigned_abs() >= LIMIT as u128 {
-        Err(Misfit)
+        Err(Mismatch)
     } else {
         Ok(value)
     }

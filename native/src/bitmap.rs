@@ -1,4 +1,4 @@
-//! Bits as Arrow packs them: the first is the lowest of the first byte.
+//! Bitmaps as Arrow packs them, the least significant bit first.
 
 #[derive(Default)]
 pub struct Bitmap {
@@ -26,7 +26,7 @@ impl Bitmap {
     }
 }
 
-/// Which cells are not there: first of some, and the one behind them. Others cost nothing.
+/// Ranges of null cells, each the first cell and the one after the last. Valid cells cost nothing.
 #[derive(Default)]
 pub struct Absent {
     ranges: Vec<[u32; 2]>,
@@ -34,7 +34,7 @@ pub struct Absent {
 }
 
 impl Absent {
-    /// Cells from one on; all that were added before lie before it.
+    /// Adds null cells from `first` on; all ranges added before precede it.
     #[inline(always)]
     pub fn add(&mut self, start: usize, count: usize) {
         let (start, end) = (start as u32, (start + count) as u32);
@@ -45,7 +45,7 @@ impl Absent {
         }
     }
 
-    /// The bits of this many cells, none if all are there.
+    /// Returns the validity bits of this many cells, None if all are valid.
     pub fn validity(&self, cells: usize) -> Option<Vec<u8>> {
         if self.count == 0 {
             return None;
@@ -61,7 +61,7 @@ impl Absent {
     }
 }
 
-/// Clears the bits from one to before another.
+/// Clears the bits from one index up to another.
 fn clear(bytes: &mut [u8], start: usize, end: usize) {
     let mut at = start;
     while at < end {

@@ -1,4 +1,4 @@
-//! Memory that Rust has filled and Python looks at where it is.
+//! Memory filled by Rust that Python reads without a copy.
 
 use std::any::Any;
 use std::ffi::c_int;
@@ -16,8 +16,8 @@ pub struct Buffer {
     length: usize,
 }
 
-// SAFETY: nothing here ever moves or frees the memory before the owner is dropped, and Rust does
-// not look at it again. Who writes to it from Python minds other readers, as with any array.
+// SAFETY: nothing here moves or frees the memory before the owner is dropped, and Rust does
+// not read it again. As with any array, Python code that writes to it must consider other readers.
 unsafe impl Send for Buffer {}
 unsafe impl Sync for Buffer {}
 

@@ -1,7 +1,7 @@
-//! The forms of columns: cells in the layout of Arrow.
+//! The cells of columns by type, in the layout of Arrow.
 
 use crate::bitmap::Bitmap;
-use crate::cursor::{Fit, Misfit, Piece};
+use crate::cursor::{Fit, Mismatch, Piece};
 use crate::runs::Runs;
 
 /// Integers are divided, rounding down, and must then be from `low` to `high`.
@@ -12,7 +12,7 @@ pub struct Range {
     pub high: i64,
 }
 
-/// Cells of any length, one behind the other.
+/// Cells of variable length, concatenated.
 #[derive(Default)]
 pub struct Pieces {
     pub offsets: Vec<i32>,
@@ -23,19 +23,19 @@ impl Pieces {
     #[inline(always)]
     pub fn close(&mut self) -> Fit<()> {
         self.offsets
-            .push(i32::try_from(self.data.len()).map_err(|_| Misfit)?);
+            .push(i32::try_from(self.data.len()).map_err(|_| Mismatch)?);
         Ok(())
     }
 }
 
-/// The form of a column, with its cells.
-#[repr(u8)] // a tag of its own is quicker read than one that hides in a capacity
+/// The type of a column, with its cells.
+#[repr(u8)] // an explicit tag is read faster than one encoded in a capacity
 pub enum Cells {
     Int8(Range, Vec<i8>),
     Int16(Range, Vec<i16>),
     Int32(Range, Vec<i32>),
     Int64(Range, Vec<i64>),
-    /// The flag: NaN and the infinities come as text.
+    /// The flag: NaN and the infinities are written as texts.
     Float32(bool, Vec<f32>),
     Float64(bool, Vec<f64>),
     Boolean(Bitmap),
@@ -48,23 +48,23 @@ pub enum Cells {
     },
     /// Base64 of big-endian integers.
     Unscaled(Vec<i128>),
-    /// Which of some JSON texts it is, counted from one; zero where the field did not come.
+    /// The number of one of some JSON texts, from one; zero where the field is missing.
     Choice(Vec<Piece>, Vec<u8>),
-    /// Strings that end in at most this many digits after a separator, or are nothing but digits.
+    /// Strings that end in at most this many digits after a separator, or consist of digits.
     Numbered {
         separator: Option<u8>,
         longest: usize,
         heads: Runs,
         numbers: Vec<i64>,
     },
-    /// The JSON text as it came, null too.
+    /// The JSON text unchanged, including null.
     Raw(Pieces),
-    /// As `Raw`, each run of equal texts once.
+    /// As `Raw`, but each run of equal texts is stored once.
     Runs(Runs),
 }
 
 impl Cells {
-    /// Makes room for this many rows, and for this many bytes of texts.
+    /// Reserves space for this many rows, and for this many bytes of texts.
     pub fn reserve(&mut self, rows: usize, bytes: usize) {
         match self {
             Cells::Int8(_, values) => values.reserve(rows),
@@ -86,7 +86,7 @@ impl Cells {
         }
     }
 
-    /// The cells so far; in their place come none, of the same form.
+    /// Takes the cells, and leaves empty ones of the same type.
     pub fn emptied(&mut self) -> Cells {
         let empty = match self {
             Cells::Int8(range, _) => Cells::Int8(*range, Vec::new()),
@@ -121,7 +121,7 @@ impl Cells {
         std::mem::replace(self, empty)
     }
 
-    /// Adds cells that are not there, after so many others.
+    /// Appends null cells up to this number of cells.
     pub fn pad(&mut self, length: usize, count: usize) -> Fit<()> {
         match self {
             Cells::Int8(_, values) => values.resize(length + count, 0),

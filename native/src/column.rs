@@ -1,9 +1,9 @@
-//! One column as it grows: its cells, and which of them are there.
+//! A column while it is read: its cells and their validity.
 
 use crate::base64;
 use crate::bitmap::Absent;
 use crate::cells::Cells;
-use crate::cursor::{Cursor, Fit, Misfit};
+use crate::cursor::{Cursor, Fit, Mismatch};
 use crate::text::{self, unescaped};
 use crate::values::{
     boolean, choice, decimal, double, integer, numbered, plain_decimal, plain_double,
@@ -14,30 +14,30 @@ pub struct Column {
     pub cells: Cells,
     marks: Marks,
     absent: Absent,
-    /// Rows so far, with those that were passed over.
+    /// Rows so far, including skipped ones.
     length: usize,
-    /// The lesson whose text the latest value was, zero if it was read.
-    lesson: usize,
+    /// The template revision that the latest value's text is part of, zero if the value was read.
+    revision: usize,
     left_out: Vec<u32>,
     lacking: Vec<[u32; 2]>,
-    /// Bytes of all cells in the reading before, and of one of them, rounded up.
+    /// Bytes of all cells in the previous reading, and of one of them, rounded up.
     before: usize,
     usual: usize,
 }
 
-/// A column that is done.
+/// A finished column.
 pub struct Finished {
     pub cells: Cells,
     pub validity: Option<Vec<u8>>,
     pub nulls: usize,
-    /// Fields that came, null or not.
+    /// Fields that were present, null or not.
     pub seen: usize,
     pub left_out: Vec<u32>,
-    /// First of some rows that did not have the field, and the row after them.
+    /// Ranges of rows without the field: the first row, and the row after the last.
     pub lacking: Vec<[u32; 2]>,
 }
 
-/// What came of reading a value.
+/// The result of reading a value.
 enum Found {
     Cell,
     Null,
@@ -51,7 +51,7 @@ impl Column {
             marks: Marks::new(marks),
             absent: Absent::default(),
             length: 0,
-            lesson: 0,
+            revision: 0,
             left_out: Vec::new(),
             lacking: Vec::new(),
             before: 0,
@@ -59,15 +59,15 @@ impl Column {
         }
     }
 
-    /// Empty again, with room for this many rows.
+    /// Clears the column and reserves space for this many rows.
     pub fn start(&mut self, rows: usize) {
         self.take();
-        // After one long cell many short ones may come: what came before bounds the guess.
+        // One long cell may be followed by many short ones: the previous size bounds the estimate.
         let bytes = (rows * self.usual).min(2 * self.before);
         self.cells.reserve(rows, bytes);
     }
 
-    /// The column of all rows.
+    /// Returns the column of all rows.
     pub fn finish(&mut self, rows: usize) -> Fit<Finished> {
         self.pad(rows)?;
         if let Cells::Text(pieces) | Cells::Base64(pieces) | Cells::Raw(pieces) = &self.cells {
@@ -79,7 +79,7 @@ impl Column {
 
     fn take(&mut self) -> Finished {
         let rows = std::mem::take(&mut self.length);
-        self.lesson = 0;
+        self.revision = 0;
         let absent = std::mem::take(&mut self.absent);
         let lacking = std::mem::take(&mut self.lacking);
         let lacked: usize = lacking
@@ -96,7 +96,7 @@ impl Column {
         }
     }
 
-    /// Reads the value of a row if it is as most are; false, and nothing is done, if it is another.
+    /// Reads the value of a row in its usual form; false without effect for any other value.
     #[inline(always)]
     pub fn passes(&mut self, cursor: &mut Cursor, row: usize) -> bool {
         if self.length != row && self.pad(row).is_err() {
@@ -127,7 +127,7 @@ impl Column {
                     values.push(choice);
                     true
                 }
-                Err(Misfit) => false,
+                Err(Mismatch) => false,
             },
             _ => false,
         };
@@ -144,7 +144,7 @@ impl Column {
             self.pad(row)?;
         }
         self.length = row + 1;
-        self.lesson = 0;
+        self.revision = 0;
         match self.read_cell(cursor, row)? {
             Found::Cell => Ok(()),
             Found::Null => self.add_absent(row, 1),
@@ -155,26 +155,26 @@ impl Column {
         }
     }
 
-    /// Whether `again` can take the place of reading the same text once more.
-    pub fn is_steady(&self) -> bool {
+    /// Whether `repeat` may replace reading the same text once more.
+    pub fn is_stable(&self) -> bool {
         matches!(self.cells, Cells::Runs(_))
     }
 
-    /// The value of a row, if it is known to be this text; that of a `lesson` is always the same.
+    /// Repeats a known text; the text for a `revision` is always the same.
     #[inline(always)]
-    pub fn again(&mut self, row: usize, text: &[u8], lesson: usize) -> Fit<()> {
-        if self.length == row && self.lesson == lesson {
+    pub fn repeat(&mut self, row: usize, text: &[u8], revision: usize) -> Fit<()> {
+        if self.length == row && self.revision == revision {
             self.length = row + 1;
             return Ok(());
         }
-        self.again_at_last(row, text, lesson)
+        self.repeat_at_last(row, text, revision)
     }
 
     #[inline(never)]
-    fn again_at_last(&mut self, row: usize, text: &[u8], lesson: usize) -> Fit<()> {
+    fn repeat_at_last(&mut self, row: usize, text: &[u8], revision: usize) -> Fit<()> {
         self.pad(row)?;
         self.length = row + 1;
-        self.lesson = lesson;
+        self.revision = revision;
         if let Cells::Runs(runs) = &mut self.cells {
             runs.push(row, Some(text));
         }
@@ -188,7 +188,7 @@ impl Column {
             self.lacking.push([self.length as u32, rows as u32]);
             self.add_absent(self.length, count)?;
             self.length = rows;
-            self.lesson = 0;
+            self.revision = 0;
         }
         Ok(())
     }
@@ -265,10 +265,10 @@ impl Column {
     }
 }
 
-/// Texts that stand for a value that was left out.
+/// Texts that are placeholders for a value left out by the source.
 struct Marks {
     texts: Vec<Vec<u8>>,
-    /// A bit for each length that one of them has, modulo 64.
+    /// A bit for the length of each placeholder, modulo 64.
     lengths: u64,
 }
 

@@ -1,14 +1,14 @@
-//! A place in one JSON text, and the few steps that all readers share.
+//! A position in a JSON text, and basic steps that all readers share.
 
-use crate::lane::{LANE, Lane, same};
+use crate::simd16::{BLOCK, Block, same};
 
-/// A text that is not exactly what the plan describes.
+/// A text that does not match the plan.
 #[derive(Debug)]
-pub struct Misfit;
+pub struct Mismatch;
 
-pub type Fit<T> = Result<T, Misfit>;
+pub type Fit<T> = Result<T, Mismatch>;
 
-/// Nothing is read beyond the end: there `peek` gives 0, which no JSON has outside of its end.
+/// Nothing is read beyond the end: there `peek` returns 0, which is not valid in JSON.
 #[derive(Clone, Copy)]
 pub struct Cursor<'a> {
     bytes: &'a [u8],
@@ -27,28 +27,28 @@ impl<'a> Cursor<'a> {
 
     #[inline(always)]
     pub fn rest(&self) -> &'a [u8] {
-        // `at` never passes the end: it moves over bytes that were seen.
+        // `at` never exceeds the end: it moves over bytes that were read.
         self.bytes.get(self.at..).unwrap_or(&[])
     }
 
-    /// The next sixteen bytes; none if there are not so many.
+    /// Returns the next sixteen bytes; None if fewer are left.
     #[inline(always)]
-    pub fn lane(&self) -> Option<&'a Lane> {
+    pub fn block(&self) -> Option<&'a Block> {
         self.bytes
-            .get(self.at..self.at.wrapping_add(LANE))?
+            .get(self.at..self.at.wrapping_add(BLOCK))?
             .first_chunk()
     }
 
-    /// Sixteen bytes before this place and sixteen from it on; none if there are not so many.
+    /// Returns sixteen bytes before this position and sixteen from it on; None at the ends.
     #[inline(always)]
-    pub fn around(&self) -> Option<&'a [u8; 2 * LANE]> {
-        let start = self.at.wrapping_sub(LANE);
+    pub fn around(&self) -> Option<&'a [u8; 2 * BLOCK]> {
+        let start = self.at.wrapping_sub(BLOCK);
         self.bytes
-            .get(start..start.wrapping_add(2 * LANE))?
+            .get(start..start.wrapping_add(2 * BLOCK))?
             .first_chunk()
     }
 
-    /// The bytes from `start` to here.
+    /// Returns the bytes from `start` to this position.
     #[inline(always)]
     pub fn since(&self, start: usize) -> &'a [u8] {
         self.bytes.get(start..self.at).unwrap_or(&[])
@@ -59,7 +59,7 @@ impl<'a> Cursor<'a> {
         self.bytes.get(start..end).unwrap_or(&[])
     }
 
-    /// Calls what is not inlined with a copy, so that the place itself may stay in a register.
+    /// Calls a function that is not inlined with a copy, so that the cursor may stay in a register.
     #[inline(always)]
     pub fn lend<T>(&mut self, call: impl FnOnce(&mut Cursor<'a>) -> T) -> T {
         let mut lent = *self;
@@ -68,7 +68,7 @@ impl<'a> Cursor<'a> {
         found
     }
 
-    /// Moves past blanks, of which there are mostly none.
+    /// Skips white space, of which there is usually none.
     #[inline(always)]
     pub fn blanks(&mut self) {
         if self.peek() <= b' ' {
@@ -86,20 +86,20 @@ impl<'a> Cursor<'a> {
     #[inline(always)]
     pub fn expect(&mut self, byte: u8) -> Fit<()> {
         if self.peek() != byte {
-            return Err(Misfit);
+            return Err(Mismatch);
         }
         self.at += 1;
         Ok(())
     }
 
-    /// Moves past a piece of text if it stands here.
+    /// Skips a piece of text if it is at this position.
     #[inline(always)]
     pub fn passes(&mut self, piece: &Piece) -> bool {
         let length = piece.text.len();
-        let found = match self.lane() {
-            Some(lane) => {
-                same(lane, &piece.lane, piece.beyond)
-                    && (length <= LANE || piece.goes_on(self.rest()))
+        let found = match self.block() {
+            Some(block) => {
+                same(block, &piece.block, piece.beyond)
+                    && (length <= BLOCK || piece.goes_on(self.rest()))
             }
             None => piece.is_start(self.rest()),
         };
@@ -112,13 +112,13 @@ impl<'a> Cursor<'a> {
     #[inline(always)]
     pub fn word<const N: usize>(&mut self, word: &[u8; N]) -> Fit<()> {
         if self.rest().first_chunk() != Some(word) {
-            return Err(Misfit);
+            return Err(Mismatch);
         }
         self.at += N;
         Ok(())
     }
 
-    /// True, and moved past it, if null stands here.
+    /// Skips null; returns whether it was at this position.
     #[inline(always)]
     pub fn null(&mut self) -> Fit<bool> {
         if self.peek() != b'n' {
@@ -128,7 +128,7 @@ impl<'a> Cursor<'a> {
         Ok(true)
     }
 
-    /// Moves past a comma, or after the closing byte; true if there is more. Blanks may follow.
+    /// Skips a comma or the closing byte; true after a comma. White space may follow.
     #[inline(always)]
     pub fn more(&mut self, closing: u8) -> Fit<bool> {
         let mut byte = self.peek();
@@ -136,7 +136,7 @@ impl<'a> Cursor<'a> {
             self.blanks();
             byte = self.peek();
             if byte != b',' && byte != closing {
-                return Err(Misfit);
+                return Err(Mismatch);
             }
         }
         self.at += 1;
@@ -148,32 +148,36 @@ impl<'a> Cursor<'a> {
         if self.at == self.bytes.len() {
             Ok(())
         } else {
-            Err(Misfit)
+            Err(Mismatch)
         }
     }
 }
 
-/// A short text that is looked for again and again.
+/// A short text that is compared many times.
 pub struct Piece {
     pub text: Vec<u8>,
-    /// The first bytes of the text, and which bits of them lie beyond its end.
-    lane: Lane,
+    /// The first bytes of the text, and a mask of the bits beyond its end.
+    block: Block,
     beyond: u32,
 }
 
 impl Piece {
     pub fn new(text: Vec<u8>) -> Self {
-        let mut lane = [0; LANE];
-        let first = &text[..text.len().min(LANE)];
-        lane[..first.len()].copy_from_slice(first);
+        let mut block = [0; BLOCK];
+        let first = &text[..text.len().min(BLOCK)];
+        block[..first.len()].copy_from_slice(first);
         let beyond = 0xFFFF & (0xFFFF << first.len());
-        Piece { text, lane, beyond }
+        Piece {
+            text,
+            block,
+            beyond,
+        }
     }
 
-    /// Whether a text starts with this, if it is known to start with the first lane.
+    /// Whether a text starts with this one, given that the first block matches.
     #[inline(never)]
     fn goes_on(&self, text: &[u8]) -> bool {
-        text[LANE..].starts_with(&self.text[LANE..])
+        text[BLOCK..].starts_with(&self.text[BLOCK..])
     }
 
     #[cold]

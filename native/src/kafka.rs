@@ -1,7 +1,7 @@
-//! Records of Kafka as parallel columns, read by the client library that Python has loaded.
+//! Read Kafka records as parallel columns, by the client library that Python has loaded.
 //!
-//! The library (librdkafka) is the one of the Python client, found by the addresses of its
-//! functions. What the Python client does in six calls and one object a record is one loop here.
+//! The library (librdkafka) is that of the Python client, called by the addresses of its functions.
+//! The Python client makes six calls and one object for each record; here it is one loop.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::ffi::{CString, c_char, c_int};
@@ -21,13 +21,13 @@ const METADATA_MILLISECONDS: c_int = 2000;
 
 type Errors = Mutex<VecDeque<(c_int, String)>>;
 
-/// A client of the brokers. Who holds messages of it holds it, too: it must outlive them.
+/// A client of the brokers. Holders of its messages also hold the client, which must outlive them.
 pub struct Client {
     pub library: Library,
     handle: Handle,
     queue: Handle,
     errors: Box<Errors>,
-    /// The threads of the client live in this process only.
+    /// The process of the client's threads.
     process: u32,
 }
 
@@ -36,7 +36,7 @@ unsafe impl Send for Client {}
 unsafe impl Sync for Client {}
 
 impl Client {
-    /// Whether this is the process that made it, and not a fork of that.
+    /// Whether this process created the client, rather than a fork of it.
     pub fn is_here(&self) -> bool {
         self.process == std::process::id()
     }
@@ -58,23 +58,23 @@ impl Drop for Client {
     }
 }
 
-/// A consumer that is told what to read; it neither joins a group nor commits.
+/// A consumer with assigned partitions; it neither joins a group nor commits.
 #[pyclass(module = "ingestd_native")]
 pub struct Consumer {
     library: Library,
     client: Option<Arc<Client>>,
     waiting: Vec<*mut Message>,
-    /// Topics that were read before, so that the client knows where they lie.
+    /// Topics that were read before, whose brokers the client therefore knows.
     known: HashSet<String>,
 }
 
-// SAFETY: pyo3 lets in one thread at a time, and the messages that wait are no other process's.
+// SAFETY: pyo3 admits one thread at a time, and no other process uses the buffered messages.
 unsafe impl Send for Consumer {}
 unsafe impl Sync for Consumer {}
 
 #[pymethods]
 impl Consumer {
-    /// A client with these properties. ValueError names a property that does not do.
+    /// Creates a client with these properties. Raises ValueError that names an invalid property.
     #[new]
     fn connect(
         addresses: HashMap<String, usize>,
@@ -118,10 +118,10 @@ impl Consumer {
         })
     }
 
-    /// Read these topic partitions, each from an offset on, and nothing else.
+    /// Reads only these topic partitions, each from its offset.
     ///
-    /// The client looks for the brokers of new topics once a second; here they are asked for at
-    /// once. If no one answers, reading will say so.
+    /// The client looks up the brokers of new topics once a second; here they are requested at once.
+    /// If no broker answers, reading reports it.
     fn assign(&mut self, py: Python, places: Vec<(String, i32, i64)>) -> PyResult<()> {
         let client = self.open()?.handle as usize;
         let library = self.library;
@@ -144,8 +144,8 @@ impl Consumer {
             };
             if error == 0 && is_new {
                 let mut found = null();
-                // SAFETY: without a topic the client asks for those it was told of; what it
-                // answers is given back at once.
+                // SAFETY: without a topic the client requests all assigned ones; the result is freed
+                // immediately.
                 unsafe {
                     let client = client as Handle;
                     let time = METADATA_MILLISECONDS;
@@ -161,19 +161,19 @@ impl Consumer {
         self.checked(error)
     }
 
-    /// Read nothing.
+    /// Reads no topic partition.
     fn unassign(&mut self) -> PyResult<()> {
         let client = self.open()?.handle;
-        // SAFETY: an absent list takes every partition away.
+        // SAFETY: a null list unassigns all partitions.
         let error = unsafe { (self.library.assign)(client, null()) };
         self.checked(error)
     }
 
-    /// At most `count` records, those that come within some milliseconds; other threads run.
+    /// Returns at most `count` records that arrive within some milliseconds; releases the GIL.
     ///
-    /// Records of one topic partition that come one after the other are together. With `keep` their
-    /// texts stay where the client has them, and with them all that it fetched in one go; else they
-    /// are copied, and so are short ones.
+    /// Successive records of one topic partition are grouped. With `keep` their texts stay in the
+    /// memory of the client, together with everything fetched with them; otherwise they are copied, as
+    /// are short ones.
     fn consume(
         &mut self,
         py: Python,
@@ -224,9 +224,9 @@ impl Consumer {
             .unwrap_or_default()
     }
 
-    /// Let go of the brokers; nothing else may be called afterwards but this.
+    /// Closes the consumer; no other method may be called afterwards.
     ///
-    /// The client itself ends with the last of its texts.
+    /// The client itself is destroyed with the last of its texts.
     fn close(&mut self, py: Python) {
         let Some(client) = self.client.take().filter(|client| client.is_here()) else {
             return;
@@ -264,7 +264,7 @@ impl Drop for Consumer {
     }
 }
 
-/// Sets one property; the configuration stays whose it was.
+/// Sets one property; the caller keeps the configuration.
 unsafe fn set(library: &Library, conf: Handle, name: &str, value: &str) -> PyResult<()> {
     let (name, value) = (CString::new(name)?, CString::new(value)?);
     let mut text = [0 as c_char; TEXT];

@@ -1,19 +1,18 @@
-//! Typed columns out of many JSON texts.
+//! Read typed columns from many JSON texts.
 //!
-//! A plan says which fields of the texts are wanted, in which form, and what every text must look
-//! like. Reading many texts gives one buffer set a column, laid out as Arrow lays out its arrays.
-//! A text that does not fit the plan to the letter ends the reading: what it means is decided
-//! elsewhere. Nothing here knows what the texts are about.
+//! A plan defines the fields to read, their column types, and the structure that every text must
+//! have. Reading many texts gives one set of buffers per column, in the layout of Arrow arrays. A
+//! text that does not match the plan exactly ends the reading; the caller then decodes the texts in
+//! Python. Nothing here depends on the meaning of the texts.
 
-mod among;
 mod base64;
 mod bitmap;
 mod buffer;
 mod cells;
 mod column;
 mod cursor;
+mod fast_number;
 mod kafka;
-mod lane;
 mod librdkafka;
 mod node;
 mod number;
@@ -22,14 +21,15 @@ mod python;
 mod records;
 mod rows;
 mod runs;
-mod short;
+mod simd16;
 mod skip;
 mod slices;
+mod sorted_lookup;
 mod spec;
+mod template;
 mod text;
 mod text_columns;
 mod texts;
-mod trail;
 mod values;
 
 #[cfg(target_endian = "big")]
@@ -52,7 +52,7 @@ mod ingestd_native {
     use crate::texts::Texts;
 
     #[pymodule_export]
-    use crate::{among::sorted_among, text_columns::take_texts, text_columns::text_bounds};
+    use crate::{sorted_lookup::sorted_among, text_columns::take_texts, text_columns::text_bounds};
 
     #[pymodule_export]
     const KAFKA_FUNCTIONS: &[&str] = crate::librdkafka::SYMBOLS;

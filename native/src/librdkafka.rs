@@ -1,4 +1,4 @@
-//! The functions of librdkafka that are used, by the addresses that Python has found.
+//! The functions of librdkafka in use, by the addresses that Python has found.
 
 use std::collections::HashMap;
 use std::ffi::{CStr, c_char, c_int, c_void};
@@ -23,7 +23,7 @@ pub type Handle = *mut c_void;
 pub type ErrorCallback = unsafe extern "C" fn(Handle, c_int, *const c_char, Handle);
 macro_rules! functions {
     ($($name:ident: $type:ty = $symbol:literal,)*) => {
-        /// Functions of the library, with the types that its header gives them.
+        /// Functions of the library, with the types of its header.
         #[derive(Clone, Copy)]
         pub struct Library { $(pub $name: $type,)* }
 
@@ -79,7 +79,7 @@ functions! {
     destroy: unsafe extern "C" fn(Handle) = "rd_kafka_destroy",
 }
 
-/// The text that begins at an address; empty for none.
+/// Returns the text at an address; empty for a null pointer.
 pub unsafe fn text_at(start: *const c_char) -> String {
     if start.is_null() {
         return String::new();

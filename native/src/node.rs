@@ -1,15 +1,15 @@
-//! What a field may hold, and the two ways to read it.
+//! The expected value of a field, and the two ways to read it.
 
 use crate::column::Column;
-use crate::cursor::{Cursor, Fit, Misfit, Piece};
+use crate::cursor::{Cursor, Fit, Mismatch, Piece};
 use crate::object::Object;
 use crate::rows::Rows;
 
-/// What a field holds.
+/// The expected value of a field.
 pub enum Node {
-    /// This JSON text and no other.
+    /// Exactly this JSON text.
     Literal(Box<Piece>),
-    /// Null and nothing else.
+    /// Only null.
     Null,
     Object(Box<Object>),
     Rows(Box<Rows>),
@@ -17,7 +17,7 @@ pub enum Node {
 }
 
 impl Node {
-    /// Reads the value of a row: as most are at once, all others at length.
+    /// Reads the value of a row: usual forms on a fast path, all others in full.
     #[inline(always)]
     pub fn read(&mut self, cursor: &mut Cursor, row: usize) -> Fit<()> {
         match self {
@@ -35,7 +35,7 @@ impl Node {
         cursor.lend(|lent| self.read_any(lent, row))
     }
 
-    /// Reads the value of an object that is not as the latest one.
+    /// Reads a value of an object that differs from the template.
     #[inline(never)]
     pub fn read_unlike(&mut self, cursor: &mut Cursor, row: usize, at_length: bool) -> Fit<()> {
         if at_length {
@@ -45,7 +45,7 @@ impl Node {
         }
     }
 
-    /// The same at length, after blanks.
+    /// Reads a value in full, after white space.
     #[inline(never)]
     fn read_any(&mut self, cursor: &mut Cursor, row: usize) -> Fit<()> {
         cursor.blanks();
@@ -54,16 +54,16 @@ impl Node {
             Node::Object(object) => object.read(cursor, row),
             Node::Rows(inner) => inner.read(cursor, row),
             Node::Literal(text) if cursor.passes(text) => Ok(()),
-            Node::Literal(_) => Err(Misfit),
+            Node::Literal(_) => Err(Mismatch),
             Node::Null => cursor.word(b"null"),
         }
     }
 
-    /// Whether the same value in the next row needs no reading.
-    pub fn is_steady(&self) -> bool {
+    /// Whether an equal value in the next row need not be read.
+    pub fn is_stable(&self) -> bool {
         match self {
             Node::Literal(_) | Node::Null => true,
-            Node::Column(column) => column.is_steady(),
+            Node::Column(column) => column.is_stable(),
             Node::Object(_) | Node::Rows(_) => false,
         }
     }

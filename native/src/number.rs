@@ -1,10 +1,10 @@
-//! JSON numbers: integers, floats, decimals, and numbers that no one wants.
+//! JSON numbers: integers, floats, decimals, and skipped numbers.
 
-use crate::cursor::{Cursor, Fit, Misfit};
-use crate::lane::{self, LANE};
-use crate::short::{MOST, POWERS, short};
+use crate::cursor::{Cursor, Fit, Mismatch};
+use crate::fast_number::{MOST, POWERS, fast_number};
+use crate::simd16::{self, BLOCK};
 
-/// Digits of a number that is only looked over, more than which no one sends in good faith.
+/// Maximum number of digits of a skipped number.
 const LONGEST: usize = 200;
 
 #[inline(always)]
@@ -13,7 +13,7 @@ fn digit(cursor: &Cursor) -> Option<u8> {
     (value < 10).then_some(value)
 }
 
-/// An integer of 64 bits; what follows it is the caller's business.
+/// Reads an integer of 64 bits; the caller checks what follows it.
 #[inline(always)]
 pub fn integer(cursor: &mut Cursor) -> Fit<i64> {
     let negative = cursor.peek() == b'-';
@@ -21,40 +21,40 @@ pub fn integer(cursor: &mut Cursor) -> Fit<i64> {
     let leads = cursor.peek() == b'0';
     let (value, count) = natural(cursor);
     if count == 0 || (leads && count > 1) || matches!(cursor.peek(), b'.' | b'e' | b'E') {
-        return Err(Misfit);
+        return Err(Mismatch);
     }
     if negative {
-        0i64.checked_sub_unsigned(value).ok_or(Misfit)
+        0i64.checked_sub_unsigned(value).ok_or(Mismatch)
     } else {
-        i64::try_from(value).map_err(|_| Misfit)
+        i64::try_from(value).map_err(|_| Mismatch)
     }
 }
 
-/// The natural number that a text is, of 63 bits; zeros may precede it.
+/// Parses a text as a natural number of 63 bits; leading zeros are allowed.
 pub fn natural_text(text: &[u8]) -> Fit<i64> {
     if text.is_empty() {
-        return Err(Misfit);
+        return Err(Mismatch);
     }
     let mut value = 0i64;
     for byte in text {
         let next = byte.wrapping_sub(b'0');
         if next > 9 {
-            return Err(Misfit);
+            return Err(Mismatch);
         }
         value = value
             .checked_mul(10)
             .and_then(|value| value.checked_add(next as i64))
-            .ok_or(Misfit)?;
+            .ok_or(Mismatch)?;
     }
     Ok(value)
 }
 
-/// The natural number that begins here, and how many digits it has; none if they are too many.
+/// Reads a natural number and its number of digits; None if there are too many.
 #[inline(always)]
 pub fn natural(cursor: &mut Cursor) -> (u64, usize) {
     if let Some(around) = cursor.around() {
-        let (value, count) = lane::natural(around);
-        if count < LANE {
+        let (value, count) = simd16::natural(around);
+        if count < BLOCK {
             cursor.at += count;
             return (value, count);
         }
@@ -62,23 +62,23 @@ pub fn natural(cursor: &mut Cursor) -> (u64, usize) {
     cursor.lend(natural_slowly)
 }
 
-/// Moves past an integer as most are: a few digits, and after them a comma or a brace.
+/// Skips an integer in its usual form: a few digits, followed by a comma or a brace.
 #[inline(always)]
 pub fn plain_integer(cursor: &mut Cursor) -> Option<i64> {
     let mut ahead = *cursor;
     let negative = ahead.peek() == b'-';
     ahead.at += negative as usize;
     let around = ahead.around()?;
-    let (_, digits) = lane::halves(around);
-    let (value, count) = lane::natural(around);
-    if !(1..LANE).contains(&count)
+    let (_, digits) = simd16::halves(around);
+    let (value, count) = simd16::natural(around);
+    if !(1..BLOCK).contains(&count)
         || (digits[0] == b'0' && count > 1)
         || !matches!(digits[count], b',' | b'}')
     {
         return None;
     }
     cursor.at = ahead.at + count;
-    // Fifteen digits are far from the ends of what an integer holds.
+    // Fifteen digits cannot overflow.
     Some(if negative {
         -(value as i64)
     } else {
@@ -91,7 +91,7 @@ fn natural_slowly(cursor: &mut Cursor) -> (u64, usize) {
     let start = cursor.at;
     let mut value = 0u64;
     while let Some(next) = digit(cursor) {
-        // Wraps only after more digits than are let through below.
+        // Wraps only after more digits than are accepted below.
         value = value.wrapping_mul(10).wrapping_add(next as u64);
         cursor.at += 1;
     }
@@ -100,23 +100,23 @@ fn natural_slowly(cursor: &mut Cursor) -> (u64, usize) {
     if count > 19 { (0, 0) } else { (value, count) }
 }
 
-/// What a number is made of.
+/// The parts of a number.
 struct Shape {
     is_integer: bool,
     length: usize,
 }
 
-/// Moves past a number that is written as JSON wants it.
+/// Skips a number in the syntax of JSON.
 #[inline(always)]
 fn shape(cursor: &mut Cursor) -> Fit<Shape> {
     let start = cursor.at;
     cursor.at += (cursor.peek() == b'-') as usize;
-    let first = digit(cursor).ok_or(Misfit)?;
+    let first = digit(cursor).ok_or(Mismatch)?;
     cursor.at += 1;
     if first != 0 {
         digits(cursor);
     } else if digit(cursor).is_some() {
-        return Err(Misfit);
+        return Err(Mismatch);
     }
     let mut is_integer = true;
     if cursor.peek() == b'.' {
@@ -138,10 +138,10 @@ fn shape(cursor: &mut Cursor) -> Fit<Shape> {
 
 #[inline(always)]
 fn digits(cursor: &mut Cursor) {
-    while let Some(lane) = cursor.lane() {
-        let count = lane::digits(lane);
+    while let Some(block) = cursor.block() {
+        let count = simd16::digits(block);
         cursor.at += count;
-        if count < LANE {
+        if count < BLOCK {
             return;
         }
     }
@@ -151,19 +151,19 @@ fn digits(cursor: &mut Cursor) {
 }
 
 fn some_digits(cursor: &mut Cursor) -> Fit<()> {
-    digit(cursor).ok_or(Misfit)?;
+    digit(cursor).ok_or(Mismatch)?;
     digits(cursor);
     Ok(())
 }
 
-/// Moves past a number as most are, with a comma or a brace after it; false if it is another.
+/// Skips a number followed by a comma or a brace; false for any other value.
 #[inline(always)]
 pub fn passes_plain(cursor: &mut Cursor) -> bool {
-    let Some(ahead) = cursor.lane() else {
+    let Some(ahead) = cursor.block() else {
         return false;
     };
-    let count = lane::digits(ahead);
-    if !(1..LANE).contains(&count) || (ahead[0] == b'0' && count > 1) {
+    let count = simd16::digits(ahead);
+    if !(1..BLOCK).contains(&count) || (ahead[0] == b'0' && count > 1) {
         return false;
     }
     match ahead[count] {
@@ -176,33 +176,33 @@ pub fn passes_plain(cursor: &mut Cursor) -> bool {
     }
 }
 
-/// The same for the digits after a point.
+/// Skips the digits after a decimal point.
 #[inline(always)]
 fn passes_fraction(cursor: &mut Cursor, start: usize) -> bool {
-    let mut behind = *cursor;
-    behind.at += start;
-    let Some(ahead) = behind.lane() else {
+    let mut decimals = *cursor;
+    decimals.at += start;
+    let Some(ahead) = decimals.block() else {
         return false;
     };
-    let count = lane::digits(ahead);
-    let passes = (1..LANE).contains(&count) && matches!(ahead[count], b',' | b'}');
+    let count = simd16::digits(ahead);
+    let passes = (1..BLOCK).contains(&count) && matches!(ahead[count], b',' | b'}');
     if passes {
-        cursor.at = behind.at + count;
+        cursor.at = decimals.at + count;
     }
     passes
 }
 
-/// Moves past a number.
+/// Skips a number.
 #[inline(always)]
 pub fn skip(cursor: &mut Cursor) -> Fit<()> {
     if shape(cursor)?.length > LONGEST {
-        Err(Misfit)
+        Err(Mismatch)
     } else {
         Ok(())
     }
 }
 
-/// The nearest double; a negative zero only where it is written as a fraction.
+/// Returns the nearest double; a negative zero only for a number with a fraction.
 pub fn float(cursor: &mut Cursor) -> Fit<f64> {
     match short_float(cursor) {
         Some(value) => Ok(value),
@@ -210,11 +210,11 @@ pub fn float(cursor: &mut Cursor) -> Fit<f64> {
     }
 }
 
-/// The same for a short number; none, and not moved, if it is another.
+/// Reads a number of few digits as a double; None, without moving, for any other number.
 #[inline(always)]
 pub fn short_float(cursor: &mut Cursor) -> Option<f64> {
     let mut ahead = *cursor;
-    let found = short(&mut ahead)?;
+    let found = fast_number(&mut ahead)?;
     if matches!(ahead.peek(), b'e' | b'E') {
         return None;
     }
@@ -226,16 +226,16 @@ pub fn short_float(cursor: &mut Cursor) -> Option<f64> {
 fn long_float(cursor: &mut Cursor) -> Fit<f64> {
     let start = cursor.at;
     let shape = shape(cursor)?;
-    let text = std::str::from_utf8(cursor.since(start)).map_err(|_| Misfit)?;
-    let value: f64 = text.parse().map_err(|_| Misfit)?;
+    let text = std::str::from_utf8(cursor.since(start)).map_err(|_| Mismatch)?;
+    let value: f64 = text.parse().map_err(|_| Mismatch)?;
     if shape.length > LONGEST || value.is_infinite() {
-        return Err(Misfit);
+        return Err(Mismatch);
     }
     Ok(if shape.is_integer { value + 0.0 } else { value })
 }
 
-/// A decimal as the integer that it is times 10^scale. Only what needs no rounding fits, and only
-/// as many digits as the precision, counted as the number is written.
+/// Reads a decimal as its value times 10^scale. Numbers that need rounding, or have more digits
+/// than the precision as written, do not match.
 #[inline(always)]
 pub fn decimal(cursor: &mut Cursor, precision: u32, scale: u32) -> Fit<i128> {
     match short_decimal(cursor, precision, scale) {
@@ -244,11 +244,11 @@ pub fn decimal(cursor: &mut Cursor, precision: u32, scale: u32) -> Fit<i128> {
     }
 }
 
-/// The same for a short number; none, and not moved, if it is another.
+/// Reads a number of few digits as a decimal; None, without moving, for any other number.
 #[inline(always)]
 pub fn short_decimal(cursor: &mut Cursor, precision: u32, scale: u32) -> Option<i128> {
     let mut ahead = *cursor;
-    let found = short(&mut ahead)?;
+    let found = fast_number(&mut ahead)?;
     let missing = (scale as usize).checked_sub(found.fraction)?;
     if found.digits < POWERS[found.fraction]
         || missing > MOST
@@ -267,45 +267,45 @@ fn long_decimal(cursor: &mut Cursor, precision: u32, scale: u32) -> Fit<i128> {
     cursor.at += negative as usize;
     let mut value: i128 = 0;
     let mut count = 0u32;
-    let first = digit(cursor).ok_or(Misfit)?;
+    let first = digit(cursor).ok_or(Mismatch)?;
     let leading = cursor.at;
     while let Some(next) = digit(cursor) {
         push_digit(&mut value, &mut count, next)?;
         cursor.at += 1;
     }
     if first == 0 && cursor.at - leading > 1 {
-        return Err(Misfit);
+        return Err(Mismatch);
     }
     let mut fraction = 0;
     if cursor.peek() == b'.' {
         cursor.at += 1;
         let start = cursor.at;
-        digit(cursor).ok_or(Misfit)?;
+        digit(cursor).ok_or(Mismatch)?;
         while let Some(next) = digit(cursor) {
             push_digit(&mut value, &mut count, next)?;
             cursor.at += 1;
         }
         fraction = (cursor.at - start) as u32;
     }
-    let missing = scale.checked_sub(fraction).ok_or(Misfit)?;
+    let missing = scale.checked_sub(fraction).ok_or(Mismatch)?;
     if count.max(fraction).max(1) + missing > precision {
-        return Err(Misfit);
+        return Err(Mismatch);
     }
     value *= 10i128.pow(missing);
     Ok(if negative { -value } else { value })
 }
 
-/// Adds a digit; zeros before the first other one do not count.
+/// Appends a digit; leading zeros do not count.
 #[inline(always)]
 fn push_digit(value: &mut i128, count: &mut u32, next: u8) -> Fit<()> {
     if *count > 0 || next != 0 {
         *count += 1;
         if *count > 38 {
-            return Err(Misfit);
+            return Err(Mismatch);
         }
     }
     *value = if *count <= 18 {
-        // Much quicker in 64 bits.
+        // Much faster in 64 bits.
         (*value as i64 * 10 + next as i64) as i128
     } else {
         *value * 10 + next as i128

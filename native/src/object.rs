@@ -1,19 +1,19 @@
-//! Objects whose fields are known: which of them are columns, and what all others must be.
+//! Objects with known fields: some are columns, others must have given values.
 
 use std::collections::HashMap;
 
 use crate::column::Finished;
-use crate::cursor::{Cursor, Fit, Misfit};
+use crate::cursor::{Cursor, Fit, Mismatch};
 use crate::node::Node;
 use crate::skip;
+use crate::template::{Place, Template, Then};
 use crate::text::unescaped;
-use crate::trail::{Place, Then, Trail};
 
 pub struct Field {
     pub name: Vec<u8>,
     pub required: bool,
     pub node: Node,
-    /// One more than the latest row that had the field.
+    /// One more than the latest row with the field.
     seen: usize,
 }
 
@@ -30,23 +30,23 @@ impl Field {
 
 pub struct Object {
     nullable: bool,
-    /// Whether fields that are not known do not fit.
+    /// Whether unknown fields are a mismatch.
     closed: bool,
     pub fields: Vec<Field>,
     by_name: HashMap<Vec<u8>, usize>,
     required: usize,
-    trail: Trail,
+    template: Template,
     presence: Vec<u8>,
     seen: usize,
 }
 
-/// What is finished, by the names that lead to it.
+/// Finished columns, by the path of field names.
 pub type Outputs = Vec<(Vec<String>, Output)>;
 
 pub enum Output {
-    /// One byte a row: whether the object was there, and how often it was.
+    /// One byte a row: whether the object was present, and presence counts.
     Presence(Vec<u8>, usize),
-    /// How many objects each text had, and all of them together.
+    /// The number of objects in each text, and their total.
     Counts(Vec<u32>, usize),
     Column(Finished),
 }
@@ -59,24 +59,24 @@ impl Object {
             .map(|(i, f)| (f.name.clone(), i))
             .collect();
         let required = fields.iter().filter(|field| field.required).count();
-        let (trail, presence) = (Trail::default(), Vec::new());
+        let (template, presence) = (Template::default(), Vec::new());
         Object {
             nullable,
             closed,
             fields,
             by_name,
             required,
-            trail,
+            template,
             presence,
             seen: 0,
         }
     }
 
-    /// Forgets what was read, and makes room for this many rows.
+    /// Clears all columns and reserves space for this many rows.
     pub fn start(&mut self, rows: usize) {
         self.presence = Vec::with_capacity(rows);
         self.seen = 0;
-        self.trail.forget();
+        self.template.forget();
         for field in &mut self.fields {
             field.seen = 0;
             match &mut field.node {
@@ -88,7 +88,7 @@ impl Object {
         }
     }
 
-    /// Hands over what was read.
+    /// Returns the finished columns.
     pub fn finish(&mut self, rows: usize, path: &[String], outputs: &mut Outputs) -> Fit<()> {
         self.presence.resize(rows, 0);
         let presence = std::mem::take(&mut self.presence);
@@ -96,7 +96,7 @@ impl Object {
         self.finish_fields(rows, path, outputs)
     }
 
-    /// Hands over what was read of the fields.
+    /// Returns the finished columns of the fields.
     pub fn finish_fields(
         &mut self,
         rows: usize,
@@ -124,7 +124,7 @@ impl Object {
         self.read_present(cursor, row)
     }
 
-    /// The same, if it is not null.
+    /// Reads an object that is not null.
     #[inline(always)]
     pub fn read_present(&mut self, cursor: &mut Cursor, row: usize) -> Fit<()> {
         if self.presence.len() != row {
@@ -135,18 +135,18 @@ impl Object {
         self.read_fields(cursor, row)
     }
 
-    /// Reads an object that looks like the latest one, up to where it does not.
+    /// Reads an object along the template, up to the first difference.
     #[inline(never)]
     fn read_fields(&mut self, start: &mut Cursor, row: usize) -> Fit<()> {
         let mut cursor = *start;
-        for (number, step) in self.trail.steps.iter().enumerate() {
+        for (number, step) in self.template.steps.iter().enumerate() {
             if !cursor.passes(&step.text) {
                 *start = cursor;
                 return self.read_unlike(start, row, number);
             }
             for (field, value) in &step.repeated {
                 if let Node::Column(column) = &mut self.fields[*field].node {
-                    column.again(row, value, self.trail.lesson())?;
+                    column.repeat(row, value, self.template.revision())?;
                 }
             }
             match step.then {
@@ -168,60 +168,60 @@ impl Object {
         self.read_unlike(start, row, 0)
     }
 
-    /// Reads an object field by field, from the step on that it does not follow.
+    /// Reads an object field by field, from the template step where it differs.
     #[inline(never)]
     fn read_unlike(&mut self, start: &mut Cursor, row: usize, number: usize) -> Fit<()> {
         let mut required = 0;
-        for step in &self.trail.steps[..number] {
+        for step in &self.template.steps[..number] {
             for &index in &step.named {
                 self.fields[index].seen = row + 1;
                 required += self.fields[index].required as usize;
             }
         }
-        let mut place = self.trail.steps.get(number).map_or(0, |step| step.first);
+        let mut place = self.template.steps.get(number).map_or(0, |step| step.first);
         let mut cursor = *start;
         let mut lead = cursor.at;
-        let learns = self.trail.learns();
-        // The first object takes no short way: what it says is a measure for the others.
-        let is_first = self.trail.lesson() == 0;
+        let learns = self.template.learns();
+        // The first object is read in full: it is the template for the others.
+        let is_first = self.template.revision() == 0;
         while self.goes_on(&mut cursor, place)? {
             let found = self.name(&mut cursor, place)?;
             let value = cursor.at;
-            let mut steady = true;
+            let mut stable = true;
             match found {
                 None if !is_first && skip::passes(&mut cursor) => {}
                 None => skip::value(&mut cursor)?,
                 Some(index) => {
                     let field = &mut self.fields[index];
                     if field.seen == row + 1 {
-                        return Err(Misfit);
+                        return Err(Mismatch);
                     }
                     field.seen = row + 1;
                     required += field.required as usize;
                     cursor.lend(|lent| field.node.read_unlike(lent, row, is_first))?;
-                    steady = field.node.is_steady();
+                    stable = field.node.is_stable();
                 }
             }
             if learns {
                 let (lead, value) = (cursor.between(lead, value), cursor.since(value));
-                self.trail.note(place, lead, value, steady);
+                self.template.note(place, lead, value, stable);
             }
             lead = cursor.at;
             place += 1;
         }
         if required != self.required {
-            return Err(Misfit);
+            return Err(Mismatch);
         }
         if learns {
             let fields = &self.fields;
             let is_cell = |index: usize| matches!(fields[index].node, Node::Column(_));
-            self.trail.learn(place, cursor.since(lead), is_cell);
+            self.template.learn(place, cursor.since(lead), is_cell);
         }
         *start = cursor;
         Ok(())
     }
 
-    /// Moves to the name at a place; false after the end of the object.
+    /// Moves to the name of the next field; false after the end of the object.
     #[inline(always)]
     fn goes_on(&self, cursor: &mut Cursor, place: usize) -> Fit<bool> {
         if place > 0 {
@@ -234,11 +234,11 @@ impl Object {
         Ok(!is_empty)
     }
 
-    /// Moves past a name and its colon; none if it is not known.
+    /// Skips a name and its colon; None if the name is unknown.
     #[inline(always)]
     fn name(&mut self, cursor: &mut Cursor, place: usize) -> Fit<Option<usize>> {
         cursor.blanks();
-        if let Some(known) = self.trail.places.get(place)
+        if let Some(known) = self.template.places.get(place)
             && cursor.passes(&known.token)
         {
             cursor.blanks();
@@ -257,13 +257,13 @@ impl Object {
         cursor.blanks();
         let field = self.by_name.get(name).copied();
         if field.is_none() && self.closed {
-            return Err(Misfit);
+            return Err(Mismatch);
         }
         token.push(b':');
         let found = Place::new(token, field);
-        match self.trail.places.get_mut(place) {
+        match self.template.places.get_mut(place) {
             Some(old) => *old = found,
-            None => self.trail.places.push(found),
+            None => self.template.places.push(found),
         }
         Ok(field)
     }

@@ -1,4 +1,4 @@
-//! What Python sees: plans, and the columns that they give.
+//! The Python interface: plans and their columns.
 
 use pyo3::exceptions::PyTypeError;
 use pyo3::ffi;
@@ -8,26 +8,26 @@ use pyo3::types::{PyBytes, PyDict, PyList, PyTuple};
 use crate::buffer::Buffer;
 use crate::cells::Cells;
 use crate::column::Finished;
-use crate::cursor::{Cursor, Fit, Misfit};
+use crate::cursor::{Cursor, Fit, Mismatch};
 use crate::object::{Object, Output, Outputs};
 use crate::runs::{Run, Runs};
 use crate::spec;
 use crate::texts::Texts;
 
-/// A column of all texts: buffers as Arrow lays them out, None where the form has no such buffer.
+/// A column of all texts: buffers in the layout of Arrow, None if the type has no such buffer.
 #[pyclass(frozen, get_all, module = "ingestd_native")]
 pub struct Column {
-    /// Texts that had the field, null or not.
+    /// Number of texts with the field, null or not.
     seen: usize,
     nulls: usize,
     /// None if no cell is null.
     validity: Option<Py<Buffer>>,
     offsets: Option<Py<Buffer>>,
     data: Option<Py<Buffer>>,
-    /// Rows of values that were left out, as unsigned 32-bit integers; None if there are none.
+    /// Rows with placeholders of left-out values, as unsigned 32-bit integers, or None.
     left_out: Option<Py<Buffer>>,
-    /// Pairs of unsigned 32-bit integers, the first of some rows without the field and the row
-    /// after them; None if all rows have it.
+    /// Ranges of rows without the field as pairs of unsigned 32-bit integers, the first row and the
+    /// row after the last; None if all rows have it.
     lacking: Option<Py<Buffer>>,
     /// First row and JSON text of each run of equal values.
     runs: Option<Vec<(usize, Option<Py<PyBytes>>)>>,
@@ -105,7 +105,7 @@ fn texts_of(py: Python, found: Runs) -> Vec<(usize, Option<Py<PyBytes>>)> {
     found.runs.into_iter().map(text_of).collect()
 }
 
-/// Which fields of JSON texts are wanted, and in which form; `spec` is told in nested tuples.
+/// The fields to read from JSON texts and their types; `spec` consists of nested tuples.
 #[pyclass(module = "ingestd_native")]
 pub struct Plan {
     root: Object,
@@ -120,10 +120,10 @@ impl Plan {
         })
     }
 
-    /// The columns of many texts by the names that lead to them, or None if any text does not fit.
+    /// Returns the columns by the path of field names, or None if a text does not match.
     ///
-    /// `texts` is a list of bytes objects or `Texts`. Of each text `prefix` and `suffix` are taken
-    /// off first. Other threads run meanwhile.
+    /// `texts` is a list of bytes objects or `Texts`. `prefix` and `suffix` bytes of each text are
+    /// removed first. Releases the GIL while reading.
     fn read<'py>(
         &mut self,
         py: Python<'py>,
@@ -143,12 +143,12 @@ impl Plan {
         }
         match py.detach(|| finished(root, rows)) {
             Ok(outputs) => into_python(py, outputs).map(Some),
-            Err(Misfit) => Ok(None),
+            Err(Mismatch) => Ok(None),
         }
     }
 }
 
-/// Whether all texts fit. The slices of a block stay in the cache with what they point at.
+/// Whether all texts match. The slices of a block stay in the cache with their texts.
 fn read_texts(
     py: Python,
     root: &mut Object,
@@ -168,7 +168,7 @@ fn read_texts(
     Ok(true)
 }
 
-/// Whether all texts of a list fit.
+/// Whether all texts of a list match.
 fn read_list(
     root: &mut Object,
     texts: &Bound<PyList>,
@@ -177,7 +177,7 @@ fn read_list(
 ) -> PyResult<bool> {
     let rows = texts.len();
     for start in (0..rows).step_by(BLOCK) {
-        // A tuple of its own: no one can take a text away while it is read.
+        // A separate tuple: no text can be removed while it is read.
         let kept = texts.get_slice(start, start + BLOCK).to_tuple();
         let slices = slices_of(&kept)?;
         let read = texts
@@ -190,7 +190,7 @@ fn read_list(
     Ok(true)
 }
 
-/// Texts that are read at a time: few enough for all that is touched to stay in the cache.
+/// Number of texts read at a time, so that the memory they touch fits the cache.
 const BLOCK: usize = 512;
 
 /// The contents of a tuple of bytes objects.
@@ -223,9 +223,9 @@ fn read_some(
         let inner = text
             .strip_prefix(prefix)
             .and_then(|text| text.strip_suffix(suffix));
-        let inner = inner.ok_or(Misfit)?;
+        let inner = inner.ok_or(Mismatch)?;
         // From here on every piece between two ASCII characters is UTF-8 too.
-        simdutf8::basic::from_utf8(inner).map_err(|_| Misfit)?;
+        simdutf8::basic::from_utf8(inner).map_err(|_| Mismatch)?;
         let mut cursor = Cursor::new(inner);
         cursor.blanks();
         root.read(&mut cursor, row)?;

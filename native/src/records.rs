@@ -1,4 +1,4 @@
-//! Records as parallel columns, made of the messages of the client library.
+//! Parallel columns of records, from the messages of the client library.
 
 use std::ffi::c_int;
 use std::ptr::null_mut;
@@ -11,15 +11,14 @@ use crate::kafka::Client;
 use crate::librdkafka::{Message, text_at};
 use crate::texts::{Span, Texts};
 
-/// What the client holds beside the texts of a message is not much more than this: shorter ones are
-/// copied.
+/// Shorter texts are copied: the client's overhead for each message is about this large.
 const LEAST_KEPT: i64 = 512;
 
-/// Records of one topic partition as parallel columns, and what the client said between them.
+/// Records of one topic partition as parallel columns, and the client's events between them.
 ///
-/// What the client says of no partition has the topic "". `offsets`, `timestamps` and `sizes` (bytes
-/// of key and value) are 64-bit integers. An event is the code of an error, its text and the offset
-/// at which it was met.
+/// Events of no partition have the topic "". `offsets`, `timestamps` and `sizes` (bytes of key and
+/// value) are 64-bit integers. An event consists of an error code, its text and the offset at which
+/// it occurred.
 #[pyclass(frozen, get_all, module = "ingestd_native")]
 pub struct Records {
     topic: String,
@@ -33,7 +32,7 @@ pub struct Records {
 }
 
 impl Records {
-    /// The records of a batch. Their texts are left where they are with `keep`, else copied.
+    /// Returns the records of a batch. With `keep` texts are not copied.
     pub fn of(py: Python, batch: Arc<Batch>, keep: bool) -> PyResult<Records> {
         let (topic, partition) = batch.place();
         let columns = batch.columns();
@@ -60,7 +59,7 @@ impl Records {
     }
 }
 
-/// What messages say that are records.
+/// The records among messages.
 struct Columns {
     offsets: Vec<i64>,
     timestamps: Vec<i64>,
@@ -69,7 +68,7 @@ struct Columns {
     values: Vec<Span>,
 }
 
-/// Messages of one topic partition, destroyed once no one reads their texts any more.
+/// Messages of one topic partition, destroyed with the last reader of their texts.
 pub struct Batch {
     client: Arc<Client>,
     messages: Vec<*mut Message>,
@@ -80,7 +79,7 @@ unsafe impl Send for Batch {}
 unsafe impl Sync for Batch {}
 
 impl Batch {
-    /// Takes over messages, of which there is at least one.
+    /// Takes ownership of messages, of which there is at least one.
     pub fn of(client: &Arc<Client>, messages: &[*mut Message]) -> Self {
         Batch {
             client: client.clone(),
@@ -93,7 +92,7 @@ impl Batch {
         self.messages.iter().map(|&one| (one, unsafe { &*one }))
     }
 
-    /// The topic and the partition; what is said of none has the topic "".
+    /// Returns topic and partition; the topic is "" for messages of no partition.
     fn place(&self) -> (String, i32) {
         // SAFETY: as above; a message that is about no topic has none.
         unsafe {
@@ -108,7 +107,7 @@ impl Batch {
         }
     }
 
-    /// The columns of the messages that are records, each of which is looked at once.
+    /// Returns columns of the messages that are records, in one pass.
     fn columns(&self) -> Columns {
         let count = self.messages.len();
         let mut columns = Columns {
@@ -132,7 +131,7 @@ impl Batch {
         columns
     }
 
-    /// What the client said between them: code, text, and the offset at which it was met.
+    /// Returns the client's events between records: code, text, and offset.
     fn events(&self) -> Vec<(c_int, String, i64)> {
         let errstr = self.client.library.message_errstr;
         self.messages()

@@ -1,11 +1,11 @@
-//! Arrays of objects, each of which is a row of its own.
+//! Arrays of objects, each of which is one row.
 
 use crate::cursor::{Cursor, Fit};
 use crate::object::{Object, Output, Outputs};
 
 pub struct Rows {
     object: Object,
-    /// How many objects each text has.
+    /// The number of objects in each text.
     counts: Vec<u32>,
     total: usize,
 }
@@ -20,14 +20,14 @@ impl Rows {
         }
     }
 
-    /// Forgets what was read, and makes room for this many rows.
+    /// Clears all columns and reserves space for this many rows.
     pub fn start(&mut self, rows: usize) {
         self.counts = Vec::with_capacity(rows);
         self.total = 0;
         self.object.start(rows);
     }
 
-    /// Hands over what was read; the columns have a cell for each object, not for each text.
+    /// Returns the finished columns, with a cell for each object instead of each text.
     pub fn finish(&mut self, rows: usize, path: &[String], outputs: &mut Outputs) -> Fit<()> {
         self.counts.resize(rows, 0);
         let counts = std::mem::take(&mut self.counts);

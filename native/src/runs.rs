@@ -1,6 +1,6 @@
-//! A column whose cells mostly equal the one before.
+//! A column whose cells are usually equal to the previous one.
 
-/// A JSON text, or none where the field did not come, and the row where it begins.
+/// A JSON text, or None where the field is missing, and the row where the run begins.
 pub type Run = (usize, Option<Vec<u8>>);
 
 #[derive(Default)]

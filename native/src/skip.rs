@@ -1,19 +1,19 @@
-//! Values that no one wants: looked over for being JSON, and left behind.
+//! Skip unwanted values, checking that they are valid JSON.
 
-use crate::cursor::{Cursor, Fit, Misfit};
+use crate::cursor::{Cursor, Fit, Mismatch};
 use crate::number;
 use crate::text::{passes_plain, quoted};
 
-/// How deep a value may be nested.
+/// Maximum nesting depth of a value.
 const DEEPEST: usize = 64;
 
-/// Moves past the value that begins here.
+/// Skips the value at this position.
 #[inline(always)]
 pub fn value(cursor: &mut Cursor) -> Fit<()> {
     cursor.lend(any_value)
 }
 
-/// Moves past a plain string or number; false if something else stands here.
+/// Skips a plain string or number; false for any other value.
 #[inline(always)]
 pub fn passes(cursor: &mut Cursor) -> bool {
     passes_plain(cursor) || number::passes_plain(cursor)
@@ -33,7 +33,7 @@ fn any_value(cursor: &mut Cursor) -> Fit<()> {
 
 fn nested(cursor: &mut Cursor, depth: usize) -> Fit<()> {
     if depth >= DEEPEST {
-        return Err(Misfit);
+        return Err(Mismatch);
     }
     let is_object = cursor.peek() == b'{';
     let closing = if is_object { b'}' } else { b']' };

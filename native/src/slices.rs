@@ -1,10 +1,10 @@
-//! Arrays of Python (numpy's, or whatever has the buffer protocol) as slices.
+//! Python arrays (numpy arrays or other objects with the buffer protocol) as slices.
 
 use pyo3::buffer::{Element, PyBuffer};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-/// An array that Python keeps as long as this lives.
+/// An array that Python keeps alive as long as this object.
 pub struct Items<T: Element>(PyBuffer<T>);
 
 // SAFETY: nothing but reading is done with the memory, and the buffer is given back with the
@@ -12,7 +12,7 @@ pub struct Items<T: Element>(PyBuffer<T>);
 unsafe impl<T: Element> Sync for Items<T> {}
 
 impl<T: Element> Items<T> {
-    /// ValueError for items that do not lie one behind the other.
+    /// Raises ValueError for items that are not contiguous.
     pub fn of(array: &Bound<'_, PyAny>) -> PyResult<Self> {
         let buffer = PyBuffer::<T>::get(array)?;
         if !buffer.is_c_contiguous() {
@@ -21,7 +21,7 @@ impl<T: Element> Items<T> {
         Ok(Items(buffer))
     }
 
-    /// What the array holds; whoever gives it does not write to it meanwhile.
+    /// The items; the owner must not write to them meanwhile.
     pub fn slice(&self) -> &[T] {
         let count = self.0.item_count();
         if count == 0 {

@@ -1,8 +1,8 @@
-//! Plans as Python tells them, in tuples.
+//! Parse plans, which Python passes as tuples.
 //!
 //! An object is `("object", nullable, closed, fields)`, a field `(name, required, node)`. Other
 //! nodes: `("rows", object)`, which is an array, `("literal", json)`, `("null",)`, and columns,
-//! whose tuples are read in `column`.
+//! whose tuples are parsed in `column`.
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;

@@ -1,15 +1,15 @@
-//! JSON strings: where they end, and what they say.
+//! JSON strings: find their end, and decode them.
 
-use crate::cursor::{Cursor, Fit, Misfit};
-use crate::lane::{LANE, special};
+use crate::cursor::{Cursor, Fit, Mismatch};
+use crate::simd16::{BLOCK, special};
 
-/// What stands between the quotes.
+/// The bytes between the quotes.
 pub struct Quoted<'a> {
     pub raw: &'a [u8],
     pub escaped: bool,
 }
 
-/// Moves past the string that begins here. The text is known to be UTF-8.
+/// Skips the string at this position. The text is known to be UTF-8.
 #[inline(always)]
 pub fn quoted<'a>(cursor: &mut Cursor<'a>) -> Fit<Quoted<'a>> {
     cursor.expect(b'"')?;
@@ -23,7 +23,7 @@ pub fn quoted<'a>(cursor: &mut Cursor<'a>) -> Fit<Quoted<'a>> {
                 escaped = true;
                 cursor.lend(escape)?;
             }
-            _ => return Err(Misfit),
+            _ => return Err(Mismatch),
         }
     }
     let raw = cursor.since(start);
@@ -31,7 +31,7 @@ pub fn quoted<'a>(cursor: &mut Cursor<'a>) -> Fit<Quoted<'a>> {
     Ok(Quoted { raw, escaped })
 }
 
-/// Moves past the string that begins here, if it has no escapes; false if it is another value.
+/// Skips the string at this position, if it has no escapes; false for any other value.
 #[inline(always)]
 pub fn passes_plain(cursor: &mut Cursor) -> bool {
     if cursor.peek() != b'"' {
@@ -39,41 +39,41 @@ pub fn passes_plain(cursor: &mut Cursor) -> bool {
     }
     let mut ahead = *cursor;
     ahead.at += 1;
-    while let Some(lane) = ahead.lane() {
-        let found = special(lane);
-        if found < LANE {
-            let is_end = lane[found] == b'"';
+    while let Some(block) = ahead.block() {
+        let found = special(block);
+        if found < BLOCK {
+            let is_end = block[found] == b'"';
             if is_end {
                 cursor.at = ahead.at + found + 1;
             }
             return is_end;
         }
-        ahead.at += LANE;
+        ahead.at += BLOCK;
     }
     false
 }
 
-/// A string without escapes.
+/// Reads a string without escapes.
 #[inline(always)]
 pub fn unescaped<'a>(cursor: &mut Cursor<'a>) -> Fit<&'a [u8]> {
     let found = quoted(cursor)?;
     if found.escaped {
-        Err(Misfit)
+        Err(Mismatch)
     } else {
         Ok(found.raw)
     }
 }
 
-/// How many bytes precede the first quote, backslash or control character.
+/// Returns the number of bytes before the first quote, backslash or control character.
 #[inline(always)]
 fn plain_length(bytes: &[u8]) -> usize {
     let mut at = 0;
-    while let Some(lane) = bytes.get(at..at + LANE).and_then(<[u8]>::first_chunk) {
-        let found = special(lane);
-        if found < LANE {
+    while let Some(block) = bytes.get(at..at + BLOCK).and_then(<[u8]>::first_chunk) {
+        let found = special(block);
+        if found < BLOCK {
             return at + found;
         }
-        at += LANE;
+        at += BLOCK;
     }
     at + bytes[at..]
         .iter()
@@ -81,7 +81,7 @@ fn plain_length(bytes: &[u8]) -> usize {
         .unwrap_or(bytes.len() - at)
 }
 
-/// Moves past an escape and says which character it stands for.
+/// Skips an escape and returns its character.
 fn escape(cursor: &mut Cursor) -> Fit<char> {
     cursor.expect(b'\\')?;
     let kind = cursor.peek();
@@ -94,43 +94,43 @@ fn escape(cursor: &mut Cursor) -> Fit<char> {
         b'r' => '\r',
         b't' => '\t',
         b'u' => unicode(cursor)?,
-        _ => return Err(Misfit),
+        _ => return Err(Mismatch),
     })
 }
 
 fn unicode(cursor: &mut Cursor) -> Fit<char> {
     let first = four_digits(cursor)?;
     if !(0xD800..0xE000).contains(&first) {
-        return char::from_u32(first).ok_or(Misfit);
+        return char::from_u32(first).ok_or(Mismatch);
     }
     cursor.word(b"\\u")?;
     let second = four_digits(cursor)?;
     if first >= 0xDC00 || !(0xDC00..0xE000).contains(&second) {
-        return Err(Misfit);
+        return Err(Mismatch);
     }
-    char::from_u32(0x10000 + ((first - 0xD800) << 10) + (second - 0xDC00)).ok_or(Misfit)
+    char::from_u32(0x10000 + ((first - 0xD800) << 10) + (second - 0xDC00)).ok_or(Mismatch)
 }
 
 fn four_digits(cursor: &mut Cursor) -> Fit<u32> {
     let mut code = 0;
     for _ in 0..4 {
-        let digit = (cursor.peek() as char).to_digit(16).ok_or(Misfit)?;
+        let digit = (cursor.peek() as char).to_digit(16).ok_or(Mismatch)?;
         code = code << 4 | digit;
         cursor.at += 1;
     }
     Ok(code)
 }
 
-/// Moves past the string that begins here and appends what it says.
+/// Skips the string at this position and appends its decoded bytes.
 #[inline(always)]
 pub fn append(cursor: &mut Cursor, data: &mut Vec<u8>) -> Fit<()> {
     cursor.expect(b'"')?;
-    while let Some(lane) = cursor.lane() {
-        // A whole lane is quicker copied than the part of it that is wanted.
-        data.extend_from_slice(lane);
-        let found = special(lane);
-        if found < LANE {
-            data.truncate(data.len() - (LANE - found));
+    while let Some(block) = cursor.block() {
+        // Copying a whole block is faster than a part of it.
+        data.extend_from_slice(block);
+        let found = special(block);
+        if found < BLOCK {
+            data.truncate(data.len() - (BLOCK - found));
             cursor.at += found;
             if cursor.peek() != b'"' {
                 break;
@@ -138,12 +138,12 @@ pub fn append(cursor: &mut Cursor, data: &mut Vec<u8>) -> Fit<()> {
             cursor.at += 1;
             return Ok(());
         }
-        cursor.at += LANE;
+        cursor.at += BLOCK;
     }
     cursor.lend(|lent| append_slowly(lent, data))
 }
 
-/// The same for a string without escapes; false, and nothing is done, if this is another value.
+/// Reads a string without escapes; false, without effect, for any other value.
 #[inline(always)]
 pub fn append_plain(cursor: &mut Cursor, data: &mut Vec<u8>) -> bool {
     if cursor.peek() != b'"' {
@@ -152,24 +152,24 @@ pub fn append_plain(cursor: &mut Cursor, data: &mut Vec<u8>) -> bool {
     let start = data.len();
     let mut ahead = *cursor;
     ahead.at += 1;
-    while let Some(lane) = ahead.lane() {
-        data.extend_from_slice(lane);
-        let found = special(lane);
-        if found < LANE {
-            if lane[found] != b'"' {
+    while let Some(block) = ahead.block() {
+        data.extend_from_slice(block);
+        let found = special(block);
+        if found < BLOCK {
+            if block[found] != b'"' {
                 break;
             }
-            data.truncate(data.len() - (LANE - found));
+            data.truncate(data.len() - (BLOCK - found));
             cursor.at = ahead.at + found + 1;
             return true;
         }
-        ahead.at += LANE;
+        ahead.at += BLOCK;
     }
     data.truncate(start);
     false
 }
 
-/// The same for what is left of a string.
+/// Reads the rest of a string.
 #[inline(never)]
 fn append_slowly(cursor: &mut Cursor, data: &mut Vec<u8>) -> Fit<()> {
     loop {
@@ -186,7 +186,7 @@ fn append_slowly(cursor: &mut Cursor, data: &mut Vec<u8>) -> Fit<()> {
                 let mut utf8 = [0; 4];
                 data.extend_from_slice(escape(cursor)?.encode_utf8(&mut utf8).as_bytes());
             }
-            _ => return Err(Misfit),
+            _ => return Err(Mismatch),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Columns of texts as Arrow has them: some rows of one, its least and its greatest text.
+//! Text columns in the layout of Arrow: select rows, and find the smallest and largest text.
 
 use pyo3::exceptions::{PyIndexError, PyOverflowError};
 use pyo3::prelude::*;
@@ -6,9 +6,9 @@ use pyo3::prelude::*;
 use crate::buffer::Buffer;
 use crate::slices::Items;
 
-/// So many rows ahead their texts are asked for: memory answers while others are copied.
+/// Number of rows by which texts are prefetched into the cache while others are copied.
 const AHEAD: usize = 12;
-/// Texts are copied in blocks of this many bytes, also after their ends where there is room.
+/// Texts are copied in blocks of this many bytes, beyond their ends if there is space.
 const BLOCK: usize = 32;
 
 /// A column: one more 32-bit offset than rows, bytes, and a bit for each row if some are null.
@@ -16,12 +16,12 @@ struct Texts<'a> {
     offsets: &'a [i32],
     data: &'a [u8],
     validity: Option<&'a [u8]>,
-    /// Row 0 is at this place of offsets and bits.
+    /// Index of row 0 in offsets and bits.
     first: usize,
 }
 
 impl<'a> Texts<'a> {
-    /// Start and end of a row's text; None for what is no row.
+    /// Returns start and end of a row's text; None for an invalid row.
     #[inline]
     fn range(&self, row: usize) -> Option<(usize, usize)> {
         let at = self.first.checked_add(row)?;
@@ -48,9 +48,9 @@ struct Taken {
 }
 
 enum Trouble {
-    /// A place that is no row of the column.
+    /// An index that is not a row of the column.
     Place,
-    /// More text than 32-bit offsets reach.
+    /// More text than 32-bit offsets can address.
     Size,
 }
 
@@ -84,7 +84,7 @@ fn take(texts: &Texts, places: &[i64]) -> Result<Taken, Trouble> {
     })
 }
 
-/// The bytes of ranges (start, length) one behind the other, `total` of them.
+/// Concatenates the bytes of ranges (start, length), `total` of them.
 fn copied(data: &[u8], ranges: &[(u32, u32)], total: usize) -> Vec<u8> {
     let mut taken: Vec<u8> = Vec::with_capacity(total + BLOCK);
     let mut done = 0;
@@ -96,8 +96,8 @@ fn copied(data: &[u8], ranges: &[(u32, u32)], total: usize) -> Vec<u8> {
         let blocks = length.div_ceil(BLOCK);
         if start + blocks * BLOCK <= data.len() {
             for block in 0..blocks {
-                // SAFETY: the source was just compared with the data; the target has room for
-                // `total` bytes and a block, and all that is behind `done` is written later.
+                // SAFETY: the source was just checked against the data; the target has room for
+                // `total` bytes and a block, and everything after `done` is written later.
                 unsafe {
                     std::ptr::copy_nonoverlapping(
                         data.as_ptr().add(start + block * BLOCK),
@@ -126,7 +126,7 @@ fn prefetch(data: &[u8], at: usize) {
     #[cfg(target_arch = "x86_64")]
     if at + 64 < data.len() {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        // SAFETY: a hint, about addresses within the data.
+        // SAFETY: a prefetch hint, for addresses within the data.
         unsafe {
             _mm_prefetch(data.as_ptr().add(at).cast(), _MM_HINT_T0);
             _mm_prefetch(data.as_ptr().add(at + 64).cast(), _MM_HINT_T0);
@@ -136,7 +136,7 @@ fn prefetch(data: &[u8], at: usize) {
     let _ = (data, at);
 }
 
-/// The first bytes of a text as a number that compares as they do; bytes that it lacks are 0.
+/// The first bytes of a text as a number with the same order; missing bytes are 0.
 #[inline]
 fn head(data: &[u8], start: usize, length: usize) -> u64 {
     let mut bytes = [0; 8];
@@ -152,7 +152,7 @@ fn head(data: &[u8], start: usize, length: usize) -> u64 {
     }
 }
 
-/// Rows of the least and the greatest text by their bytes; None if all are null.
+/// Returns the rows of the smallest and the largest text by bytes; None if all are null.
 fn bounds(texts: &Texts, rows: usize) -> Result<Option<(usize, usize)>, Trouble> {
     let mut found: Option<(usize, usize)> = None;
     let (mut least, mut greatest): (&[u8], &[u8]) = (&[], &[]);
@@ -186,14 +186,14 @@ fn raised(trouble: Trouble) -> PyErr {
     }
 }
 
-/// A text column: offsets, data, the bits of rows (None if no row is null), and the count of nulls.
+/// A text column: offsets, data, validity bits (None if no row is null), and the null count.
 type TextColumn = (Py<Buffer>, Py<Buffer>, Option<Py<Buffer>>, usize);
 
-/// Offsets, bytes and validity of some rows of a column of texts, and how many are null.
+/// Returns offsets, bytes, validity and null count of selected rows of a text column.
 ///
 /// `offsets` are 32-bit, `places` 64-bit integers, `validity` None or the bits of rows; row 0 is at
-/// `first` of offsets and bits. IndexError for a place that is no row, OverflowError for more text
-/// than offsets can tell. Other threads run meanwhile.
+/// index `first` of offsets and bits. Raises IndexError for an invalid row, OverflowError for more
+/// text than 32-bit offsets can address. Releases the GIL.
 #[pyfunction]
 pub fn take_texts(
     py: Python<'_>,
@@ -225,10 +225,10 @@ pub fn take_texts(
     ))
 }
 
-/// The rows of the least and of the greatest of `rows` texts, None if all are null.
+/// Returns the rows of the smallest and the largest of `rows` texts, None if all are null.
 ///
-/// Of several equal ones the first. A column is told as to `take_texts`. IndexError if it has fewer
-/// rows.
+/// Of equal ones the first. A column is passed as to `take_texts`. Raises IndexError if it has
+/// fewer rows.
 #[pyfunction]
 pub fn text_bounds(
     py: Python<'_>,

@@ -1,4 +1,4 @@
-//! Texts where they are in memory, without an object for any of them until someone asks for one.
+//! Texts in memory without an object for each; objects are created on access.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -11,13 +11,13 @@ use pyo3::types::{PyBytes, PyList, PySlice, PyType};
 
 use crate::buffer::Buffer;
 
-/// What keeps the memory of texts; they are gone when the last of its holders is.
+/// The owner of the memory of texts, which is freed with the last holder.
 pub type Owner = Arc<dyn Any + Send + Sync>;
 
-/// Where a text is; its owner is elsewhere.
+/// The address and length of a text; its owner is stored separately.
 #[derive(Clone, Copy)]
 pub struct Span {
-    /// Null if there is no text at all.
+    /// A null pointer if there is no text.
     start: *const u8,
     length: usize,
 }
@@ -27,31 +27,31 @@ unsafe impl Send for Span {}
 unsafe impl Sync for Span {}
 
 impl Span {
-    /// So many bytes from an address on, which is null if there is no text.
+    /// A span of bytes at an address, which is null if there is no text.
     pub fn new(start: *const u8, length: usize) -> Self {
         Span { start, length }
     }
 
-    /// The bytes, None without a text.
+    /// Returns the bytes, None without a text.
     ///
     /// # Safety
-    /// The owner of the memory must live as long as what is returned.
+    /// The owner of the memory must outlive the returned slice.
     unsafe fn bytes<'a>(self) -> Option<&'a [u8]> {
         match self.start.is_null() {
             true => None,
-            // SAFETY: whoever made the span says that so much memory is there.
+            // SAFETY: the creator of the span guarantees this much memory.
             false => Some(unsafe { std::slice::from_raw_parts(self.start, self.length) }),
         }
     }
 }
 
-/// Bytes objects or None in a row, as a list would have them; each is made when it is asked for.
+/// A sequence of bytes objects or None; each object is created on access.
 ///
-/// A pickled one becomes a list.
+/// It is pickled as a list.
 #[pyclass(frozen, sequence, module = "ingestd_native")]
 pub struct Texts {
     spans: Vec<Span>,
-    /// Owners, each with the place after the last text that it may own.
+    /// Owners, each with the index after the last text that it may own.
     owners: Vec<(usize, Owner)>,
 }
 
@@ -61,10 +61,10 @@ impl Texts {
         Texts { spans, owners }
     }
 
-    /// Copies of texts, in memory of their own, one behind the other.
+    /// Copies texts into new contiguous memory.
     ///
     /// # Safety
-    /// The owners of the memory after the spans must live during the call.
+    /// The owners of the spans' memory must live during the call.
     pub unsafe fn copied(texts: &[Span]) -> Self {
         let there = |one: &Span| !one.start.is_null();
         let size = texts
@@ -82,7 +82,7 @@ impl Texts {
                 continue;
             };
             memory.extend_from_slice(bytes);
-            // SAFETY: there is room for all of them, so that none is moved again.
+            // SAFETY: the capacity suffices for all of them, so that none is moved.
             spans.push(Span::new(
                 unsafe { memory.as_ptr().add(start) },
                 text.length,
@@ -95,7 +95,7 @@ impl Texts {
         self.spans.len()
     }
 
-    /// The texts of some places; None if one of them is missing.
+    /// Returns the texts at some indices; None if one of them is missing.
     pub fn slices(&self, start: usize, stop: usize) -> Option<Vec<&[u8]>> {
         let spans = &self.spans[start..stop];
         // SAFETY: the owners are kept at least as long as this object is borrowed.
@@ -107,7 +107,7 @@ impl Texts {
         unsafe { self.spans[place].bytes() }
     }
 
-    /// The texts from one place to before another, and the owners of no others.
+    /// Returns the texts of a range of indices, with only their owners.
     fn part(&self, start: usize, stop: usize) -> Self {
         let mut owners = Vec::new();
         let mut first = 0;
@@ -171,7 +171,7 @@ impl Texts {
 
 #[pymethods]
 impl Texts {
-    /// Copies of the texts of a list.
+    /// Copies the texts of a list.
     #[new]
     fn of(texts: Vec<Option<Bound<PyBytes>>>) -> Self {
         let span_of = |text: &Option<Bound<PyBytes>>| match text {
@@ -183,7 +183,7 @@ impl Texts {
         unsafe { Texts::copied(&spans) }
     }
 
-    /// The texts of several of these, one behind the other.
+    /// Concatenates several sequences.
     #[classmethod]
     fn join(_: &Bound<PyType>, parts: Vec<Bound<Texts>>) -> Self {
         let count = parts.iter().map(|part| part.get().len()).sum();
@@ -199,13 +199,13 @@ impl Texts {
         Texts { spans, owners }
     }
 
-    /// The texts at some places, told as 64-bit integers in a buffer.
+    /// Returns the texts at some indices, which are 64-bit integers in a buffer.
     fn take(&self, places: PyBuffer<i64>, py: Python) -> PyResult<Self> {
         let places = places.to_vec(py)?;
         self.picked(places.into_iter().map(|place| place as isize))
     }
 
-    /// How long each text is, as 64-bit integers; -1 where there is none.
+    /// Returns the length of each text as 64-bit integers; -1 for None.
     #[getter]
     fn lengths(&self) -> Buffer {
         let length_of = |one: &Span| match one.start.is_null() {
@@ -237,7 +237,7 @@ impl Texts {
         self.count(text) > 0
     }
 
-    /// How many texts are the same as this one, or how many are missing.
+    /// Counts the texts that are equal to this one, or None.
     fn count(&self, text: Option<&Bound<PyBytes>>) -> usize {
         let wanted = text.map(|text| text.as_bytes());
         (0..self.len())

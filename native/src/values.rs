@@ -1,7 +1,7 @@
-//! Values of columns, one at a time.
+//! Read single values of columns.
 
 use crate::cells::Range;
-use crate::cursor::{Cursor, Fit, Misfit, Piece};
+use crate::cursor::{Cursor, Fit, Mismatch, Piece};
 use crate::number;
 use crate::skip;
 use crate::text::unescaped;
@@ -15,10 +15,10 @@ pub fn raw<'a>(cursor: &mut Cursor<'a>) -> Fit<&'a [u8]> {
 
 #[inline(always)]
 pub fn integer(cursor: &mut Cursor, range: Range) -> Fit<i64> {
-    within(number::integer(cursor)?, range).ok_or(Misfit)
+    within(number::integer(cursor)?, range).ok_or(Mismatch)
 }
 
-/// A value in the unit of the column, if it has that.
+/// Returns a value in the unit of the column, if it can be converted.
 #[inline(always)]
 fn within(mut value: i64, range: Range) -> Option<i64> {
     if range.divisor != 1 {
@@ -27,7 +27,7 @@ fn within(mut value: i64, range: Range) -> Option<i64> {
     (range.low..=range.high).contains(&value).then_some(value)
 }
 
-/// Hands over an integer as most are; false if this is another value.
+/// Reads an integer in its usual form; false for any other value.
 #[inline(always)]
 pub fn plain_integer(cursor: &mut Cursor, range: Range, push: impl FnOnce(i64)) -> bool {
     let mut ahead = *cursor;
@@ -39,7 +39,7 @@ pub fn plain_integer(cursor: &mut Cursor, range: Range, push: impl FnOnce(i64)) 
     found.is_some()
 }
 
-/// Adds a double as most are; false if this is another value.
+/// Reads a double in its usual form; false for any other value.
 #[inline(never)]
 pub fn plain_double(cursor: &mut Cursor, values: &mut Vec<f64>) -> bool {
     match number::short_float(cursor) {
@@ -49,7 +49,7 @@ pub fn plain_double(cursor: &mut Cursor, values: &mut Vec<f64>) -> bool {
     true
 }
 
-/// Adds a decimal as most are, in quotes or without; false if this is another value.
+/// Reads a decimal in its usual form, quoted or not; false for any other value.
 #[inline(never)]
 pub fn plain_decimal(
     cursor: &mut Cursor,
@@ -75,7 +75,7 @@ pub fn plain_decimal(
     passes
 }
 
-/// Which text stands here, counted from one.
+/// Reads which of the texts is at this position, counted from one.
 #[inline(never)]
 pub fn choice(cursor: &mut Cursor, texts: &[Piece]) -> Fit<u8> {
     for (number, text) in (1..).zip(texts) {
@@ -83,10 +83,10 @@ pub fn choice(cursor: &mut Cursor, texts: &[Piece]) -> Fit<u8> {
             return Ok(number);
         }
     }
-    Err(Misfit)
+    Err(Mismatch)
 }
 
-/// What precedes the separator, and the number after it.
+/// Returns the text before the separator, and the number after it.
 #[inline(always)]
 pub fn numbered(text: &[u8], separator: Option<u8>, longest: usize) -> Fit<(&[u8], i64)> {
     let digits = text
@@ -96,11 +96,11 @@ pub fn numbered(text: &[u8], separator: Option<u8>, longest: usize) -> Fit<(&[u8
     let head = match separator {
         None if digits == 0 => &text[..0],
         Some(mark) if digits > 0 && text[digits - 1] == mark => &text[..digits - 1],
-        _ => return Err(Misfit),
+        _ => return Err(Mismatch),
     };
     let digits = &text[digits..];
     if digits.len() > longest {
-        return Err(Misfit);
+        return Err(Mismatch);
     }
     Ok((head, number::natural_text(digits)?))
 }
@@ -114,7 +114,7 @@ pub fn double(cursor: &mut Cursor, special: bool) -> Fit<f64> {
         b"NaN" => Ok(f64::NAN),
         b"Infinity" => Ok(f64::INFINITY),
         b"-Infinity" => Ok(f64::NEG_INFINITY),
-        _ => Err(Misfit),
+        _ => Err(Mismatch),
     }
 }
 
@@ -123,7 +123,7 @@ pub fn single(cursor: &mut Cursor, special: bool) -> Fit<f32> {
     let value = double(cursor, special)?;
     let narrow = value as f32;
     if narrow.is_infinite() && value.is_finite() {
-        Err(Misfit)
+        Err(Mismatch)
     } else {
         Ok(narrow)
     }
@@ -140,13 +140,13 @@ pub fn boolean(cursor: &mut Cursor) -> Fit<bool> {
     Ok(value)
 }
 
-/// A decimal as a number, or as a number in quotes.
+/// Reads a decimal as a number, or as a number in quotes.
 #[inline(never)]
 pub fn decimal(cursor: &mut Cursor, precision: u32, scale: u32) -> Fit<i128> {
     if cursor.peek() != b'"' {
         let value = number::decimal(cursor, precision, scale)?;
         return if matches!(cursor.peek(), b'e' | b'E') {
-            Err(Misfit)
+            Err(Mismatch)
         } else {
             Ok(value)
         };

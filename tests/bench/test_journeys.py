@@ -10,7 +10,7 @@ from ingestd.cdc.native.module import native_module
 
 ROOT = Path(__file__).resolve().parents[2]
 FURTHEST = {
-    "Debezium JSON record to Parquet row": (57, 89, 16, 75, 3),
+    "Debezium JSON record to Parquet row": (57, 89, 16, 72, 0),
     "commit with conflict and retry": (10, 22, 18, 24, 3),
     "merged read": (18, 38, 20, 35, 1),
     "parameter chunk from DebeziumJson.decode": (29, 31, 13, 31, 0),

@@ -60,14 +60,14 @@ def test_a_table_goes_on_by_what_the_claims_file_has_of_it(truth: Truth) -> None
 
 def test_without_a_word_in_the_claims_file_nothing_is_guessed(truth: Truth) -> None:
     claims(truth).unlink()
-    with pytest.raises(ConfigError, match=r"says nothing of table .* --at origin .* --at now"):
+    with pytest.raises(ConfigError, match=r"has no entry for table .* --at origin .* --at now"):
         decide(truth, at_claims(TABLE, None))
     with pytest.raises(ProgressLostError):
         truth.live()
 
 
 def test_an_emptied_table_reads_everything_again(truth: Truth) -> None:
-    with pytest.raises(ConfigError, match=r"10 rows, which would be there twice; .*truncate"):
+    with pytest.raises(ConfigError, match=r"10 rows, which would be duplicated; .*truncate"):
         decide(truth, at_origin(TABLE))
     truth.truncate("orders")
     assert decide(truth, at_origin(TABLE)) == [(ORDERS, 0, 0), (USERS, 0, 0)]

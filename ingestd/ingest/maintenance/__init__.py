@@ -1,1 +1,1 @@
-"""Which table needs maintenance and when, and what the driver tells of its batches."""
+"""The scheduling of maintenance for each table, and the driver's reports of its batches."""

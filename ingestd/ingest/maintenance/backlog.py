@@ -1,6 +1,6 @@
-"""Whether the stream is behind its sources, as far as whoever works beside it should care.
+"""Whether the stream lags behind its sources, for work that should wait for it.
 
-No one is asked for it: a batch that took as much as its limits allow left something for the next.
+The brokers are not asked: a batch that reached its limits has left records for the next one.
 """
 
 from collections.abc import Mapping
@@ -13,7 +13,7 @@ _PAUSE_SECONDS = 5.0
 
 
 def is_cut(offsets: BatchOffsets, limits: Mapping[str, int]) -> bool:
-    """Whether a batch took all that the limit of a source (by name, in offsets) lets it take."""
+    """Return whether a batch reached the limit of a source (by name, in offsets)."""
     taken = dict.fromkeys(limits, 0)
     for one in offsets.ranges():
         if one.source in taken:
@@ -23,11 +23,11 @@ def is_cut(offsets: BatchOffsets, limits: Mapping[str, int]) -> bool:
 
 @dataclass(slots=True)
 class Backlog:
-    """Follows the batches of a stream; times are seconds of a steady clock.
+    """Follows the batches of a stream; times are seconds of a monotonic clock.
 
-    A stream is behind from a batch that was cut to one that was not, and from the opening of its
-    tables to the end of its first batch; but not when no batch begins for a while, nor when its run
-    has died.
+    A stream has a backlog from a batch that was limited to one that was not, and from the opening
+    of its tables to the end of its first batch; but not if no batch starts for a while, nor after
+    its run has failed.
     """
 
     _behind: bool = False
@@ -35,21 +35,21 @@ class Backlog:
     _until: float = 0.0
 
     def opened(self, now: float) -> None:
-        """A run of the stream begins."""
+        """Record the start of a run of the stream."""
         self._behind, self._in_batch, self._until = True, False, now + _START_SECONDS
 
     def began(self) -> None:
-        """A batch has begun."""
+        """Record the start of a batch."""
         self._in_batch = True
 
     def ended(self, cut: bool, now: float) -> None:
-        """A batch has committed."""
+        """Record the commit of a batch."""
         self._behind, self._in_batch, self._until = cut, False, now + _PAUSE_SECONDS
 
     def died(self) -> None:
-        """The run has ended, and with it the batch that had begun: no one is in a hurry."""
+        """Record the end of the run, and of its current batch: maintenance need not wait."""
         self._behind, self._in_batch = False, False
 
     def is_behind(self, now: float) -> bool:
-        """Whether it is."""
+        """Whether the stream has a backlog."""
         return self._behind and (self._in_batch or now < self._until)

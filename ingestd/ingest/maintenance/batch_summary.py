@@ -1,4 +1,4 @@
-"""What the driver tells of its micro-batches: the listener, and the summary of a finished batch."""
+"""The driver's reports of its micro-batches: the listener, and the summary of a finished batch."""
 
 import threading
 from collections.abc import Mapping
@@ -19,9 +19,9 @@ CommitStatus = Literal["committed", "replayed", "empty"]
 class TableCommit:
     """How a batch ended for one table, "database.table".
 
-    `snapshot_id` is that of the snapshot which holds the batch, None if there is none; `attempts`
-    counts tries at publishing it; `seconds` the whole commit, which began at `begun` (seconds
-    since 1970). `growth` is what maintenance wants to know of it, None if nothing was committed.
+    `snapshot_id` is the snapshot that contains the batch, None if there is no snapshot; `attempts`
+    counts the tries to publish it; `seconds` is the duration of the commit, which started at
+    `begun` (seconds since 1970). `growth` is for maintenance, None if nothing was committed.
     """
 
     table: str
@@ -35,12 +35,12 @@ class TableCommit:
 
 @dataclass(frozen=True, slots=True)
 class BatchSummary:
-    """One micro-batch whose commits have landed.
+    """One micro-batch whose commits have succeeded.
 
-    `until` holds the next offset to read of every topic partition; `counts` the sums over all
-    tasks; `rejected` some of the rejected records, for the log; `seconds` by phase, "total"
-    among them. `cut`: it took as much as its limits allow, so more may be waiting. `times` tell
-    when its changes were made; `topics` which (source, topic) pairs brought rows to a table.
+    `until` contains the next offset to read of every topic partition; `counts` the sums over all
+    tasks; `rejected` some of the rejected records, for the log; `seconds` by phase, including
+    "total". `cut`: the batch reached its limits, so more records may be waiting. `times` are the
+    event times of its changes; `topics` the (source, topic) pairs with rows for each table.
     """
 
     batch_id: str
@@ -55,37 +55,37 @@ class BatchSummary:
 
 
 class BatchListener(Protocol):
-    """Hears of batches on the thread that runs them; must be quick and must not raise."""
+    """Receives events of batches on the thread that runs them; must be quick and must not raise."""
 
     def tables_opened(self, tables: Mapping[str, TableSchema]) -> None:
-        """A run begins with these tables, "database.table", which it has written before."""
+        """A run starts with these existing tables, "database.table"."""
         ...
 
     def offsets_lost(self, source: str, topic: str, records: int) -> None:
-        """At most this many records of a topic are lost, which was accepted at the start."""
+        """At most this many records of a topic are lost, which the policy accepted at the start."""
         ...
 
     def topic_set_aside(self, topic: SetAside, message: str) -> None:
-        """A topic is read no more in this run, and why."""
+        """A topic is set aside for the rest of this run, for the reason in the message."""
         ...
 
     def partition_set_aside(self, left: OffsetRange, message: str) -> None:
-        """A topic partition is read no more in this run, from the start of `left` on, and why."""
+        """A topic partition is set aside from the start of `left` on, for the rest of this run."""
         ...
 
     def batch_started(self, batch_id: str, ranges: tuple[OffsetRange, ...]) -> None:
-        """A batch over these ranges begins, for the first time or again."""
+        """A batch over these ranges starts, for the first time or again."""
         ...
 
     def phase(self, name: str, seconds: float) -> None:
-        """A phase of the running batch took so long; phases may come more than once."""
+        """A phase of the running batch took `seconds`; a phase may be reported more than once."""
         ...
 
     def batch_finished(self, summary: BatchSummary) -> None:
-        """All commits of a batch have landed."""
+        """All commits of a batch have succeeded."""
         ...
 
     def between_batches(self, stopping: threading.Event) -> None:
-        """The next batch is planned when this returns; only here a listener may wait, for a
-        bounded time and not after `stopping` is set."""
+        """Called before the next batch is planned; only here a listener may wait, for a bounded
+        time and not after `stopping` is set."""
         ...

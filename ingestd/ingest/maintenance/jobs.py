@@ -1,4 +1,4 @@
-"""Doing one job of maintenance: compact a table, or expire what its options let go; its figures."""
+"""Run one maintenance job, a compaction or an expiry, and report its figures."""
 
 import time
 from collections.abc import Callable
@@ -17,15 +17,15 @@ from ingestd.paimon.table.retention.maintenance import run_maintenance
 from ingestd.paimon.table.rewrite.postpone_move import move_waiting
 
 JOB_BYTES = 1 << 30
-"""Once it has so much to read, a compaction leaves further buckets to the next one."""
+"""After reading this much, a compaction leaves further buckets to the next one."""
 
 
 @dataclass(frozen=True, slots=True)
 class CompactionDone:
-    """A compaction has ended; files and bytes of the buckets that landed.
+    """The result of a compaction; files and bytes of the buckets that were committed.
 
-    `snapshot_id` is the snapshot it made, None without one; `lost` counts buckets that others
-    were faster with, `left` those that are for the next compaction.
+    `snapshot_id` is its snapshot, None if there is no snapshot; `lost` counts buckets that
+    conflicted with other writers, `left` those that remain for the next compaction.
     """
 
     job: Job
@@ -45,7 +45,7 @@ class CompactionDone:
 
 @dataclass(frozen=True, slots=True)
 class Expired:
-    """Expiry has ended; counts of what was made or went, and of the files that went with it."""
+    """The result of an expiry: counts of created tags, expired snapshots and deleted files."""
 
     job: Job
     seconds: float
@@ -59,7 +59,7 @@ class Expired:
 
 @dataclass(frozen=True, slots=True)
 class NotDone:
-    """A job ended with an error; nothing is half done."""
+    """The result of a job that failed; it has changed nothing."""
 
     job: Job
     error: str
@@ -72,10 +72,10 @@ Done = CompactionDone | Expired | NotDone
 def do_job(
     catalog: Catalog, job: Job, commit_user: str, clock: Callable[[], float] | None = None
 ) -> Done:
-    """Do a job on the table as it is now; `clock` gives seconds since 1970.
+    """Run a job on the current state of the table; `clock` returns seconds since 1970.
 
-    Without it the store's clock says what is old enough to expire, as that of this machine may
-    jump. Rows that wait for their bucket get one before a compaction.
+    Without a clock, the store's clock decides what is old enough to expire, since that of this
+    machine may jump. Rows in postponed buckets get a bucket before a compaction.
     """
     now_ms = int((clock or time.time)() * 1000)
     try:

@@ -1,9 +1,9 @@
-"""Which table is compacted or expired next; pure bookkeeping, for whoever locks it.
+"""Schedule compactions and expiries of tables; pure bookkeeping, to be locked by the caller.
 
-What is over the stop trigger comes first, then what has waited longest. A table that no compaction
-has looked at since the start gets a look when nothing else is due: what earlier runs have left is
-found so. Expiry waits for compactions, but not for longer than its interval; compactions wait while
-the stream is behind, but for those that are pressing.
+Tables over their stop trigger come first, then those that have waited longest. If nothing else is
+due, a table that no compaction has examined since the start is examined, which finds work that
+earlier runs have left. Expiry waits for compactions, but not for longer than its interval;
+compactions wait while the stream has a backlog, unless they are pressing.
 """
 
 import logging
@@ -24,7 +24,7 @@ Due = Literal["all", "rested", "pressing"]
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """Something to do for a table, "database.table"; ingest waits, or is about to, if `urgent`."""
+    """A job for a table, "database.table"; if `urgent`, ingestion waits for it or is about to."""
 
     kind: Kind
     table: str
@@ -33,7 +33,7 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class MaintenancePace:
-    """What is done at all, and how often; seconds."""
+    """Which jobs run at all, and how often, in seconds."""
 
     compacts: bool = True
     expires: bool = True
@@ -41,7 +41,7 @@ class MaintenancePace:
 
 
 class MaintenanceScheduler:
-    """The tables of a pipeline and what they need; times are seconds of a steady clock."""
+    """The tables of a pipeline and their pending jobs; times are seconds of a monotonic clock."""
 
     def __init__(self, pace: MaintenancePace) -> None:
         self._pace = pace
@@ -49,7 +49,7 @@ class MaintenanceScheduler:
         self._over: set[str] = set()
 
     def opened(self, name: str, schema: TableSchema, now: float) -> None:
-        """A table is there, perhaps with work that an earlier run has left."""
+        """Add an existing table, which may need work from an earlier run."""
         try:
             rules = rules_of(schema)
         except IngestdError as error:
@@ -60,7 +60,7 @@ class MaintenanceScheduler:
         self._work.setdefault(name, work)
 
     def committed(self, name: str, growth: TableGrowth, now: float) -> None:
-        """The driver has committed to a table."""
+        """Record a commit of the driver to a table."""
         if name not in self._work:
             self.opened(name, growth.schema, now)
         work = self._work.get(name)
@@ -74,10 +74,10 @@ class MaintenanceScheduler:
         self._note(name)
 
     def take(self, now: float, choice: Due = "rested") -> Job | None:
-        """The next job, which is then under way; None: nothing can be done now.
+        """Return the next job and mark it as running; None if no job can run now.
 
-        Of the compactions that are due `all` of them, those of tables that have `rested` since the
-        last one, or only those that are `pressing`, which are among the others.
+        `choice` selects among the compactions that are due: `all` of them, only tables that have
+        `rested` since their last one or are pressing, or only those that are `pressing`.
         """
         job = self._next_expiry(now - self._pace.expiry_interval)
         job = job or self._next_compaction(now, choice) or self._next_expiry(now)
@@ -86,37 +86,37 @@ class MaintenanceScheduler:
         return job
 
     def compacted(self, table: str, sorted_runs: SortedRuns, how: Ended, now: float) -> None:
-        """A compaction has ended."""
+        """Record the result of a compaction."""
         if table in self._work:
             self._work[table].compacted(sorted_runs, how, now)
             self._note(table)
 
     def expired(self, table: str, now: float) -> None:
-        """Expiry has ended, one way or another."""
+        """Record the end of an expiry, successful or not."""
         if table in self._work:
             self._work[table].expired(now, self._pace.expiry_interval)
 
     def failed(self, table: str, now: float) -> None:
-        """A compaction did not end well."""
+        """Record a failed compaction."""
         if table in self._work:
             self._work[table].failed(now)
 
     def forget(self, table: str) -> None:
-        """The table is no more; if it is committed to after all, it is one that is new."""
+        """Remove a dropped table; a later commit to it adds it as a new one."""
         self._work.pop(table, None)
         self._over.discard(table)
 
     def sorted_runs(self, name: str) -> tuple[int | None, int | None]:
-        """Files of level 0 and the most sorted runs of a bucket, as far as they are known."""
+        """Return the level-0 files and the maximum sorted runs of a bucket, None if unknown."""
         work = self._work.get(name)
         return (None, None) if work is None else (work.level_0, work.runs)
 
     def over_stop(self) -> Collection[str]:
-        """Tables that ingest should wait for."""
+        """Tables whose compaction ingestion should wait for."""
         return self._over if self._pace.compacts else ()
 
     def triggered(self, now: float) -> list[str]:
-        """Tables for which a trigger has asked, or which are worked on, but for failing ones."""
+        """Return tables with a due or running compaction, except failing ones."""
         if not self._pace.compacts:
             return []
         return [
@@ -126,11 +126,11 @@ class MaintenanceScheduler:
         ]
 
     def standings(self) -> Mapping[str, tuple[int | None, int | None]]:
-        """`standing` of every table."""
+        """Return `sorted_runs` of every table."""
         return {name: (work.level_0, work.runs) for name, work in self._work.items()}
 
     def _refuse(self, name: str, error: IngestdError) -> None:
-        """Leave a table alone whose options cannot be understood."""
+        """Exclude a table with invalid options."""
         context = {"table": name, "message": error.message}
         _LOG.warning("maintenance_refused", extra={"ctx": context})
         self._work.pop(name, None)
@@ -158,7 +158,7 @@ class MaintenanceScheduler:
         return Job("full" if work.wants_full else "compact", name, urgent)
 
     def _next_expiry(self, now: float) -> Job | None:
-        """The table whose expiry has been due longest, if it was at this time."""
+        """Return the table whose expiry has been due longest, if one is due."""
         if not self._pace.expires:
             return None
         ready = [

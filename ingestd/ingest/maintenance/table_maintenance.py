@@ -1,8 +1,8 @@
-"""What maintenance one table needs, by what the driver has committed to it: no file is looked at.
+"""Derive the maintenance that a table needs from the driver's commits to it, without I/O.
 
-A compaction tells how full the buckets were when it began; what was appended since is counted on
-top of that. The count may be too high when others compact the same table, and then the next
-compaction finds less to do and corrects it.
+A compaction reports the sorted runs of the buckets when it started; files appended since are added
+to that. The count may be too high if others compact the same table; the next compaction corrects
+it.
 
 Specification: https://paimon.apache.org/docs/1.4/primary-key-table/compaction/
 """
@@ -27,7 +27,7 @@ _REST_SECONDS = 2.0
 
 @dataclass(frozen=True, slots=True)
 class TableGrowth:
-    """A commit as maintenance sees it: the table's schema, its snapshot, new files by bucket."""
+    """A commit as maintenance needs it: the schema, the snapshot, and the new files by bucket."""
 
     schema: TableSchema
     snapshot_id: int
@@ -36,11 +36,12 @@ class TableGrowth:
 
 @dataclass(frozen=True, slots=True)
 class WorkRules:
-    """When the options of a table ask for a compaction, in figures that the driver has.
+    """The conditions under which the options of a table require a compaction.
 
-    `runs` in a bucket, or `new_files` in it since the last look; `stop_runs` (None: never) are
-    more than writers should add to. Every `commits_per_full` commits (None: never) all is to be
-    compacted. `write_only`: another process does all of it, expiry as well.
+    A bucket is due with `runs` sorted runs, or `new_files` since the last compaction; writers
+    should not exceed `stop_runs` (None: no limit). A full compaction is due every
+    `commits_per_full` commits (None: never). If `write_only`, another process does all
+    maintenance, including expiry.
     """
 
     runs: int
@@ -51,7 +52,7 @@ class WorkRules:
 
 
 def rules_of(schema: TableSchema) -> WorkRules:
-    """The rules of a table; ConfigError names an option that cannot be understood."""
+    """Return the rules of a table. Raises ConfigError that names an invalid option."""
     options = compaction_options(schema)
     commits = honoured.DELTA_COMMITS.of(schema.options) or 0
     write_only = honoured.WRITE_ONLY.of(schema.options)
@@ -63,7 +64,7 @@ def rules_of(schema: TableSchema) -> WorkRules:
         new_files = options.gentle_runs or 1
     waits = bucket_mode(schema) is BucketMode.POSTPONE
     if waits:
-        new_files = 1  # what waits for its bucket cannot be read, and is no run that reads merge
+        new_files = 1  # files in the postponed bucket cannot be read, and are not sorted runs
     full = commits > 0 or lookup_rules(schema).full_changelog
     return WorkRules(
         runs=options.trigger,
@@ -76,7 +77,7 @@ def rules_of(schema: TableSchema) -> WorkRules:
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """How a compaction ended: it `changed` something, `left` buckets, was a `full` one."""
+    """The result of a compaction: whether it `changed` the table, `left` buckets, or was `full`."""
 
     changed: bool = False
     left: bool = False
@@ -85,11 +86,11 @@ class Ended:
 
 @dataclass(slots=True)
 class TableWork:
-    """One table; times are seconds of a steady clock.
+    """The maintenance state of one table; times are seconds of a monotonic clock.
 
-    `due_since` is None while the triggers ask for nothing; `seen` says whether a compaction has
-    looked at the table since the driver started, which it should from `look_at` on in any case.
-    `level_0` counts files; it is None before that.
+    `due_since` is None while no trigger is reached; `seen` is whether a compaction has examined
+    the table since the driver started, which is due from `look_at` on in any case. `level_0`
+    counts files; it is None until then.
     """
 
     rules: WorkRules
@@ -113,56 +114,56 @@ class TableWork:
 
     @property
     def runs(self) -> int | None:
-        """The highest number of sorted runs in a bucket; None as long as `level_0` is."""
+        """The largest number of sorted runs in a bucket; None as long as `level_0` is."""
         return None if self.level_0 is None else self._crowd
 
     @property
     def is_over_stop(self) -> bool:
-        """Whether a bucket has more sorted runs than writers should add to."""
+        """Whether a bucket has more sorted runs than writers should create."""
         stop = self.rules.stop_runs
         return stop is not None and self.runs is not None and self.runs > stop
 
     def is_due(self, now: float) -> bool:
-        """Whether it is to be compacted; after failures it waits."""
+        """Whether a compaction is due; after failures it waits."""
         asked = self.due_since is not None or (not self.seen and self.look_at <= now)
         return asked and self.not_before <= now
 
     @property
     def nears_stop(self) -> bool:
-        """Whether ingest, which adds a run with each batch, will soon wait for a compaction.
+        """Whether ingestion, which adds a run with each batch, will soon wait for a compaction.
 
-        With one run less than writers may make it has two batches to end in.
+        With one run less than the stop trigger the compaction has two batches to finish in.
         """
         stop = self.rules.stop_runs
         return stop is not None and self._crowd >= stop - 1
 
     def is_pressing(self, now: float) -> bool:
-        """Whether what is due should not even wait for a stream that is behind.
+        """Whether a due compaction should not wait for the end of a backlog.
 
-        It may until a bucket nears the stop trigger, and for no longer than a minute.
+        It may wait until a bucket nears the stop trigger, and at most a minute.
         """
         since = self.look_at if self.due_since is None else self.due_since
         return self.nears_stop or now - since >= _PATIENCE_SECONDS
 
     def rests(self, now: float) -> bool:
-        """Whether it was compacted a moment ago, and no one waits to see what is new.
+        """Whether it was compacted recently, and no reader waits for a lookup changelog.
 
-        Small commits follow each other fast: one compaction does for all buckets that they fill.
+        Small commits follow each other fast: one compaction handles all buckets that they fill.
         """
         return self.rules.new_files is None and now < self._rested_at
 
     @property
     def wants_full(self) -> bool:
-        """Whether the next compaction is one of everything."""
+        """Whether the next compaction is a full one."""
         every = self.rules.commits_per_full
         return every is not None and self._since_full >= every
 
     def touched(self) -> None:
-        """Someone commits to it, so that there will be something to expire."""
+        """Record a commit, after which there will be something to expire."""
         self._idle = 0
 
     def committed(self, growth: TableGrowth, now: float) -> None:
-        """The driver has committed; costs what was committed."""
+        """Record a commit of the driver; the cost is that of the commit's files."""
         if growth.schema is not self.schema:
             self.rules, self.schema = rules_of(growth.schema), growth.schema
         if self.rules.write_only:
@@ -178,10 +179,10 @@ class TableWork:
             self.due_since = now
 
     def compacted(self, sorted_runs: SortedRuns, how: Ended, now: float) -> None:
-        """A compaction has ended."""
+        """Record the result of a compaction."""
         self.seen, self.running, self._failures = True, False, 0
         self._rested_at = now + _REST_SECONDS
-        self._untold = 1  # a bucket with a single run is not told
+        self._untold = 1  # a bucket with a single run is not reported
         self._known = dict(sorted_runs.runs)
         seen = sorted_runs.snapshot_id or 0
         while self._commits and self._commits[0][0] <= seen:
@@ -196,7 +197,7 @@ class TableWork:
         self.due_since = now if how.left or crowded or self._asks(self._new) else None
 
     def failed(self, now: float) -> None:
-        """A compaction did not end well: it is tried again, later each time."""
+        """Record a failed compaction; the delay of the retry grows each time."""
         self.running = False
         wait = min(_RETRY_SECONDS * 2.0 ** min(self._failures, 30), _MOST_RETRY_SECONDS)
         self._failures += 1
@@ -204,20 +205,20 @@ class TableWork:
         self.due_since = now if self.due_since is None else self.due_since
 
     def expired(self, now: float, interval: float) -> None:
-        """Expiry has run; a table that no one commits to is looked at less and less."""
+        """Record an expiry; the interval grows for a table without commits."""
         self.running = False
         wait = interval * 2.0 ** min(self._idle, 30)
         self.expires_at = now + max(interval, min(wait, _MOST_IDLE_SECONDS))
         self._idle += 1
 
     def _is_new(self) -> None:
-        """Nothing was there before the first commit: there is nothing to look for."""
+        """Mark the table as examined: before the first commit it was empty."""
         self.seen, self._untold = True, 0
         if self.schema.primary_keys:
             self.level_0 = 0
 
     def _remember(self, growth: TableGrowth) -> None:
-        """Add up; of more commits than are worth telling apart the oldest become one."""
+        """Store a commit; beyond a limit, the oldest commits are merged into one."""
         self._new.update(growth.files)
         self._commits.append((growth.snapshot_id, growth.files))
         if len(self._commits) > _MOST_COMMITS:
@@ -231,7 +232,7 @@ class TableWork:
         return self._known.get(place, self._untold) + self._new[place]
 
     def _asks(self, places: Mapping[Place, int]) -> bool:
-        """Whether what is new in these buckets reaches a trigger."""
+        """Return whether the new files of these buckets reach a trigger."""
         rules = self.rules
         if self.wants_full or not places:
             return self.wants_full

@@ -1,1 +1,1 @@
-"""The start of a pipeline: what the tables say, what the logs still have, and where to read on."""
+"""The start of a pipeline: find the offset of each log to read from, and check for lost records."""

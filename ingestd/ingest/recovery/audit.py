@@ -1,4 +1,4 @@
-"""What a comparison of tables with their logs found, as findings and rows of a report; pure."""
+"""Findings and report rows from a comparison of tables with their logs; pure functions."""
 
 from collections.abc import Iterable
 
@@ -10,16 +10,16 @@ from ingestd.ingest.tables.positions import TopicName, Vector
 from ingestd.paimon.table.verify.findings import Finding, Severity
 
 _MEANING = {
-    "missing-rows": "rows that the logs have for the table are not in it",
-    "extra-rows": "rows of the table are not in its logs",
-    "different-rows": "rows have other contents than the logs have",
+    "missing-rows": "rows of the logs are missing in the table",
+    "extra-rows": "rows of the table are not in the logs",
+    "different-rows": "rows differ from those of the logs",
 }
 
 
 def loss_findings(losses: Iterable[Loss], dead_letters: str, table: str | None) -> list[Finding]:
-    """Return what tables lack and logs no longer have; of one table, or (None) of the pipeline.
+    """Return records that tables lack and logs no longer have: of one table, or (None) of all.
 
-    Changed routing is a warning: nothing is lost by it.
+    A changed routing is a warning, because no record is lost.
     """
     named = named_losses(losses, dead_letters)
     wanted = [one for one in named if table is None or one.table in (table, TO_BE)]
@@ -35,10 +35,13 @@ def loss_findings(losses: Iterable[Loss], dead_letters: str, table: str | None) 
 
 
 def table_findings(opened: OpenTables, missing: Iterable[str], table: str | None) -> list[Finding]:
-    """Return tables that are gone, and those in which another writer replaced rows."""
+    """Return missing tables, and those in which another writer replaced rows."""
     found = [
         Finding(
-            "error", "missing-table", name, "the table had rows, and is gone or has no snapshot"
+            "error",
+            "missing-table",
+            name,
+            "the table had rows, and has been dropped or has no snapshot",
         )
         for name in missing
     ]
@@ -50,10 +53,10 @@ def table_findings(opened: OpenTables, missing: Iterable[str], table: str | None
 
 
 def recount_findings(recount: Recount) -> list[Finding]:
-    """Return how the rows of a table differ from what its logs have.
+    """Return how the rows of a table differ from those of its logs.
 
-    Where the logs no longer have everything, extra rows are no finding, and different ones only a
-    warning: a part of their contents may come from records that expired.
+    If the logs no longer have all records, extra rows are not reported, and different ones only as
+    a warning: part of their values may come from expired records.
     """
     rows, found = recount.rows, []
     for code, count in (
@@ -65,7 +68,7 @@ def recount_findings(recount: Recount) -> list[Finding]:
             partial = code == "different-rows" and not recount.complete
             severity: Severity = "warning" if partial else "error"
             keys = "; ".join(key for kind, key in rows.samples if code.startswith(kind))
-            text = f"{count} {_MEANING[code]} ({rows.expected} rows by the logs), such as {keys}"
+            text = f"{count} {_MEANING[code]} ({rows.expected} rows in the logs), such as {keys}"
             found.append(Finding(severity, code, recount.table, text))
     return found
 
@@ -73,7 +76,7 @@ def recount_findings(recount: Recount) -> list[Finding]:
 def log_rows(
     opened: OpenTables, logs: Logs, compared: LogComparison, covered: Vector
 ) -> list[dict[str, object]]:
-    """Return a row for each log of `covered`, with what it has and by what it was compared."""
+    """Return a report row for each covered log, with its state and how it was compared."""
     progress = opened.progress
     rows: list[dict[str, object]] = []
     for key, partitions in covered.items():

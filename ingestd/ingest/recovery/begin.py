@@ -1,4 +1,4 @@
-"""Giving a table a progress record by the decision of a person."""
+"""Set the progress record of a table by decision of an operator."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -22,18 +22,18 @@ def begin(
     vector_at: Callable[[TableRegistry], Vector],
     now_ms: Callable[[], int],
 ) -> list[tuple[TopicName, int, int]]:
-    """Commit an empty snapshot to a table with a record that covers `vector_at(lake)`.
+    """Commit an empty snapshot to a table with a record that covers `vector_at(registry)`.
 
-    Returns the topic, partition and offset of each log from which on the table is fed. The caller
-    leads the pipeline, so no daemon is at work. Raises ConfigError for a table that does not exist,
-    or that would hold rows twice.
+    Returns the topic, partition and offset of each log from which the table continues. The caller
+    leads the pipeline, so no daemon is running. Raises ConfigError for a table that does not
+    exist, or that would contain rows twice.
     """
     if not catalog.table_exists(Identifier.parse(table)):
-        raise ConfigError(f"table {table} does not exist; nothing has to be decided for it")
+        raise ConfigError(f"table {table} does not exist; it needs no progress record")
     registry = TableRegistry(settings, catalog, io, now_ms)
     registry.open(undecided=(table,))
     if registry.adopt(table) is None:
-        raise ConfigError(f"table {table} is gone; nothing has to be decided for it")
+        raise ConfigError(f"table {table} was dropped; it needs no progress record")
     vector = vector_at(registry)
     known = registry.progress.accepted
     accepted = known - _not_covered(registry, vector)
@@ -49,7 +49,7 @@ def begin(
 
 
 def _not_covered(registry: TableRegistry, vector: Vector) -> set[str]:
-    """Return topics before whose end the table is to begin: for it no end was accepted."""
+    """Return deleted topics that the table would not cover: their end was not accepted for it."""
     return {
         key
         for key, ends in registry.progress.end.items()
@@ -58,14 +58,14 @@ def _not_covered(registry: TableRegistry, vector: Vector) -> set[str]:
 
 
 def at_origin(table: str) -> Callable[[TableRegistry], Vector]:
-    """Where the pipeline began with each log: the table gets all rows that the logs still have."""
+    """Cover nothing: the table gets all records that the logs still have."""
 
     def vector(registry: TableRegistry) -> Vector:
         one = registry.tables[table]
         rows = one.state.snapshot.total_record_count if one.state.snapshot else 0
         if rows and not one.table.schema.primary_keys:
             raise ConfigError(
-                f"table {table} has no primary key and {rows} rows, which would be there twice; "
+                f"table {table} has no primary key and {rows} rows, which would be duplicated; "
                 f"empty it first with `ingestd truncate WAREHOUSE {table}`"
             )
         origin = registry.progress.origin
@@ -78,17 +78,17 @@ def at_origin(table: str) -> Callable[[TableRegistry], Vector]:
 
 
 def at_claims(table: str, claims: Claims | None) -> Callable[[TableRegistry], Vector]:
-    """What the claims file has of the table: right if only its records were taken away.
+    """Cover the offsets of the claims file: correct if only the table's records were removed.
 
-    Raises ConfigError if the file is missing or damaged, or does not speak of the table.
+    Raises ConfigError if the file is missing or damaged, or has no entry for the table.
     """
 
     def vector(_: TableRegistry) -> Vector:
         if claims is None or table not in claims.complete:
             raise ConfigError(
-                f"the claims file says nothing of table {table} (it is missing, damaged, or the "
-                "table had yet to catch up); use --at origin to read everything again, or "
-                "--at now to take only what comes"
+                f"the claims file has no entry for table {table} (it is missing, damaged, or the "
+                "table had not caught up yet); use --at origin to read everything again, or "
+                "--at now to read only new records"
             )
         return claims.progress.end
 
@@ -96,7 +96,7 @@ def at_claims(table: str, claims: Claims | None) -> Callable[[TableRegistry], Ve
 
 
 def at_now(clusters: Mapping[str, LogCluster]) -> Callable[[TableRegistry], Vector]:
-    """The ends of the logs as they are: the table gets what comes from now on."""
+    """Cover everything up to the current log ends: the table gets only new records."""
 
     def vector(registry: TableRegistry) -> Vector:
         logs = ask_logs(clusters)

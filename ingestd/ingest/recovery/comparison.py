@@ -1,4 +1,4 @@
-"""What the logs have of what the tables cover: brokers are asked, and nothing is changed."""
+"""Compare the offsets that tables cover with the logs; asks brokers, and changes nothing."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
@@ -30,7 +30,7 @@ _ByTopic = Mapping[tuple[str, int], tuple[str, Position]]
 
 
 class OpenTables(Protocol):
-    """The tables of a pipeline, and how far it got; a `Lake` is one."""
+    """The tables and progress of a pipeline; a `TableRegistry` is one."""
 
     @property
     def tables(self) -> Mapping[str, ManagedTable]:
@@ -38,17 +38,17 @@ class OpenTables(Protocol):
 
     @property
     def progress(self) -> PipelineProgress:
-        """What all records together say of the pipeline."""
+        """The progress of the pipeline, from all records together."""
 
 
 @dataclass(frozen=True, slots=True)
 class LogComparison:
-    """What the brokers say of positions that were reached in their logs.
+    """How the brokers' logs compare with the positions that were reached in them.
 
-    `divergences` are offsets from which on a log is another one; `replaced` those whose last
-    covered record is another one, or whose epochs are older than the one that was reached.
-    `confirmed` says by what a log was found to be the one that was read: by its last covered
-    record, or by leader epochs only. Of a log that is nowhere, only the offsets were compared.
+    `divergences` are offsets from which a log differs; `replaced` are logs whose last covered
+    record is another one, or whose epochs are older than the one that was reached. `confirmed`
+    states how a log was identified: by its last covered record, or by leader epochs only. For logs
+    in none of these, only offsets were compared.
     """
 
     divergences: Mapping[Place, int] = field(default_factory=dict)
@@ -57,17 +57,17 @@ class LogComparison:
 
 
 def routing_hash(settings: PipelineSettings) -> str:
-    """Return a checksum of what decides which table a row goes to."""
+    """Return a checksum of all settings that decide which table a row goes to."""
     return sha256(repr(settings.routing).encode()).hexdigest()[:16]
 
 
 def policies_of(settings: PipelineSettings) -> dict[str, OutOfRangePolicy]:
-    """Return what is done about offsets that logs no longer have, by source."""
+    """Return the policy for offsets that logs no longer have, by source."""
     return {name: one.kafka.on_offset_out_of_range for name, one in settings.sources.items()}
 
 
 def coverage_of(opened: OpenTables) -> Coverage:
-    """Return what is covered: by each table with a record, and by tables to be."""
+    """Return the covered offsets: of each table with a record, and of tables not yet created."""
     tables = {name: one.covered for name, one in opened.tables.items() if one.progress is not None}
     return Coverage(tables, opened.progress.end, opened.progress.origin)
 
@@ -75,7 +75,7 @@ def coverage_of(opened: OpenTables) -> Coverage:
 def find_losses(
     opened: OpenTables, settings: PipelineSettings, logs: Logs, compared: LogComparison
 ) -> list[Loss]:
-    """Return what tables lack and logs no longer have."""
+    """Return the records that tables lack and logs no longer have."""
     covered, policies = coverage_of(opened), policies_of(settings)
     ranges = lost_ranges(covered, logs, compared.divergences, compared.replaced, policies)
     known = opened.progress
@@ -106,9 +106,9 @@ def compare_logs(
     logs: Logs,
     founded: Collection[str] = (),
 ) -> LogComparison:
-    """Ask where logs diverge from what was read of them, and whose last record is another one.
+    """Find logs that diverge from what was read, or whose last record is another one.
 
-    Logs of the sources in `founded` are left out. Raises SourceError when brokers do not answer.
+    Skips logs of the sources in `founded`. Raises SourceError if brokers do not answer.
     """
     reached = furthest_positions(coverage_of(opened), logs)
     divergences: dict[Place, int] = {}
@@ -147,7 +147,7 @@ def _divergences(cluster: LogCluster, mine: _ByTopic, logs: Logs) -> Mapping[tup
 
 
 def _fingerprints(cluster: LogCluster, mine: _ByTopic, logs: Logs) -> Mapping[tuple[str, int], int]:
-    """Fingerprints as positions would have them now, where the logs still have the records."""
+    """Return fingerprints for the current positions, where the logs still have the records."""
     states = logs.states
     wanted = {
         at: record_offset_of(position)

@@ -1,4 +1,4 @@
-"""Dead letters that the driver writes itself: what it has accepted at the start of a pipeline."""
+"""Dead letters that the driver writes at the start of a pipeline, for accepted losses."""
 
 import json
 from collections.abc import Sequence
@@ -18,9 +18,9 @@ from ingestd.paimon.table.write.commit_message import CommitMessage
 
 
 def table_dropped_dead_letter(name: str, registry: TableRegistry) -> DeadLetter:
-    """Return the letter about a table that had rows and is gone: it begins where all others are."""
+    """Return the dead letter for a dropped table, with the offsets at which it starts again."""
     progress = registry.progress
-    # Of topics of one name the one that exists comes last, and counts.
+    # Of topics with one name, the existing one comes last and takes precedence.
     topics = sorted(progress.topics.items(), key=lambda item: item[0] in registry.keys.values())
     starts = {
         f"{topic.topic}/{partition}": position.offset
@@ -28,17 +28,17 @@ def table_dropped_dead_letter(name: str, registry: TableRegistry) -> DeadLetter:
         for partition, position in sorted(progress.end.get(key, {}).items())
     }
     text = (
-        "the table was dropped, or lost its snapshots; it takes what comes from these offsets on: "
+        "the table was dropped, or lost its snapshots; it receives records from these offsets on: "
         f"{json.dumps(starts)}"
     )
     return _without_record(name, "table-dropped", text)
 
 
 def overwritten_dead_letter(name: str, table: ManagedTable) -> DeadLetter:
-    """Return the letter about a table whose rows another writer replaced."""
+    """Return the dead letter for a table whose rows another writer replaced."""
     text = (
         f"overwritten by a program without a progress record in snapshot {table.overwritten_by}: "
-        "what was left out then is not read again, unless `ingestd begin` says so"
+        "rows that it left out are not read again, unless `ingestd begin` is used"
     )
     return _without_record(name, "table-overwritten", text)
 
@@ -53,9 +53,9 @@ def write_dead_letters(
     state: TableState,
     dead_letters: Sequence[tuple[str, DeadLetter]],
 ) -> list[CommitMessage]:
-    """Write (source, letter) pairs as files of the dead letter table, or send them to the topic.
+    """Write (source, dead letter) pairs to the dead-letter table or topic.
 
-    Raises StorageError, and SourceError where they go to a topic.
+    Returns commit messages for the table. Raises StorageError, or SourceError for a topic.
     """
     messages: list[CommitMessage] = []
     for source in sorted({source for source, _ in dead_letters}):

@@ -1,4 +1,4 @@
-"""What the brokers say of the logs of a pipeline at its start, by topic key."""
+"""The state of a pipeline's logs at its start as the brokers report it, by topic key."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -14,38 +14,38 @@ Place = tuple[str, int]
 
 
 class LogCluster(Cluster, Protocol):
-    """The questions that a start asks of one source's brokers; `OffsetClient` answers them.
+    """Requests to one source's brokers at a start; `OffsetClient` implements them.
 
-    All raise SourceError when the brokers do not answer.
+    All raise SourceError if the brokers do not answer.
     """
 
     def topic_keys(self, topics: list[str]) -> Mapping[str, str]:
-        """The keys of those topics that exist: the topic id, or `CLUSTER/TOPIC` without ids."""
+        """Return the keys of existing topics: the topic id, or `CLUSTER/TOPIC` without ids."""
 
     def cluster_id(self) -> str:
-        """The id of the cluster."""
+        """Return the id of the cluster."""
 
     def leader_epochs(self, ends: TopicOffsets) -> TopicOffsets:
-        """The leader epoch of each partition, -1 where the broker does not tell it."""
+        """Return the leader epoch of each partition, -1 if the broker does not report it."""
 
     def divergences(
         self, positions: Mapping[tuple[str, int], tuple[int, int]]
     ) -> Mapping[tuple[str, int], int]:
-        """Where logs diverge from what was read: by (topic, partition), of those that do.
+        """Return where logs diverge from what was read, by (topic, partition).
 
         `positions` are (offset, leader epoch) pairs that were reached.
         """
 
     def fingerprints(self, offsets: Mapping[tuple[str, int], int]) -> Mapping[tuple[str, int], int]:
-        """Checksums of the last records before some offsets, where the log still has them."""
+        """Return checksums of the last records before some offsets, where the logs have them."""
 
     def close(self) -> None:
-        """Let go of the brokers."""
+        """Close the connections."""
 
 
 @dataclass(frozen=True, slots=True)
 class LogState:
-    """One log as it is now: its first offset, the offset after its last, the leader epoch."""
+    """The current state of a log: its first offset, its end offset, and the leader epoch."""
 
     begin: int
     end: int
@@ -62,10 +62,10 @@ class Logs:
 
 
 def ask_logs(clusters: Mapping[str, LogCluster]) -> Logs:
-    """Ask the brokers of all sources, given by name.
+    """Ask the brokers of all sources (by name) for the state of their logs.
 
-    Raises SourceError when they do not answer, ConfigError for a topic that two sources read,
-    LogChangedError for a topic that is created again while its offsets are asked for.
+    Raises SourceError if they do not answer, ConfigError for a topic that two sources read,
+    LogChangedError for a topic that is recreated during the requests.
     """
     states: dict[Place, LogState] = {}
     keys: dict[tuple[str, str], str] = {}
@@ -83,7 +83,7 @@ def ask_logs(clusters: Mapping[str, LogCluster]) -> Logs:
             if key in names:
                 raise ConfigError(
                     f"topic {topic} is read by source {names[key].source} and by source {source}: "
-                    "each of its records would count twice; let one of them leave it out with "
+                    "each of its records would be written twice; exclude it from one of them with "
                     "topic-exclude"
                 )
             keys[source, topic] = key
@@ -95,21 +95,21 @@ def ask_logs(clusters: Mapping[str, LogCluster]) -> Logs:
 
 
 def _check_unchanged(source: str, cluster: LogCluster, keys: Mapping[str, str]) -> None:
-    """Raise if offsets may be those of another topic than the keys."""
+    """Raise LogChangedError if a topic was recreated between the requests for keys and offsets."""
     now = cluster.topic_keys(sorted(keys)) if keys else {}
     changed = sorted(topic for topic, key in keys.items() if now.get(topic) != key)
     if changed:
         raise LogChangedError(
             f"source {source}: topics {', '.join(changed)} were deleted or created again while "
-            "their offsets were asked for"
+            "their offsets were requested"
         )
 
 
 class TopicKeyCheck:
-    """The keys of the topics that batches read: learnt when a topic is first read, then checked.
+    """The keys of topics: recorded when a topic is first read, then checked for each batch.
 
-    Offsets mean other records once a topic was deleted and created again, so no batch may begin
-    under one key and be committed under another.
+    Offsets refer to other records after a topic was deleted and created again, so a batch must not
+    start under one key and be committed under another.
     """
 
     def __init__(
@@ -119,17 +119,17 @@ class TopicKeyCheck:
         self.keys = dict(keys)
 
     def learn(self, ranges: list[OffsetRange]) -> None:
-        """Ask for the keys of topics that no batch has read before."""
+        """Record the keys of topics that no batch has read before."""
         new = {(one.source, one.topic) for one in ranges} - self.keys.keys()
         for place, key in self._ask(new).items():
             self.keys[place] = key
         gone = new - self.keys.keys()
         if gone:
             source, topic = min(gone)
-            raise LogChangedError(f"source {source}: topic {topic} was deleted just now")
+            raise LogChangedError(f"source {source}: topic {topic} was deleted")
 
     def check(self, ranges: list[OffsetRange]) -> None:
-        """Raise LogChangedError if a topic that was read is another one by now."""
+        """Raise LogChangedError if a topic has been recreated since it was first read."""
         for place, key in self._ask({(one.source, one.topic) for one in ranges}).items():
             if self.keys[place] != key:
                 raise LogChangedError(

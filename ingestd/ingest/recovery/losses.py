@@ -1,7 +1,7 @@
-"""What tables lack and the logs no longer have; pure.
+"""Find records that tables lack and the logs no longer have; pure functions.
 
-There is one place where this is judged: the start of a pipeline. A running pipeline that meets a
-log which lost or replaced records ends its query, and the next start judges.
+Losses are handled only at the start of a pipeline. A running pipeline that finds a log with lost or
+replaced records ends its query, and the next start handles it.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -17,16 +17,16 @@ from ingestd.kafka.properties import OutOfRangePolicy
 from ingestd.kafka.ranges import OffsetRange
 
 TO_BE = "tables that are not created yet"
-"""Stands for a table where rows of a range may have been meant for one that no batch created."""
+"""Placeholder for a table that was not created yet, but may have been the target of lost rows."""
 NO_END = -1
 
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """Offsets [`start`, `until`) of a log that a table lacks, or holds otherwise than the log.
+    """Offsets [`start`, `until`) of a log that a table lacks, or has with other records.
 
-    `reason` is a reason code of dead letters; `until` -1 if no one knows how far the log went;
-    `goes_on` the position that the table has once the loss is accepted.
+    `reason` is a reason code of dead letters; `until` is -1 if the end of the log is unknown;
+    `goes_on` is the position of the table after the loss is accepted.
     """
 
     name: TopicName
@@ -44,7 +44,7 @@ class Loss:
 
     @property
     def is_refusable(self) -> bool:
-        """Whether the policy of the source decides; of the others there is nothing to restore."""
+        """Whether the policy of the source applies; other losses cannot be restored."""
         if self.table == TO_BE:
             return self.reason == "offset-gap"
         return self.reason not in ("rerouted", "unreadable")
@@ -64,20 +64,20 @@ _WHAT: Mapping[str, str] = {
     "topic-recreated": "the topic was deleted and created again",
     "topic-deleted": "the topic was deleted",
     "unreadable": "records that the client cannot read",
-    "rerouted": "the routing changed when this range was in a part of the tables only",
+    "rerouted": "the routing changed while only some of the tables contained this range",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """What is covered: by each table, and by the tables that are yet to be created."""
+    """The covered offsets: of each table, and of tables that are not created yet."""
 
     tables: Mapping[str, Vector]
     finished: Vector
     origin: LogOffsets
 
     def holders(self, place: Place) -> dict[str, Position]:
-        """Return the position of a log by table, with the origin where a table lacks the log."""
+        """Return the position of a log by table; the origin for a table without a position."""
         key, partition = place
         vectors = {**self.tables, TO_BE: self.finished}
         if all(partition not in one.get(key, {}) for one in vectors.values()):
@@ -87,7 +87,7 @@ class Coverage:
 
 
 def furthest_positions(covered: Coverage, logs: Logs) -> dict[Place, Position]:
-    """Return the largest position of each log that exists and is known."""
+    """Return the largest position of each known log that exists."""
     found = {place: covered.holders(place) for place in logs.states}
     return {place: max(held.values()) for place, held in found.items() if held}
 
@@ -99,10 +99,10 @@ def lost_ranges(
     replaced_logs: Collection[Place],
     policies: Mapping[str, OutOfRangePolicy],
 ) -> list[Loss]:
-    """Return what tables lack and logs no longer have.
+    """Return the records that tables lack and logs no longer have.
 
-    `divergences` are offsets from which on a log is another one than what was read;
-    `replaced_logs` those whose last covered record is another one; `policies` by source.
+    `divergences` are offsets from which a log differs from what was read; `replaced_logs` those
+    whose last covered record is another one; `policies` are by source.
     """
     losses: list[Loss] = []
     for place, state in logs.states.items():
@@ -112,7 +112,7 @@ def lost_ranges(
             loss = _loss_of(held, state, divergences.get(place), place in replaced_logs)
             if loss is not None:
                 start, until, reason, goes_on = loss
-                if latest:  # what is left out for it is named with what is lost
+                if latest:  # records skipped by the policy are reported with the lost ones
                     goes_on, until = state.end, max(until, state.end)
                 position = Position(goes_on, state.epoch)
                 losses.append(Loss(name, place, start, until, table, reason, position))
@@ -122,7 +122,7 @@ def lost_ranges(
 def _loss_of(
     held: Position, log: LogState, divergence: int | None, is_replaced: bool
 ) -> tuple[int, int, str, int] | None:
-    """Start, end, reason of what one table lacks of one log, and the offset to go on at."""
+    """Return start, end and reason of a table's loss in one log, and the offset to continue at."""
     if held.offset < log.begin:
         return held.offset, log.begin, "offset-gap", log.begin
     end = min(log.end, log.end if divergence is None else divergence)
@@ -136,10 +136,10 @@ def _loss_of(
 def unreadable_ranges(
     covered: Coverage, logs: Logs, given_up: Mapping[tuple[str, str, int], OffsetRange]
 ) -> list[Loss]:
-    """Return the ranges that could not be read, for the tables that have all before them.
+    """Return the ranges that could not be read, for tables that have all records before them.
 
-    `given_up` by source, topic and partition. A table that lacks records before such a range reads
-    these first.
+    `given_up` is by source, topic and partition. A table that lacks records before such a range
+    reads them first.
     """
     losses: list[Loss] = []
     for place, state in logs.states.items():
@@ -164,13 +164,13 @@ def lost_topics(
     sources: Mapping[str, str],
     accepted: Mapping[str, Collection[str]],
 ) -> list[Loss]:
-    """Return the losses of topics that were read and exist no more under their key.
+    """Return the losses of topics that were read and no longer exist under their key.
 
-    A table is concerned if the topic fed it, or if it covers less of the topic than was finished:
-    what fed it is forgotten when it is rolled back. Of a topic that concerns no table no one knows
-    whether it had records that were never read. `fed` has topic keys by table; `topics` the names
-    of all keys; `sources` the source by the name of each topic that is selected now; `accepted`
-    the keys whose end the record of a table, or TO_BE, has accepted.
+    A table is affected if the topic fed it, or if it covers less of the topic than the pipeline
+    has finished: a rollback removes the record of its topics. For a topic that affects no table it
+    is unknown whether it had unread records. `fed` has topic keys by table; `topics` the names
+    of all keys; `sources` the source by the name of each selected topic; `accepted` the keys whose
+    end the record of a table, or TO_BE, has accepted.
     """
     losses: list[Loss] = []
     now = {name.topic for name in logs.names.values()}
@@ -199,11 +199,11 @@ def lost_topics(
 
 
 def rerouted_ranges(covered: Coverage, logs: Logs, tables: Collection[str]) -> list[Loss]:
-    """Return the ranges in which some tables and what is finished differ.
+    """Return the ranges in which some tables differ from the finished offsets.
 
-    `tables` got their rows by another routing than the one of today. Rows that it now brings to a
-    table are left out where the table is ahead; where it is behind, rows that only the other
-    routing brought to it do not come back.
+    `tables` were written with a different routing than the present one. Where a table is ahead,
+    rows that the new routing sends to it are skipped; where it lags, rows that only the old
+    routing sent to it are not written.
     """
     losses: list[Loss] = []
     for key, partition in sorted(logs.states):
@@ -220,8 +220,8 @@ def rerouted_ranges(covered: Coverage, logs: Logs, tables: Collection[str]) -> l
 def named_losses(losses: Iterable[Loss], dead_letters: str) -> list[Loss]:
     """Return the losses that get a dead letter: one for each table and range.
 
-    The table of dead letters, and tables that do not exist yet, are named where no other table
-    lacks the range. What a log replaced is not lost for a table that never took it.
+    The dead-letter table and tables that do not exist yet are named only if no other table lacks
+    the range. A range that a log replaced is not lost for a table that never read it.
     """
     found = list(losses)
     others = {(one.place, one.start) for one in found if one.table not in (TO_BE, dead_letters)}
@@ -235,7 +235,7 @@ def named_losses(losses: Iterable[Loss], dead_letters: str) -> list[Loss]:
 
 
 def lost_records(losses: Iterable[Loss]) -> dict[tuple[str, str], int]:
-    """Return how many records at most were lost, by source and topic, whatever tables lack them."""
+    """Return an upper bound of lost records by source and topic, over all tables."""
     most: dict[tuple[TopicName, Place], int] = {}
     for one in losses:
         key = (one.name, one.place)
@@ -257,14 +257,14 @@ def refuse(losses: Iterable[Loss], policies: Mapping[str, OutOfRangePolicy]) -> 
     more = f"; and {len(found) - 5} more" if len(found) > 5 else ""
     sources = sorted({one.name.source for one in found})
     ways = [f"sources.{one}.on-offset-out-of-range: earliest" for one in sources]
-    way_out = f"accept the loss, which is then named in the dead letters, with {', '.join(ways)}"
+    way_out = f"accept the loss, which is then recorded as dead letters, with {', '.join(ways)}"
     if any(one.reason.startswith("topic") for one in found):
-        way_out += "; or drop the tables that the topic fed, or take it out of the source"
+        way_out += "; or drop the tables that the topic fed, or exclude it from the source"
     raise OffsetLostError(f"{listed}{more}; nothing was read. Restore the log, or {way_out}")
 
 
 def accepted_positions(covered: Coverage, losses: Iterable[Loss]) -> dict[str, Vector]:
-    """Return what each table covers once the losses of logs that exist are accepted."""
+    """Return what each table covers after the losses of existing logs are accepted."""
     vectors = {**covered.tables, TO_BE: covered.finished}
     changed: dict[str, Vector] = {}
     for one in losses:

@@ -1,7 +1,7 @@
-"""A full recount of one table: what the logs have of it, against the rows that it has.
+"""Recount one table: compare its rows with those that its logs produce.
 
-The records up to the table's positions are read, decoded, routed, written and merged once more, by
-the daemon's own code, into an empty table of the same schema in a scratch warehouse.
+The records up to the table's positions are read, decoded, routed, written and merged again, by the
+daemon's own code, into an empty table of the same schema in a temporary warehouse.
 """
 
 import time
@@ -48,10 +48,10 @@ _TEXT = 80
 
 @dataclass(frozen=True, slots=True)
 class RowDifference:
-    """Counts of rows: of both tables, and of those in which they differ.
+    """Numbers of rows: of both tables, and of their differences.
 
-    `missing` are in the expected table only, `extra` in the other one only, `different` have one
-    key and other contents. `samples` are texts of the first keys (or rows) of each kind.
+    `missing` are only in the expected table, `extra` only in the other one, `different` have the
+    same key and other values. `samples` are texts of the first keys (or rows) of each kind.
     """
 
     expected: int = 0
@@ -64,11 +64,11 @@ class RowDifference:
 
 @dataclass(frozen=True, slots=True)
 class Recount:
-    """What the logs have of a table, and how its rows differ from that.
+    """The records of a table's logs, and how its rows differ from them.
 
-    `records` were read; `rejected` of those that are for the table cannot be used. If not
-    `complete`, the logs no longer have all records that the table covers: then rows that they do
-    not have say nothing, and the contents of a row may come from records that expired.
+    `records` were read; `rejected` of those for the table are invalid. If not `complete`, the logs
+    no longer have all records that the table covers: then extra rows mean nothing, and values of a
+    row may come from expired records.
     """
 
     table: str
@@ -90,10 +90,10 @@ class RecountSpan:
 def covered_span(
     name: str, tables: Mapping[str, ManagedTable], origin: LogOffsets, logs: Logs
 ) -> RecountSpan:
-    """Return what a table covers of the logs that exist, of which some of it may have expired.
+    """Return the offsets of existing logs that a table covers; some of them may have expired.
 
-    Logs that only ever brought rows to other tables are left out; those that brought none to any
-    table are not.
+    Logs that only brought rows to other tables are left out; logs that brought rows to no table
+    are included.
     """
     one = tables[name]
     others = (other.progress for table, other in tables.items() if table != name)
@@ -114,10 +114,10 @@ def covered_span(
 
 
 class Replay:
-    """Writes what logs have of one table into an empty one of the same schema.
+    """Writes the records of logs for one table into an empty one of the same schema.
 
     `settings` are those of `scratch_settings`. `fetch` reads a range of offsets, None for the
-    daemon's own way; `stream_of` gives what is known of the stream beside a batch, for truncates.
+    daemon's method; `stream_of` returns the stream state that truncates need for a batch.
     """
 
     def __init__(
@@ -142,14 +142,14 @@ class Replay:
 
     @property
     def table(self) -> FileStoreTable:
-        """The table as it is by now."""
+        """The current table."""
         return self._registry.tables[self._name].table
 
     def run(self, span: RecountSpan, keys: TopicKeys) -> None:
         """Read a span in batches; `keys` are those of its topics.
 
-        Raises LogChangedError for offsets that expire meanwhile, SourceError when brokers do not
-        answer, SchemaConflictError for records that fit into no schema.
+        Raises LogChangedError for offsets that expire meanwhile, SourceError if brokers do not
+        answer, SchemaConflictError for records that fit no schema.
         """
         self._registry.keys = keys
         reached = span.start
@@ -181,7 +181,7 @@ class Replay:
             for name, changes in evolution.changes.items():
                 self._registry.alter(name, changes)
         raise SchemaConflictError(
-            f"table {self._name} still changes its schema after {_MAX_ATTEMPTS} rounds: "
+            f"table {self._name} still changes its schema after {_MAX_ATTEMPTS} attempts: "
             f"{'; '.join(map(str, result.discoveries[:3]))}"
         )
 
@@ -213,7 +213,7 @@ def recount(
 ) -> Recount:
     """Replay the span of a table and compare the rows.
 
-    Raises what `Replay.run` and reading the table raise.
+    Raises the errors of `Replay.run` and of reading the table.
     """
     replay.run(span, keys)
     snapshot = one.state.snapshot
@@ -222,7 +222,7 @@ def recount(
 
 
 def check_countable(table: FileStoreTable) -> None:
-    """Raise UnsupportedError for a table that shows some of its rows only once compacted."""
+    """Raise UnsupportedError for a table some of whose rows are readable only after compaction."""
     options = table.schema.options
     if honoured.BUCKET.of(options) == _POSTPONED:
         what = "postponed buckets (bucket -2)"
@@ -239,7 +239,7 @@ def check_countable(table: FileStoreTable) -> None:
 
 
 def scratch_settings(settings: PipelineSettings, table: str, folder: str) -> PipelineSettings:
-    """Return the pipeline as it feeds only one table, in a warehouse at `folder`."""
+    """Return the pipeline restricted to one table, in a warehouse at `folder`."""
     routing = replace(settings.routing, only_target=table, unmatched="skip")
     return replace(
         settings,
@@ -266,9 +266,9 @@ def _plain(schema: TableSchema) -> TableSchema:
 def compare_rows(
     expected: FileStoreTable, found: FileStoreTable, snapshot_id: int | None
 ) -> RowDifference:
-    """Compare the rows of two tables, the second as of a snapshot (None: it has none).
+    """Compare the rows of two tables, the second as of a snapshot (None: without rows).
 
-    Only the columns of the second count. Memory: some 100 bytes for each expected row.
+    Compares only the columns of the second. Memory: about 100 bytes for each expected row.
     """
     columns = [field.name for field in found.schema.fields]
     keys = list(found.schema.primary_keys)
@@ -300,7 +300,7 @@ def compare_rows(
 def _rows(
     table: FileStoreTable, columns: list[str], keys: list[str], snapshot_id: int | None
 ) -> Iterator[tuple[str, bytes]]:
-    """Of each row the text of its key (without one the start of its text), and its digest."""
+    """Yield for each row the text of its key (or the start of the row), and its digest."""
     for part in iter_buckets(table, snapshot_id=snapshot_id, columns=columns):
         for row in part.select(columns).to_pylist():
             text = repr(row)

@@ -1,13 +1,13 @@
-"""The start of a pipeline: from what the tables cover to where each log is read on.
+"""The start of a pipeline: from the offsets that tables cover to the offsets to read from.
 
-    1. ask the brokers which logs there are
+    1. ask the brokers for the existing logs
     2. refuse tables that another pipeline feeds from the same topics
-    3. give sources that are new their start positions
-    4. judge what tables lack and logs no longer have: refuse it, or accept it by the policy
-    5. commit what was decided: dead letters first, then the tables concerned
-    6. read each log on from the least advanced table
+    3. set the start positions of new sources
+    4. find records that tables lack and logs no longer have: refuse, or accept by the policy
+    5. commit the decisions: dead letters first, then the affected tables
+    6. read each log from the least advanced table on
 
-Nothing is read before this is done, and a start after a death at any step decides the same.
+Nothing is read before this is done, and a start after a crash at any step decides the same.
 """
 
 import logging
@@ -61,10 +61,10 @@ _LOG = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class StartPositions:
-    """Where each log is read on, by source and topic, and the leader epoch that was seen there.
+    """Where each log is read from, by source and topic, and the leader epoch of that position.
 
-    `covered` is how far the furthest table is, which may be beyond. `losses` are those that were
-    accepted.
+    `covered` is the position of the most advanced table, which may be larger. `losses` are those
+    that were accepted.
     """
 
     offsets: Offsets
@@ -79,13 +79,13 @@ def recover(
     clusters: Mapping[str, LogCluster],
     given_up: Mapping[tuple[str, str, int], OffsetRange] = {},
 ) -> StartPositions:
-    """Work out where to read on, and commit what had to be decided for it.
+    """Find the offsets to read from, and commit the decisions that this requires.
 
-    `registry` is open; `clusters` are the brokers by source; `given_up` ranges that could not be
-    read and are to be left out, by source, topic and partition. Raises OffsetLostError for
-    records that no log has any more, SchemaConflictError for tables that another pipeline feeds or
-    that source tables would share unintended, ConfigError for start positions that do not exist,
-    SourceError when brokers do not answer, and what a commit raises.
+    `registry` is open; `clusters` are the brokers by source; `given_up` are unreadable ranges to
+    skip, by source, topic and partition. Raises OffsetLostError for records that no log has any
+    more, SchemaConflictError for tables that another pipeline feeds or that source tables would
+    share unintentionally, ConfigError for invalid start positions, SourceError if brokers do not
+    answer, and the errors of a commit.
     """
     logs = ask_logs(clusters)
     registry.keys = logs.keys
@@ -115,10 +115,10 @@ def recover(
 
 
 def _refuse_shared_tables(registry: TableRegistry, settings: PipelineSettings, logs: Logs) -> None:
-    """Raise if another pipeline brings rows of a topic that we read to a table that we write.
+    """Raise if another pipeline writes rows of one of our topics to one of our tables.
 
-    Also if we are new, and a pipeline without a table of its own has read our topics: it has
-    another name now.
+    Also if this pipeline is new, and a pipeline without a table has read its topics: it has
+    probably been renamed.
     """
     _refuse_unnoticed_rename(registry, settings, logs)
     router = Router(settings.routing, settings.database)
@@ -141,8 +141,8 @@ def _refuse_shared_tables(registry: TableRegistry, settings: PipelineSettings, l
                 raise SchemaConflictError(
                     f"table {name} already gets the rows of topic {logs.names[shared[0]].topic} "
                     f"from pipeline {pipeline}: pipeline {settings.name} would write each of them "
-                    f"again. If {pipeline} was renamed, write pipeline.formerly: [{pipeline}]; "
-                    "otherwise give one of the two other tables by routing"
+                    f"again. If {pipeline} was renamed, set pipeline.formerly: [{pipeline}]; "
+                    "otherwise route one of the two to other tables"
                 )
 
 
@@ -159,22 +159,22 @@ def _refuse_unnoticed_rename(
         shared = [] if record is None else sorted(record.pipeline.end.keys() & logs.names.keys())
         if shared and pipeline not in active:
             raise SchemaConflictError(
-                f"pipeline {pipeline} has read topic {logs.names[shared[0]].topic} up to some "
-                f"offset, and has no table yet. If {settings.name} is its new name, write "
-                f"pipeline.formerly: [{pipeline}]; otherwise give one of the two another "
-                "errors.dead-letter-table"
+                f"pipeline {pipeline} has read topic {logs.names[shared[0]].topic}, "
+                f"and has no table yet. If {settings.name} is its new name, set "
+                f"pipeline.formerly: [{pipeline}]; otherwise set another "
+                "errors.dead-letter-table for one of the two"
             )
 
 
 def _log_renamed_sources(registry: TableRegistry, settings: PipelineSettings, logs: Logs) -> None:
-    """Notice topics that another source has read before: positions are kept by topic, so they stay.
+    """Log topics that another source has read before: positions are stored by topic, so they stay.
 
     The names of source tables in records begin with the source's name and are renamed with it.
     """
     renamed = _renamed(registry.progress.topics, logs)
     for old, new in renamed.items():
         _LOG.warning("source_renamed", extra={"ctx": {"from": old, "to": new}})
-    # A table without rows since has a record of before, whatever other records say.
+    # A table without new rows has an old record, whatever other records contain.
     records = [
         one.progress.pipeline for one in registry.tables.values() if one.progress is not None
     ]
@@ -187,7 +187,7 @@ def _log_renamed_sources(registry: TableRegistry, settings: PipelineSettings, lo
 
 
 def _renamed(topics: Mapping[str, TopicName], logs: Logs) -> dict[str, str]:
-    """Former names of the sources that read topics now, with the present ones."""
+    """Return former names of the sources that now read topics, with the present names."""
     by_topic = {name.topic: name for name in topics.values()}
     found: dict[str, str] = {}
     for key, name in logs.names.items():
@@ -203,9 +203,9 @@ def _found_sources(
     clusters: Mapping[str, LogCluster],
     logs: Logs,
 ) -> frozenset[str]:
-    """Fix where the logs of new sources begin; the names of these sources.
+    """Set where the logs of new sources begin; return the names of these sources.
 
-    Raises OffsetLostError if a group that is to give the positions has none.
+    Raises OffsetLostError if the consumer group that defines the positions has no offsets.
     """
     new = settings.sources.keys() - registry.progress.sources
     for source in sorted(new):
@@ -227,7 +227,7 @@ def _of_source(logs: Logs, source: str, by_place: Mapping[Place, int]) -> TopicO
 
 
 def _give_origins(registry: TableRegistry, logs: Logs, source: str, given: TopicOffsets) -> None:
-    """Let the logs of a source that no record knows begin where they are said to."""
+    """Set the origins of the logs of a source that no record contains."""
     end: dict[str, dict[int, Position]] = {}
     origin: dict[str, dict[int, int]] = {}
     for (key, partition), state in logs.states.items():
@@ -250,7 +250,7 @@ def _commit_decisions(
     losses: list[Loss],
     logs: Logs,
 ) -> None:
-    """Write dead letters and the new positions: first into the table of dead letters."""
+    """Commit dead letters and the new positions: the dead-letter table first."""
     named = named_losses(losses, registry.dead_letters)
     dead_letters = [(one.name.source, one.dead_letter()) for one in named]
     dead_letters += [("", table_dropped_dead_letter(name, registry)) for name in registry.missing]

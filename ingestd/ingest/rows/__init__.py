@@ -1,1 +1,1 @@
-"""Rows of one table out of the messages of one batch."""
+"""Turn the messages of one batch into rows of target tables."""

@@ -1,4 +1,4 @@
-"""Parts of record chunks and change batches: which rows to keep, which records were rejected."""
+"""Select rows of change batches and records of chunks, and build rejected records."""
 
 from collections.abc import Iterable
 
@@ -12,10 +12,10 @@ Mask = npt.NDArray[np.bool_]
 
 
 def effective_positions(batch: ChangeBatch) -> npt.NDArray[np.int64]:
-    """Source positions, with the furthest one before it in the batch for a row without.
+    """Return source positions, shape (rows,); a row without one gets the largest before it.
 
-    Rows of an incremental snapshot have none, but stand in the log between rows that have. Rows
-    before the first position take that one; without any position all are -1.
+    Rows of an incremental snapshot have no position, but are in the log between rows that have
+    one. Rows before the first position get that one; without any position all are -1.
     """
     known = batch.position[batch.position >= 0]
     if len(known) in (0, len(batch.position)):
@@ -26,7 +26,7 @@ def effective_positions(batch: ChangeBatch) -> npt.NDArray[np.int64]:
 
 
 def record_sizes(chunk: RecordChunk) -> npt.NDArray[np.int64]:
-    """Bytes of key and value of each record."""
+    """Return the bytes of key and value of each record, shape (records,)."""
     if chunk.sizes is not None:
         return chunk.sizes
     pairs = zip(chunk.keys, chunk.values, strict=True)
@@ -35,7 +35,7 @@ def record_sizes(chunk: RecordChunk) -> npt.NDArray[np.int64]:
 
 
 def drop_oversized(chunk: RecordChunk, max_bytes: int) -> tuple[RecordChunk, list[RejectedRecord]]:
-    """The records of at most `max_bytes` of key and value, and those that are larger, rejected."""
+    """Split off records with more than `max_bytes` of key and value, which are rejected."""
     sizes = record_sizes(chunk)
     if int(sizes.max(initial=0)) <= max_bytes:
         return chunk, []
@@ -58,9 +58,10 @@ def drop_oversized(chunk: RecordChunk, max_bytes: int) -> tuple[RecordChunk, lis
 def judge_records(
     chunk: RecordChunk, offsets: npt.NDArray[np.int64], failures: Iterable[Failure]
 ) -> tuple[Mask, list[RejectedRecord]]:
-    """Marks of the rows whose records are good, and the other records, each with its first failure.
+    """Return a mask of the rows whose records are valid, and the rejected records.
 
-    `offsets` are those of all rows. A record that fails in one of its rows fails whole.
+    `offsets` are those of all rows. A record is rejected, with its first failure, if any of its
+    rows fails.
     """
     rejected: dict[int, RejectedRecord] = {}
     for failure in failures:
@@ -88,7 +89,7 @@ def _rejected(chunk: RecordChunk, index: int, failure: Failure) -> RejectedRecor
 def rejected_whole(
     chunk: RecordChunk, offsets: npt.NDArray[np.int64], failures: Iterable[Failure]
 ) -> list[RejectedRecord]:
-    """As `judge_records`, the rejected records if there is no good one; else none of them."""
+    """Return the rejected records as `judge_records` if no record is valid; else an empty list."""
     good, rejected = judge_records(chunk, offsets, failures)
     return [] if bool(good.any()) else rejected
 
@@ -96,6 +97,6 @@ def rejected_whole(
 def rejected_record(
     chunk: RecordChunk, offset: int, cause: tuple[str, str], message: str
 ) -> RejectedRecord:
-    """The record at an offset of a chunk, rejected at a stage for a reason (`cause`)."""
+    """Return the record at an offset of a chunk as rejected; `cause` is stage and reason."""
     failure = Failure(np.zeros(0, np.bool_), *cause, message)
     return _rejected(chunk, int(np.searchsorted(chunk.offsets, offset)), failure)

@@ -1,8 +1,8 @@
-"""What travels between the two stages of a batch, as opaque bytes: rows, reports and voids.
+"""The blobs that the two stages of a batch exchange: rows, reports and abort markers.
 
-A row blob is an Arrow IPC stream with its origin in the schema metadata. A report tells the
-driver what a decode task found. A void tells a write task that the batch will run again after
-schema evolution, so that it need not write anything.
+A row blob is an Arrow IPC stream with its origin in the schema metadata. A report contains the
+findings of a decode task for the driver. An abort marker tells a write task that the batch will run
+again after schema evolution, so that it writes nothing.
 """
 
 import json
@@ -27,7 +27,7 @@ POSITION = "ingestd:position"
 BUCKET = "ingestd:bucket"
 HASH = "ingestd:hash"
 UNAVAILABLE_PREFIX = "ingestd:unavailable:"
-"""Columns beside those of the table; no source column can have such a name and reach a table."""
+"""Columns added to those of the table; their names are not valid for columns of a table."""
 
 _METADATA_KEY = b"ingestd"
 _REPORT_MARK = b"ingestd-report\0"
@@ -36,7 +36,7 @@ _VOID = b"ingestd-void\0"
 
 @dataclass(frozen=True, slots=True)
 class BlobOrigin:
-    """Where the rows of a blob come from and go to; blobs of a table are sorted by it."""
+    """The origin and target of a blob's rows; blobs of a table are sorted by it."""
 
     table: str
     source: str
@@ -46,7 +46,7 @@ class BlobOrigin:
 
     @property
     def topic_partition(self) -> TopicPartition:
-        """Where the rows come from, without the offset."""
+        """The topic partition of the rows."""
         return TopicPartition(self.source, self.topic, self.partition)
 
     @property
@@ -65,26 +65,26 @@ class RowBlob:
 
 @dataclass(frozen=True, slots=True)
 class UnsentRows:
-    """Decoded rows of one table that become bytes where these are needed.
+    """Decoded rows of one table that are encoded only when they are written.
 
-    In a file they are written as they are in memory; to make a blob of them first would copy them
-    twice, into memory that is new each time.
+    They are written to a file directly from memory; encoding them as a blob first would copy them
+    twice, into newly allocated memory.
     """
 
     origin: BlobOrigin
     rows: pa.Table
 
     def __len__(self) -> int:
-        """About how many bytes the blob has."""
+        """Return the approximate size of the blob in bytes."""
         return self.rows.nbytes
 
     def write_to(self, stream: BinaryIO) -> None:
-        """Write the blob; raises what the stream raises."""
+        """Write the blob to a stream; raises the stream's errors."""
         file: Any = stream
         self._write(pa.PythonFile(file, "w"))
 
     def encoded(self) -> pa.Buffer:
-        """The blob."""
+        """Return the encoded blob."""
         sink = pa.BufferOutputStream()
         self._write(sink)
         return sink.getvalue()
@@ -98,21 +98,21 @@ class UnsentRows:
 
 
 Encoded: TypeAlias = bytes | pa.Buffer
-"""Rows are a buffer, everything else is bytes; rows that passed through a shuffle are bytes too."""
+"""Rows are a buffer, all else is bytes; rows that passed through a shuffle are bytes too."""
 Blob: TypeAlias = Encoded | UnsentRows
-"""What a task hands on, of which rows may not be encoded yet."""
+"""A blob, or rows that are not encoded yet."""
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What a decode task found, beside rows.
+    """The findings of a decode task, apart from rows.
 
-    `feeds`, `topics` and `positions` by table: the source tables with the count of rows, and the
-    (source, topic) pairs, that brought it rows, and the largest source position of streamed rows;
-    `rejected` are samples only, all rejected records are counted in `counts`; `kept` are chunks
-    that wait for a table; `times` tell when changes were made; `last_records` has the offset and
-    the checksum of the last record that was read of each topic partition;
-    `unreadable` are ranges that gave nothing although their brokers answer.
+    `feeds`, `topics` and `positions` are by table: the number of rows by source table, the
+    (source, topic) pairs that fed it, and the largest source position of streamed rows;
+    `rejected` are samples, while `counts` has the number of all rejected records; `kept` are cached
+    chunks for a new table; `times` are the event times of changes; `last_records` has offset and
+    checksum of the last record read of each topic partition; `unreadable` are ranges that cannot be
+    read although their brokers answer.
     """
 
     discoveries: tuple[Discovery, ...] = ()
@@ -129,35 +129,35 @@ class Report:
 
     @property
     def runs_again(self) -> bool:
-        """Whether the batch must run again after the driver has acted on this report."""
+        """Whether the batch must run again after the driver has handled this report."""
         return bool(self.discoveries or self.truncates or self.unreadable)
 
 
 def encode_rows(origin: BlobOrigin, rows: pa.Table) -> pa.Buffer:
-    """Rows as a blob; their schema metadata is replaced by the origin."""
+    """Encode rows as a blob; the origin replaces their schema metadata."""
     return UnsentRows(origin, rows).encoded()
 
 
 def as_bytes(blob: Blob) -> bytes:
-    """A blob as bytes of its own."""
+    """Return a blob as bytes that do not share memory."""
     if isinstance(blob, UnsentRows):
         blob = blob.encoded()
     return blob if isinstance(blob, bytes) else blob.to_pybytes()
 
 
 def encode_report(report: Report) -> bytes:
-    """A report as a blob."""
+    """Encode a report as a blob."""
     return _REPORT_MARK + pickle.dumps(report)
 
 
 def encode_abort_marker() -> bytes:
-    """The blob that keeps a write task from writing."""
+    """Return the blob that keeps a write task from writing."""
     return _VOID
 
 
 @dataclass(frozen=True, slots=True)
 class Received:
-    """The blobs of a write task, sorted out: rows by table in order, reports, whether to write."""
+    """The decoded blobs of a write task: rows by table in order, reports, whether to write."""
 
     rows: dict[str, list[RowBlob]]
     reports: tuple[Report, ...]
@@ -165,7 +165,7 @@ class Received:
 
 
 def receive(blobs: Iterable[Blob]) -> Received:
-    """Decode all blobs of a task; rows of a table come in (topic, partition, offset) order."""
+    """Decode all blobs of a task; rows of a table are in (topic, partition, offset) order."""
     found: list[RowBlob] = []
     reports: list[Report] = []
     void = False
@@ -199,9 +199,9 @@ def split_by_slot(
     slots: npt.NDArray[np.int64],
     picked: npt.NDArray[np.int64] | None = None,
 ) -> list[tuple[int, pa.Table]]:
-    """Rows grouped by slot, each group in the order of the rows; only the `picked` places if given.
+    """Group rows by slot in row order; only rows at the `picked` indices if given.
 
-    `slots` has the slot of every row.
+    `slots` has the slot of every row, shape (rows,).
     """
     if picked is not None and len(picked) == len(slots):
         picked = None

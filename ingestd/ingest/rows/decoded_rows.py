@@ -1,4 +1,4 @@
-"""What a data format made of messages, as plain documents for people and programs to look at."""
+"""Decoded messages as plain documents, for display and for other programs."""
 
 import json
 from collections.abc import Iterator
@@ -12,10 +12,10 @@ from ingestd.paimon.spec.data_types import DataField, RowKind
 
 @dataclass(frozen=True, slots=True)
 class DecodedRow:
-    """One row: the record it is from, its kind (+I, -U, +U, -D), and its cells as JSON values.
+    """One row: its record, its kind (+I, -U, +U, -D), and its cells as JSON values.
 
-    `position` is the place in the source's log, None if unknown; `unavailable` are columns whose
-    value the source left out.
+    `position` is the position in the source's log, None if unknown; `unavailable` are columns
+    whose value the source left out.
     """
 
     offset: int
@@ -28,7 +28,7 @@ class DecodedRow:
 
 @dataclass(frozen=True, slots=True)
 class DecodedTable:
-    """Rows of one source table that have the same columns; types as Paimon writes them."""
+    """Rows of one source table with the same columns; types as Paimon writes them."""
 
     source: SourceTable
     primary_keys: tuple[str, ...]
@@ -42,12 +42,12 @@ class DecodedTable:
 
 
 def decoded_tables(decoded: Decoded) -> list[DecodedTable]:
-    """All rows, by batch, in the order in which they were decoded."""
+    """Return all rows by batch, in the order in which they were decoded."""
     return [_table(batch) for batch in decoded.batches]
 
 
 def rejected_documents(decoded: Decoded) -> list[dict[str, object]]:
-    """Where each rejected record is, and why."""
+    """Return coordinates and cause of each rejected record."""
     return [
         {
             "offset": one.offset,

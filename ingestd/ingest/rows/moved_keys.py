@@ -1,6 +1,6 @@
-"""Updates that move a row to another key because a column that the key is computed from changed.
+"""Updates that change the key of a row because its key is computed from a changed column.
 
-The message's own key stays as it was, so no decoder sees it: the row before the update tells.
+The message key does not change, so only the row before the update shows it.
 """
 
 from collections.abc import Sequence
@@ -19,9 +19,9 @@ Mask = npt.NDArray[np.bool_]
 
 
 def deletes_of_moved(batch: ChangeBatch, key: Sequence[str]) -> tuple[ChangeBatch, Mask]:
-    """The batch with a DELETE for each row before an update whose columns of `key` changed.
+    """Add a DELETE for each row before an update whose columns of `key` changed.
 
-    Other rows before updates are left out; the marks say which rows were kept.
+    Other rows before updates are removed; the mask states which rows were kept.
     """
     before = batch.row_kind == RowKind.UPDATE_BEFORE
     where = np.flatnonzero(before)
@@ -50,7 +50,7 @@ def _equal(
 
 
 def _same(left: Values, right: Values) -> Mask:
-    """Whether values are equal, two nulls as well."""
+    """Return whether values are equal, with null equal to null."""
     equal: Values = pc.equal(left, right)
     same: Values = pc.fill_null(equal, False)
     marks: Mask = np.asarray(same)

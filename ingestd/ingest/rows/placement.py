@@ -1,6 +1,6 @@
-"""Which write task gets a row: all rows of a bucket, or of a bucket assigner, go to one.
+"""Choose the write task of each row: all rows of a bucket or bucket assigner go to one task.
 
-Rows get the bucket or the key hash they were placed by, so that it is worked out only once.
+Rows are sent with their bucket or key hash, so that it is computed only once.
 """
 
 import zlib
@@ -26,11 +26,11 @@ Slots = npt.NDArray[np.int64]
 def place(
     target: TableContext, rows: pa.Table, slots: int, task_index: int
 ) -> tuple[pa.Table, Slots]:
-    """The rows with what they were placed by, and the slot (0 to slots-1) of each.
+    """Return the rows with their bucket or key hash, and the slot (0 to slots-1) of each.
 
-    Rows of an append table without buckets stay with the task that decoded them, but for those
-    with a source position: repeats of one change must meet, whichever task they come from.
-    Rows of a key go to one slot: where keys move between partitions, whatever theirs is.
+    Rows of an append table without buckets stay with the task that decoded them, except those
+    with a source position: repeats of a change must meet in one task. Rows of a key go to one
+    slot; if keys may move between partitions, regardless of their partition.
     """
     mode = bucket_mode(target.table.schema)
     if mode is BucketMode.BUCKET_UNAWARE:
@@ -58,13 +58,13 @@ def _by_position(rows: pa.Table, slots: int, task_index: int) -> Slots:
     if POSITION in rows.column_names:
         positions = rows.column(POSITION).to_numpy()
         known = positions >= 0
-        # Positions grow by record sizes, so their low bits alone would be no fair spread.
+        # Positions grow by record sizes, so their low bits alone are not evenly distributed.
         placed[known] = (positions[known] * 0x9E3779B1 >> 15) % slots
     return placed
 
 
 def partition_hashes(table: FileStoreTable, rows: pa.Table) -> npt.NDArray[np.int64]:
-    """Hash of the partition of each row; zeros without partition keys, where nothing differs."""
+    """Return the hash of each row's partition, shape (rows,); zeros without partition keys."""
     if not table.schema.partition_keys:
         return np.zeros(rows.num_rows, np.int64)
     columns = [rows.column(name) for name in table.schema.partition_keys]
@@ -74,7 +74,7 @@ def partition_hashes(table: FileStoreTable, rows: pa.Table) -> npt.NDArray[np.in
 def assigners_of(
     target: TableContext, rows: pa.Table, hashes: npt.NDArray[np.int32]
 ) -> npt.NDArray[np.int64]:
-    """Number of the bucket assigner of each row, partition by partition."""
+    """Return the number of each row's bucket assigner, shape (rows,)."""
     table, count = target.table, target.assigners
     if not table.schema.partition_keys:
         return assigner_of(hash_row((), ()), hashes, count, count).astype(np.int64)
@@ -87,7 +87,7 @@ def assigners_of(
 def partition_values(
     table: FileStoreTable, rows: pa.Table, picked: npt.NDArray[np.int64]
 ) -> list[tuple[object, ...]]:
-    """Partition values of the picked rows, in the form that partition rows are encoded from."""
+    """Return partition values of the picked rows, as required to encode partition rows."""
     keys = table.schema.partition_keys
     if not keys:
         return [()] * len(picked)

@@ -25,10 +25,10 @@ from ingestd.paimon.catalog.base import Identifier, check_case
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """Where the rows of a source table go.
+    """The target of a source table.
 
     `table` is the target's identifier "database.table"; `columns` are text columns that the route
-    adds, with what they hold, and `key_columns` those of them that belong to the key.
+    adds, with their constant values, and `key_columns` those of them that belong to the key.
     """
 
     table: str
@@ -45,9 +45,9 @@ class Complaint:
 
 
 class Router:
-    """Finds target tables by the routing of a configuration; remembers what it found.
+    """Finds target tables by a routing configuration, and caches the results.
 
-    Raises ConfigError for a pattern that is no regular expression, or a rule that cannot be.
+    Raises ConfigError for an invalid regular expression or rule.
     """
 
     def __init__(self, routing: RoutingConfig, database: str) -> None:
@@ -62,16 +62,16 @@ class Router:
         self._invalid: dict[tuple[str, SourceTable], str] = {}
 
     def route(self, topic: str, source_table: SourceTable) -> str | None:
-        """Identifier "database.table" of the target; None if the source table is left out.
+        """Return the target "database.table"; None if the source table is excluded.
 
-        So it is as well if no table can have the name that its target would get. PolicyStopError
-        if the configuration says so of source tables that are left out.
+        Also None if the target's name would be invalid. Raises PolicyStopError if excluded source
+        tables stop the pipeline.
         """
         found = self.route_of(topic, source_table)
         return None if found is None else found.table
 
     def route_of(self, topic: str, source_table: SourceTable) -> Route | None:
-        """As `route`, with the columns that the route adds."""
+        """Return the route as `route`, with the columns that it adds."""
         key = (topic, source_table)
         if key not in self._known:
             route = self._find(topic, source_table)
@@ -81,17 +81,17 @@ class Router:
         return self._known[key]
 
     def complaint(self, topic: str, source_table: SourceTable) -> Complaint | None:
-        """Why a source table without a route is one for the dead letters; None if it is not.
+        """Return why a source table without a route makes dead letters; None if it does not.
 
-        What the configuration excludes by name never is.
+        Source tables that are excluded by name never do.
         """
         forms = name_forms(source_table)
         if self.route_of(topic, source_table) is None and (topic, source_table) in self._invalid:
             problem = self._invalid[topic, source_table]
             return Complaint(
                 "invalid-table-name",
-                f"topic {topic}: no table can have the name that table {forms[-1]} would get: "
-                f"{problem}; give it another in routing.table-mapping or routing.rules",
+                f"topic {topic}: the target name of table {forms[-1]} is invalid: "
+                f"{problem}; set another in routing.table-mapping or routing.rules",
             )
         if self._routing.unmatched != "dead-letter" or self._excludes(source_table, forms):
             return None
@@ -130,14 +130,14 @@ class Router:
         return taken and not self._excludes(source_table, forms)
 
     def _excludes(self, source_table: SourceTable, forms: tuple[str, ...]) -> bool:
-        """Whether a source table is named to be left out."""
+        """Return whether a source table is excluded by name."""
         database = source_table.database
         if database and self._excluding_dbs.fullmatch(database):
             return True
         return any(self._excluding.fullmatch(form) for form in forms)
 
     def _matched(self, topic: str, source_table: SourceTable) -> Matched | None:
-        """What the first rule that matches says."""
+        """Return the result of the first rule that matches."""
         for rule in self._rules:
             found = rule.match(topic, source_table)
             if found is not None:
@@ -145,7 +145,7 @@ class Router:
         return None
 
     def _name(self, source_table: SourceTable, forms: tuple[str, ...]) -> str:
-        """The target's name as there were no rules."""
+        """Return the target's name without rules."""
         routing, database = self._routing, source_table.database or ""
         mapped = _mapped(routing.table_mapping, forms)
         if mapped is not None:
@@ -156,17 +156,17 @@ class Router:
 
 
 def check_sharing(routing: RoutingConfig, table: str, feeds: frozenset[Feed]) -> None:
-    """SchemaConflictError if several source tables meet in one target unintended."""
+    """Raise SchemaConflictError if several source tables share one target unintentionally."""
     problem = sharing_problem(routing, table, feeds)
     if problem is not None:
         raise SchemaConflictError(problem)
 
 
 def sharing_problem(routing: RoutingConfig, table: str, feeds: frozenset[Feed]) -> str | None:
-    """Why source tables may not meet in one target; None if they may.
+    """Return why source tables must not share one target; None if they may.
 
-    Intended are those that the table mapping names, or a rule with `merge-shards` matches, or all
-    of them with the routing's own `merge-shards`.
+    Sharing is intended for tables in the table mapping, or matched by a rule with `merge-shards`,
+    or for all with the routing's own `merge-shards`.
     """
     unnamed = _unnamed(routing, feeds) if len(feeds) > 1 else frozenset()
     if not unnamed:
@@ -182,11 +182,11 @@ def sharing_problem(routing: RoutingConfig, table: str, feeds: frozenset[Feed]) 
 def admitted_feeds(
     routing: RoutingConfig, table: str, known: frozenset[Feed], found: Mapping[Feed, int]
 ) -> frozenset[Feed]:
-    """Those of the source tables found, with their rows, that a target takes rows of.
+    """Return those of the found source tables (with row counts) that a target accepts.
 
-    All of them if they may share it. Else those that may share it with the `known` ones, which it
-    has rows of already. A target without rows belongs to those that the configuration names, or
-    without any to the one that has most rows, by name where several have.
+    All of them if they may share it. Otherwise those that may share it with the `known` ones, of
+    which it has rows. A target without rows accepts those that the configuration names, or else
+    the one with most rows, the first by name in case of a tie.
     """
     everyone = frozenset(found)
     if sharing_problem(routing, table, known | everyone) is None:
@@ -200,7 +200,7 @@ def admitted_feeds(
 
 
 def _unnamed(routing: RoutingConfig, feeds: frozenset[Feed]) -> frozenset[Feed]:
-    """Source tables that nothing in the routing lets share a target."""
+    """Return source tables that the routing does not allow to share a target."""
     if routing.merge_shards:
         return frozenset()
     rules = [rule for rule in _compiled(routing) if rule.merges]
@@ -213,7 +213,7 @@ def _unnamed(routing: RoutingConfig, feeds: frozenset[Feed]) -> frozenset[Feed]:
 
 
 def name_forms(source_table: SourceTable) -> tuple[str, ...]:
-    """The name of a source table, then with its schema, then with its database too."""
+    """Return the name of a source table, then with its schema, then also with its database."""
     forms = [source_table.table]
     for qualifier in (source_table.schema, source_table.database):
         if qualifier:
@@ -229,7 +229,9 @@ def _pattern(key: str, text: str) -> re.Pattern[str]:
     try:
         return re.compile(text)
     except re.error as error:
-        raise ConfigError(f"routing.{key}: '{text}' is no regular expression: {error}") from error
+        raise ConfigError(
+            f"routing.{key}: '{text}' is not a regular expression: {error}"
+        ) from error
 
 
 def _compiled(routing: RoutingConfig) -> tuple[CompiledRule, ...]:
@@ -269,7 +271,7 @@ class Admission:
         context = self._context
         if table == context.dead_letters:
             problem = (
-                f"{feed} is routed to {table}, which keeps the dead letters; give it another "
+                f"{feed} is routed to {table}, which is the dead-letter table; set another "
                 "target in routing.table-mapping"
             )
             return SourceRejection("route", "reserved-table", problem)

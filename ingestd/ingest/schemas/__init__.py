@@ -1,1 +1,1 @@
-"""Columns that were found, columns that a table has, and how one follows the other."""
+"""Schemas: columns discovered in messages, columns of tables, and schema changes."""

@@ -1,4 +1,4 @@
-"""Columns under their new names, in batches that may hold rows from before and after a renaming."""
+"""Apply declared column aliases to batches with rows from before and after a rename."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -19,9 +19,9 @@ Mask = npt.NDArray[np.bool_]
 
 
 def renamed(batch: ChangeBatch, aliases: Mapping[str, str]) -> ChangeBatch:
-    """The batch with the new names; `aliases` are new names to old ones.
+    """Return the batch with new names; `aliases` maps new names to old ones.
 
-    A row has one of the two columns. SchemaConflictError if no type holds the values of both.
+    A row has one of the two columns. Raises SchemaConflictError if no type holds both.
     """
     new_names = {old: new for new, old in aliases.items()}
     if new_names.keys().isdisjoint((*batch.types, *batch.unavailable)):
@@ -45,7 +45,7 @@ def renamed(batch: ChangeBatch, aliases: Mapping[str, str]) -> ChangeBatch:
 def _marks(
     batch: ChangeBatch, new_names: Mapping[str, str], values: Mapping[str, Values]
 ) -> dict[str, Mask]:
-    """Marks of cells left out; a row that has the one column may be marked for the other."""
+    """Return masks of missing cells; a row with one column may be marked for the other."""
     marks: dict[str, Mask] = {}
     for name, left_out in batch.unavailable.items():
         new = new_names.get(name, name)
@@ -58,7 +58,7 @@ def _marks(
 def _either(
     one: tuple[Values, DataType], other: tuple[Values, DataType], name: str
 ) -> tuple[Values, DataType]:
-    """The values of two columns of which a row has one."""
+    """Merge the values of two columns of which a row has one."""
     merged = merge_types(one[1], other[1])
     if merged is None:
         raise SchemaConflictError(

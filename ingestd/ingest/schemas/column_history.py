@@ -42,9 +42,9 @@ class Stated:
 
 @dataclass(frozen=True, slots=True)
 class ProvenChange:
-    """A column was renamed, or dropped (`new` is ""), by a statement at a position of the log.
+    """A column rename, or drop (`new` is ""), by a statement at a position of the log.
 
-    The position is 0 if it is not known. Sorted, the oldest statement is the first.
+    The position is 0 if unknown. The oldest statement sorts first.
     """
 
     position: int
@@ -69,7 +69,7 @@ Ledger = tuple[ProvenChange, ...]
 
 
 def read_column_history(options: Mapping[str, str], table: str) -> Ledger:
-    """The changes that a table has followed, oldest first; FormatError if they are unreadable."""
+    """Return the changes applied to a table, oldest first. Raises FormatError if invalid."""
     text = honoured.COLUMN_CHANGES.of(options)
     if text is None:
         return ()
@@ -78,12 +78,12 @@ def read_column_history(options: Mapping[str, str], table: str) -> Ledger:
     except (TypeError, ValueError) as error:
         raise FormatError(
             f"table {table}: option '{COLUMN_HISTORY_OPTION}' is damaged ({error}); remove it from "
-            "the table, which then follows its source's statements again"
+            "the table, which then applies its source's statements again"
         ) from error
 
 
 def column_history_text(column_history: Iterable[ProvenChange]) -> str:
-    """The option that keeps a list of changes."""
+    """Return the option value of a list of changes."""
     newest = sorted(column_history)[-MAX_ENTRIES:]
     entries = [
         [one.position, one.old, one.new, *(astuple(one.stated) if one.stated else ())]
@@ -101,14 +101,14 @@ def _change(position: int, old: str, new: str, *stated: int | str) -> ProvenChan
 
 
 def followed_until(column_history: Ledger) -> int:
-    """The position of the newest statement that a table has followed; -1 if there is none."""
+    """Return the position of the newest statement that a table has applied; -1 without one."""
     return max((one.position for one in column_history), default=-1)
 
 
 def followed_types(types: Mapping[str, DataType], column_history: Ledger) -> dict[str, DataType]:
-    """Types found in rows from before and after the changes, under the names of today.
+    """Return types of rows from before and after the changes, under the current names.
 
-    SchemaConflictError if no type holds a column under its two names.
+    Raises SchemaConflictError if no type holds a column under both names.
     """
     found = dict(types)
     for one in sorted(column_history):
@@ -120,7 +120,7 @@ def followed_types(types: Mapping[str, DataType], column_history: Ledger) -> dic
 
 
 def with_old_names(types: Mapping[str, DataType], column_history: Ledger) -> dict[str, DataType]:
-    """Types of a table's columns, also under the names that they had before."""
+    """Return types of a table's columns, also under their former names."""
     found = dict(types)
     for one in sorted(column_history, reverse=True):
         if one.new in found:

@@ -1,7 +1,7 @@
-"""How many columns a table may get: `schema.max-columns`, for first schemas and for later columns.
+"""The column limit of a table, `schema.max-columns`, for first schemas and for added columns.
 
-Where the policy is to fail, what is beyond stops the pipeline; else the first columns seen are
-taken, and values of the others are judged with the rows.
+If the policy is to fail, columns beyond the limit stop the pipeline; otherwise the first columns
+are added, and values of the others are handled with their rows.
 """
 
 from collections.abc import Collection, Mapping
@@ -19,9 +19,9 @@ _Types = Mapping[str, DataType]
 def new_columns(
     table: str, wanted: _Types, current: _Types, policy: EvolutionPolicy, found: list[Discovery]
 ) -> frozenset[str]:
-    """Those of the wanted columns that a table with the `current` ones is to get.
+    """Return those of the wanted columns that are added to a table with the `current` ones.
 
-    SchemaConflictError if they are too many and the pipeline is to stop for it.
+    Raises SchemaConflictError if they exceed the limit and the policy is to fail.
     """
     new = [name for name in wanted if name not in current]
     room = max(0, policy.column_limit - len(current))
@@ -38,10 +38,10 @@ def first_columns(
     settings: TableSettings,
     found: list[Discovery],
 ) -> dict[str, DataType]:
-    """The columns of a table to be created: its keys, what its settings name, and then the others.
+    """Return the columns of a new table: its keys, configured columns, and then the others.
 
-    SchemaConflictError if they are too many and the pipeline is to stop for it, and where what the
-    settings name is too much already.
+    Raises SchemaConflictError if they exceed the limit and the policy is to fail, or if the
+    configured ones alone exceed it.
     """
     limit, policy = settings.evolution.column_limit, settings.evolution
     if len(columns) <= limit:
@@ -53,7 +53,7 @@ def first_columns(
     rest = [name for name in columns if name not in named]
     room = limit - len(first)
     if policy.fails or room < 0:
-        has = f"table {table} cannot be created: it is to have {len(columns)} columns"
+        has = f"table {table} cannot be created: it would have {len(columns)} columns"
         raise _too_many(has, [*first, *rest], limit, policy, found)
     taken = {*first, *rest[:room]}
     return {name: data_type for name, data_type in columns.items() if name in taken}
@@ -66,7 +66,7 @@ def _too_many(
     source = next((one for one in found if beyond in one.columns), found[0])
     return SchemaConflictError(
         f"{has}, and {source} brings {len(new)} new ones, such as '{beyond}': more than "
-        f"schema.max-columns, {policy.column_limit}; raise it if the table is to be so wide, leave "
-        "columns out by select.include or select.exclude, or say what to do with records that "
-        "have more (schema.on-incompatible-schema: dead-letter or ignore)"
+        f"schema.max-columns, {policy.column_limit}; raise it if the table is meant to have them, "
+        "exclude columns by select.include or select.exclude, or choose what happens to records "
+        "that have more (schema.on-incompatible-schema: dead-letter or ignore)"
     )

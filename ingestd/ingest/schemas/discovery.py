@@ -17,11 +17,11 @@ from ingestd.paimon.spec.schema import TableSchema
 
 @dataclass(frozen=True, slots=True)
 class Discovery:
-    """Columns that a source table has and its target table lacks, or has with a narrower type.
+    """Columns of a source table that its target table lacks, or has with a narrower type.
 
-    For a table that does not exist (`fresh`): all columns seen, and `primary_keys` from the
-    message key. `topic`, `partition` and `offset` say where it was seen first. `proven` are renamed
-    and dropped columns that the table is to follow.
+    For a table that does not exist (`fresh`): all columns seen, and `primary_keys` from the message
+    key. `topic`, `partition` and `offset` are those of the first such record. `proven` are renames
+    and drops that the table is to apply.
     """
 
     table: str
@@ -36,12 +36,12 @@ class Discovery:
 
     @property
     def is_idle(self) -> bool:
-        """Whether it is only about columns of a table that does not exist."""
+        """Whether it only reports columns of a table that does not exist."""
         return self.fresh and bool(self.proven) and not self.columns
 
     @property
     def order(self) -> tuple[str, int, int]:
-        """Sort key: where it was seen first."""
+        """Sort key: the position of the first record."""
         return self.topic, self.partition, self.offset
 
     def __str__(self) -> str:
@@ -50,9 +50,9 @@ class Discovery:
 
 @dataclass(frozen=True, slots=True)
 class TableTruncate:
-    """A truncate that the table has not seen yet, and where it was read.
+    """A truncate that has not been applied to the table, and its record.
 
-    Older rows have a source position below its own, which is None if it is not known.
+    Older rows have a smaller source position than its own, which is None if unknown.
     """
 
     table: str
@@ -70,11 +70,11 @@ class TableTruncate:
 
 @dataclass(frozen=True, slots=True)
 class CachedChunk:
-    """A decoded chunk that waits, under a name, for the table that all its rows are for.
+    """A decoded chunk, cached under a name until the table of all its rows has been created.
 
-    It stands for the offsets from `start` up to `until`; `records`, `size` (bytes of keys and
-    values) and `control` are what is to be counted of them, `last` the checksum of the last record.
-    `table` is the target's identifier.
+    It covers the offsets from `start` up to `until`; `records`, `size` (bytes of keys and values)
+    and `control` are its counts, `last` is the checksum of its last record. `table` is the
+    target's identifier.
     """
 
     name: str
@@ -92,7 +92,7 @@ class CachedChunk:
 
 
 class DiscoveryLog:
-    """Collects the findings of a task, merging what belongs together."""
+    """Collects and merges the discoveries of a task."""
 
     def __init__(self) -> None:
         self._found: dict[tuple[str, Feed], Discovery] = {}
@@ -100,11 +100,11 @@ class DiscoveryLog:
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing was found."""
+        """Whether there is no discovery."""
         return not self._unmerged and all(one.is_idle for one in self._found.values())
 
     def add(self, found: Discovery) -> None:
-        """Take one finding; types that do not merge are kept apart, for the driver to refuse."""
+        """Add a discovery; types that cannot be merged stay separate, for the driver to refuse."""
         key = (found.table, found.feed)
         known = self._found.get(key)
         if known is None:
@@ -119,19 +119,19 @@ class DiscoveryLog:
         self._found[key] = replace(known, columns=merged, primary_keys=keys, proven=proven)
 
     def findings(self) -> tuple[Discovery, ...]:
-        """Everything found, in order of where it was seen first."""
+        """Return all discoveries, sorted by their first record."""
         return in_order([*self._found.values(), *self._unmerged])
 
 
 def in_order(discoveries: Iterable[Discovery]) -> tuple[Discovery, ...]:
-    """Findings sorted by where they were seen first."""
+    """Sort discoveries by their first record."""
     return tuple(sorted(discoveries, key=lambda found: found.order))
 
 
 def merge_columns(
     known: Mapping[str, DataType], found: Mapping[str, DataType], *, fresh: bool
 ) -> dict[str, DataType] | None:
-    """All columns of both, those of `known` first; None if two types do not merge.
+    """Merge columns, those of `known` first; None if two types cannot be merged.
 
     `fresh` as in `merge_types`.
     """

@@ -29,9 +29,9 @@ _TEXT = DataType("STRING")
 def first_schema(
     context: BatchContext, table: str, found: list[Discovery], now_ms: int
 ) -> TableSchema:
-    """The schema of a table for all that was found of it.
+    """Return the first schema of a table from all discoveries about it.
 
-    SchemaConflictError, ConfigError and UnsupportedError say why there cannot be such a table.
+    Raises SchemaConflictError, ConfigError or UnsupportedError if the table cannot be created.
     """
     settings = context.settings_of(table)
     column_history = tuple(sorted({change for one in found for change in one.proven}))
@@ -41,14 +41,14 @@ def first_schema(
         columns[name] = settings.column_types.get(name) or _key_type(columns[name], name in keys)
     for name in (*columns_named(settings.options), *settings.shape.needed()):
         if name not in columns and name in settings.column_types:
-            # The column is needed, although no message has shown it yet.
+            # The column is required, although no message has contained it yet.
             columns[name] = settings.column_types[name]
     _refuse_unfounded(table, settings, columns, found[0])
     missing = [name for name in (*keys, *settings.partition_keys) if name not in columns]
     if missing:
         raise SchemaConflictError(
             f"table {table} cannot be created: its key column '{missing[0]}' is not among the "
-            f"columns {sorted(columns)} of {found[0]}; correct primary_keys or partition_keys"
+            f"columns {sorted(columns)} of {found[0]}; correct primary-keys or partition-keys"
         )
     _check_ordering(table, settings, keys)
     columns = first_columns(table, columns, (*keys, *settings.partition_keys), settings, found)
@@ -81,21 +81,21 @@ def _name_today(name: str, column_history: Ledger) -> str:
 
 
 def _primary_keys(settings: TableSettings, found: list[Discovery]) -> tuple[str, ...]:
-    """The configured key, else that of the first message that had one."""
+    """Return the configured key, else that of the first message with a key."""
     if settings.primary_keys is not None:
         return settings.primary_keys
     return next((one.primary_keys for one in found if one.primary_keys), ())
 
 
 def _key_type(data_type: DataType, is_key: bool) -> DataType:
-    """A key never changes its type again, so the smallest integers get room to grow."""
+    """Widen the smallest integer types of keys, because a key column cannot change its type."""
     if is_key and data_type.root in _WIDENED_KEYS:
         return DataType("INT")
     return data_type
 
 
 def _check_ordering(table: str, settings: TableSettings, keys: tuple[str, ...]) -> None:
-    """Raise ConfigError if rows cannot be ordered as configured, now that the key is known."""
+    """Raise ConfigError if rows cannot be ordered as configured, given the key of the table."""
     if settings.by_position:
         try:
             refuse_ordering(settings.options, settings.position_column, keys)
@@ -123,15 +123,15 @@ def _options(
 def _refuse_unfounded(
     table: str, settings: TableSettings, columns: Mapping[str, DataType], found: Discovery
 ) -> None:
-    """SchemaConflictError for a computed column that is made from one that is not there."""
+    """Raise SchemaConflictError for a computed column that depends on a missing column."""
     pairs = [(one, source) for one in settings.shape.computed for source in one.sources]
     for column, source in pairs:
         if source in columns or not settings.shape.selects(source):
             continue
         raise SchemaConflictError(
-            f"table {table} cannot be created: {column} is made from column '{source}', which is "
-            f"not among the columns {sorted(columns)} of {found}; correct the expression, or give "
-            f"the type of '{source}' in schema.column-types if it is only absent so far"
+            f"table {table} cannot be created: {column} depends on column '{source}', which is "
+            f"not among the columns {sorted(columns)} of {found}; correct the expression, or set "
+            f"the type of '{source}' in schema.column-types if messages will contain it later"
         )
 
 

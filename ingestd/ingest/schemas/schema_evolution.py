@@ -1,9 +1,9 @@
-"""What the tables must become so that a batch fits: findings of all tasks into schema changes.
+"""Plan the schema changes that a batch needs, from the discoveries of all tasks.
 
-Types only grow: a column takes the narrowest type that holds old and new values, columns are
-added; they are renamed and dropped only by declaration, or where statements of the source prove it.
-One plan and one schema version per table and batch. How far a schema may follow its source is for
-its policy to say.
+Types only widen: a column takes the narrowest type that holds old and new values, and columns are
+added; they are renamed and dropped only if declared in the configuration or proven by DDL of the
+source. There is one plan, and one schema version for each table and batch. The evolution policy
+limits how far a schema may follow its source.
 """
 
 from collections.abc import Iterable, Mapping
@@ -39,9 +39,9 @@ from ingestd.paimon.spec.type_casts import can_cast
 
 @dataclass(frozen=True, slots=True)
 class Evolution:
-    """What to do: first schemas of tables to create, and changes of tables that exist.
+    """Planned changes: first schemas of new tables, and changes of existing tables.
 
-    `refused` are tables that are not created, and why.
+    `refused` maps tables that are not created to the reason.
     """
 
     creates: Mapping[str, TableSchema]
@@ -50,12 +50,12 @@ class Evolution:
 
 
 def plan(context: BatchContext, discoveries: Iterable[Discovery], now_ms: int) -> Evolution:
-    """One schema version for each table that the findings touch, by identifier.
+    """Plan one schema version for each table with discoveries, by identifier.
 
-    Tables that exist are those of the context. Raises SchemaConflictError naming the column, what
-    was found where, and the way out; ConfigError and UnsupportedError for table options that
-    cannot be, unless the policy of a table makes dead letters of what it cannot have: then it is
-    among the refused ones if it does not exist yet.
+    Existing tables are those of the context. Raises SchemaConflictError with the column, the
+    discovery and the way to resolve it; ConfigError and UnsupportedError for invalid table options.
+    If the policy of a table is to reject such records, a table that cannot be created is refused
+    instead.
     """
     by_table: dict[str, list[Discovery]] = {}
     for found in in_order(discoveries):
@@ -94,7 +94,7 @@ def _changes(
         followed = column_changes(schema, one)
         schema = apply_changes(schema, followed, schema.time_millis)
         changes += followed
-    # What newer rows bring under an old name is found by the next run of the batch.
+    # Newer columns under an old name are discovered when the batch runs again.
     found = [replace(one, columns=followed_types(one.columns, column_history)) for one in found]
     dropped = list(policy.drops(schema))
     changes += map(DropColumn, dropped)
@@ -115,7 +115,7 @@ def _changes(
 
 
 def column_changes(schema: TableSchema, proven: ProvenChange) -> list[SchemaChange]:
-    """What the table becomes by a statement of its source, and the note that it has followed it."""
+    """Return the changes of a table by a statement of its source, with the new column history."""
     changes: list[SchemaChange] = []
     if proven.old in schema.field_names:
         renamed = RenameColumn(proven.old, proven.new)
@@ -127,7 +127,7 @@ def column_changes(schema: TableSchema, proven: ProvenChange) -> list[SchemaChan
 def _wanted(
     current: Mapping[str, DataType], found: list[Discovery], policy: EvolutionPolicy
 ) -> dict[str, DataType]:
-    """The types that hold what all findings bring, by column."""
+    """Return the types that hold the columns of all discoveries, by column."""
     wanted: dict[str, DataType] = {}
     for one in found:
         for name, data_type in one.columns.items():
@@ -144,7 +144,7 @@ def _is_refused(
     policy: EvolutionPolicy,
     found: list[Discovery],
 ) -> bool:
-    """Whether a change may not be; SchemaConflictError if the pipeline is to stop for it."""
+    """Return whether a change is refused. Raises SchemaConflictError if the policy is to fail."""
     if policy.on_refused == "string" and target.root == "STRING":
         return False
     why = rejection_reason(schema, name, target, policy)
@@ -155,8 +155,8 @@ def _is_refused(
         _refuse_cast(schema, table, name, target, found)
     source = next((one for one in found if name in one.columns), found[0])
     raise SchemaConflictError(
-        f"table {table}: {source} brings column '{name}' as {target}, but {why}; let the schema "
-        "follow (schema.evolution), or say what to do with such records "
+        f"table {table}: {source} brings column '{name}' as {target}, but {why}; allow the change "
+        "(schema.evolution), or choose what happens to such records "
         "(schema.on-incompatible-schema)"
     )
 
@@ -188,6 +188,6 @@ def _refuse_cast(
         source = next((one for one in found if name in one.columns), found[0])
         raise SchemaConflictError(
             f"table {table}: column '{name}' is {current}, and {source} brings values that need "
-            f"{target}; a column cannot change so: fix its type in the table's "
+            f"{target}; this type cannot be changed: fix it in the table's "
             "schema.column-types, or route the source table to another target"
         )

@@ -1,4 +1,4 @@
-"""How many tables a pipeline creates: what is beyond a limit is refused, as a claim of messages."""
+"""Limits on the number of tables that a pipeline creates; tables beyond a limit are refused."""
 
 from collections.abc import Collection
 from dataclasses import replace
@@ -15,10 +15,10 @@ _DAY_MS = 86_400_000
 def within_limits(
     evolution: Evolution, existing: Collection[FileStoreTable], limits: TableLimits, now_ms: int
 ) -> Evolution:
-    """The plan with tables refused that are more than the limits allow, the last by name first.
+    """Return the plan with new tables refused beyond the limits, the last by name first.
 
-    `existing` are the pipeline's tables of rows. Reads the first schemas of those that were
-    created or changed within a day.
+    `existing` are the pipeline's data tables. Reads the first schemas of tables that were created
+    or changed within a day.
     """
     if not evolution.creates:
         return evolution
@@ -42,8 +42,8 @@ def within_limits(
 
 def _message(table: str, key: str, limit: int) -> str:
     return (
-        f"table {table} is not created: the pipeline has as many as it may ({key}, {limit}); raise "
-        "it if they are wanted, or leave source tables out by routing.excluding-tables"
+        f"table {table} is not created: the pipeline has reached its limit ({key}, {limit}); raise "
+        "it, or exclude source tables by routing.excluding-tables"
     )
 
 
@@ -52,7 +52,7 @@ def _created_since(tables: Collection[FileStoreTable], since_ms: int) -> int:
 
 
 def _created(table: FileStoreTable) -> int:
-    """When a table was created, in milliseconds since 1970."""
+    """Return when a table was created, in milliseconds since 1970."""
     if table.schema.id == 0:
         return table.schema.time_millis
     return read_schema(table.io, table.paths, 0).time_millis

@@ -1,1 +1,1 @@
-"""What a pipeline is told to do, as frozen values."""
+"""The settings of a pipeline, as frozen values."""

@@ -1,6 +1,6 @@
-"""What tasks must know of a batch, and the settings it comes from: frozen, picklable, small.
+"""The batch context that tasks receive, and the settings it is made from: frozen, picklable, small.
 
-Nothing here does I/O; the driver fills a `BatchContext` from the state of the tables and sends it
+There is no I/O here; the driver fills a `BatchContext` from the state of the tables and sends it
 to every task of the batch.
 """
 
@@ -23,18 +23,18 @@ from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.index_entries import IndexEntries
 
 Coverage = Mapping[str, Mapping[str, Mapping[int, int]]]
-"""Source -> topic -> partition -> first offset that is not in the table yet."""
+"""Source -> topic -> partition -> first offset that the table does not cover."""
 KeylessTableMode = Literal["reject", "latest-only", "audit"]
-"""What a table without a key takes of updates and deletes: nothing, new rows, or each change."""
+"""How a table without a key handles updates and deletes: rejects, new rows only, or all changes."""
 
 TEMPORARY_TABLES = r"_.*_(gho|ghc|del|new|old)"
-"""Names that gh-ost and pt-online-schema-change give to their working copies."""
+"""Names that gh-ost and pt-online-schema-change give to their working copies of tables."""
 SIGNAL_TABLES = r"(dbz|debezium)[._]signals?([._].*)?"
-"""Names of the tables through which operators talk to a Debezium connector."""
+"""Names of Debezium's signaling tables."""
 
 
 class Feed(NamedTuple):
-    """A table of a source database, as one configured source delivers it."""
+    """A table of a source database, as delivered by one configured source."""
 
     source: str
     database: str | None
@@ -43,7 +43,7 @@ class Feed(NamedTuple):
 
     @property
     def source_table(self) -> SourceTable:
-        """The same without the name of the source."""
+        """The source table without the name of the source."""
         return SourceTable(self.database, self.schema, self.table)
 
     def __str__(self) -> str:
@@ -53,20 +53,19 @@ class Feed(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class RoutingConfig:
-    """Which source tables are taken, and what their target tables are called.
+    """Which source tables are included, and the names of their target tables.
 
     Patterns are regular expressions that must match the whole of `table`, `schema.table` or
-    `database.schema.table`; excluding wins. `table_mapping` maps one of these forms (the longest
-    one given counts) to a target name, which gets neither prefix nor suffix. Two source tables
-    may share a target only by `table_mapping` or with `merge_shards`. `unmatched` says what
-    happens to rows of tables that are left out: they are counted, or the pipeline stops, or those
-    that are not excluded by name become dead letters.
-    Databases have patterns of their own, and prefixes and suffixes by database that take the place
-    of the general ones. The first of the `rules` that matches a table which is taken comes before
-    all naming. `limits` bound the count of tables; names have no capitals unless the catalog is
-    `case_sensitive`. `only_target` leaves out all tables that go to another target, for who looks
-    at one table. Limits and `only_target` are no part of how rows are routed, so they are not in
-    the text of a routing.
+    `database.schema.table`; exclusion takes precedence. `table_mapping` maps one of these forms
+    (the longest takes precedence) to a target name, which gets neither prefix nor suffix. Two
+    source tables may share a target only by `table_mapping` or with `merge_shards`. `unmatched`
+    sets what happens to rows of tables that are not included: they are counted, or the pipeline
+    stops, or rows of tables that are not excluded by name become dead letters. Databases have their
+    own patterns, and prefixes and suffixes by database that replace the general ones. The first
+    matching one of the `rules` takes precedence over all other naming. `limits` bound the number of
+    tables; names are in lower case unless the catalog is `case_sensitive`. `only_target` excludes
+    all tables with another target, to examine one table. Limits and `only_target` do not change how
+    rows are routed, so they are not in the text of a routing.
     """
 
     table_prefix: str = ""
@@ -88,14 +87,14 @@ class RoutingConfig:
 
 @dataclass(frozen=True, slots=True)
 class TableSettings:
-    """What the configuration says of one target table, or of all of them.
+    """The configuration of one target table, or of all of them.
 
-    `primary_keys` None takes the columns of the message key, an empty tuple makes an append
-    table. `column_types` fixes the types of columns; other columns take what the source says.
-    `shape` says which columns there are beside the source's, `evolution` how far the schema may
-    follow it, `truncates` whether the table is emptied when its source was,
-    `keyless_table_mode` what a table without a key makes of updates and deletes, `ordering` which
-    of two rows of a key is newer.
+    `primary_keys` None uses the columns of the message key, an empty tuple makes an append table.
+    `column_types` fixes the types of columns; other columns have the type of the source. `shape`
+    defines columns added to and removed from the source's, `evolution` how far the schema may
+    follow the source, `truncates` whether the table is emptied with its source,
+    `keyless_table_mode` how a table without a key handles updates and deletes, `ordering` which of
+    two rows of a key is newer.
     """
 
     primary_keys: tuple[str, ...] | None = None
@@ -110,7 +109,7 @@ class TableSettings:
 
     @property
     def position_column(self) -> str:
-        """The name of the column with source positions, where the table has it."""
+        """The name of the column with source positions, if the table has it."""
         return f"{self.shape.metadata_prefix or ''}{SOURCE_POSITION}"
 
     @property
@@ -119,7 +118,7 @@ class TableSettings:
         return self.ordering == "source-position"
 
     def ordered(self) -> "TableSettings":
-        """These settings with the column and the option that their ordering needs."""
+        """Return these settings with the column and the option that their ordering needs."""
         if not self.by_position:
             return self
         others = (name for name in self.shape.metadata or () if name != SOURCE_POSITION)
@@ -134,7 +133,7 @@ class TableSettings:
         return tuple(name for name in self.primary_keys or () if name in made)
 
     def over(self, defaults: "TableSettings") -> "TableSettings":
-        """These settings, with the defaults where they are silent."""
+        """Return these settings, with the defaults for unset fields."""
         keys = defaults.primary_keys if self.primary_keys is None else self.primary_keys
         return replace(
             self,
@@ -161,10 +160,10 @@ class SourceSettings:
 
 @dataclass(frozen=True, slots=True)
 class Emptying:
-    """How a batch empties a table: which rows that it reads are older than the truncate.
+    """How a batch empties a table: which of the rows it reads are older than the truncate.
 
-    Those with a source position up to `position` (None: positions do not tell), and those before
-    the offsets `covered` (None: the table's own). What lies after these is read again.
+    Older are those with a source position up to `position` (None: unknown positions), and those
+    before the offsets `covered` (None: the table's own). Later records are read again.
     """
 
     position: int | None = None
@@ -173,12 +172,12 @@ class Emptying:
 
 @dataclass(frozen=True, slots=True)
 class TableContext:
-    """State of one table as of the batch's start.
+    """State of one table at the start of the batch.
 
-    `sequence_base` is the first sequence number the batch may give (largest live one + 1);
+    `sequence_base` is the first sequence number of the batch (the largest existing one + 1);
     `assigners` the fixed number of bucket assigners of a dynamic-bucket table; `covered` the
-    offsets that are in the table already; rows with a source position up to `truncate_before`
-    are older than the table's last truncate; `feeds` the source tables that its rows came from;
+    offsets that the table already covers; rows with a source position up to `truncate_before` are
+    older than the table's last truncate; `feeds` are the source tables of its rows;
     `position_reached` the largest source position in the table; `snapshot_id` the snapshot in
     which old values are looked up, None for an empty table.
     """
@@ -195,7 +194,7 @@ class TableContext:
     snapshot_id: int | None = None
 
     def truncated(self, emptying: Emptying) -> "TableContext":
-        """The context for the batch that empties the table."""
+        """Return the context for the batch that empties the table."""
         position, covered = emptying.position, emptying.covered
         return replace(
             self,
@@ -206,34 +205,34 @@ class TableContext:
         )
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # The state of a frozen dataclass with slots pickles in ten times the time.
+        # Pickling the state of a frozen dataclass with slots takes ten times as long.
         return TableContext, tuple(getattr(self, name) for name in TableContext.__slots__)
 
     def covered_until(self, source: str, topic: str, partition: int) -> int:
-        """First offset of the topic partition that the table does not hold; 0 if never seen."""
+        """Return the first offset that the table does not cover; 0 for a new topic partition."""
         return self.covered.get(source, {}).get(topic, {}).get(partition, 0)
 
 
 def commit_user(pipeline: str) -> str:
-    """The commit user of a pipeline in every table it writes; stable over restarts."""
+    """Return the commit user of a pipeline in every table it writes; stable over restarts."""
     return f"ingestd-{pipeline}"
 
 
 @dataclass(frozen=True, slots=True)
 class BatchContext:
-    """All that the tasks of one batch share.
+    """The values that all tasks of one batch share.
 
-    `tables` by identifier "database.table"; one that is routed to but absent here has yet to be
-    created, or is one of `others`: tables that exist, which nothing of the batch's topics has
-    reached before. `settings` are by target table name (without database) and complete themselves
-    with `defaults`. `slots` is the number of tasks of the write stage. `dead_letters` is the
-    identifier of the table of rejected records, which must be among `tables`.
-    `write_buffer_size` bounds the rows of one table that a write task works on at a time,
-    `index_cache_bytes` the hash indexes that a worker keeps for later tasks. Rejected records go to
-    `dead_letter_topic` instead of the table if there is one, or are treated otherwise by the
-    `error_policy`. `refused_truncates` are records by (source, topic, partition, offset) that
-    empty no table, and why; `refused_tables` those that are not created, and why; `owners` by
-    target are the source tables that may bring it rows, where several claimed it in this batch.
+    `tables` by identifier "database.table"; a routed table that is missing has yet to be created,
+    or is one of `others`: existing tables that the topics of the batch have not fed before.
+    `settings` are by target table name (without database), with `defaults` for unset fields.
+    `slots` is the number of tasks of the write stage. `dead_letters` is the identifier of the
+    dead-letter table, which must be among `tables`. `write_buffer_size` bounds the rows of one
+    table that a write task processes at a time, `index_cache_bytes` the hash indexes that a worker
+    keeps for later tasks. Rejected records go to `dead_letter_topic` instead of the table if it is
+    set, or are handled by the `error_policy`. `refused_truncates` are records by (source, topic,
+    partition, offset) that empty no table, with the reason; `refused_tables` tables that are not
+    created, with the reason; `owners` by target are the source tables that may feed it, if several
+    claimed it in this batch.
     """
 
     pipeline: str
@@ -263,7 +262,7 @@ class BatchContext:
         return commit_user(self.pipeline)
 
     def owners_of(self, table: str) -> frozenset[Feed]:
-        """The source tables that a target has rows of, or is to have in this batch; maybe none."""
+        """Return the source tables that feed a target, or will in this batch; may be empty."""
         target = self.tables.get(table)
         return self.owners.get(table, target.feeds if target else frozenset())
 
@@ -275,11 +274,11 @@ class BatchContext:
         return any(one.over(self.defaults).computed_key for one in found)
 
     def follows_renames(self) -> bool:
-        """Whether some table follows its source where columns get other names."""
+        """Whether some table applies column renames of its source."""
         found = (self.defaults, *self.settings.values())
         return any(one.evolution.on_rename == "rename" for one in found)
 
     def settings_of(self, identifier: str) -> TableSettings:
-        """Settings of a target table, defaults included."""
+        """Return the settings of a target table, with the defaults."""
         name = identifier.partition(".")[2]
         return self.settings.get(name, TableSettings()).over(self.defaults).ordered()

@@ -1,7 +1,7 @@
-"""What becomes of records that cannot be used, by the stage at which they failed.
+"""What happens to rejected records, by the stage at which they failed.
 
-A dead letter keeps the record. Or the pipeline stops, and nothing of the batch is committed; or the
-record is dropped, which is counted and nothing more.
+A dead letter stores the record; or the pipeline stops, and nothing of the batch is committed; or
+the record is dropped and only counted.
 """
 
 from collections.abc import Mapping
@@ -14,16 +14,16 @@ from ingestd.ingest.values.counts import Counts
 
 ErrorAction = Literal["dead-letter", "fail", "drop"]
 STAGES: Mapping[str, str] = {
-    "decode": "the message cannot be read",
-    "route": "no target, where `routing.unmatched` makes a dead letter of it, or no fit name",
+    "decode": "the message cannot be decoded",
+    "route": "no target, where `routing.unmatched` makes a dead letter of it, or an invalid name",
     "key": "the message key, or a primary key column",
-    "cast": "a value that its column does not take, or that a computed column cannot be made from",
+    "cast": "a value that its column cannot hold, or an invalid argument of a computed column",
     "schema": "an invalid schema, or a change that `schema.on-incompatible-schema` refuses",
-    "merge": "a change that the merge engine of the table does not take",
+    "merge": "a change that the merge engine of the table does not support",
 }
-"""Stages at which records fail, and what is wrong with them there."""
+"""Stages at which records fail, with the possible causes."""
 CLAIM_STAGES = frozenset({"route", "schema"})
-"""Stages at which a record fails that claims a table, a schema or a name that it cannot have."""
+"""Stages of records that claim a table, a schema or a name that is not available to them."""
 
 
 UnreadableAction = Literal["fail", "dead-letter"]
@@ -31,7 +31,7 @@ UnreadableAction = Literal["fail", "dead-letter"]
 
 @dataclass(frozen=True, slots=True)
 class UnreadablePolicy:
-    """What happens to offsets that could not be read `most_tries` times (None: tried for ever)."""
+    """What happens to offsets that could not be read `most_tries` times (None: retry for ever)."""
 
     most_tries: int | None = None
     action: UnreadableAction = "fail"
@@ -39,21 +39,21 @@ class UnreadablePolicy:
 
 @dataclass(frozen=True, slots=True)
 class ErrorPolicy:
-    """What to do by stage; a stage that is not among the `actions` makes dead letters."""
+    """The action for each stage; stages without one of the `actions` make dead letters."""
 
     actions: Mapping[str, ErrorAction] = field(default_factory=dict)
 
     def keeps(self, one: RejectedRecord, counts: Counts) -> bool:
-        """Whether a record becomes a dead letter; a dropped one is counted instead.
+        """Return whether a record becomes a dead letter; a dropped one is counted.
 
-        PolicyStopError names the record if the pipeline stops at its stage.
+        Raises PolicyStopError with the record if the pipeline stops at its stage.
         """
         action = self.actions.get(one.stage, "dead-letter")
         if action == "fail":
             raise PolicyStopError(
                 f"{one.topic}/{one.partition} at offset {one.offset} ({one.stage}, {one.reason}): "
-                f"{one.message}; nothing of the batch is committed; mend the source or the "
-                f"configuration, or let errors.{one.stage} be dead-letter"
+                f"{one.message}; nothing of the batch is committed; correct the source or the "
+                f"configuration, or set errors.{one.stage} to dead-letter"
             )
         if action == "drop":
             counts.dropped[one.stage, one.reason] += 1

@@ -1,4 +1,4 @@
-"""How far the schema of a table may follow its source, and what becomes of what may not."""
+"""How far the schema of a table may follow its source, and what happens to other changes."""
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -16,20 +16,20 @@ OnRename = Literal["add", "rename"]
 OnDrop = Literal["keep", "drop"]
 _TEXT = DataType("STRING")
 MAX_COLUMNS = 2000
-"""Columns that a table grows to at most, where nothing else is said."""
+"""The default for the maximum number of columns of a table."""
 
 
 @dataclass(frozen=True, slots=True)
 class EvolutionPolicy:
-    """What a table's schema does when messages bring something else; None: not said.
+    """How a table's schema reacts to new columns and types in messages; None: not set.
 
-    `mode` says which changes there may be, `on_refused` what happens to the others: records whose
-    values do not fit become dead letters (the default), or the pipeline stops. Beside that,
-    "ignore" leaves out new columns, "string" makes text of a column of which no type holds old and
-    new values, and "new-column" puts the new ones into a column of their own. `aliases` (new name
-    to old name) are columns that were renamed, `drop` columns that are gone; both by declaration.
-    `on_rename` and `on_drop` say whether the table follows what statements of the source prove.
-    `max_columns` is how many columns a table may get, those that are not the source's among them.
+    `mode` sets which changes are allowed, `on_refused` what happens to the others: records whose
+    values do not fit become dead letters (the default), or the pipeline stops. Besides,
+    "ignore" leaves out new columns, "string" converts a column to text if no type holds old and
+    new values, and "new-column" stores the new ones in a separate column. `aliases` (new name to
+    old name) are renamed columns, `drop` dropped ones; both are declared. `on_rename` and `on_drop`
+    set whether the table applies what DDL of the source proves. `max_columns` is the maximum number
+    of columns of a table, including added ones.
     """
 
     mode: EvolutionMode | None = None
@@ -41,7 +41,7 @@ class EvolutionPolicy:
     max_columns: int | None = None
 
     def over(self, defaults: "EvolutionPolicy") -> "EvolutionPolicy":
-        """This policy, with the defaults where it is silent."""
+        """Return this policy, with the defaults for unset fields."""
         return replace(
             self,
             mode=self.mode or defaults.mode,
@@ -52,43 +52,43 @@ class EvolutionPolicy:
         )
 
     def follows(self, old: str, new: str | None) -> bool:
-        """Whether the table follows its source where a column got a new name, or none: went."""
+        """Return whether the table applies a rename (or drop, if `new` is None) of its source."""
         if old in self.drop or old in self.aliases.values():
             return False
         return self.on_drop == "drop" if new is None else self.on_rename == "rename"
 
     @property
     def column_limit(self) -> int:
-        """Beyond this many columns a table gets no others."""
+        """The number of columns beyond which a table gets no new ones."""
         return self.max_columns or MAX_COLUMNS
 
     @property
     def fails(self) -> bool:
-        """Whether a change that may not be stops the pipeline."""
+        """Whether a refused change stops the pipeline."""
         return self.on_refused == "fail"
 
     def renames(self, schema: TableSchema) -> Iterator[tuple[str, str]]:
-        """Old and new names of columns that the table still has under their old ones."""
+        """Yield old and new names of columns that the table still has under their old names."""
         names = schema.field_names
         for new, old in self.aliases.items():
             if old in names and new not in names:
                 yield old, new
 
     def drops(self, schema: TableSchema) -> Iterator[str]:
-        """Columns that are gone but that the table still has."""
+        """Yield dropped columns that the table still has."""
         return (name for name in self.drop if name in schema.field_names)
 
     def is_settled(self, schema: TableSchema) -> bool:
-        """Whether the table has followed all that is declared."""
+        """Return whether the table has all declared changes."""
         return not any(self.renames(schema)) and not any(self.drops(schema))
 
 
 def check_policy(policy: EvolutionPolicy) -> None:
-    """ConfigError for a policy that cannot be followed."""
+    """Raise ConfigError for contradictory settings."""
     mode, on_refused = policy.mode or "evolve", policy.on_refused
     if on_refused == "string" and mode != "evolve":
         raise ConfigError(
-            "schema.on-incompatible-schema 'string' goes with schema.evolution 'evolve'"
+            "schema.on-incompatible-schema 'string' requires schema.evolution 'evolve'"
         )
     if on_refused == "new-column" and mode == "none":
         raise ConfigError(
@@ -96,7 +96,7 @@ def check_policy(policy: EvolutionPolicy) -> None:
         )
     both = sorted(policy.aliases.keys() & (set(policy.aliases.values()) | set(policy.drop)))
     if both:
-        raise ConfigError(f"schema: column '{both[0]}' cannot be a new name and an old one at once")
+        raise ConfigError(f"schema: column '{both[0]}' cannot be both a new name and an old one")
     old_names = list(policy.aliases.values())
     twice = [name for name in old_names if old_names.count(name) > 1]
     if twice:
@@ -105,10 +105,10 @@ def check_policy(policy: EvolutionPolicy) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What of a table's wanted growth may be.
+    """Which of a table's new columns and types are allowed.
 
-    `grow` are columns with the types found; `refused` columns (or their types) that may not be,
-    with why; `moved` columns whose values go into another one, by old name.
+    `grow` are columns with their types; `refused` columns (or their types) with the reason; `moved`
+    maps columns to the columns in which their values are stored instead.
     """
 
     grow: Mapping[str, DataType]
@@ -122,10 +122,10 @@ def judge_growth(
     policy: EvolutionPolicy,
     names: Collection[str] = (),
 ) -> Verdict:
-    """Sort the columns that a table lacks, or has with too narrow a type.
+    """Classify the columns that a table lacks, or has with too narrow a type.
 
-    `names` are all columns that the messages bring, in none of which others are put. Where the
-    policy is to fail, all of them are to grow, for the driver to refuse with the place.
+    `names` are all columns of the messages, which other columns are not stored in. If the policy
+    is to fail, all columns are in `grow`, and the driver raises the error.
     """
     if policy.fails:
         return Verdict(beyond)
@@ -153,7 +153,7 @@ def judge_growth(
 def rejection_reason(
     schema: TableSchema, name: str, found: DataType, policy: EvolutionPolicy
 ) -> str | None:
-    """Why a table may not grow to hold a column of a type; None if it may."""
+    """Return why a table must not get a column of a type; None if it may."""
     mode = policy.mode or "evolve"
     if name not in schema.field_names:
         return f"it is new, and schema.evolution is {mode}" if mode == "none" else None
@@ -170,11 +170,11 @@ def rejection_reason(
 
 def _crowded(policy: EvolutionPolicy) -> str:
     limit = policy.column_limit
-    return f"it is new, and the table has as many columns as it may (schema.max-columns {limit})"
+    return f"it is new, and the table has reached its limit (schema.max-columns {limit})"
 
 
 def may_be_text(schema: TableSchema, name: str, policy: EvolutionPolicy) -> bool:
-    """Whether a column of the table can become STRING where no other type would do."""
+    """Return whether a column of the table can become STRING if no other type fits."""
     if policy.mode not in (None, "evolve") or not _is_plain(schema, name):
         return False
     current = schema.field(name).type
@@ -182,6 +182,6 @@ def may_be_text(schema: TableSchema, name: str, policy: EvolutionPolicy) -> bool
 
 
 def _is_plain(schema: TableSchema, name: str) -> bool:
-    """Whether the table has a column that is no key."""
+    """Return whether the table has the column, and it is not part of the key."""
     keys = (*schema.primary_keys, *schema.partition_keys)
     return name in schema.field_names and name not in keys

@@ -1,7 +1,7 @@
-"""Which of two rows of a key is newer: the one that arrived later, or the later one in its source.
+"""Which of two rows of a key is newer: by arrival, or by position in the source's log.
 
-By arrival the offset in the topic partition decides. By source position the table has a column with
-the position of each row in its source's log, which is the table's `sequence.field`: so every other
+By arrival, the offset in the topic partition decides. By source position, the table has a column
+with the position of each row in its source's log, which is the table's `sequence.field`: so every
 writer and reader of the table compares rows in the same way.
 https://paimon.apache.org/docs/1.4/primary-key-table/sequence-rowkind/
 """
@@ -23,7 +23,7 @@ def refuse_ordering(
 ) -> None:
     """Raise ConfigError if rows of such a table cannot be ordered by their source position.
 
-    `primary_keys` are None where they are not known yet.
+    `primary_keys` are None while they are unknown.
     """
     if primary_keys is not None and not primary_keys:
         raise ConfigError(
@@ -34,12 +34,12 @@ def refuse_ordering(
     if given != column:
         raise ConfigError(
             f"ordering 'source-position' sets the table option {SEQUENCE_FIELD} to '{column}'; it "
-            f"is '{given}': leave out one of them"
+            f"is '{given}': remove one of them"
         )
     if honoured.MERGE_ENGINE.of(options) == "first-row":
         raise ConfigError(
-            "ordering 'source-position' has no meaning with 'merge-engine' = 'first-row', which "
-            "keeps the row that arrived first: leave out one of them"
+            "ordering 'source-position' has no effect with 'merge-engine' = 'first-row', which "
+            "keeps the row that arrived first: remove one of them"
         )
     _refuse_descending(options)
 
@@ -55,15 +55,15 @@ def refuse_other_ordering(
     if by_position and field != column:
         raise ConfigError(
             f"table {table}: ordering 'source-position' needs the table option {SEQUENCE_FIELD} = "
-            f"'{column}' from the creation of the table on, and it was created with "
-            f"'{field}': set ordering to 'arrival', or let the rows go into a new table (routing)"
+            f"'{column}' when the table is created, and it was created with "
+            f"'{field}': set ordering to 'arrival', or route the rows to a new table"
         )
     if by_position:
         _refuse_descending(options)
-    elif field.endswith(SOURCE_POSITION):  # whatever its metadata-column-prefix was
+    elif field.endswith(SOURCE_POSITION):  # with any metadata-column-prefix
         raise ConfigError(
-            f"table {table} was created with ordering 'source-position', which cannot be taken "
-            "away: set it again, or let the rows go into a new table (routing)"
+            f"table {table} was created with ordering 'source-position', which cannot be "
+            "removed: set it again, or route the rows to a new table"
         )
 
 
@@ -71,6 +71,6 @@ def _refuse_descending(options: Mapping[str, str]) -> None:
     order = honoured.SEQUENCE_ORDER.of(options)
     if order != "ascending":
         raise ConfigError(
-            f"ordering 'source-position' takes the row of the largest position, and {SORT_ORDER} = "
-            f"'{order}' that of the smallest: leave out one of them"
+            f"ordering 'source-position' keeps the row of the largest position, and {SORT_ORDER} = "
+            f"'{order}' that of the smallest: remove one of them"
         )

@@ -1,4 +1,4 @@
-"""What one pipeline is, as frozen values: the configuration after validation, before any I/O."""
+"""The settings of one pipeline as frozen values: the validated configuration, before any I/O."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -14,15 +14,15 @@ from ingestd.ingest.settings.rejection import RejectionLimits
 from ingestd.ingest.settings.topic_trial import TrialLimits
 
 DEAD_LETTER_TABLE = "ingestd_dead_letters"
-"""The name that the table of dead letters has if the configuration gives it none."""
+"""The default name of the dead-letter table."""
 
 
 @dataclass(frozen=True, slots=True)
 class BatchLimits:
-    """Bounds of one micro-batch; records, bytes, counts of tasks.
+    """Limits of one micro-batch, in records, bytes, and numbers of tasks.
 
     `small_batch_records`: a batch of at most this many records runs both stages in one task.
-    `slots`: tasks of the write stage; None takes the parallelism of the Spark session.
+    `slots`: tasks of the write stage; None uses the parallelism of the Spark session.
     `write_buffer_size`, `index_cache_bytes` are as in `BatchContext`; `worker_memory` bounds each
     Python worker, in bytes.
     """
@@ -41,11 +41,11 @@ class BatchLimits:
 class PipelineSettings:
     """One pipeline: sources, routing and tables, and the warehouse it writes.
 
-    `formerly` are names that it had before; `warehouse` is the root of the catalog, or of ingestd's
-    own files where a server has the catalog; `catalog_options` have Paimon's names.
+    `formerly` are its former names; `warehouse` is the root of the catalog, or of ingestd's own
+    files if the catalog is a server; `catalog_options` have Paimon's names.
     `max_offsets_per_trigger` bounds the records of one source in one micro-batch;
-    `trigger_seconds` is the least time between the starts of two micro-batches. Rejected records
-    go to `dead_letter_topic` if there is one, else to `dead_letter_table`.
+    `trigger_seconds` is the minimum time between the starts of two micro-batches. Rejected records
+    go to `dead_letter_topic` if it is set, else to `dead_letter_table`.
     """
 
     name: str
@@ -77,11 +77,11 @@ class PipelineSettings:
 
     @property
     def dead_letters(self) -> str:
-        """Identifier of the table of rejected records."""
+        """Identifier of the dead-letter table."""
         return f"{self.database}.{self.dead_letter_table}"
 
     @property
     def is_bounded(self) -> bool:
-        """Whether reading ends somewhere in every source, so that the pipeline ends by itself."""
+        """Whether reading ends in every source, so that the pipeline ends by itself."""
         bounded = [one.kafka.is_bounded for one in self.sources.values()]
         return bool(bounded) and all(bounded)

@@ -1,8 +1,7 @@
-"""How many records may be rejected before the pipeline stops, and counting them.
+"""Limits on rejected records, and their count.
 
-The driver asks before anything of a batch is committed, so that a source that has changed its mind
-about its format does not fill the dead letters, and nothing of the batch is lost: it is read again
-by the next run.
+The driver checks them before anything of a batch is committed. So a source whose format changes
+does not fill the dead letters, and nothing of the batch is lost: the next run reads it again.
 """
 
 from collections import deque
@@ -14,7 +13,7 @@ from ingestd.errors import PolicyStopError
 from ingestd.ingest.values.counts import Counts, RejectedSample
 
 GAP_STAGE = "fetch"
-"""Stage of letters about records that were lost before they could be read; they are not counted."""
+"""Stage of dead letters for records lost before they could be read; they are not counted."""
 _NAMED = 3
 
 
@@ -28,7 +27,7 @@ class SourceRejection(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class RejectionLimits:
-    """Most rejected records of a run, and most share of them among the newest `window` records."""
+    """Maximum of rejected records in a run, and of their ratio in the newest `window` records."""
 
     max_records: int | None = None
     max_ratio: float | None = None
@@ -44,9 +43,9 @@ class RejectionGauge:
         self._newest: deque[tuple[int, int]] = deque()
 
     def check(self, counts: Counts, samples: Sequence[RejectedSample]) -> None:
-        """Take in a batch that is not committed yet; `samples` are some that it rejected.
+        """Add an uncommitted batch; `samples` are some of its rejected records.
 
-        Raises PolicyStopError, which names the first of them, if that is too many.
+        Raises PolicyStopError, which names the first of them, if a limit is exceeded.
         """
         rejected = sum(n for (stage, _), n in counts.rejected.items() if stage != GAP_STAGE)
         self._total += rejected
@@ -75,8 +74,8 @@ class RejectionGauge:
         first = sorted(_named(one) for one in samples if one.stage != GAP_STAGE)[:_NAMED]
         raise PolicyStopError(
             f"{what}; nothing of the batch is committed; the first: "
-            f"{'; '.join(text for _, text in first)}; mend the source or the configuration, or "
-            "raise the limit to have them as dead letters"
+            f"{'; '.join(text for _, text in first)}; correct the source or the configuration, or "
+            "raise the limit to store them as dead letters"
         )
 
 

@@ -1,7 +1,7 @@
-"""Rules that route source tables by patterns, with what the patterns captured in the names.
+"""Rules that route source tables by patterns, with references to groups of the patterns.
 
-A rule matches when all of its patterns match the whole of their names; the first rule that matches
-counts. `$1` is the first group of all of them (topic, database, schema, table, in this order),
+A rule matches if all of its patterns match the whole of their names; the first matching rule
+applies. `$1` is the first group of all of them (topic, database, schema, table, in this order),
 `${name}` a named group, or else the whole topic, database, schema or table; `$$` is a dollar.
 """
 
@@ -15,30 +15,30 @@ from ingestd.errors import ConfigError
 _UNFIT = re.compile(r"[^\w-]")
 _REFERENCE = re.compile(r"\$(?:(\$)|(\d+)|\{(\w+)\}|)")
 PARTS = ("topic", "database", "schema", "table")
-"""What a rule can have patterns for."""
+"""The names that a rule can have patterns for."""
 
 
 @dataclass(frozen=True, slots=True)
 class TableLimits:
-    """Most tables that a pipeline has, and most that it creates within 24 hours."""
+    """Maximum number of tables of a pipeline, and of tables created within 24 hours."""
 
     in_all: int = 10_000
     per_day: int = 5_000
 
 
 def sanitize(name: str) -> str:
-    """A name that may be the directory of a table: other than letters, digits, - and _ give _."""
+    """Replace characters other than letters, digits, - and _ by _, for the directory of a table."""
     return _UNFIT.sub("_", name)
 
 
 @dataclass(frozen=True, slots=True)
 class RouteRule:
-    """One rule: patterns, and what they lead to.
+    """One rule: patterns, and their result.
 
     `match` has regular expressions for some of `PARTS`; a name that a source does not have is "".
-    `to` is the target's name (None: as without the rule), `add_columns` text columns with what
-    they hold in every row; those of `key_columns` precede the message key in a key that is
-    taken from it. `merge_shards` lets source tables share a target by this rule.
+    `to` is the target's name (None: as without the rule), `add_columns` text columns with their
+    constant value; those in `key_columns` precede the message key in a key that is taken from it.
+    `merge_shards` lets source tables share a target by this rule.
     """
 
     match: Mapping[str, str] = field(default_factory=dict)
@@ -50,7 +50,7 @@ class RouteRule:
 
 @dataclass(frozen=True, slots=True)
 class Matched:
-    """What a rule says of one source table; `to` as in the rule, rendered."""
+    """The result of a rule for one source table; `to` with its references replaced."""
 
     rule: RouteRule
     to: str | None
@@ -60,7 +60,7 @@ class Matched:
 class CompiledRule:
     """A rule that is ready to match; `where` names it in messages.
 
-    ConfigError for patterns and references that cannot be.
+    Raises ConfigError for invalid patterns and references.
     """
 
     def __init__(self, rule: RouteRule, where: str) -> None:
@@ -74,7 +74,7 @@ class CompiledRule:
         try:
             return re.compile(text)
         except re.error as error:
-            problem = f"'{text}' is no regular expression: {error}"
+            problem = f"'{text}' is not a regular expression: {error}"
             raise ConfigError(f"{self._where}.match.{part}: {problem}") from error
 
     def _check(self) -> None:
@@ -90,23 +90,23 @@ class CompiledRule:
         if rule.to is not None:
             name = self._rendered("to", rule.to, groups, sanitize)
             if not name or name != sanitize(name):
-                raise ConfigError(f"{self._where}.to: '{rule.to}' gives no name of a table")
+                raise ConfigError(f"{self._where}.to: '{rule.to}' is not a valid table name")
         for column, text in rule.add_columns.items():
             self._rendered(f"add-columns.{column}", text, groups, str)
 
     def _group_names(self) -> list[str]:
-        """What references may name; a group may not be called as another or as a part."""
+        """Return names that references may use. Raises ConfigError for ambiguous group names."""
         names = list(PARTS)
         for pattern in self._patterns.values():
             names += pattern.groupindex
         twice = [name for name in names if names.count(name) > 1]
         if twice:
-            raise ConfigError(f"{self._where}.match: two groups are called '{twice[0]}'")
+            raise ConfigError(f"{self._where}.match: two groups have the name '{twice[0]}'")
         count = sum(pattern.groups for pattern in self._patterns.values())
         return names + [str(number) for number in range(1, count + 1)]
 
     def match(self, topic: str, source_table: SourceTable) -> Matched | None:
-        """What the rule says of a source table; None if it does not match."""
+        """Return the rule's result for a source table; None if it does not match."""
         names = dict(zip(PARTS, (topic, *(part or "" for part in source_table)), strict=True))
         groups = dict(names)
         numbered: list[str | None] = []
@@ -131,7 +131,7 @@ class CompiledRule:
         return self._rule.merge_shards
 
     def may_match(self, source_table: SourceTable) -> bool:
-        """Whether the rule matches the source table in some topic."""
+        """Return whether the rule matches the source table in some topic."""
         names = dict(zip(PARTS[1:], (part or "" for part in source_table), strict=True))
         return all(
             pattern.fullmatch(names[part]) is not None
@@ -149,7 +149,7 @@ class CompiledRule:
             found = groups.get(number or name or "")
             if found is None:
                 raise ConfigError(
-                    f"{self._where}.{key}: '{reference[0]}' is none of the groups "
+                    f"{self._where}.{key}: '{reference[0]}' is not one of the groups "
                     f"{', '.join(sorted(groups))}; write $$ for a dollar"
                 )
             return fit(found)

@@ -1,6 +1,6 @@
-"""Which columns a target table has beside those of its source, and which of the source's it lacks.
+"""Columns that a target table adds to those of its source, and source columns that it leaves out.
 
-Plain values from the configuration; what they do to rows is in `row_shape`.
+Plain values from the configuration; `row_shape` applies them to rows.
 """
 
 from collections.abc import Collection, Iterator, Mapping
@@ -14,10 +14,10 @@ from ingestd.paimon.spec.data_types import DataType
 
 @dataclass(frozen=True, slots=True)
 class ShapeSettings:
-    """Computed and metadata columns, and a selection of the source's; None: not said.
+    """Computed and metadata columns, and a selection of the source's columns; None: not set.
 
-    `include` are the columns of the source to take (None: all), less those of `exclude`. Metadata
-    columns are called by their name after the prefix.
+    `include` are the source columns to take (None: all), without those of `exclude`. The name of a
+    metadata column follows the prefix.
     """
 
     computed: tuple[ComputedColumn, ...] = ()
@@ -27,7 +27,7 @@ class ShapeSettings:
     exclude: tuple[str, ...] = ()
 
     def over(self, defaults: "ShapeSettings") -> "ShapeSettings":
-        """These settings, with the defaults where they are silent; computed columns by name."""
+        """Return these settings, with the defaults for unset fields; computed columns by name."""
         own = {one.name for one in self.computed}
         computed = [one for one in defaults.computed if one.name not in own]
         prefix = self.metadata_prefix
@@ -40,34 +40,34 @@ class ShapeSettings:
 
     @property
     def is_plain(self) -> bool:
-        """Whether the columns are those of the source."""
+        """Whether the columns are exactly those of the source."""
         nothing_added = not self.computed and not self.metadata
         return nothing_added and self.include is None and not self.exclude
 
     def metadata_columns(self) -> Iterator[tuple[str, str]]:
-        """Names of the metadata columns in the table, and what they hold."""
+        """Yield the names of metadata columns in the table, with the metadata that they contain."""
         prefix = self.metadata_prefix or ""
         return ((f"{prefix}{name}", name) for name in self.metadata or ())
 
     def selects(self, name: str) -> bool:
-        """Whether a column of the source is taken."""
+        """Return whether a column of the source is included."""
         return (self.include is None or name in self.include) and name not in self.exclude
 
     def added(self) -> frozenset[str]:
-        """Names of the columns that are not the source's."""
+        """Return the names of the added columns."""
         names = {name for name, _ in self.metadata_columns()}
         return frozenset(names | {one.name for one in self.computed})
 
     def needed(self) -> Iterator[str]:
-        """Columns that computed ones are made from."""
+        """Yield the columns that computed ones depend on."""
         return (name for one in self.computed for name in one.sources)
 
     def gives_way(self, name: str) -> bool:
-        """Whether a column of the source is left out for an added one of its name."""
+        """Return whether an added column replaces a source column of the same name."""
         return not self.selects(name) and name in self.added()
 
     def sources_of(self, name: str) -> Iterator[str]:
-        """The columns that a computed one is made from in the end, or else itself."""
+        """Yield the source columns that a computed column depends on, or else the column itself."""
         by_name = {one.name: one for one in self.computed}
         waiting, seen = [name], set[str]()
         while waiting:
@@ -81,9 +81,9 @@ class ShapeSettings:
                 yield one
 
     def added_type(self, name: str, types: Mapping[str, DataType]) -> DataType | None:
-        """The type of an added column by the types that are declared.
+        """Return the type of an added column, given the declared types.
 
-        None if it is not known, or not one of them. ConfigError if there cannot be one.
+        None if it is unknown, or not an added column. Raises ConfigError for incompatible types.
         """
         for column, what in self.metadata_columns():
             if column == name:
@@ -92,17 +92,17 @@ class ShapeSettings:
 
 
 def check_shape(shape: ShapeSettings, primary_keys: Collection[str] = ()) -> None:
-    """ConfigError for columns that cannot be added together, or a selection without a meaning."""
+    """Raise ConfigError for contradictory added columns, or a selection without columns."""
     in_order(shape.computed)
     for one in shape.computed:
         if one.name in primary_keys and one.is_another_each_time:
-            raise ConfigError(f"{one}: a primary key that is another one each time finds no row")
+            raise ConfigError(f"{one}: a primary key whose value changes each time finds no row")
     metadata = {name for name, _ in shape.metadata_columns()}
     for one in shape.computed:
         if one.name in metadata:
             raise ConfigError(f"{one}: there is a metadata column of that name")
     both = sorted(set(shape.include or ()) & set(shape.exclude))
     if both:
-        raise ConfigError(f"select: column '{both[0]}' is both to be taken and to be left out")
+        raise ConfigError(f"select: column '{both[0]}' is both included and excluded")
     if shape.include == ():
         raise ConfigError("select.include: it leaves no column")

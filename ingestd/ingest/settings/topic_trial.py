@@ -1,7 +1,7 @@
-"""Whether a topic can be used at all, judged by its first records in a run.
+"""Check whether a topic can be decoded at all, by its first records in a run.
 
-A source with the wrong data format would put every record of a topic among the dead letters, and
-its offsets would count as done. Such a topic is set aside: it stays where it was.
+With a wrong data format, every record of a topic would become a dead letter, and its offsets would
+count as read. Such a topic is set aside: its position does not change.
 """
 
 from collections import Counter
@@ -20,7 +20,7 @@ Topic = tuple[str, str]
 class TrialLimits:
     """A topic is set aside if at least `ratio` of its first `records` or more are rejected.
 
-    It is never set aside if `records` is 0.
+    `records` 0 disables the check.
     """
 
     records: int = 100
@@ -29,10 +29,10 @@ class TrialLimits:
 
 @dataclass(frozen=True, slots=True)
 class SetAside:
-    """A topic that is not read any more in this run, and why.
+    """A topic that is no longer read in this run, and the reason.
 
-    `offsets` are those at which its partitions are read once the cause is mended; `guess` is what
-    its messages look like.
+    `offsets` are those at which its partitions are read once the cause is corrected; `guess` is
+    the data format that its messages seem to have.
     """
 
     source: str
@@ -43,13 +43,13 @@ class SetAside:
     offsets: Mapping[int, int]
 
     def message(self, data_format: str) -> str:
-        """Return what is wrong, and the way out; `data_format` is that of the source."""
+        """Return the cause and the resolution; `data_format` is that of the source."""
         like, same = self.guess.data_format, self.guess.data_format == data_format
         looks = "" if like is None or same else f", which look like {like}"
         way_out = (
             f"correct sources.{self.source}.format"
             if looks
-            else "see the rejected records in the log, and mend the configuration or the producer"
+            else "see the rejected records in the log, and correct configuration or producer"
         )
         return (
             f"topic {self.topic} of source {self.source} is set aside: {self.rejected} of its "
@@ -59,7 +59,7 @@ class SetAside:
 
 
 class TopicTrial:
-    """Counts the first records of each topic of one run, until they are enough for a verdict."""
+    """Counts the first records of each topic of one run, until there are enough for a verdict."""
 
     def __init__(self, limits: TrialLimits) -> None:
         self._limits = limits
@@ -69,7 +69,7 @@ class TopicTrial:
         self._passed: set[Topic] = set()
 
     def judge(self, counts: Counts) -> list[SetAside]:
-        """Take in a batch that is not committed yet; the topics that are to be set aside.
+        """Add an uncommitted batch; return the topics to set aside.
 
         Their `offsets` are empty.
         """
@@ -88,7 +88,7 @@ class TopicTrial:
             if rejected >= self._limits.ratio * records:
                 guess = best_guess(self._looks.get(topic, {}))
                 found.append(SetAside(*topic, records, rejected, guess, {}))
-            self._passed.add(topic)  # or set aside: there is a verdict
+            self._passed.add(topic)  # or set aside: in both cases the check is finished
         return found
 
 
@@ -105,8 +105,8 @@ def batch_without(
 ) -> BatchOffsets:
     """Return a batch, and the one that follows it, without some topics.
 
-    It goes no further than `ends` in their topic partitions, and has none of those that it would
-    begin beyond.
+    It ends at `ends` in their topic partitions, and leaves out partitions that it would start
+    beyond them.
     """
     if not (topics or ends):
         return batch

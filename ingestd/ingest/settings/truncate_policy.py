@@ -1,4 +1,4 @@
-"""What a table does when its source was emptied, and where that cannot be put among its rows."""
+"""How a table follows a truncate of its source, and what happens to ambiguous truncates."""
 
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -9,18 +9,18 @@ AmbiguousTruncate = Literal["fail", "dead-letter", "ignore"]
 
 @dataclass(frozen=True, slots=True)
 class TruncatePolicy:
-    """What becomes of truncates; None: not said.
+    """How truncates are handled; None: not set.
 
-    `mode` says whether the table is emptied (the default) or keeps its rows. `on_refused` is for
-    truncates of which no one can tell which rows came before them: the truncate becomes a dead
-    letter (the default), or is left out, and no row goes; or the pipeline stops.
+    `mode` sets whether the table is emptied (the default) or keeps its rows. `on_refused` is for
+    truncates that cannot be ordered among the rows: the truncate becomes a dead letter (the
+    default), or is ignored, and no row is deleted; or the pipeline stops.
     """
 
     mode: OnTruncate | None = None
     on_refused: AmbiguousTruncate | None = None
 
     def over(self, defaults: "TruncatePolicy") -> "TruncatePolicy":
-        """This policy, with the defaults where it is silent."""
+        """Return this policy, with the defaults for unset fields."""
         return replace(
             self,
             mode=self.mode or defaults.mode,
@@ -29,10 +29,10 @@ class TruncatePolicy:
 
     @property
     def applies(self) -> bool:
-        """Whether the table is emptied when its source was."""
+        """Whether the table is emptied when its source is truncated."""
         return self.mode in (None, "apply")
 
     @property
     def fails(self) -> bool:
-        """Whether a truncate that cannot be put in order stops the pipeline."""
+        """Whether an ambiguous truncate stops the pipeline."""
         return self.on_refused == "fail"

@@ -1,1 +1,1 @@
-"""The two stages of a batch, and what their tasks report."""
+"""The two stages of a batch, and the reports of their tasks."""

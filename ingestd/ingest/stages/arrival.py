@@ -18,12 +18,12 @@ from ingestd.ingest.values.row_groups import stable_places
 
 Numbers = npt.NDArray[np.int64]
 RANK = "ingestd:rank"
-"""Place of a row among all rows of the table in this task, from 0."""
+"""Position of a row among all rows of the table in this task, from 0."""
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """Rows in order, with their rank; `topics` numbers the topic of each row, within the run."""
+    """Rows in order, with their rank; `topics` has the number of each row's topic in the run."""
 
     rows: pa.Table
     topics: Numbers
@@ -36,15 +36,14 @@ def runs(
     by_number: bool = False,
     whole: bool = False,
 ) -> Iterator[Run]:
-    """The rows of blobs in runs of about `max_bytes` at most, though at least one blob or row.
+    """Yield the rows of blobs in runs of about `max_bytes`, with at least one blob or row.
 
-    Ranks order rows across runs; no run holds a rank twice. Rows of a table with left-out cells
-    are one run, as an older value may be in any earlier row, and so are all rows with `whole`: for
-    merges that may not leave out a row and take it in later. The rows of a run are in order. With
-    `by_number` they are as they came, where whoever takes them goes by their ranks alone, but no
-    run has a row of lower rank than a run before it, whichever blobs that takes apart: readers of
-    changes take the files of a snapshot one after the other, and the last row of a key for the
-    newest.
+    Ranks order rows across runs; a run contains a rank only once. Rows of a table with left-out
+    cells are one run, since an older value may be in any earlier row, and so are all rows with
+    `whole`: for merges that cannot add rows of a key later. The rows of a run are sorted. With
+    `by_number` they are in order of arrival, for callers that use only ranks, but no run has a row
+    of lower rank than an earlier run, even if that splits blobs: changelog readers read the files
+    of a snapshot in sequence, and take the last row of a key as the newest.
     """
     fills = any(
         name.startswith(UNAVAILABLE_PREFIX) for blob in blobs for name in blob.rows.column_names
@@ -67,7 +66,7 @@ def runs(
 
 
 def _in_turn(blobs: Sequence[RowBlob], ranks: Sequence[Numbers], max_bytes: int) -> Iterator[Run]:
-    """Runs of successive ranks; every row is taken to be as large as others of its blob."""
+    """Yield runs of successive ranks; all rows of a blob are assumed to have the same size."""
     sizes = np.zeros(sum(len(rank) for rank in ranks))
     for blob, rank in zip(blobs, ranks, strict=True):
         sizes[rank] = blob.rows.nbytes / max(len(rank), 1)
@@ -91,7 +90,7 @@ def _picked(rows: pa.Table, places: Numbers) -> pa.Table:
 
 
 def arrival_ranks(blobs: Sequence[RowBlob]) -> list[Numbers]:
-    """For each blob the rank of each of its rows, among the rows of all blobs."""
+    """Return for each blob the rank of each of its rows, among the rows of all blobs."""
     partitions = {blob.origin.topic_partition: 0 for blob in blobs}
     numbers = {one: number for number, one in enumerate(sorted(partitions))}
     lengths = [blob.rows.num_rows for blob in blobs]
@@ -115,9 +114,10 @@ def _positions(blob: RowBlob) -> Numbers:
 
 
 def _reached(positions: Numbers, owners: Numbers) -> Numbers:
-    """How far the source's log had got at each row of a partition.
+    """Return the largest source position up to each row of a partition.
 
-    It never goes back, whatever was sent twice, so sorting by it keeps the order of partitions.
+    It never decreases, even if rows were sent twice, so sorting by it keeps the order of
+    partitions.
     """
     borders = np.flatnonzero(np.diff(owners)) + 1
     return _concatenated([np.maximum.accumulate(part) for part in np.split(positions, borders)])

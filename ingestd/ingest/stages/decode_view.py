@@ -1,8 +1,9 @@
-"""What stage 1 of a batch knows of its context: all that its output depends on, and nothing else.
+"""The part of a batch context that the output of stage 1 depends on.
 
-Stage 1 is a function of the ranges that it reads and of this. What only the write stage needs is
-left out, as is what tables hold of other offsets, so that two views are equal exactly if stage 1
-would do the same with both; that is how a stage 1 that ran early is found to be that of its batch.
+Stage 1 is a function of the ranges that it reads and of this view. Fields that only the write stage
+needs are removed, and so are covered offsets outside the ranges, so that two views are equal
+exactly if stage 1 has the same output for both. This decides whether a prefetched stage 1 can be
+used for its batch.
 """
 
 from collections.abc import Iterable, Mapping
@@ -16,10 +17,10 @@ _NO_INDEX = IndexEntries()
 
 
 def decode_view(context: BatchContext, ranges: Iterable[OffsetRange]) -> BatchContext:
-    """The context of a batch that reads `ranges`, as its decode tasks get it.
+    """Return the context for the decode tasks of a batch that reads `ranges`.
 
-    Tables are without index entries, sequence numbers and snapshots, and hold of the stream what
-    lies within the ranges.
+    Tables have no index entries, sequence numbers and snapshots, and only covered offsets within
+    the ranges.
     """
     starts = starts_of(ranges)
     tables = {name: _table_view(one, starts) for name, one in context.tables.items()}
@@ -38,7 +39,7 @@ def _table_view(one: TableContext, starts: Mapping[Place, int]) -> TableContext:
 
 
 def _held_of(covered: Coverage, starts: Mapping[Place, int]) -> Coverage:
-    """What of the ranges that begin at `starts` is held; up to the start itself is nothing."""
+    """Return the covered offsets within ranges that start at `starts`."""
     held: dict[str, dict[str, dict[int, int]]] = {}
     for (source, topic, partition), start in starts.items():
         until = covered.get(source, {}).get(topic, {}).get(partition, 0)

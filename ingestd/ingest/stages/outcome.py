@@ -1,4 +1,4 @@
-"""What write tasks hand back to the driver, and how the outcomes of all tasks become one result."""
+"""The results of write tasks, and how they are combined into the result of a batch."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -21,7 +21,7 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True, slots=True)
 class WriteOutcome:
-    """What one write task did: files by table, the reports of decode tasks, counts of both."""
+    """The result of one write task: files by table, the reports of decode tasks, counts of both."""
 
     messages: Mapping[str, tuple[CommitMessage, ...]] = field(default_factory=dict)
     reports: tuple[Report, ...] = ()
@@ -30,17 +30,17 @@ class WriteOutcome:
 
 @dataclass(frozen=True, slots=True)
 class AttemptResult:
-    """What all tasks of one run of a batch did.
+    """The combined result of all tasks of one run of a batch.
 
     If `runs_again`, nothing is committed: the driver evolves schemas, settles the `truncates`,
-    turns the contexts of tables that are emptied by `TableContext.truncated`, tells the tasks in
-    `BatchContext.owners` who has the `contested` tables, and runs the batch again with the
-    chunks in `kept`; tables emptied so are committed with `overwrite`.
+    replaces the contexts of tables that are emptied by `TableContext.truncated`, sets the owners of
+    the `contested` tables in `BatchContext.owners`, and runs the batch again with the chunks in
+    `kept`; emptied tables are committed with `overwrite`.
     Otherwise `messages` has one entry for each table with rows. `feeds`, `topics` and `positions`
-    by table are for the progress record; `rejected` samples are for the log; `times` tell when the
-    changes of this run were made, but for those in kept chunks. `last_records` has the offset and
-    the checksum of the last record that was read of each topic partition. Where ranges are
-    `unreadable`, the batch must run again without them.
+    by table are for the progress record; `rejected` samples are for the log; `times` are the event
+    times of this run, except those of cached chunks. `last_records` has offset and checksum of the
+    last record read of each topic partition. If ranges are `unreadable`, the batch must run again
+    without them.
     """
 
     messages: Mapping[str, tuple[CommitMessage, ...]]
@@ -59,16 +59,15 @@ class AttemptResult:
 
     @property
     def runs_again(self) -> bool:
-        """Whether the batch must run again after the driver has acted on the findings."""
+        """Whether the batch must run again after the driver has handled the findings."""
         found = self.truncates or self.contested or self.unreadable
         return bool(found) or not all(one.is_idle for one in self.discoveries)
 
 
 def merge_outcomes(context: BatchContext, outcomes: Iterable[WriteOutcome]) -> AttemptResult:
-    """Combine what the tasks of one run did.
+    """Combine the results of the tasks of one run.
 
-    Where source tables meet in one target without being allowed to, only what was found of its
-    owners counts.
+    If source tables share a target without permission, only the findings of its owners count.
     """
     messages: dict[str, tuple[CommitMessage, ...]] = {}
     counts, times = Counts(), BatchTimes()
@@ -111,7 +110,7 @@ def _all(parts: Iterable[tuple[_T, ...]]) -> tuple[_T, ...]:
 
 
 def _claims(reports: Iterable[Report]) -> dict[str, Counter[Feed]]:
-    """The source tables that bring something to each target, with the count of their rows."""
+    """Return the source tables that feed each target, with their row counts."""
     claims: dict[str, Counter[Feed]] = {}
     for report in reports:
         for table, found in report.feeds.items():
@@ -126,7 +125,7 @@ def _claims(reports: Iterable[Report]) -> dict[str, Counter[Feed]]:
 def _owners(
     context: BatchContext, claims: Mapping[str, Mapping[Feed, int]]
 ) -> dict[str, frozenset[Feed]]:
-    """Those that each target takes rows of."""
+    """Return the source tables that each target accepts."""
     return {
         table: admitted_feeds(context.routing, table, context.owners_of(table), found)
         for table, found in claims.items()
@@ -136,7 +135,7 @@ def _owners(
 def _feeds(
     reports: Iterable[Report], owners: Mapping[str, frozenset[Feed]]
 ) -> dict[str, frozenset[Feed]]:
-    """The owners that brought rows to each target."""
+    """Return the owners that fed each target."""
     feeds: dict[str, frozenset[Feed]] = {}
     for report in reports:
         _unite(feeds, {name: owners[name].intersection(one) for name, one in report.feeds.items()})

@@ -1,8 +1,8 @@
-"""What messages say of whole tables instead of rows: truncates, and statements about columns.
+"""Events about whole tables: truncates and schema changes.
 
-A truncate, or a statement that the table is to follow, is found once; the driver acts on it and has
-the batch run again. What cannot be followed is rejected, or stops the pipeline, as the table's
-policy has it.
+A truncate, or a schema change that the table applies, is reported once; the driver handles it and
+runs the batch again. Events that cannot be applied are rejected, or stop the pipeline, according to
+the table's policy.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -32,7 +32,7 @@ from ingestd.paimon.spec.schema_apply import apply_changes
 
 
 class TableEvents:
-    """Notes the events of one chunk in the findings of its task; letters for what is rejected."""
+    """Records the events of a chunk in the findings of its task; returns rejected ones."""
 
     def __init__(
         self,
@@ -47,13 +47,13 @@ class TableEvents:
         self._source = source
 
     def note(self, chunk: RecordChunk, decoded: Decoded) -> list[DeadLetter]:
-        """Take in all events of a chunk. SchemaConflictError for what the policy stops at."""
+        """Record all events of a chunk. Raises SchemaConflictError if the policy is to fail."""
         dead_letters = [self._truncate(chunk, one) for one in decoded.truncates]
         dead_letters += [self._change(chunk, one) for one in decoded.schema_changes]
         return [one for one in dead_letters if one is not None]
 
     def _ask_for(self, table: str, feed: Feed, chunk: RecordChunk, offset: int) -> None:
-        """Have the batch run again with a table that exists, but was not thought to be needed."""
+        """Run the batch again with an existing table that was not in its context."""
         place = (chunk.topic, chunk.partition, offset)
         self._findings.discoveries.add(Discovery(table, feed, {}, (), *place, fresh=True))
 
@@ -91,7 +91,7 @@ class TableEvents:
         return None
 
     def _change(self, chunk: RecordChunk, event: SchemaChangeEvent) -> DeadLetter | None:
-        """A statement about columns, if the table is to follow it and has not yet."""
+        """Record a schema change that the table applies and has not applied yet."""
         table = self._router.route(chunk.topic, event.source)
         policy = None if table is None else self._context.settings_of(table).evolution
         if table is None or policy is None:
@@ -127,7 +127,7 @@ class TableEvents:
         return None
 
     def _found_so_far(self, table: str) -> Iterator[ProvenChange]:
-        """What the table is to follow before: a statement may build on those of the same batch."""
+        """Yield earlier changes of the same batch, which a change may build on."""
         for one in self._findings.discoveries.findings():
             if one.table == table:
                 yield from one.proven
@@ -146,7 +146,7 @@ class TableEvents:
         if event.offset < covered:
             return None
         stated = ", ".join(str(ProvenChange(0, old, new or "")) for old, new in event.columns)
-        message = f"table {table} cannot follow its source ({stated}): {why}"
+        message = f"table {table} cannot apply a schema change of its source ({stated}): {why}"
         if policy.fails:
             raise SchemaConflictError(
                 f"{message} ({chunk.topic}/{chunk.partition} at offset {event.offset}); alter the "
@@ -160,13 +160,13 @@ class TableEvents:
 def _refused_letter(
     chunk: RecordChunk, offset: int, rejection_reason: SourceRejection, table: str | None
 ) -> DeadLetter:
-    """The letter about an event of a table that its source table has no claim to."""
+    """Return the dead letter for an event of a source table that must not feed the table."""
     cause = (rejection_reason.stage, rejection_reason.reason)
     return DeadLetter(rejected_record(chunk, offset, cause, rejection_reason.message), table)
 
 
 def _stated(chunk: RecordChunk, event: SchemaChangeEvent) -> Stated | None:
-    """Where a statement was read; names in a schema stand nowhere."""
+    """Return where a statement was read; None for names in a schema, which have no statement."""
     if event.is_standing:
         return None
     time = int(chunk.timestamps[int(np.searchsorted(chunk.offsets, event.offset))])
@@ -178,17 +178,17 @@ def _known(position: int | None) -> int | None:
 
 
 def _before(target: TableContext) -> int:
-    """Position of the last truncate that the table has seen, -1 without one."""
+    """Return the position of the last truncate that the table has applied, -1 without one."""
     return -1 if target.truncate_before is None else target.truncate_before
 
 
 def _not_followed(
     target: TableContext, event: SchemaChangeEvent, found: tuple[ProvenChange, ...]
 ) -> tuple[ProvenChange, ...]:
-    """Those of the changes that the table has yet to follow.
+    """Return the changes that the table has not applied yet.
 
-    What is said again and again is followed once, and not where the table has both columns already
-    or cannot rename the one.
+    A repeated change is applied once, and not if the table has both columns already or cannot
+    rename the column.
     """
     column_history = read_column_history(target.table.schema.options, target.identifier)
     if not event.is_standing:
@@ -205,13 +205,13 @@ def _not_followed(
 
 
 def _bad_name(found: Iterable[ProvenChange], options: Mapping[str, str]) -> str | None:
-    """Why a table cannot have one of the new names; None if it can have all."""
+    """Return why a new column name is invalid; None if all are valid."""
     problems = column_name_problems([one.new for one in found if one.new], options)
     return next((f"'{name}' {why}" for name, why in problems.items()), None)
 
 
 def _why_not(schema: TableSchema, found: Iterable[ProvenChange]) -> str | None:
-    """Why the schema cannot change so, one after the other; None if it can."""
+    """Return why the changes cannot be applied in sequence to the schema; None if they can."""
     try:
         for one in found:
             schema = apply_changes(schema, column_changes(schema, one), schema.time_millis)

@@ -1,7 +1,7 @@
-"""Stage 2 of a batch, one task: the blobs of its slots in, files and commit messages out.
+"""Stage 2 of a batch, one task: write the blobs of its slots as files with commit messages.
 
-Nothing written here is visible before the driver commits it; files of a failed attempt are
-orphans, never data.
+Files are not visible before the driver commits them; files of a failed attempt are orphan files,
+never data.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -43,13 +43,13 @@ _Numbers = npt.NDArray[np.int64]
 
 
 def write_slot(context: BatchContext, blobs: Iterable[Blob]) -> WriteOutcome:
-    """Write the rows of all blobs of a task and hand on the reports among them.
+    """Write the rows of all blobs of a task, and return the reports among the blobs.
 
-    Rows get sequence numbers in the order in which they count. If a blob says that the batch will
-    run again, nothing is written. Dead letters may go to a topic at once.
+    Rows get sequence numbers in their order. If a blob is an abort marker, nothing is written.
+    Dead letters are sent at once if they go to a topic.
 
-    Raises what reading and writing the tables raises: StorageError, FormatError,
-    UnsupportedError; SourceError and PolicyStopError where dead letters go to a topic.
+    Raises StorageError, FormatError or UnsupportedError for the tables; SourceError or
+    PolicyStopError if dead letters go to a topic.
     """
     CACHE.limit(context.index_cache_bytes)
     KEPT.limit(context.index_cache_bytes)
@@ -84,10 +84,10 @@ class _TableWriter:
         self._new_name: Callable[[], str] = data_file_names(self._table)
 
     def write(self, parts: list[RowBlob], write_buffer_size: int) -> tuple[CommitMessage, ...]:
-        """Messages of all buckets that got rows, and of those whose hash index grew."""
+        """Return messages of all buckets with rows, and of those whose hash index grew."""
         messages: list[CommitMessage] = []
         waits = self._mode is BucketMode.POSTPONE
-        # Merging sorts by key and number anyway, so to put the rows in order would be in vain.
+        # Merging sorts by key and number anyway, so sorting the rows would be useless.
         by_number = bool(self._table.schema.primary_keys) and not waits
         whole = self._table.merge_rules.engine in ("partial-update", "aggregation")
         whole |= waits or self._mode is BucketMode.KEY_DYNAMIC
@@ -107,7 +107,7 @@ class _TableWriter:
         return tuple(messages)
 
     def _prepared(self, run: Run) -> pa.Table:
-        """Rows that are to be written: without repeats, cells filled, numbered."""
+        """Return the rows to write: without repeats, with cells filled, and numbered."""
         identifier, schema = self._target.identifier, self._table.schema
         rows = run.rows
         if not schema.primary_keys and POSITION in rows.column_names:
@@ -129,7 +129,7 @@ class _TableWriter:
         return rows.select([name for name in rows.column_names if name not in done_with])
 
     def _partitions_of(self, keys: pa.Table) -> frozenset[bytes]:
-        """The partitions that keys are in so far, in a table where they do not tell theirs."""
+        """Return the present partitions of keys that do not include the partition columns."""
         found: frozenset[bytes] = frozenset()
         for share, mine in self._shares(keys):
             assigner = CrossPartitionAssigner(self._table, self._target.snapshot_id, share)
@@ -137,14 +137,14 @@ class _TableWriter:
         return found
 
     def _shares(self, keys: pa.Table) -> Iterator[tuple[KeyShare, _Numbers]]:
-        """The rows of each share of the keys."""
+        """Yield the rows of each share of the keys."""
         assigners = self._target.assigners
         owners = assigners_of_keys(primary_key_hashes(self._table, keys), assigners)
         for owner in np.unique(owners).tolist():
             yield KeyShare(owner, assigners), np.flatnonzero(owners == owner)
 
     def _without_ignored(self, rows: pa.Table) -> pa.Table:
-        """The rows but for those that the table's options tell writers to leave out."""
+        """Return the rows without those that the table's options ignore."""
         ignored = ignored_kinds(self._table.merge_rules, rows.column(KIND).to_numpy())
         if not bool(ignored.any()):
             return rows
@@ -166,7 +166,7 @@ class _TableWriter:
     def _write_moving(
         self, rows: pa.Table, codes: _Numbers, partitions: list[bytes]
     ) -> Iterator[CommitMessage]:
-        """Rows of keys that may be in another partition: share by share of the keys."""
+        """Write rows of keys that may be in another partition, one share of the keys at a time."""
         for share, mine in self._shares(rows):
             assigner = CrossPartitionAssigner(self._table, self._target.snapshot_id, share)
             placed = assigner.place(rows.take(mine), codes[mine], partitions)

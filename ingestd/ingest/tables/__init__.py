@@ -1,1 +1,1 @@
-"""The tables of a pipeline on the driver, and how far each got."""
+"""The tables of a pipeline on the driver, and their progress."""

@@ -1,4 +1,4 @@
-"""What one batch adds to the tables: the positions that it covers, and a step for each table."""
+"""The positions that a batch adds to the tables, and the step of each table's progress record."""
 
 import uuid
 from collections.abc import Mapping
@@ -22,7 +22,7 @@ from ingestd.kafka.ranges import BatchOffsets
 
 @dataclass(frozen=True, slots=True)
 class BatchSpan:
-    """What a batch covers, by log: from `start` to `until`, of the logs that it reads."""
+    """The positions that a batch covers, by log: from `start` to `until`, for the logs it reads."""
 
     start: LogOffsets = field(default_factory=dict)
     until: Vector = field(default_factory=dict)
@@ -30,10 +30,10 @@ class BatchSpan:
 
 @dataclass(frozen=True, slots=True)
 class TableStep:
-    """What a batch adds to the record of one table.
+    """The changes of a batch to the progress record of one table.
 
-    `fed` are keys of the topics that brought it rows in this batch; `dropped` names of carried
-    properties that end with it; the others as in `TableProgress`.
+    `fed` are keys of the topics that fed the table in this batch; `dropped` are names of carried
+    properties that end with it; the others are as in `TableProgress`.
     """
 
     fed: frozenset[str] = frozenset()
@@ -48,9 +48,9 @@ class TableStep:
 def span_of(
     offsets: BatchOffsets, keys: TopicKeys, progress: PipelineProgress
 ) -> tuple[BatchSpan, PipelineProgress]:
-    """Return what a batch covers by log, and the progress with the logs that it reads first.
+    """Return the positions of a batch by log, and the progress with its new logs.
 
-    The progress is the same object if the batch reads no log for the first time.
+    The progress is the same object if the batch has no new log.
     """
     start: dict[str, dict[int, int]] = {}
     until: dict[str, dict[int, Position]] = {}
@@ -81,7 +81,7 @@ def span_of(
 def with_fingerprints(
     span: BatchSpan, records: Mapping[TopicPartition, tuple[int, int]], keys: TopicKeys
 ) -> BatchSpan:
-    """Return a span with the fingerprints of the last records of logs, as (offset, checksum)."""
+    """Return a span with fingerprints of the last records of logs, given as (offset, checksum)."""
     until = {key: dict(ones) for key, ones in span.until.items()}
     for where, (offset, checksum) in records.items():
         ones = until.get(keys[where.source, where.topic], {})
@@ -97,7 +97,7 @@ def first_gap(
 ) -> tuple[str, int, int, int] | None:
     """Return topic key, partition, and the offsets between which a table would lack records.
 
-    None if the batch begins nowhere beyond what the table covers.
+    None if the batch starts nowhere beyond what the table covers.
     """
     for key, partitions in span.start.items():
         for partition, start in partitions.items():
@@ -115,7 +115,7 @@ def refuse_gap(table: str, covered: Vector, span: BatchSpan, progress: PipelineP
         key, partition, held, start = gap
         raise OffsetGapError(
             f"table {table} covers {progress.topic_name(key)}/{partition} up to offset {held}, but "
-            f"the batch starts at {start}; nothing is written. Start ingestd again: it reads on "
+            f"the batch starts at {start}; nothing is written. Start ingestd again: it continues "
             "from what the table covers"
         )
 
@@ -123,7 +123,7 @@ def refuse_gap(table: str, covered: Vector, span: BatchSpan, progress: PipelineP
 def next_record(
     before: TableProgress | None, pipeline: PipelineProgress, step: TableStep
 ) -> TableProgress:
-    """Return the record of a table's next snapshot: the one before, with what a step brings."""
+    """Return the record of a table's next snapshot: the previous one with the step applied."""
     before = before or TableProgress(pipeline)
     positions = [one for one in (before.truncated, step.truncated) if one is not None]
     return TableProgress(

@@ -1,9 +1,9 @@
-"""The claims file: what is true of tables beyond their own records; written after each batch.
+"""The claims file: facts about tables beyond their own records; written after each batch.
 
-A table commits only when a batch brings it rows, so its record may be older than the pipeline's
+A table commits only if a batch has rows for it, so its record may be older than the pipeline's
 progress. A claim is an implication: *if* the table's newest record is this one, the table lacks
 nothing below the file's positions. Rollback, restore, drop or an old copy of the file cannot make
-it false; they only make it not apply. Without the file more is read, and nothing is lost.
+it false; they only make it inapplicable. Without the file more is read, and nothing is lost.
 """
 
 import hashlib
@@ -26,11 +26,11 @@ _VERSION = 2
 
 @dataclass(frozen=True, slots=True)
 class Claims:
-    """`progress` of the pipeline, and what is true of tables by it.
+    """`progress` of the pipeline, and the claims about its tables.
 
     `complete` has the id of the record with which a table lacks nothing below `progress.end`.
-    `warehouse` is the path that the file was written for, to notice one that was moved or copied;
-    in another `database` the same pipeline begins at the beginning.
+    `warehouse` is the path that the file was written for, to detect a moved or copied one; in
+    another `database` the same pipeline starts from the beginning.
     """
 
     warehouse: str
@@ -40,12 +40,12 @@ class Claims:
 
 
 def claims_path(warehouse: str, pipeline: str) -> str:
-    """Return where the claims file of a pipeline is."""
+    """Return the path of a pipeline's claims file."""
     return f"{warehouse}/.ingestd/{pipeline}/progress.json"
 
 
 def encode_claims(claims: Claims) -> bytes:
-    """Return the file's bytes."""
+    """Return the bytes of the file."""
     body = {
         "version": _VERSION,
         "warehouse": claims.warehouse,
@@ -57,10 +57,10 @@ def encode_claims(claims: Claims) -> bytes:
 
 
 def decode_claims(data: bytes, where: str) -> Claims | None:
-    """Return the claims in the bytes of the file at `where`.
+    """Decode the claims file at `where`.
 
-    None, with a warning in the log, for a file that is damaged or of another version: to go
-    without it costs reading, and never a row.
+    Returns None and logs a warning for a file that is damaged or of another version: without it
+    records are read again, but no row is lost.
     """
     try:
         document = json.loads(data)

@@ -1,9 +1,10 @@
-"""Which process leads a pipeline: the one that claimed the newest term.
+"""Leadership of a pipeline: the process that claimed the newest term leads.
 
-A term is a file that is created once, by whoever is first, so no two hold the same one; who claims
-the next takes the file of the last away. No clock is asked: no one loses a term by being slow, and
-a process that slept for a day finds its file gone. Tables are safe without it, as each commit is a
-compare-and-swap; it settles which of two goes on, and ends the other with an error that says so.
+A term is a file that is created exclusively, so two processes never have the same one; a process
+that claims the next term deletes the file of the last. No clock is used: a slow process does not
+lose its term, and a process that was suspended for a day finds its file deleted. Tables are safe
+without it, because each commit is a compare-and-swap; leadership decides which of two processes
+continues, and ends the other with a clear error.
 """
 
 import json
@@ -27,7 +28,7 @@ _TRIES = 100
 
 
 def this_process() -> str:
-    """A name for this process that no other ever has, and a person can read."""
+    """Return a unique and readable name of this process."""
     return _process_name(os.getpid())
 
 
@@ -37,7 +38,7 @@ def _process_name(pid: int) -> str:
 
 
 def pipelines(io: FileIO, warehouse: str) -> dict[str, str]:
-    """Names of the pipelines that have ever been led in a warehouse, with the folder of each."""
+    """Return names and folders of the pipelines that have been led in a warehouse."""
     root = f"{warehouse}/.ingestd"
     folders = {name: f"{root}/{name}" for name in io.list_names(root)}
     return {
@@ -58,19 +59,19 @@ class Leadership:
         self.term = 0
 
     def claim(self) -> None:
-        """Lead: keep the newest term if it is ours, else take the next one.
+        """Claim leadership: keep the newest term if it is ours, else create the next one.
 
         Raises FencedError if this process led before and another one leads now: it has been
-        replaced, and a restart of its query must not turn that round. FormatError for a file that
-        is no term, StorageError when there are more claimants than patience, or older terms can
-        neither be deleted nor replaced.
+        replaced, and a restart of its query must not reverse that. FormatError for an invalid term
+        file, StorageError if too many others claim at the same time, or if older terms can neither
+        be deleted nor replaced.
         """
         for _ in range(_TRIES):
             terms = self._terms()
             newest = max(terms, default=0)
             holders = self._holders(newest) if newest else []
             if holders is None:
-                continue  # taken away just now: there is a newer one
+                continue  # deleted just now: there is a newer one
             if holders[:1] == [self._holder]:
                 self._lead(newest, terms)
                 return
@@ -84,10 +85,10 @@ class Leadership:
         )
 
     def check(self) -> None:
-        """FencedError if another process has claimed a newer term, or ours was taken away.
+        """Raise FencedError if another process claimed a newer term, or ours was deleted.
 
-        The file is read, which costs no more than to look for it: a claimant that slept through
-        several terms may have put its own in the place of ours, to delete it in a moment.
+        Reads the file, which costs no more than checking that it exists: a claimant that was
+        suspended for several terms may have replaced ours, just before it deletes its own.
         """
         holders = self._holders(self.term)
         if holders is None or holders[0] != self._holder:
@@ -96,10 +97,10 @@ class Leadership:
             raise self._fenced(leader if newest > self.term else "")
 
     def verdict(self, error: IngestdError) -> IngestdError:
-        """What an error of a batch means to this process.
+        """Return the error that a batch's error means for this process.
 
-        Who leads and finds a table fenced has met the last commit of its predecessor: that heals
-        when the tables are opened again.
+        If the leader finds a table fenced, that was the last commit of its predecessor: the error
+        is resolved when the tables are opened again.
         """
         if not isinstance(error, FencedError):
             return error
@@ -117,7 +118,7 @@ class Leadership:
         if not self._io.try_write_atomic(self._path(term), document):
             return False
         terms = self._terms()
-        if max(terms, default=term) > term:  # the name was free because others had been past it
+        if max(terms, default=term) > term:  # the name was free because others have passed it
             self._io.delete_quietly(self._path(term))
             return False
         self._lead(term, terms)

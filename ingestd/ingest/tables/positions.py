@@ -1,8 +1,8 @@
-"""Positions in Kafka logs, by log rather than by name; pure.
+"""Positions in Kafka logs, by log rather than by topic name; pure functions.
 
 A log is one partition of one topic *incarnation*: its key is Kafka's topic id, or `CLUSTER/TOPIC`
-where brokers have no topic ids. A topic that is deleted and created again under the same name is
-another log, and so are its offsets.
+if brokers have no topic ids. A topic that is deleted and created again under the same name is
+another log, with its own offsets.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -21,7 +21,7 @@ class Position(NamedTuple):
     """The first offset of a log that is not covered.
 
     `epoch` is the leader epoch under which the log reached that offset; `fingerprint` identifies
-    the last record before it, as `fingerprint_at` makes it. -1 where either is unknown.
+    the last record before it, see `fingerprint_at`. -1 if unknown.
     """
 
     offset: int
@@ -30,14 +30,14 @@ class Position(NamedTuple):
 
 
 Vector: TypeAlias = Mapping[str, Mapping[int, Position]]
-"""Topic key -> partition -> position. An absent log was created after the vector was made."""
+"""Topic key -> partition -> position. A missing log was created after the vector."""
 LogOffsets: TypeAlias = Mapping[str, Mapping[int, int]]
 """Topic key -> partition -> offset."""
 
 
 @dataclass(frozen=True, slots=True)
 class TopicName:
-    """What a topic was called when it was read: its name, the source, the cluster's id."""
+    """The name of a topic when it was read, its source, and the id of its cluster."""
 
     topic: str
     source: str
@@ -45,35 +45,35 @@ class TopicName:
 
 
 TopicKeys: TypeAlias = Mapping[tuple[str, str], str]
-"""(source, topic) -> topic key, of the topics that exist now."""
+"""(source, topic) -> topic key, for existing topics."""
 
 
 class Memo:
-    """What is worked out of a vector once for all tables that share it, until the next batch."""
+    """Values derived from a vector, cached for all tables that share it until the next batch."""
 
     def __init__(self) -> None:
         self._known: dict[tuple[int, int], tuple[object, object, Any]] = {}
 
     def of(self, vector: Vector, purpose: object, make: Callable[[], _T]) -> _T:
-        """Return `make()`, or what it made before for this very vector and purpose."""
+        """Return `make()`, cached for this vector object and purpose."""
         key = (id(vector), id(purpose))
         if key not in self._known:
-            # Both are kept with it, or their ids could be those of other objects one day.
+            # The cache keeps both objects alive, since their ids could otherwise be reused.
             self._known[key] = (vector, purpose, make())
         found: _T = self._known[key][2]
         return found
 
     def clear(self) -> None:
-        """Forget everything: the batch is over."""
+        """Clear the cache at the end of the batch."""
         self._known.clear()
 
 
 def fingerprint_at(offset: int, record_offset: int, checksum: int) -> int:
-    """Return the fingerprint of a position: how far before it its last record is, and a checksum.
+    """Return the fingerprint of a position: the distance to its last record, and a checksum.
 
-    Transaction markers and compaction leave offsets without a record. The distance (from 1 to 255)
-    is in bits 24 to 31, the lower bits of the record's checksum are below. UNKNOWN where a record
-    is further away: what may be the last one before a position by now says nothing.
+    Transaction markers and compaction leave offsets without a record. The distance (1 to 255) is in
+    bits 24 to 31, the lower bits contain the record's checksum. UNKNOWN if the record is further
+    away: the last record before the position may change then.
     """
     distance = offset - record_offset
     if not 1 <= distance <= _MAX_DISTANCE:
@@ -82,12 +82,12 @@ def fingerprint_at(offset: int, record_offset: int, checksum: int) -> int:
 
 
 def record_offset_of(position: Position) -> int:
-    """Return the offset of the record that a position's fingerprint, which is known, is of."""
+    """Return the offset of the record that a known fingerprint of a position refers to."""
     return position.offset - (position.fingerprint >> _CHECKSUM_BITS)
 
 
 def offset_in(vector: Vector, key: str, partition: int, default: int = 0) -> int:
-    """Return the offset of a log in a vector, `default` if it is absent."""
+    """Return the offset of a log in a vector, `default` if it is missing."""
     found = vector.get(key, {}).get(partition)
     return default if found is None else found.offset
 
@@ -108,17 +108,17 @@ def furthest(one: Vector, other: Vector) -> Vector:
 
 
 def shared_if_equal(vector: Vector, shared: Vector) -> Vector:
-    """Return `shared` itself for a vector with the same offsets, so that equal ones are one."""
+    """Return `shared` for a vector with equal offsets, so that equal vectors are one object."""
     return shared if vector is shared or offsets_of(vector) == offsets_of(shared) else vector
 
 
 def replaced(vector: Vector, changes: Vector) -> Vector:
-    """Return a vector with the positions of `changes`, also where they are smaller."""
+    """Return a vector with the positions of `changes`, including smaller ones."""
     return {**vector, **{key: {**vector.get(key, {}), **ones} for key, ones in changes.items()}}
 
 
 def lowest(vectors: Iterable[Vector], origin: LogOffsets) -> Vector:
-    """Return the smallest position of each log; in a vector that lacks the log, its origin."""
+    """Return the smallest position of each log; for a vector without the log, its origin."""
     distinct = list({id(one): one for one in vectors}.values())
     logs = {(key, partition) for one in distinct for key in one for partition in one[key]}
     least: dict[str, dict[int, Position]] = {}
@@ -138,7 +138,7 @@ def offsets_of(vector: Vector) -> dict[str, dict[int, int]]:
 
 
 def by_name(vector: Vector, keys: TopicKeys) -> dict[str, dict[str, dict[int, int]]]:
-    """Return the offsets of a vector by source, topic and partition, of the topics in `keys`."""
+    """Return the offsets of a vector by source, topic and partition, for the topics in `keys`."""
     named: dict[str, dict[str, dict[int, int]]] = {}
     for (source, topic), key in keys.items():
         if key in vector:

@@ -1,8 +1,8 @@
-"""The progress record: what a snapshot says of the stream, and how it is written down.
+"""The progress record of a snapshot, and its encoding as snapshot properties.
 
-Every snapshot of ours carries the positions of the *whole* pipeline, idle logs and logs of other
-tables included. So an absent log has one meaning: it was created later. Two properties hold the
-record of a pipeline: one that all tables of a batch share, and one of the table itself.
+Every snapshot of ingestd contains the positions of the *whole* pipeline, including idle logs and
+logs of other tables. So a missing log has one meaning: it was created later. A pipeline's record
+consists of two properties: one shared by all tables of a batch, and one of the table itself.
 """
 
 import base64
@@ -37,7 +37,7 @@ DAMAGED = (
     struct.error,
     zlib.error,
 )
-"""What decoding raises for text that `encode_pipeline` did not make."""
+"""Errors of decoding an invalid text."""
 _ZIPPED = "z:"
 _FINGERPRINTS = "f:"
 _ZIP_ABOVE = 8 << 10
@@ -47,16 +47,16 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True, slots=True)
 class PipelineProgress:
-    """How far a pipeline got, as of one snapshot or of the claims file.
+    """The progress of a pipeline, as of one snapshot or of the claims file.
 
     `end` has the first offset of each log that is not covered. `start` has the offset below which
-    every batch is finished in every table, as of the batch that made the snapshot, for the logs in
-    which that differs from `end`. `origin` has the first offset of a log that the pipeline was to
-    read, where that is not 0. `topics` names the topic keys. `tables` numbers the tables that have
-    had a record: one that is dropped and created again gets the next number; `dropped` has the
-    number of a table whose absence was reported. `sources` were given their start positions;
-    `accepted` are topic keys whose end was accepted: deleted or created again. `routing` is a
-    checksum of the rules by which rows were routed.
+    every batch is finished in every table, as of the batch of the snapshot, for the logs in which
+    that differs from `end`. `origin` has the first offset of a log that the pipeline was to read,
+    if that is not 0. `topics` names the topic keys. `tables` numbers the tables that have had a
+    record: one that is dropped and created again gets the next number; `dropped` has the number of
+    a table whose absence was reported. `sources` have their start positions; `accepted` are topic
+    keys whose end was accepted, because the topic was deleted or created again. `routing` is a
+    checksum of the routing configuration.
     """
 
     end: Vector = field(default_factory=dict)
@@ -90,11 +90,11 @@ class PipelineProgress:
 class TableProgress:
     """The record of one snapshot of one table.
 
-    `fed` are the topic keys that ever brought the table a row; `feeds` the source tables. `rows`
-    counts the rows of the batch by row kind; `truncated` is the source position of the last
-    truncate that rows may still have to be compared with; `position` the largest source position
-    of its rows, -1 if unknown. `batch` names the batch, for people only. `record_id` tells the
-    record from every other one; snapshots that repeat the record repeat it.
+    `fed` are the topic keys that ever fed the table; `feeds` the source tables. `rows` counts the
+    rows of the batch by row kind; `truncated` is the source position of the last truncate that rows
+    may still have to be compared with; `position` the largest source position of its rows, -1 if
+    unknown. `batch` names the batch, for information only. `record_id` identifies the record;
+    snapshots that repeat the record repeat it.
     """
 
     pipeline: PipelineProgress
@@ -108,12 +108,12 @@ class TableProgress:
 
 
 def property_names(pipeline: str) -> tuple[str, str]:
-    """Return the names of the two snapshot properties of a pipeline: shared, and of the table."""
+    """Return the names of a pipeline's two snapshot properties: shared, and of the table."""
     return f"ingestd.progress.{pipeline}", f"ingestd.table.{pipeline}"
 
 
 def pipelines_in(properties: Mapping[str, str]) -> list[str]:
-    """Return the names of the pipelines that have a record in the properties of a snapshot."""
+    """Return the names of the pipelines with a record in the properties of a snapshot."""
     prefix = property_names("")[0]
     return sorted(name.removeprefix(prefix) for name in properties if name.startswith(prefix))
 
@@ -121,7 +121,7 @@ def pipelines_in(properties: Mapping[str, str]) -> list[str]:
 def encode_properties(name: str, progress: TableProgress, shared: str) -> dict[str, str]:
     """Return the record of pipeline `name` as snapshot properties.
 
-    `shared` is what `encode_pipeline` made of `progress.pipeline`.
+    `shared` is the result of `encode_pipeline` for `progress.pipeline`.
     """
     document: dict[str, Any] = {
         "id": progress.record_id,
@@ -141,7 +141,7 @@ def encode_properties(name: str, progress: TableProgress, shared: str) -> dict[s
 
 
 def decode_properties(name: str, properties: Mapping[str, str], where: str) -> TableProgress | None:
-    """Return the record of pipeline `name` in a snapshot's properties, None if it has none.
+    """Return the record of pipeline `name` in a snapshot's properties, None without a record.
 
     `where` names the snapshot in errors. Raises FormatError if the record is damaged,
     UnsupportedError if another version of ingestd wrote it.
@@ -151,8 +151,8 @@ def decode_properties(name: str, properties: Mapping[str, str], where: str) -> T
     if version != str(RECORD_VERSION):
         raise UnsupportedError(
             f"{where}: its progress record has version {version}, this program reads "
-            f"{RECORD_VERSION}; run the ingestd that wrote it, or, for a table of version 1, give "
-            "it a record with `ingestd begin`"
+            f"{RECORD_VERSION}; use the version of ingestd that wrote it, or, for a table of "
+            "version 1, set a record with `ingestd begin`"
         )
     if of_all not in properties:
         return None
@@ -176,7 +176,7 @@ def decode_properties(name: str, properties: Mapping[str, str], where: str) -> T
 def encode_pipeline(progress: PipelineProgress) -> str:
     """Return the progress of a pipeline as text; compressed above 8 KiB.
 
-    Fingerprints precede it, in the order of keys and partitions; 0 is an unknown one.
+    Fingerprints come first, in the order of keys and partitions; 0 is an unknown one.
     """
     keys = sorted({*progress.topics, *progress.end, *progress.origin})
     document = {
@@ -197,14 +197,14 @@ def encode_pipeline(progress: PipelineProgress) -> str:
     ]
     if not any(prints):
         return text
-    # Checksums do not compress, and would spoil the compression of what does.
+    # Checksums do not compress, and would reduce the compression of the rest.
     packed = base64.b85encode(struct.pack(f">{len(prints)}I", *prints)).decode()
     return f"{_FINGERPRINTS}{packed}:{text}"
 
 
 @lru_cache(maxsize=64)
 def decode_pipeline(text: str) -> PipelineProgress:
-    """Parse what `encode_pipeline` made. Raises one of DAMAGED for anything else.
+    """Parse the result of `encode_pipeline`. Raises one of DAMAGED for any other text.
 
     All tables that committed in one batch have the same text, and get the same object.
     """
@@ -234,7 +234,7 @@ def decode_pipeline(text: str) -> PipelineProgress:
 
 
 def _encode_topic(key: str, progress: PipelineProgress) -> dict[str, Any]:
-    """One topic: offsets by partition (None: absent) and epochs by run."""
+    """Return a document of one topic: offsets by partition (None: missing) and epochs by run."""
     document: dict[str, Any] = {}
     if key in progress.topics:
         name = progress.topics[key]

@@ -1,4 +1,4 @@
-"""How the tables of a pipeline are opened, and how far the pipeline got by all their records."""
+"""Open the tables of a pipeline, and derive the pipeline's progress from all their records."""
 
 import logging
 from collections.abc import Collection, Iterable, Mapping
@@ -21,7 +21,7 @@ _THREADS = 8
 
 @dataclass(frozen=True, slots=True)
 class OpenedTables:
-    """The tables of a pipeline with what they cover, and how far it got; as in `Lake`."""
+    """The tables of a pipeline with what they cover, and its progress; see `TableRegistry`."""
 
     tables: Mapping[str, ManagedTable]
     progress: PipelineProgress
@@ -30,7 +30,7 @@ class OpenedTables:
 
 
 class RegistryOpening:
-    """Opens the tables of one pipeline, by what they and the claims file say."""
+    """Opens the tables of one pipeline, using their records and the claims file."""
 
     def __init__(self, settings: PipelineSettings, catalog: Catalog, io: FileIO) -> None:
         self._settings = settings
@@ -43,10 +43,9 @@ class RegistryOpening:
     def open(self, undecided: Collection[str] = ()) -> OpenedTables:
         """Load all tables of the database that are marked for this pipeline or named by records.
 
-        Tables in `undecided` are left out: what they cover is about to be decided; with them all
-        others that wait for it. Raises
-        FormatError if a table is damaged; ProgressLostError if one has no record although it
-        should.
+        Tables in `undecided` are left out, because an operator is deciding what they cover, and
+        with them all others that wait for a decision. Raises FormatError if a table is damaged;
+        ProgressLostError if one has no record although it should.
         """
         self._claims, self._undecided = self._read_claims(), undecided
         others: dict[str, FileStoreTable] = {}
@@ -62,7 +61,7 @@ class RegistryOpening:
             and number > progress.dropped.get(name, 0)
             and name != self._settings.dead_letters
         ]
-        # Several may lack a record, of which a person decides one after the other.
+        # Several may lack a record, which an operator decides one by one.
         left_out = {name for name, one in found.items() if undecided and self._lacks(name, one)}
         tables = {
             name: self.judged(name, one, progress)
@@ -75,12 +74,12 @@ class RegistryOpening:
         return not marked_pipelines(one.table).isdisjoint(self._pipelines)
 
     def _lacks(self, name: str, one: ManagedTable) -> bool:
-        """Whether a table should have a record and has none."""
+        """Return whether a table should have a record but does not."""
         ours = self._is_marked(one) and name != self._settings.dead_letters
         return ours and one.progress is None and not one.is_empty
 
     def _was_replaced(self, one: ManagedTable) -> bool:
-        """Whether a table that had a record is another one now: empty, or made by others."""
+        """Return whether a table with a record was replaced: it is empty, or created by others."""
         return one.is_empty or (one.progress is None and not self._is_marked(one))
 
     def load(self, name: str) -> ManagedTable:
@@ -89,9 +88,9 @@ class RegistryOpening:
         return open_table(name, table, self._pipelines)
 
     def _load_marked(self, others: dict[str, FileStoreTable]) -> dict[str, ManagedTable]:
-        """The tables of the database that are marked for this pipeline, or named by the claims.
+        """Return the tables that are marked for this pipeline, or named by the claims.
 
-        Those that are marked for other pipelines go into `others`.
+        Tables marked for other pipelines are added to `others`.
         """
         database = self._settings.database
         names = [f"{database}.{table}" for table in self._catalog.list_tables(database)]
@@ -110,11 +109,11 @@ class RegistryOpening:
         return {name: one for name, one in found.items() if one is not None}
 
     def judged(self, name: str, one: ManagedTable, progress: PipelineProgress) -> ManagedTable:
-        """A table as it was opened, with what it covers.
+        """Return an opened table with its covered offsets.
 
-        Raises ProgressLostError for one that has snapshots and no record, although it is marked
-        for this pipeline or named by another record. A table that another program filled takes
-        what comes from now on.
+        Raises ProgressLostError for a table with snapshots but no record, although it is marked for
+        this pipeline or named by another record. A table that another program filled continues from
+        the present log ends.
         """
         if one.progress is not None:
             covered = one.covered
@@ -127,7 +126,7 @@ class RegistryOpening:
         return replace(one, covered=progress.end)
 
     def _merged(self, records: Iterable[TableProgress]) -> PipelineProgress:
-        """What all records and the claims say together of the pipeline."""
+        """Return the progress of the pipeline from all records and the claims."""
         known = list({id(one.pipeline): one.pipeline for one in records}.values())
         end = self._claims.progress.end if self._claims else {}
         for one in known:
@@ -180,8 +179,8 @@ def _progress_lost(
 ) -> ProgressLostError:
     shared = f" Pipeline {', '.join(others)} writes it, too." if others else ""
     return ProgressLostError(
-        f"table {name}: no snapshot that is left says how far pipeline {settings.name} got in it, "
-        "although it has written it: another writer has expired them all, or taken the records "
-        f"away.{shared} What to do is for a person to decide: `ingestd begin` gives the table a "
-        f"record, as `ingestd begin -c CONFIG {name} --at claims` (see docs/operations.md)"
+        f"table {name}: none of its snapshots contains the progress of pipeline {settings.name}, "
+        "although it has written it: another writer has expired them all, or removed the records."
+        f"{shared} An operator must decide: `ingestd begin` sets a record for the "
+        f"table, for example `ingestd begin -c CONFIG {name} --at claims` (see docs/operations.md)"
     )

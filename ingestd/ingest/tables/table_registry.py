@@ -1,8 +1,8 @@
 """The tables of one pipeline as the driver knows them between batches, and changes to them.
 
-The tables alone decide what is read: each carries the positions it covers in its snapshots. What is
-kept here only spares reading it again. One `Lake` belongs to one driver and is not shared between
-threads, but for `commit`, which may run for different tables at once.
+The tables alone decide what is read: their snapshots contain the positions they cover. The state
+here only saves reading it again. A `TableRegistry` belongs to one driver and is not thread-safe,
+except `commit`, which may run for different tables concurrently.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -59,15 +59,16 @@ from ingestd.paimon.table.write.writable import check_writable
 _THREADS = 8
 _TEXT = "text"
 _RECORD_AGE_MS = 6 * 3_600_000
-"""How old the record of a table may become that gets no rows."""
+"""Maximum age of the record of a table that gets no rows."""
 
 
 class TableRegistry:
     """Opens, evolves and commits to the tables of a pipeline, by identifier "database.table".
 
-    `now_ms` is the clock in milliseconds. `keys` are those of the topics that exist, set by who
-    asks the brokers. `progress` is how far the pipeline got: `progress.end` has the positions below
-    which every batch is finished in every table; that is what a table without a record covers.
+    `now_ms` is the clock in milliseconds. `keys` are those of existing topics, set by the caller
+    that asks the brokers. `progress` is the pipeline's progress: `progress.end` has the positions
+    below which every batch is finished in every table, which is what a table without a record
+    covers.
     """
 
     def __init__(
@@ -92,14 +93,14 @@ class TableRegistry:
         self.others: Mapping[str, FileStoreTable] = {}
 
     def open(self, undecided: Collection[str] = ()) -> None:
-        """Load the tables that have a record of this pipeline, and work out how far it got.
+        """Load the tables with a record of this pipeline, and derive its progress.
 
-        Tables in `undecided` are left out, and may be without a record when they are adopted.
+        Tables in `undecided` are left out, and need no record when they are adopted.
 
-        `missing` are then tables that have had a record and are gone, or are there without a
-        snapshot; `others` those of the database that other pipelines write. Raises FormatError if
-        a table is damaged; ProgressLostError if a table has snapshots and no record although it
-        should have one.
+        Sets `missing` to tables that have had a record but were dropped or have no snapshot, and
+        `others` to tables of the database that other pipelines write. Raises FormatError if a table
+        is damaged; ProgressLostError if a table has snapshots and no record although it should have
+        one.
         """
         self._catalog.create_database(self._settings.database)
         found = self._opening.open(undecided)
@@ -112,16 +113,16 @@ class TableRegistry:
             self.alter(self.dead_letters, columns)
 
     def floor(self) -> Vector:
-        """Return the position of each log below which neither a table nor one to be lacks a row."""
+        """Return the position of each log below which no present or future table lacks a row."""
         covered = [one.covered for one in self.tables.values()]
         return lowest([self.progress.end, *covered], self.progress.origin)
 
     def ensure(self, name: str, schema: TableSchema) -> None:
-        """Open a table, creating it with `schema` if it is not there."""
+        """Open a table, creating it with `schema` if it does not exist."""
         self.ensure_all({name: schema})
 
     def ensure_all(self, schemas: Mapping[str, TableSchema]) -> None:
-        """Open tables, creating those that are not there, several at once."""
+        """Open tables concurrently, creating those that do not exist."""
         missing = [(name, one) for name, one in schemas.items() if name not in self.tables]
         with ThreadPoolExecutor(_THREADS, "create") as pool:
             found = list(pool.map(self._created, missing))
@@ -130,7 +131,7 @@ class TableRegistry:
             self._take(name, self._opening.judged(name, one, self.progress))
 
     def adopt(self, name: str) -> FileStoreTable | None:
-        """Open a table that exists in the catalog but was not known here; None if there is none."""
+        """Open a table of the catalog that is unknown here; None if it does not exist."""
         if name not in self.tables:
             if not self._catalog.table_exists(Identifier.parse(name)):
                 return None
@@ -145,11 +146,11 @@ class TableRegistry:
         self.tables[name] = replace(self.tables[name], table=table)
 
     def covered(self, name: str) -> Coverage:
-        """Return what a table covers of the topics that exist, by source and topic."""
+        """Return the offsets that a table covers of existing topics, by source and topic."""
         return by_name(self.tables[name].covered, self.keys)
 
     def fed_topics(self, name: str) -> frozenset[tuple[str, str]]:
-        """Return the (source, topic) pairs, of those that exist, that ever brought a table rows."""
+        """Return the (source, topic) pairs of existing topics that ever fed the table."""
         progress = self.tables[name].progress
         fed = progress.fed if progress else frozenset()
         return frozenset(topic for topic, key in self.keys.items() if key in fed)
@@ -161,10 +162,10 @@ class TableRegistry:
         ranges: Iterable[OffsetRange] | None = None,
         also: Collection[str] = (),
     ) -> BatchContext:
-        """What the tasks of a batch must know; `truncates` are tables that it empties.
+        """Return the context for the tasks of a batch; `truncates` are tables that it empties.
 
-        Given the batch's `ranges`, it holds the tables that their topics have fed before, and
-        those of `also`; the names of all others are in `others`. Otherwise it holds all tables.
+        With the batch's `ranges`, it contains the tables that their topics have fed before, and
+        those of `also`; the names of all others are in `others`. Otherwise it contains all tables.
         """
         settings, topics, wanted = self._settings, self.keys, set(self.tables)
         if ranges is not None:
@@ -197,7 +198,7 @@ class TableRegistry:
 
     @property
     def dead_letters(self) -> str:
-        """Identifier of the table of rejected records."""
+        """Identifier of the dead-letter table."""
         return self._settings.dead_letters
 
     def commit(
@@ -209,12 +210,12 @@ class TableRegistry:
         *,
         overwrite: bool = False,
     ) -> CommitResult:
-        """Publish files of one table together with the positions they come from.
+        """Publish files of one table together with their positions.
 
-        Raises OffsetGapError if the batch begins beyond what the table has; what
-        `ingestd.paimon.table.commit.table_commit.commit` raises, CommitConflictError also for a
-        table that was rolled back; FencedError also when another process of this pipeline has
-        committed to the table.
+        Raises OffsetGapError if the batch starts beyond what the table covers; the errors of
+        `ingestd.paimon.table.commit.table_commit.commit`, CommitConflictError also for a table that
+        was rolled back; FencedError also if another process of this pipeline has committed to the
+        table.
         """
         before = self.tables[name].covered
         refuse_gap(name, before, span, self.progress)
@@ -236,10 +237,10 @@ class TableRegistry:
         messages: Iterable[CommitMessage] = (),
         dropped: tuple[str, ...] = (),
     ) -> CommitResult:
-        """Publish a record, with rows or without, that covers exactly `covered`.
+        """Publish a record that covers exactly `covered`, with or without rows.
 
-        For what no batch does: the start of a pipeline, an accepted loss, the maintenance of an old
-        record. `dropped` are names of carried properties that end here. Raises as `commit`.
+        For commits outside of batches: the start of a pipeline, an accepted loss, the refresh of an
+        old record. `dropped` are names of carried properties that end here. Raises as `commit`.
         """
         self.mark([name])
         finished = {
@@ -249,9 +250,9 @@ class TableRegistry:
         return self._land(name, messages, covered, finished, TableStep(dropped=dropped))
 
     def finish(self, span: BatchSpan) -> None:
-        """Note that a batch is in the tables, and write the claims file if it moved anything.
+        """Record that a batch is committed, and write the claims file if positions changed.
 
-        Costs what moved since the last batch, and the writing of one document.
+        The cost is that of the positions changed since the last batch, and one document.
         """
         before = self.progress.end
         end = self._advanced(before, span)
@@ -266,7 +267,7 @@ class TableRegistry:
         self.write_claims()
 
     def write_claims(self) -> None:
-        """Write the claims file, unless it says the same already."""
+        """Write the claims file, unless it is current."""
         self._number_tables()
         complete = {
             name: one.progress.record_id
@@ -282,7 +283,7 @@ class TableRegistry:
         reach(Point.CLAIMS_WRITTEN)
 
     def note(self, progress: PipelineProgress) -> None:
-        """Take over the progress that the start of the pipeline has worked out."""
+        """Set the progress that the start of the pipeline has determined."""
         shared = self.progress.end
         self.progress = progress
         self._memo.clear()
@@ -291,15 +292,15 @@ class TableRegistry:
                 self.tables[name] = replace(one, covered=progress.end)
 
     def note_topics(self, topics: Mapping[str, TopicName]) -> None:
-        """Take over the names of topic keys."""
+        """Set the names of topic keys."""
         self.note(replace(self.progress, topics=topics))
 
     def refresh_records(self) -> list[str]:
-        """Commit the records of tables whose newest snapshot has none, or an old one.
+        """Commit the records of tables whose newest snapshot has no record, or an old one.
 
-        Another writer's commits on top of ours drop the record, and its expiry would take the last
-        of ours away; and the older a record is, the more is read again without the claims file.
-        To be called between batches. Returns the names; raises as `commit`.
+        Commits of other writers drop the record, and their expiry would remove our last one; and
+        the older a record is, the more is read again without the claims file. To be called between
+        batches. Returns the names; raises as `commit`.
         """
         refreshed: list[str] = []
         for name, one in list(self.tables.items()):
@@ -313,7 +314,7 @@ class TableRegistry:
         return refreshed
 
     def rename_sources(self, names: Mapping[str, str]) -> None:
-        """Let the source tables in the records of tables have the new names of sources."""
+        """Rename sources in the records of tables."""
         for table, one in self.tables.items():
             if names and one.progress is not None:
                 feeds = frozenset(
@@ -324,16 +325,16 @@ class TableRegistry:
                 self.tables[table] = replace(one, progress=renamed)
 
     def begin(self, offsets: BatchOffsets) -> BatchSpan:
-        """Return what a batch covers by log, and note logs that no batch has read before."""
+        """Return the positions of a batch by log, and record new logs."""
         span, progress = span_of(offsets, self.keys, self.progress)
         if progress is not self.progress:
             self.note(progress)
         return span
 
     def mark(self, names: Iterable[str]) -> None:
-        """Have the option of tables name this pipeline, before the first record is in a snapshot.
+        """Add this pipeline to an option of the tables, before their first record is committed.
 
-        To be called before `commit`, which runs for several tables at once.
+        To be called before `commit`, which runs for several tables concurrently.
         """
         for name in names:
             formerly = set(self._settings.formerly)
@@ -346,7 +347,7 @@ class TableRegistry:
                 self.alter(name, [SetOption(CARRIED_OPTION, ",".join(sorted(wanted)))])
 
     def _advanced(self, covered: Vector, span: BatchSpan) -> Vector:
-        """What is covered after a batch, as one object for all that covered the same before."""
+        """Return the coverage after a batch, as one object for equal coverage before."""
         return self._memo.of(covered, span, lambda: furthest(covered, span.until))
 
     def _land(
@@ -391,7 +392,7 @@ class TableRegistry:
         return result
 
     def _number_tables(self) -> None:
-        """Name the tables that have a record now in the records that follow."""
+        """Number the tables with a first record, for the records that follow."""
         known = self.progress
         new = {
             name: known.tables.get(name, 0) + 1
@@ -403,31 +404,31 @@ class TableRegistry:
             self._memo.clear()
 
     def _others_in(self, table: FileStoreTable) -> list[str]:
-        """Names of other pipelines that a table is marked for."""
+        """Return names of other pipelines that a table is marked for."""
         own = {self._settings.name, *self._settings.formerly}
         return sorted(marked_pipelines(table) - own)
 
     def _refuse_strangers(self, name: str, table: FileStoreTable) -> None:
-        """Raise CommitConflictError if another pipeline took a table since the tables were opened.
+        """Raise CommitConflictError if another pipeline claimed a table since it was opened.
 
-        Whether the two may share it is judged when they are opened again.
+        Whether the two may share it is decided when the tables are opened again.
         """
         others = self._others_in(table)
         if others and name not in self.others and name != self.dead_letters:
             raise CommitConflictError(
-                f"table {name}: pipeline {others[0]} has begun to write it meanwhile; the tables "
+                f"table {name}: pipeline {others[0]} has started to write it; the tables "
                 "are opened again"
             )
 
     def _awaited_records(self, name: str, state: TableState) -> dict[str, str]:
-        """Records that a table lacked when it was judged; no commit lands on a later one."""
+        """Return records that a table lacked when opened; commits on later ones are refused."""
         others = self._others_in(self.tables[name].table) if name != self.dead_letters else []
         records = (property_names(one)[0] for one in others)
         absent = [record for record in records if record not in state.carried]
         return dict.fromkeys([*property_names(self._settings.name), *absent], "")
 
     def _former_names(self, state: TableState) -> list[str]:
-        """Names of properties that the pipeline's earlier names left in a table."""
+        """Return names of properties that the pipeline's former names left in a table."""
         former = (name for one in self._settings.formerly for name in property_names(one))
         return [name for name in former if name in state.carried]
 

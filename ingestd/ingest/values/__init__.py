@@ -1,1 +1,1 @@
-"""Values and rows as such: groups, casts, merged types, counts, times."""
+"""Operations on values and rows: grouping, casts, type merging, counts, event times."""

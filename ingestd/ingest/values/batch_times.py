@@ -1,4 +1,4 @@
-"""When the changes of a batch were made: what travels to the driver for lag and freshness.
+"""The event times of a batch, which the driver reports as lag and freshness.
 
 All times are milliseconds since 1970.
 """
@@ -10,7 +10,7 @@ from ingestd.ingest.values.counts import TopicPartition
 
 @dataclass(frozen=True, slots=True)
 class EventSpan:
-    """Times of the oldest and the newest of some changes."""
+    """The times of the oldest and the newest change."""
 
     oldest: int
     newest: int
@@ -18,20 +18,20 @@ class EventSpan:
 
 @dataclass(slots=True)
 class BatchTimes:
-    """Times of a task's or a batch's changes, of the first and last of each chunk to be exact.
+    """Event times of a task or a batch, from the first and last record of each chunk.
 
-    `events` by table; `reached` by topic partition: an offset, and the time of its record.
+    `events` are by table; `reached` by topic partition: an offset, and the time of its record.
     """
 
     events: dict[str, EventSpan] = field(default_factory=dict)
     reached: dict[TopicPartition, tuple[int, int]] = field(default_factory=dict)
 
     def note_event(self, table: str, time: int) -> None:
-        """A change of a table was made at this time."""
+        """Record the time of a change of a table."""
         self._unite(table, EventSpan(time, time))
 
     def note_reached(self, where: TopicPartition, offset: int, time: int) -> None:
-        """A record of a topic partition has this time; the furthest one counts."""
+        """Record the time of a record in a topic partition; the largest offset is kept."""
         self.reached[where] = max((offset, time), self.reached.get(where, (offset, time)))
 
     def add(self, other: "BatchTimes") -> None:

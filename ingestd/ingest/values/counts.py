@@ -1,4 +1,4 @@
-"""Counts of what a task saw and did: the numbers behind metrics and the books of a snapshot."""
+"""Counts of records and rows of a task, for metrics and for the properties of a snapshot."""
 
 from collections import Counter
 from dataclasses import dataclass, field, fields
@@ -29,7 +29,7 @@ class RejectedSample:
 
     @classmethod
     def of(cls, source: str, rejected: RejectedRecord) -> "RejectedSample":
-        """The sample of one rejected record."""
+        """Return the sample of one rejected record."""
         return cls(
             source,
             rejected.topic,
@@ -45,16 +45,16 @@ class RejectedSample:
 class Counts:
     """Sums over the records of a task or of a whole batch.
 
-    `records` and `bytes` count what was fetched by topic partition; `control` messages that carry
-    no row; `rejected` records by (stage, reason), and `dropped` those of them that are not kept.
-    `rows` counts rows written by (table, row kind) before rows of one key are merged; `skipped`
-    rows left out by (table, reason): "covered" (the table has them), "truncated" (older than a
+    `records` and `bytes` count fetched records by topic partition; `control` messages without a
+    row; `rejected` records by (stage, reason), and `dropped` those of them that are not stored.
+    `rows` counts written rows by (table, row kind), before rows of one key are merged; `skipped`
+    rows left out by (table, reason): "covered" (the table contains them), "truncated" (older than a
     truncate), "repeated" (sent twice by the source), "ignored" (by the table's options), "excluded"
-    (by routing; the table is ""). `unusable` are those of the rejected records that may mean a
-    wrong data format, by (source, topic), and `looks` counts what some of them look like, by
-    (source, topic, look). `files` and `file_bytes` count data files by table; `unknown` cells by
-    table that are null because the source left out a value which no older row has; `registry` what
-    was asked of schema registries, by the names of `ingestd.kafka.registry_tally`.
+    (by routing; the table is ""). `unusable` are rejected records that may indicate a wrong data
+    format, by (source, topic), and `looks` counts the formats that some of them seem to have, by
+    (source, topic, format). `files` and `file_bytes` count data files by table; `unknown` cells by
+    table that are null because the source left out a value and no older row has it; `registry`
+    counts requests to schema registries, by the names of `ingestd.kafka.registry_tally`.
     """
 
     records: Counter[TopicPartition] = field(default_factory=Counter)
@@ -81,10 +81,10 @@ class Counts:
                 setattr(self, one.name, mine + theirs)
 
     def skip(self, table: str, reason: str, count: int) -> None:
-        """Count rows that were left out."""
+        """Count skipped rows."""
         if count:
             self.skipped[table, reason] += count
 
     def rows_of(self, table: str) -> int:
-        """Rows written to a table, of all kinds."""
+        """Return the number of rows written to a table, of all kinds."""
         return sum(count for (name, _), count in self.rows.items() if name == table)

@@ -1,6 +1,6 @@
-"""Which rows have equal values in some columns: groups of a partition, of a key.
+"""Group rows with equal values in some columns, for instance by partition or by key.
 
-Column at a time; values leave Arrow only once per distinct group.
+Works on whole columns; values leave Arrow only once per distinct group.
 """
 
 from collections.abc import Sequence
@@ -14,12 +14,12 @@ import pyarrow.compute as pc
 
 Codes = npt.NDArray[np.int64]
 Values: TypeAlias = Any
-"""An Arrow array or chunked array; their stubs know no type in common that can be computed with."""
+"""An Arrow array or chunked array; the stubs have no common type that supports computation."""
 
 
 @dataclass(frozen=True, slots=True)
 class RowGroups:
-    """`codes` gives each row the number of its group; `first` one row of each group."""
+    """`codes` has the group number of each row; `first` the index of one row of each group."""
 
     codes: Codes
     first: Codes
@@ -31,7 +31,7 @@ class RowGroups:
 
 
 def group_rows(rows: pa.Table, columns: Sequence[str]) -> RowGroups:
-    """Groups of rows with equal values in all columns, nulls being equal; shape (rows,).
+    """Group rows with equal values in all columns, with null equal to null; shape (rows,).
 
     Without columns all rows are one group.
     """
@@ -41,16 +41,16 @@ def group_rows(rows: pa.Table, columns: Sequence[str]) -> RowGroups:
     for name in columns:
         own = _column_codes(rows.column(name))
         combined = codes * (int(own.max(initial=0)) + 1) + own
-        # Made dense again at each column, so that the product cannot overflow.
+        # Renumbered after each column, so that the product cannot overflow.
         codes = np.unique(combined, return_inverse=True)[1].astype(np.int64)
     _, first, dense = np.unique(codes, return_index=True, return_inverse=True)
     return RowGroups(dense.astype(np.int64), first.astype(np.int64))
 
 
 def stable_places(major: Codes, minor: Codes) -> Codes:
-    """Places of rows by two numbers, rows of equal ones as they stand.
+    """Return the indices that sort rows by two numbers, stably.
 
-    Rows that stand in order, as most do where it is asked for, are not sorted.
+    Rows that are already sorted, which is the usual case, are not sorted again.
     """
     same, rises = major[1:] == major[:-1], major[1:] > major[:-1]
     if bool((rises | (same & (minor[1:] >= minor[:-1]))).all()):

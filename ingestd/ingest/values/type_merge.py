@@ -1,6 +1,6 @@
-"""The narrowest type that holds the values of two types; what schema evolution widens to.
+"""The narrowest type that holds the values of two types, to which schema evolution widens.
 
-Only types that both can be read as afterwards: files with the older type stay as they are.
+Only types as which both can be read afterwards: files with the older type are not rewritten.
 """
 
 from collections.abc import Mapping
@@ -20,19 +20,19 @@ INTEGER_DIGITS: Mapping[str, int] = {"TINYINT": 3, "SMALLINT": 5, "INT": 10, "BI
 _FLOATING = frozenset({"FLOAT", "DOUBLE"})
 _EXACT_IN_FLOAT = frozenset({"TINYINT", "SMALLINT"})
 _WITH_TEXT = CHARACTER_ROOTS | INTEGER_ROOTS | {"BOOLEAN", "DECIMAL", "DATE"}
-"""Types whose values have one text only, so that files that hold them can be read as STRING."""
+"""Types with exactly one text form, so that files that contain them can be read as STRING."""
 _WITH_PRECISION = frozenset({"TIME", "TIMESTAMP", "TIMESTAMP_LTZ"})
 _MAX_PRECISION = 38
 
 
 def merge_types(one: DataType, other: DataType, *, fresh: bool = False) -> DataType | None:
-    """The nullable type that holds the values of both, None if no type does.
+    """Return the nullable type that holds the values of both, None if no type does.
 
     INT and BIGINT give BIGINT, DECIMAL(10, 2) and DECIMAL(8, 4) give DECIMAL(12, 4), VARCHAR(5)
     and VARCHAR(9) give VARCHAR(9). BIGINT and DOUBLE give DOUBLE: integers beyond 2^53 lose
-    digits there, as they do in a database whose column is changed so. Unlike types that have a
-    plain text (BOOLEAN, integers, DECIMAL, DATE, text) give STRING; for a `fresh` column, of
-    which there are no files, all unlike types do that are not nested or binary.
+    digits, as in a database whose column is changed this way. Different types with a plain text
+    form (BOOLEAN, integers, DECIMAL, DATE, text) give STRING; a `fresh` column, which has no files,
+    becomes STRING for all different types that are neither nested nor binary.
     """
     one, other = one.as_nullable(), other.as_nullable()
     if one == other:
@@ -69,7 +69,7 @@ def _longer(one: DataType, other: DataType, sized: str, unbounded: str) -> DataT
 
 
 def _merge_numbers(one: DataType, other: DataType) -> DataType | None:
-    """DECIMAL with DECIMAL or integers, and floating types with integers."""
+    """Merge DECIMAL with DECIMAL or integers, and floating types with integers."""
     for floating, number in ((one, other), (other, one)):
         if floating.root in _FLOATING and number.root in INTEGER_ROOTS:
             return floating if number.root in _EXACT_IN_FLOAT else DataType("DOUBLE")
@@ -84,7 +84,7 @@ def _merge_numbers(one: DataType, other: DataType) -> DataType | None:
 
 
 def _decimal_size(t: DataType) -> tuple[int, int] | None:
-    """Digits before and after the point."""
+    """Return the digits before and after the decimal point."""
     if t.root == "DECIMAL":
         return (t.precision or 0) - (t.scale or 0), t.scale or 0
     digits = INTEGER_DIGITS.get(t.root)
@@ -115,7 +115,7 @@ def _merge_inner(one: DataType, other: DataType) -> DataType | None:
 
 
 def _merge_rows(one: DataType, other: DataType) -> DataType | None:
-    """All fields of both by name, those of the first in front and with their ids."""
+    """Return all fields of both by name, those of the first before the others, with their ids."""
     fields = {field.name: field for field in one.fields}
     next_id = max((field.id for field in one.fields), default=-1) + 1
     for field in other.fields:

@@ -1,4 +1,4 @@
-"""Values of one type as another, with marks of those that it cannot hold."""
+"""Cast values to another type, with a mask of those that it cannot hold."""
 
 import numpy as np
 import numpy.typing as npt
@@ -15,7 +15,7 @@ Mask = npt.NDArray[np.bool_]
 
 
 def cast_values(column: Values, source: DataType, target: DataType) -> tuple[Values, Mask]:
-    """Values as another type, and marks of the rows whose value it cannot hold (null there)."""
+    """Return cast values, and a mask of rows whose value does not fit (null in the result)."""
     arrow_type = to_arrow_type(target)
     if column.type == arrow_type and not _may_be_too_long(source, target):
         return column, np.zeros(len(column), np.bool_)
@@ -45,7 +45,7 @@ def _cast_chunk(
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, UnsupportedError):
         if len(chunk) == 1:
             return _nulls(1, arrow_type), np.ones(1, np.bool_)
-    # Halving finds a few bad values among many good ones in few casts.
+    # Bisection finds a few bad values among many good ones in few casts.
     half = len(chunk) // 2
     left, left_failed = _cast_chunk(chunk.slice(0, half), source, target, arrow_type)
     right, right_failed = _cast_chunk(chunk.slice(half), source, target, arrow_type)
@@ -68,7 +68,7 @@ def _cast(chunk: Values, source: DataType, target: DataType, arrow_type: pa.Data
 
 
 def _longest(values: Values) -> int:
-    """Characters of the longest text, or bytes of the longest binary value."""
+    """Return the characters of the longest text, or bytes of the longest binary value."""
     is_text = pa.types.is_string(values.type)
     lengths: Values = pc.utf8_length(values) if is_text else pc.binary_length(values)
     return int(pc.max(lengths).as_py() or 0)

@@ -136,7 +136,7 @@ def test_tasks_on_this_machine_see_its_disk(tmp_path: Path, master: str) -> None
 @pytest.mark.parametrize(
     ("text", "place", "message"),
     [
-        ("routing: {excluding-tables: '('}", "routing.excluding-tables", "no regular expression"),
+        ("routing: {excluding-tables: '('}", "routing.excluding-tables", "not a regular"),
         ("routing: {table-mapping: {a: 'x/y'}}", "routing.table-mapping.a", "slash"),
         (
             "routing: {table-mapping: {a: ingestd_dead_letters}}",

@@ -12,7 +12,7 @@ from ingestd.paimon.spec.data_file import FileSource
 from ingestd.paimon.spec.options import CoreOptions
 from ingestd.paimon.table.files.data_files import data_file_path
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
-from ingestd.paimon.table.write.figures import KEY_STATS_MODE
+from ingestd.paimon.table.write.figures import FileOrigin
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,11 +44,7 @@ class FileTarget:
         return data_file_path(self.table, self.partition_values, self.bucket, name)
 
     @property
-    def source(self) -> FileSource:
-        """Return the source of the files in their manifest entries."""
-        return FileSource.APPEND if self.changelog else FileSource.COMPACT
-
-    @property
-    def key_stats_mode(self) -> str:
-        """Return the mode of the key statistics."""
-        return KEY_STATS_MODE
+    def origin(self) -> FileOrigin:
+        """Return the origin of the files for their manifest entries."""
+        source = FileSource.APPEND if self.changelog else FileSource.COMPACT
+        return FileOrigin(self.table, self.options, self.level, source)

@@ -152,7 +152,7 @@ class _OpenFile:
         self.options = options
         self._target = target
         self._name = name
-        self._figures = FileFigures(target, first_sequence)
+        self._figures = FileFigures(target.origin, first_sequence)
         self._written = ColumnChecksums() if is_checked(target.table.schema, options) else None
         self._stack = ExitStack()
         self._stream = self._stack.enter_context(target.table.io.open_output(target.path(name)))

@@ -4,8 +4,7 @@ Specification: https://paimon.apache.org/docs/1.4/concepts/spec/manifest/
 """
 
 import time
-from dataclasses import replace
-from typing import Protocol
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -23,41 +22,23 @@ from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 KEY_STATS_MODE = "truncate(128)"
 
 
-class FileOrigin(Protocol):
-    """Target of a file: its encoding and the properties of its manifest entry."""
+@dataclass(frozen=True, slots=True)
+class FileOrigin:
+    """Table, encoding and origin of a file, for its manifest entry."""
 
-    @property
-    def table(self) -> FileStoreTable:
-        """Return the table."""
-        ...
-
-    @property
-    def options(self) -> CoreOptions:
-        """Return the options of the encoding of the file."""
-        ...
-
-    @property
-    def level(self) -> int:
-        """Its level in the merge tree."""
-        ...
-
-    @property
-    def source(self) -> FileSource:
-        """Return the source of the file in its manifest entry."""
-        ...
-
-    @property
-    def key_stats_mode(self) -> str:
-        """Return the mode of the key statistics."""
-        ...
+    table: FileStoreTable
+    options: CoreOptions
+    level: int
+    source: FileSource
+    key_stats_mode: str = KEY_STATS_MODE
 
 
 class FileFigures:
     """Accumulates the statistics of a manifest entry over parts of the rows."""
 
-    def __init__(self, place: FileOrigin, first_sequence: int) -> None:
-        schema, options = place.table.schema, place.options
-        self._place = place
+    def __init__(self, origin: FileOrigin, first_sequence: int) -> None:
+        schema, options = origin.table.schema, origin.options
+        self._origin = origin
         self._sequences: tuple[int, int] | None = None
         self._first_sequence = first_sequence
         self._rows = 0
@@ -66,7 +47,7 @@ class FileFigures:
         self._values = StatsTotal(
             schema.fields, options.stats_mode, dense=options.stats_dense_store
         )
-        self._keys = StatsTotal(schema.key_fields, lambda _: place.key_stats_mode, dense=False)
+        self._keys = StatsTotal(schema.key_fields, lambda _: origin.key_stats_mode, dense=False)
         self._index_columns = list(dict.fromkeys(one.column for one in column_indexes(schema)))
         self._indexed: list[pa.Table] = []
 
@@ -77,7 +58,7 @@ class FileFigures:
 
     def add(self, rows: pa.Table) -> None:
         """Add rows, at least one."""
-        schema = self._place.table.schema
+        schema = self._origin.table.schema
         self._rows += rows.num_rows
         self._values.add(rows.select(schema.field_names))
         if self._index_columns:
@@ -95,7 +76,7 @@ class FileFigures:
 
     def meta(self, name: str, size: int) -> DataFileMeta:
         """Return the entry of the file that has all rows, `size` bytes of it."""
-        table = self._place.table
+        table = self._origin.table
         stats, stats_columns = self._values.result()
         first, last = self._sequences or (
             self._first_sequence,
@@ -112,16 +93,16 @@ class FileFigures:
             min_sequence_number=first,
             max_sequence_number=last,
             schema_id=table.schema.id,
-            level=self._place.level,
+            level=self._origin.level,
             creation_time_ms=time.time_ns() // 1_000_000,
             delete_row_count=self._retracts,
-            file_source=self._place.source,
+            file_source=self._origin.source,
             value_stats_cols=stats_columns,
         )
         return self._with_keys(meta) if table.schema.primary_keys else meta
 
     def _with_keys(self, meta: DataFileMeta) -> DataFileMeta:
-        types = [field.type for field in self._place.table.schema.key_fields]
+        types = [field.type for field in self._origin.table.schema.key_fields]
         key_stats: SimpleStats = self._keys.result()[0]
         return replace(
             meta,

@@ -41,7 +41,12 @@ from ingestd.paimon.table.files.data_files import (
 from ingestd.paimon.table.files.file_index import with_file_index
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.write.commit_message import CommitMessage
-from ingestd.paimon.table.write.figures import KEY_STATS_MODE, FileFigures, retract_count
+from ingestd.paimon.table.write.figures import (
+    KEY_STATS_MODE,
+    FileFigures,
+    FileOrigin,
+    retract_count,
+)
 
 UNKNOWN_SEQUENCE = -1
 """Sequence number of rows in postponed buckets."""
@@ -63,19 +68,10 @@ class WrittenBucketFiles:
     indexed: bool = True
 
     @property
-    def level(self) -> int:
-        """Return level 0, the level of new rows."""
-        return 0
-
-    @property
-    def source(self) -> FileSource:
-        """Return the source of files that no compaction wrote."""
-        return FileSource.APPEND
-
-    @property
-    def key_stats_mode(self) -> str:
-        """Return `none` for postponed buckets, whose rows are not looked up by key."""
-        return "none" if self.options.bucket == POSTPONE_BUCKET else KEY_STATS_MODE
+    def _origin(self) -> FileOrigin:
+        # Rows of postponed buckets are not looked up by key.
+        mode = "none" if self.options.bucket == POSTPONE_BUCKET else KEY_STATS_MODE
+        return FileOrigin(self.table, self.options, 0, FileSource.APPEND, mode)
 
     def write(self, rows: pa.Table) -> tuple[DataFileMeta, ...]:
         """Write rows to files of about the target size; none for no rows.
@@ -118,7 +114,7 @@ class WrittenBucketFiles:
         stored = file_rows(table.schema, rows)
         size = load_format(format_of(name)).write_file(table.io, path, stored, options)
         reach(Point.DATA_WRITTEN if self.indexed else Point.CHANGELOG_WRITTEN)
-        figures = FileFigures(self, 0)
+        figures = FileFigures(self._origin, 0)
         figures.add(rows)
         meta = figures.meta(name, size)
         return with_file_index(table, path, rows, meta) if self.indexed else meta

@@ -170,9 +170,9 @@ def test_key_that_would_change_its_type_goes_by_the_policy(json_changes: JsonCha
 @pytest.mark.parametrize(
     ("policy", "message"),
     [
-        (EvolutionPolicy("add-columns", "string"), "'string' goes with"),
+        (EvolutionPolicy("add-columns", "string"), "'string' requires"),
         (EvolutionPolicy("none", "new-column"), "adds columns"),
-        (EvolutionPolicy(aliases={"a": "b", "b": "c"}), "'b' cannot be a new name and an old one"),
+        (EvolutionPolicy(aliases={"a": "b", "b": "c"}), "'b' cannot be both a new name"),
         (EvolutionPolicy(aliases={"a": "b"}, drop=("a",)), "'a' cannot be"),
         (EvolutionPolicy(aliases={"a": "c", "b": "c"}), "'c' has two new names"),
     ],

@@ -20,8 +20,8 @@ def test_a_table_of_that_ordering_has_the_column_and_the_option() -> None:
     ("options", "keys", "message"),
     [
         ({}, (), "is for tables with a primary key"),
-        ({"sequence.field": "v"}, None, "it is 'v': leave out one of them"),
-        ({"merge-engine": "first-row"}, None, "no meaning with 'merge-engine' = 'first-row'"),
+        ({"sequence.field": "v"}, None, "it is 'v': remove one of them"),
+        ({"merge-engine": "first-row"}, None, "no effect with 'merge-engine' = 'first-row'"),
         ({"sequence.field.sort-order": "descending"}, None, "that of the smallest"),
     ],
 )

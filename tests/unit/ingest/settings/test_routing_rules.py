@@ -112,16 +112,22 @@ def test_a_name_that_comes_out_empty_is_one_for_the_dead_letters() -> None:
     ("rule", "message"),
     [
         (RouteRule({}, "t"), "give patterns for some of topic"),
-        (RouteRule({"table": "("}, "t"), r"match\.table: '\(' is no regular expression"),
+        (RouteRule({"table": "("}, "t"), r"match\.table: '\(' is not a regular expression"),
         (RouteRule({"table": ".*"}), "does nothing"),
-        (RouteRule({"table": ".*"}, "$1"), r"'\$1' is none of the groups"),
-        (RouteRule({"table": ".*"}, "a$"), r"'\$' is none of the groups.*\$\$ for a dollar"),
-        (RouteRule({"table": ".*"}, "a.b"), "gives no name of a table"),
-        (RouteRule({"table": ".*"}, ""), "gives no name of a table"),
-        (RouteRule({"table": ".*"}, "t", {"c": "${x}"}), r"add-columns\.c: .*none of the groups"),
+        (RouteRule({"table": ".*"}, "$1"), r"'\$1' is not one of"),
+        (RouteRule({"table": ".*"}, "a$"), r"'\$' is not one of.*\$\$ for a dollar"),
+        (RouteRule({"table": ".*"}, "a.b"), "is not a valid table name"),
+        (RouteRule({"table": ".*"}, ""), "is not a valid table name"),
+        (
+            RouteRule({"table": ".*"}, "t", {"c": "${x}"}),
+            r"add-columns\.c: .*not one of the groups",
+        ),
         (RouteRule({"table": ".*"}, "t", {"c": ""}, ("d",)), r"\['d'\] are not in add-columns"),
-        (RouteRule({"table": "(?P<a>.)", "topic": "(?P<a>.)"}, "t"), "two groups are called 'a'"),
-        (RouteRule({"table": "(?P<topic>.)"}, "t"), "two groups are called 'topic'"),
+        (
+            RouteRule({"table": "(?P<a>.)", "topic": "(?P<a>.)"}, "t"),
+            "two groups have the name 'a'",
+        ),
+        (RouteRule({"table": "(?P<topic>.)"}, "t"), "two groups have the name 'topic'"),
     ],
 )
 def test_rules_that_cannot_be_are_refused_by_their_place(rule: RouteRule, message: str) -> None:

@@ -161,7 +161,7 @@ def test_an_absent_record_is_never_taken_for_an_expired_one(
     _commit(registry, 0, 10, 1)
     registry.finish(_span(0, 10))
     _expire_ours(tmp_path)
-    with pytest.raises(ProgressLostError, match=r"db\.t: no snapshot .*ingestd begin"):
+    with pytest.raises(ProgressLostError, match=r"db\.t: none of its snapshots .*ingestd begin"):
         opened()
 
 

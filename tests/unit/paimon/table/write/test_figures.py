@@ -15,8 +15,8 @@ def test_the_parts_that_rows_come_in_do_not_show(cuts: tuple[int, ...], tmp_path
     given = [{"k": k, "v": v, "_kind": kind} for k, v, kind in
              [(1, "b", 0), (4, None, 3), (5, "a", 0), (9, "c", 3)]]  # fmt: skip
     rows = rows_table(table.schema, given, 7)
-    place = FileTarget(table, (), 0, 2)
-    whole, parts = FileFigures(place, 0), FileFigures(place, 0)
+    origin = FileTarget(table, (), 0, 2).origin
+    whole, parts = FileFigures(origin, 0), FileFigures(origin, 0)
     whole.add(rows)
     for start, end in zip((0, *cuts), (*cuts, 4), strict=True):
         parts.add(rows.slice(start, end - start))

@@ -1,14 +1,14 @@
-//! Numbers of few digits, which most are: one integer and the place of its point.
+//! Numbers of few digits, the usual case: one integer and the position of its point.
 
 use crate::cursor::Cursor;
 use crate::number::natural;
 
 /// A number without an exponent.
-pub struct Short {
+pub struct FastNumber {
     pub negative: bool,
-    /// All digits as one integer, below 10^15.
+    /// Decimal digits as one integer below 10^15.
     pub digits: u64,
-    /// How many digits precede the point, and how many after it.
+    /// The number of digits before the point, and after it.
     pub whole: usize,
     pub fraction: usize,
 }
@@ -24,8 +24,8 @@ pub const POWERS: [u64; MOST + 1] = {
     powers
 };
 
-impl Short {
-    /// Both operands are exact, and so is rounding their quotient once.
+impl FastNumber {
+    /// Returns the nearest double: both operands are exact, and their quotient is rounded once.
     #[inline(always)]
     pub fn as_float(&self) -> f64 {
         let value = self.digits as f64 / POWERS[self.fraction] as f64;
@@ -36,9 +36,9 @@ impl Short {
     }
 }
 
-/// Moves past a number if it is a short one; what follows it is the caller's business.
+/// Skips a number of few digits; the caller checks what follows it.
 #[inline(always)]
-pub fn short(cursor: &mut Cursor) -> Option<Short> {
+pub fn fast_number(cursor: &mut Cursor) -> Option<FastNumber> {
     let negative = cursor.peek() == b'-';
     cursor.at += negative as usize;
     let leads = cursor.peek() == b'0';
@@ -49,14 +49,14 @@ pub fn short(cursor: &mut Cursor) -> Option<Short> {
     let mut fraction = 0;
     if cursor.peek() == b'.' {
         cursor.at += 1;
-        let behind;
-        (behind, fraction) = natural(cursor);
+        let decimals;
+        (decimals, fraction) = natural(cursor);
         if fraction == 0 || whole + fraction > MOST {
             return None;
         }
-        digits = digits * POWERS[fraction] + behind;
+        digits = digits * POWERS[fraction] + decimals;
     }
-    (whole + fraction <= MOST).then_some(Short {
+    (whole + fraction <= MOST).then_some(FastNumber {
         negative,
         digits,
         whole,

@@ -1,24 +1,25 @@
-//! What an object looked like the latest time: the text between values that differ each time.
+//! The template of an object: its constant text, learned from the latest object.
 //!
-//! Objects of one origin have their fields in one order, and many values never change. So an object
-//! is mostly a few constant texts with values between them, and a text is quicker compared than
-//! read. Where one differs, the object is read field by field from there on, and learnt again.
+//! Objects of one origin have their fields in the same order, and many values never change. So an
+//! object consists of a few constant texts with varying values between them, and comparing text is
+//! faster than parsing it. At a difference the rest of the object is read field by field, and the
+//! template is learned again.
 
 use crate::cursor::Piece;
 
-/// How often an object may be learnt again in one reading.
-const LESSONS: usize = 24;
-/// Longer values are read each time.
+/// Maximum number of times that a template is learned in one reading.
+const MAX_REVISIONS: usize = 24;
+/// Longer values are always parsed.
 const LONGEST_CONSTANT: usize = 64;
 
-/// A field as it was written at one place of the latest object.
+/// A field at its position in the latest object.
 pub struct Place {
     /// `"name":`
     pub token: Piece,
     pub field: Option<usize>,
-    /// All text from the value before to the value.
+    /// The text from the previous value to this value.
     lead: Vec<u8>,
-    /// The value, if it was the same ever since the field was met here.
+    /// The value, if it has been the same since the field was first seen here.
     constant: Option<Vec<u8>>,
 }
 
@@ -33,7 +34,7 @@ impl Place {
         }
     }
 
-    /// Whether nothing is noted yet.
+    /// Whether nothing has been recorded yet.
     fn is_new(&self) -> bool {
         self.lead.is_empty()
     }
@@ -44,9 +45,9 @@ impl Place {
 pub enum Then {
     /// The value of a field.
     Field(usize),
-    /// A value that no one wants.
+    /// A value that is skipped.
     Skip,
-    /// Nothing of the object.
+    /// The end of the object.
     End,
 }
 
@@ -54,44 +55,44 @@ pub enum Then {
 pub struct Step {
     pub text: Piece,
     pub then: Then,
-    /// The place of the first field that the text names.
+    /// The index of the first field in the text.
     pub first: usize,
-    /// Known fields that the text names.
+    /// Known fields in the text.
     pub named: Vec<usize>,
-    /// Fields whose constant value is a cell too, with the value.
+    /// Fields whose constant value is also a cell, with the value.
     pub repeated: Vec<(usize, Vec<u8>)>,
 }
 
 #[derive(Default)]
-pub struct Trail {
-    /// The fields of the latest object that was read one by one.
+pub struct Template {
+    /// The fields of the latest object that was read field by field.
     pub places: Vec<Place>,
     pub steps: Vec<Step>,
-    lessons: usize,
+    revisions: usize,
 }
 
-impl Trail {
+impl Template {
     pub fn forget(&mut self) {
-        *self = Trail::default();
+        *self = Template::default();
     }
 
-    /// Whether it is still worth learning.
+    /// Whether the template may still be learned again.
     pub fn learns(&self) -> bool {
-        self.lessons < LESSONS
+        self.revisions < MAX_REVISIONS
     }
 
-    /// The number of the latest lesson, zero before the first.
-    pub fn lesson(&self) -> usize {
-        self.lessons
+    /// The number of the latest revision, zero before the first.
+    pub fn revision(&self) -> usize {
+        self.revisions
     }
 
-    /// Notes what is at a place; `steady` says that the value may be the same each time.
-    pub fn note(&mut self, place: usize, lead: &[u8], value: &[u8], steady: bool) {
+    /// Records the field at an index; `stable` says that its value may be constant.
+    pub fn note(&mut self, place: usize, lead: &[u8], value: &[u8], stable: bool) {
         let Some(noted) = self.places.get_mut(place) else {
             return;
         };
         if noted.is_new() {
-            let kept = steady && value.len() <= LONGEST_CONSTANT;
+            let kept = stable && value.len() <= LONGEST_CONSTANT;
             noted.constant = kept.then(|| value.to_vec());
         } else if noted.constant.as_deref() != Some(value) {
             noted.constant = None;
@@ -100,11 +101,11 @@ impl Trail {
         noted.lead.extend_from_slice(lead);
     }
 
-    /// Makes the steps of an object that was read to its end: so many fields, and then `tail`.
+    /// Builds the steps of an object that was read completely: `count` fields, then `tail`.
     ///
-    /// `is_cell` tells the fields whose constant value is a cell.
+    /// `is_cell` returns whether the constant value of a field is a cell.
     pub fn learn(&mut self, count: usize, tail: &[u8], is_cell: impl Fn(usize) -> bool) {
-        self.lessons += 1;
+        self.revisions += 1;
         self.places.truncate(count);
         self.steps.clear();
         let mut draft = Draft::default();
@@ -131,7 +132,7 @@ impl Trail {
     }
 }
 
-/// A step as it grows.
+/// A step under construction.
 #[derive(Default)]
 struct Draft {
     text: Vec<u8>,

@@ -1,15 +1,15 @@
-//! Sixteen bytes at a time: the few questions that readers ask of them.
+//! Operations on blocks of sixteen bytes, with SIMD instructions where available.
 
-pub const LANE: usize = 16;
-pub type Lane = [u8; LANE];
+pub const BLOCK: usize = 16;
+pub type Block = [u8; BLOCK];
 
-/// What keeps the values of so many digits at the end of a lane, and nothing before them.
-static ENDS: [Lane; LANE + 1] = {
-    let mut ends = [[0; LANE]; LANE + 1];
+/// Masks that keep the values of the last N digits of a block, and nothing before them.
+static ENDS: [Block; BLOCK + 1] = {
+    let mut ends = [[0; BLOCK]; BLOCK + 1];
     let mut count = 1;
-    while count <= LANE {
-        let mut at = LANE - count;
-        while at < LANE {
+    while count <= BLOCK {
+        let mut at = BLOCK - count;
+        while at < BLOCK {
             ends[count][at] = 0x0F;
             at += 1;
         }
@@ -18,36 +18,36 @@ static ENDS: [Lane; LANE + 1] = {
     ends
 };
 
-/// The number that the last `count` bytes are, all of them digits.
+/// Returns the number formed by the last `count` bytes, all of them digits.
 #[inline(always)]
-pub fn value(lane: &Lane, count: usize) -> u64 {
-    let eights = wide::eights(lane, &ENDS[count.min(LANE)]);
+pub fn value(block: &Block, count: usize) -> u64 {
+    let eights = wide::eights(block, &ENDS[count.min(BLOCK)]);
     (eights & 0xFFFF_FFFF) * 100_000_000 + (eights >> 32)
 }
 
-/// The natural number in the middle of two lanes, and how many digits it has; sixteen are too many.
+/// Returns the natural number from the middle on, and its digits; sixteen are too many.
 #[inline(always)]
-pub fn natural(around: &[u8; 2 * LANE]) -> (u64, usize) {
+pub fn natural(around: &[u8; 2 * BLOCK]) -> (u64, usize) {
     let (_, ahead) = halves(around);
     let count = digits(ahead);
     match around.get(count..).and_then(<[u8]>::first_chunk) {
         Some(tail) => (value(tail, count), count),
-        None => (0, LANE),
+        None => (0, BLOCK),
     }
 }
 
-/// What precedes the middle, and what from it on.
+/// Splits two blocks in the middle.
 #[inline(always)]
-pub fn halves(around: &[u8; 2 * LANE]) -> (&Lane, &Lane) {
-    let (lanes, _) = around.as_chunks();
-    (&lanes[0], &lanes[1])
+pub fn halves(around: &[u8; 2 * BLOCK]) -> (&Block, &Block) {
+    let (blocks, _) = around.as_chunks();
+    (&blocks[0], &blocks[1])
 }
 
 pub use wide::{digits, same, special};
 
 #[cfg(target_arch = "x86_64")]
 mod wide {
-    use super::Lane;
+    use super::Block;
     use std::arch::x86_64::{
         __m128i, _mm_add_epi8, _mm_add_epi16, _mm_and_si128, _mm_cmpeq_epi8, _mm_cvtsi128_si64,
         _mm_loadu_si128, _mm_madd_epi16, _mm_min_epu8, _mm_movemask_epi8, _mm_mullo_epi16,
@@ -56,15 +56,15 @@ mod wide {
     };
 
     #[inline(always)]
-    fn load(lane: &Lane) -> __m128i {
-        // SAFETY: the lane has sixteen bytes, and every x86-64 processor has SSE2.
-        unsafe { _mm_loadu_si128(lane.as_ptr().cast::<__m128i>()) }
+    fn load(block: &Block) -> __m128i {
+        // SAFETY: the block has sixteen bytes, and every x86-64 processor has SSE2.
+        unsafe { _mm_loadu_si128(block.as_ptr().cast::<__m128i>()) }
     }
 
-    /// The place of the first quote, backslash or control character, or more than fifteen.
+    /// Returns the index of the first quote, backslash or control character, or 16 or more.
     #[inline(always)]
-    pub fn special(lane: &Lane) -> usize {
-        let bytes = load(lane);
+    pub fn special(block: &Block) -> usize {
+        let bytes = load(block);
         // SAFETY: every x86-64 processor has SSE2.
         let found = unsafe {
             let control = _mm_cmpeq_epi8(_mm_min_epu8(bytes, _mm_set1_epi8(0x1F)), bytes);
@@ -75,12 +75,12 @@ mod wide {
         found.trailing_zeros() as usize
     }
 
-    /// How many bytes precede the first that is no digit.
+    /// Returns the number of bytes before the first that is not a digit.
     #[inline(always)]
-    pub fn digits(lane: &Lane) -> usize {
+    pub fn digits(block: &Block) -> usize {
         // SAFETY: every x86-64 processor has SSE2.
         let digits = unsafe {
-            let values = _mm_add_epi8(load(lane), _mm_set1_epi8(-(b'0' as i8)));
+            let values = _mm_add_epi8(load(block), _mm_set1_epi8(-(b'0' as i8)));
             _mm_movemask_epi8(_mm_cmpeq_epi8(
                 _mm_min_epu8(values, _mm_set1_epi8(9)),
                 values,
@@ -89,20 +89,20 @@ mod wide {
         (digits ^ 0x1_FFFF).trailing_zeros() as usize
     }
 
-    /// Whether two lanes are the same but for the places whose bits are set.
+    /// Whether two blocks are equal, apart from the bytes whose bits are set.
     #[inline(always)]
-    pub fn same(one: &Lane, other: &Lane, beyond: u32) -> bool {
+    pub fn same(one: &Block, other: &Block, beyond: u32) -> bool {
         // SAFETY: every x86-64 processor has SSE2.
         let equal = unsafe { _mm_movemask_epi8(_mm_cmpeq_epi8(load(one), load(other))) };
         equal as u32 | beyond == 0xFFFF
     }
 
-    /// Two numbers of eight digits, the first in the lower half.
+    /// Returns two numbers of eight digits, the first in the lower half.
     #[inline(always)]
-    pub fn eights(lane: &Lane, kept: &Lane) -> u64 {
+    pub fn eights(block: &Block, mask: &Block) -> u64 {
         // SAFETY: every x86-64 processor has SSE2.
         unsafe {
-            let digits = _mm_and_si128(load(lane), load(kept));
+            let digits = _mm_and_si128(load(block), load(mask));
             let tens = _mm_mullo_epi16(digits, _mm_set1_epi16(10));
             let pairs = _mm_add_epi16(tens, _mm_srli_epi16::<8>(digits));
             let pairs = _mm_and_si128(pairs, _mm_set1_epi16(0xFF));
@@ -116,18 +116,18 @@ mod wide {
 
 #[cfg(not(target_arch = "x86_64"))]
 mod wide {
-    use super::Lane;
+    use super::Block;
 
     const ONES: u64 = 0x0101_0101_0101_0101;
     const HIGH: u64 = ONES << 7;
 
     #[inline(always)]
-    fn words(lane: &Lane) -> [u64; 2] {
-        let whole = u128::from_le_bytes(*lane);
+    fn words(block: &Block) -> [u64; 2] {
+        let whole = u128::from_le_bytes(*block);
         [whole as u64, (whole >> 64) as u64]
     }
 
-    /// The first byte of two words whose high bit is set, sixteen if there is none.
+    /// Returns the index of the first byte whose high bit is set, else sixteen.
     #[inline(always)]
     fn first(found: [u64; 2]) -> usize {
         match found {
@@ -136,41 +136,41 @@ mod wide {
         }
     }
 
-    /// The place of the first quote, backslash or control character, or more than fifteen.
+    /// Returns the index of the first quote, backslash or control character, or 16 or more.
     #[inline(always)]
-    pub fn special(lane: &Lane) -> usize {
+    pub fn special(block: &Block) -> usize {
         let zero = |x: u64| x.wrapping_sub(ONES) & !x & HIGH;
-        first(words(lane).map(|word| {
+        first(words(block).map(|word| {
             let control = word.wrapping_sub(ONES * 0x20) & !word & HIGH;
             control | zero(word ^ ONES * b'"' as u64) | zero(word ^ ONES * b'\\' as u64)
         }))
     }
 
-    /// How many bytes precede the first that is no digit.
+    /// Returns the number of bytes before the first that is not a digit.
     #[inline(always)]
-    pub fn digits(lane: &Lane) -> usize {
+    pub fn digits(block: &Block) -> usize {
         // The high bit stays off only for '0' to '9'; borrows reach no byte below the first other.
-        first(words(lane).map(|word| {
+        first(words(block).map(|word| {
             let low = word.wrapping_sub(ONES * b'0' as u64);
             let high = word.wrapping_add(ONES * (0x7F - b'9') as u64);
             (low | high | word) & HIGH
         }))
     }
 
-    /// Whether two lanes are the same but for the places whose bits are set.
+    /// Whether two blocks are equal, apart from the bytes whose bits are set.
     #[inline(always)]
-    pub fn same(one: &Lane, other: &Lane, beyond: u32) -> bool {
+    pub fn same(one: &Block, other: &Block, beyond: u32) -> bool {
         let unlike = u128::from_le_bytes(*one) ^ u128::from_le_bytes(*other);
         let length = (beyond | 0x1_0000).trailing_zeros();
         length == 0 || unlike << (128 - 8 * length) == 0
     }
 
-    /// Two numbers of eight digits, the first in the lower half.
+    /// Returns two numbers of eight digits, the first in the lower half.
     #[inline(always)]
-    pub fn eights(lane: &Lane, kept: &Lane) -> u64 {
-        let (digits, kept) = (words(lane), words(kept));
+    pub fn eights(block: &Block, mask: &Block) -> u64 {
+        let (digits, mask) = (words(block), words(mask));
         let number = |place: usize| {
-            let digits = digits[place] & kept[place];
+            let digits = digits[place] & mask[place];
             let pairs = (digits.wrapping_mul(10) + (digits >> 8)) & 0x00FF_00FF_00FF_00FF;
             let fours = (pairs.wrapping_mul(100) + (pairs >> 16)) & 0x0000_FFFF_0000_FFFF;
             (fours.wrapping_mul(10_000) + (fours >> 32)) & 0xFFFF_FFFF
