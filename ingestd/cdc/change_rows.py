@@ -1,6 +1,6 @@
-"""Decoded change events of one source table to a `ChangeBatch`: operations, keys, columns.
+"""Assemble the decoded change events of one source table to a `ChangeBatch`.
 
-`assemble` takes events that are all good and raises on the first that is not.
+`assemble` takes valid events, and raises for the first invalid one.
 """
 
 from collections.abc import Sequence
@@ -48,7 +48,7 @@ class Events:
     offsets: npt.NDArray[np.int64]
 
     def take(self, indices: Sequence[int]) -> "Events":
-        """The events at these indices."""
+        """Return the events at these indices."""
         return Events(
             [self.changes[index] for index in indices],
             None if self.keys is None else [self.keys[index] for index in indices],
@@ -58,7 +58,9 @@ class Events:
 
 @dataclass(frozen=True, slots=True)
 class LaidOut:
-    """What becomes rows of the batch; `events` are the indices of their events."""
+    """The rows of a batch, with their row kinds.
+
+    `events` (rows,) has the index of each row's event; None if every event is one row."""
 
     rows: list[Row]
     kinds: npt.NDArray[np.int8]
@@ -66,7 +68,7 @@ class LaidOut:
 
 
 def assemble(plan: RowPlan, events: Events) -> ChangeBatch:
-    """The batch of a table's events. Raises one of `BUILD_ERRORS` if any event is not good."""
+    """Return the batch of a table's events. Raises one of `BUILD_ERRORS` for an invalid event."""
     laid_out = lay_out(plan, events)
     sources = [change.source for change in events.changes]
     offset, position, snapshot = events.offsets, positions(sources), snapshot_rows(sources)
@@ -106,7 +108,7 @@ def assemble(plan: RowPlan, events: Events) -> ChangeBatch:
 
 
 def join(plan: RowPlan, batches: Sequence[ChangeBatch]) -> ChangeBatch:
-    """One batch of several that one plan made, in their order."""
+    """Return the concatenation of batches of one plan."""
     first = batches[0]
     if len(batches) == 1:
         return first
@@ -128,7 +130,7 @@ def join(plan: RowPlan, batches: Sequence[ChangeBatch]) -> ChangeBatch:
 
 
 def _joined_columns(batches: Sequence[ChangeBatch], names: list[str]) -> pa.Table:
-    """A column that a batch lacks is null there."""
+    """Return the concatenated columns; a column that a batch lacks is null there."""
     tables = [batch.columns for batch in batches]
     joined = pa.concat_tables(tables, promote_options="default")
     return joined.select(names).combine_chunks()
@@ -148,19 +150,19 @@ def _joined_marks(batches: Sequence[ChangeBatch]) -> dict[str, Marks]:
 
 
 def _untouched(values: Sequence[Value], kinds: npt.NDArray[np.int8]) -> Marks | None:
-    """Marks the updates that lack the column; None if there are none."""
+    """Return a mask of the updates that lack the column; None if no update does."""
     absent = np.fromiter((value is UNSET for value in values), np.bool_, len(values))
     absent &= kinds == RowKind.UPDATE_AFTER
     return absent if absent.any() else None
 
 
 def is_absent(values: Sequence[Value]) -> bool:
-    """Whether no row has the column."""
+    """Return whether no row has the column."""
     return values[0] is UNSET and all(value is UNSET for value in values)
 
 
 def read_column(column: PlanColumn, values: Sequence[Value]) -> tuple[Array, Marks | None]:
-    """A column's array and the marks of values left out. Raises one of `BUILD_ERRORS`."""
+    """Return a column's array and the mask of omitted values. Raises one of `BUILD_ERRORS`."""
     if column.reader is None or column.column is None:
         raise ValueError(f"column {column.name} has no reader yet")
     array, left_out = column.reader.read(values)
@@ -168,7 +170,7 @@ def read_column(column: PlanColumn, values: Sequence[Value]) -> tuple[Array, Mar
 
 
 def lay_out(plan: RowPlan, events: Events) -> LaidOut:
-    """The rows that events make. Raises one of `BUILD_ERRORS` for an event that makes none."""
+    """Return the rows of events. Raises one of `BUILD_ERRORS` for an event without a row."""
     kinds = _row_kinds(events.changes)
     rows = [change.after for change in events.changes]
     for index in np.flatnonzero(kinds == RowKind.DELETE).tolist():
@@ -201,7 +203,7 @@ def _row_kinds(changes: Sequence[Any]) -> npt.NDArray[np.int8]:
 
 
 def kinds_of_operations(letters: npt.NDArray[np.uint8]) -> npt.NDArray[np.int8]:
-    """The row kind of each ASCII letter of an operation; RecordError if one is unknown."""
+    """Return the row kinds of operations, ASCII letters. Raises RecordError for an unknown one."""
     kinds: npt.NDArray[np.int8] = _KIND_OF[letters]
     if (kinds == _INVALID).any():
         raise refuse("decode", "unknown-op", "an event has an unknown op")
@@ -224,7 +226,7 @@ def _deleted_row(plan: RowPlan, events: Events, index: int) -> Row:
 
 
 def _fill_keys(plan: RowPlan, events: Events, rows: list[Row]) -> None:
-    """Key fields that the row itself lacks come from the message key."""
+    """Set key fields that rows lack to those of the message key."""
     for attribute in plan.key_attributes:
         get = attrgetter(attribute)
         values = list(map(get, rows))

@@ -1,7 +1,7 @@
-"""What the columns of a table are, learnt from its messages and from their schemas.
+"""Learn the columns of a table from its messages and their schemas.
 
-Kinds of values are counted column by column; `plan_of` makes the plan that reads them, from the
-schema in the messages, from declared and known types, or from the kinds alone.
+Kinds of values are counted by column; `plan_of` returns the row plan, from the schema in the
+messages, from declared and known types, or from the kinds alone.
 """
 
 from collections import Counter
@@ -98,9 +98,9 @@ class TableMemory:
 
 
 def look_into(value: bytes, key: bytes | None, *, images: bool = False) -> CellKinds:
-    """Kinds of all values of a message that its rows are made of. Raises RecordError.
+    """Return the kinds of all values in the row images of a message. Raises RecordError.
 
-    With `images` rows before changes are among them.
+    With `images`, before images count as well.
     """
     part = "message value"
     try:
@@ -180,7 +180,7 @@ def _schema_columns(
 
 
 def _sized(column: WireColumn, memory: TableMemory) -> WireColumn:
-    """With the size of the table's decimals, where the message's own does not count."""
+    """Return columns with the table's decimal sizes, where those of messages do not count."""
     known = memory.known.get(column.name)
     if known is None or known.root != "DECIMAL" or column.data_type.root != "DECIMAL":
         return column

@@ -1,4 +1,4 @@
-"""The key of a Kafka message as JSON: its fields, freed of the wrapper of the JSON converter."""
+"""The key of a Kafka message in JSON, without the envelope of the JSON converter."""
 
 import re
 from collections.abc import Callable
@@ -27,7 +27,7 @@ NO_KEY = MessageKey(None, b"", ())
 
 
 class MessageKeys:
-    """Takes the wrappers off message keys; with `lenient` a key that is no object is no key."""
+    """Removes envelopes from message keys; if `lenient`, a key that is no object is no key."""
 
     def __init__(self, *, lenient: bool = False) -> None:
         self._lenient = lenient

@@ -1,6 +1,6 @@
-"""Messages that lie in a file as a chunk of records: one a line, or the whole file as one.
+"""Read messages from a file as a chunk of records: one per line, or the whole file as one.
 
-Where there is no topic partition, the number of the line stands for the offset.
+There is no topic partition, so the line number is the offset.
 """
 
 from collections.abc import Sequence
@@ -37,7 +37,7 @@ def lines_chunk(
 
 
 def whole_chunk(data: bytes, topic: str) -> RecordChunk:
-    """One record whose value is all of the bytes."""
+    """Return one record whose value is all of the bytes."""
     return _chunk(topic, [1], [None], [data])
 
 

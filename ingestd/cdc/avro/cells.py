@@ -1,4 +1,4 @@
-"""Arrays as Avro holds them to the columns of a table, and the values that Debezium left out."""
+"""Convert arrays of Avro nodes to columns of a table, and find the values that Debezium omitted."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -44,7 +44,7 @@ _texts_left_out = pa.array([unavailable.TEXT, unavailable.BASE64])
 
 
 def build_column(array: Array, column: WireColumn, node: AvroNode) -> Array:
-    """Values of an Avro node as the column's table type.
+    """Return values of an Avro node in the column's table type.
 
     Raises one of `record_errors.BUILD_ERRORS` if any value does not fit.
     """
@@ -52,7 +52,7 @@ def build_column(array: Array, column: WireColumn, node: AvroNode) -> Array:
 
 
 def find_left_out(array: Array) -> Marks | None:
-    """Which values are Debezium's placeholder; None if none is."""
+    """Return a mask of the values that are Debezium's placeholder; None if no value is."""
     if pa.types.is_string(array.type):
         return _marks(pc.is_in(array, _texts_left_out))
     if pa.types.is_binary(array.type):
@@ -65,7 +65,7 @@ def find_left_out(array: Array) -> Marks | None:
 
 
 def without(array: Array, left_out: Marks | None) -> Array:
-    """The array with null where values were left out."""
+    """Return the array with null in place of omitted values."""
     if left_out is None:
         return array
     return if_else(pa.array(left_out), pa.scalar(None, array.type), array)
@@ -77,7 +77,7 @@ def _marks(found: Any) -> Marks | None:  # noqa: ANN401  (an Arrow array of bool
 
 
 def _among(array: Array, find: unavailable.Find, convert: Callable[[Any], Any]) -> Marks | None:
-    """Placeholders among lists or maps that have as many elements as one of them has."""
+    """Return a mask of placeholders among lists or maps of a placeholder's length."""
     lengths = list_lengths(array)
     places = np.flatnonzero((lengths == 1) | (lengths == len(unavailable.CODES)))
     values = take(array, pa.array(places)).to_pylist()
@@ -177,7 +177,7 @@ def _row(array: Array, column: WireColumn, node: AvroNode) -> Array:
 
 
 def _through_json(array: Array, column: WireColumn, node: AvroNode) -> Array:
-    """Any other meaning, by the reader that the JSON converter's form of the values has."""
+    """Build a column of any other meaning with the reader for the JSON converter's form."""
     texts = [None if one is None else one.encode() for one in json_texts(array, node)]
     kinds = frozenset(kind for text in texts if text is not None for kind in kinds_of(text))
     reader = choose_reader(column, kinds)

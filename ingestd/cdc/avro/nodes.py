@@ -52,14 +52,14 @@ class AvroNode:
 
     @property
     def has_no_bytes(self) -> bool:
-        """Whether its values take no bytes in a message: nulls, empty fixed, records of these."""
+        """Return whether values take no bytes: nulls, empty fixed, and records of these."""
         if self.kind == "record":
             return all(child.has_no_bytes for child in self.children)
         return self.kind == "null" or (self.kind == "fixed" and self.size == 0)
 
     @property
     def present(self) -> "AvroNode":
-        """The type of the values that are not null."""
+        """Return the type of the values that are not null."""
         return self.children[1 - self.null_at] if self.kind == "nullable" else self
 
 

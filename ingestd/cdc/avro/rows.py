@@ -1,7 +1,4 @@
-"""Changes of one table in Avro to a change batch: keys, deletes, updates that change a key.
-
-The same rules as `change_rows`, on columns.
-"""
+"""Assemble the changes of one table in Avro to a change batch: `change_rows` on columns."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -46,9 +43,9 @@ _CELL_ERRORS = (*BUILD_ERRORS, *PARSE_ERRORS)
 
 @dataclass(frozen=True, slots=True)
 class AvroColumn:
-    """A field of rows or of keys: what it means, and how it came.
+    """A column of rows or of message keys, and its values as an array of an Avro node.
 
-    Without `node` the array has the column's own type.
+    Without `node`, the array has the column's own type.
     """
 
     column: WireColumn
@@ -56,7 +53,7 @@ class AvroColumn:
     array: Array
 
     def built(self) -> Array:
-        """The values in the column's type."""
+        """Return the values in the column's type."""
         if self.node is None:
             return recast(self.array, self.column)
         return build_column(self.array, self.column, self.node)
@@ -64,10 +61,11 @@ class AvroColumn:
 
 @dataclass(frozen=True, slots=True)
 class TableChanges:
-    """Changes with their keys; `keys` has a field each of the message key, None without one.
+    """The changes of one table.
 
-    `columns` are those of the rows and of the keys, `nodes` the types of the rows' own. `images`
-    says that the rows before changes are wanted, too.
+    `keys` has a column for each field of the message key, None if messages have no key. `columns`
+    are those of rows and keys, `nodes` the Avro types of the rows' columns. `images` is whether the
+    before images are wanted.
     """
 
     changes: Changes
@@ -78,7 +76,7 @@ class TableChanges:
     images: bool = False
 
     def keep(self, marks: Marks) -> "TableChanges":
-        """Only the marked changes."""
+        """Return the marked changes."""
         rows = pa.array(np.flatnonzero(marks))
 
         def kept(array: Any) -> Any:  # noqa: ANN401  (an Arrow array or None)
@@ -103,7 +101,7 @@ class TableChanges:
 
 
 def change_batch(table: TableChanges, refused: Reasons) -> ChangeBatch | None:
-    """The batch of all good changes; why others are not is added to `refused` by place."""
+    """Return the batch of valid changes; add the reasons of others to `refused`, by index."""
     bad = _without_row(table)
     while True:
         if bad:
@@ -120,7 +118,7 @@ def change_batch(table: TableChanges, refused: Reasons) -> ChangeBatch | None:
 
 
 def _without_row(table: TableChanges) -> Reasons:
-    """Changes that make no row."""
+    """Return the reasons of changes without a row."""
     changes, size = table.changes, len(table.offsets)
     deletes = changes.operations == "d"
     bad: Reasons = {}
@@ -144,7 +142,7 @@ def _fields(image: Array | None) -> dict[str, Array]:
 
 
 class _Rows:
-    """Columns in the making."""
+    """Builds the columns of a batch."""
 
     def __init__(self, table: TableChanges) -> None:
         self._table = table
@@ -162,7 +160,7 @@ class _Rows:
         self._bad: Reasons = {}
 
     def build(self) -> Reasons:
-        """Make all columns; why rows have cells that do not fit."""
+        """Build all columns; return the reasons of rows with cells that do not fit."""
         for name, column in self._table.columns.items():
             key = None if self._table.keys is None else self._table.keys.get(name)
             part = self._row_part(name, column)
@@ -200,7 +198,7 @@ class _Rows:
         return AvroColumn(column, node, without(array, left_out))
 
     def _put_key(self, name: str, key: AvroColumn) -> None:
-        """A key column is that of the message key where there is no row."""
+        """Set the key column of deletes, which have no row, to that of the message key."""
         if name not in self._columns:
             self._columns[name] = self._built(key)
         elif self._deletes.any():
@@ -216,7 +214,7 @@ class _Rows:
             return nulls(self._size, pa.null())
 
     def batch(self) -> ChangeBatch:
-        """The batch, with a row more before each update that changed its key, or before all."""
+        """Return the batch, with old keys or before images laid out between the rows."""
         changes = self._table.changes
         events = self._laid_out()
         position = source_positions(changes.source, self._size)
@@ -235,7 +233,7 @@ class _Rows:
         )
 
     def _laid_out(self) -> Indices:
-        """Lay the rows out; for each row the index of its change."""
+        """Lay out the rows; return the index of each row's change."""
         old, size = self._old_keys(), self._size
         if self._table.images and self._table.keys:
             before = _there(self._table.changes.before, size)

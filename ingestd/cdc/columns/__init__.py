@@ -1,1 +1,1 @@
-"""One column of messages as an Arrow array: what it means and what reads it."""
+"""Columns of messages: their meaning, and the readers that build Arrow arrays from their values."""

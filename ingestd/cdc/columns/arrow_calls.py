@@ -1,4 +1,4 @@
-"""Functions of pyarrow on arrays of any type, whose stubs know them for some types only."""
+"""Functions of pyarrow with types for arrays of any type, which its stubs lack."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -25,33 +25,33 @@ py_buffer: Callable[[Any], pa.Buffer] = pa.py_buffer
 
 
 def marks_of(array: Array) -> Marks:
-    """Booleans as numpy has them, false for null."""
+    """Return booleans as a numpy array, False for null."""
     marks: Marks = array.fill_null(False).to_numpy(zero_copy_only=False)
     return marks
 
 
 def valid_marks(array: Array) -> Marks:
-    """Which values are not null."""
+    """Return a mask of the values that are not null."""
     return marks_of(array.is_valid())
 
 
 def take_rows(array: Array, rows: npt.NDArray[np.int64]) -> Array:
-    """The values of these rows, null where a row is negative."""
+    """Return the values of these rows, null where a row is negative."""
     return take(array, pa.array(rows, mask=rows < 0))
 
 
 def keep_rows(array: Array, rows: npt.NDArray[np.int64]) -> Array:
-    """The values of these rows, which are in order and each there once."""
+    """Return the values of these rows, which are ascending and distinct."""
     return array if len(rows) == len(array) else take(array, pa.array(rows))
 
 
 def flattened(array: Any) -> Any:  # noqa: ANN401  (an Arrow array of lists, maps or structs)
-    """Elements of lists one behind the other; members of structs as a list."""
+    """Return the elements of lists, concatenated; the members of structs as a list."""
     return array.flatten()
 
 
 def members(array: Array) -> dict[str, Array]:
-    """The members of structs by name, null where the struct is; none of other arrays."""
+    """Return the members of structs by name, null where the struct is; none of other arrays."""
     if not pa.types.is_struct(array.type):
         return {}
     fields: Any = array.type
@@ -59,26 +59,26 @@ def members(array: Array) -> dict[str, Array]:
 
 
 def struct_of(arrays: Mapping[str, Array], rows: int) -> Array:
-    """Structs with these members."""
+    """Return structs with these members."""
     if not arrays:
         return pa.array([{}] * rows, pa.struct([]))
     return make_struct(list(arrays.values()), names=list(arrays))
 
 
 def entries(array: Array) -> tuple[Array, Array]:
-    """Keys and values of all maps one behind the other."""
+    """Return the keys and values of all maps, concatenated."""
     whole: Any = take(array, pa.array(np.flatnonzero(valid_marks(array))))
     return whole.keys, whole.items
 
 
 def list_lengths(array: Any) -> npt.NDArray[np.int64]:  # noqa: ANN401  (lists or maps)
-    """How many elements each list or map has, 0 for null."""
+    """Return the number of elements of each list or map, 0 for null."""
     lengths: npt.NDArray[np.int64] = np.diff(array.offsets.to_numpy()).astype(np.int64)
     return np.where(valid_marks(array), lengths, 0)
 
 
 def offsets_of(lengths: npt.NDArray[np.int64]) -> Array:
-    """Offsets of lists that are so long."""
+    """Return the offsets of lists of these lengths."""
     offsets = np.zeros(len(lengths) + 1, np.int32)
     np.cumsum(lengths, out=offsets[1:])
     return pa.array(offsets)

@@ -1,4 +1,4 @@
-"""What reads the values of one column, and the ways of making Arrow arrays that readers share."""
+"""The reader of a column's values, and the ways of building Arrow arrays that readers share."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -21,9 +21,10 @@ Build = Callable[[Values], Array]
 
 @dataclass(frozen=True, slots=True)
 class ColumnReader:
-    """`wire` is the msgspec type of a value, `build` makes the Arrow array of many.
+    """The reader of a column.
 
-    `native` makes the same array without either; None if only they can.
+    `wire` is the msgspec type of a value, `build` returns the Arrow array of values. `native` is
+    the encoding in which the native reader builds the same array; None if it cannot.
     """
 
     wire: Any
@@ -32,7 +33,7 @@ class ColumnReader:
     native: ColumnEncoding | None = None
 
     def read(self, values: Values) -> tuple[Array, npt.NDArray[np.bool_] | None]:
-        """The Arrow array of decoded values, and which of them the source left out (None: none).
+        """Return the Arrow array of decoded values, and a mask of omitted ones (None: no value).
 
         Raises one of `record_errors.BUILD_ERRORS` if any value does not fit.
         """
@@ -50,12 +51,12 @@ class ColumnReader:
 
 
 def present(values: Values) -> list[Any]:
-    """The values with null for those that are absent."""
+    """Return the values with None for absent ones."""
     return [None if value is UNSET else value for value in values]
 
 
 def plain(arrow_type: pa.DataType) -> Build:
-    """Values that Arrow takes as they are; absent ones are rare, so they cost only when there."""
+    """Return a builder for values that Arrow accepts; absent ones are handled on failure."""
 
     def build(values: Values) -> Array:
         try:
@@ -67,7 +68,7 @@ def plain(arrow_type: pa.DataType) -> Build:
 
 
 def converting(arrow_type: pa.DataType, convert: Callable[[Any], Any]) -> Build:
-    """Values of which few need converting: all are tried as they are first."""
+    """Return a builder that converts values only if Arrow does not accept them unchanged."""
 
     def build(values: Values) -> Array:
         try:
@@ -80,7 +81,7 @@ def converting(arrow_type: pa.DataType, convert: Callable[[Any], Any]) -> Build:
 
 
 def from_present(convert: Callable[[list[Any]], Array]) -> Build:
-    """For conversions that take null for absent."""
+    """Return a builder for conversions that take None for absent values."""
 
     def build(values: Values) -> Array:
         return convert(present(values))
@@ -89,7 +90,7 @@ def from_present(convert: Callable[[list[Any]], Array]) -> Build:
 
 
 def raw_reader(convert: Callable[[bytes], Any], arrow_type: pa.DataType) -> ColumnReader:
-    """A reader that converts JSON texts one by one."""
+    """Return a reader that converts JSON texts one by one."""
 
     def build(values: Values) -> Array:
         cells = [None if v is None or v is UNSET else convert(bytes(v)) for v in values]
@@ -99,5 +100,5 @@ def raw_reader(convert: Callable[[bytes], Any], arrow_type: pa.DataType) -> Colu
 
 
 def any_encoding(data_type: DataType) -> ColumnReader:
-    """The slow reader that takes values in every form they may have."""
+    """Return the slow reader, which accepts values in every form."""
     return raw_reader(lambda raw: raw_cells.read_cell(raw, data_type), to_arrow_type(data_type))

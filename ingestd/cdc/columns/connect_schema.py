@@ -1,8 +1,8 @@
-"""Kafka Connect schemas, as the JSON converter sends them, to columns.
+"""Map Kafka Connect schemas, as the JSON converter sends them, to columns.
 
-Semantic names of Debezium and of Connect decide first, then the physical type. Where Paimon has
-no exact type (times finer than a millisecond, timestamps finer than a microsecond, decimals of
-more than 38 digits) the values stay integers or text, so that nothing is lost.
+The semantic names of Debezium and Connect come first, then the physical type. Where Paimon has no
+exact type (times finer than a millisecond, timestamps finer than a microsecond, decimals of more
+than 38 digits), values stay integers or text, so that nothing is lost.
 """
 
 import json
@@ -16,7 +16,7 @@ from ingestd.paimon.spec.data_types import DataType
 Schema = Mapping[str, Any]
 MAX_PRECISION = 38
 _MAX_PADDED_BITS = 8192
-"""Wider bit strings (their length may be "unlimited") are not padded to their full width."""
+"""Limit of the width to which bit strings are padded; a length may be "unlimited"."""
 
 _PHYSICAL: Mapping[str, DataType] = {
     "boolean": DataType("BOOLEAN"),
@@ -38,11 +38,11 @@ _MICROS = DataType("TIMESTAMP", precision=6)
 
 
 class ConnectSchemaError(ValueError):
-    """A schema that is not what the JSON converter of Connect writes."""
+    """A schema that Connect's JSON converter would not write."""
 
 
 def is_connect_schema(document: object) -> bool:
-    """Whether a JSON value is the schema of a Connect struct."""
+    """Return whether a JSON value is the schema of a Connect struct."""
     return (
         isinstance(document, dict)
         and document.get("type") == "struct"
@@ -51,7 +51,7 @@ def is_connect_schema(document: object) -> bool:
 
 
 def row_columns(envelope: Schema) -> tuple[WireColumn, ...] | None:
-    """Columns of the rows of a Debezium envelope's schema; None if it is no envelope.
+    """Return the columns of the rows in a Debezium envelope's schema; None if it is no envelope.
 
     Raises ConnectSchemaError.
     """
@@ -62,7 +62,7 @@ def row_columns(envelope: Schema) -> tuple[WireColumn, ...] | None:
 
 
 def struct_columns(schema: Schema) -> tuple[WireColumn, ...]:
-    """Columns of a struct's fields, in their order. Raises ConnectSchemaError."""
+    """Return the columns of a struct's fields, in order. Raises ConnectSchemaError."""
     try:
         return tuple(_column(_name(field), field) for field in schema["fields"])
     except (KeyError, TypeError, ValueError, AttributeError) as error:

@@ -1,4 +1,4 @@
-"""Decimal columns: unscaled big-endian integers, JSON numbers and numbers in quotes to Arrow."""
+"""Decimal columns from unscaled big-endian integers, JSON numbers and quoted numbers."""
 
 from collections.abc import Sequence
 from decimal import Decimal
@@ -15,21 +15,23 @@ _WIDTH = 16
 _LONGEST = 38
 """Digits of a decimal128."""
 _FARTHEST = 65_536
-"""No number that anybody means has its point so far away; its digits would fill the memory."""
+"""Limit of the exponent: the digits of such a number would fill the memory."""
 
 
 class VariableScale(msgspec.Struct, gc=False):
-    """A decimal that brings its own scale (io.debezium.data.VariableScaleDecimal)."""
+    """A decimal with a scale of its own (io.debezium.data.VariableScaleDecimal)."""
 
     scale: int
     value: bytes
 
 
 def plain_number(unscaled: int, scale: int) -> str:
-    """All digits of unscaled * 10^-scale, without an exponent; ValueError if there are too many."""
+    """Return all digits of unscaled * 10^-scale, without an exponent.
+
+    Raises ValueError for too many digits."""
     if abs(scale) > _FARTHEST:
         raise ValueError(f"a scale of {scale} is out of range")
-    # Decimal, not str(): that one refuses more than 4300 digits.
+    # Decimal instead of str(), which refuses more than 4300 digits.
     digits = str(Decimal(abs(unscaled)))
     sign = "-" if unscaled < 0 else ""
     if scale <= 0:
@@ -39,7 +41,7 @@ def plain_number(unscaled: int, scale: int) -> str:
 
 
 def variable_scale_text(values: Sequence[VariableScale | None]) -> list[str | None]:
-    """The plain numbers of decimals with a scale of their own."""
+    """Return decimals with a scale of their own as plain numbers."""
     return [
         None
         if value is None
@@ -49,7 +51,7 @@ def variable_scale_text(values: Sequence[VariableScale | None]) -> list[str | No
 
 
 def unscaled_text(values: Sequence[bytes | None], scale: int) -> list[str | None]:
-    """The plain numbers of unscaled integers of one scale."""
+    """Return unscaled integers of one scale as plain numbers."""
     return [
         None if value is None else plain_number(int.from_bytes(value, "big", signed=True), scale)
         for value in values
@@ -57,10 +59,10 @@ def unscaled_text(values: Sequence[bytes | None], scale: int) -> list[str | None
 
 
 def from_unscaled(values: Sequence[bytes | None], wire_scale: int, target: pa.DataType) -> Array:
-    """Big-endian two's complement integers of `wire_scale` digits as `target` decimals.
+    """Convert big-endian two's complement integers with `wire_scale` fractional digits to decimals.
 
-    Raises ValueError (of Arrow) when a value has more digits than the target holds, or when it
-    has more after the point.
+    Raises ArrowInvalid, a ValueError, if a value has more digits, or more fractional digits, than
+    `target`.
     """
     binary = pa.array(values, pa.binary())
     words = _little_endian(binary) if wire_scale >= 0 else None
@@ -71,13 +73,13 @@ def from_unscaled(values: Sequence[bytes | None], wire_scale: int, target: pa.Da
     array = pa.Array.from_buffers(
         pa.decimal128(38, wire_scale), len(binary), [validity, pa.py_buffer(words.tobytes())]
     )
-    # 16 bytes can hold 39 digits, which no cast would notice.
+    # 16 bytes can hold 39 digits, which casts do not check.
     array.validate(full=True)
     return array if array.type == target else array.cast(target)
 
 
 def _little_endian(binary: Array) -> npt.NDArray[np.uint8] | None:
-    """One row of 16 little-endian bytes a value; None if a value is longer."""
+    """Return 16 little-endian bytes per value, shape (n, 16); None if a value is longer."""
     _, offset_buffer, data_buffer = binary.buffers()
     offsets = np.frombuffer(memoryview(offset_buffer or b""), np.int32)[: len(binary) + 1].astype(
         np.int64
@@ -102,10 +104,10 @@ def _little_endian(binary: Array) -> npt.NDArray[np.uint8] | None:
 
 
 def within_reach(value: Decimal, scale: int = _LONGEST) -> Decimal:
-    """The value, if Arrow may be given it for a column of a scale; ValueError if it is too fine.
+    """Return a value that is safe to pass to Arrow for a column of a scale.
 
-    Arrow looks beyond its tables, and may end the process, for a number with many more digits
-    after the point than the column has. None of them but zero is a value of the column.
+    Raises ValueError for a value with many more fractional digits than the column: Arrow reads
+    beyond its tables for it and may end the process. Only zero has a value in the column then.
     """
     exponent = value.as_tuple().exponent
     if not isinstance(exponent, int) or -exponent - scale <= _LONGEST:

@@ -1,6 +1,6 @@
-"""MongoDB's Extended JSON, in all its spellings, to plain text and plain JSON.
+"""Convert MongoDB's Extended JSON to plain text and plain JSON.
 
-Both versions, canonical, relaxed and strict; what is no special object stays as it is.
+Versions 1 and 2, canonical, relaxed and strict, are understood; other objects stay unchanged.
 """
 
 import base64
@@ -30,16 +30,16 @@ Fields = Mapping[str, Json]
 
 
 def document_texts(document: str) -> dict[str, str | None]:
-    """The fields of a document as texts, None for null.
+    """Return the fields of a document as texts, None for null.
 
-    Raises msgspec.MsgspecError or ValueError for what is no document.
+    Raises msgspec.MsgspecError or ValueError for an invalid document.
     """
     fields = _decode_fields(document)
     return {name: field_text(bytes(raw)) for name, raw in fields.items()}
 
 
 def field_text(raw: bytes) -> str | None:
-    """One value as text: scalars plainly, objects and arrays as compact JSON."""
+    """Return one value as text: scalars plain, objects and arrays as compact JSON."""
     if raw[:1] not in (b"{", b"[", b'"', b"n"):
         return raw.decode()
     value = plain(_decode(raw))
@@ -51,7 +51,7 @@ def field_text(raw: bytes) -> str | None:
 
 
 def plain(value: Json) -> Json:
-    """A decoded value with its special objects made plain ones. Raises ValueError."""
+    """Return a decoded value with plain values in place of special objects. Raises ValueError."""
     if isinstance(value, list):
         return [plain(item) for item in value]
     if not isinstance(value, dict):
@@ -75,7 +75,7 @@ def _integer(value: Json, fields: Fields) -> int:
 
 
 def _date(value: Json, fields: Fields) -> int:
-    """Milliseconds since 1970."""
+    """Return milliseconds since 1970."""
     if isinstance(value, dict):
         value = plain(value)
     if isinstance(value, str) and not _INTEGER.fullmatch(value):
@@ -85,7 +85,7 @@ def _date(value: Json, fields: Fields) -> int:
 
 
 def _timestamp(value: Json, fields: Fields) -> Json:
-    """Seconds since 1970."""
+    """Return seconds since 1970."""
     return plain(value.get("t")) if isinstance(value, dict) else value
 
 

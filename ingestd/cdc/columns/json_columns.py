@@ -1,7 +1,7 @@
-"""The fastest reader for each column, from what it is and what its values look like.
+"""Choose the fastest reader of a column by its type and the kinds of its values.
 
-A reader knows which msgspec type takes the JSON values and how they become Arrow. Cells that do
-not fit make it raise; naming them is the caller's business.
+A reader has the msgspec type of the JSON values, and converts them to Arrow. It raises if a cell
+does not fit; the caller finds out which.
 """
 
 from collections.abc import Callable, Mapping
@@ -57,9 +57,9 @@ from ingestd.paimon.spec.data_types import (
 
 
 def choose_reader(column: WireColumn, kinds: Kinds) -> ColumnReader:
-    """The fastest reader of a column whose values are of these kinds.
+    """Return the fastest reader of a column whose values are of these kinds.
 
-    Raises UnsupportedError when JSON values are not read as the column's type.
+    Raises UnsupportedError if JSON values cannot be read as the column's type.
     """
     refuse_unreadable(column.name, column.data_type)
     choose = _BY_MEANING.get(column.meaning) or _BY_ROOT.get(column.data_type.root)
@@ -67,7 +67,7 @@ def choose_reader(column: WireColumn, kinds: Kinds) -> ColumnReader:
 
 
 def refuse_unreadable(column: str, data_type: DataType) -> None:
-    """Raise UnsupportedError for a type that JSON values are not read as."""
+    """Raise UnsupportedError for a type that cannot be read from JSON values."""
     if data_type.root in _UNREADABLE:
         raise UnsupportedError(
             f"column {column}: JSON values are not read as data type {data_type}; declare another "
@@ -159,7 +159,7 @@ def _map(column: WireColumn, kinds: Kinds) -> ColumnReader:
 
 
 def _layout(values: Values) -> tuple[Any, Any]:
-    """Offsets and null mask of lists or maps."""
+    """Return the offsets and the null mask of lists or maps."""
     lengths = [0 if value is None else len(value) for value in values]
     offsets = np.zeros(len(values) + 1, np.int32)
     np.cumsum(lengths, out=offsets[1:])

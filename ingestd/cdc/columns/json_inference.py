@@ -1,8 +1,8 @@
-"""Kinds of JSON values, and the column types they call for when messages carry no schema.
+"""Kinds of JSON values, and the column types inferred from them when messages have no schema.
 
-A kind says how a value looks, no more than reading it needs: integers by the width they need,
-text by whether it could be a number, arrays by the kinds of their elements as well. The kinds of
-a column's values decide its type when no one has fixed it, and its fastest reader in any case.
+A kind is the form of a value, as far as a reader depends on it: integers by width, text by whether
+it could be a number, arrays by the kinds of their elements. The kinds of a column's values
+determine its reader, and its type unless the type is declared or known.
 """
 
 import re
@@ -31,7 +31,7 @@ INTEGER_KINDS: Kinds = frozenset({"i8", "i16", "i32", "i53", "i64"})
 NUMBER_KINDS: Kinds = INTEGER_KINDS | {"big", "huge", "float"}
 """`big` has at most 38 digits, `huge` more."""
 ELEMENT, ENTRY = "[]", "{}"
-"""What the kinds of array elements and of object values begin with."""
+"""Prefixes of the kinds of array elements and object values."""
 
 _BITS = ((7, "i8"), (15, "i16"), (31, "i32"), (53, "i53"), (63, "i64"))
 _INTEGER_TYPES: Mapping[str, DataType] = {
@@ -49,11 +49,11 @@ _NUMERAL = re.compile(rb"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?")
 _DECODE_ARRAY = msgspec.json.Decoder(list[msgspec.Raw]).decode
 _DECODE_OBJECT = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _MINORITY = 20
-"""Values unlike all others are errors when they are fewer than one in this many."""
+"""Values unlike all others are errors if they are fewer than one in this many."""
 
 
 def kinds_of(raw: bytes) -> tuple[str, ...]:
-    """The kinds of one JSON value, none for null. `raw` is valid JSON without outer blanks."""
+    """Return the kinds of a JSON value, none for null. `raw` is valid JSON without outer blanks."""
     first = raw[:1]
     if first == b"n":
         return ()
@@ -93,7 +93,7 @@ def _integer_kind(raw: bytes) -> str:
 
 
 def inner_kinds(prefix: str, kinds: Kinds) -> Kinds:
-    """Kinds of the elements or of the object values, from the kinds of the whole."""
+    """Return the kinds of elements or object values among the kinds of a whole value."""
     size = len(prefix)
     return frozenset(kind[size:] for kind in kinds if kind.startswith(prefix))
 
@@ -101,10 +101,10 @@ def inner_kinds(prefix: str, kinds: Kinds) -> Kinds:
 def resolve_type(
     kinds: "Counter[str]", declared: DataType | None, known: DataType | None, *, is_key: bool
 ) -> DataType | None:
-    """The type of a column from what is fixed, what the table has, and what its values look like.
+    """Return the type of a column by its declared type, the table's type and kinds of values.
 
-    None when nothing is known and all values are null. A declared type and that of a key never
-    change; another known one gets wider when numbers call for it.
+    None if no type is known and all values are null. A declared type and the type of a key column
+    never change; another known type is widened if numbers require it.
     """
     if declared is not None:
         return declared
@@ -126,7 +126,7 @@ def _widened(known: DataType, kinds: Kinds) -> DataType:
 
 
 def _dominant(kinds: "Counter[str]") -> Kinds:
-    """The kinds without a family of which there are next to no values."""
+    """Return the kinds without a family that has hardly any values."""
     families: Counter[str] = Counter()
     for kind, count in kinds.items():
         families[_family(kind)] += count
@@ -162,7 +162,7 @@ def _inferred(kinds: Kinds) -> DataType | None:
 
 
 def default_kinds(column: WireColumn) -> Kinds:
-    """Kinds that the values of a column have when a connector sends them in its default form."""
+    """Return the kinds of a column's values in the connector's default form."""
     meaning = _MEANING_KINDS.get(column.meaning)
     if meaning is not None:
         return meaning

@@ -1,4 +1,4 @@
-"""The types that columns of a primary key begin with."""
+"""Initial types of primary key columns."""
 
 from dataclasses import replace
 
@@ -9,6 +9,6 @@ _KEY_TYPES = {"TINYINT": DataType("INT"), "SMALLINT": DataType("INT")}
 
 
 def key_column(column: WireColumn) -> WireColumn:
-    """The column as part of a key: its type cannot change later, so small integers start wide."""
+    """Return the column as part of a key, whose type cannot change: small integers are wide."""
     wide = _KEY_TYPES.get(column.data_type.root)
     return column if wide is None else replace(column, data_type=wide)

@@ -1,4 +1,4 @@
-"""Geometries as MySQL stores them (four bytes of SRID, then well-known binary) to GeoJSON text."""
+"""Convert MySQL geometries (four bytes of SRID, then well-known binary) to GeoJSON text."""
 
 import json
 import struct
@@ -17,7 +17,7 @@ _COLLECTION = 7
 
 
 def geometry_json(text: str) -> str:
-    """GeoJSON, with the SRID, of bytes that came as the characters of a text.
+    """Return GeoJSON with the SRID for bytes that came as the characters of a text.
 
     Raises ValueError for bytes that are no geometry.
     """
@@ -42,7 +42,7 @@ class _Reader:
         self.place = 4
 
     def geometry(self) -> dict[str, Any]:
-        """One geometry as its GeoJSON object."""
+        """Return one geometry as a GeoJSON object."""
         (order,) = self._take("B")
         self._order = "<" if order else ">"
         (kind,) = self._take("I")

@@ -1,7 +1,7 @@
-"""Column types of MySQL, as texts such as ``decimal(10,2) unsigned``, to columns.
+"""Map MySQL column types, texts such as ``decimal(10,2) unsigned``, to columns.
 
-Values of such columns come as text. Where the mapping says nothing else they get the types that
-Paimon gives them; codes of JDBC stand in where no text came.
+The values of such columns are text. The columns have the types of Paimon's CDC actions unless
+`type_mapping` says otherwise; without the text of a type, its JDBC code is used.
 """
 
 import re
@@ -28,7 +28,7 @@ _BOOLEAN, _BYTES = DataType("BOOLEAN"), DataType("BYTES")
 
 @dataclass(frozen=True, slots=True)
 class _Type:
-    """A type taken apart: base name in lower case, what is in the brackets, what is behind."""
+    """A parsed type: base name in lower case, the text in parentheses, and the text after them."""
 
     base: str
     inside: str
@@ -36,13 +36,13 @@ class _Type:
 
     @property
     def sizes(self) -> tuple[int, ...]:
-        """The numbers in the brackets."""
+        """Return the numbers in the parentheses."""
         parts = [part.strip() for part in self.inside.split(",")]
         return tuple(int(part) for part in parts) if all(map(_is_size, parts)) else ()
 
 
 def mysql_column(name: str, text: str, mapping: frozenset[str]) -> WireColumn:
-    """The column of a type's text; types that no one knows are text."""
+    """Return the column of a type's text; unknown types are text."""
     match = _TYPE.fullmatch(text)
     if match is None:
         return _column(name, STRING)
@@ -56,7 +56,7 @@ def mysql_column(name: str, text: str, mapping: frozenset[str]) -> WireColumn:
 
 
 def jdbc_column(name: str, code: int) -> WireColumn:
-    """The column of a code of java.sql.Types, which says nothing of sizes."""
+    """Return the column of a code of java.sql.Types, which has no sizes."""
     column = _JDBC.get(code)
     return _column(name, STRING) if column is None else replace(column, name=name)
 
@@ -70,7 +70,7 @@ def _column(name: str, data_type: DataType, *, sized: bool = True) -> WireColumn
 
 
 def _special(name: str, found: _Type) -> WireColumn | None:
-    """Columns whose values are more than text or a number."""
+    """Return the column of a type whose values are neither plain text nor numbers."""
     if found.base in _GEOMETRIES:
         return WireColumn(name, STRING, Meaning.GEOMETRY)
     if found.base in ("enum", "set"):
@@ -213,4 +213,4 @@ _JDBC: Mapping[int, WireColumn] = {
     -4: WireColumn("", _BYTES, Meaning.LATIN1),
     2004: WireColumn("", _BYTES, Meaning.LATIN1),
 }
-"""Wide enough for the unsigned types of MySQL, which the codes do not tell from the signed."""
+"""Wide enough for the unsigned types of MySQL, which have the codes of the signed ones."""

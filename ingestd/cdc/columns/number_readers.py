@@ -1,4 +1,4 @@
-"""Readers of number columns: floats, decimals in all their forms, and bit strings."""
+"""Readers of number columns: integers, floats, decimals in all forms, and bit strings."""
 
 from decimal import Decimal
 
@@ -38,7 +38,7 @@ from ingestd.paimon.spec.data_types import DataType
 
 
 def integer_reader(column: WireColumn, kinds: Kinds) -> ColumnReader:
-    """TINYINT to BIGINT."""
+    """Return the reader of TINYINT to BIGINT."""
     data_type = column.data_type
     arrow_type = to_arrow_type(data_type)
     if kinds <= INTEGER_KINDS | {"big"}:
@@ -48,7 +48,7 @@ def integer_reader(column: WireColumn, kinds: Kinds) -> ColumnReader:
 
 
 def float_reader(column: WireColumn, kinds: Kinds) -> ColumnReader:
-    """FLOAT and DOUBLE; NaN and infinities come as text."""
+    """Return the reader of FLOAT and DOUBLE; NaN and infinities are text."""
     data_type = column.data_type
     arrow_type = to_arrow_type(data_type)
     if not kinds <= NUMBER_KINDS | TEXT_KINDS:
@@ -77,16 +77,16 @@ def _build_singles(arrow_type: pa.DataType) -> Build:
 
 
 def _is_base64(scale: int, kinds: Kinds) -> bool:
-    """Whether the strings of a decimal column are unscaled integers and not numbers.
+    """Return whether the strings of a decimal column are base64 unscaled integers.
 
-    Strings that could be both (digits only, a multiple of four) are numbers unless another value
-    of the column shows base64, or the scale calls for a decimal point.
+    Strings that could be both (only digits, length a multiple of four) are numbers unless another
+    value of the column is clearly base64, or the scale requires a decimal point.
     """
     return "text" in kinds or ("digits" in kinds and "numeral" not in kinds and scale > 0)
 
 
 def decimal_reader(column: WireColumn, kinds: Kinds) -> ColumnReader:
-    """DECIMAL whose unscaled integers, if such come, have the scale of the type."""
+    """Return the reader of DECIMAL; unscaled integers have the scale of the type."""
     return _decimal(column.data_type, column.data_type.scale or 0, kinds)
 
 
@@ -103,7 +103,7 @@ def _decimal(data_type: DataType, scale: int, kinds: Kinds) -> ColumnReader:
 
 
 def decimal_numbers(data_type: DataType) -> ColumnReader:
-    """DECIMAL from numbers, in quotes or not."""
+    """Return the reader of DECIMAL from numbers, quoted or not."""
     arrow_type, scale = to_arrow_type(data_type), data_type.scale or 0
 
     def build(values: Values) -> Array:
@@ -114,7 +114,7 @@ def decimal_numbers(data_type: DataType) -> ColumnReader:
 
 
 def unscaled_reader(column: WireColumn, kinds: Kinds) -> ColumnReader:
-    """Decimals of the scale that the column names; as text if they are too long for DECIMAL."""
+    """Return the reader of unscaled integers of one scale; text if too long for DECIMAL."""
     scale = column.scale
     if column.data_type.root == "DECIMAL":
         return _decimal(column.data_type, scale, kinds)
@@ -131,7 +131,7 @@ def _number_text_reader(scale: int, *, base64: bool) -> ColumnReader:
 
 
 def variable_decimal_reader(column: WireColumn, kinds: Kinds) -> ColumnReader:
-    """Decimals that bring their own scale, as plain numbers."""
+    """Return the reader of decimals with a scale of their own, as plain numbers."""
     if {kind for kind in kinds if not kind.startswith(ENTRY)} <= {"object"}:
         build = from_present(lambda values: pa.array(variable_scale_text(values), pa.string()))
         return ColumnReader(VariableScale, build, unavailable.find_nothing)
@@ -139,7 +139,7 @@ def variable_decimal_reader(column: WireColumn, kinds: Kinds) -> ColumnReader:
 
 
 def bits_reader(column: WireColumn, kinds: Kinds) -> ColumnReader:
-    """Bit strings: one bit is a boolean, more are big-endian bytes."""
+    """Return the reader of bit strings: one bit is a boolean, more are big-endian bytes."""
     if column.data_type.root == "BOOLEAN":
         if kinds <= {"bool"}:
             return ColumnReader(bool, plain(pa.bool_()), unavailable.find_nothing, BOOLEAN_ENCODING)

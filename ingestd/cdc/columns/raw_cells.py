@@ -1,6 +1,6 @@
-"""Single JSON values to Python values for Arrow, whatever form they come in.
+"""Convert single JSON values of any form to Python values for Arrow.
 
-The slow way that understands every form; columns whose values all look alike have faster readers.
+This is slow; columns whose values have one form have faster readers.
 """
 
 import binascii
@@ -40,7 +40,7 @@ _BOOLEANS = {"true": True, "false": False, "1": True, "0": False}
 
 
 def read_cell(raw: bytes, data_type: DataType) -> Cell:
-    """A JSON value as the Python value that Arrow takes for the type.
+    """Return a JSON value as the Python value that Arrow takes for the type.
 
     Raises one of `record_errors.BUILD_ERRORS` or `PARSE_ERRORS`, among them CellBudgetError.
     """
@@ -69,7 +69,7 @@ def _read(raw: bytes, data_type: DataType, budget: CellBudget) -> Cell:
 
 
 def text_of(raw: bytes) -> str:
-    """A JSON string's content; the JSON text itself of all other values."""
+    """Return the content of a JSON string, or the JSON text of any other value."""
     if raw.startswith(b'"'):
         return str(_DECODE(raw))
     return raw.decode()
@@ -104,12 +104,12 @@ def _integer(value: object) -> int:
 
 
 def _is_integral(value: Decimal) -> bool:
-    """Whether it is an integer, and not one of so many digits that they fill the memory."""
+    """Return whether a number is an integer, with few enough digits for the memory."""
     return value.adjusted() < _LONGEST_INTEGER and value == value.to_integral_value()
 
 
 def float_of(value: object) -> float:
-    """A float from a JSON number, a number in quotes, NaN or an infinity."""
+    """Return a float from a JSON number, a quoted number, NaN or an infinity."""
     if isinstance(value, str):
         if value in SPECIAL_FLOATS:
             return SPECIAL_FLOATS[value]
@@ -124,7 +124,7 @@ def float_of(value: object) -> float:
 
 
 def single_of(value: object) -> float:
-    """As `float_of`, refusing what is beyond the range of four bytes."""
+    """Return a float like `float_of`; raise for a value out of the range of four bytes."""
     number = float_of(value)
     with np.errstate(over="ignore"):
         if math.isfinite(number) and math.isinf(np.float32(number)):
@@ -140,14 +140,14 @@ def _boolean(value: object) -> bool:
 
 
 def binary_of(value: object) -> bytes:
-    """Bytes from base64."""
+    """Return bytes from base64."""
     if not isinstance(value, str):
         raise TypeError("not base64 text")
     return binascii.a2b_base64(value.encode(), strict_mode=True)
 
 
 def _decimal(value: object) -> Decimal:
-    """A number, in quotes or not."""
+    """Return a decimal from a number, quoted or not."""
     if isinstance(value, str):
         if not _NUMBER.fullmatch(value):
             raise ValueError("not a number")
@@ -157,7 +157,7 @@ def _decimal(value: object) -> Decimal:
 
 
 def decimal_cell(raw: bytes, scale: int, *, base64: bool) -> Decimal | None:
-    """A decimal from a number, or from a string: base64 of its unscaled value, or a number."""
+    """Return a decimal from a number or a string: a number, or base64 of an unscaled value."""
     value = _DECODE(raw)
     if value is None:
         return None
@@ -167,7 +167,7 @@ def decimal_cell(raw: bytes, scale: int, *, base64: bool) -> Decimal | None:
 
 
 def number_text_cell(raw: bytes, scale: int, *, base64: bool) -> str | None:
-    """The plain digits of a decimal in any form: also an object that has its own scale."""
+    """Return the plain digits of a decimal in any form, also of an object with its own scale."""
     if raw.startswith(b"{"):
         value = _DECODE_VARIABLE(raw)
         return plain_number(int.from_bytes(value.value, "big", signed=True), value.scale)

@@ -1,4 +1,4 @@
-"""Columns from the type that their messages name to the type that the configuration declares."""
+"""Convert columns from the type of their messages to the type that the configuration declares."""
 
 import base64
 
@@ -28,10 +28,10 @@ _UNITS = ("ms", "us", "ns")
 
 
 def recast(array: Array, column: WireColumn) -> Array:
-    """The column's array in its declared type.
+    """Return the column's array in its declared type.
 
-    Timestamps and times are rounded down to the declared precision; every other loss, and every
-    value out of range, raises one of `record_errors.BUILD_ERRORS`.
+    Timestamps and times are rounded down to the declared precision. Any other loss, and a value out
+    of range, raises one of `record_errors.BUILD_ERRORS`.
     """
     declared = column.declared
     if declared is None:
@@ -49,7 +49,7 @@ def recast(array: Array, column: WireColumn) -> Array:
 
 
 def _bit_texts(array: Array) -> Array:
-    """Bits as 0 and 1, of whole bytes."""
+    """Return whole bytes as texts of 0 and 1."""
     if pa.types.is_boolean(array.type):
         return array.cast(pa.int8()).cast(pa.string())
     cells = [None if v is None else "".join(f"{byte:08b}" for byte in v) for v in array.to_pylist()]

@@ -1,6 +1,6 @@
-"""Readers of columns whose values are text as a source database prints them.
+"""Readers of columns whose values are text in the form in which a source database prints them.
 
-All values of a column become one Arrow array of text, which is then cast as a whole.
+All values of a column become one Arrow array of strings, which is cast as a whole.
 """
 
 from collections.abc import Callable, Mapping
@@ -35,13 +35,13 @@ Finish = Callable[[Array], Array]
 Value = Any
 _not_equal: Callable[..., Array] = pc.not_equal
 _BEHIND_DIGITS = 0x3A
-"""Digits, signs and points are below; the letters of a hexadecimal number are not."""
+"""Digits, signs and points are less; the letters of hexadecimal numbers are not."""
 _ZERO_DATE = "0000-00-00"
 _TEMPORAL_ROOTS = TIMESTAMP_ROOTS | {"DATE", "TIME"}
 
 
 def source_text_reader(column: WireColumn, kinds: Kinds) -> ColumnReader:
-    """The reader of a column with one of the meanings of `SOURCE_MEANINGS`."""
+    """Return the reader of a column with one of the meanings of `SOURCE_MEANINGS`."""
     numbers = column.meaning is Meaning.SOURCE_TEXT and column.data_type.root == "DECIMAL"
     if numbers and kinds <= NUMBER_KINDS | TEXT_KINDS:
         return decimal_numbers(column.data_type)
@@ -77,7 +77,7 @@ def _finish(column: WireColumn) -> Finish:
 
 
 def read_source_texts(texts: Array, data_type: DataType) -> Array:
-    """Texts as values of a type. Raises one of `record_errors.BUILD_ERRORS`."""
+    """Convert texts to values of a type. Raises one of `record_errors.BUILD_ERRORS`."""
     root = data_type.root
     arrow_type = to_arrow_type(data_type)
     if root in CHARACTER_ROOTS:
@@ -100,7 +100,7 @@ def _integers(texts: Array, arrow_type: pa.DataType) -> Array:
 
 
 def _characters(texts: Array) -> npt.NDArray[np.uint8]:
-    """The bytes of all texts, one after the other."""
+    """Return the bytes of all texts, concatenated."""
     _, offsets, data = texts.buffers()
     bounds = np.frombuffer(memoryview(offsets or b""), np.int32)[texts.offset :][: len(texts) + 1]
     if not len(bounds):
@@ -109,7 +109,7 @@ def _characters(texts: Array) -> npt.NDArray[np.uint8]:
 
 
 def _temporal(texts: Array, data_type: DataType) -> Array:
-    """Dates that are none, as MySQL allows them, are null."""
+    """Convert dates and times; invalid dates, which MySQL allows, become null."""
     if data_type.root != "TIME":
         zero = pc.starts_with(texts, pattern=_ZERO_DATE)
         if pc.any(zero).as_py():
@@ -144,7 +144,7 @@ def _bits(texts: Array, column: WireColumn) -> Array:
 
 
 def _labels(texts: Array, column: WireColumn) -> Array:
-    """Labels by their numbers; 0 is the empty label of a value that was none."""
+    """Return labels by number; 0 is the empty label of an invalid value."""
     by_number = ("", *column.labels)
     numbers = {str(number): label for number, label in enumerate(by_number)}
     encoded = texts.dictionary_encode()

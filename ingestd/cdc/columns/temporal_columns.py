@@ -1,7 +1,7 @@
-"""Dates, times and timestamps: JSON integers and ISO text to Arrow.
+"""Dates, times and timestamps from JSON integers and ISO 8601 text.
 
-Timestamps keep the whole range of their 64 bits; years may be negative or have more than four
-digits, as ISO 8601 and Java write them.
+Timestamps have the whole range of 64 bits; years may be negative or have more than four digits, in
+the form of ISO 8601 and Java.
 """
 
 import re
@@ -20,7 +20,7 @@ DAY_MILLIS = 86_400_000
 _DAY_NANOS = 86_400_000_000_000
 _NANOS_OF = {"ms": 1_000_000, "us": 1_000, "ns": 1}
 _INFINITE_MICROS = {"infinity": 9_223_372_036_825_200_000, "-infinity": -9_223_372_036_832_400_000}
-"""What Debezium sends for infinite timestamps where it sends microseconds."""
+"""The microseconds that Debezium sends for infinite timestamps."""
 _NO_TIME = (
     "; 24:00:00 and durations are no TIME: declare the column BIGINT, or STRING where it comes as "
     "text, in schema.column-types"
@@ -35,9 +35,9 @@ _MONTH_DAYS = (31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 
 
 def read_integers(values: Sequence[int | None], data_type: DataType) -> Array:
-    """Integers in the unit of the type: days, milliseconds or microseconds.
+    """Convert integers in the unit of the type: days, milliseconds or microseconds.
 
-    A TIME of more than three digits comes in microseconds and is cut to milliseconds. Raises
+    A TIME of more than three digits is in microseconds and truncated to milliseconds. Raises
     ValueError or OverflowError for values out of range.
     """
     if data_type.root == "DATE":
@@ -50,13 +50,13 @@ def read_integers(values: Sequence[int | None], data_type: DataType) -> Array:
 
 
 def arrow_timestamp(data_type: DataType) -> TimestampType:
-    """The Arrow type of TIMESTAMP and TIMESTAMP_LTZ."""
+    """Return the Arrow type of TIMESTAMP and TIMESTAMP_LTZ."""
     arrow_type: TimestampType = to_arrow_type(data_type)
     return arrow_type
 
 
 def time_of_day(values: Array, per_milli: int) -> Array:
-    """Times of day from int64 in units of which a millisecond has `per_milli`."""
+    """Return times of day from int64 values in units of 1 / `per_milli` milliseconds."""
     millis = values if per_milli == 1 else _floor_divide(values, per_milli)
     bounds = pc.min_max(millis)
     if millis.null_count < len(millis) and not (
@@ -73,16 +73,16 @@ def _floor_divide(values: Array, divisor: int) -> Array:
 
 
 def coarser_timestamps(values: Array, target: TimestampType) -> Array:
-    """Timestamps in a coarser unit, rounded down."""
+    """Return timestamps in a coarser unit, rounded down."""
     divisor = _NANOS_OF[target.unit] // _NANOS_OF[values.type.unit]
     return _floor_divide(values.cast(pa.int64()), divisor).cast(target)
 
 
 def read_texts(values: Sequence[str | None], data_type: DataType) -> Array:
-    """ISO text as the type says; ValueError names the first text that is not one.
+    """Convert ISO 8601 text to the type. Raises ValueError with the first invalid text.
 
-    Fractions finer than the unit are cut. TIMESTAMP_LTZ needs a zone; in TIMESTAMP one is taken
-    to UTC.
+    Fractions finer than the unit are truncated. TIMESTAMP_LTZ requires a zone; a TIMESTAMP with a
+    zone is converted to UTC.
     """
     if data_type.root == "DATE":
         return pa.array([None if v is None else date_days(v) for v in values], pa.date32())
@@ -99,7 +99,7 @@ def read_texts(values: Sequence[str | None], data_type: DataType) -> Array:
 
 
 def date_days(text: str) -> int:
-    """Days since 1970 of an ISO date; a zone behind it does not matter."""
+    """Return days since 1970 of an ISO date; a zone after it is ignored."""
     match = _DATE_TEXT.fullmatch(text)
     if match is None:
         raise ValueError(f"{text!r} is not an ISO date")
@@ -107,7 +107,7 @@ def date_days(text: str) -> int:
 
 
 def time_nanos(text: str) -> int:
-    """Nanoseconds of an ISO time of day."""
+    """Return nanoseconds of an ISO time of day."""
     match = _TIME_TEXT.fullmatch(text)
     if match is None:
         raise ValueError(f"{text!r} is not an ISO time")
@@ -130,7 +130,7 @@ def _instant(text: str, unit: str, *, zoned: bool) -> int:
 
 
 def _days(year: int, month: int, day: int) -> int:
-    """Days since 1970 in the proleptic Gregorian calendar, any year."""
+    """Return days since 1970 in the proleptic Gregorian calendar, for any year."""
     leap = year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
     if not 1 <= month <= 12 or not 1 <= day <= _MONTH_DAYS[month - 1] + (leap and month == 2):
         raise ValueError(f"there is no day {year}-{month:02}-{day:02}")

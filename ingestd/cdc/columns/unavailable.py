@@ -1,7 +1,7 @@
-"""Placeholders that Debezium sends for large values which a change did not touch.
+"""Debezium's placeholders for large values that a change did not touch.
 
-PostgreSQL leaves unchanged TOASTed values out of its log; the connector writes its default
-placeholder instead, in a form that the column's type can carry.
+PostgreSQL omits unchanged TOASTed values from its log; the connector sends its default placeholder
+instead, in a form that fits the column's type.
 """
 
 import base64
@@ -23,7 +23,7 @@ UUID = "b68a35a7-17ad-35b3-af2a-ae46edb4545a"
 """The form in arrays of UUIDs: the name-based UUID (version 3) of the text."""
 
 Find = Callable[[Sequence[Any]], list[int]]
-"""Positions of placeholders in the values of a column as they were decoded."""
+"""Positions of placeholders in the decoded values of a column."""
 
 _RAW_MAP = b'{"' + BYTES + b'"'
 _RAW_FORMS = frozenset(
@@ -61,7 +61,7 @@ def _find_raw(values: Sequence[Any]) -> list[int]:
 
 
 def may_hold_text(array: Array) -> bool:
-    """Whether any text of an array has the length of a placeholder: cheap, and mostly false."""
+    """Return whether any text has the placeholder's length: cheap, and mostly False."""
     if not isinstance(array, pa.StringArray):
         return True
     buffer = array.buffers()[1]
@@ -71,7 +71,7 @@ def may_hold_text(array: Array) -> bool:
 
 
 def find_nothing(values: Sequence[Any]) -> list[int]:
-    """For columns whose values are never large."""
+    """Return no positions, for columns whose values are never large."""
     return []
 
 

@@ -1,4 +1,4 @@
-"""A column as messages carry it: its name, its table type, and what its JSON values mean."""
+"""A column of messages: its name, its type in the table, and the meaning of its JSON values."""
 
 from dataclasses import dataclass, replace
 from enum import Enum
@@ -11,7 +11,7 @@ _WHOLE_NUMBERS = frozenset({"INT", "BIGINT"})
 
 
 class Meaning(Enum):
-    """What the type alone does not tell about the JSON values of a column."""
+    """The meaning of a column's JSON values, where the type alone does not determine it."""
 
     PLAIN = "plain"
     """Values are as the type says: integers, text, base64 for bytes and decimals, ..."""
@@ -49,10 +49,10 @@ class Meaning(Enum):
 class WireColumn:
     """How to read a column.
 
-    `data_type` is what the values are by nature, `declared` what the configuration wants them to
-    be. `text` says that values come as JSON text where the type would otherwise come as numbers.
-    `default` is the JSON text of the value that an absent field has. Without `sized` the type's
-    precision and scale are a guess. `labels` are those of an enumeration or a set.
+    `data_type` is the type of the values in messages, `declared` the type in the configuration.
+    `text` is whether values are JSON text although those of the type usually are numbers. `default`
+    is the JSON text of the value of an absent field. Without `sized`, precision and scale of the
+    type are a guess. `labels` are those of an enumeration or a set.
     """
 
     name: str
@@ -69,13 +69,13 @@ class WireColumn:
 
     @property
     def table_type(self) -> DataType:
-        """The type of the column that is built."""
+        """Return the type of the column that is built."""
         return self.data_type if self.declared is None else self.declared
 
     def declared_as(self, declared: DataType) -> "WireColumn":
-        """The column, to be built in another type.
+        """Return the column with a declared type.
 
-        A time of day that is to be a number is not made a time first, which 24:00:00 is not.
+        A time of day declared as a number is not converted to a time first, since 24:00:00 is none.
         """
         data_type, plain = self.data_type, self.meaning is Meaning.PLAIN and not self.text
         if data_type.root == "TIME" and plain and declared.root in _WHOLE_NUMBERS:

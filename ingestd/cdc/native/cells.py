@@ -1,4 +1,4 @@
-"""Columns that the native reader made, as Arrow arrays, and how rows of them are put together."""
+"""Columns of the native reader as Arrow arrays, and operations on them."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ from ingestd.paimon.spec.arrow import Array
 Marks = npt.NDArray[np.bool_]
 Indices = npt.NDArray[np.int64]
 
-# The stubs know these functions for some types only.
+# The type stubs have these functions for some types only.
 _if_else: Callable[[Array, Array, Array], Array] = pc.if_else
 _take: Callable[[Array, Array], Array] = pc.take
 _equal: Callable[[Array, Array], Array] = pc.equal
@@ -27,9 +27,10 @@ _equal: Callable[[Array, Array], Array] = pc.equal
 
 @dataclass(frozen=True, slots=True)
 class Cells:
-    """Cells of a column as they are stored; `left_out` marks placeholders (None: there are none).
+    """Cells (rows,) of a column in its storage type.
 
-    `seen` counts the messages that had the field.
+    `left_out` (rows,) marks values that the source omitted (None: no value). `seen` counts the
+    messages that had the field.
     """
 
     array: Array
@@ -38,7 +39,7 @@ class Cells:
 
 
 def to_cells(found: NativeColumn, form: ColumnEncoding, rows: int) -> Cells:
-    """A column of the native reader; its memory is not copied."""
+    """Return a column of the native reader as cells, without copying its memory."""
     validity = None if found.validity is None else pa.py_buffer(found.validity)
     buffers = [validity]
     if found.offsets is not None:
@@ -53,7 +54,7 @@ def to_cells(found: NativeColumn, form: ColumnEncoding, rows: int) -> Cells:
 
 
 def numbers(found: NativeColumn, rows: int) -> tuple[npt.NDArray[np.int64], Marks]:
-    """Integers of 64 bits, and which of them are there."""
+    """Return 64-bit integers and a mask of those that are not null."""
     values = np.frombuffer(found.data, np.int64)
     if found.validity is None:
         return values, np.ones(rows, np.bool_)
@@ -62,22 +63,22 @@ def numbers(found: NativeColumn, rows: int) -> tuple[npt.NDArray[np.int64], Mark
 
 
 def flags(found: NativeColumn) -> Marks:
-    """Whether an object was there."""
+    """Return a mask of the messages that had the object."""
     return np.frombuffer(found.data, np.bool_)
 
 
 def codes(found: NativeColumn) -> npt.NDArray[np.uint8]:
-    """Which of the texts of a choice each row has, counted from one; zero is none."""
+    """Return the number of each row's text in a choice, from 1; 0 if the field is absent."""
     return np.frombuffer(found.data, np.uint8)
 
 
 def counts(found: NativeColumn) -> Indices:
-    """How many objects each array had."""
+    """Return the number of objects in each array."""
     return np.frombuffer(found.data, np.uint32).astype(np.int64)
 
 
 def lacking(found: NativeColumn, rows: int) -> Marks:
-    """Which rows did not have the field."""
+    """Return a mask of the rows without the field."""
     marks = np.zeros(rows + 1, np.int8)
     if found.lacking is not None:
         bounds = np.frombuffer(found.lacking, np.uint32).reshape(-1, 2)
@@ -87,7 +88,7 @@ def lacking(found: NativeColumn, rows: int) -> Marks:
 
 
 def kept(cells: Cells, rows: Marks) -> Cells:
-    """The cells of some rows, null in all others; nothing is copied but validity."""
+    """Return the cells of some rows, null in all others; only validity bits are copied."""
     array = cells.array
     validity, *rest = array.buffers()
     bits = np.packbits(rows, bitorder="little")
@@ -101,7 +102,7 @@ def kept(cells: Cells, rows: Marks) -> Cells:
 
 
 def choose(from_first: Marks, first: Cells, second: Cells) -> Cells:
-    """Cells of the first column where the marks say so, else of the second."""
+    """Return cells of the first column where the mask is set, else of the second."""
     array = _if_else(pa.array(from_first), first.array, second.array)
     left_out = None
     if first.left_out is not None or second.left_out is not None:
@@ -112,9 +113,9 @@ def choose(from_first: Marks, first: Cells, second: Cells) -> Cells:
 
 
 def differ(first: Cells, second: Cells) -> Marks:
-    """Where two columns have not the same value; nulls always differ."""
+    """Return a mask of the rows in which two columns differ; nulls always differ."""
     equal = _equal(first.array, second.array)
-    # Filling nulls would take Arrow several times as long as comparing.
+    # Filling nulls would take several times as long as comparing.
     validity, same = (None if part is None else _bits(part, equal) for part in equal.buffers())
     if same is None:
         return np.ones(len(equal), np.bool_)
@@ -128,7 +129,7 @@ def _bits(packed: pa.Buffer, array: Array) -> Marks:
 
 
 def take(cells: Cells, rows: Indices) -> Cells:
-    """Cells of these rows, null and not left out where a row is negative."""
+    """Return the cells of these rows; null, and not omitted, where a row is negative."""
     absent = rows < 0
     left_out = None if cells.left_out is None else cells.left_out[rows] & ~absent
     indices: Array = pa.array(rows, pa.int64(), mask=absent)
@@ -149,7 +150,7 @@ def _omitted(cells: Cells) -> Marks:
 
 
 def build(column: PlanColumn, cells: Cells) -> tuple[Array, Marks | None]:
-    """A column's array in its table type and the marks of values left out.
+    """Return a column's array in its table type, and the mask of omitted values.
 
     Raises one of `BUILD_ERRORS` or `PARSE_ERRORS` if any value does not fit.
     """
@@ -168,14 +169,14 @@ def build(column: PlanColumn, cells: Cells) -> tuple[Array, Marks | None]:
 
 
 def _either(first: Marks | None, second: Marks | None) -> Marks | None:
-    """Cells that one of two marks, None: none."""
+    """Return the union of two masks; None is an empty mask."""
     if first is None or second is None:
         return second if first is None else first
     return first | second
 
 
 def _decoded(wire: WireType, texts: Array) -> Sequence[Value]:
-    """JSON texts as the reader in Python wants their values."""
+    """Decode JSON texts to the values that the reader in Python takes."""
     cells = texts.to_pylist()
     present = [text for text in cells if text is not None]
     values = msgspec.json.decode(b"[" + b",".join(present) + b"]", type=list[wire])

@@ -1,7 +1,7 @@
-"""A first look at the messages of a chunk: which table each is of, and which are no rows.
+"""Classify the messages of a chunk by table before they are decoded.
 
-It only groups messages: what it says of one is proven when its group is read by the layout of a
-table, and messages that it cannot read are left to the decoder in Python.
+The classifier only groups messages: a group is checked when it is read with the layout of its
+table. Messages that it cannot read are left to the decoder in Python.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,14 +18,14 @@ from ingestd.cdc.texts import Texts, picked, there
 
 _NULL = b"null"
 _MISFITS = 64
-"""Reads of a look that may fail before no one looks any further."""
+"""Failed reads after which classification gives up."""
 
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """Fields that name a table, and of others the JSON texts that they have in rows.
+    """Fields that name a table, and the JSON texts that other fields have in row messages.
 
-    A field that did not come is null.
+    An absent field is null.
     """
 
     names: tuple[Path, ...]
@@ -33,7 +33,7 @@ class Look:
 
     @property
     def spec(self) -> Spec:
-        """The node of a message of any table."""
+        """Return the node of a message of any table."""
         return _open_object([*self.names, *self.rows])
 
 
@@ -50,7 +50,7 @@ def _open_object(paths: Sequence[Path]) -> Spec:
 
 @dataclass(slots=True)
 class _Seen:
-    """Indices of messages that were read, in parts, and the columns of each part."""
+    """Indices of the messages read so far, in parts, and the columns of each part."""
 
     indices: list[Indices] = field(default_factory=list)
     columns: list[Columns] = field(default_factory=list)
@@ -65,7 +65,7 @@ class Classifier:
         self._plan: NativePlan = module.Plan(look.spec)
 
     def sort(self, values: Texts) -> list[Indices]:
-        """Ascending indices of the rows of each table; what is not among them may be anything."""
+        """Return ascending indices of the row messages of each table; others are unclassified."""
         indices, seen = there(values, empty=False), _Seen()
         self._read(indices, cast("Sequence[bytes]", picked(values, indices)), seen)
         if not seen.indices:
@@ -75,7 +75,7 @@ class Classifier:
         return _grouped(rows[marks], tables[marks])
 
     def _read(self, indices: Indices, values: Sequence[bytes], seen: _Seen) -> None:
-        """Reads what can be read; halves what cannot, to find the messages that are odd."""
+        """Read the messages; parts that fail are halved until the irregular messages are found."""
         if not values or seen.misfits >= _MISFITS:
             return
         columns = self._plan.read(values, b"", b"")
@@ -90,17 +90,17 @@ class Classifier:
             self._read(indices[half:], values[half:], seen)
 
     def _tables(self, seen: _Seen) -> Indices:
-        """A number for each message, the same for messages of one table."""
+        """Return a number per message, equal for messages of one table."""
         found = np.zeros(sum(map(len, seen.indices)), np.int64)
         for path in self._look.names:
             codes, texts = _texts(seen, path)
             if len(texts) > 1:
-                # Numbers stay small, however many fields there are.
+                # Renumber after each field, so that numbers do not overflow.
                 found = np.unique(found * len(texts) + codes, return_inverse=True)[1]
         return found
 
     def _rows(self, seen: _Seen) -> Marks:
-        """Which messages are rows."""
+        """Return a mask of the messages that are rows."""
         marks = np.ones(sum(map(len, seen.indices)), np.bool_)
         for path, wanted in self._look.rows.items():
             codes, texts = _texts(seen, path)
@@ -109,7 +109,7 @@ class Classifier:
 
 
 def _texts(seen: _Seen, path: Path) -> tuple[Indices, list[bytes]]:
-    """The text of a field in each message, as a place in the list of all texts."""
+    """Return the text of a field in each message, as an index into the list of distinct texts."""
     parts = [
         to_cells(columns[path], RAW, len(indices)).array
         for columns, indices in zip(seen.columns, seen.indices, strict=True)
@@ -121,7 +121,7 @@ def _texts(seen: _Seen, path: Path) -> tuple[Indices, list[bytes]]:
 
 
 def _grouped(indices: Indices, tables: Indices) -> list[Indices]:
-    """The indices of each number, in the order in which the numbers come."""
+    """Return the indices of each number, in order of first occurrence."""
     order = np.argsort(tables, kind="stable")
     bounds = np.flatnonzero(np.diff(tables[order])) + 1
     groups: list[Indices] = np.split(indices[order], bounds)

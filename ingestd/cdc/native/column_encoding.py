@@ -1,6 +1,6 @@
-"""How the native reader takes a column: the form of its JSON values and the array it makes of them.
+"""The encodings in which the native reader reads a column: accepted JSON values and storage type.
 
-A form takes only values that the reader in Python takes as well, and to the same cells.
+An encoding accepts only values that the reader in Python accepts, with the same result.
 """
 
 from collections.abc import Callable
@@ -23,9 +23,10 @@ def _as_it_is(array: Array) -> Array:
 
 @dataclass(frozen=True, slots=True)
 class ColumnEncoding:
-    """`storage` is the Arrow type of the buffers, `finish` makes the column's array of that.
+    """The encoding of a column.
 
-    `comparable` says that two cells are equal if and only if their JSON values are.
+    `storage` is the Arrow type of the buffers, `finish` converts them to the column's array.
+    `comparable` is whether two cells are equal exactly when their JSON values are.
     """
 
     spec: Spec
@@ -42,7 +43,7 @@ RAW = ColumnEncoding(("raw",), pa.binary(), comparable=False)
 
 
 def integer_form(arrow_type: pa.DataType) -> ColumnEncoding:
-    """Integers of any width, and what is stored as such: dates and timestamps."""
+    """Return the encoding of integers of any width, and of dates and timestamps stored as such."""
     bits = arrow_type.bit_width
     return ColumnEncoding(_integers(bits), arrow_type)
 
@@ -55,20 +56,20 @@ INT64_ENCODING = integer_form(pa.int64())
 
 
 def time_form(per_milli: int) -> ColumnEncoding:
-    """Times of day in units of which a millisecond has `per_milli`."""
+    """Return the encoding of times of day in units of 1 / `per_milli` milliseconds."""
     spec = ("integer", 32, per_milli, 0, DAY_MILLIS - 1)
     return ColumnEncoding(spec, pa.time32("ms"), comparable=per_milli == 1)
 
 
 def temporal_form(data_type: DataType) -> ColumnEncoding:
-    """Integers in the unit of the type: as `temporal_columns.read_integers`."""
+    """Return the encoding of integers in the type's unit; see `temporal_columns.read_integers`."""
     if data_type.root == "TIME":
         return time_form(1 if (data_type.precision or 0) <= 3 else 1000)
     return integer_form(to_arrow_type(data_type))
 
 
 def iso_form(data_type: DataType) -> ColumnEncoding:
-    """ISO text: as `temporal_columns.read_texts`."""
+    """Return the encoding of ISO 8601 text, like `temporal_columns.read_texts`."""
     target = to_arrow_type(data_type)
 
     def finish(texts: Array) -> Array:
@@ -83,18 +84,18 @@ def iso_form(data_type: DataType) -> ColumnEncoding:
 
 
 def float_form(arrow_type: pa.DataType, *, special: bool) -> ColumnEncoding:
-    """Floats; `special` if NaN and the infinities may come as text."""
+    """Return the encoding of floats; with `special`, NaN and infinities may be text."""
     return ColumnEncoding(("float", arrow_type.bit_width, special), arrow_type, comparable=False)
 
 
 def decimal_form(data_type: DataType) -> ColumnEncoding:
-    """Decimals as JSON numbers or as numbers in quotes."""
+    """Return the encoding of decimals as JSON numbers, quoted or not."""
     precision, scale = data_type.precision or 0, data_type.scale or 0
     return ColumnEncoding(("decimal", precision, scale), to_arrow_type(data_type))
 
 
 def unscaled_form(scale: int, arrow_type: pa.DataType) -> ColumnEncoding | None:
-    """Base64 of unscaled integers: as `decimal_columns.from_unscaled`."""
+    """Return the encoding of base64 unscaled integers, like `decimal_columns.from_unscaled`."""
     if not 0 <= scale <= 38:
         return None
     storage = pa.decimal128(38, scale)

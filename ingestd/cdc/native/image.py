@@ -1,6 +1,6 @@
-"""Rows before and after changes, as they are in the columns of the native reader.
+"""Before and after images in the columns of the native reader.
 
-Every image has a place for each row of a batch; where a row has no such image its cells are null.
+Every image has one cell per change; the cells of a change without the image are null.
 """
 
 from dataclasses import dataclass
@@ -24,19 +24,19 @@ from ingestd.cdc.plan_column import PlanColumn
 
 
 class Image(Protocol):
-    """One of the rows that a change speaks of."""
+    """The before images or the after images of the changes of a batch."""
 
     @property
     def there(self) -> Marks:
-        """Which rows have the image."""
+        """Return a mask of the changes that have the image."""
         ...
 
     def seen(self, name: str) -> int:
-        """How many images have a field, null or not."""
+        """Return the number of images that have a field, null or not."""
         ...
 
     def lacking(self, name: str) -> Marks:
-        """Which rows have the image, but not this field of it."""
+        """Return a mask of the changes that have the image without this field."""
         ...
 
     def cells(self, column: PlanColumn) -> Cells:
@@ -46,7 +46,7 @@ class Image(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ColumnImage:
-    """What is at one place of all messages."""
+    """The images at one path of all messages."""
 
     columns: Columns
     path: Path
@@ -57,86 +57,88 @@ class ColumnImage:
         return self.columns[(*self.path, name)]
 
     def seen(self, name: str) -> int:
-        """As `Image` says."""
+        """See `Image`."""
         return self.found(name).seen
 
     def lacking(self, name: str) -> Marks:
-        """As `Image` says."""
+        """See `Image`."""
         return lacking(self.found(name), len(self.there)) & self.there
 
     def cells(self, column: PlanColumn) -> Cells:
-        """As `Image` says."""
+        """See `Image`."""
         return to_cells(self.found(column.name), form_of(column), len(self.there))
 
 
 @dataclass(frozen=True, slots=True)
 class MaskedImage:
-    """Some of the images of a place, which the others are not."""
+    """The images of a path in some of the messages only."""
 
     image: ColumnImage
     there: Marks
 
     def seen(self, name: str) -> int:
-        """As `Image` says."""
+        """See `Image`."""
         if not self.image.seen(name):
             return 0
         return int(np.count_nonzero(self.there)) - int(np.count_nonzero(self.lacking(name)))
 
     def lacking(self, name: str) -> Marks:
-        """As `Image` says."""
+        """See `Image`."""
         return lacking(self.image.found(name), len(self.there)) & self.there
 
     def cells(self, column: PlanColumn) -> Cells:
-        """As `Image` says."""
+        """See `Image`."""
         return kept(self.image.cells(column), self.there)
 
 
 @dataclass(frozen=True, slots=True)
 class GatheredImage:
-    """Images that only some rows have, one behind the other; `places` has the others negative."""
+    """Images stored consecutively for the changes that have one.
+
+    `places` is the index of each change's image, negative for changes without one."""
 
     image: ColumnImage
     places: Indices
 
     @property
     def there(self) -> Marks:
-        """As `Image` says."""
+        """See `Image`."""
         marks: Marks = self.places >= 0
         return marks
 
     def seen(self, name: str) -> int:
-        """As `Image` says."""
+        """See `Image`."""
         return self.image.seen(name)
 
     def lacking(self, name: str) -> Marks:
-        """As `Image` says."""
+        """See `Image`."""
         return self.image.lacking(name)[self.places] & self.there
 
     def cells(self, column: PlanColumn) -> Cells:
-        """As `Image` says."""
+        """See `Image`."""
         return take(self.image.cells(column), self.places)
 
 
 @dataclass(frozen=True, slots=True)
 class CoalescedImage:
-    """Images of two places; no row has both."""
+    """Images at two paths, of which each change has at most one."""
 
     first: Image
     second: Image
 
     @property
     def there(self) -> Marks:
-        """As `Image` says."""
+        """See `Image`."""
         return self.first.there | self.second.there
 
     def seen(self, name: str) -> int:
-        """As `Image` says."""
+        """See `Image`."""
         return self.first.seen(name) + self.second.seen(name)
 
     def lacking(self, name: str) -> Marks:
-        """As `Image` says."""
+        """See `Image`."""
         return self.first.lacking(name) | self.second.lacking(name)
 
     def cells(self, column: PlanColumn) -> Cells:
-        """As `Image` says."""
+        """See `Image`."""
         return choose(self.first.there, self.first.cells(column), self.second.cells(column))

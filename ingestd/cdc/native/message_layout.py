@@ -1,8 +1,7 @@
-"""Where the messages of a format have what makes a change, for the native reader.
+"""Message layouts: where messages have the fields of a change, for the native reader.
 
-A layout says how a whole message looks and takes its columns for changes. Whatever a message of
-the format may have, a layout may refuse: what it takes is what the format's own decoder makes of
-the same bytes, no more.
+A layout describes a whole message, and converts its columns to changes. It may refuse any message;
+what it accepts, it decodes to the same changes as the format's decoder in Python.
 """
 
 from collections.abc import Callable, Sequence
@@ -21,16 +20,16 @@ from ingestd.paimon.spec.data_types import RowKind
 Kinds = npt.NDArray[np.int8]
 Numbers = npt.NDArray[np.int64]
 NO_KIND = -1
-"""Stands for a row kind where a message has no operation."""
+"""The row kind of a message without an operation."""
 
 
 class IrregularError(ValueError):
-    """Messages that only the decoder in Python can judge."""
+    """Messages that only the decoder in Python can decode."""
 
 
 @dataclass(frozen=True, slots=True)
 class Log:
-    """Source positions of messages, and which of them are rows of a snapshot."""
+    """Source positions (n,) of messages, and a mask (n,) of snapshot rows."""
 
     position: Numbers
     snapshot: Marks
@@ -38,10 +37,10 @@ class Log:
 
 @dataclass(frozen=True, slots=True)
 class LayoutChanges:
-    """Changes as columns: a row each.
+    """Changes as columns, one row per change.
 
-    `rows` has the row of every change, where a format has that of a delete in the same place as
-    all others.
+    `rows` is the image of every change, for formats that have a deleted row in the same field as
+    other rows.
     """
 
     kinds: Kinds
@@ -53,15 +52,15 @@ class LayoutChanges:
 
 
 class Layout(Protocol):
-    """How the messages of one table look in one format."""
+    """The layout of one table's messages in one format."""
 
     @property
     def root(self) -> Spec:
-        """A whole message."""
+        """Return the node of a whole message."""
         ...
 
     def changes(self, columns: Columns, offsets: Numbers) -> LayoutChanges:
-        """What messages say. Raises IrregularError, or one of `PARSE_ERRORS`."""
+        """Return the changes of messages. Raises IrregularError or one of `PARSE_ERRORS`."""
         ...
 
 
@@ -71,7 +70,7 @@ ReadLog = Callable[[Columns, Kinds], Log]
 
 @dataclass(frozen=True, slots=True)
 class TwoImages:
-    """Rows before and after a change in places of their own."""
+    """The layout of messages with before and after images in separate fields."""
 
     root: Spec
     before: Path
@@ -80,7 +79,7 @@ class TwoImages:
     log: ReadLog
 
     def changes(self, columns: Columns, offsets: Numbers) -> LayoutChanges:
-        """As `Layout` says."""
+        """See `Layout`."""
         kinds = self.kinds(columns)
         before = ColumnImage(columns, self.before, flags(columns[self.before]))
         after = ColumnImage(columns, self.after, flags(columns[self.after]))
@@ -89,9 +88,9 @@ class TwoImages:
 
 @dataclass(frozen=True, slots=True)
 class OneRow:
-    """One row, which a delete has too, and beside it what an update changed.
+    """The layout of messages with one row, also for deletes, and the old values of an update.
 
-    `old` is None if nothing is said of rows before updates.
+    `old` is None if messages do not contain old values.
     """
 
     root: Spec
@@ -101,7 +100,7 @@ class OneRow:
     log: ReadLog
 
     def changes(self, columns: Columns, offsets: Numbers) -> LayoutChanges:
-        """As `Layout` says."""
+        """See `Layout`."""
         kinds, there = self.kinds(columns), flags(columns[self.row])
         if not there.all():
             raise IrregularError("a message has no row")
@@ -116,7 +115,7 @@ class OneRow:
 
 @dataclass(frozen=True, slots=True)
 class ListedRows:
-    """As `OneRow`, with any number of rows in a message."""
+    """The layout of `OneRow` with any number of rows per message."""
 
     root: Spec
     row: Path
@@ -125,7 +124,7 @@ class ListedRows:
     log: ReadLog
 
     def changes(self, columns: Columns, offsets: Numbers) -> LayoutChanges:
-        """As `Layout` says."""
+        """See `Layout`."""
         kinds, sizes, olds = self.kinds(columns), counts(columns[self.row]), columns[self.old]
         if not sizes.all():
             raise IrregularError("a message has no row")
@@ -143,7 +142,7 @@ class ListedRows:
 
 
 def _places(kinds: Kinds, sizes: Indices, olds: Indices) -> Indices:
-    """Where among all old images that of each row is; negative where a row has none."""
+    """Return the index of each row's old image, negative for rows without one."""
     updates = kinds == RowKind.UPDATE_AFTER
     if (updates & (olds != 0) & (olds != sizes)).any():
         raise IrregularError("an update has another number of rows than of old ones")
@@ -171,7 +170,7 @@ def _of_rows(
 
 
 def chosen(path: Path, kinds: Sequence[int]) -> ReadKinds:
-    """Row kinds of the texts of a choice, beginning with that of a field that did not come."""
+    """Return the row kinds for the texts of a choice; the first is that of an absent field."""
     by_code = np.array(kinds, np.int8)
 
     def read(columns: Columns) -> Kinds:
@@ -184,6 +183,6 @@ def chosen(path: Path, kinds: Sequence[int]) -> ReadKinds:
 
 
 def no_log(columns: Columns, kinds: Kinds) -> Log:
-    """Of messages that do not say where in a log they stand."""
+    """Return unknown positions, for messages that do not contain their log position."""
     size = len(kinds)
     return Log(np.full(size, UNKNOWN_POSITION, np.int64), np.zeros(size, np.bool_))

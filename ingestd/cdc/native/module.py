@@ -1,7 +1,7 @@
-"""The extension that reads JSON into columns, if it is installed, and what it looks like.
+"""The interface of the native extension, which reads JSON into columns, if it is installed.
 
-This is the only place that knows whether it is there. Without it messages are decoded in Python,
-with the same results.
+Only this module checks whether the extension is installed. Without it, messages are decoded in
+Python, with the same results.
 """
 
 import importlib
@@ -13,16 +13,16 @@ from typing import Any, Literal, Protocol, cast
 _LOG = logging.getLogger(__name__)
 _NAME = "ingestd_native"
 _FORMAT = 4
-"""Version of what is exchanged with the extension: plans, columns, records of Kafka."""
+"""Version of the interface to the extension: plans, columns, Kafka records."""
 
 Spec = tuple[Any, ...]
-"""A node of a native plan; the extension's own documentation says which there are."""
+"""A node of a native plan; the documentation of the extension lists them."""
 Path = tuple[str, ...]
-"""The names that lead to a field."""
+"""The names of nested fields, the outermost first."""
 
 
 class NativeColumn(Protocol):
-    """A column of all texts, as buffers of Arrow; None where its form has no such buffer."""
+    """A column of all texts as Arrow buffers; a buffer that the encoding lacks is None."""
 
     seen: int
     """Texts that had the field, null or not."""
@@ -31,24 +31,24 @@ class NativeColumn(Protocol):
     offsets: Any
     data: Any
     left_out: Any
-    """Rows whose text is a placeholder, as unsigned 32-bit integers."""
+    """Rows whose text is a placeholder for an omitted value, as unsigned 32-bit integers."""
     lacking: Any
     """Pairs of unsigned 32-bit integers: first of some rows without the field, and the row after
     them."""
     runs: list[tuple[int, bytes | None]] | None
-    """First row and JSON text of each run of equal values."""
+    """The first row and the JSON text of each run of equal values."""
 
 
 Columns = Mapping[Path, NativeColumn]
 
 
 class NativePlan(Protocol):
-    """Which fields of texts are wanted, and what every text must look like."""
+    """A native plan: the fields to read, and the structure that every text must have."""
 
     def read(self, texts: Sequence[bytes], prefix: bytes, suffix: bytes) -> Columns | None:
-        """Columns of the texts between `prefix` and `suffix`; None if any text does not fit.
+        """Return the columns of texts between `prefix` and `suffix`; None if any text does not fit.
 
-        The texts are a list, or what the extension itself has read.
+        The texts are a list, or a sequence of the extension's own Kafka reader.
         """
         ...
 
@@ -57,13 +57,13 @@ class NativeModule(Protocol):
     """The extension."""
 
     def Plan(self, spec: Spec) -> NativePlan:  # noqa: N802 - a class of the extension
-        """A plan; ValueError if the specification is none."""
+        """Return a plan. Raises ValueError for an invalid specification."""
         ...
 
 
 @cache
 def native_module() -> NativeModule | None:
-    """The extension, None if it is not installed or is of another version."""
+    """Return the extension; None if it is not installed or has another version."""
     try:
         module = importlib.import_module(_NAME)
     except ImportError as error:
@@ -78,5 +78,5 @@ def native_module() -> NativeModule | None:
 
 
 def decoder_name() -> Literal["native", "python"]:
-    """Which decoder is in use."""
+    """Return the name of the decoder in use."""
     return "python" if native_module() is None else "native"

@@ -1,7 +1,7 @@
-"""The native plans of one source table: of its messages, and of their keys.
+"""The native plans of one source table, for its messages and for their keys.
 
-They describe the same messages as the structs of `row_plan`, and the strictest of what those let
-through: what else they take is decoded in Python.
+They accept a subset of the messages that the structs of `row_plan` accept; the others are decoded
+in Python.
 """
 
 from collections.abc import Sequence
@@ -17,9 +17,9 @@ RUNS_SPEC: Spec = ("runs",)
 
 @dataclass(frozen=True, slots=True)
 class RowSpecs:
-    """Nodes of a table's rows, `old` of those before updates, and of its message keys.
+    """The nodes of a table's after images, before images (`old`) and message keys.
 
-    The rows may be null, `whole` ones not. `key` is None when the table has none.
+    Images may be null, `whole` ones not. `key` is None if the table has no key.
     """
 
     row: Spec
@@ -29,7 +29,7 @@ class RowSpecs:
 
 
 def form_of(column: PlanColumn) -> ColumnEncoding:
-    """The form of a column: its own, or the JSON texts for its reader."""
+    """Return the encoding of a column: its own, or JSON text for its reader."""
     native = None if column.reader is None else column.reader.native
     return native or RAW
 
@@ -37,10 +37,10 @@ def form_of(column: PlanColumn) -> ColumnEncoding:
 def row_specs(
     columns: Sequence[PlanColumn], key_columns: Sequence[PlanColumn], *, images: bool
 ) -> RowSpecs | None:
-    """The nodes of a table; None if its messages can only be decoded in Python.
+    """Return the nodes of a table; None if its messages can only be decoded in Python.
 
-    The key must be comparable, because an update that changes it is two rows. With `images` rows
-    before changes are read as a whole, else only their keys.
+    The key must be comparable, because an update that changes it becomes two rows. With `images`,
+    before images are read whole, else only their keys.
     """
     if any(not form_of(column).comparable for column in key_columns):
         return None
@@ -53,13 +53,13 @@ def row_specs(
 
 
 def spec_of(column: PlanColumn) -> Spec:
-    """The node of a column's values."""
+    """Return the node of a column's values."""
     return NULL_SPEC if column.reader is None else form_of(column).spec
 
 
 def columns_spec(
     columns: Sequence[PlanColumn], *, nullable: bool, closed: bool, required: bool = False
 ) -> Spec:
-    """The node of objects with these columns; `closed` ones have no other fields."""
+    """Return the node of objects with these columns; `closed` objects have no other fields."""
     fields = [(column.name, required, spec_of(column)) for column in columns]
     return ("object", nullable, closed, fields)

@@ -1,4 +1,4 @@
-"""Source positions of messages that were read natively: as `source_position`, on columns."""
+"""Source positions of natively read messages: the rules of `source_position` on columns."""
 
 from dataclasses import dataclass
 
@@ -17,7 +17,7 @@ _decode_name = msgspec.json.Decoder(str | None).decode
 
 @dataclass(frozen=True, slots=True)
 class SourceLog:
-    """Where the fields are that say where in the log of its database a change stands.
+    """The paths of the fields with a change's position in the log of its database.
 
     None is a field that no message has.
     """
@@ -29,7 +29,7 @@ class SourceLog:
     row: Path | None
 
     def read(self, columns: Columns, kinds: Kinds) -> Log:
-        """Positions and rows of a snapshot. Raises IrregularError or one of `PARSE_ERRORS`."""
+        """Return positions and snapshot rows. Raises IrregularError or one of `PARSE_ERRORS`."""
         size = len(kinds)
         snapshot = np.zeros(size, np.bool_)
         if self.snapshot is not None:
@@ -37,7 +37,7 @@ class SourceLog:
         return Log(self.positions(columns, snapshot), snapshot)
 
     def positions(self, columns: Columns, snapshot: Marks) -> Numbers:
-        """The position of each change. Raises IrregularError or one of `PARSE_ERRORS`."""
+        """Return the position of each change. Raises IrregularError or one of `PARSE_ERRORS`."""
         size = len(snapshot)
         lsn, has_lsn = _numbers(columns, self.lsn, size)
         if (lsn < 0).any():
@@ -68,12 +68,12 @@ def _snapshot_rows(runs: NativeColumn, size: int) -> Marks:
 
 
 def _texts(column: NativeColumn) -> list[bytes]:
-    """The JSON text of each run; a field that did not come is null."""
+    """Return the JSON text of each run; an absent field is null."""
     return [b"null" if text is None else text for _, text in column.runs or ()]
 
 
 def run_lengths(column: NativeColumn, rows: int) -> Indices:
-    """How many rows each run has."""
+    """Return the number of rows of each run."""
     bounds = np.array([*(start for start, _ in column.runs or ()), rows], np.int64)
     lengths: Indices = bounds[1:] - bounds[:-1]
     return lengths

@@ -1,4 +1,4 @@
-"""What reads the messages of one source table natively: a layout, and the plans made of it."""
+"""The native reader of one source table's messages: a layout and its plans."""
 
 from dataclasses import dataclass
 
@@ -9,7 +9,9 @@ from ingestd.cdc.native.plan import RowSpecs
 
 @dataclass(frozen=True, slots=True)
 class NativeReader:
-    """`keys` is None when the messages have no key, `hidden` are fields of rows but no columns."""
+    """A layout and its plans.
+
+    `keys` is None if the messages have no key. `hidden` are fields of rows that are no columns."""
 
     layout: Layout
     values: NativePlan
@@ -23,6 +25,6 @@ def native_reader(
     specs: RowSpecs,
     hidden: frozenset[str] = frozenset(),
 ) -> NativeReader:
-    """The reader of messages of one layout, whose rows are of these nodes."""
+    """Return the reader of messages of a layout, whose images have these nodes."""
     keys = None if specs.key is None else module.Plan(specs.key)
     return NativeReader(layout, module.Plan(layout.root), keys, hidden)

@@ -1,6 +1,6 @@
-"""Messages through the native reader of a table to a change batch: as `change_rows`, on columns.
+"""Decode the messages of a table natively to a change batch: `change_rows` on columns.
 
-What is not exactly as expected gives no batch at all, and is decoded in Python.
+Messages that are not exactly as expected are decoded in Python instead.
 """
 
 from collections.abc import Mapping
@@ -37,12 +37,12 @@ from ingestd.paimon.spec.data_types import DataType, RowKind
 
 
 def read_natively(plan: RowPlan, messages: Messages) -> ChangeBatch | None:
-    """The batch of messages of Debezium's form; None if any is for the decoder in Python."""
+    """Return the batch of Debezium messages; None if any must be decoded in Python."""
     return None if plan.native is None else read_with(plan.native, plan, messages)
 
 
 def read_with(native: NativeReader, plan: RowPlan, messages: Messages) -> ChangeBatch | None:
-    """The batch of messages of the reader's form; None if any is for the decoder in Python."""
+    """Return the batch of messages of a layout; None if any must be decoded in Python."""
     shape = messages.value_shape
     columns = native.values.read(messages.values, shape.prefix, shape.suffix)
     if columns is None:
@@ -84,7 +84,7 @@ class _Rows:
 
 @dataclass(frozen=True, slots=True)
 class _Table:
-    """Changes of one table, and the columns of their message keys."""
+    """The changes of one table, and the columns of their message keys."""
 
     plan: RowPlan
     changes: LayoutChanges
@@ -93,24 +93,24 @@ class _Table:
 
     @property
     def size(self) -> int:
-        """How many changes there are."""
+        """Return the number of changes."""
         return len(self.changes.kinds)
 
     @property
     def updates(self) -> Marks:
-        """Which changes are updates."""
+        """Return a mask of the updates."""
         marks: Marks = self.changes.kinds == RowKind.UPDATE_AFTER
         return marks
 
     @property
     def deletes(self) -> Marks:
-        """Which changes are deletes."""
+        """Return a mask of the deletes."""
         marks: Marks = self.changes.kinds == RowKind.DELETE
         return marks
 
     @property
     def columns(self) -> list[PlanColumn]:
-        """The columns whose values are read."""
+        """Return the columns whose values are read."""
         return [
             column
             for column in self.plan.columns
@@ -119,12 +119,12 @@ class _Table:
 
     @property
     def key_columns(self) -> list[PlanColumn]:
-        """The columns of the key, in its order."""
+        """Return the columns of the key, in its order."""
         by_name = {column.name: column for column in self.plan.columns}
         return [by_name[name] for name in self.plan.key_names]
 
     def key_of_message(self, column: PlanColumn) -> Cells:
-        """A column of the message keys, or without them of the images before."""
+        """Return a column of the message keys, or of the before images if messages have no key."""
         if self.keys is None:
             before = self.changes.before
             if (before.lacking(column.name) & self.deletes).any():
@@ -188,7 +188,7 @@ def _rows(plan: RowPlan, table: _Table) -> _Rows:
 
 
 def _row_cells(table: _Table, column: PlanColumn) -> Cells:
-    """Cells of the rows after changes; those that a partial update lacks are left out."""
+    """Return the cells of after images; those that a partial update lacks are omitted."""
     after = table.changes.after
     _refuse_defaults(after, column)
     cells = after.cells(column)
@@ -204,13 +204,13 @@ def _row_cells(table: _Table, column: PlanColumn) -> Cells:
 
 
 def _refuse_defaults(image: Image, column: PlanColumn) -> None:
-    """IrregularError if an absent value stands for another."""
+    """Raise IrregularError if an absent field has a default."""
     if column.default is not UNSET and image.lacking(column.name).any():
         raise IrregularError(f"{column.name} has a default")
 
 
 def _without_absent_columns(table: _Table, rows: _Rows) -> _Rows:
-    """A DELETE of nothing but a key has all columns; else those that no row has are left out."""
+    """Drop columns that no row has, unless a DELETE of only a key requires all columns."""
     changes, images = table.changes, table.plan.wants.images
     bare = table.deletes & ~changes.before.there if images else table.deletes
     if bare.any() or (not images and (rows.kinds == RowKind.DELETE).any()):
@@ -232,7 +232,7 @@ def _without_absent_columns(table: _Table, rows: _Rows) -> _Rows:
 
 
 def _key(table: _Table, column: PlanColumn) -> Cells:
-    """Cells of a key column: of the rows, and of the message keys where there is no row."""
+    """Return the cells of a key column: of the rows, or of the message keys for deletes."""
     changes, deletes, name = table.changes, table.deletes, column.name
     if changes.rows is not None and table.keys is None:
         if changes.rows.seen(name) < table.size:
@@ -254,7 +254,7 @@ def _key(table: _Table, column: PlanColumn) -> Cells:
 
 
 def _with_images(table: _Table, rows: _Rows) -> _Rows:
-    """Rows before changes, which have what they lack of the rows after them."""
+    """Lay out rows with before images; fields that these lack have the value of the after image."""
     before, there = table.changes.before, table.changes.before.there
     old: dict[str, Cells] = {}
     for column in table.columns:
@@ -276,7 +276,7 @@ def _with_images(table: _Table, rows: _Rows) -> _Rows:
 
 
 def _with_moves(table: _Table, rows: _Rows) -> _Rows:
-    """A row more, a DELETE of the old key, before each update that changed its key."""
+    """Lay out rows with a DELETE of the old key before each update that changed its key."""
     updates = table.updates & table.changes.before.there
     if not updates.any():
         return rows
@@ -298,7 +298,7 @@ def _with_moves(table: _Table, rows: _Rows) -> _Rows:
 
 
 def _old_key(table: _Table, column: PlanColumn, rows: _Rows) -> Cells:
-    """Cells of a key column before updates: what an image lacks is as it is behind the update."""
+    """Return a key column of before images; what they lack has the value of the after image."""
     before, new = table.changes.before, rows.cells[column.name]
     lacking = before.lacking(column.name)
     if not lacking.any():
@@ -310,7 +310,7 @@ def _old_key(table: _Table, column: PlanColumn, rows: _Rows) -> Cells:
 
 
 def _keyless_rows(table: _Table) -> _Rows:
-    """Without a key a DELETE is the whole row before it."""
+    """Return the rows of a table without a key: a DELETE is its whole before image."""
     cells: dict[str, Cells] = {}
     for column in table.columns:
         found = _keyless_cells(table, column)
@@ -320,7 +320,7 @@ def _keyless_rows(table: _Table) -> _Rows:
 
 
 def _keyless_cells(table: _Table, column: PlanColumn) -> Cells | None:
-    """Cells of a column, None if no row has it."""
+    """Return the cells of a column; None if no row has it."""
     changes, deletes, name = table.changes, table.deletes, column.name
     if changes.rows is not None:
         _refuse_defaults(changes.rows, column)

@@ -1,7 +1,6 @@
-"""Whole messages of one form through their layout, where all of them are alike.
+"""Decode chunks natively whose messages all have the layout of the first one.
 
-No byte of them is normalized. What does not pass is taken apart message by message, which gives the
-same rows.
+Their bytes are not rewritten. Other chunks are decoded message by message, with the same result.
 """
 
 from collections.abc import Callable, Sequence
@@ -24,24 +23,24 @@ from ingestd.cdc.texts import all_there
 
 MakeLayout = Callable[[TableNormalizer, RowPlan], Layout | None]
 KeyCheck = Callable[[Sequence[bytes | None]], bool]
-"""Whether messages with these keys have no key, as their format sees it."""
+"""Whether a format regards all of these message keys as absent."""
 
 _MAX_READERS = 2000
 _PAYLOAD = "payload"
 
 
 def any_keys(keys: Sequence[bytes | None]) -> bool:
-    """For formats that do not look at message keys."""
+    """Return True: the format ignores message keys."""
     return True
 
 
 def no_keys(keys: Sequence[bytes | None]) -> bool:
-    """For formats that look at every key there is."""
+    """Return whether no message has a key, for formats that read every key."""
     return keys.count(None) == len(keys)
 
 
 def no_objects(keys: Sequence[bytes | None]) -> bool:
-    """For formats to which only an object is a key."""
+    """Return whether no message key is an object, for formats that read only these."""
     return no_keys(keys) or all(key is None or key[:1] not in _MAY_OPEN for key in keys)
 
 
@@ -50,9 +49,9 @@ _MAY_OPEN = frozenset({b"{", b" ", b"\t", b"\r", b"\n"})
 
 @dataclass(frozen=True, slots=True)
 class Native:
-    """What a format tells of its messages, so that they can be read natively.
+    """The native decoding of a format.
 
-    `look` is None if messages must be taken in their order: what one says is then part of the next.
+    `look` is None if messages must be decoded in order, because one affects the next.
     """
 
     make_layout: MakeLayout
@@ -61,7 +60,7 @@ class Native:
 
 
 class UniformChunkReader:
-    """Reads messages that all have the form of the first; keeps the readers it made."""
+    """Decodes messages that all have the layout of the first; caches the readers."""
 
     def __init__(self, module: NativeModule, native: Native) -> None:
         self._module = module
@@ -70,13 +69,13 @@ class UniformChunkReader:
         self._readers: dict[int, tuple[RowPlan, NativeReader | None]] = {}
 
     def by_table(self, values: Sequence[bytes | None]) -> list[Indices]:
-        """Indices of messages that may be alike; none of those that surely are not."""
+        """Return indices of messages that may have one layout, by table."""
         return [] if self._sorter is None else self._sorter.sort(values)
 
     def read(self, chunk: RecordChunk, first: NormalizedEvent, plan: RowPlan) -> ChangeBatch | None:
-        """The batch of a chunk; None if any of its messages is not like the first.
+        """Return the batch of a chunk; None if any message differs in layout from the first.
 
-        `first` is what the first message says, `plan` that of its table.
+        `first` is the content of the first message, `plan` the plan of its table.
         """
         messages = self._messages(chunk, first)
         if messages is None:
@@ -94,7 +93,7 @@ class UniformChunkReader:
         reader = None
         if layout is not None and plan.specs is not None:
             reader = native_reader(self._module, layout, plan.specs, form.hidden)
-        # The plan is kept as well, so that no other one gets its number.
+        # The plan is referenced, so that no other plan gets its id.
         self._readers[id(plan)] = (plan, reader)
         return reader
 
@@ -112,5 +111,5 @@ class UniformChunkReader:
 
 
 def _ambiguous(key: MessageKey) -> bool:
-    """Whether another key with the same fields may be a wrapper."""
+    """Return whether another key with the same fields may be an envelope."""
     return key.shape is BARE and _PAYLOAD in key.names

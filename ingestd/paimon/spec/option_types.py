@@ -102,7 +102,6 @@ class Access(IntEnum):
     READ = 1
     WRITE = 2
     CREATE = 3
-    """Also setting the option of an existing table."""
 
 
 class ChangeRule(Enum):
@@ -119,8 +118,8 @@ class TableOption(Generic[T_co]):
 
     `name` may contain placeholders in angle brackets, each for one or more characters. Values
     outside `values` (None: all are supported) are refused from the access `refused_from` on.
-    `change` is the rule for a table with snapshots. `aliases` are older names, in the
-    order in which they are looked up.
+    `change` is the rule for a table with snapshots. `aliases` are older names, in the order of
+    lookup.
     """
 
     name: str
@@ -134,9 +133,9 @@ class TableOption(Generic[T_co]):
     aliases: tuple[str, ...] = ()
 
     def of(self, options: Options, column: str | None = None) -> T_co:
-        """Return the value, of an option on columns that for `column`.
+        """Return the value; `column` replaces the placeholder of an option on columns.
 
-        ConfigError, naming the option, if it cannot be understood.
+        Raises ConfigError, naming the option, if the value cannot be parsed.
         """
         name = self.given(options) if column is None else self.name_for(column)
         if name is None or name not in options:
@@ -159,6 +158,6 @@ class TableOption(Generic[T_co]):
 
     @property
     def pattern(self) -> str | None:
-        """The name as a regular expression if it contains placeholders."""
+        """The name as a regular expression; None if it contains no placeholder."""
         parts = _PLACEHOLDER.split(self.name)
         return ".+".join(map(re.escape, parts)) if len(parts) > 1 else None

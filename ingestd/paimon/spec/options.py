@@ -205,10 +205,10 @@ def bucket_mode(schema: TableSchema) -> BucketMode:
 
 
 def refuse_unsupported(schema: TableSchema, *, for_write: bool) -> None:
-    """UnsupportedError, naming the option or column, if ingestd cannot serve an existing table.
+    """Raise UnsupportedError, naming the option or column, if a table is not supported.
 
     A table that passes with `for_write` false can be read: merged rows as other readers see them.
-    Options that are unknown, or that only new tables are refused, pass: see `ignored_options`.
+    Unknown options, and those that are refused for new tables only, pass: see `ignored_options`.
     """
     _refuse_values(schema.options, Access.WRITE if for_write else Access.READ)
     for column in schema.fields:
@@ -227,17 +227,17 @@ def refuse_unsupported(schema: TableSchema, *, for_write: bool) -> None:
 
 
 def refuse_new_options(options: Options) -> None:
-    """Refuse options that ingestd does not set: of a new table, or new in an existing one.
+    """Check the options of a new table.
 
-    ConfigError names an unknown option and the declared one most like it, UnsupportedError one
-    that a writer would have to obey and that ingestd does not.
+    Raises ConfigError for an unknown option, with the nearest declared name, and UnsupportedError
+    for one that a writer would have to obey and ingestd does not.
     """
     refuse_unknown_options(options)
     _refuse_values(options, Access.CREATE)
 
 
 def ignored_options(options: Options) -> dict[str, str]:
-    """Return the options that are set without effect on ingestd, and why: for one warning."""
+    """Return the options that have no effect on ingestd, each with the reason."""
     ignored = {}
     for name, value in options.items():
         option = find_option(name)

@@ -366,13 +366,13 @@ def find_option(name: str) -> TableOption[object] | None:
 
 
 def refuse_unknown_options(names: Iterable[str]) -> None:
-    """ConfigError names an option that does not exist, and the declared one most like it."""
+    """Raise ConfigError for an option that does not exist, with the nearest declared name."""
     for name in names:
         if find_option(name) is None:
             raise ConfigError(f"table option '{name}' does not exist{nearest_option(name)}")
 
 
 def nearest_option(name: str) -> str:
-    """Return the end of a message about an unknown option: the declared name most like it."""
+    """Return the end of a message about an unknown option: the nearest declared name."""
     close = difflib.get_close_matches(name, _BY_NAME, n=1)
     return f"; did you mean '{close[0]}'?" if close else ""

@@ -1,1 +1,1 @@
-"""Where the messages of each JSON format have what makes a change."""
+"""The message layouts of the JSON formats."""

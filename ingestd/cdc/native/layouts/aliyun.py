@@ -1,4 +1,4 @@
-"""Messages of DataWorks: both images of the row, each in an object of its own."""
+"""The layout of DataWorks messages: both images of the row, in an object each."""
 
 import numpy as np
 
@@ -23,7 +23,7 @@ _SEQUENCE = (_PAYLOAD, "sequenceId")
 _WORDS = ("INSERT", "UPDATE_AFTER", "UPDATE_BEFORE", "DELETE")
 _KINDS = (NO_KIND, RowKind.INSERT, RowKind.UPDATE_AFTER, RowKind.DELETE, RowKind.DELETE)
 _DDL = (NULL, b"false", b'""')
-"""What a message has that is no statement."""
+"""Fields of messages that are no DDL statements."""
 _NO_DDL: Spec = ("choice", _DDL)
 _DIGITS = 19
 LOOK = Look(
@@ -33,7 +33,7 @@ LOOK = Look(
 
 
 def aliyun_layout(form: TableNormalizer, plan: RowPlan) -> TwoImages | None:
-    """The layout of a table's messages; None if they can only be decoded in Python."""
+    """Return the layout of a table's messages; None if they can only be decoded in Python."""
     specs = plan.specs
     if specs is None:
         return None

@@ -1,4 +1,4 @@
-"""Messages of Canal: rows in the array `data`, beside them what an update changed of each."""
+"""The layout of Canal messages: rows in the array `data`, the old values of updates in `old`."""
 
 from ingestd.cdc.native.classifier import Look
 from ingestd.cdc.native.layouts.constant_fields import (
@@ -23,7 +23,7 @@ LOOK = Look(
 
 
 def canal_layout(form: TableNormalizer, plan: RowPlan) -> ListedRows | None:
-    """The layout of a table's messages; None if they can only be decoded in Python."""
+    """Return the layout of a table's messages; None if they can only be decoded in Python."""
     specs = plan.specs
     if specs is None:
         return None

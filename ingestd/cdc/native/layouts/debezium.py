@@ -1,4 +1,4 @@
-"""Messages of Debezium: an object of the source, the operation, and both images of the row."""
+"""The layout of Debezium messages: the object `source`, the operation, both images of the row."""
 
 from ingestd.cdc.base import SourceTable
 from ingestd.cdc.native.classifier import Look
@@ -23,14 +23,14 @@ LOOK = Look(
     ),
     {("op",): (*_OPERATIONS, NULL), (_PAYLOAD, "op"): (*_OPERATIONS, NULL)},
 )
-"""Messages with a wrapper and without one."""
+"""Messages with an envelope and without one."""
 _KINDS = chosen(
     ("op",), (NO_KIND, RowKind.INSERT, RowKind.INSERT, RowKind.UPDATE_AFTER, RowKind.DELETE)
 )
 
 
 def debezium_layout(source: SourceTable, specs: RowSpecs) -> TwoImages | None:
-    """The layout of a table's messages; None if JSON has to escape the table's name."""
+    """Return the layout of a table's messages; None if JSON has to escape the table's name."""
     names = _source_names(source)
     if names is None:
         return None
@@ -49,7 +49,7 @@ def debezium_layout(source: SourceTable, specs: RowSpecs) -> TwoImages | None:
 
 
 def _source_names(source: SourceTable) -> list[tuple[str, bool, Spec]] | None:
-    """What names the table; None if JSON has to escape that."""
+    """Return the fields that name the table; None if JSON has to escape a name."""
     found: list[tuple[str, bool, Spec]] = []
     for field, name in zip(("db", "schema", "table"), source, strict=True):
         if name is None:

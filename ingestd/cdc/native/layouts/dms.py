@@ -1,4 +1,4 @@
-"""Messages of AWS DMS: the row in `data`, that before an update in an object beside it."""
+"""The layout of AWS DMS messages: the row in `data`, the before image in a second object."""
 
 import numpy as np
 
@@ -23,7 +23,7 @@ _OPERATION = (_METADATA, "operation")
 _WORDS = ("load", "insert", "update", "delete")
 _KINDS = (NO_KIND, RowKind.INSERT, RowKind.INSERT, RowKind.UPDATE_AFTER, RowKind.DELETE)
 _LOAD = 1
-"""Code of the operation that says so."""
+"""Number of the operation in its choice."""
 _BEFORE = "BI_"
 LOOK = Look(
     ((_METADATA, "schema-name"), (_METADATA, "table-name")),
@@ -32,7 +32,7 @@ LOOK = Look(
 
 
 def dms_layout(form: TableNormalizer, plan: RowPlan) -> OneRow | None:
-    """The layout of a table's messages; None if they can only be decoded in Python."""
+    """Return the layout of a table's messages; None if they can only be decoded in Python."""
     specs = plan.specs
     if specs is None or any(column.name.startswith(_BEFORE) for column in plan.columns):
         return None

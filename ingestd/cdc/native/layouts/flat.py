@@ -1,4 +1,4 @@
-"""Rows that Debezium's transform took out of events, with what it added to them."""
+"""The layout of rows flattened by Debezium's ExtractNewRecordState, with its added fields."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -26,28 +26,28 @@ _KINDS = np.array(
     (RowKind.INSERT, RowKind.INSERT, RowKind.INSERT, RowKind.UPDATE_AFTER, RowKind.DELETE), np.int8
 )
 _READ, _TRUE = 2, 1
-"""Codes of the choices that say so."""
+"""Numbers of words in their choices."""
 _NAMES, _NUMBERS, _TEXTS = ("db", "schema", "table"), ("lsn", "pos", "row"), ("snapshot", "file")
 _decode_mark = msgspec.json.Decoder(str | None).decode
 
 
 class _InvalidError(ValueError):
-    """Added fields that only the decoder in Python can judge."""
+    """Added fields that only the decoder in Python can decode."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Added:
-    """The added fields that matter: the columns of a table that they are, by their short names."""
+    """The added fields that are read: their column names by short names."""
 
     columns: Mapping[str, PlanColumn]
 
     def path(self, name: str) -> Path | None:
-        """Where a field is; None if it never has a value."""
+        """Return the path of a field; None if it never has a value."""
         column = self.columns.get(name)
         return None if column is None or column.reader is None else (column.name,)
 
     def specs(self, constants: Mapping[str, bytes]) -> dict[str, tuple[bool, Spec]]:
-        """How the fields are read, by their full names. Raises _InvalidError."""
+        """Return the nodes of the fields, by full name. Raises _InvalidError."""
         found: dict[str, tuple[bool, Spec]] = {}
         for short, column in self.columns.items():
             if short in _NAMES:
@@ -59,7 +59,7 @@ class _Added:
 
 
 def flat_layout(form: TableNormalizer, plan: RowPlan) -> OneRow | None:
-    """The layout of a table's messages; None if they can only be decoded in Python."""
+    """Return the layout of a table's messages; None if they can only be decoded in Python."""
     by_name = {column.name: column for column in plan.columns}
     if plan.specs is None or PAYLOAD in by_name or not form.hidden.isdisjoint(plan.key_names):
         return None
@@ -134,7 +134,7 @@ class _Reader:
     added: _Added
 
     def kinds(self, columns: Columns) -> Kinds:
-        """The kind of each row; without an operation it is there unless it is deleted."""
+        """Return the kind of each row; one without an operation is an insert unless deleted."""
         size = columns[()].seen
         found = _KINDS[np.zeros(size, np.uint8) if self.op is None else codes(columns[self.op])]
         if self.deleted is not None:
@@ -142,7 +142,7 @@ class _Reader:
         return found
 
     def log(self, columns: Columns, kinds: Kinds) -> Log:
-        """Where rows stand in the log; without a mark operation r tells those of a snapshot."""
+        """Return log positions; without a snapshot field, operation r marks snapshot rows."""
         snapshot = np.zeros(len(kinds), np.bool_)
         if self.op is not None:
             snapshot = codes(columns[self.op]) == _READ

@@ -1,4 +1,4 @@
-"""Messages of Maxwell: the row in `data`, what an update changed in `old`."""
+"""The layout of Maxwell messages: the row in `data`, the old values of an update in `old`."""
 
 import numpy as np
 
@@ -24,13 +24,13 @@ from ingestd.paimon.spec.data_types import RowKind
 _WORDS = ("insert", "update", "delete", "bootstrap-insert")
 _KINDS = (NO_KIND, RowKind.INSERT, RowKind.UPDATE_AFTER, RowKind.DELETE, RowKind.INSERT)
 _SNAPSHOT, _COMMITS = 4, 1
-"""Codes of the choices that say so."""
+"""Numbers of words in their choices."""
 _DIGITS = 19
 LOOK = Look((("database",), ("table",)), {("type",): texts_of(_WORDS)})
 
 
 def maxwell_layout(form: TableNormalizer, plan: RowPlan) -> OneRow | None:
-    """The layout of a table's messages; None if they can only be decoded in Python."""
+    """Return the layout of a table's messages; None if they can only be decoded in Python."""
     specs = plan.specs
     if specs is None:
         return None

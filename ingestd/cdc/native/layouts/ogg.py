@@ -1,4 +1,4 @@
-"""Messages of GoldenGate: both images of the row, of which an update may lack what is as it was."""
+"""The layout of GoldenGate messages: both images of the row; updates may lack unchanged fields."""
 
 import numpy as np
 
@@ -25,7 +25,7 @@ LOOK = Look((("table",), ("primary_keys",)), {("op_type",): texts_of(_WORDS)})
 
 
 def ogg_layout(form: TableNormalizer, plan: RowPlan) -> TwoImages | None:
-    """The layout of a table's messages; None if they can only be decoded in Python."""
+    """Return the layout of a table's messages; None if they can only be decoded in Python."""
     specs = plan.specs
     if specs is None or any(column.name.endswith(_MISSING) for column in plan.columns):
         return None

@@ -1,4 +1,4 @@
-"""Messages that are rows, and nothing else."""
+"""The layout of messages that are only rows."""
 
 import numpy as np
 
@@ -9,11 +9,11 @@ from ingestd.cdc.row_plan import RowPlan
 from ingestd.paimon.spec.data_types import RowKind
 
 PAYLOAD = "payload"
-"""A row with such a column may be a wrapper around another one."""
+"""A row with such a column may be an envelope around another row."""
 
 
 def plain_layout(form: TableNormalizer, plan: RowPlan) -> OneRow | None:
-    """The layout of a topic's messages; None if they can only be decoded in Python."""
+    """Return the layout of a topic's messages; None if they can only be decoded in Python."""
     specs = plan.specs
     if specs is None or any(column.name == PAYLOAD for column in plan.columns):
         return None
