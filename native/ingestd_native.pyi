@@ -1,4 +1,4 @@
-"""Typed columns out of many JSON texts, records of Kafka as columns, and rows of columns."""
+"""Typed columns from JSON texts, Kafka records as columns, and functions of text columns."""
 
 from collections.abc import Iterator
 from typing import Any, Final, final, overload
@@ -7,30 +7,30 @@ import numpy as np
 import numpy.typing as npt
 
 FORMAT: Final[int]
-"""Version of what is exchanged: plans and their columns, what `Consumer` takes and gives."""
+"""Version of the interface of `Plan` and `Consumer`."""
 
 KAFKA_FUNCTIONS: Final[list[str]]
 """Functions of librdkafka whose addresses `Consumer` takes."""
 
 COLUMNS_FORMAT: Final[int]
-"""Version of the functions below, which know nothing of texts in JSON and of Kafka."""
+"""Version of the functions below, which are independent of JSON and Kafka."""
 
 def take_texts(
     places: Buffer, offsets: Buffer, data: Buffer, validity: Buffer | None, first: int
 ) -> tuple[Buffer, Buffer, Buffer | None, int]:
-    """Offsets, bytes and validity of some rows of a column of texts, and how many are null.
+    """Return offsets, bytes, validity and null count of selected rows of a text column.
 
     Places are 64-bit, offsets 32-bit integers, or arrays of them; row 0 is at `first` of offsets
-    and bits. IndexError for a place that is no row, OverflowError for more than 2 GiB of text.
+    and bits. Raises IndexError for an invalid row, OverflowError for more than 2 GiB of text.
     """
 
 def text_bounds(
     rows: int, offsets: Buffer, data: Buffer, validity: Buffer | None, first: int
 ) -> tuple[int, int] | None:
-    """The first rows of the least and the greatest text by their bytes, None if all are null."""
+    """Return the first rows of the smallest and largest text by bytes, None if all are null."""
 
 def sorted_among(numbers: Buffer, known: Buffer) -> Buffer:
-    """A byte, 0 or 1, for each of some sorted 32-bit integers: whether it is in a sorted array."""
+    """Return a byte, 0 or 1, for each sorted 32-bit integer: whether a sorted array has it."""
 
 @final
 class Buffer:
@@ -41,7 +41,7 @@ class Buffer:
 
 @final
 class Column:
-    """A column of all texts, as buffers of Arrow; None where its form has no such buffer."""
+    """A column of all texts as Arrow buffers; None if its type has no such buffer."""
 
     @property
     def seen(self) -> int: ...
@@ -62,10 +62,10 @@ class Column:
 
 @final
 class Texts:
-    """Bytes objects or None in a row, as a list has them; each is made when it is asked for.
+    """A sequence of bytes objects or None; each object is created on access.
 
-    It compares with lists, and a pickled one becomes a list. A slice keeps no more memory than its
-    own texts have.
+    It compares with lists, and is pickled as a list. A slice keeps only the memory of its own
+    texts alive.
     """
 
     def __new__(cls, texts: list[bytes | None]) -> Texts: ...
@@ -87,8 +87,8 @@ class Texts:
 class Records:
     """Records of one topic partition as parallel columns; numbers are 64-bit integers.
 
-    `sizes` are bytes of key and value; an event is a code, a text and an offset. Events that are
-    about no topic partition have the topic "".
+    `sizes` are bytes of key and value; an event is a code, a text and an offset. Events of
+    no topic partition have the topic "".
     """
 
     @property
@@ -121,7 +121,7 @@ class Consumer:
 
 @final
 class Plan:
-    """Which fields of JSON texts are wanted, and in which form."""
+    """The fields to read from JSON texts, and their column types."""
 
     def __new__(cls, spec: tuple[Any, ...]) -> Plan: ...
     def read(

@@ -101,4 +101,4 @@ def _slots(settings: PipelineSettings) -> int:
     """Return the number of write tasks; on a cluster the setting is needed to know it."""
     local = _LOCAL.fullmatch(settings.spark.get("spark.master", "local[*]"))
     cores = int(local[1]) if local and local[1] else len(os.sched_getaffinity(0))
-    return settings.limits.slots or cores
+    return settings.limits.write_tasks or cores

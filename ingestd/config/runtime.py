@@ -104,7 +104,7 @@ def _limits(section: ProcessingSection) -> BatchLimits:
         write_buffer_size=section.write_buffer_size,
         index_cache_bytes=section.index_cache_bytes,
         worker_memory=section.worker_memory,
-        slots=section.write_tasks,
+        write_tasks=section.write_tasks,
     )
 
 

@@ -1,1 +1,1 @@
-"""What a batch means, free of any engine."""
+"""The logic of a batch, independent of Spark."""

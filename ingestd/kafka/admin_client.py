@@ -46,7 +46,7 @@ class Future(Protocol[_R]):
         """Return the result. Raises TimeoutError, or KafkaException if the request failed."""
 
 
-class Asking:
+class AdminConnection:
     """An admin client of one source, with a timeout of `seconds` for each request.
 
     Raises ConfigError for invalid properties. A request raises SourceSilentError if the brokers do
@@ -89,7 +89,7 @@ class Asking:
                 return self._note_answer(client.list_topics(timeout=min(patience, left)))
             except KafkaException as error:
                 self._check_rejected("topics", error)
-                if not is_silence(error) or time.monotonic() + PAUSE_SECONDS > end:
+                if not is_unreachable(error) or time.monotonic() + PAUSE_SECONDS > end:
                     raise self.unanswered("topics", error) from error
             patience = min(2 * patience, _MOST_PATIENCE)
             time.sleep(PAUSE_SECONDS)
@@ -120,7 +120,7 @@ class Asking:
         )
         if said is not None:
             message += f" The client says: {explain(source, said)}"
-        return SourceSilentError(message) if is_silence(error) else SourceError(message)
+        return SourceSilentError(message) if is_unreachable(error) else SourceError(message)
 
     def _note_answer(self, answer: _T) -> _T:
         self._answered = True
@@ -140,7 +140,7 @@ class Asking:
             raise SourceError(f"source {self._source.name}, {what}: {reason}") from error
 
 
-def is_silence(error: BaseException | None) -> bool:
+def is_unreachable(error: BaseException | None) -> bool:
     """Return whether an error means that the brokers do not answer."""
     if isinstance(error, KafkaException):
         return error.args[0].code() in _SILENT

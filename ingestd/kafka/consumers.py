@@ -22,7 +22,7 @@ LOG = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
-class Lent:
+class PooledConsumer:
     """A consumer and the latest errors of its client."""
 
     reader: Reader
@@ -32,17 +32,17 @@ class Lent:
         """Record errors that the client has reported since the last call."""
         self.client_errors.extend(self.reader.problems())
 
-    def last_words(self, source: KafkaSource) -> str:
+    def error_clause(self, source: KafkaSource) -> str:
         """Return the last error as a clause for a message; empty if there was no error."""
         newest = self.client_errors.newest
         return "" if newest is None else f"; the client says: {explain(source, newest)}"
 
 
-_idle: dict[tuple[int, str, bool], list[Lent]] = {}
+_idle: dict[tuple[int, str, bool], list[PooledConsumer]] = {}
 
 
 @contextmanager
-def lend_consumer(source: KafkaSource, *, headers: bool = False) -> Iterator[Lent]:
+def borrow_consumer(source: KafkaSource, *, headers: bool = False) -> Iterator[PooledConsumer]:
     """Lend a consumer of the source's cluster without an assignment; return it to the pool after.
 
     After an error it is closed instead, so that the next reader starts with a new one.
@@ -52,7 +52,7 @@ def lend_consumer(source: KafkaSource, *, headers: bool = False) -> Iterator[Len
     try:
         lent = kept.pop()  # several threads may lend at the same time
     except IndexError:
-        lent = Lent(_connect(source, headers), ClientErrors(source))
+        lent = PooledConsumer(_connect(source, headers), ClientErrors(source))
     else:
         lent.listen()
         lent.client_errors.forget()

@@ -19,7 +19,7 @@ from ingestd.cdc.base import RecordChunk
 from ingestd.errors import SourceError, SourceSilentError
 from ingestd.kafka.auth_errors import explain
 from ingestd.kafka.columns import RecordColumns
-from ingestd.kafka.consumers import Lent, lend_consumer
+from ingestd.kafka.consumers import PooledConsumer, borrow_consumer
 from ingestd.kafka.properties import KafkaSource
 from ingestd.kafka.ranges import OffsetRange
 from ingestd.kafka.reading import Reading
@@ -88,10 +88,10 @@ def fetch_all(
     Raises LogChangedError if a log no longer has its range; StalledError if no record arrives for
     `stall_seconds` (`STALL_SECONDS` if None); SourceError if the brokers reject the client.
     """
-    with lend_consumer(source, headers=headers) as lent:
+    with borrow_consumer(source, headers=headers) as lent:
         for bundle in bundles(ranges, max_records):
             readings = {(one.topic, one.partition): Reading(source, one) for one in bundle}
-            together = _Together(source, readings, lent, stall_seconds or STALL_SECONDS)
+            together = _JointFetch(source, readings, lent, stall_seconds or STALL_SECONDS)
             columns = {place: RecordColumns(*place) for place in readings}
             stalled: StalledError | None = None
             try:
@@ -139,11 +139,11 @@ def _full(
     return max(columns.values(), key=lambda one: one.bytes)
 
 
-class _Together:
+class _JointFetch:
     """Ranges of different topic partitions that one consumer reads together."""
 
     def __init__(
-        self, source: KafkaSource, readings: _Readings, lent: Lent, stall_seconds: float
+        self, source: KafkaSource, readings: _Readings, lent: PooledConsumer, stall_seconds: float
     ) -> None:
         self._stall_seconds = stall_seconds
         self._source = source
@@ -215,7 +215,7 @@ class _Together:
             raise StalledError(
                 f"{_where(left)} returned no record for {self._stall_seconds:.0f} s at offset "
                 f"{one.position} of up to {one.wanted.until}, from "
-                f"{self._source.bootstrap}{self._lent.last_words(self._source)}",
+                f"{self._source.bootstrap}{self._lent.error_clause(self._source)}",
                 [replace(each.wanted, start=each.position) for each in left.values()],
             )
 

@@ -20,7 +20,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # they are pu
 )
 
 from ingestd.errors import SourceError, SourceSilentError
-from ingestd.kafka.admin_client import PAUSE_SECONDS, Asking, Future
+from ingestd.kafka.admin_client import PAUSE_SECONDS, AdminConnection, Future
 from ingestd.kafka.group import ConsumerGroup
 from ingestd.kafka.log_checks import divergences, fingerprints
 from ingestd.kafka.properties import KafkaSource
@@ -55,7 +55,7 @@ class OffsetClient:
 
     def __init__(self, source: KafkaSource, *, request_seconds: float = _REQUEST_SECONDS) -> None:
         self.source = source
-        self._asking = Asking(source, request_seconds)
+        self._asking = AdminConnection(source, request_seconds)
         self._groups: dict[str, ConsumerGroup] = {}
         self._epochs: dict[tuple[str, int], int] = {}
 

@@ -57,10 +57,6 @@ class Records:
         """Return the first `count` records, without the events."""
         return self if count >= len(self) and not self.events else self._part(0, count)
 
-    def behind(self, count: int) -> "Records":
-        """Return the records after the first `count`, without the events."""
-        return self._part(count, len(self))
-
     def _part(self, start: int, stop: int) -> "Records":
         return Records(
             offsets=self.offsets[start:stop],

@@ -228,7 +228,7 @@ class MicroBatch:
             self._prefetch.follow(context, groups)
 
     def _slots(self) -> int:
-        return self._settings.limits.slots or self._spark.defaultParallelism
+        return self._settings.limits.write_tasks or self._spark.defaultParallelism
 
     def _groups(self, ranges: list[OffsetRange]) -> list[list[OffsetRange]]:
         if sum(one.rows for one in ranges) <= self._settings.limits.small_batch_records:

@@ -154,7 +154,7 @@ class Scene:
             defaults=TableSettings(),
             tables={"t": KINDS[self.kind].settings},
             max_offsets_per_trigger={},
-            limits=BatchLimits(slots=1),
+            limits=BatchLimits(write_tasks=1),
         )
 
     def _run_stages(

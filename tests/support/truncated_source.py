@@ -170,7 +170,7 @@ class Pipeline:
             defaults=self.table,
             tables={},
             max_offsets_per_trigger={},
-            limits=BatchLimits(slots=1),
+            limits=BatchLimits(write_tasks=1),
             dead_letter_topic=self.letters_to,
         )
 

@@ -241,7 +241,7 @@ class Truth:
             defaults=TableSettings((), (), dict(self.options), {}),
             tables=self.tables,
             max_offsets_per_trigger=dict.fromkeys(names, self.batch_rows),
-            limits=BatchLimits(slots=1),
+            limits=BatchLimits(write_tasks=1),
         )
 
     @property

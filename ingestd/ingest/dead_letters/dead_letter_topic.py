@@ -41,14 +41,14 @@ def send_dead_letters(context: BatchContext, parts: Sequence[pa.Table]) -> int:
 def dead_letter_messages(rows: pa.Table) -> Iterator[Outgoing]:
     """Yield rows of the dead-letter table as messages with the key and value of the record."""
     names = [name for name, _ in COLUMNS]
-    told = [name for name in names if name not in _RECORD]
+    metadata = [name for name in names if name not in _RECORD]
     for batch in rows.select(names).to_batches():
-        yield from (_message(row, told) for row in batch.to_pylist())
+        yield from (_message(row, metadata) for row in batch.to_pylist())
 
 
 def _message(row: Mapping[str, Any], names: Iterable[str]) -> Outgoing:
-    told = [(f"{PREFIX}{name}", _text(row[name])) for name in names if row[name] is not None]
-    about = ((name, text.encode()) for name, text in told)
+    texts = [(f"{PREFIX}{name}", _text(row[name])) for name in names if row[name] is not None]
+    about = ((name, text.encode()) for name, text in texts)
     return Outgoing(row["key"], row["value"], (*record_headers(row), *about))
 
 

@@ -1,8 +1,8 @@
-"""Whether rows before changes are needed: where a changelog is to hold every change as it came.
+"""Decide whether tables need the rows before changes, for a changelog or for computed keys.
 
-A table with the changelog producer `input` tells its readers what was there before an update or a
-delete, which only the source knows. All formats of the batch's sources are then asked for it;
-other tables do without what they have no use for.
+A table with the changelog producer `input` shows its readers the row before an update or a delete,
+which only the source knows. All formats of the batch's sources then decode these rows; other
+tables drop the ones they do not need.
 """
 
 from ingestd.cdc.base import ChangeBatch
@@ -15,10 +15,10 @@ from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 
 
 def wants_images(context: BatchContext) -> bool:
-    """Whether a table of the batch, or one that it may create, needs the rows before changes.
+    """Return whether a table of the batch, or one it may create, needs rows before changes.
 
-    For a changelog of what came, or because its key is computed from columns beside the key, or it
-    has none and keeps every change.
+    Needed for the changelog producer `input`, for a key computed from columns outside the message
+    key, and for a table without a key that keeps every change.
     """
     if announced(context) or context.computes_keys():
         return True
@@ -30,15 +30,15 @@ def wants_images(context: BatchContext) -> bool:
 
 
 def announced(context: BatchContext) -> bool:
-    """Whether the configuration itself wants a changelog of what comes, for whatever table."""
+    """Return whether the configuration sets the changelog producer `input` for any table."""
     return any(_is_input(one) for one in (context.defaults, *context.settings.values()))
 
 
 def as_wanted(batch: ChangeBatch, table: FileStoreTable) -> ChangeBatch:
-    """The changes that a table takes: without the rows before updates, unless it tells them.
+    """Return the changes for a table, without rows before updates if its changelog has none.
 
-    It cannot where row kinds are in a column, or where no row can be taken back: then an update
-    is the row behind it alone, as it is without a changelog.
+    It has none if row kinds are in a column, or if rows cannot be retracted: then an update is only
+    the row after it, as without a changelog.
     """
     if tells_changes(table):
         return batch
@@ -46,7 +46,7 @@ def as_wanted(batch: ChangeBatch, table: FileStoreTable) -> ChangeBatch:
 
 
 def tells_changes(table: FileStoreTable) -> bool:
-    """Whether the changelog of a table takes rows before updates."""
+    """Return whether the changelog of a table contains rows before updates."""
     rules = table.merge_rules
     tells = writes_input(table.schema) and rules.rowkind_field is None
     return tells and retraction_refusal(rules) is None

@@ -1,8 +1,8 @@
-"""Decoded chunks that wait for their table: what a run that discovers it leaves to the next one.
+"""Cache decoded chunks for a table that is created between two runs of a batch.
 
-A table that is not there yet makes a batch run twice. Its decoded rows need no table, so the first
-run puts those of a good chunk into the cache, and the next run takes them from there instead of
-fetching and decoding again, provided that the table came to be of exactly the types that they have.
+A table that does not exist yet makes a batch run twice. Decoding needs no table, so the first run
+caches the rows of a chunk without rejected records, and the next run uses them instead of fetching
+and decoding again, provided that the table was created with exactly their types.
 """
 
 from collections.abc import Iterable, Iterator
@@ -26,20 +26,20 @@ from ingestd.kafka.ranges import OffsetRange
 from ingestd.paimon.spec.changelog_checks import writes_input
 
 LEAST_RECORDS = 1_000
-"""A smaller chunk is decoded again sooner than kept and found."""
+"""Smaller chunks are not cached: decoding them again is faster."""
 
 _SNAPSHOT = "ingestd:snapshot"
 
 
 class BlobStore(Protocol):
-    """Where blobs lie from one run of a batch to the next."""
+    """Stores blobs between two runs of a batch."""
 
     def put(self, blob: Encoded) -> str | None:
-        """The name under which the blob is found again; None where there is no room."""
+        """Store a blob and return its name; None if there is no space."""
         ...
 
     def get(self, name: str) -> Encoded | None:
-        """The blob; None if it is not here."""
+        """Return the blob with this name; None if it is not stored here."""
         ...
 
 
@@ -51,9 +51,9 @@ def keep(
     chunk: RecordChunk,
     decoded: Decoded,
 ) -> CachedChunk | None:
-    """Put the rows of a chunk into the cache; None unless every record of it is good.
+    """Cache the rows of a chunk; None unless all its records are valid.
 
-    `start` is the offset from which on nothing was read before the chunk.
+    `start` is the first offset that was not covered before the chunk.
     """
     plain = (
         len(decoded.batches) == 1
@@ -83,13 +83,13 @@ def keep(
 
 
 def place_of(where: TopicPartition) -> RecordChunk:
-    """A chunk of a topic partition without records, for what asks where it was."""
+    """Return a chunk without records of a topic partition, to identify it."""
     none = np.zeros(0, np.int64)
     return RecordChunk(where.topic, where.partition, none, none, [], [], None)
 
 
 def leading(kept: Iterable[CachedChunk], wanted: OffsetRange) -> Iterator[CachedChunk]:
-    """The kept chunks that a range begins with, without a gap between them."""
+    """Yield the cached chunks at the beginning of a range, without gaps between them."""
     where = TopicPartition(wanted.source, wanted.topic, wanted.partition)
     at = wanted.start
     for one in sorted((one for one in kept if one.where == where), key=lambda one: one.start):
@@ -101,10 +101,11 @@ def leading(kept: Iterable[CachedChunk], wanted: OffsetRange) -> Iterator[Cached
 def take(
     blob_store: BlobStore | None, kept: CachedChunk, context: BatchContext
 ) -> ChangeBatch | None:
-    """The rows of a kept chunk as decoding it again would give them; None if it has to be.
+    """Return the rows of a cached chunk as if decoded again; None if it must be decoded again.
 
-    That is when the table has another key or another type for one of its columns, a row does not
-    fit into the table, no one knew that rows before changes are wanted, or the blob is not here.
+    It must if the table has another key or another type for one of its columns, if a row does not
+    fit the table, if rows before changes are needed but were not decoded, or if the blob is not
+    stored here.
     """
     target = context.tables.get(kept.table)
     if blob_store is None or target is None:
@@ -113,7 +114,7 @@ def take(
         return None
     schema = target.table.schema
     if COLUMN_HISTORY_OPTION in schema.options:
-        return None  # what its columns are called today, the records themselves must tell
+        return None  # renames are applied by the position of records, which are not cached
     columns = {column.name: column.type.as_nullable() for column in schema.fields}
     if schema.primary_keys != kept.primary_keys or not kept.types.items() <= columns.items():
         return None

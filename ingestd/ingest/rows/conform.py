@@ -1,7 +1,7 @@
-"""Change batches into rows of the target table: its columns, in its types and order.
+"""Convert change batches to rows of the target table: its columns, in its types and order.
 
-A value that the table's type cannot hold costs its record, not its neighbours. Types that the
-schema ought to grow by are reported instead of rows.
+A value that does not fit the table's type rejects its record only. Columns that the schema should
+add or widen are reported instead of rows.
 """
 
 from collections.abc import Iterator, Mapping
@@ -33,7 +33,7 @@ _FOLLOW = EvolutionPolicy()
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Rows that the table cannot take, and why; `stage` and `reason` as in dead letters."""
+    """Rows that the table rejects, and why; `stage` and `reason` as in dead letters."""
 
     rows: Mask
     stage: str
@@ -43,11 +43,11 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class Conformed:
-    """Rows for a table, or else the columns that the table must grow by first.
+    """Rows for a table, or the columns that the table must add or widen first.
 
-    `rows` has the table's columns, `_VALUE_KIND` (int8), the offset, the source position (-1:
-    none) unless no row has one, and marks of cells that were left out. It still has the rows of
-    `failures`. In tables without key only streamed rows have a position.
+    `rows` has the table's columns, `_VALUE_KIND` (int8), the offset, the source position (-1 if
+    unknown) unless all are unknown, and masks of left-out cells. It includes the rows of
+    `failures`. In tables without a key only streamed rows have a position.
     """
 
     rows: pa.Table | None
@@ -61,11 +61,11 @@ def conform(
     declared: Mapping[str, DataType],
     policy: EvolutionPolicy = _FOLLOW,
 ) -> Conformed:
-    """Rows of a batch as rows of a table with that schema.
+    """Return the rows of a batch as rows of a table with that schema.
 
-    `declared` are column types that the configuration fixes; `policy` says how far the schema may
-    follow the batch. Without rows and without columns to grow by, the table has yet to follow what
-    the policy declares.
+    `declared` are the configured column types; `policy` sets how far the schema may follow the
+    batch. A result without rows and without columns means that the table has to apply declared
+    changes of the policy first.
     """
     found = {name: declared.get(name, batch.types[name]) for name in batch.types}
     verdict = judge_growth(schema, _beyond(batch, schema, found, policy), policy, found)
@@ -95,7 +95,7 @@ def _beyond(
     found: Mapping[str, DataType],
     policy: EvolutionPolicy,
 ) -> dict[str, DataType]:
-    """What the table lacks of the columns found, or holds with a type too narrow for the values."""
+    """Return the columns that the table lacks, or has with too narrow a type for the values."""
     always = policy.mode not in (None, "evolve")
     return {
         name: data_type
@@ -105,10 +105,10 @@ def _beyond(
 
 
 def _fits_by_value(batch: ChangeBatch, name: str, schema: TableSchema, *, always: bool) -> bool:
-    """Whether the values fit although the type does not.
+    """Return whether the values fit although the type does not.
 
-    For text, as most sources do not tell lengths, for keys, whose type cannot change, and
-    `always` in tables whose types may not.
+    Checked for text, since most sources do not report lengths, for keys, whose type cannot change,
+    and `always` in tables whose types may not change.
     """
     if name not in schema.field_names:
         return False
@@ -123,7 +123,7 @@ def _fits_by_value(batch: ChangeBatch, name: str, schema: TableSchema, *, always
 
 
 def _moved(batch: ChangeBatch, names: Mapping[str, str]) -> ChangeBatch:
-    """The batch with other names for some of its columns."""
+    """Return the batch with some columns renamed."""
     return replace(
         batch,
         columns=batch.columns.rename_columns(
@@ -141,7 +141,7 @@ def _refused_columns(
     policy: EvolutionPolicy,
     retracts: Mask,
 ) -> Iterator[Failure]:
-    """Rows that have a value in a column that the table is not to get."""
+    """Yield rows that have a value in a refused column."""
     for name, why in refused.items():
         if name in schema.field_names or policy.on_refused == "ignore":
             continue
@@ -152,7 +152,7 @@ def _refused_columns(
 
 
 def _kinds(batch: ChangeBatch, columns: Mapping[str, Values], rules: MergeRules) -> Kinds:
-    """The row kinds, from a column of the table if its options name one."""
+    """Return the row kinds, from a column of the table if its options name one."""
     if rules.rowkind_field is None:
         return batch.row_kind.astype(np.int8, copy=False)
     return kinds_of(columns[rules.rowkind_field])
@@ -163,7 +163,7 @@ def _row_columns(batch: ChangeBatch, schema: TableSchema, kinds: Kinds) -> dict[
         KIND: pa.array(kinds),
         OFFSET: pa.array(batch.offset.astype(np.int64, copy=False)),
     }
-    # Rows of a snapshot share one position, so there it identifies no row.
+    # Rows of a snapshot share one position, so it does not identify a row.
     position = (
         batch.position if schema.primary_keys else np.where(batch.snapshot_row, -1, batch.position)
     )
@@ -176,7 +176,7 @@ def _row_columns(batch: ChangeBatch, schema: TableSchema, kinds: Kinds) -> dict[
 
 
 def _unmergeable(kinds: Kinds, rules: MergeRules, keyed: bool) -> Iterator[Failure]:
-    """Rows of no kind, and changes that the table has no way to take."""
+    """Yield rows with an invalid row kind, and changes that the table does not support."""
     unknown = kinds == NO_KIND
     if bool(unknown.any()):
         message = f"column {rules.rowkind_field} ('rowkind.field') is none of +I, -U, +U, -D"
@@ -198,7 +198,7 @@ def _unmergeable(kinds: Kinds, rules: MergeRules, keyed: bool) -> Iterator[Failu
 
 
 class _Column:
-    """One column of the target, made from the batch; notes the rows that fail."""
+    """One column of the target, converted from the batch; records the rows that fail."""
 
     def __init__(self, batch: ChangeBatch, target: DataField, is_key: bool, retracts: Mask) -> None:
         self.failures: list[Failure] = []
@@ -208,9 +208,9 @@ class _Column:
         self._retracts = retracts
 
     def values(self, refused: str | None) -> Values:
-        """The values in the target's type; failing cells are null.
+        """Return the values in the target's type; invalid cells are null.
 
-        `refused` says why the table's type does not follow that of the values, None if it may.
+        `refused` states why the table's type cannot change to that of the values, None if it can.
         """
         name, arrow_type = self._target.name, to_arrow_type(self._target.type)
         count = len(self._batch.offset)
@@ -220,7 +220,7 @@ class _Column:
             column = self._batch.columns.column(name)
             source = self._batch.types[name]
             values, failed = cast_values(column, source, self._target.type)
-            # What a retraction says of other columns than the key is of no use to anybody.
+            # Values of a retraction outside the key are not used.
             self._fail(
                 failed if self._is_key else failed & ~self._retracts,
                 "cast" if refused is None else "schema",
@@ -256,7 +256,7 @@ def _nulls(count: int, arrow_type: Values) -> Values:
 
 
 def _zero(arrow_type: pa.DataType) -> Values:
-    """A value for a cell that must hold one and that no one will read."""
+    """Return a value for a NOT NULL cell that is never read."""
     if pa.types.is_string(arrow_type) or pa.types.is_binary(arrow_type):
         return pa.scalar("", pa.string()).cast(arrow_type)
     if pa.types.is_nested(arrow_type):

@@ -27,10 +27,10 @@ def deletes_of_moved(batch: ChangeBatch, key: Sequence[str]) -> tuple[ChangeBatc
     where = np.flatnonzero(before)
     if not len(where):
         return batch, np.ones(len(before), np.bool_)
-    behind = np.minimum(where + 1, len(before) - 1)
-    paired = (batch.offset[behind] == batch.offset[where]) & (behind > where)
+    following = np.minimum(where + 1, len(before) - 1)
+    paired = (batch.offset[following] == batch.offset[where]) & (following > where)
     moved = np.zeros(len(before), np.bool_)
-    moved[where] = ~paired | ~_equal(batch, key, where, behind)
+    moved[where] = ~paired | ~_equal(batch, key, where, following)
     kinds = np.where(moved, np.int8(RowKind.DELETE), batch.row_kind)
     keep = ~before | moved
     return replace(batch, row_kind=kinds).filter(keep), keep

@@ -48,10 +48,10 @@ ColumnTypes = Mapping[str, DataType]
 
 @dataclass(frozen=True, slots=True)
 class RowShape:
-    """What is asked for of the rows of one route.
+    """The column changes for the rows of one route.
 
-    `table` is for messages, `aliases` new names to old ones, `added` the route's own columns with
-    their text, `key` those of them that stand in front of a message key. `moving` are columns of
+    `table` is for messages, `aliases` maps new names to old ones, `added` are the route's own
+    columns with their text, `key` those of them that precede a message key. `moving` are columns of
     the primary key that are computed from others, so that an update may change them. With
     `by_position` a row needs a source position.
     """
@@ -66,9 +66,10 @@ class RowShape:
     by_position: bool = False
 
     def as_in_source(self, types: Mapping[str, DataType]) -> dict[str, DataType]:
-        """Types of columns of the target as the source has the columns.
+        """Return types of the target's columns under the names of the source.
 
-        What a key column is computed from is NOT NULL as well: it is needed to find the row.
+        Columns that a key column is computed from are NOT NULL, too: they are needed to find the
+        row.
         """
         added = {*self.settings.added(), *self.added}
         own = {name: data_type for name, data_type in types.items() if name not in added}
@@ -84,9 +85,9 @@ class RowShape:
 
 
 def row_shape(route: Route, settings: TableSettings) -> RowShape | None:
-    """The shape of the rows of a route; None if they stay as they are.
+    """Return the shape of the rows of a route; None if their columns do not change.
 
-    ConfigError for computed columns that are made from one another.
+    Raises ConfigError for circular computed columns.
     """
     policy = settings.evolution
     shape, aliases = settings.shape, policy.aliases
@@ -95,7 +96,7 @@ def row_shape(route: Route, settings: TableSettings) -> RowShape | None:
     if shape.is_plain and not aliases and not route.columns:
         return None
     computed = in_order(shape.computed)
-    # A key that the configuration names is that, whatever routes bring.
+    # A configured key takes precedence over key columns of routes.
     key = route.key_columns if settings.primary_keys is None else ()
     moving = settings.computed_key
     return RowShape(
@@ -111,7 +112,7 @@ def row_shape(route: Route, settings: TableSettings) -> RowShape | None:
 
 
 class Shapes:
-    """The shapes of all source tables, each looked up once."""
+    """The shapes of all source tables, cached."""
 
     def __init__(self, context: BatchContext, router: Router) -> None:
         self._context = context
@@ -119,7 +120,7 @@ class Shapes:
         self._known: dict[tuple[str, SourceTable], RowShape | None] = {}
 
     def of(self, topic: str, source_table: SourceTable) -> RowShape | None:
-        """The shape of a source table's rows; None if they stay as they are, or are left out."""
+        """Return the shape of a source table's rows; None for unchanged or excluded rows."""
         key = (topic, source_table)
         if key not in self._known:
             route = self._router.route_of(topic, source_table)
@@ -130,7 +131,7 @@ class Shapes:
     def apply(
         self, source: str, chunk: RecordChunk, batch: ChangeBatch, target: TableContext | None
     ) -> tuple[ChangeBatch, tuple[Failure, ...]]:
-        """As `reshape`, by the shape of the batch's source table in a source, now."""
+        """Apply the shape of the batch's source table as `reshape`, at the current time."""
         shape = self.of(chunk.topic, batch.source)
         if shape is None:
             return batch, ()
@@ -142,37 +143,37 @@ class Shapes:
         return batch, tuple(replace(one, rows=one.rows[kept]) for one in failures)
 
     def check_key(self, topic: str, source_table: SourceTable, target: TableContext | None) -> None:
-        """SchemaConflictError if the target exists without the key that its route asks for."""
+        """Raise SchemaConflictError if the target exists without the key of its route."""
         shape = self.of(topic, source_table)
         if shape is not None and target is not None:
             _refuse_other_key(shape, target)
 
     def as_wanted(self, topic: str, batch: ChangeBatch, table: FileStoreTable) -> ChangeBatch:
-        """As `before_images.as_wanted`, but for rows before that are still needed to be shaped."""
+        """Return `before_images.as_wanted`, but keep rows before changes that the shape needs."""
         shape = self.of(topic, batch.source)
         return as_wanted(batch, table) if shape is None or not shape.moving else batch
 
 
 def _refuse_other_key(shape: RowShape, target: TableContext) -> None:
-    """SchemaConflictError if the table was created without the key that tells its sources apart."""
+    """Raise SchemaConflictError if the table's key does not distinguish its sources."""
     keys = target.table.schema.primary_keys
     missing = [name for name in shape.key if name not in keys]
     if keys and missing:
         raise SchemaConflictError(
-            f"table {target.identifier}: its route wants column '{missing[0]}' in the primary key, "
-            f"but it exists with the key {list(keys)}, by which rows of several sources would take "
-            "each other's place; move the table away and let it be created again, or name its "
-            "key in primary_keys"
+            f"table {target.identifier}: its route needs column '{missing[0]}' in the primary key, "
+            f"but it exists with the key {list(keys)}, by which rows of several sources would "
+            "overwrite each other; drop or rename the table to create it again, or set its "
+            "key in primary-keys"
         )
 
 
 def reshape(
     shape: RowShape, batch: ChangeBatch, chunk: RecordChunk, source: SourceSettings, now_ms: int
 ) -> tuple[ChangeBatch, tuple[Failure, ...]]:
-    """A batch of a chunk in the shape, and the rows that a computed column has no value for.
+    """Apply a shape to a batch of a chunk; return it with the rows whose computation failed.
 
-    `now_ms` is the time that `now()` gives. SchemaConflictError if an added column meets one of
-    the source, a key column is left out, or a function does not take the type of its column.
+    `now_ms` is the result of `now()`. Raises SchemaConflictError if the source has a column with
+    the name of an added one, a key column is not selected, or a function does not accept a type.
     """
     work = _Work(shape, renamed(batch, shape.aliases))
     work.add_route()
@@ -187,7 +188,7 @@ def _whole(values: Values) -> Values:
 
 
 class _Work:
-    """The columns of one batch while they are changed."""
+    """The columns of one batch during the changes."""
 
     def __init__(self, shape: RowShape, batch: ChangeBatch) -> None:
         self.failures: list[Failure] = []
@@ -239,7 +240,7 @@ class _Work:
         unknown = places < 0
         lacking = unknown & ~batch.snapshot_row
         if self._shape.by_position and bool(lacking.any()):
-            message = f"its {data_format} message does not say where in the log of its source it is"
+            message = f"its {data_format} message does not contain its position in the source's log"
             self.failures.append(Failure(lacking, "cast", "unknown-position", message))
         return pa.array(places, pa.int64(), mask=unknown)
 
@@ -253,11 +254,11 @@ class _Work:
         self._add(column.name, made.values, made.type)
         failed = made.failed
         if column.name not in self._shape.moving:
-            # What a retraction says of other columns than the key is of no use to anybody.
+            # Values of a retraction outside the key are not used.
             failed = failed & ~self._retracts
         if bool(failed.any()):
             names = ", ".join(f"'{name}'" for name in column.sources)
-            message = f"{column}: a value of column {names} is not what it takes"
+            message = f"{column}: invalid value of column {names}"
             self.failures.append(Failure(failed, "cast", "computed", message))
 
     def _frame(self, column: ComputedColumn, now_ms: int) -> Frame:
@@ -281,8 +282,8 @@ class _Work:
         lost = [name for name in batch.primary_keys if name in left_out]
         if lost:
             raise SchemaConflictError(
-                f"table {self._shape.table}: column '{lost[0]}' of the message key is left out; "
-                "take it into select"
+                f"table {self._shape.table}: column '{lost[0]}' of the message key is excluded; "
+                "include it in select"
             )
         return replace(
             batch,
@@ -294,7 +295,7 @@ class _Work:
 
 
 class _ByRoute(Mapping[SourceTable, ColumnTypes]):
-    """Column types by source table, found through the route of the source table."""
+    """Column types by source table, looked up through its route."""
 
     def __init__(self, context: BatchContext, router: Router, topic: str) -> None:
         self._context = context
@@ -319,7 +320,7 @@ class _ByRoute(Mapping[SourceTable, ColumnTypes]):
         return types if shape is None else shape.as_in_source(types)
 
     def __iter__(self) -> Iterator[SourceTable]:
-        """Source tables that the context's tables are known to be fed by."""
+        """Yield the source tables that are known to feed the context's tables."""
         known = {
             feed.source_table for table in self._context.tables.values() for feed in table.feeds
         }
@@ -330,13 +331,13 @@ class _ByRoute(Mapping[SourceTable, ColumnTypes]):
 
     @abstractmethod
     def _types(self, table: str) -> ColumnTypes | None:
-        """Types by column of a target table, None if nothing is known of it."""
+        """Return types by column of a target table, None if it is unknown."""
 
 
 class TableColumns(_ByRoute):
-    """Types of the columns that the target tables have as of the batch's start.
+    """Types of the columns of the target tables at the start of the batch.
 
-    Only those of the primary key are NOT NULL.
+    Only columns of the primary key are NOT NULL.
     """
 
     def _types(self, table: str) -> ColumnTypes | None:
@@ -354,7 +355,7 @@ class TableColumns(_ByRoute):
 
 
 class DeclaredColumns(_ByRoute):
-    """Types that the configuration fixes for columns of the target tables."""
+    """Configured types for columns of the target tables."""
 
     def _types(self, table: str) -> ColumnTypes | None:
         return self._context.settings_of(table).column_types or None

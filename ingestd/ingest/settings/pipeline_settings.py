@@ -22,7 +22,7 @@ class BatchLimits:
     """Limits of one micro-batch, in records, bytes, and numbers of tasks.
 
     `small_batch_records`: a batch of at most this many records runs both stages in one task.
-    `slots`: tasks of the write stage; None uses the parallelism of the Spark session.
+    `write_tasks`: tasks of the write stage; None uses the parallelism of the Spark session.
     `write_buffer_size`, `index_cache_bytes` are as in `BatchContext`; `worker_memory` bounds each
     Python worker, in bytes.
     """
@@ -34,7 +34,7 @@ class BatchLimits:
     write_buffer_size: int = 64 << 20
     index_cache_bytes: int = 64 << 20
     worker_memory: int = 4 << 30
-    slots: int | None = None
+    write_tasks: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

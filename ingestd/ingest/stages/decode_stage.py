@@ -1,8 +1,8 @@
-"""Stage 1 of a batch, one task: ranges of offsets in, (slot, blob) pairs out.
+"""Stage 1 of a batch, one task: read offset ranges and produce (slot, blob) pairs.
 
-Records are fetched, decoded, routed, freed of what the table already holds, brought into the
-table's columns and handed to the write task that is responsible for them. Records that cannot be
-used leave the same way, as rows of the dead letter table.
+Records are fetched, decoded, routed, filtered by the offsets that the table covers, converted to
+the table's columns, and sent to the write task of their slot. Rejected records are sent in the same
+way, as rows of the dead-letter table.
 """
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
@@ -55,14 +55,14 @@ def decode_ranges(
 ) -> Pairs:
     """Decode the ranges of one task into (slot, blob) pairs for the write stage.
 
-    The last pair is the task's report, in slot `task_index` modulo the slots. If it says that the
-    batch must run again, every slot gets a void as well, so that nothing is written in vain;
-    decoding goes on, to find everything of the batch at once. Chunks of tables that are not there
-    yet are put into `blob_store`; `kept` are those that earlier runs of the batch put there, which
-    are not read and decoded again.
+    The last pair is the task's report, in slot `task_index` modulo the slots. If the batch must run
+    again, every slot also gets an abort marker, so that nothing is written; decoding continues, to
+    discover all differences of the batch at once. Chunks of tables that do not exist yet are put
+    into `blob_store`; `kept` are chunks that earlier runs of the batch cached there, which are not
+    read and decoded again.
 
-    Raises SourceError from fetching; PolicyStopError, SchemaConflictError and
-    UnsupportedError where the configuration or a table does not allow what comes.
+    Raises SourceError from fetching; PolicyStopError, SchemaConflictError and UnsupportedError if
+    the configuration or a table does not allow the records.
     """
     task = _DecodeTask(context, task_index, blob_store)
     left: list[OffsetRange] = []
@@ -75,7 +75,7 @@ def decode_ranges(
 
 
 class _DecodeTask:
-    """One task: what it knows of the batch, and what it finds while its chunks pass."""
+    """One task: its context, its output, and the findings about its chunks."""
 
     def __init__(
         self, context: BatchContext, task_index: int, blob_store: BlobStore | None
@@ -96,7 +96,7 @@ class _DecodeTask:
     def go_on(
         self, wanted: OffsetRange, kept: Sequence[CachedChunk]
     ) -> Generator[tuple[int, Blob], None, OffsetRange]:
-        """Blobs of the kept chunks that a range begins with; returns what is left of the range."""
+        """Yield blobs of the cached chunks at the beginning of a range; return the rest of it."""
         for one in leading(kept, wanted):
             refused = self._admission.rejection_reason(
                 one.table, Feed(wanted.source, *one.source_table)
@@ -125,7 +125,7 @@ class _DecodeTask:
         )
 
     def decode(self, wanted: Sequence[OffsetRange], fetch: Fetch | None) -> Pairs:
-        """Blobs of the records of ranges of one source, each of another topic partition."""
+        """Yield blobs of the records of ranges of one source, each of another topic partition."""
         source = wanted[0].source
         starts = {(one.topic, one.partition): one.start for one in reversed(wanted)}
         for chunk in self._records(wanted, fetch):
@@ -159,7 +159,7 @@ class _DecodeTask:
             self._keep(source, chunk, decoded, start)
 
     def finish(self) -> Pairs:
-        """The task's report, and voids if the batch must run again."""
+        """Yield the task's report, and abort markers if the batch must run again."""
         yield from self._release()
         if self._findings.runs_again:
             yield from ((slot, encode_abort_marker()) for slot in range(self._context.slots))
@@ -199,7 +199,7 @@ class _DecodeTask:
         made: ShapedRows,
         dead_letters: list[DeadLetter],
     ) -> Pairs:
-        """Hand on rows that are shaped, or ask for what their table lacks."""
+        """Yield blobs of converted rows, or report what their table lacks."""
         target = self._context.tables.get(table)
         if target is None or made.rows is None:
             self._discover(source, chunk, table, made)
@@ -220,13 +220,13 @@ class _DecodeTask:
         dead_letters: list[DeadLetter],
         error: IngestdError,
     ) -> Pairs:
-        """A batch that its table cannot have, in halves that are decoded again, down to a record.
+        """Decode a batch that its table cannot accept in halves, down to single records.
 
-        So the columns and types that one record brings are not those of its neighbours. A record
-        that fails by itself is rejected.
+        So the columns and types of one record do not affect others. A record that fails by itself
+        is rejected.
         """
         if not len(chunk.offsets):
-            raise error  # a kept chunk, of which every record was found good
+            raise error  # a cached chunk, whose records are all valid
         offsets = np.unique(batch.offset)
         if len(offsets) == 1:
             table = self._router.route(chunk.topic, batch.source)
@@ -243,12 +243,12 @@ class _DecodeTask:
                     yield from self._decode_batch(source, part, again, dead_letters)
 
     def _keep(self, source: str, chunk: RecordChunk, decoded: Decoded, start: int) -> None:
-        """Put a chunk into the cache whose rows all wait for one table."""
+        """Cache a chunk whose rows all wait for the same new table."""
         source_table = decoded.batches[0].source
         table = self._router.route(chunk.topic, source_table)
         shaped = self._shapes.of(chunk.topic, source_table) is not None
         if table is None or shaped or table in self._context.tables:
-            return  # what a shape adds needs the records themselves
+            return  # the shape of rows needs the records, which are not cached
         if (kept := keep(self._blob_store, source, table, start, chunk, decoded)) is not None:
             self._findings.keep(kept)
 
@@ -260,7 +260,7 @@ class _DecodeTask:
             yield from self._held.add(target, where, rows)
 
     def _release(self) -> Pairs:
-        """Rows that were held back, but in a run in vain."""
+        """Yield rows that were held back for deduplication, unless the batch runs again."""
         if not self._findings.runs_again:
             yield from self._held.release()
 
@@ -272,7 +272,7 @@ class _DecodeTask:
         self._findings.discoveries.add(found)
 
     def _bury(self, source: str, chunk: RecordChunk, dead_letters: list[DeadLetter]) -> Pairs:
-        """Rejected records as rows of the dead letter table, but for those it holds already."""
+        """Yield rejected records as rows of the dead-letter table, except those it contains."""
         target = self._context.tables[self._context.dead_letters]
         covered = target.covered_until(source, chunk.topic, chunk.partition)
         new = [

@@ -25,9 +25,9 @@ from ingestd.kafka.isolated_fetch import Unreadable
 from ingestd.kafka.log_checks import fingerprint_of_last
 
 MAX_SAMPLES = 20
-"""Rejected records whose coordinates a task reports; all of them are counted."""
+"""Maximum number of rejected records reported with coordinates; all are counted."""
 ASKED_FOR = "no-route"
-"""Reason of letters that the configuration asks for, by `routing.unmatched`."""
+"""Reason of dead letters that `routing.unmatched` configures."""
 
 
 @dataclass(slots=True)
@@ -48,7 +48,7 @@ class Findings:
 
     @property
     def runs_again(self) -> bool:
-        """Whether something was found that the batch must run again for."""
+        """Whether the batch must run again because of a finding."""
         return bool(self._truncates or self.unreadable) or not self.discoveries.is_empty
 
     def note_chunk(self, source: str, chunk: RecordChunk) -> None:
@@ -71,16 +71,16 @@ class Findings:
         self._kept.append(kept)
 
     def note_source(self, table: str, feed: Feed, topic: str, rows: int) -> None:
-        """Note where rows of a table come from, and how many."""
+        """Record the source table of rows of a table, and their number."""
         self._feeds.setdefault(table, Counter())[feed] += rows
         self.note_topic(table, feed.source, topic)
 
     def note_topic(self, table: str, source: str, topic: str) -> None:
-        """Note that a topic brings rows to a table."""
+        """Record that a topic feeds a table."""
         self._topics.setdefault(table, set()).add((source, topic))
 
     def note_rows(self, table: str, feed: Feed, topic: str, batch: ChangeBatch) -> None:
-        """Note where rows of a table come from, and how far the log of their source got."""
+        """Record the source table of rows, and the largest source position."""
         self.note_source(table, feed, topic, len(batch.offset))
         streamed = batch.position[~batch.snapshot_row]
         reached = int(np.max(streamed, initial=-1))
@@ -88,15 +88,15 @@ class Findings:
             self._positions[table] = reached
 
     def note_truncate(self, truncate: TableTruncate) -> None:
-        """Note a truncate that the table has not seen yet."""
+        """Record a truncate that the table has not applied yet."""
         self._truncates.append(truncate)
 
     def note_rejected(
         self, source: str, dead_letters: list[DeadLetter], policy: ErrorPolicy
     ) -> list[DeadLetter]:
-        """Count rejected records, and keep the coordinates of the first ones; those to keep.
+        """Count and sample rejected records; return those that become dead letters.
 
-        PolicyStopError if the policy is to stop for one of them.
+        Raises PolicyStopError if the policy stops the pipeline for one of them.
         """
         for dead_letter in dead_letters:
             self.counts.rejected[dead_letter.rejected.stage, dead_letter.rejected.reason] += 1
@@ -107,7 +107,7 @@ class Findings:
         return kept
 
     def _note_unusable(self, source: str, dead_letters: list[DeadLetter]) -> None:
-        """Count records that may be of another data format, and look at some of them."""
+        """Count records that may have another data format, and guess the format of some of them."""
         for one in (dead_letter.rejected for dead_letter in dead_letters):
             if one.stage == GAP_STAGE or one.reason == ASKED_FOR:
                 continue
@@ -118,7 +118,7 @@ class Findings:
                 self.counts.looks.update([(*topic, look)] if look else [])
 
     def report(self) -> Report:
-        """All of it, as it travels."""
+        """Return all findings as a report."""
         return Report(
             discoveries=self.discoveries.findings(),
             truncates=tuple(self._truncates),
@@ -135,7 +135,7 @@ class Findings:
 
 
 class EventClock:
-    """Notes times of changes in a task.
+    """Records the times of changes in a task.
 
     Only the first and the last record of a chunk are read: a chunk is a short section of a log, and
     one number is found without decoding the message.
@@ -146,7 +146,7 @@ class EventClock:
         self._times = times
 
     def note_chunk(self, source: str, chunk: RecordChunk) -> None:
-        """Note how far a topic partition is read, by the last record of a chunk."""
+        """Record the offset and time of a chunk's last record."""
         if len(chunk.offsets) and (time := self._time(source, chunk, -1)) is not None:
             where = TopicPartition(source, chunk.topic, chunk.partition)
             self._times.note_reached(where, int(chunk.offsets[-1]), time)
@@ -154,7 +154,7 @@ class EventClock:
     def note_rows(
         self, table: str, source: str, chunk: RecordChunk, offsets: npt.NDArray[np.int64]
     ) -> None:
-        """Note the times of the first and the last row of a table; `offsets` are of its rows.
+        """Record the times of the first and the last row of a table; `offsets` are of its rows.
 
         A chunk without records is ignored: its rows were noted when they were decoded.
         """

@@ -114,10 +114,10 @@ def without_invalid(
     *,
     case_sensitive: bool = True,
 ) -> tuple[ChangeBatch, tuple[Failure, ...]]:
-    """The batch without columns that its table cannot have, and the rows that lose a value by it.
+    """Return the batch without invalid columns, and the rows that lose a value by it.
 
-    Those are all of them where such a column is part of the message key, or no other is left.
-    Where the policy leaves out what is refused, no row loses anything that it was to have.
+    These are all rows if such a column is part of the message key, or if no other is left. If the
+    policy ignores refused columns, no row fails.
     """
     options = settings.options if target is None else target.table.schema.options
     names = (*batch.types, *batch.unavailable, *batch.primary_keys)
@@ -140,7 +140,7 @@ def without_invalid(
 
 
 def _capitals(names: Iterable[str], target: TableContext | None) -> dict[str, str]:
-    """Columns that a catalog which folds names adds to no table."""
+    """Return columns with capitals that a case-insensitive catalog does not add to a table."""
     known = () if target is None else target.table.schema.field_names
     problem = "has capitals, and warehouse.catalog.case-sensitive is false"
     return {name: problem for name in names if name != name.lower() and name not in known}
@@ -151,7 +151,7 @@ def _rows_of(batch: ChangeBatch, name: str, *, whole: bool) -> npt.NDArray[np.bo
         return np.ones(len(batch.offset), np.bool_)
     if name not in batch.types:
         return np.zeros(len(batch.offset), np.bool_)
-    # What a retraction says of other columns than the key is of no use to anybody.
+    # Values of a retraction outside the key are not used.
     retracts = (batch.row_kind == RowKind.DELETE) | (batch.row_kind == RowKind.UPDATE_BEFORE)
     there: npt.NDArray[np.bool_] = np.asarray(batch.columns.column(name).is_valid()) & ~retracts
     return there
@@ -178,7 +178,7 @@ def _message(name: str, problem: str) -> str:
 
 
 def is_audit(settings: TableSettings, batch: ChangeBatch, target: TableContext | None) -> bool:
-    """Whether every change is to be a row: the table, which may not be there yet, has no key."""
+    """Return whether every change becomes a row: the (perhaps future) table has no key."""
     return settings.keyless_table_mode == "audit" and _is_keyless(settings, batch, target)
 
 

@@ -1,10 +1,10 @@
-"""Which truncates of a batch empty their tables, which rows go with them, and which are refused.
+"""Decide which truncates empty their tables, which rows they delete, and which are refused.
 
-A connector that is asked to truncate sends one record without a key, which lands in any partition
-of its topic. So it may be read after rows that came later in the source. Where source positions
-tell which rows are older they decide. Rows that are in the table already have none: there the
-table is emptied, and what it got since its last snapshot from before the truncate is read again.
-In a topic of one partition the offset does, without any position. All else is for the policy.
+For a truncate, a connector sends one record without a key, to any partition of its topic. So it may
+be read after rows that are newer in the source. If rows have source positions, these decide which
+rows are older. Rows that are already in the table have no position: the table is emptied, and all
+records since its last snapshot from before the truncate are read again. In a topic of one partition
+the offset decides, even without a position. All other truncates are handled by the policy.
 """
 
 import logging
@@ -19,13 +19,13 @@ from ingestd.kafka.ranges import OffsetRange, Place
 
 _LOG = logging.getLogger(__name__)
 MAX_READ_AGAIN = 10_000_000
-"""Offsets that a batch reads again at most, to empty a table.
+"""Maximum number of offsets that a batch reads again to empty a table.
 
-All of them are in this one batch, which one OVERWRITE ends: it cannot be cut as others are. What
-grows with it is the batch's time, so how long nothing else goes on and how soon its daemon counts
-as hung, and the blobs between its stages; memory too for engines that see all rows of a key at
-once. Decoding and the write of other tables work on chunks of bounded bytes. A count it is, as for
-`max-offsets-per-trigger`: Kafka tells offsets and no bytes of what has yet to be read.
+They are all part of this one batch, which ends with one OVERWRITE and cannot be split. The limit
+bounds the duration of the batch, during which nothing else is committed and after which the daemon
+counts as hung, the blobs between its stages, and the memory of merge engines that need all rows of
+a key. Decoding and other writes use chunks of bounded size. As with `max-offsets-per-trigger`, the
+limit is a count, because Kafka reports offsets but not the size of unread records.
 """
 _WAY_OUT = (
     "let on-ambiguous-truncate be dead-letter or ignore, which keeps the rows, and empty the table "
@@ -37,13 +37,12 @@ _Record = tuple[str, str, int, int]
 
 @dataclass(frozen=True, slots=True)
 class Stream:
-    """What is known of the stream beside a batch.
+    """The state of the stream that truncates need, apart from the batch.
 
-    `partitions` counts those of a (source, topic); `held` gives what of the stream a table covers,
-    `fed` the topics that ever brought it rows.
-    `before` gives for a table and a source position the offsets from which on to read so that
-    nothing after the position is missed, None where no snapshot is left that tells. `begins` gives
-    the first offsets that the logs have, without those of what cannot be read any more.
+    `partitions` is the number of partitions of a (source, topic); `held` returns the offsets that a
+    table covers, `fed` the topics that ever fed it. `before` returns for a table and a source
+    position the offsets from which all later records can be read, None if no such snapshot is left.
+    `begins` returns the first offsets of the logs, except those that can no longer be read.
     """
 
     partitions: Callable[[str, str], int]
@@ -55,15 +54,15 @@ class Stream:
 
 @dataclass(slots=True)
 class Truncates:
-    """What was settled for a batch: tables that it empties, and truncates that are refused."""
+    """The decisions for a batch: tables that it empties, and truncates that are refused."""
 
     emptied: dict[str, Emptying] = field(default_factory=dict)
     refused: dict[_Record, str] = field(default_factory=dict)
 
     def settle(self, context: BatchContext, result: AttemptResult, stream: Stream) -> None:
-        """Take in what a run of the batch found.
+        """Decide on the truncates found in a run of the batch.
 
-        PolicyStopError for a truncate that cannot be put in order, unless its table has a policy.
+        Raises PolicyStopError for an ambiguous truncate, unless its table has another policy.
         """
         by_table: dict[str, list[TableTruncate]] = {}
         for one in result.truncates:
@@ -74,7 +73,7 @@ class Truncates:
                 verdict = _by_position(context, result, one, stream)
                 self._take(context, one, verdict)
                 if isinstance(verdict, Emptying):
-                    break  # nothing that came before an older one is left by then
+                    break  # the newer truncate deletes everything that an older one would
             for one in found:
                 if one.position is None:
                     self._take(context, one, _by_offset(context, result, one, stream))
@@ -101,7 +100,7 @@ class Truncates:
         )
 
     def reading(self, ranges: Iterable[OffsetRange], stream: Stream) -> list[OffsetRange]:
-        """The ranges of the batch with what has to be read again before them."""
+        """Return the ranges of the batch, extended by the offsets that must be read again."""
         wanted = {(one.source, one.topic, one.partition): one for one in ranges}
         for table, emptying in self.emptied.items():
             held = dict(_flat(stream.held(table)))
@@ -112,10 +111,10 @@ class Truncates:
 
 
 def outlives_batch(table: str, result: AttemptResult, stream: Stream) -> bool:
-    """Whether rows from before a truncate of the table may be read after it, even batches later.
+    """Return whether rows older than a truncate of the table may be read in later batches.
 
-    They may as soon as a topic of the table has several partitions, or it has several topics: one
-    that has told nothing yet may have the most to tell.
+    That is the case if a topic of the table has several partitions, or if the table has several
+    topics: any of them may still have unread older rows.
     """
     topics = {*result.topics.get(table, frozenset()), *stream.fed(table)}
     return len(topics) > 1 or any(stream.partitions(*topic) > 1 for topic in topics)
@@ -124,7 +123,7 @@ def outlives_batch(table: str, result: AttemptResult, stream: Stream) -> bool:
 def _by_position(
     context: BatchContext, result: AttemptResult, truncate: TableTruncate, stream: Stream
 ) -> Emptying | str:
-    """How the table follows a truncate that has a position, or why it cannot."""
+    """Return how the table applies a truncate with a position, or why it cannot."""
     table = truncate.table
     shared = _shared(context, result, truncate)
     if shared is not None:
@@ -136,7 +135,7 @@ def _by_position(
     starts = stream.before(table, position)
     if starts is None:
         return (
-            f"it holds rows from behind source position {position} already, which were read from "
+            f"it contains rows after source position {position} already, which were read from "
             "other topic partitions, and has no snapshot left from before them to start from"
         )
     held = dict(_flat(stream.held(table)))
@@ -144,7 +143,7 @@ def _by_position(
     rows = sum(held[place] - start for place, start in wanted.items())
     obstacle = _unreadable(wanted, rows, stream)
     if obstacle is not None:
-        return f"it holds rows from behind source position {position} already, and {obstacle}"
+        return f"it contains rows after source position {position} already, and {obstacle}"
     _LOG.info(
         "truncate_reads_again", extra={"ctx": {"table": table, "position": position, "rows": rows}}
     )
@@ -152,7 +151,7 @@ def _by_position(
 
 
 def _unreadable(wanted: Mapping[Place, int], rows: int, stream: Stream) -> str | None:
-    """Why this many records from these offsets on cannot be read once more, None if they can."""
+    """Return why this many records from these offsets cannot be read again, None if they can."""
     if rows > MAX_READ_AGAIN:
         return (
             f"to find them {rows} records would be read again, above the limit of {MAX_READ_AGAIN}"
@@ -164,7 +163,7 @@ def _unreadable(wanted: Mapping[Place, int], rows: int, stream: Stream) -> str |
         if begin is None or start < begin:
             log = "no longer exists" if begin is None else f"has a log that begins at {begin}"
             return (
-                "the records that tell them apart cannot be read again: from offset "
+                "the records that distinguish them cannot be read again: from offset "
                 f"{start} on they were in {topic}/{partition} of source {source}, which {log}"
             )
     return None
@@ -173,7 +172,7 @@ def _unreadable(wanted: Mapping[Place, int], rows: int, stream: Stream) -> str |
 def _by_offset(
     context: BatchContext, result: AttemptResult, truncate: TableTruncate, stream: Stream
 ) -> Emptying | str:
-    """The same for one without a position, which the only partition of a topic puts in order."""
+    """Return the same for a truncate without a position, ordered by a topic's only partition."""
     shared = _shared(context, result, truncate)
     if shared is not None:
         return shared
@@ -182,7 +181,7 @@ def _by_offset(
     if topics != {(source, topic)} or stream.partitions(source, topic) > 1:
         return (
             "the truncate has no position in the source's log, and rows of the table are in "
-            "several topic partitions, so older and newer ones cannot be told apart"
+            "several topic partitions, so older and newer ones cannot be distinguished"
         )
     return Emptying(None, {source: {topic: {partition: offset + 1}}})
 
@@ -203,7 +202,7 @@ def _feeds(context: BatchContext, result: AttemptResult, table: str) -> frozense
 
 
 def _both(one: Emptying | None, other: Emptying) -> Emptying:
-    """What the later of two truncates leaves; offsets of the same partitions are the larger."""
+    """Combine two truncates of a table: the later position, and the larger offsets."""
     if one is None:
         return other
     position = max((p for p in (one.position, other.position) if p is not None), default=None)

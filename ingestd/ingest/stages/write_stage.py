@@ -137,7 +137,7 @@ class _TableWriter:
         return found
 
     def _shares(self, keys: pa.Table) -> Iterator[tuple[KeyShare, _Numbers]]:
-        """Yield the rows of each share of the keys."""
+        """Yield each hash range of keys with the indices of its rows."""
         assigners = self._target.assigners
         owners = assigners_of_keys(primary_key_hashes(self._table, keys), assigners)
         for owner in np.unique(owners).tolist():
@@ -166,7 +166,7 @@ class _TableWriter:
     def _write_moving(
         self, rows: pa.Table, codes: _Numbers, partitions: list[bytes]
     ) -> Iterator[CommitMessage]:
-        """Write rows of keys that may be in another partition, one share of the keys at a time."""
+        """Write rows whose keys may move between partitions, one hash range of keys at a time."""
         for share, mine in self._shares(rows):
             assigner = CrossPartitionAssigner(self._table, self._target.snapshot_id, share)
             placed = assigner.place(rows.take(mine), codes[mine], partitions)

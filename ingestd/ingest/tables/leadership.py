@@ -132,7 +132,7 @@ class Leadership:
         if not older:
             return
         for one in set(older).intersection(self._terms()):
-            # Where no one may delete, another name in the file tells its holder as well.
+            # If the file cannot be deleted, another name in it also informs its holder.
             self._io.overwrite(self._path(one), _document(self._holder, []))
 
     def _terms(self) -> list[int]:
@@ -141,7 +141,7 @@ class Leadership:
         return [int(tail) for tail in tails if tail.isascii() and tail.isdigit()]
 
     def _holders(self, term: int) -> list[str] | None:
-        """Who holds a term, and who held those before; None if its file is gone."""
+        """Return the holder of a term and those before it; None if its file does not exist."""
         path = self._path(term)
         try:
             document = json.loads(self._io.read_bytes(path))
@@ -155,7 +155,7 @@ class Leadership:
         return f"{self._folder}/{_PREFIX}{term}"
 
     def _fenced(self, leader: str) -> FencedError:
-        """The error for a process that no longer leads; `leader` is empty if none does."""
+        """Return the error of a process that no longer leads; `leader` is empty if none does."""
         what = f"another daemon has taken over ({leader})"
         if not leader:
             what = f"{self._path(self.term)} is gone, and no daemon has claimed a newer term"

@@ -21,12 +21,12 @@ from ingestd.paimon.table.metadata.table_state import TableState, load_state, ne
 
 @dataclass(frozen=True, slots=True)
 class ManagedTable:
-    """One table: its handle, the state of its newest snapshot, and what of the stream it holds.
+    """One table: its handle, the state of its newest snapshot, and the offsets it covers.
 
-    `progress` is the record of the newest snapshot that has one of the pipeline; `covered` may be
-    further, because batches without rows for the table leave no record.
-    `properties` are the names and values that the record has in the snapshot. `overwritten_by` are
-    the ids of snapshots above the record in which other programs replaced rows, if there are any.
+    `progress` is the newest record of the pipeline in a snapshot; `covered` may be larger, because
+    batches without rows for the table leave no record. `properties` are the snapshot properties of
+    the record. `overwritten_by` are the ids of later snapshots in which other programs replaced
+    rows.
     """
 
     table: FileStoreTable
@@ -43,7 +43,7 @@ class ManagedTable:
 
 
 def marked_pipelines(table: FileStoreTable) -> frozenset[str]:
-    """Return the pipelines whose records the snapshots of a table carry, by its option."""
+    """Return the pipelines that write a table, by an option of the table."""
     value = honoured.PIPELINES.of(table.schema.options) or ""
     return frozenset(name for name in value.split(",") if name)
 
@@ -51,12 +51,12 @@ def marked_pipelines(table: FileStoreTable) -> frozenset[str]:
 def open_table(name: str, table: FileStoreTable, pipelines: Collection[str]) -> ManagedTable:
     """Return a table with its state and its newest record of the first pipeline that has one.
 
-    `pipelines` are the pipeline's name and those it had before. Raises FormatError if the table or
-    its record is damaged, ProgressLostError if the record was made on a snapshot that was taken
-    back at the same moment.
+    `pipelines` are the present name of the pipeline and its former ones. Raises FormatError if the
+    table or its record is damaged, ProgressLostError if the record was committed on a snapshot
+    that was rolled back at the same time.
     """
     state = load_state(table)
-    # The newest snapshot with any record has all that count: each commit of ours repeats them.
+    # The newest snapshot with any record has all valid records: each of our commits repeats them.
     snapshot = newest_record(table, state.snapshot, "")
     for pipeline in pipelines if snapshot is not None else ():
         shared, own = property_names(pipeline)
@@ -79,10 +79,10 @@ def open_table(name: str, table: FileStoreTable, pipelines: Collection[str]) -> 
 
 
 def _check_base(name: str, table: FileStoreTable, snapshot: Snapshot) -> None:
-    """Raise if a rollback took back the base of a snapshot while the snapshot was published.
+    """Raise if the base of a snapshot was rolled back while the snapshot was published.
 
-    A rollback "as latest" of other programs copies rows and properties of an older snapshot, with
-    the identifier of batch commits: its record is right, and its base is that of the older one.
+    A rollback "as latest" by other programs copies rows and properties of an older snapshot, with
+    the identifier of batch commits: its record is valid, and its base is that of the older one.
     """
     is_copy = snapshot.commit_identifier == BATCH_COMMIT_IDENTIFIER
     base = None if is_copy else snapshot.properties.get(BASE_PROPERTY)
@@ -90,7 +90,7 @@ def _check_base(name: str, table: FileStoreTable, snapshot: Snapshot) -> None:
     if below is not None and below.delta_manifest_list != base:
         raise ProgressLostError(
             f"table {name}: snapshot {snapshot.id} was committed on a snapshot "
-            f"{below.id} that was rolled back at the same moment, so its rows and its progress "
+            f"{below.id} that was rolled back at the same time, so its rows and its progress "
             f"record disagree; go back below it with `ingestd rollback WAREHOUSE {name} "
             f"--snapshot {below.id}`, then start again"
         )
@@ -99,9 +99,9 @@ def _check_base(name: str, table: FileStoreTable, snapshot: Snapshot) -> None:
 def table_context(
     name: str, one: ManagedTable, covered: Coverage, emptying: Emptying | None
 ) -> TableContext:
-    """What tasks must know of a table, also of one that the batch is emptying.
+    """Return the context of a table for tasks, including a table that the batch empties.
 
-    `covered` is what it holds of the topics of the batch.
+    `covered` are the offsets that it covers of the batch's topics.
     """
     progress = one.progress
     context = TableContext(

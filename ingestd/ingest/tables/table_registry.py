@@ -1,7 +1,7 @@
 """The tables of one pipeline as the driver knows them between batches, and changes to them.
 
 The tables alone decide what is read: their snapshots contain the positions they cover. The state
-here only saves reading it again. A `TableRegistry` belongs to one driver and is not thread-safe,
+here is only a cache. A `TableRegistry` belongs to one driver and is not thread-safe,
 except `commit`, which may run for different tables concurrently.
 """
 

@@ -76,7 +76,7 @@ def test_tables_and_routing_are_what_the_ingest_side_takes(tmp_path: Path) -> No
 
 def test_limits_are_numbers_of_records_and_bytes(tmp_path: Path) -> None:
     limits = settings(tmp_path).limits
-    assert (limits.small_batch_records, limits.slots, limits.max_chunk_records) == (1, 3, 4)
+    assert (limits.small_batch_records, limits.write_tasks, limits.max_chunk_records) == (1, 3, 4)
     assert (limits.max_chunk_bytes, limits.max_record_bytes) == (5120, 6144)
 
 

@@ -7,7 +7,7 @@ from confluent_kafka import KafkaError, KafkaException
 
 from ingestd.errors import ConfigError, SourceError, SourceSilentError
 from ingestd.kafka import admin_client
-from ingestd.kafka.admin_client import Asking
+from ingestd.kafka.admin_client import AdminConnection
 from ingestd.kafka.properties import KafkaSource
 
 SOURCE = KafkaSource("shop", ("t",), properties={"bootstrap.servers": "a:1"})
@@ -47,14 +47,14 @@ def scripted(monkeypatch: pytest.MonkeyPatch) -> type[Scripted]:
 
 def test_brokers_that_are_away_for_a_moment_are_asked_again(scripted: type[Scripted]) -> None:
     scripted.outcomes = [KafkaError(KafkaError._TRANSPORT), "topics"]
-    assert Asking(SOURCE, 30.0).metadata() == "topics"  # type: ignore[comparison-overlap]
+    assert AdminConnection(SOURCE, 30.0).metadata() == "topics"  # type: ignore[comparison-overlap]
 
 
 def test_who_is_not_let_in_is_told_at_once(scripted: type[Scripted]) -> None:
     scripted.outcomes = [KafkaError(KafkaError._TRANSPORT)]
     scripted.says = [KafkaError(KafkaError._AUTHENTICATION, "a:1/1: wrong password")]
     with pytest.raises(SourceError, match=r"a:1 rejected authentication.*wrong password") as told:
-        Asking(SOURCE, 30.0).metadata()
+        AdminConnection(SOURCE, 30.0).metadata()
     assert not isinstance(told.value, SourceSilentError)
 
 
@@ -62,11 +62,11 @@ def test_silence_is_told_with_what_the_client_said(scripted: type[Scripted]) -> 
     scripted.outcomes = [KafkaError(KafkaError._TRANSPORT)]
     scripted.says = [KafkaError(KafkaError._TRANSPORT, "a:1/1: Connection refused")]
     with pytest.raises(SourceSilentError, match=r"a:1 did not report topics.*refused"):
-        Asking(SOURCE, -1.0).metadata()
+        AdminConnection(SOURCE, -1.0).metadata()
 
 
 def test_what_was_said_before_an_answer_is_forgotten(scripted: type[Scripted]) -> None:
-    one = Asking(SOURCE, -1.0)
+    one = AdminConnection(SOURCE, -1.0)
     scripted.says = [KafkaError(KafkaError._AUTHENTICATION, "a:1/1: old")]
     scripted.outcomes = ["topics", KafkaError(KafkaError._TRANSPORT)]
     one.metadata()
@@ -81,10 +81,10 @@ def test_an_answer_that_does_not_come_is_silence(scripted: type[Scripted]) -> No
             raise TimeoutError
 
     with pytest.raises(SourceSilentError, match="report a group: no answer"):
-        Asking(SOURCE, -1.0).result("a group", Late())
+        AdminConnection(SOURCE, -1.0).result("a group", Late())
 
 
 def test_properties_that_do_not_do_are_the_configurations_fault() -> None:
     wrong = KafkaSource("shop", ("t",), properties={"bootstrap.servers": "a:1", "no.such": "1"})
     with pytest.raises(ConfigError, match=r"sources\.shop\.kafka: .*no\.such"):
-        Asking(wrong, 1.0)
+        AdminConnection(wrong, 1.0)

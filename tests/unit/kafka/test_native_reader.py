@@ -9,7 +9,7 @@ from confluent_kafka import KafkaException
 
 from ingestd.errors import ConfigError
 from ingestd.kafka import native_reader
-from ingestd.kafka.consumers import lend_consumer
+from ingestd.kafka.consumers import borrow_consumer
 from ingestd.kafka.native_reader import native_kafka
 from ingestd.kafka.properties import KafkaSource
 from ingestd.kafka.python_reader import PythonReader
@@ -65,13 +65,13 @@ def test_a_property_that_does_not_do_is_named_by_both_readers(
     properties = {"bootstrap.servers": "127.0.0.1:1", "no.such.property": "1"}
     source = KafkaSource("shop", ("orders",), properties=properties)
     named = pytest.raises(ConfigError, match=r"sources\.shop\.kafka: .*no\.such\.property")
-    with named, lend_consumer(source):
+    with named, borrow_consumer(source):
         pass
 
 
 def test_headers_are_read_by_the_python_client() -> None:
     source = KafkaSource("shop", ("orders",), properties={"bootstrap.servers": "127.0.0.1:1"})
-    with lend_consumer(source, headers=True) as lent:
+    with borrow_consumer(source, headers=True) as lent:
         assert isinstance(lent.reader, PythonReader)
 
 

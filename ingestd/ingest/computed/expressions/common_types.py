@@ -57,7 +57,7 @@ def common_type(what: str, arguments: Sequence[Argument]) -> DataType | None:
 
 
 def _texts_last(arguments: Iterable[Argument]) -> list[Argument]:
-    """Sort constant texts last, when the type that they must have is known."""
+    """Sort constant texts last, so that the type they are compared as is known."""
     return sorted(arguments, key=lambda one: one.is_constant and isinstance(one.constant, str))
 
 

@@ -116,7 +116,7 @@ def _here(part: exp.Expr) -> ConstantNode:
 
 
 def _place(part: exp.Expr) -> int:
-    """Return the position of the first word of a part whose position is known."""
+    """Return where a part starts in the text: the smallest known position of its words."""
     places = [one.meta["start"] for one in part.walk() if "start" in one.meta]
     return min(places, default=0)
 

@@ -42,7 +42,7 @@ class Scene(Truth):
         return replace(
             settings,
             defaults=TableSettings(self.keys, (), options, {}),
-            limits=BatchLimits(slots=1, small_batch_records=3),
+            limits=BatchLimits(write_tasks=1, small_batch_records=3),
         )
 
     def opened(self) -> OpenedTables:

@@ -218,7 +218,7 @@ def test_columns_are_selected_and_what_is_left_out_can_still_be_computed_from() 
 def test_key_column_cannot_be_left_out() -> None:
     rig = rig_with(ShapeSettings(exclude=("id",)), evolution=FAIL)
     rig.produce(record(Change({"id": 1, "n": 2})))
-    with pytest.raises(SchemaConflictError, match="'id' of the message key is left out"):
+    with pytest.raises(SchemaConflictError, match="'id' of the message key is excluded"):
         rig.run()
 
 
