@@ -4,7 +4,7 @@ Only the driver counts, and only what has been committed; tasks return their cou
 results. Labels are bounded: never a partition value, a bucket, a key, a file or an error text.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from prometheus_client import Counter, Gauge, Histogram
 
@@ -14,7 +14,12 @@ STATES = ("starting", "running", "backoff", "draining", "stopped", "failed")
 _BATCH_BUCKETS = (0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300)
 _COMMIT_BUCKETS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
 
-BUILD_INFO = Gauge("ingestd_build_info", "Always 1; the version is a label.", ["version"])
+BUILD_INFO = Gauge(
+    "ingestd_build_info",
+    "Always 1; the labels are the version, the decoder and Kafka reader in use (native or python), "
+    "and the version of librdkafka.",
+    ["version", "decoder", "kafka_reader", "librdkafka"],
+)
 PIPELINE_STATE = Gauge(
     "ingestd_pipeline_state", "1 for what the pipeline is doing, 0 for the rest.", ["state"]
 )
@@ -149,9 +154,9 @@ THROTTLED_SECONDS = Counter(
 )
 
 
-def record_build(version: str) -> None:
-    """Say which version runs."""
-    BUILD_INFO.labels(version).set(1)
+def record_build(labels: Mapping[str, str]) -> None:
+    """Set the labels of `ingestd_build_info`."""
+    BUILD_INFO.labels(**labels).set(1)
 
 
 def record_state(state: str) -> None:

@@ -1,7 +1,7 @@
 """The interface of data formats: chunks of records in, change batches out.
 
 A data format is one module with a `FormatDescriptor` named `FORMAT` and a line in `DATA_FORMATS`.
-Everything that the program knows of a format is in its descriptor.
+Everything specific to a format is in its descriptor.
 """
 
 import importlib
@@ -106,7 +106,7 @@ class SchemaChangeEvent:
     """Renamed and dropped columns of a table (old name, new name or None).
 
     `position` is that of the statement in the source's log, None if it is unknown. With
-    `is_standing` it comes from the schema of the messages, and is repeated with every chunk.
+    `is_standing` it is part of the messages' schema, and is repeated with every chunk.
     """
 
     source: SourceTable
@@ -223,7 +223,7 @@ def _recognizes_nothing(_: object) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class FormatDescriptor:
-    """All that the program knows of one data format.
+    """The properties of one data format.
 
     `description` is the row of the documents. `new_decoder` returns a decoder that has learnt
     nothing yet; it raises ConfigError if settings that it needs are missing.
@@ -270,7 +270,7 @@ DATA_FORMATS: dict[str, str] = {
 A message that several formats recognise has the first of them.
 """
 DEFAULT_FORMAT = "debezium-json"
-"""Proposed where a format has to be named and nothing indicates which."""
+"""Proposed where a format has to be named and none is indicated."""
 
 _FRAMED_JSON = f"{_FORMATS}.framed_json"
 _NO_SETTINGS = FormatSettings()
@@ -309,7 +309,7 @@ def load_data_format(name: str, settings: FormatSettings = _NO_SETTINGS) -> Data
 def shared_data_format(
     name: str, source: str, settings: FormatSettings = _NO_SETTINGS
 ) -> DataFormat:
-    """Return the decoder that this thread keeps for a source, so that it learns only once.
+    """Return this thread's cached decoder of a source, so that columns are learnt only once.
 
     ConfigError lists the names that exist.
     """

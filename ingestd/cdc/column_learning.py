@@ -39,12 +39,12 @@ _decode_fields = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 
 @dataclass(slots=True)
 class TableMemory:
-    """The state learnt from a table's messages of one schema and one kind of key.
+    """The state learnt from messages of one table, schema and kind of key.
 
     `value_columns` and `key_columns` are those of the schema in the messages, None without one.
-    `module` is what native plans are made with. `type_mapping` are names of `type_mapping`.
-    `partial` says that updates leave out columns that they did not touch, `images` that the rows
-    before changes are wanted. `width` is how many columns of the plan the table lacks.
+    `module` builds native plans. `type_mapping` are names of `type_mapping`. With `partial`
+    updates omit columns that they did not change; with `images` before images are decoded, too.
+    `width` is the number of columns of the plan that the table lacks.
     """
 
     source: SourceTable
@@ -67,21 +67,21 @@ class TableMemory:
         return STRING if declared is None and TO_STRING in self.type_mapping else declared
 
     def lacking(self, names: Iterable[str]) -> list[str]:
-        """Those of the names that the table has no column for; none where messages say them all."""
+        """Return the names without a column in the table; empty if messages have a schema."""
         if self.value_columns is not None:
             return []
         return [name for name in names if name not in self.known]
 
     def remember(self, plan: RowPlan, counts: KindCounts) -> None:
-        """Use the plan for the next messages that it does not make too many cells of."""
+        """Cache the plan, the counts and the number of columns that the table lacks."""
         self.plan, self.kinds, self.width = plan, counts, len(self.lacking(counts))
 
     def takes(self, values: Sequence[bytes | None]) -> bool:
-        """Return whether messages may use the plan, if there is one: it may be far too wide."""
+        """Return False if the cached plan has too many columns for these messages."""
         return self.plan is None or not too_many_cells(self.width, values)
 
     def forget(self) -> None:
-        """Know of no column any more that the table lacks."""
+        """Forget the columns that the table lacks."""
         lacking = frozenset(self.lacking(self.kinds))
         self.plan, self.width = None, 0
         self.kinds = {n: counter for n, counter in self.kinds.items() if n not in lacking}
@@ -91,7 +91,7 @@ class TableMemory:
         return self.plan is not None and known == self.known and declared == self.declared
 
     def renew(self, known: Types, declared: Types) -> None:
-        """Take new types; with a schema in the messages that is enough for a plan."""
+        """Set new types; with a schema in the messages, build the plan from them."""
         self.plan, self.width, self.known, self.declared = None, 0, dict(known), dict(declared)
         if self.value_columns is not None:
             self.plan = plan_of(self, self.kinds)
@@ -146,7 +146,7 @@ def plan_of(memory: TableMemory, counts: KindCounts) -> RowPlan:
     else:
         columns = _inferred_columns(memory, counts)
         if not any(columns.values()):
-            # Rows of nothing but nulls still need a column to be rows of.
+            # A row whose values are all null still needs a column.
             columns = {name: WireColumn(name, STRING) for name in columns}
     kinds: dict[str, Kinds] = {}
     for name, column in columns.items():
@@ -166,7 +166,7 @@ def plan_of(memory: TableMemory, counts: KindCounts) -> RowPlan:
 def _schema_columns(
     memory: TableMemory, value_columns: tuple[WireColumn, ...]
 ) -> dict[str, WireColumn | None]:
-    """Columns as the schema in the messages has them, in the types that are declared."""
+    """Return the columns of the schema in the messages, in their declared types."""
     natural = {column.name: column for column in (memory.key_columns or ())}
     natural |= {column.name: column for column in value_columns}
     ordered = dict.fromkeys([column.name for column in value_columns] + list(memory.key_names))

@@ -132,5 +132,5 @@ def _payload_start(message: bytes, payload: bytes) -> int:
         while message[start] in _BLANKS:
             start += 1
         return start
-    behind = message.rstrip(_BLANKS)[:-1].rstrip(_BLANKS)
-    return len(behind) - len(payload)
+    before_end = message.rstrip(_BLANKS)[:-1].rstrip(_BLANKS)
+    return len(before_end) - len(payload)

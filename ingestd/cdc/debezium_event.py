@@ -85,7 +85,7 @@ def read_event(payload: bytes, topic: str) -> Event | None:
 
 
 def is_control(head: Head, topic: str) -> bool:
-    """Heartbeats, schema changes and borders of transactions have no operation."""
+    """Return whether a payload is a heartbeat, schema change or transaction marker."""
     if not is_null(head.op):
         return False
     if topic.startswith(_HEARTBEAT_TOPIC):

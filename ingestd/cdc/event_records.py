@@ -1,4 +1,4 @@
-"""Sort the records of a chunk as Debezium events: changes by group, control messages apart."""
+"""Sort the records of a chunk as Debezium events: changes by group, and control messages."""
 
 import re
 from collections.abc import Iterable, Sequence

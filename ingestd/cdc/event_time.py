@@ -83,7 +83,7 @@ def _struct(paths: tuple[Path, ...]) -> type[msgspec.Struct]:
 
 
 def _attribute(name: str) -> str:
-    """Return an identifier for a field, whose name may be none."""
+    """Return an identifier for a field, whose name need not be one."""
     return f"field_{name.encode().hex()}"
 
 

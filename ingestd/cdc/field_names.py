@@ -20,7 +20,7 @@ _encode_fields = msgspec.json.Encoder().encode
 
 
 def has_plain_name(name: str) -> bool:
-    """Return whether msgspec accepts the name as it is."""
+    """Return whether msgspec accepts the name unescaped."""
     return _ESCAPED.search(name) is None
 
 

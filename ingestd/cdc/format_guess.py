@@ -1,4 +1,4 @@
-"""Recognise the data format of messages by how they look, without decoding their rows.
+"""Recognise the data format of messages by their outer fields or registered schema.
 
 How a message of a format looks is in the descriptor of the format.
 """
@@ -39,7 +39,7 @@ def guess_format(values: Iterable[bytes | None], schemas: SchemaLookup | None = 
 
 
 def best_guess(counts: Mapping[str, int]) -> Guess:
-    """Return the format for the results of `look_of` on messages, and how many had each."""
+    """Return the likeliest format, given the number of messages for each result of `look_of`."""
     total = sum(counts.values())
     if not total:
         return Guess(None, 0, 0)
@@ -90,7 +90,7 @@ def _of_object(document: dict[str, Any]) -> str | None:
 
 
 def _is_control(payload: JsonObject) -> bool:
-    """Return whether it is a heartbeat, transaction border or statement, which formats share."""
+    """Return whether it is a heartbeat, transaction marker or DDL event of any format."""
     return payload.keys() <= {"ts_ms", "ts_us", "ts_ns", "databaseName", "source"} or (
         payload.keys() >= {"status", "id", "event_count"} or "ddl" in payload
     )

@@ -120,7 +120,7 @@ class JsonChanges:
     ) -> tuple[list[_Read], SortedRecords]:
         """Return what was read natively, and all other records sorted.
 
-        A group is read natively as a whole, or not at all.
+        A group is read natively as a whole or in Python.
         """
         left = np.ones(len(chunk.values), np.bool_)
         for one in read.values():
@@ -140,7 +140,7 @@ class JsonChanges:
         known: KnownColumns,
         declared: KnownColumns,
     ) -> _Read | None:
-        """Decode messages that all match the plan of the first one; else None."""
+        """Decode messages if all match the plan of the first one; None if they do not."""
         if self._uniform is None or not chunk.values or not chunk.values[0]:
             return None
         try:

@@ -27,7 +27,7 @@ NO_KEY = MessageKey(None, b"", ())
 
 
 class MessageKeys:
-    """Removes envelopes from message keys; if `lenient`, a key that is no object is no key."""
+    """Removes envelopes from message keys; if `lenient`, a key that is not an object is ignored."""
 
     def __init__(self, *, lenient: bool = False) -> None:
         self._lenient = lenient
@@ -53,7 +53,7 @@ class MessageKeys:
             try:
                 self._same(key)
             except PARSE_ERRORS:
-                pass  # told below
+                pass  # reported below
             else:
                 return MessageKey(BARE, key, self._names)
         shape, payload = self._envelopes.open(key) if wrapped else (BARE, key)
@@ -72,7 +72,7 @@ class MessageKeys:
         return MessageKey(shape, payload, names)
 
     def _remember(self, names: tuple[str, ...]) -> None:
-        """Most keys have the same fields as the one before, in the same order."""
+        """Cache a check for the fields of a key: most keys have those of the previous one."""
         if names == self._names:
             return
         if names not in self._checks:

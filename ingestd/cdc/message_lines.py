@@ -20,8 +20,8 @@ def lines_chunk(
     """Return a record for each non-empty line, at most `limit`; offsets are line numbers from 1.
 
     With a `separator` a line is a key, the separator and a value, as Kafka's console tools print
-    them; an empty key is none, and an empty value is a tombstone. ConfigError names a line that
-    has no separator.
+    them; an empty key is a missing key, and an empty value is a tombstone. Raises ConfigError for
+    a line without the separator.
     """
     numbers: list[int] = []
     keys: list[bytes | None] = []

@@ -1,7 +1,7 @@
-"""Row changes of any JSON format normalized in the one form that row plans read.
+"""Normalize row changes of all JSON formats into the one form that row plans read.
 
-A format says of each message which table, which images and which operation it has; the images
-themselves stay the bytes that came. So the columns of all formats are read by the same plans.
+A format determines the table, operation and images of each message; the images keep the bytes of
+the message. The same row plans can therefore read the columns of all formats.
 """
 
 from collections.abc import Hashable, Mapping
@@ -28,11 +28,10 @@ _encode = msgspec.json.encode
 class TableNormalizer:
     """Messages of one table whose rows have the same columns.
 
-    `key_names` are the key that the messages name, `columns` the columns whose types they name
-    (None: none). `hidden` are fields of the rows that are no columns. `partial` says that an
-    update leaves out columns that it did not touch, `images` that rows before changes are wanted.
-    `constants` are fields of a message and the JSON texts that they have in every message of the
-    form; null may be absent.
+    `key_names` is the key in the messages, `columns` the columns whose types the messages contain
+    (None: no types). `hidden` are fields of rows that are not columns. With `partial` updates omit
+    columns that they did not change; with `images` before images are decoded, too. `constants` are
+    fields with the JSON text that they have in all messages; a null field may be absent.
     """
 
     source: SourceTable
@@ -52,9 +51,9 @@ class TableNormalizer:
         object.__setattr__(self, "quoted_keys", tuple(map(_encode, self.key_names)))
 
     def key_of(self, before: bytes) -> bytes:
-        """Return the image before an update; null if it lacks the key, which then did not change.
+        """Return the before image of an update; null if it lacks the key, which then is unchanged.
 
-        If rows before changes are wanted, it is always the image.
+        With `images` it is always the image.
         """
         if self.images or not self.quoted_keys:
             return before
@@ -68,7 +67,7 @@ class TableNormalizer:
         return b'%s%s},"op":"c","after":%s}' % (self.opening, where, after)
 
     def update(self, after: bytes, before: bytes = NULL, where: bytes = STREAMED) -> bytes:
-        """Return the event of an update; of `before` only the key matters."""
+        """Return the event of an update; only the key of `before` is read."""
         return b'%s%s},"op":"u","before":%s,"after":%s}' % (self.opening, where, before, after)
 
     def delete(self, before: bytes, where: bytes = STREAMED) -> bytes:
@@ -77,7 +76,7 @@ class TableNormalizer:
 
 
 class NormalizedEvent(msgspec.Struct, gc=False):
-    """The changes of one message, its key if that is the key of the row, and its envelope."""
+    """The changes of one message, its key if it is the key of the row, and its envelope."""
 
     form: TableNormalizer
     changes: tuple[bytes, ...]

@@ -28,14 +28,14 @@ class Dialect(Protocol):
 
 
 def group_key(change: NormalizedEvent) -> GroupKey:
-    """Changes of one table with one envelope and one kind of key."""
+    """Return the key of a group: table, envelope and kind of key."""
     form, key = change.form, change.key
     return (form, key.shape, key.names or form.key_names)
 
 
 @dataclass(slots=True)
 class Group:
-    """Changes of one form and one form of key, with the indices of their records."""
+    """Changes with one normalizer and one kind of key, with the indices of their records."""
 
     form: TableNormalizer
     shape: Shape | None

@@ -71,7 +71,7 @@ class Framing:
 
 
 def lookup_of(schemas: SchemaLookup | None, data_format: str) -> SchemaLookup:
-    """Return the lookup of a data format that needs one; ConfigError if there is none."""
+    """Return the lookup of a data format. Raises ConfigError if none is configured."""
     if schemas is None:
         raise ConfigError(
             f"the data format {data_format!r} needs a schema registry: give the source "

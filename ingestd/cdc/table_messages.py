@@ -1,4 +1,4 @@
-"""Messages of one source table to change batches, good ones apart from bad ones.
+"""Decode the messages of one source table into change batches, and reject invalid ones.
 
 Messages go through the plan of the last ones. If any does not pass, a sample of them and then all
 that still do not pass are looked into, and a new plan is made; what fails then is refused. All
@@ -96,7 +96,7 @@ def decode_messages(
 
 
 def _decode_in_parts(memory: TableMemory, payloads: Messages) -> tuple[list[ChangeBatch], Reasons]:
-    """Decode as `decode_messages`, in several batches that do not learn from one another."""
+    """Decode as `decode_messages`, in several batches that learn columns independently."""
     memory.forget()
     batches: list[ChangeBatch] = []
     refused: Reasons = {}
@@ -109,7 +109,7 @@ def _decode_in_parts(memory: TableMemory, payloads: Messages) -> tuple[list[Chan
 
 
 def _lacking_in(memory: TableMemory, payloads: Messages, place: int) -> list[str]:
-    """Columns of a message that the table lacks; none of one that cannot be read."""
+    """Return a message's columns that the table lacks; empty if the message is invalid."""
     key = None if payloads.keys is None else payloads.keys[place]
     try:
         return memory.lacking(look_into(payloads.values[place], key, images=memory.images))
@@ -118,7 +118,7 @@ def _lacking_in(memory: TableMemory, payloads: Messages, place: int) -> list[str
 
 
 class _Learning:
-    """One pass of looking into messages that the memory has no plan for."""
+    """One pass that learns columns from messages which the cached plan does not match."""
 
     def __init__(self, memory: TableMemory, messages: Messages) -> None:
         self._memory, self._messages = memory, messages
@@ -159,7 +159,7 @@ class _Learning:
         self._sampled = self._look_into(sample)
 
     def _replan(self, plan: RowPlan) -> RowPlan:
-        """Return a plan that has learnt from all messages that do not match the first one."""
+        """Return a plan extended by all messages that do not match the given one."""
         refused: Reasons = {}
         self._sieve(plan, refused)
         self._irregular = self._look_into(
@@ -178,7 +178,7 @@ class _Learning:
             return None, self._bad | dict.fromkeys(places, reason_of(error))
 
     def _look_into(self, places: Iterable[int]) -> dict[int, CellKinds]:
-        """Kinds of the values of messages; those that cannot be read become bad."""
+        """Return the kinds of the messages' values; add reasons of invalid messages to `_bad`."""
         seen: dict[int, CellKinds] = {}
         keys = self._messages.keys
         for place in places:
@@ -199,7 +199,7 @@ class _Learning:
         return plan_of(self._memory, self._counts)
 
     def _remember(self) -> None:
-        """Bad messages must not make the readers of good ones slower."""
+        """Cache a plan of the valid messages only: invalid ones would make its readers slower."""
         self._memory.remember(self._plan(), self._counts)
 
     def _sieve(self, plan: RowPlan, refused: Reasons) -> tuple[list[int], Events]:

@@ -17,7 +17,7 @@ _MISSING = -1
 
 
 class _TextsInMemory(Protocol):
-    """The native sequence; see the documentation of the extension."""
+    """The sequence type of the native extension."""
 
     lengths: Any
 

@@ -4,11 +4,12 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
 from ingestd import metrics
+from ingestd.daemon.build_info import BuildInfo
 from ingestd.daemon.lag_tracker import LagTracker
 from ingestd.daemon.recent_history import Recent, RecentFailure, total_lag
 from ingestd.daemon.schema_log import SchemaLog
@@ -64,6 +65,7 @@ class Status:
     ) -> None:
         self._pipeline = pipeline
         self._version = version
+        self._build: Mapping[str, str] = {}
         self._clock = clock
         self._ticks = ticks
         self._batch_timeout = batch_timeout
@@ -87,7 +89,6 @@ class Status:
         self.set_aside = SetAsidePage()
         self._met: set[str] = set()
         self._maintenance: Callable[[], dict[str, Any]] = dict
-        metrics.record_build(version)
         metrics.expect_restarts(one.__name__ for one in _HEALING)
         metrics.record_state(self._state)
 
@@ -108,6 +109,11 @@ class Status:
         with self._lock:
             self._reachable = {name: self._reachable.get(name) for name in sources}
             self._lag_tracker.keep(self._reachable)
+
+    def show_build(self, build: BuildInfo) -> None:
+        """Show the parts that run, also as labels of `ingestd_build_info`."""
+        self._build = asdict(build)
+        metrics.record_build(self._build)
 
     def show_maintenance(self, document: Callable[[], dict[str, Any]]) -> None:
         """Ask this for the part of the document that is about compaction and expiry."""
@@ -246,12 +252,12 @@ class Status:
         """Everything, for /status."""
         live, ready, maintenance = self.is_live, self.is_ready, self._maintenance()
         with self._lock:
-            behind = self._lag_tracker.freshness(self._clock())
             failure = self._recent.failures[-1] if self._recent.failures else None
             running = self._running
             return {
                 "pipeline": self._pipeline,
                 "version": self._version,
+                "build": self._build,
                 "state": self._state,
                 "since": _time(self._since),
                 "live": live,
@@ -266,22 +272,26 @@ class Status:
                     "finished": self._finished_batch,
                     "seconds_since_poll": round(self._watchdog.seconds, 3),
                 },
-                "tables": {
-                    name: {
-                        "snapshot_id": one.snapshot_id,
-                        "result": one.result,
-                        "committed_at": _time(one.at),
-                        "rows": one.rows,
-                        "files": one.files,
-                        "behind_seconds": behind.get(name),
-                        "schema_id": self._schemas.schema_id(name),
-                    }
-                    for name, one in sorted(self._tables.items())
-                },
+                "tables": self._table_documents(),
                 "sources": {name: self._source(name) for name in sorted(self._reachable)},
                 "maintenance": maintenance,
                 "recent": {**self._recent.document(), "schemas": self._schemas.document()},
             }
+
+    def _table_documents(self) -> dict[str, Any]:
+        behind = self._lag_tracker.freshness(self._clock())
+        return {
+            name: {
+                "snapshot_id": one.snapshot_id,
+                "result": one.result,
+                "committed_at": _time(one.at),
+                "rows": one.rows,
+                "files": one.files,
+                "behind_seconds": behind.get(name),
+                "schema_id": self._schemas.schema_id(name),
+            }
+            for name, one in sorted(self._tables.items())
+        }
 
     def _source(self, name: str) -> dict[str, Any]:
         return {

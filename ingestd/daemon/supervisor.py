@@ -11,11 +11,12 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Protocol
 
 from ingestd.daemon.batch_log import BatchLog
 from ingestd.daemon.batch_trace import BatchTrace
+from ingestd.daemon.build_info import BuildInfo, build_info
 from ingestd.daemon.http_access import HttpAccess
 from ingestd.daemon.http_server import HttpServer
 from ingestd.daemon.lag import LagMonitor
@@ -224,11 +225,12 @@ def supervise(
     address cannot be listened on.
     """
     asked = Asked()
-    context = {"version": daemon.version, "warehouse": settings.warehouse, "pid": os.getpid()}
+    build = build_info(daemon.version)
     with handled_signals(asked):
         limit = daemon.batch_timeout
         status = Status(settings.name, daemon.version, settings.sources, batch_timeout=limit)
         maintenance = Maintenance(daemon.maintenance, daemon.opening(settings))
+        status.show_build(build)
         status.show_maintenance(maintenance.document)
         supervisor = Supervisor(settings, daemon, status, make_run, maintenance)
         with (
@@ -236,7 +238,7 @@ def supervise(
             _running(maintenance),
             ThreadPoolExecutor(1, "query") as thread,
         ):
-            _LOG.info("daemon_started", extra={"ctx": context})
+            _log_start(settings, build)
             task = thread.submit(supervisor.run)
             while not wait([task], timeout=0.1).done:
                 if asked.take(asked.stop):
@@ -246,11 +248,15 @@ def supervise(
                     status.follow(found.sources)
                     lag.follow({name: one.kafka for name, one in found.sources.items()})
                     supervisor.follow(found)
-            if (
-                task.exception() is None and task.result() == 0
-            ):  # by itself, or maintenance has ended
+            # The query ended by itself, or maintenance has ended.
+            if task.exception() is None and task.result() == 0:
                 maintenance.finish(asked.stop)
     return _exit_code(task)
+
+
+def _log_start(settings: PipelineSettings, build: BuildInfo) -> None:
+    context = {**asdict(build), "warehouse": settings.warehouse, "pid": os.getpid()}
+    _LOG.info("daemon_started", extra={"ctx": context})
 
 
 @contextmanager

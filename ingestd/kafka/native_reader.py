@@ -5,18 +5,22 @@ that a process has only one client library, with all features that it was built 
 """
 
 import ctypes
+import logging
 from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Protocol, TypeAlias, cast
 
 import numpy as np
-from confluent_kafka import cimpl
+from confluent_kafka import cimpl, libversion
 
 from ingestd.cdc.native.module import native_module
 from ingestd.cdc.texts import Texts
 from ingestd.errors import SourceError
 from ingestd.kafka.records import LogEvent, Numbers, Place, Problem, Records
 
+_LOG = logging.getLogger(__name__)
+_MAJOR = 2
+"""The major version of librdkafka whose functions and structures the extension knows."""
 Buffer: TypeAlias = bytes | memoryview
 """Bytes, or another object with the buffer protocol."""
 
@@ -53,11 +57,31 @@ class NativeKafka(Protocol):
         ...
 
 
+def client_version() -> str:
+    """Return the version of librdkafka in this process."""
+    return libversion()[0]
+
+
 @cache
 def native_kafka() -> tuple[NativeKafka, Mapping[str, int]] | None:
-    """Return the extension and the functions that it needs; None if one of them is missing."""
+    """Return the extension and the functions that it needs.
+
+    None if one of them is missing, or if the client library has another major version.
+    """
     module = native_module()
     if module is None or not hasattr(module, "KAFKA_FUNCTIONS"):
+        return None
+    version, number = libversion()
+    if number >> 24 != _MAJOR:
+        _LOG.warning(
+            "kafka_reader",
+            extra={
+                "ctx": {
+                    "reader": "python",
+                    "reason": f"the native reader needs librdkafka {_MAJOR}, found {version}",
+                }
+            },
+        )
         return None
     kafka = cast("NativeKafka", module)
     library = ctypes.CDLL(cimpl.__file__)  # finds symbols of the libraries it is linked with, too

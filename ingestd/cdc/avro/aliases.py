@@ -1,6 +1,6 @@
-"""Aliases in Avro schemas: names that fields of a record had before.
+"""Aliases in Avro schemas: former names of a record's fields.
 
-A field that is said to be another one renamed proves it for as long as the schema is written with.
+An alias is proof of a rename for as long as messages are written with its schema.
 """
 
 from ingestd.cdc.avro.nodes import AvroNode

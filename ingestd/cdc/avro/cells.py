@@ -37,7 +37,7 @@ from ingestd.paimon.spec.arrow import Array, to_arrow_type
 from ingestd.paimon.spec.data_types import TIMESTAMP_ROOTS
 
 _MOST_DIGITS = 100_000
-"""Limit of fractional digits of a decimal with a scale of its own."""
+"""Limit of fractional digits of a decimal whose value contains its scale."""
 _LONGEST_UNSCALED = 16
 
 _texts_left_out = pa.array([unavailable.TEXT, unavailable.BASE64])

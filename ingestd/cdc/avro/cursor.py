@@ -1,8 +1,8 @@
-"""A read position in each of many Avro messages: one step reads one field of all of them.
+"""Read many Avro messages in parallel: each step reads one field of all of them.
 
 Specification: Apache Avro 1.12, Binary Encoding. All values of a field are read at once with
-numpy, so that no message is ever looked at by itself. A message that breaks off or holds what
-cannot be is marked as bad; what is read from it means nothing, and ends with it.
+numpy, never message by message. A truncated or invalid message is marked as bad; values read from
+it are undefined, and never read beyond its end.
 """
 
 from collections.abc import Sequence
@@ -27,11 +27,11 @@ _MOST_BYTES = 2**31 - len(_PADDING)
 
 
 class AvroCursor:
-    """Concatenated messages, and how far each has been read.
+    """Concatenated messages with a read position in each.
 
-    Rows are numbers of messages, ascending. `skip` bytes of each message are left out at its
-    beginning. `cells` is how many cells each may still make of its items; those that would make
-    more are bad and marked in `over`.
+    Rows are ascending indices of messages. The first `skip` bytes of each message are skipped.
+    `cells` is the remaining cell budget of each message; a message that exceeds it is bad and
+    marked in `over`.
     """
 
     def __init__(self, messages: Sequence[bytes], skip: int = 0) -> None:

@@ -28,11 +28,11 @@ _MARKS = frozenset({"snapshot"})
 def source_positions(fields: Fields, rows: int) -> npt.NDArray[np.int64]:
     """Return the position of each change, `UNKNOWN_POSITION` if it has none; shape (n,)."""
     present = {name: array for name, array in fields.items() if array.null_count < len(array)}
-    told = present.keys() - _MARKS
-    if told == {"lsn"} and _all_integers(present["lsn"]) and pc.min(present["lsn"]).as_py() >= 0:
+    stated = present.keys() - _MARKS
+    if stated == {"lsn"} and _all_integers(present["lsn"]) and pc.min(present["lsn"]).as_py() >= 0:
         lsn: npt.NDArray[np.int64] = present["lsn"].cast(pa.int64()).to_numpy()
         return lsn
-    if told == _LOG_FILE and all(_all_integers(present[name]) for name in ("pos", "row")):
+    if stated == _LOG_FILE and all(_all_integers(present[name]) for name in ("pos", "row")):
         files = _by_value(present["file"], lambda name: file_number(str(name)))
         pos, row = (present[name].cast(pa.int64()).to_numpy() for name in ("pos", "row"))
         return packed_positions(files.astype(np.int64), pos, row)

@@ -19,7 +19,7 @@ _FARTHEST = 65_536
 
 
 class VariableScale(msgspec.Struct, gc=False):
-    """A decimal with a scale of its own (io.debezium.data.VariableScaleDecimal)."""
+    """A decimal whose value contains its scale (io.debezium.data.VariableScaleDecimal)."""
 
     scale: int
     value: bytes

@@ -1,7 +1,7 @@
 """Map MySQL column types, texts such as ``decimal(10,2) unsigned``, to columns.
 
 The values of such columns are text. The columns have the types of Paimon's CDC actions unless
-`type_mapping` says otherwise; without the text of a type, its JDBC code is used.
+`type_mapping` selects another type; without the text of a type, its JDBC code is used.
 """
 
 import re
@@ -46,8 +46,8 @@ def mysql_column(name: str, text: str, mapping: frozenset[str]) -> WireColumn:
     match = _TYPE.fullmatch(text)
     if match is None:
         return _column(name, STRING)
-    base, inside, behind = match[1].lower(), match[2] or "", match[3].lower()
-    unsigned = "unsigned" in behind or "zerofill" in behind or base == "serial"
+    base, inside, attributes = match[1].lower(), match[2] or "", match[3].lower()
+    unsigned = "unsigned" in attributes or "zerofill" in attributes or base == "serial"
     found = _Type(base, inside, unsigned)
     column = _special(name, found) or _plain(name, found, mapping)
     if TO_STRING in mapping:

@@ -117,7 +117,7 @@ def _temporal(texts: Array, data_type: DataType) -> Array:
         try:
             return texts.cast(to_arrow_type(data_type))
         except pa.ArrowInvalid:
-            pass  # forms that Arrow does not know
+            pass  # notations that Arrow does not parse
     return read_texts(texts.to_pylist(), data_type)
 
 

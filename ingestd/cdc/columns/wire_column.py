@@ -14,7 +14,7 @@ class Meaning(Enum):
     """The meaning of a column's JSON values, where the type alone does not determine it."""
 
     PLAIN = "plain"
-    """Values are as the type says: integers, text, base64 for bytes and decimals, ..."""
+    """Values in the JSON form of their type: integers, text, base64 for bytes and decimals, ..."""
     UNSCALED = "unscaled"
     """Base64 of an unscaled integer whose scale is `WireColumn.scale`."""
     VARIABLE_DECIMAL = "variable_decimal"

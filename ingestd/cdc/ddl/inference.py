@@ -12,7 +12,7 @@ def proven_by_columns(changes: Iterable[ColumnChange], names: Iterable[str]) -> 
     """Return the changes that the columns after the statement confirm.
 
     New names are among these columns, old ones are not. New names are spelled as the columns are.
-    Without columns nothing is proven.
+    Without columns no change is confirmed.
     """
     spelled = {name.lower(): name for name in names}
     if not spelled:

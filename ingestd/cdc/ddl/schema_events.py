@@ -1,7 +1,7 @@
 """Debezium's schema change events: renamed and dropped columns of tables.
 
 A change is proven if the statement contains it and the columns that the event lists confirm it: the
-new name is among them and the old one is not. Events without statements prove nothing.
+new name is among them and the old one is not. Events without statements are not proof of a change.
 """
 
 import re
@@ -15,7 +15,7 @@ from ingestd.cdc.source_position import SourcePosition, is_snapshot, position_of
 
 _MARK = b'"tableChanges"'
 _MOST_COMPARED = 100_000
-"""Limit of tables times changes of an event; nothing is proven beyond it."""
+"""Limit of tables times changes of an event; beyond it no change is inferred."""
 _NAME = re.compile(r'"((?:[^"]|"")*)"')
 
 

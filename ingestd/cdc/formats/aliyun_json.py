@@ -41,7 +41,7 @@ _TYPES: Mapping[str, WireColumn] = {
 
 
 def new_format(settings: FormatSettings) -> JsonChanges:
-    """Return a decoder that has learnt nothing yet."""
+    """Return a decoder without cached tables."""
     dialect = AliyunDialect(images=settings.images)
     return JsonChanges(
         "aliyun-json", dialect, settings, native_module(), Native(aliyun_layout, LOOK)

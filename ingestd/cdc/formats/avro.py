@@ -17,7 +17,7 @@ from ingestd.cdc.schema_lookup import RegisteredSchema, SchemaLookup, lookup_of
 
 
 def new_format(settings: FormatSettings) -> PlainRecords:
-    """Return a decoder that knows no schema yet. Raises ConfigError without a registry."""
+    """Return a decoder without cached schemas. Raises ConfigError without a registry."""
     schemas = lookup_of(settings.schemas, "avro")
     return PlainRecords("avro", AvroFields(schemas), settings.framing)
 

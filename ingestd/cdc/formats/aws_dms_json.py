@@ -32,7 +32,7 @@ _TRUNCATE = "truncate-table"
 
 
 def new_format(settings: FormatSettings) -> JsonChanges:
-    """Return a decoder that has learnt nothing yet."""
+    """Return a decoder without cached tables."""
     return JsonChanges(
         "aws-dms-json", DmsDialect(), settings, native_module(), Native(dms_layout, LOOK)
     )

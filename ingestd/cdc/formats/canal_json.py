@@ -49,7 +49,7 @@ _CONTROL = frozenset(
 
 
 def new_format(settings: FormatSettings) -> JsonChanges:
-    """Return a decoder that has learnt nothing yet."""
+    """Return a decoder without cached tables."""
     canal = CanalDialect(settings.type_mapping, images=settings.images)
     return JsonChanges("canal-json", canal, settings, native_module(), Native(canal_layout, LOOK))
 

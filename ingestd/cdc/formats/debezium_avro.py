@@ -50,7 +50,7 @@ Types = Mapping[str, DataType]
 
 
 def new_format(settings: FormatSettings) -> "DebeziumAvro":
-    """Return a decoder that knows no schema yet. Raises ConfigError without a registry."""
+    """Return a decoder without cached schemas. Raises ConfigError without a registry."""
     schemas = lookup_of(settings.schemas, "debezium-avro")
     return DebeziumAvro(schemas, settings.framing, images=settings.images)
 

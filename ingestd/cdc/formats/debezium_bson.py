@@ -35,7 +35,7 @@ _encode = msgspec.json.encode
 
 
 def new_format(settings: FormatSettings) -> JsonChanges:
-    """Return a decoder that has learnt nothing yet."""
+    """Return a decoder without cached tables."""
     texts = FormatSettings(settings.type_mapping | {TO_STRING})
     return JsonChanges("debezium-bson", BsonDialect(), texts, native_module())
 

@@ -47,7 +47,7 @@ _ADDED = frozenset(
 
 
 def new_format(settings: FormatSettings) -> JsonChanges:
-    """Return a decoder that has learnt nothing yet."""
+    """Return a decoder without cached tables."""
     return JsonChanges(
         "debezium-flat-json",
         FlatDialect(),

@@ -3,9 +3,9 @@
 Flattened rows among them are recognised by the fields that the transform adds; a topic with only
 such rows is faster to read as `debezium-flat-json`.
 
-A chunk whose messages are all alike (one table, one schema, no control messages) goes through the
-plan of the last one in a few calls; of a chunk that mixes tables, the messages of each. All others
-are taken apart message by message, grouped by table, schema and key, and learnt from.
+A uniform chunk (one table, one schema, no control messages) is decoded with the plan of the
+previous one in a few calls; in a chunk of several tables, so are the messages of each table. All
+other messages are parsed one by one, grouped by table, schema and key, and extend the plan.
 """
 
 from collections.abc import Sequence
@@ -46,7 +46,7 @@ _NO_SETTINGS = FormatSettings()
 
 
 def new_format(settings: FormatSettings) -> "DebeziumJson":
-    """Return a decoder that has learnt nothing yet."""
+    """Return a decoder without cached tables."""
     return DebeziumJson(native_module(), settings)
 
 
@@ -91,7 +91,7 @@ class DebeziumJson:
     def _decode_uniform(
         self, chunk: RecordChunk, known: KnownColumns, declared: KnownColumns
     ) -> Decoded | None:
-        """Decode a chunk whose messages are all like the previous ones of the topic; else None."""
+        """Decode a chunk if all messages match the topic's previous ones; else return None."""
         group_key = self._usual.get(chunk.topic) or self._records.first_group(chunk)
         if group_key is None:
             return None
@@ -160,7 +160,7 @@ class DebeziumJson:
         return found
 
     def _sort(self, chunk: RecordChunk, read: dict[GroupKey, _Read]) -> SortedEvents:
-        """Sort all other records; a group is read natively as a whole, or not at all."""
+        """Sort the remaining records; a group is read natively as a whole or in Python."""
         left = np.ones(len(chunk.values), np.bool_)
         for one in read.values():
             left[one.indices] = False

@@ -45,7 +45,7 @@ _MESSAGE_TYPE = re.compile(r"insert|update|delete|(bootstrap|table|database)-\w+
 
 
 def new_format(settings: FormatSettings) -> JsonChanges:
-    """Return a decoder that has learnt nothing yet."""
+    """Return a decoder without cached tables."""
     dialect = MaxwellDialect(images=settings.images)
     return JsonChanges(
         "maxwell-json", dialect, settings, native_module(), Native(maxwell_layout, LOOK)

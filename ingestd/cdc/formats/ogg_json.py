@@ -33,7 +33,7 @@ _POSITION = re.compile(r"\d{1,20}")
 
 
 def new_format(settings: FormatSettings) -> JsonChanges:
-    """Return a decoder that has learnt nothing yet."""
+    """Return a decoder without cached tables."""
     dialect = OggDialect(images=settings.images)
     return JsonChanges("ogg-json", dialect, settings, native_module(), Native(ogg_layout, LOOK))
 

@@ -22,7 +22,7 @@ _WRAPPED = b'"payload"'
 
 
 def new_format(settings: FormatSettings) -> JsonChanges:
-    """Return a decoder that has learnt nothing yet."""
+    """Return a decoder without cached tables."""
     return JsonChanges(
         "json", PlainDialect(), settings, native_module(), Native(plain_layout, keyless=no_objects)
     )

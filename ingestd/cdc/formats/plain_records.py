@@ -1,4 +1,4 @@
-"""Messages that are rows themselves, with schemas from a registry: no envelope, no operation.
+"""Decode messages that are rows without envelope or operation, with registered schemas.
 
 Each message is a row that was inserted, of the table that its topic is named after; its key, if
 that has a schema too, is the primary key of the table; a message without a value deletes the row

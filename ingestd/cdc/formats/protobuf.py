@@ -28,7 +28,7 @@ _MAX_INDEXES = 64
 
 
 def new_format(settings: FormatSettings) -> PlainRecords:
-    """Return a decoder that knows no schema yet. Raises ConfigError without a registry."""
+    """Return a decoder without cached schemas. Raises ConfigError without a registry."""
     schemas = lookup_of(settings.schemas, "protobuf")
     fields = ProtobufFields(schemas, renames=settings.renames)
     return PlainRecords("protobuf", fields, settings.framing)
@@ -47,7 +47,7 @@ class _Message:
 class ProtobufFields:
     """Reads Protobuf messages into columns; keeps the schemas it has met.
 
-    With `renames` the registry is asked for earlier versions of each, to find former names.
+    With `renames` former names are read from earlier versions of each schema in the registry.
     """
 
     def __init__(self, schemas: SchemaLookup, *, renames: bool = False) -> None:

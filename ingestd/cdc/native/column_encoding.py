@@ -77,7 +77,7 @@ def iso_form(data_type: DataType) -> ColumnEncoding:
             try:
                 return texts.cast(target)
             except pa.ArrowInvalid:
-                pass  # forms that Arrow does not know
+                pass  # notations that Arrow does not parse
         return read_texts(texts.to_pylist(), data_type)
 
     return ColumnEncoding(("text", ()), pa.string(), finish)

@@ -2,7 +2,7 @@
 
 A number never changes its meaning (Specification: Protocol Buffers Language Guide, Updating A
 Message Type), so a field of the same number and type under another name was renamed. A number that
-was given to a field of another type proves nothing.
+was given to a field of another type is not proof of a rename.
 """
 
 from collections.abc import Iterable

@@ -51,8 +51,8 @@ class _Added:
         found: dict[str, tuple[bool, Spec]] = {}
         for short, column in self.columns.items():
             if short in _NAMES:
-                _, needed, told = constant_field(column.name, constants.get(column.name, NULL))
-                found[column.name] = (needed, _told_spec(column, told))
+                _, needed, spec = constant_field(column.name, constants.get(column.name, NULL))
+                found[column.name] = (needed, _constant_spec(column, spec))
             elif column.reader is not None:
                 found[column.name] = (False, _position_spec(short, column))
         return found
@@ -89,10 +89,10 @@ def _short_names(by_name: Mapping[str, PlanColumn]) -> dict[str, PlanColumn]:
     return found
 
 
-def _told_spec(column: PlanColumn, told: Spec) -> Spec:
-    if told[0] == "literal" and not (_is_text(column) and told[1].startswith(b'"')):
+def _constant_spec(column: PlanColumn, spec: Spec) -> Spec:
+    if spec[0] == "literal" and not (_is_text(column) and spec[1].startswith(b'"')):
         raise _InvalidError(column.name)
-    return told
+    return spec
 
 
 def _position_spec(short: str, column: PlanColumn) -> Spec:
@@ -158,5 +158,5 @@ class _Reader:
         return Log(where.positions(columns, snapshot), snapshot)
 
 
-def _marks(texts: Sequence[bytes], says: Callable[[bytes], bool]) -> Marks:
-    return np.array([says(text) for text in texts], np.bool_)
+def _marks(texts: Sequence[bytes], predicate: Callable[[bytes], bool]) -> Marks:
+    return np.array([predicate(text) for text in texts], np.bool_)
