@@ -192,7 +192,7 @@ def _unmergeable(kinds: Kinds, rules: MergeRules, keyed: bool) -> Iterator[Failu
     if bool(changes.any()):
         message = (
             "an update or delete of a table without a primary key; name its key in the table's "
-            "primary_keys to apply it, or keep it as a row by keyless-table-mode"
+            "primary-keys to apply it, or keep it as a row by keyless-table-mode"
         )
         yield Failure(changes, "key", "change-without-key", message)
 
