@@ -170,7 +170,7 @@ def test_lost_offsets_and_deleted_topics_end_the_query_with_our_error(
     run(spark, tmp_path / "ck", source, 5, start={"src": {topic: {0: 5}}})
     produce(broker, topic, [(None, b"x")] * 10)
     delete_records(broker, topic, 15)
-    lost = f"{topic}/0 goes on at 10, its log has 15 to 20"
+    lost = f"{topic}/0 continues at 10, its log has 15 to 20"
     with pytest.raises(LogChangedError, match=lost):
         run(spark, tmp_path / "ck", source, 5)
     delete_topic(broker, topic)

@@ -193,7 +193,7 @@ REFUSALS: list[tuple[str, str, dict[str, str], list[str]]] = [
         ["SASL_SSL OAUTHBEARER", "invalid_client", "token.endpoint.url"],
     ),
     ("authority", "TLS", {"ssl.ca.location": "OTHER"}, ["issuer certificate", "ssl.ca.location"]),
-    ("expired", "EXPIRED", {}, ["certificate has expired", "valid now"]),
+    ("expired", "EXPIRED", {}, ["certificate has expired", "install a valid certificate"]),
     ("name", "OTHER", {}, ["mismatch", "bootstrap.servers"]),
     ("no-certificate", "MTLS", {}, ["mTLS", "ssl.certificate.location", "ssl.key.location"]),
 ]
