@@ -40,8 +40,10 @@ class Slower:
 
 def slower(stored: Sequence[Record], now: Sequence[Record]) -> list[Slower]:
     """Rows of `now` that are worse than the stored ones; rows that only one has are left out."""
-    before = {one.goal.key: one for one in outcomes(stored) if one.values}
-    measured = [one for one in outcomes(now) if one.values and one.goal.key in before]
+    before = {outcome.goal.key: outcome for outcome in outcomes(stored) if outcome.values}
+    measured = [
+        outcome for outcome in outcomes(now) if outcome.values and outcome.goal.key in before
+    ]
     yardsticks = _yardstick(stored), _yardstick(now)
     found = (_compare(before[one.goal.key], one, yardsticks) for one in measured)
     return [one for one in found if one is not None]
@@ -69,7 +71,7 @@ def tolerance(values: Sequence[float]) -> float:
 
 
 def _yardstick(records: Sequence[Mapping[str, float]]) -> float:
-    found = [float(one["yardstick_ms"]) for one in records if one.get("yardstick_ms")]
+    found = [float(record["yardstick_ms"]) for record in records if record.get("yardstick_ms")]
     return statistics.median(found) if found else 1.0
 
 
@@ -86,7 +88,7 @@ def main() -> int:
     found = slower(stored.records, now.records)
     for one in found:
         print(f"SLOWER  {one}")
-    compared = sum(1 for one in outcomes(now.records) if one.values)
+    compared = sum(1 for outcome in outcomes(now.records) if outcome.values)
     print(f"{compared} rows compared with {chosen.stored.name}, {len(found)} slower")
     return 1 if found else 0
 

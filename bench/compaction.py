@@ -79,13 +79,15 @@ def measure(program: Sequence[str], warehouses: Sequence[Path], rows: int) -> di
     if done.returncode or len(lines) != len(warehouses):
         raise SystemExit(f"{program[0]} failed:\n{done.stderr[-3000:]}")
     table = _open(str(warehouses[0]))
-    wall, cpu = (min(one[what] for one in lines) for what in ("wall", "cpu"))
-    parts = [(part.num_rows, pc.sum(part.column("n")).as_py()) for part in iter_buckets(table)]
+    wall, cpu = (min(line[what] for line in lines) for what in ("wall", "cpu"))
+    parts = [
+        (bucket.num_rows, pc.sum(bucket.column("n")).as_py()) for bucket in iter_buckets(table)
+    ]
     return {
         "rows_per_second": rows / wall,
         "rows_per_cpu_second": rows / cpu,
         "cpu_seconds": cpu,
-        "peak_mb": max(one["peak_kb"] for one in lines) / 1024,
+        "peak_mb": max(line["peak_kb"] for line in lines) / 1024,
         "write_amplification": _bytes(table) / before,
         "rows": sum(count for count, _ in parts),
         "sum": sum(total for _, total in parts),

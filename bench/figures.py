@@ -51,7 +51,11 @@ class Figures:
 
 def figures(process: MeteredProcess, moments: Moments, events: int, warehouse: Path) -> Figures:
     """The figures of a process that has ended; `events` is what it took in this run."""
-    snapshots = [one for one in snapshot_files(warehouse) if one.stat().st_mtime > process.started]
+    snapshots = [
+        snapshot_file
+        for snapshot_file in snapshot_files(warehouse)
+        if snapshot_file.stat().st_mtime > process.started
+    ]
     news = [one.stat().st_mtime for one in snapshots if brings_news(snapshot(one))]
     stream = min([moments.last_commit, *news[-1:]]) - moments.first_record
     if stream <= 0 or events <= 0:

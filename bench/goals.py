@@ -90,9 +90,10 @@ def select(records: Sequence[Record], measure: str, subject: str, scale: str) ->
     """The good lines of one subject."""
     wanted = (measure, subject, scale)
     return [
-        one
-        for one in records
-        if (one.get("measure"), one.get("subject"), one.get("scale")) == wanted and good(one)
+        record
+        for record in records
+        if (record.get("measure"), record.get("subject"), record.get("scale")) == wanted
+        and good(record)
     ]
 
 
@@ -100,10 +101,12 @@ def _outcome(goal: Goal, records: Sequence[Record]) -> Outcome:
     values = goal.values(records)
     if values:
         return Outcome(goal, tuple(values))
-    lines = [one for one in records if goal.asks and one.get("measure") == goal.asks]
-    if any("not_built" in one for one in lines):
+    lines = [record for record in records if goal.asks and record.get("measure") == goal.asks]
+    if any("not_built" in line for line in lines):
         return Outcome(goal, (), "not built yet")
-    return Outcome(goal, (), "failed" if any("failed" in one for one in lines) else "not measured")
+    return Outcome(
+        goal, (), "failed" if any("failed" in line for line in lines) else "not measured"
+    )
 
 
 def _ratio(measure: str, scale: str, figure: str, peer: str, other: str | None = None) -> Values:

@@ -152,9 +152,9 @@ def _point(name: str, dimension: Dimension, size: int, samples: Sequence[Spent])
     return GrowthPoint(
         dimension=name,
         size=size,
-        cpu_ms_per_batch=statistics.median(one.cpu_ms for one in samples),
-        wall_ms_per_batch=statistics.median(one.wall_ms for one in samples),
-        samples=tuple(round(one.cpu_ms, 3) for one in samples),
+        cpu_ms_per_batch=statistics.median(sample.cpu_ms for sample in samples),
+        wall_ms_per_batch=statistics.median(sample.wall_ms for sample in samples),
+        samples=tuple(round(sample.cpu_ms, 3) for sample in samples),
         note=dimension.note,
     )
 

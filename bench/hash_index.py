@@ -97,10 +97,10 @@ def measure(folder: Path, keys: int, partitions: int) -> Figures:
     """Make an index and measure it; its files are deleted again."""
     table, entries = make_index(folder, keys, partitions)
     try:
-        paths = [Path(table.paths.index(one.file_name)) for part in entries for one in part]
+        paths = [Path(table.paths.index(one.file_name)) for entry in entries for one in entry]
         read_ms = min(_timed(lambda: [path.read_bytes() for path in paths]) for _ in range(ROUNDS))
         before = _own_memory()
-        start_ms = _timed(lambda: [PartitionIndex.load(table, part) for part in entries])
+        start_ms = _timed(lambda: [PartitionIndex.load(table, entry) for entry in entries])
         memory, disk = _own_memory() - before, CACHE.mapped_bytes / (1 << 20)
         batch, lookup = _batches(table, entries, keys // partitions)
         return Figures(
@@ -108,7 +108,7 @@ def measure(folder: Path, keys: int, partitions: int) -> Figures:
             _floor(keys // partitions),
         )  # fmt: skip
     finally:
-        for path in {table.paths.index(one.file_name) for part in entries for one in part}:
+        for path in {table.paths.index(one.file_name) for entry in entries for one in entry}:
             CACHE.discard(path)
         shutil.rmtree(folder)
 

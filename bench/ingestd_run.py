@@ -81,8 +81,12 @@ def run_ingestd(task: Task) -> tuple[Figures, dict[str, Any]]:
     batches = finished_batches(process)
     if not batches:
         raise BenchError(f"no batch was run:\n{process.tail()}")
-    files = [one for one in snapshot_files(task.warehouse) if one.stat().st_mtime > process.started]
-    commits = [one.stat().st_mtime for one in files if snapshot(one)["commitKind"] != "COMPACT"]
+    files = [
+        snapshot_file
+        for snapshot_file in snapshot_files(task.warehouse)
+        if snapshot_file.stat().st_mtime > process.started
+    ]
+    commits = [file.stat().st_mtime for file in files if snapshot(file)["commitKind"] != "COMPACT"]
     moments = Moments(begin(batches[0]), files[-1].stat().st_mtime)
     events = sum(batch["records"] for batch in batches)
     result = figures(process, moments, events, task.warehouse)
@@ -92,7 +96,7 @@ def run_ingestd(task: Task) -> tuple[Figures, dict[str, Any]]:
 def finished_batches(process: MeteredProcess) -> list[dict[str, Any]]:
     """The daemon's own lines about batches with records, in order."""
     lines = process.documents()
-    return [one for one in lines if one.get("event") == "batch_finished" and one.get("records")]
+    return [line for line in lines if line.get("event") == "batch_finished" and line.get("records")]
 
 
 def begin(batch: Mapping[str, Any]) -> float:

@@ -48,9 +48,9 @@ class Journal:
     def holds(self, slot: Slot) -> bool:
         """Whether the slot was measured, and did not fail."""
         return any(
-            "failed" not in one and Slot.of(one) == slot
-            for one in self._lines()
-            if "measure" in one
+            "failed" not in line and Slot.of(line) == slot
+            for line in self._lines()
+            if "measure" in line
         )
 
     def _lines(self) -> Iterator[Record]:

@@ -85,9 +85,9 @@ def measure(task: Task, rhythm: Rhythm) -> dict[str, Any]:
         idle = _idle_share(process)
         process.terminate()
     whole = [
-        float(one["seconds"]) * 1000
-        for one in finished_batches(process)
-        if one["records"] == rhythm.records and begin(one) >= begun
+        float(finished_batch["seconds"]) * 1000
+        for finished_batch in finished_batches(process)
+        if finished_batch["records"] == rhythm.records and begin(finished_batch) >= begun
     ]
     return {
         "records": rhythm.records,

@@ -87,7 +87,7 @@ def _run(task: Task, program: list[str]) -> Figures:
     log = task.scratch / "peer.log"
     with MeteredProcess(program, log, environment=temporary) as process:
         process.finish(task.timeout)
-    reports = [one for one in process.documents() if "first_ms" in one]
+    reports = [document for document in process.documents() if "first_ms" in document]
     if not reports:
         raise BenchError(f"no report from {program[0]}:\n{process.tail()}")
     told = reports[-1]

@@ -79,7 +79,7 @@ def _run(task: Task, broker: int | None) -> dict[str, Any]:
     if len(batches) < 2:
         raise BenchError(f"a profile needs several batches:\n{process.tail()}")
     first, last = ended(batches[0]), ended(batches[-1])
-    records = sum(one["records"] for one in batches[1:])
+    records = sum(batch["records"] for batch in batches[1:])
     processes, threads = meter.between(first, last)
     traffic = driver_traffic(events)
     return {
@@ -90,7 +90,7 @@ def _run(task: Task, broker: int | None) -> dict[str, Any]:
         **_steps(task.scratch, first, records),
         "timeline": _timeline(batches),
         "borders": {
-            "broker to workers, values": sum(one["bytes"] for one in batches[1:]) / records,
+            "broker to workers, values": sum(batch["bytes"] for batch in batches[1:]) / records,
             "stage 1 to stage 2, blobs": _worker_bytes(task.scratch, first) / records,
             "through Spark's shuffle": traffic.shuffled / task_records(batches),
             "results to the driver": traffic.results / task_records(batches),
@@ -101,7 +101,7 @@ def _run(task: Task, broker: int | None) -> dict[str, Any]:
 
 def task_records(batches: Sequence[Mapping[str, Any]]) -> int:
     """Records of all batches, the first one included, as in Spark's own sums."""
-    return sum(int(one["records"]) for one in batches)
+    return sum(int(batch["records"]) for batch in batches)
 
 
 def broker_process(broker: DevBroker) -> int | None:

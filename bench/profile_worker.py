@@ -139,10 +139,10 @@ def main() -> None:
 
     def preload(more: Sequence[str] = ()) -> None:
         load(more)
-        for one in STEPS:
-            replace(one.place, functools.partial(watched, one.step))
-        for one in GENERATORS:
-            replace(one.place, functools.partial(watched_generator, one.step))
+        for step in STEPS:
+            replace(step.place, functools.partial(watched, step.step))
+        for generator in GENERATORS:
+            replace(generator.place, functools.partial(watched_generator, generator.step))
         replace("ingestd.ingest.stages.map_side_dedup:UnsentRows", _sized)
         replace("pyspark.worker:main", _reported)
         gc.callbacks.append(_on_garbage)

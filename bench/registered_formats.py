@@ -160,7 +160,7 @@ def _bare_seconds(name: str, values: list[bytes], rounds: int) -> float | None:
         return None
     parsed = fastavro.parse_schema(_schemas()[_ROW if name == "avro" else _EVENT])
     read = fastavro.schemaless_reader
-    return _best(rounds, lambda: [read(io.BytesIO(one[5:]), parsed, None) for one in values])
+    return _best(rounds, lambda: [read(io.BytesIO(value[5:]), parsed, None) for value in values])
 
 
 def main(arguments: list[str]) -> None:

@@ -53,15 +53,15 @@ def load_stored(path: Path = STORED) -> Stored:
 def from_journal(journal: Journal) -> Stored:
     """The session in a log: the last header, and of every slot what was found at last."""
     records = journal.records()
-    headers = [one["session"] for one in records if "session" in one]
-    slots = {Slot.of(one): one for one in records if "measure" in one}
+    headers = [record["session"] for record in records if "session" in record]
+    slots = {Slot.of(record): record for record in records if "measure" in record}
     return Stored(headers[-1] if headers else {}, list(slots.values()))
 
 
 def store(session: Stored, path: Path = STORED) -> None:
     """Keep a session: one line for each run, so that changes show."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    lines = ",\n".join(f"  {json.dumps(one)}" for one in session.records)
+    lines = ",\n".join(f"  {json.dumps(record)}" for record in session.records)
     head = json.dumps(session.header, indent=1)
     path.write_text(f'{{"session": {head},\n"records": [\n{lines}\n]}}\n', encoding="utf-8")
 
@@ -87,11 +87,11 @@ def goals_table(records: Sequence[Record]) -> str:
         "| measure | against | goal | median [least–greatest] | n | |",
         "|---|---|---|---|---|---|",
     ]
-    for one in outcomes(records):
-        goal, count = one.goal, len(one.values) or ""
+    for outcome in outcomes(records):
+        goal, count = outcome.goal, len(outcome.values) or ""
         rows.append(
-            f"| {goal.title} | {goal.against} | {goal.wanted} | {one.spread} | {count} "
-            f"| {one.verdict} |"
+            f"| {goal.title} | {goal.against} | {goal.wanted} | {outcome.spread} | {count} "
+            f"| {outcome.verdict} |"
         )
     return "\n".join(rows)
 
@@ -103,7 +103,7 @@ def runs_table(records: Sequence[Record]) -> str:
     for measure, subject, scale in _groups(records):
         runs = select(records, measure, subject, scale)
         name = f"{measure} {subject}" + ("" if scale == "main" else f", {scale}")
-        cells = [spread([one[key] for one in runs if key in one]) for _, key in COLUMNS]
+        cells = [spread([run[key] for run in runs if key in run]) for _, key in COLUMNS]
         rows.append(
             f"| {name} | {_count(records, measure, subject, scale)} | {' | '.join(cells)} | "
             f"{_right(records, measure, subject, scale)} |"
@@ -176,10 +176,10 @@ def spread(values: Sequence[float]) -> str:
 def failures(records: Sequence[Record]) -> list[str]:
     """What did not come about, one line each."""
     return [
-        f"{one['measure']} {one['subject']} {one['scale']} round {one['round']}: "
-        + str(one["failed"]).splitlines()[0]
-        for one in records
-        if "failed" in one
+        f"{record['measure']} {record['subject']} {record['scale']} round {record['round']}: "
+        + str(record["failed"]).splitlines()[0]
+        for record in records
+        if "failed" in record
     ]
 
 
@@ -197,20 +197,24 @@ def write(session: Stored) -> None:
 
 def _groups(records: Sequence[Record]) -> list[tuple[str, str, str]]:
     found = {
-        (one["measure"], one["subject"], one["scale"]): None
-        for one in records
-        if "events" in one or "failed" in one
+        (record["measure"], record["subject"], record["scale"]): None
+        for record in records
+        if "events" in record or "failed" in record
     }
     return list(found)
 
 
 def _of(records: Sequence[Record], *place: str) -> list[Record]:
-    return [one for one in records if (one["measure"], one["subject"], one["scale"]) == place]
+    return [
+        record
+        for record in records
+        if (record["measure"], record["subject"], record["scale"]) == place
+    ]
 
 
 def _count(records: Sequence[Record], *place: str) -> str:
     runs = _of(records, *place)
-    fine = sum(1 for one in runs if good(one))
+    fine = sum(1 for run in runs if good(run))
     return str(fine) if fine == len(runs) else f"{fine} of {len(runs)}"
 
 

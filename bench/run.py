@@ -63,10 +63,10 @@ def jobs(measures: Sequence[Measure], subjects: Sequence[str], runs: int | None)
 def chosen_measures(only: Sequence[str], sizes: Sizes) -> list[Measure]:
     """Measures by name or NAME/SCALE; those of the large load only when there is one."""
     return [
-        one
-        for one in MEASURES
-        if (not only or {one.name, f"{one.name}/{one.scale}"} & set(only))
-        and (one.scale != "large" or sizes.large)
+        measure
+        for measure in MEASURES
+        if (not only or {measure.name, f"{measure.name}/{measure.scale}"} & set(only))
+        and (measure.scale != "large" or sizes.large)
     ]
 
 
@@ -147,11 +147,11 @@ def summary(journal: Journal) -> str:
     """The table of goals as lines for a terminal."""
     records = from_journal(journal).records
     lines = [
-        f"{one.goal.title:<52.52} {one.goal.against:<28.28} {one.goal.wanted:>16} "
-        f"{one.spread:>22}  {one.verdict.strip('*')}"
-        for one in outcomes(records)
+        f"{outcome.goal.title:<52.52} {outcome.goal.against:<28.28} {outcome.goal.wanted:>16} "
+        f"{outcome.spread:>22}  {outcome.verdict.strip('*')}"
+        for outcome in outcomes(records)
     ]
-    return "\n".join([*lines, *(f"FAILED  {one}" for one in failures(records))])
+    return "\n".join([*lines, *(f"FAILED  {failure}" for failure in failures(records))])
 
 
 def chosen_arguments(words: Sequence[str] | None = None) -> argparse.Namespace:

@@ -67,12 +67,12 @@ class Fixed:
     @property
     def latencies(self) -> tuple[float, float]:
         """The median and the 99th percentile of a batch."""
-        return _median_and_p99([one.seconds for one in self.batches])
+        return _median_and_p99([batch.seconds for batch in self.batches])
 
     @property
     def freshness(self) -> tuple[float, float]:
         """The median and the 99th percentile from produce to readable snapshot."""
-        return _median_and_p99([one.fresh for one in self.batches])
+        return _median_and_p99([batch.fresh for batch in self.batches])
 
 
 class Daemon:
@@ -139,7 +139,7 @@ class Daemon:
 
     def newest(self) -> int:
         """The number of the newest snapshot."""
-        names = [one.name for one in self.snapshots.glob("snapshot-*")]
+        names = [path.name for path in self.snapshots.glob("snapshot-*")]
         return max(int(name.removeprefix("snapshot-")) for name in names)
 
     def lines(self, event: str) -> list[dict[str, Any]]:
@@ -251,15 +251,16 @@ def _median_and_p99(values: Sequence[float]) -> tuple[float, float]:
 def report(starts: Sequence[Start], fixed: Sequence[Fixed], idle: float | None) -> Iterator[str]:
     """The figures as lines for people."""
     if starts:
-        snapshot = [one.snapshot for one in starts]
+        snapshot = [start.snapshot for start in starts]
+        cpu = [start.cpu for start in starts]
         yield f"cold start to first snapshot  {statistics.median(snapshot):8.2f} s  " + spread(
             snapshot
         )
-        yield f"  CPU until then              {statistics.median(one.cpu for one in starts):8.2f} s"
+        yield f"  CPU until then              {statistics.median(cpu):8.2f} s"
         for mark in MARKS:
-            at = [one.marks[mark] for one in starts if mark in one.marks]
+            at = [start.marks[mark] for start in starts if mark in start.marks]
             yield f"  {mark:<26}  {statistics.median(at):8.2f} s"
-        first = statistics.median(one.first_batch for one in starts)
+        first = statistics.median(start.first_batch for start in starts)
         yield f"  first batch took          {first:10.2f} s"
     for one in fixed:
         (p50, p99), (fresh50, fresh99) = one.latencies, one.freshness
@@ -292,7 +293,10 @@ def main() -> None:
     if chosen.batches:
         fixed, idle = measure_fixed((1, 1_000), chosen.batches, chosen.idle, spark)
     print("\n".join(report(starts, fixed, idle)))
-    figures = {"starts": [asdict(one) for one in starts], "fixed": [asdict(one) for one in fixed]}
+    figures = {
+        "starts": [asdict(start) for start in starts],
+        "fixed": [asdict(one) for one in fixed],
+    }
     print(json.dumps({"cores": len(os.sched_getaffinity(0)), **figures, "idle": idle}))
 
 

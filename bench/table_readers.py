@@ -81,9 +81,9 @@ def read_here(warehouse: str) -> None:
         assert schema is not None
         table = FileStoreTable(path, schema, io, "db.t")
         rows = total = 0
-        for part in iter_buckets(table):
-            rows += part.num_rows
-            total += pc.sum(part.column("n")).as_py()
+        for bucket in iter_buckets(table):
+            rows += bucket.num_rows
+            total += pc.sum(bucket.column("n")).as_py()
         times = {"wall": time.perf_counter() - wall, "cpu": time.process_time() - cpu}
         print(json.dumps({"rows": rows, "sum": total, **times}), flush=True)
 

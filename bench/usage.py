@@ -65,12 +65,12 @@ class TreeMeter:
     @property
     def cpu_seconds(self) -> float:
         """User and system time of all processes seen so far."""
-        return max((one.cpu_seconds for one in self._samples), default=0.0)
+        return max((sample.cpu_seconds for sample in self._samples), default=0.0)
 
     @property
     def peak_rss_bytes(self) -> int:
         """Most resident bytes at one time, summed over the processes."""
-        return max((one.rss_bytes for one in self._samples), default=0)
+        return max((sample.rss_bytes for sample in self._samples), default=0)
 
     @property
     def peak_pss_bytes(self) -> int:
@@ -80,7 +80,7 @@ class TreeMeter:
     def cpu_at(self, moment: float) -> float:
         """CPU seconds used up to a moment (seconds since 1970), between samples interpolated."""
         samples = self._samples
-        place = bisect.bisect_left([one.at for one in samples], moment)
+        place = bisect.bisect_left([sample.at for sample in samples], moment)
         if not samples or place == 0:
             return samples[0].cpu_seconds if samples else 0.0
         if place == len(samples):

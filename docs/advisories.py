@@ -109,7 +109,7 @@ def _events(written: Sequence[Mapping[str, str]], affected: Document) -> list[tu
         end = _LAST_KNOWN.search(beside or "")
         if end:
             events.append(("last_affected" if end[1] == "<=" else "fixed", end[2]))
-    return [one for one in events if one[0] in _RANK]
+    return [event for event in events if event[0] in _RANK]
 
 
 def _within(key: Callable[[str], Any], version: str, events: list[tuple[str, str]]) -> bool:
@@ -142,9 +142,9 @@ def crate_key(text: str) -> tuple[Any, ...]:
     found = _SEMVER.fullmatch(text)
     if found is None:
         raise IncomparableError(f"no semantic version: {text!r}")
-    numbers = tuple(int(one or 0) for one in found.groups()[:3])
+    numbers = tuple(int(group or 0) for group in found.groups()[:3])
     words = found[4].split(".") if found[4] else []
-    prefetch = tuple((0, int(one), "") if one.isdigit() else (1, 0, one) for one in words)
+    prefetch = tuple((0, int(word), "") if word.isdigit() else (1, 0, word) for word in words)
     return (*numbers, not words, prefetch)
 
 

@@ -168,12 +168,12 @@ def spark_jars() -> Path:
 
 def main(folders: Sequence[str]) -> int:
     """Print what is known, and the exit code."""
-    missing = [one for one in folders if not Path(one).is_dir()]
+    missing = [folder for folder in folders if not Path(folder).is_dir()]
     if missing or not folders:
         sys.stderr.write(f"no folder of advisories: {' '.join(missing) or 'name one'}\n")
         return 3
     parts = [*locked_parts(), *jar_parts(spark_jars())]
-    database = read_database(Path(one) for one in folders)
+    database = read_database(Path(folder) for folder in folders)
     verdict = audit(parts, database, datetime.now(UTC).date())
     sys.stdout.writelines(f"{line}\n" for line in report(parts, database, verdict))
     return verdict.code

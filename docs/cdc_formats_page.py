@@ -52,13 +52,18 @@ def _descriptors() -> Iterator[str]:
     heads += ("truncates", "schema changes", "type mappings")
     yield f"| {' | '.join(heads)} |"
     yield "|---" * len(heads) + "|"
-    for one in sorted(format_descriptors(), key=lambda one: one.name):
-        flags = (one.event_time, one.source_position, one.truncates, one.schema_changes)
-        mappings = ", ".join(f"`{name}`" for name in sorted(one.type_mapping))
+    for format_descriptor in sorted(format_descriptors(), key=lambda one: one.name):
+        flags = (
+            format_descriptor.event_time,
+            format_descriptor.source_position,
+            format_descriptor.truncates,
+            format_descriptor.schema_changes,
+        )
+        mappings = ", ".join(f"`{name}`" for name in sorted(format_descriptor.type_mapping))
         cells = (
-            f"`{one.name}`",
-            one.description,
-            one.registry,
+            f"`{format_descriptor.name}`",
+            format_descriptor.description,
+            format_descriptor.registry,
             *("yes" if flag else "" for flag in flags),
             mappings,
         )

@@ -28,14 +28,14 @@ _FILE = re.compile(r"(?P<name>.+?)-(?P<version>\d[^/]*)\.jar")
 def locked_parts(root: Path = ROOT) -> list[Part]:
     """Packages, crates and pinned jars, each once for each version."""
     found = [
-        Part(PYPI, one["name"], one["version"], lock)
+        Part(PYPI, python_component["name"], python_component["version"], lock)
         for lock in LOCKS
-        for one in python_components((root / lock).read_text(encoding="utf-8"))
+        for python_component in python_components((root / lock).read_text(encoding="utf-8"))
     ]
     crates = "native/Cargo.lock"
     found += [
-        Part(CRATES, one["name"], one["version"], crates)
-        for one in crate_components((root / crates).read_text(encoding="utf-8"))
+        Part(CRATES, crate_component["name"], crate_component["version"], crates)
+        for crate_component in crate_components((root / crates).read_text(encoding="utf-8"))
     ]
     found += [part for pins in PINS for part in _pinned(root / pins, pins)]
     return _once(found)

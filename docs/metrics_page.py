@@ -21,7 +21,7 @@ tasks asked of schema registries only if their processes go on.
 def collectors() -> list[MetricWrapperBase]:
     """Every collector that the modules declare, by name."""
     modules = (metrics, lag_metrics, registry_metrics)
-    declared = [one for module in modules for one in vars(module).values()]
+    declared = [variable for module in modules for variable in vars(module).values()]
     found = {id(c): c for c in declared if isinstance(c, MetricWrapperBase)}
     return sorted(found.values(), key=lambda collector: collector._name)
 

@@ -65,7 +65,10 @@ def bill_of_materials() -> dict[str, Any]:
         "metadata": {"component": {**product, "type": "application"}},
         "components": components,
         "dependencies": [
-            {"ref": product["bom-ref"], "dependsOn": sorted(one["bom-ref"] for one in components)}
+            {
+                "ref": product["bom-ref"],
+                "dependsOn": sorted(component["bom-ref"] for component in components),
+            }
         ],
     }
 
@@ -87,7 +90,7 @@ def _component(
             {
                 "type": "distribution",
                 "url": purl,
-                "hashes": [{"alg": "SHA-256", "content": one} for one in sorted(hashes)],
+                "hashes": [{"alg": "SHA-256", "content": hash_} for hash_ in sorted(hashes)],
             }
         ]
     if marker:

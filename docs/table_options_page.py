@@ -78,11 +78,11 @@ def _table(section: str) -> list[str]:
     if section == "Honoured":
         head = ["| option | type | default | what it does |", "|---|---|---|---|"]
         return head + [
-            f"| {_names(one)} | {_TYPES[one.parse]} | {_default(one)} | {_text(one)} |"
-            for one in options
+            f"| {_names(option)} | {_TYPES[option.parse]} | {_default(option)} | {_text(option)} |"
+            for option in options
         ]
     head = ["| option | why |", "|---|---|"]
-    return head + [f"| {_names(one)} | {_text(one)} |" for one in options]
+    return head + [f"| {_names(option)} | {_text(option)} |" for option in options]
 
 
 def _section(option: TableOption[object]) -> str:
@@ -96,7 +96,7 @@ def _name(option: TableOption[object]) -> str:
 
 
 def _names(option: TableOption[object]) -> str:
-    older = "".join(f", formerly `{one}`" for one in option.aliases)
+    older = "".join(f", formerly `{alias}`" for alias in option.aliases)
     return f"`{option.name}`{older}"
 
 
@@ -116,7 +116,7 @@ def _default(option: TableOption[object]) -> str:
 def _text(option: TableOption[object]) -> str:
     note = option.note.rstrip(".")
     text = f"{note if note.startswith('ingestd') else note[0].upper() + note[1:]}."
-    named = sorted(one for one in option.values or () if one)
+    named = sorted(value for value in option.values or () if value)
     if named:
         text += f" Supported: {', '.join(f'`{one}`' for one in named)}."
     elif option.values is not None and option.support is Support.HONOURED:

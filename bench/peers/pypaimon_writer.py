@@ -89,7 +89,7 @@ def main(bootstrap: str, topic: str, warehouse: str, commit_every: str, *options
     schema = Schema.from_pyarrow_schema(
         pa.schema([*fields, pa.field(ROW_KIND, pa.string())]),
         primary_keys=["order_id"],
-        options={"rowkind.field": ROW_KIND, **dict(one.split("=", 1) for one in options)},
+        options={"rowkind.field": ROW_KIND, **dict(option.split("=", 1) for option in options)},
     )
     catalog.create_table(TABLE, schema, True)
     builder = catalog.get_table(TABLE).new_batch_write_builder()

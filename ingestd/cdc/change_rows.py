@@ -283,7 +283,9 @@ def _rows_of(plan: RowPlan, layout: RowLayout, images: Sequence[Row]) -> list[Ro
     for key, values in zip(layout.keys.tolist(), layout.values.tolist(), strict=True):
         key_image = images[key]
         if values == ABSENT:
-            row = plan.key_only_row([getattr(key_image, one) for one in plan.key_attributes])
+            row = plan.key_only_row(
+                [getattr(key_image, key_attribute) for key_attribute in plan.key_attributes]
+            )
         else:
             row = images[values]
             if values != key:

@@ -56,7 +56,9 @@ class EventTime:
         try:
             numbers = _read_batch(documents, self.paths)
         except pa.ArrowInvalid:
-            numbers = pa.array([_read_one(one, self.paths) for one in documents], pa.int64())
+            numbers = pa.array(
+                [_read_one(document, self.paths) for document in documents], pa.int64()
+            )
         unit: Values = pa.scalar(self.unit, pa.int64())
         return pc.multiply(numbers, unit)
 

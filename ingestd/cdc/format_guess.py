@@ -76,7 +76,11 @@ def _of_registered(value: bytes, schemas: SchemaLookup | None) -> str:
 
 
 def _of_schema(schema: RegisteredSchema) -> str:
-    recognized = (one.name for one in format_descriptors() if one.recognizes_schema(schema))
+    recognized = (
+        format_descriptor.name
+        for format_descriptor in format_descriptors()
+        if format_descriptor.recognizes_schema(schema)
+    )
     return next(recognized, None) or _fallback("object")
 
 
@@ -84,7 +88,11 @@ def _of_object(document: dict[str, Any]) -> str | None:
     payload = document.get("payload") if document.keys() >= {"schema", "payload"} else document
     if not isinstance(payload, dict):
         return None
-    recognized = (one.name for one in format_descriptors() if one.recognizes(payload))
+    recognized = (
+        format_descriptor.name
+        for format_descriptor in format_descriptors()
+        if format_descriptor.recognizes(payload)
+    )
     name = next(recognized, None)
     return None if name is None and _is_control(payload) else name or _fallback("object")
 
@@ -101,8 +109,16 @@ def _is_fallback(look: str) -> bool:
 
 
 def _fallback(kind: Fallback) -> str:
-    return next(one.name for one in format_descriptors() if one.fallback == kind)
+    return next(
+        format_descriptor.name
+        for format_descriptor in format_descriptors()
+        if format_descriptor.fallback == kind
+    )
 
 
 def _first_registered() -> str:
-    return next(one.name for one in format_descriptors() if one.registry == "required")
+    return next(
+        format_descriptor.name
+        for format_descriptor in format_descriptors()
+        if format_descriptor.registry == "required"
+    )

@@ -44,7 +44,7 @@ def resolved_properties(properties: Mapping[str, str]) -> dict[str, str]:
     document.tree = dict(properties)
     tree, issues = resolve_references(document, os.environ, Path.cwd())
     if issues or not isinstance(tree, dict):
-        raise ConfigError("--kafka: " + "; ".join(one.message for one in issues))
+        raise ConfigError("--kafka: " + "; ".join(issue.message for issue in issues))
     return {name: str(value) for name, value in tree.items()}
 
 
@@ -115,6 +115,6 @@ def dry_run_of(text: str, folder: Path, records: int) -> list[TablePreview]:
 
 
 def _together(data_format: str, guesses: Sequence[Guess]) -> Guess:
-    agreeing = sum(one.agreeing for one in guesses if one.data_format == data_format)
-    telling = sum(one.telling for one in guesses)
-    return Guess(data_format, agreeing, telling, any(one.needs_registry for one in guesses))
+    agreeing = sum(guess.agreeing for guess in guesses if guess.data_format == data_format)
+    telling = sum(guess.telling for guess in guesses)
+    return Guess(data_format, agreeing, telling, any(guess.needs_registry for guess in guesses))

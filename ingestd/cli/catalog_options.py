@@ -67,7 +67,7 @@ def _add(options: Mapping[str, str]) -> None:
 def _parameters() -> list[Any]:
     app = typer.Typer(add_completion=False)
     app.command()(_options)
-    found = [one for one in typer.main.get_command(app).params if one.name in _NAMES]
+    found = [param for param in typer.main.get_command(app).params if param.name in _NAMES]
     for one in found:
         one.expose_value = False
     # Options that are given are handled in the order of the command line: this one is before all.

@@ -77,7 +77,7 @@ class DeadLetterFilter:
                 )
         if self.before_ms is not None:
             times = map(millis_of, rows.column("timestamp").to_pylist())
-            old = [one is not None and one < self.before_ms for one in times]
+            old = [time is not None and time < self.before_ms for time in times]
             meant &= np.array(old, np.bool_)
         return meant
 
@@ -99,8 +99,8 @@ class DeadLetters:
         if snapshot is None:
             return
         names = tuple(dict.fromkeys((*FILTER_COLUMNS, *columns)))
-        for part in TableReader(self.table, names).rows(snapshot):
-            yield part.filter(pa.array(wanted.marks(part)))
+        for row in TableReader(self.table, names).rows(snapshot):
+            yield row.filter(pa.array(wanted.marks(row)))
 
 
 def open_dead_letters(warehouse: str, name: str) -> DeadLetters:

@@ -173,4 +173,6 @@ def records_in_tables(catalog: Catalog) -> int:
         if catalog.table_exists(identifier):
             found = open_table(str(identifier), catalog.get_table(identifier), (PIPELINE,))
             covered = furthest(covered, found.covered)
-    return sum(one.offset for partitions in covered.values() for one in partitions.values())
+    return sum(
+        partition.offset for partitions in covered.values() for partition in partitions.values()
+    )

@@ -70,8 +70,8 @@ def list_dead_letters(
     """
     found = open_dead_letters(warehouse, dead_letters)
     parts = [
-        part.append_column("replayed", pa.array(found.replays.marks(part).astype(np.int64)))
-        for part in found.rows(DeadLetterFilter(source, topic, stage, reason), FILTER_COLUMNS)
+        row.append_column("replayed", pa.array(found.replays.marks(row).astype(np.int64)))
+        for row in found.rows(DeadLetterFilter(source, topic, stage, reason), FILTER_COLUMNS)
     ]
     rows = _counted(pa.concat_tables(parts)) if parts else []
     if as_json:

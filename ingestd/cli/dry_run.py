@@ -86,9 +86,9 @@ def take_sample(
 ) -> dict[OffsetRange, list[RecordChunk]]:
     """Read the sample; ranges are small and mostly wait for the network, so several run at once."""
     ranges = [
-        one
+        sample_range
         for name, (begin, end) in logs.items()
-        for one in sample_ranges(name, begin, end, records)
+        for sample_range in sample_ranges(name, begin, end, records)
     ]
     try:
         with ThreadPoolExecutor(_THREADS, "sample") as pool:

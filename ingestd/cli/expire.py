@@ -144,12 +144,12 @@ def partitions(
         expired = expire_partitions(watched, options, table_now_ms(watched), dry_run=dry_run)
     rows = [
         {
-            "partition": partition_name(found, one.partition),
-            "files": one.files,
-            "rows": one.rows,
-            "bytes": one.bytes,
+            "partition": partition_name(found, partition.partition),
+            "files": partition.files,
+            "rows": partition.rows,
+            "bytes": partition.bytes,
         }
-        for one in expired.partitions
+        for partition in expired.partitions
     ]
     document = {"table": table, "partitions": rows, "snapshots": list(expired.snapshots)}
     text = f"{table}: {counted(len(rows), 'partition')} expired."

@@ -53,13 +53,13 @@ def import_paimon_cdc(
     tree, notes = assemble(carried, validation_error_of)
     title = f"Made of Paimon's {command.action} by ingestd import-paimon-cdc."
     _show(tree, notes, render(tree, notes, title), as_json=as_json)
-    raise typer.Exit(_LOST if any(one.essential for one in notes) else 0)
+    raise typer.Exit(_LOST if any(note.essential for note in notes) else 0)
 
 
 def _show(tree: Tree, notes: list[Note], text: str, *, as_json: bool) -> None:
-    lost = [one for one in notes if one.essential]
+    lost = [note for note in notes if note.essential]
     if as_json:
-        document = [asdict(one) for one in notes]
+        document = [asdict(note) for note in notes]
         print_json({"complete": not lost, "config": tree, "notes": document, "yaml": text})
         return
     say(text, nl=False)

@@ -123,7 +123,7 @@ def _proposal(said: _Said, file: Path) -> Proposal:
         kept,
         tuple(proposed_sources(pipeline, seen, said.data_format, pattern)),
         registry,
-        remarks=tuple(f"It needs the environment variable {one}." for one in variables),
+        remarks=tuple(f"It needs the environment variable {variable}." for variable in variables),
     )
     with waiting("reading messages as the pipeline would"):
         return _looked_through(proposal, given, file)
@@ -191,8 +191,8 @@ def _write(file: Path, proposal: Proposal, *, as_json: bool) -> None:
     if as_json:
         print_json(_document(file, proposal))
         return
-    for one in proposal.sources:
-        say(f"{one.name}: {counted(len(one.topics), 'topic')} of {one.data_format}")
+    for source in proposal.sources:
+        say(f"{source.name}: {counted(len(source.topics), 'topic')} of {source.data_format}")
     for table in proposal.tables:
         keys = ", ".join(table.primary_keys) or "none"
         say(f"  {table.table}: {counted(len(table.columns), 'column')}, key {keys}")
@@ -206,22 +206,22 @@ def _document(file: Path, proposal: Proposal) -> dict[str, object]:
         "file": str(file),
         "sources": [
             {
-                "name": one.name,
-                "topics": list(one.topics),
-                "topic_pattern": one.pattern,
-                "format": one.data_format,
-                "agreeing": one.guess.agreeing,
-                "sampled": one.guess.telling,
+                "name": source.name,
+                "topics": list(source.topics),
+                "topic_pattern": source.pattern,
+                "format": source.data_format,
+                "agreeing": source.guess.agreeing,
+                "sampled": source.guess.telling,
             }
-            for one in proposal.sources
+            for source in proposal.sources
         ],
         "tables": [
             {
-                "table": one.table,
-                "primary_keys": list(one.primary_keys),
-                "columns": {column.name: str(column.type) for column in one.columns},
+                "table": table.table,
+                "primary_keys": list(table.primary_keys),
+                "columns": {column.name: str(column.type) for column in table.columns},
             }
-            for one in proposal.tables
+            for table in proposal.tables
         ],
         "remarks": list(proposal.remarks),
     }

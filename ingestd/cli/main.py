@@ -155,7 +155,7 @@ def execute(arguments: Sequence[str]) -> int:
     debug = _DEBUG in arguments
     configure_logging("DEBUG" if debug else "WARNING", "text")
     try:
-        app(args=[one for one in arguments if one != _DEBUG], prog_name="ingestd")
+        app(args=[argument for argument in arguments if argument != _DEBUG], prog_name="ingestd")
     except SystemExit as end:
         if isinstance(end.__context__, BrokenPipeError):
             return READER_GONE

@@ -97,7 +97,9 @@ def read_messages(wanted: Wanted, source: SourceSettings) -> list[RecordChunk]:
 def _configured(path: Path, topic: str | None) -> SourceSettings:
     """Return the source of a configuration that reads the topic, or its only source."""
     sources = pipeline_settings(load_config(path)).sources
-    reading = [one for one in sources.values() if topic is None or one.kafka.selects(topic)]
+    reading = [
+        source for source in sources.values() if topic is None or source.kafka.selects(topic)
+    ]
     if len(reading) != 1:
         many = f"{len(reading)} sources" if reading else "no source"
         raise ConfigError(f"{path}: {many} would read the messages; say --topic, as it is there")

@@ -133,8 +133,8 @@ def _show(found: Sequence[Decoded], records: int, *, as_json: bool) -> None:
         return
     for table in tables:
         _print(table)
-    for one in truncates:
-        say(f"\noffset {one['offset']}: table {printable(str(one['table']))} is emptied")
+    for truncate in truncates:
+        say(f"\noffset {truncate['offset']}: table {printable(str(truncate['table']))} is emptied")
     if rejected:
         say("\ncannot be used:")
         print_table(rejected, ("offset", "stage", "reason", "message"), none="")

@@ -42,14 +42,17 @@ def plan_document(config: Path, planned: Planned) -> Mapping[str, object]:
         "file": str(config),
         "passed": found.passed,
         "topics": _topic_rows(planned),
-        "tables": [_table_document(one) for one in table_previews(found)],
+        "tables": [_table_document(table_preview) for table_preview in table_previews(found)],
         "excluded": {str(feed): rows for feed, rows in sorted(found.excluded.items())},
         "truncated": sorted(found.truncates.emptied),
         "control": found.counts.control,
         "rejected": {
             "total": found.counts.rejected.total(),
             "by_reason": _reasons(found),
-            "samples": [{**asdict(one), "message": redact(one.message)} for one in found.rejected],
+            "samples": [
+                {**asdict(rejected_record), "message": redact(rejected_record.message)}
+                for rejected_record in found.rejected
+            ],
         },
     }
 
@@ -59,9 +62,9 @@ def print_plan(planned: Planned) -> None:
     found = planned.found
     names = ("source", "topic", "partitions", "offsets", "sampled")
     print_table(_topic_rows(planned), names, none="No topic is there yet.")
-    for one in table_previews(found):
-        _print_table(one)
-        if one.table in found.truncates.emptied:
+    for table_preview in table_previews(found):
+        _print_table(table_preview)
+        if table_preview.table in found.truncates.emptied:
             _line("truncated", "a truncate is among the records; older rows are not counted")
     for feed, rows in sorted(found.excluded.items()):
         say(f"\nleft out by routing: {printable(str(feed))} ({counted(rows, 'row')})")
@@ -144,12 +147,12 @@ def _print_rejected(found: DryRun) -> None:
         say(f"  {count:>6} {reason}")
     rows = [
         {
-            "topic": one.topic,
-            "partition": one.partition,
-            "offset": one.offset,
-            "why": f"{one.stage}/{one.reason}: {redact(one.message)}",
+            "topic": record.topic,
+            "partition": record.partition,
+            "offset": record.offset,
+            "why": f"{record.stage}/{record.reason}: {redact(record.message)}",
         }
-        for one in found.rejected[:_SHOWN_REJECTED]
+        for record in found.rejected[:_SHOWN_REJECTED]
     ]
     print_table(rows, ("topic", "partition", "offset", "why"), none="")
 

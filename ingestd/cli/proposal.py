@@ -78,7 +78,7 @@ def proposal_yaml(proposal: Proposal) -> str:
         "#   ingestd validate -c FILE    what is wrong, and what takes effect",
         "#   ingestd plan -c FILE        what it would do to which tables; writes nothing",
         "#   ingestd run -c FILE         do it",
-        *(f"# {printable(one)}" for one in proposal.remarks),
+        *(f"# {printable(remark)}" for remark in proposal.remarks),
         "",
         "pipeline:",
         "  # Its identity in the tables: another name is another pipeline, which starts again.",
@@ -90,7 +90,7 @@ def proposal_yaml(proposal: Proposal) -> str:
         f"  database: {_scalar(proposal.database)}",
         "",
         "sources:",
-        *(line for one in proposal.sources for line in _source(one, proposal)),
+        *(line for source in proposal.sources for line in _source(source, proposal)),
         "",
         "defaults:",
         "  # The key of a table: the columns of the message key. Or a list of columns, or none.",
@@ -136,8 +136,8 @@ def _tables(tables: Sequence[TablePreview]) -> Iterator[str]:
     yield "# table go under its name: keys, partitions, options, types of columns."
     yield "#"
     yield "# tables:"
-    for one in tables:
-        yield from _table(one)
+    for table in tables:
+        yield from _table(table)
 
 
 def _table(one: TablePreview) -> Iterator[str]:

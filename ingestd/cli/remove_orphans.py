@@ -65,10 +65,10 @@ def remove_orphans(
 def _tell(
     table: str, there: Orphans, stopped: list[Leadership], *, dry_run: bool, as_json: bool
 ) -> None:
-    size = sum(one.size for one in there.files)
+    size = sum(file.size for file in there.files)
     rows = [
-        {"file": one.path, "bytes": one.size, "modified_at": time_text(one.modified_ms)}
-        for one in there.files
+        {"file": file.path, "bytes": file.size, "modified_at": time_text(file.modified_ms)}
+        for file in there.files
     ]
     document = {
         "table": table,
@@ -100,6 +100,6 @@ def _take_over(table: FileStoreTable, *, yes: bool) -> list[Leadership]:
     )
     holder = this_process()
     leads = [Leadership(table.io, folder, name, holder) for name, folder in found.items()]
-    for one in leads:
-        one.claim()
+    for lead in leads:
+        lead.claim()
     return leads

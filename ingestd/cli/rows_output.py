@@ -44,8 +44,8 @@ class PrintedRows:
 
         Sorting holds at most a run of lines in memory.
         """
-        slices = (one for part in self.parts for one in _slices(part))
-        found = (line for one in slices for line in json_lines(one, self.fields))
+        slices = (slice_ for part in self.parts for slice_ in _slices(part))
+        found = (line for slice_ in slices for line in json_lines(slice_, self.fields))
         return itertools.islice(found if self.in_order else sorted_lines(found), limit)
 
 

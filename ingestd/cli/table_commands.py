@@ -99,7 +99,7 @@ def analyze(
         f"{counted(statistics.merged_record_size or 0, 'byte')} as of snapshot "
         f"{statistics.snapshot_id}; kept by snapshot {made}."
     )
-    rows = [{"column": one.name, **one.document()} for one in statistics.columns]
+    rows = [{"column": column.name, **column.document()} for column in statistics.columns]
     shown = ("column", "distinctCount", "min", "max", "nullCount", "avgLen", "maxLen")
     print_table(rows, shown, none="No columns.", titles=False)
 

@@ -90,7 +90,7 @@ def tables(
         for one in ([database] if database else catalog.list_databases())
         for table in catalog.list_tables(one)
     ]
-    rows = [_table_row(catalog.get_table(one)) for one in names]
+    rows = [_table_row(catalog.get_table(name)) for name in names]
     if as_json:
         print_json(rows)
         return
@@ -113,7 +113,7 @@ def snapshots(warehouse: Warehouse, table: TableName, as_json: AsJson = False) -
     """
     found = open_table(warehouse, table)
     ids = snapshot_ids(found.io, found.paths)
-    rows = [_snapshot_row(read_snapshot(found.io, found.paths, one)) for one in ids]
+    rows = [_snapshot_row(read_snapshot(found.io, found.paths, id_)) for id_ in ids]
     if as_json:
         print_json(rows)
         return

@@ -35,7 +35,7 @@ def chosen_topics(
 def _meant(topics: Sequence[str], pattern: str) -> list[str]:
     """Return the topics that match a regular expression. Raises ConfigError if none does."""
     try:
-        chosen = [one for one in topics if re.fullmatch(pattern, one)]
+        chosen = [topic for topic in topics if re.fullmatch(pattern, topic)]
     except re.error as error:
         raise ConfigError(f"'{pattern}' is no regular expression: {error}") from error
     if not chosen:

@@ -60,7 +60,7 @@ def validate(
         print_json(_document(config, loaded, checks))
     else:
         _print(config, loaded, checks)
-    code = next((one.code for one in checks if one.code), 0)
+    code = next((check.code for check in checks if check.code), 0)
     raise typer.Exit(code)
 
 
@@ -69,43 +69,54 @@ def _document(config: Path, loaded: LoadedConfig, checks: list[Check]) -> Mappin
         "file": str(config),
         "valid": True,
         "settings": [
-            {"key": one.key, "value": one.value, "origin": one.origin}
-            for one in effective_settings(loaded)
+            {
+                "key": effective_setting.key,
+                "value": effective_setting.value,
+                "origin": effective_setting.origin,
+            }
+            for effective_setting in effective_settings(loaded)
         ],
         "warnings": _warnings(loaded),
-        "online": [{"check": one.what, "ok": not one.code, "found": one.found} for one in checks],
+        "online": [
+            {"check": check.what, "ok": not check.code, "found": check.found} for check in checks
+        ],
     }
 
 
 def _print(config: Path, loaded: LoadedConfig, checks: list[Check]) -> None:
     rows = [
-        {"setting": one.key, "value": one.value, "from": one.origin}
-        for one in effective_settings(loaded)
+        {
+            "setting": effective_setting.key,
+            "value": effective_setting.value,
+            "from": effective_setting.origin,
+        }
+        for effective_setting in effective_settings(loaded)
     ]
     print_table(rows, ("setting", "value", "from"), none="")
     for warning in _warnings(loaded):
         say(f"warning: {warning}", colour="yellow", err=True)
-    for one in checks:
-        say(f"{'failed' if one.code else 'ok':<6} {one.what}: {one.found}")
+    for check in checks:
+        say(f"{'failed' if check.code else 'ok':<6} {check.what}: {check.found}")
     if not any(one.code for one in checks):
         say(f"{config} is fine.")
 
 
 def _warnings(loaded: LoadedConfig) -> list[str]:
     secrets = [
-        f"{one.origin}: {one.key} is a secret in plain text; write ${{env:NAME}} or ${{file:PATH}}"
-        for one in plain_secrets(loaded)
+        f"{secret.origin}: {secret.key} is a secret in plain text; "
+        "write ${env:NAME} or ${file:PATH}"
+        for secret in plain_secrets(loaded)
     ]
     return [*secrets, *_ignored_options(loaded)]
 
 
 def _ignored_options(loaded: LoadedConfig) -> Iterator[str]:
     """Yield a warning for each table option of the configuration that ingestd does not mind."""
-    for one in effective_settings(loaded):
-        section, dot, name = one.key.partition(".options.")
+    for effective_setting in effective_settings(loaded):
+        section, dot, name = effective_setting.key.partition(".options.")
         if dot and section.partition(".")[0] in ("defaults", "tables"):
-            for reason in ignored_options({name: str(one.value)}).values():
-                yield f"{one.origin}: {one.key} has no effect: {reason}"
+            for reason in ignored_options({name: str(effective_setting.value)}).values():
+                yield f"{effective_setting.origin}: {effective_setting.key} has no effect: {reason}"
 
 
 def _online_checks(settings: PipelineSettings) -> Iterator[Check]:

@@ -79,7 +79,7 @@ def _look_into_files(
     opened = open_table(warehouse, table)
     with working("verifying", opened, left=UNCHANGED, files=live_count(snapshot)) as found:
         findings = verify_table(found, snapshot)
-    rows = [asdict(one) for one in findings]
+    rows = [asdict(finding) for finding in findings]
     if as_json:
         print_json(rows)
     else:

@@ -50,7 +50,7 @@ class Compared:
 
     def print(self, *, as_json: bool) -> None:
         """Print the result as tables, or as one document."""
-        findings = [asdict(one) for one in self.findings]
+        findings = [asdict(finding) for finding in self.findings]
         recounts = [_recount_row(one) for one in self.recounts]
         if as_json:
             print_json({"findings": findings, "logs": self.logs, "recounts": recounts})
@@ -119,7 +119,7 @@ def _recounts(
     findings: Sequence[Finding],
 ) -> list[Recount]:
     """Recount one table or all of them. Raises ConfigError if the logs were replaced."""
-    lost = next((one for one in findings if one.code in _LOST), None)
+    lost = next((finding for finding in findings if finding.code in _LOST), None)
     if lost is not None:
         raise ConfigError(
             f"cannot recount: {lost.message}; so the logs are not those that were read: leave out "

@@ -180,7 +180,11 @@ class _Checks:
 
     def _check_ordering(self, settings: TableSettings) -> None:
         refuse_ordering(settings.options, settings.position_column, settings.primary_keys)
-        positioned = {one.name for one in format_descriptors() if one.source_position}
+        positioned = {
+            format_descriptor.name
+            for format_descriptor in format_descriptors()
+            if format_descriptor.source_position
+        }
         if not positioned & {source.format for source in self._config.sources.values()}:
             raise ConfigError(
                 "ordering 'source-position' needs a data format whose messages have one "

@@ -59,7 +59,7 @@ def validation_error_of(tree: Tree) -> str | None:
         load_document(document, FilePath("/"), _AnyVariable())
     except ConfigError as error:
         issues = error.message.splitlines()[1:] or [error.message]
-        return "; ".join(one.strip().partition(": ")[2] or one.strip() for one in issues)
+        return "; ".join(issue.strip().partition(": ")[2] or issue.strip() for issue in issues)
     return None
 
 

@@ -68,7 +68,7 @@ def carry_over(command: FlinkCommand, *, keep_secrets: bool = False) -> ImportNo
 def _pairs_of(values: list[str]) -> dict[str, str]:
     """Return `name=value` texts as a mapping; a later one wins."""
     return {
-        name.strip(): value.strip() for name, _, value in (one.partition("=") for one in values)
+        name.strip(): value.strip() for name, _, value in (value.partition("=") for value in values)
     }
 
 

@@ -59,7 +59,7 @@ def validation_errors_of(
 
 def refuse(name: str, issues: Iterable[ValidationIssue]) -> None:
     """Raise ConfigError with all errors, if there are any."""
-    lines = list(dict.fromkeys(str(one) for one in issues))
+    lines = list(dict.fromkeys(str(issue) for issue in issues))
     if not lines:
         return
     count = "one error" if len(lines) == 1 else f"{len(lines)} errors"

@@ -74,7 +74,9 @@ class BatchLog:
             self._maintenance.batch_started()
         if self._trace is not None:
             self._trace.started(batch_id, ranges)
-        _LOG.debug("batch_started", extra={"ctx": {"offsets": sum(one.rows for one in ranges)}})
+        _LOG.debug(
+            "batch_started", extra={"ctx": {"offsets": sum(range_.rows for range_ in ranges)}}
+        )
 
     def phase(self, name: str, seconds: float) -> None:
         """Show a phase while the batch runs; it is counted from the summary."""
@@ -157,16 +159,28 @@ def _count_commit(commit: TableCommit, now: float) -> None:
 
 
 def _log_rejected(summary: BatchSummary) -> None:
-    for one in summary.rejected:
-        place = {"source": one.source, "topic": one.topic, "partition": one.partition}
-        cause = {"stage": one.stage, "reason": one.reason, "message": one.message}
-        _LOG.warning("record_rejected", extra={"ctx": {**place, "offset": one.offset, **cause}})
+    for rejected_record in summary.rejected:
+        place = {
+            "source": rejected_record.source,
+            "topic": rejected_record.topic,
+            "partition": rejected_record.partition,
+        }
+        cause = {
+            "stage": rejected_record.stage,
+            "reason": rejected_record.reason,
+            "message": rejected_record.message,
+        }
+        _LOG.warning(
+            "record_rejected", extra={"ctx": {**place, "offset": rejected_record.offset, **cause}}
+        )
 
 
 def _log_batch(summary: BatchSummary, seconds: float) -> None:
     counts = summary.counts
     records = sum(counts.records.values())
-    snapshots = {one.table: one.snapshot_id for one in summary.commits if one.snapshot_id}
+    snapshots = {
+        commit.table: commit.snapshot_id for commit in summary.commits if commit.snapshot_id
+    }
     fields = {
         "records": records,
         "bytes": sum(counts.bytes.values()),

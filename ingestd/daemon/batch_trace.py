@@ -37,7 +37,7 @@ class BatchTrace:
 
     def started(self, batch_id: str, ranges: Iterable[OffsetRange]) -> None:
         """Begin the trace of a batch."""
-        read = [one for one in ranges if one.rows]
+        read = [range_ for range_ in ranges if range_.rows]
         attributes: dict[str, Attribute] = {
             "ingestd.batch.id": batch_id,
             "ingestd.batch.offsets": sum(one.rows for one in read),
@@ -76,12 +76,12 @@ class BatchTrace:
 
 def _with_commits(phases: Iterable[Span], summary: BatchSummary) -> Iterator[Span]:
     """Yield the phases; the commit phase has a child span for each table."""
-    for one in phases:
-        if one.name != _COMMIT:
-            yield one
+    for phase in phases:
+        if phase.name != _COMMIT:
+            yield phase
             continue
-        tables = tuple(_commit(commit, summary, one) for commit in summary.commits)
-        yield Span(one.name, one.begun, one.ended, children=tables)
+        tables = tuple(_commit(commit, summary, phase) for commit in summary.commits)
+        yield Span(phase.name, phase.begun, phase.ended, children=tables)
 
 
 def _commit(commit: TableCommit, summary: BatchSummary, phase: Span) -> Span:

@@ -93,11 +93,11 @@ class LagTracker:
 
     def started(self, ranges: Iterable[OffsetRange]) -> None:
         """Note the ranges of a new batch; the tables contain all offsets before them."""
-        for one in ranges:
-            reading = self._reading((one.source, one.topic, one.partition))
+        for range_ in ranges:
+            reading = self._reading((range_.source, range_.topic, range_.partition))
             if reading.position is None:
-                reading.position = one.start
-            reading.taken = one.until
+                reading.position = range_.start
+            reading.taken = range_.until
             reading.settle()
 
     def given_up(self) -> None:
@@ -114,7 +114,7 @@ class LagTracker:
                 reading.settle()
         for where, (_, time) in summary.times.reached.items():
             self._reading((where.source, where.topic, where.partition)).newest = time / 1000
-        done = {one.table for one in summary.commits if one.status == "committed"}
+        done = {commit.table for commit in summary.commits if commit.status == "committed"}
         for table, span in summary.times.events.items():
             topics_of = summary.topics.get(table, frozenset())
             self._topics[table] = self._topics.get(table, frozenset()) | topics_of

@@ -138,10 +138,12 @@ class Maintenance:
         """Note the commits of a batch; `cut` if the batch was limited and more records may wait."""
         with self._changed:
             self._backlog.ended(cut, self._ticks())
-            for one in commits:
-                if one.growth is not None:
-                    self._scheduler.committed(one.table, one.growth, self._ticks())
-                    self._record.sorted_runs(one.table, self._scheduler.sorted_runs(one.table))
+            for commit in commits:
+                if commit.growth is not None:
+                    self._scheduler.committed(commit.table, commit.growth, self._ticks())
+                    self._record.sorted_runs(
+                        commit.table, self._scheduler.sorted_runs(commit.table)
+                    )
             self._changed.notify_all()
 
     def between_batches(self, stopping: threading.Event) -> None:

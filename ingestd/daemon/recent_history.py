@@ -72,10 +72,12 @@ class Recent:
         counts = summary.counts
         records = sum(counts.records.values())
         self.records += records
-        self.rejected.extend((now, one) for one in summary.rejected)
+        self.rejected.extend((now, rejected_record) for rejected_record in summary.rejected)
         if records or summary.commits:
             snapshots = {
-                one.table: one.snapshot_id for one in summary.commits if one.snapshot_id is not None
+                commit.table: commit.snapshot_id
+                for commit in summary.commits
+                if commit.snapshot_id is not None
             }
             rejected = sum(counts.rejected.values())
             seconds = dict(summary.seconds)
@@ -91,7 +93,7 @@ class Recent:
 
     def lags(self) -> list[tuple[float, float]]:
         """Records behind, as (time, lag), where it was known."""
-        return [(one.at, float(one.lag)) for one in self.samples if one.lag is not None]
+        return [(sample.at, float(sample.lag)) for sample in self.samples if sample.lag is not None]
 
     def document(self) -> dict[str, Any]:
         """All of it for /status, newest first; times are seconds since 1970."""
@@ -100,18 +102,18 @@ class Recent:
             "lags": self.lags(),
             "batches": [
                 {
-                    "batch_id": one.batch_id,
-                    "at": one.at,
-                    "records": one.records,
-                    "rejected": one.rejected,
-                    "seconds": {name: round(spent, 3) for name, spent in one.seconds.items()},
-                    "snapshots": dict(one.snapshots),
+                    "batch_id": batch.batch_id,
+                    "at": batch.at,
+                    "records": batch.records,
+                    "rejected": batch.rejected,
+                    "seconds": {name: round(spent, 3) for name, spent in batch.seconds.items()},
+                    "snapshots": dict(batch.snapshots),
                 }
-                for one in reversed(self.batches)
+                for batch in reversed(self.batches)
             ],
             "errors": [
-                {"type": one.kind, "message": one.message, "at": one.at}
-                for one in reversed(self.failures)
+                {"type": failure.kind, "message": failure.message, "at": failure.at}
+                for failure in reversed(self.failures)
             ],
             "rejected": [
                 {

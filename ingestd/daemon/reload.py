@@ -55,5 +55,7 @@ def taken_over(settings: PipelineSettings, running: PipelineSettings) -> Pipelin
 def changed(after: PipelineSettings, before: PipelineSettings) -> list[str]:
     """Return the names of the settings that differ."""
     return [
-        one.name for one in fields(after) if getattr(after, one.name) != getattr(before, one.name)
+        field.name
+        for field in fields(after)
+        if getattr(after, field.name) != getattr(before, field.name)
     ]

@@ -53,8 +53,13 @@ class SchemaLog:
     def document(self) -> list[dict[str, Any]]:
         """Return all changes for /status, newest first."""
         return [
-            {"at": one.at, "table": one.table, "schema_id": one.schema_id, "what": one.what}
-            for one in reversed(self._changes)
+            {
+                "at": change.at,
+                "table": change.table,
+                "schema_id": change.schema_id,
+                "what": change.what,
+            }
+            for change in reversed(self._changes)
         ]
 
 

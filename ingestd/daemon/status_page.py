@@ -106,9 +106,9 @@ def _trouble(errors: Sequence[Mapping[str, Any]]) -> str:
     if not errors:
         return ""
     items = "".join(
-        f"<li><b>{html.escape(one['type'])}</b> {_time_tag(one['at'])}<br>"
-        f"{html.escape(one['message'])}</li>"
-        for one in errors
+        f"<li><b>{html.escape(error['type'])}</b> {_time_tag(error['at'])}<br>"
+        f"{html.escape(error['message'])}</li>"
+        for error in errors
     )
     return f'<section class="trouble"><h2>Errors</h2><ul>{items}</ul></section>'
 
@@ -140,7 +140,7 @@ def _sources(sources: Mapping[str, Any]) -> str:
     for name, source in sources.items():
         answer = {True: "answers", False: "does not answer", None: "not asked yet"}
         for topic, partitions in source["topics"].items() or (("", {}),):
-            lags = [one["lag"] for one in partitions.values()]
+            lags = [partition["lag"] for partition in partitions.values()]
             lag = None if None in lags or not lags else sum(lags)
             cells = (html.escape(name), html.escape(topic), _number(len(partitions)))
             rows.append((*cells, _number(lag), answer[source["reachable"]]))
@@ -151,14 +151,16 @@ def _sources(sources: Mapping[str, Any]) -> str:
 def _batches(batches: Sequence[Mapping[str, Any]]) -> str:
     rows = (
         (
-            str(one["batch_id"]),
-            _time_tag(one["at"]),
-            _number(one["records"]),
-            _number(one["rejected"]),
-            html.escape(", ".join(f"{name} {spent:.2f}" for name, spent in one["seconds"].items())),
-            html.escape(", ".join(f"{name}: {id_}" for name, id_ in one["snapshots"].items())),
+            str(batch["batch_id"]),
+            _time_tag(batch["at"]),
+            _number(batch["records"]),
+            _number(batch["rejected"]),
+            html.escape(
+                ", ".join(f"{name} {spent:.2f}" for name, spent in batch["seconds"].items())
+            ),
+            html.escape(", ".join(f"{name}: {id_}" for name, id_ in batch["snapshots"].items())),
         )
-        for one in batches[:_SHOWN_BATCHES]
+        for batch in batches[:_SHOWN_BATCHES]
     )
     head = ("batch", "finished", "records", "rejected", "seconds by phase", "snapshots")
     return _table("batches", "Batches", head, rows, "no batch with records yet")
@@ -169,12 +171,12 @@ def _schemas(changes: Sequence[Mapping[str, Any]]) -> str:
         return ""
     rows = (
         (
-            html.escape(one["table"]),
-            _time_tag(one["at"]),
-            _number(one["schema_id"]),
-            html.escape(one["what"]),
+            html.escape(change["table"]),
+            _time_tag(change["at"]),
+            _number(change["schema_id"]),
+            html.escape(change["what"]),
         )
-        for one in changes[:_SHOWN_BATCHES]
+        for change in changes[:_SHOWN_BATCHES]
     )
     head = ("table", "seen", "schema", "what changed")
     return _table("schemas", "Schema changes", head, rows, "")
@@ -204,12 +206,14 @@ def _compactions(maintenance: Mapping[str, Any]) -> str:
 def _rejected(rejected: Sequence[Mapping[str, Any]]) -> str:
     rows = (
         (
-            _time_tag(one["at"]),
-            html.escape(f"{one['topic']}/{one['partition']}@{one['offset']}"),
-            html.escape(f"{one['stage']}: {one['reason']}"),
-            html.escape(one["message"]),
+            _time_tag(rejected_record["at"]),
+            html.escape(
+                f"{rejected_record['topic']}/{rejected_record['partition']}@{rejected_record['offset']}"
+            ),
+            html.escape(f"{rejected_record['stage']}: {rejected_record['reason']}"),
+            html.escape(rejected_record["message"]),
         )
-        for one in rejected
+        for rejected_record in rejected
     )
     head = ("seen", "topic/partition@offset", "reason", "what is wrong")
     return _table("dead-letters", "Dead letters", head, rows, "none since the start")
@@ -254,7 +258,7 @@ def sparkline(points: Sequence[tuple[float, float]], name: str, span: float) -> 
     if len(points) < 2:
         return '<p class="empty">not enough seen yet</p>'
     end = points[-1][0]
-    shown = [one for one in points if end - one[0] <= span]
+    shown = [point for point in points if end - point[0] <= span]
     top = max(value for _, value in shown) or 1.0
     path = " ".join(
         f"{_WIDTH - (end - at) / span * _WIDTH:.1f},{_HEIGHT - 2 - value / top * (_HEIGHT - 4):.1f}"

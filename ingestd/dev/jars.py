@@ -96,7 +96,7 @@ def _fetch_into(
     with tempfile.TemporaryDirectory(dir=directory, prefix="fetch-") as folder:
         fetched = _run_ivy(Path(folder), coordinates, transitive)
         found = {path.name: _digest(path) or "" for path in fetched}
-        missing = {_file_name(one) for one in coordinates} - found.keys()
+        missing = {_file_name(coordinate) for coordinate in coordinates} - found.keys()
         if missing:
             raise JarError(f"not in the repository: {', '.join(sorted(missing))}")
         _compare(found, expected)
@@ -111,7 +111,7 @@ def _run_ivy(folder: Path, coordinates: Sequence[str], transitive: bool) -> list
     root = f"root={quoteattr(mirror)} " if mirror else ""
     settings, module = folder / "settings.xml", folder / "module.xml"
     settings.write_text(_SETTINGS.format(root=root, poms=str(transitive).lower()))
-    wanted = "".join(_dependency(one, transitive) for one in coordinates)
+    wanted = "".join(_dependency(coordinate, transitive) for coordinate in coordinates)
     module.write_text(_MODULE.format(dependencies=wanted))
     jars = folder / "jars"
     command = [java, "-XX:TieredStopAtLevel=1", "-cp", str(_ivy_jar()), "org.apache.ivy.Main"]
@@ -150,8 +150,8 @@ def _file_name(coordinate: str) -> str:
 
 def _ivy_jar() -> Path:
     spark = importlib.util.find_spec("pyspark")
-    for place in spark.submodule_search_locations or () if spark else ():
-        for jar in sorted(Path(place).glob("jars/ivy-*.jar")):
+    for submodule_search_location in spark.submodule_search_locations or () if spark else ():
+        for jar in sorted(Path(submodule_search_location).glob("jars/ivy-*.jar")):
             return jar
     raise JarError("this Python has no PySpark with its jars: install the package again")
 

@@ -53,9 +53,9 @@ class ClientErrors:
 
     def extend(self, problems: Iterable[Problem]) -> None:
         """Record errors reported by another part of the client."""
-        for one in problems:
-            self.problems.append(one)
-            if self._since is None and one.code in _SASL:
+        for problem in problems:
+            self.problems.append(problem)
+            if self._since is None and problem.code in _SASL:
                 self._since = self._clock()
 
     def forget(self) -> None:
@@ -66,7 +66,7 @@ class ClientErrors:
     @property
     def rejection_reason(self) -> Problem | None:
         """The first error that retries cannot resolve, such as rejected credentials, or None."""
-        found = next((one for one in self.problems if _lasts(one)), None)
+        found = next((problem for problem in self.problems if _lasts(problem)), None)
         if found is not None and found.code in _SASL and self._since is not None:
             return found if self._clock() - self._since >= self._grace else None
         return found
@@ -75,7 +75,9 @@ class ClientErrors:
     def newest(self) -> Problem | None:
         """The newest error, preferring any over the general "all brokers down"."""
         down = KafkaError._ALL_BROKERS_DOWN
-        telling = [one for one in self.problems if one.code != down] or list(self.problems)
+        telling = [problem for problem in self.problems if problem.code != down] or list(
+            self.problems
+        )
         return telling[-1] if telling else None
 
 

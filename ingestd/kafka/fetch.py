@@ -92,7 +92,7 @@ def fetch_all(
         for bundle in bundles(ranges, max_records):
             readings = {(one.topic, one.partition): Reading(source, one) for one in bundle}
             together = _JointFetch(source, readings, lent, stall_seconds or STALL_SECONDS)
-            columns = {place: RecordColumns(*place) for place in readings}
+            columns = {reading: RecordColumns(*reading) for reading in readings}
             stalled: StalledError | None = None
             try:
                 for place, records in together.batches():
@@ -116,14 +116,14 @@ def bundles(ranges: Iterable[OffsetRange], max_records: int) -> Iterator[list[Of
     bundle: list[OffsetRange] = []
     places: set[Place] = set()
     rows = 0
-    for one in ranges:
-        place = (one.topic, one.partition)
-        if bundle and (rows + one.rows > max_records or place in places):
+    for range_ in ranges:
+        place = (range_.topic, range_.partition)
+        if bundle and (rows + range_.rows > max_records or place in places):
             yield bundle
             bundle, places, rows = [], set(), 0
-        bundle.append(one)
+        bundle.append(range_)
         places.add(place)
-        rows += one.rows
+        rows += range_.rows
     if bundle:
         yield bundle
 
@@ -134,7 +134,7 @@ def _full(
     """Return the columns that fill a chunk, or the largest if their total exceeds the bounds."""
     if latest.full(max_records, max_bytes):
         return latest
-    if len(columns) == 1 or sum(one.bytes for one in columns.values()) < max_bytes:
+    if len(columns) == 1 or sum(column.bytes for column in columns.values()) < max_bytes:
         return None
     return max(columns.values(), key=lambda one: one.bytes)
 
@@ -205,7 +205,7 @@ class _JointFetch:
         if rejection_reason is not None:
             reason = explain(self._source, rejection_reason)
             raise SourceError(f"cannot read {_where(left)}: {reason}")
-        if any(one.code in _GONE for one in self._lent.client_errors.problems):
+        if any(problem.code in _GONE for problem in self._lent.client_errors.problems):
             # The client reports "unknown" for a deleted topic, but also during a leader election.
             self._lent.client_errors.forget()
             for one in left.values():

@@ -84,8 +84,8 @@ def _fetch_apart(
 def answers(source: KafkaSource, ranges: Sequence[OffsetRange]) -> bool:
     """Return whether the leaders of the topic partitions answer other requests."""
     wanted: dict[str, list[int]] = {}
-    for one in ranges:
-        wanted.setdefault(one.topic, []).append(one.partition)
+    for range_ in ranges:
+        wanted.setdefault(range_.topic, []).append(range_.partition)
     places = {topic: tuple(partitions) for topic, partitions in wanted.items()}
     cluster = OffsetClient(source, request_seconds=_ASK_SECONDS)
     try:

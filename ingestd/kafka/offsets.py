@@ -127,7 +127,10 @@ class OffsetClient:
     def leader_epochs(self, ends: TopicOffsets) -> TopicOffsets:
         """Return the leader epochs reported with end offsets, -1 if not reported."""
         return {
-            topic: {one: self._epochs.get((topic, one), _UNKNOWN) for one in partitions}
+            topic: {
+                partition: self._epochs.get((topic, partition), _UNKNOWN)
+                for partition in partitions
+            }
             for topic, partitions in ends.items()
         }
 

@@ -58,8 +58,8 @@ def produce(source: KafkaSource, topic: str, messages: Iterable[Outgoing]) -> in
             {**producer_properties(source), "error_cb": client_errors.note}, logger=LOG
         )
     try:
-        for one in messages:
-            _send(producer, topic, one, failures)
+        for message in messages:
+            _send(producer, topic, message, failures)
             count += 1
         left = _flush(producer, client_errors)
     except KafkaException as error:

@@ -117,7 +117,7 @@ class KafkaSource:
     def mechanism(self) -> str:
         """The SASL mechanism."""
         names = ("sasl.mechanism", "sasl.mechanisms")
-        return next((self.properties[one] for one in names if one in self.properties), "GSSAPI")
+        return next((self.properties[name] for name in names if name in self.properties), "GSSAPI")
 
     @property
     def signs_in_by_python(self) -> bool:

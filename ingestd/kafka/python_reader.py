@@ -65,11 +65,11 @@ class PythonReader:
         events: list[LogEvent] = []
         if any(map(Message.error, messages)):
             events = [
-                LogEvent(_problem(met), -1 if (offset := one.offset()) is None else offset)
-                for one in messages
-                if (met := one.error()) is not None
+                LogEvent(_problem(met), -1 if (offset := message.offset()) is None else offset)
+                for message in messages
+                if (met := message.error()) is not None
             ]
-            messages = [one for one in messages if one.error() is None]
+            messages = [message for message in messages if message.error() is None]
         keys = list(map(Message.key, messages))
         value_sizes = _numbers(list(map(Message.__len__, messages)))
         return Records(

@@ -53,7 +53,7 @@ class BatchOffsets:
 
     def ranges(self) -> list[OffsetRange]:
         """Return the non-empty ranges, ordered by source, topic and partition."""
-        return [one for one in self.all_ranges() if one.rows]
+        return [range_ for range_ in self.all_ranges() if range_.rows]
 
     def all_ranges(self) -> list[OffsetRange]:
         """Return all ranges in the same order, including empty ones of idle partitions."""
@@ -63,9 +63,9 @@ class BatchOffsets:
 def starts_of(ranges: Iterable[OffsetRange]) -> dict[Place, int]:
     """Return the smallest offset of each topic partition in ranges."""
     starts: dict[Place, int] = {}
-    for one in ranges:
-        place = (one.source, one.topic, one.partition)
-        starts[place] = min(one.start, starts.get(place, one.start))
+    for range_ in ranges:
+        place = (range_.source, range_.topic, range_.partition)
+        starts[place] = min(range_.start, starts.get(place, range_.start))
     return starts
 
 
@@ -128,7 +128,7 @@ def split(ranges: Sequence[OffsetRange], parts: int) -> list[list[OffsetRange]]:
     """
     if parts < 1:
         raise ValueError(f"cannot split into {parts} parts")
-    borders = [0, *accumulate(one.rows for one in ranges)]
+    borders = [0, *accumulate(range_.rows for range_ in ranges)]
     total = borders[-1]
     slack = total // (parts * _CRUMBS)
     wanted = (number * total // parts for number in range(1, parts))

@@ -73,7 +73,7 @@ def check_registry(settings: RegistrySettings) -> None:
     if not settings.urls:
         raise ConfigError("schema-registry: 'url' is required")
     ways = (settings.user_info, settings.bearer, settings.bearer_file)
-    if sum(one is not None for one in ways) > 1:
+    if sum(way is not None for way in ways) > 1:
         raise ConfigError(
             "schema-registry: set only one of 'basic-auth-user-info', 'bearer-auth-token' and "
             "'bearer-auth-file'"

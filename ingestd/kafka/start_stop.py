@@ -104,10 +104,10 @@ def _at_time(cluster: Cluster, ends: TopicOffsets, millis: int) -> TopicOffsets:
 
 def _check_there(source: KafkaSource, key: str, named: TopicOffsets, ends: TopicOffsets) -> None:
     strange = [
-        f"{topic}/{one}"
+        f"{topic}/{partition}"
         for topic, partitions in named.items()
-        for one in partitions
-        if one not in ends.get(topic, {})
+        for partition in partitions
+        if partition not in ends.get(topic, {})
     ]
     if strange:
         raise ConfigError(

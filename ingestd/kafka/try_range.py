@@ -40,7 +40,7 @@ def start_try(
         source = replace(source, properties={**kept, **_BATCH_BY_BATCH})
     document = {
         "source": source.to_document(),
-        "ranges": [[*_place(one), one.start, one.until] for one in ranges],
+        "ranges": [[*_place(range_), range_.start, range_.until] for range_ in ranges],
         "memory": memory,
         "first_only": first_only,
     }
@@ -65,7 +65,7 @@ def read_apart(
         code = process.wait()
     if code == 0:
         return [], ""
-    left = {_place(one): one for one in ranges}
+    left = {_place(range_): range_ for range_ in ranges}
     reason = out_of_memory(memory)
     for line in map(json.loads, printed):
         if line[0] == _REASON:

@@ -28,7 +28,11 @@ def find_unreadable(
     if len(left) > 1:
         middle = len(left) // 2
         halves = (left[:middle], left[middle:])
-        return [one for half in halves for one in find_unreadable(source, half, memory, read)]
+        return [
+            unreadable_range
+            for half in halves
+            for unreadable_range in find_unreadable(source, half, memory, read)
+        ]
     if not left:
         return []
     if left != list(ranges):

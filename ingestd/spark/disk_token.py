@@ -49,8 +49,8 @@ def disk_tokens(spark: SparkContext, context: BatchContext) -> tuple[DiskToken, 
     """
     if str(spark.master).split("[")[0] == "local":
         return ()
-    tables = (one.table for one in context.tables.values())
-    paths = (one.path for one in tables if isinstance(one.io, LocalFileIO))
+    tables = (table.table for table in context.tables.values())
+    paths = (table.path for table in tables if isinstance(table.io, LocalFileIO))
     return _tokens(frozenset(_warehouses(paths)), context.pipeline)
 
 

@@ -231,7 +231,7 @@ class MicroBatch:
         return self._settings.limits.write_tasks or self._spark.defaultParallelism
 
     def _groups(self, ranges: list[OffsetRange]) -> list[list[OffsetRange]]:
-        if sum(one.rows for one in ranges) <= self._settings.limits.small_batch_records:
+        if sum(range_.rows for range_ in ranges) <= self._settings.limits.small_batch_records:
             return [ranges]
         return split(ranges, self._spark.defaultParallelism)
 

@@ -153,7 +153,7 @@ class OffsetRangeReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self, start: Mapping[str, Any], end: Mapping[str, Any]
     ) -> Sequence[RangePartition]:
         """Return one partition for each range of the batch that ends at `end`."""
-        return [] if start == end else [RangePartition(one) for one in decode(end).ranges()]
+        return [] if start == end else [RangePartition(range_) for range_ in decode(end).ranges()]
 
     def read(self, partition: InputPartition) -> Iterator[tuple[str, str, int, int, int]]:
         """Yield the range as a row."""

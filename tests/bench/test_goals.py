@@ -7,7 +7,7 @@ from tests.support.bench_session import line, run, session
 
 
 def by_key(records: list[dict[str, object]]) -> dict[str, Outcome]:
-    return {one.goal.key: one for one in outcomes(records)}
+    return {outcome.goal.key: outcome for outcome in outcomes(records)}
 
 
 def test_ratios_are_of_runs_of_one_round() -> None:

@@ -37,8 +37,11 @@ def test_sizes_take_turns_and_samples_are_means_of_their_steps() -> None:
     turns = Turns()
     points = measured("d", Dimension(turns.make, (1, 10), samples=2, steps=3, note="n"))
     assert turns.taken[2 * WARM_UP :] == [1, 10, 10, 1, 1, 10, 10, 1, 1, 10, 10, 1]
-    assert [(one.size, one.samples) for one in points] == [(1, (3.0, 6.0)), (10, (30.0, 60.0))]
-    assert [one.cpu_ms_per_batch for one in points] == [4.5, 45.0]
+    assert [(point.size, point.samples) for point in points] == [
+        (1, (3.0, 6.0)),
+        (10, (30.0, 60.0)),
+    ]
+    assert [point.cpu_ms_per_batch for point in points] == [4.5, 45.0]
 
 
 def test_every_dimension_is_measured_at_ten_times_a_size() -> None:
@@ -53,8 +56,8 @@ def test_every_dimension_runs(name: str, monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(growing, "PARTITIONS", 20)
     small = replace(SCALES["quick"][name], sizes=(1, 3), samples=1, steps=1)
     points = measured(name, small)
-    assert [one.size for one in points] == [1, 3]
-    assert all(one.cpu_ms_per_batch > 0 for one in points)
+    assert [point.size for point in points] == [1, 3]
+    assert all(point.cpu_ms_per_batch > 0 for point in points)
 
 
 def test_made_up_files_are_never_opened_and_a_compaction_takes_what_batches_bring(
@@ -69,6 +72,6 @@ def test_made_up_files_are_never_opened_and_a_compaction_takes_what_batches_brin
     assert newest is not None
     assert newest.commit_kind == CommitKind.COMPACT
     entries = live_files(table, newest)
-    made_up = [one for one in entries if one.file.level == growing.HIGHEST_LEVEL]
+    made_up = [entry for entry in entries if entry.file.level == growing.HIGHEST_LEVEL]
     assert (len(made_up), len(entries) - len(made_up)) == (50, growing.TOUCHED)
     assert len(load_state(table).index_entries) == 20

@@ -21,8 +21,8 @@ def test_every_key_is_in_one_bucket_of_its_partition(partitions: int, tmp_path: 
     table, entries = make_index(tmp_path, 3_000, partitions)
     assert len(entries) == partitions
     each = 3_000 // partitions
-    for number, part in enumerate(entries):
-        index = PartitionIndex.load(table, part)
+    for number, entry in enumerate(entries):
+        index = PartitionIndex.load(table, entry)
         assert (index.lookup(hashes_of(number * each, each)) == 0).all()
         assert index.lookup(hashes_of(3_000, 1)).tolist() == [-1]
 

@@ -38,14 +38,14 @@ def test_a_later_load_goes_on_where_the_first_one_stopped() -> None:
 
 def test_a_snapshot_reads_every_key_once() -> None:
     operations = [
-        json.loads(one.value)["op"] for one in events(Load(events=120, snapshot=100, keys=150))
+        json.loads(event.value)["op"] for event in events(Load(events=120, snapshot=100, keys=150))
     ]
     assert operations[:100] == ["r"] * 100
     assert "r" not in operations[100:]
 
 
 def test_all_operations_occur_in_about_their_shares() -> None:
-    operations = [json.loads(one.value)["op"] for one in events(Load(events=5_000, keys=5_000))]
+    operations = [json.loads(event.value)["op"] for event in events(Load(events=5_000, keys=5_000))]
     assert 0.5 < operations.count("c") / 5_000 < 0.6
     assert 0.35 < operations.count("u") / 5_000 < 0.45
     assert 0.03 < operations.count("d") / 5_000 < 0.07

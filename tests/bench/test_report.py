@@ -97,4 +97,4 @@ def test_an_interrupted_log_goes_on(tmp_path: Path) -> None:
     assert journal.holds(Slot("floors", "ingestd", "main", 0))
     session = from_journal(journal)
     assert session.header == {"date": "today"}
-    assert [one["per_s"] for one in session.records] == [1.0]
+    assert [record["per_s"] for record in session.records] == [1.0]

@@ -15,15 +15,22 @@ from bench.run import QUICK, Runner, chosen_measures, jobs
 
 
 def test_programs_take_turns_and_nobody_is_always_first() -> None:
-    measures = [one for one in MEASURES if (one.name, one.scale) == ("ingest", "main")]
-    found = [(one.slot.round, one.slot.subject) for one in jobs(measures, ["flink", "java"], 2)]
+    measures = [
+        measure for measure in MEASURES if (measure.name, measure.scale) == ("ingest", "main")
+    ]
+    found = [(job.slot.round, job.slot.subject) for job in jobs(measures, ["flink", "java"], 2)]
     assert found == [(0, "flink"), (0, "java"), (1, "java"), (1, "flink")]
 
 
 def test_without_a_large_load_its_measures_are_left_out() -> None:
-    assert {one.scale for one in chosen_measures([], QUICK)} == {"main", "small"}
-    assert "large" in {one.scale for one in chosen_measures([], Sizes())}
-    assert [one.name for one in chosen_measures(["cold/small"], Sizes())] == ["cold"]
+    assert {chosen_measure.scale for chosen_measure in chosen_measures([], QUICK)} == {
+        "main",
+        "small",
+    }
+    assert "large" in {chosen_measure.scale for chosen_measure in chosen_measures([], Sizes())}
+    assert [chosen_measure.name for chosen_measure in chosen_measures(["cold/small"], Sizes())] == [
+        "cold"
+    ]
 
 
 @pytest.mark.parametrize(

@@ -163,7 +163,7 @@ def test_nothing_is_lost_and_nothing_there_twice(name: str, tmp_path: Path, orac
     run_maintenance(table, LATER_MS)
     ids = snapshot_ids(table.io, table.paths)
     assert len(ids) == RETAINED
-    kinds = {read_snapshot(table.io, table.paths, one).commit_kind for one in ids}
+    kinds = {read_snapshot(table.io, table.paths, id_).commit_kind for id_ in ids}
     assert CommitKind.COMPACT in kinds
     rows = _found(read_table(table).to_pylist())
     _check_rows(table, rows)

@@ -93,4 +93,6 @@ def _await_a_commit(daemon: Daemon) -> None:
 def _commits(daemon: Daemon) -> float:
     status, page = daemon.get("/metrics")
     lines = page.splitlines() if status == 200 else []
-    return sum(float(one.split()[-1]) for one in lines if one.startswith("ingestd_commits_total{"))
+    return sum(
+        float(line.split()[-1]) for line in lines if line.startswith("ingestd_commits_total{")
+    )

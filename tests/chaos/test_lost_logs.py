@@ -108,7 +108,9 @@ def test_retention_that_overtakes_the_reader_is_an_error_or_a_dead_letter(
     kept = range(14, 20) if policy == "earliest" else range(0)
     assert truth.ids("orders") == [*range(10), *kept]
     assert truth.ids("users") == list(range(20))
-    dead_letters = [one for one in truth.dead_letters() if "table lake.orders" in one]
+    dead_letters = [
+        dead_letter for dead_letter in truth.dead_letters() if "table lake.orders" in dead_letter
+    ]
     until = 14 if policy == "earliest" else 20
     assert [
         f"{ORDERS}/0 of source src, offsets 10 to {until}, table" in o for o in dead_letters
@@ -144,7 +146,10 @@ def test_a_log_whose_end_went_back_is_noticed_at_every_start_however_far_it_grew
     if policy == "earliest":
         replace(truth, policy=policy).live()
         assert truth.ids("orders") == [*range(10), *range(100, 100 + grown)]
-        assert any("offsets 6 to 10, table lake.orders" in one for one in truth.dead_letters())
+        assert any(
+            "offsets 6 to 10, table lake.orders" in dead_letter
+            for dead_letter in truth.dead_letters()
+        )
         truth.kafka.produce(ORDERS, 500)
         truth.live()
         assert truth.ids("orders")[-1] == 500
@@ -245,7 +250,10 @@ def test_an_accepted_end_of_a_topic_is_named_again_for_a_table_that_was_rolled_b
     with pytest.raises(OffsetLostError, match=r"created again.*lake\.orders"):
         truth.live()
     accepting.live()
-    assert len([one for one in truth.dead_letters() if "created again" in one]) == 2
+    assert (
+        len([dead_letter for dead_letter in truth.dead_letters() if "created again" in dead_letter])
+        == 2
+    )
     truth.live()
-    held = [one for one in truth.ids("orders") if one < 100]
+    held = [id_ for id_ in truth.ids("orders") if id_ < 100]
     assert truth.ids("orders") == [*held, 100, 101, 102]

@@ -31,7 +31,7 @@ def test_brokers_that_restart_in_turn_cost_no_record_and_no_exit(
     with kafka_cluster() as cluster:
         ledger = Ledger(f"r{uuid.uuid4().hex[:8]}", PIECE * 5)
         client = admin(cluster)
-        topics = [NewTopic(f"{ledger.prefix}.bank.{one}", PARTITIONS, 3) for one in TABLES]
+        topics = [NewTopic(f"{ledger.prefix}.bank.{table}", PARTITIONS, 3) for table in TABLES]
         for future in client.create_topics(topics).values():
             future.result(60)
         ledger.append(cluster, 0, PIECE)

@@ -68,13 +68,13 @@ def test_a_day_of_batches_grows_nothing_and_every_event_is_there_once(
         ledger = replace(ledger, events=produced)
         daemon.terminate()
         assert daemon.wait() == 0, daemon.tail()
-    begun_with = next(n for n, one in enumerate(samples) if one["batches"])
+    begun_with = next(n for n, sample in enumerate(samples) if sample["batches"])
     told = {name: _quarters(samples[begun_with:], name) for name in samples[-1]}
     seconds = round(time.monotonic() - begun)
     print(json.dumps({"events": produced, "seconds": seconds, **told}))
     with Oracle(heap="6g" if LONG else "768m") as oracle:
         assert judge(ledger, tmp_path / "warehouse", oracle) == []
-    assert max(one["snapshots"] for one in samples) <= 3 * len(TABLES) * RETAINED
+    assert max(sample["snapshots"] for sample in samples) <= 3 * len(TABLES) * RETAINED
     if LONG:
         # Each kind of process by itself: one that grows is lost in the sum of all.
         kinds = [f"memory of {kind}" for kind in KINDS]
@@ -141,7 +141,7 @@ def _count(folder: Path, pattern: str) -> int:
 def _told(daemon: Daemon, begin: str) -> float:
     """The sum of the samples of a metric whose lines begin so."""
     lines = daemon.get("/metrics")[1].splitlines()
-    return sum(float(one.split()[-1]) for one in lines if one.startswith(begin))
+    return sum(float(line.split()[-1]) for line in lines if line.startswith(begin))
 
 
 def _quarters(samples: list[Sample], name: str) -> list[float]:

@@ -23,7 +23,7 @@ def put(broker: DevBroker, topic: str, numbers: range, partition: int = 0) -> No
 
 def read_so_far(daemon: Daemon) -> float:
     lines = daemon.get("/metrics")[1].splitlines()
-    told = [one for one in lines if one.startswith("ingestd_source_records_total{")]
+    told = [line for line in lines if line.startswith("ingestd_source_records_total{")]
     return sum(float(one.split()[-1]) for one in told)
 
 

@@ -455,7 +455,10 @@ def test_what_a_changed_routing_leaves_out_is_named(truth: Truth) -> None:
     rerouted = replace(truth, merge_shards=True)
     rerouted.live()
     dead_letters = truth.dead_letters()
-    assert any("the routing changed" in one and "table lake.orders" in one for one in dead_letters)
+    assert any(
+        "the routing changed" in dead_letter and "table lake.orders" in dead_letter
+        for dead_letter in dead_letters
+    )
     rerouted.live()
     assert truth.dead_letters() == dead_letters
 

@@ -27,16 +27,16 @@ def snapshots(folder: Path) -> int:
 
 def until(daemons: list[Daemon], folder: Path, wanted: int) -> None:
     end = time.monotonic() + 240
-    while snapshots(folder) < wanted and any(one.process.poll() is None for one in daemons):
-        assert time.monotonic() < end, "\n".join(one.tail() for one in daemons)
+    while snapshots(folder) < wanted and any(daemon.process.poll() is None for daemon in daemons):
+        assert time.monotonic() < end, "\n".join(daemon.tail() for daemon in daemons)
         time.sleep(0.05)
 
 
 def the_fenced_one_of(*daemons: Daemon) -> Daemon:
     """The one that has ended, or ends now, because the other has taken over."""
     end = time.monotonic() + 120
-    while not (ended := [one for one in daemons if one.process.poll() is not None]):
-        assert time.monotonic() < end, "\n".join(one.tail() for one in daemons)
+    while not (ended := [daemon for daemon in daemons if daemon.process.poll() is not None]):
+        assert time.monotonic() < end, "\n".join(daemon.tail() for daemon in daemons)
         time.sleep(0.05)
     assert [one.process.poll() for one in ended] == [FENCED], "\n".join(map(Daemon.tail, ended))
     return ended[0]

@@ -151,15 +151,21 @@ def test_an_accepted_end_of_a_topic_is_named_again_for_a_table_that_begins_befor
     truth.live()
     truth.kafka.topics.pop(ORDERS)
     truth.live()
-    named = [one for one in truth.dead_letters() if ORDERS in one]
+    named = [dead_letter for dead_letter in truth.dead_letters() if ORDERS in dead_letter]
     truth.live()
-    assert [one for one in truth.dead_letters() if ORDERS in one] == named, "accepted once"
+    assert [
+        dead_letter for dead_letter in truth.dead_letters() if ORDERS in dead_letter
+    ] == named, "accepted once"
     truth.truncate("orders")
     decide(truth, at_origin(TABLE))
     with pytest.raises(OffsetLostError, match=rf"{ORDERS}/0 .*0 to .*table lake\.orders"):
         replace(truth, policy="fail").live()
     truth.live()
-    again = [one for one in truth.dead_letters() if f"{ORDERS}/0" in one and "offsets 0 to" in one]
+    again = [
+        dead_letter
+        for dead_letter in truth.dead_letters()
+        if f"{ORDERS}/0" in dead_letter and "offsets 0 to" in dead_letter
+    ]
     assert len(again) == 1
     truth.live()
     assert len(truth.dead_letters()) == len(named) + 1

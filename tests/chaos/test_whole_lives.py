@@ -30,7 +30,9 @@ def drawn(seed: int) -> tuple[tuple[str, str], list[str]]:
     random, actions = Random(seed), whole_actions()
     deaths = [name for name in actions if name.startswith(("die", "kill"))]
     others = [name for name in actions if name not in deaths]
-    beside = [one for one in others if not one.startswith(("run", "rename", "policy", "another"))]
+    beside = [
+        other for other in others if not other.startswith(("run", "rename", "policy", "another"))
+    ]
     names = []
     for _ in range(random.randrange(2, 5)):
         which = random.random()

@@ -61,7 +61,7 @@ def test_each_alert_says_what_and_links_to_a_runbook_that_is_there() -> None:
 
 
 def test_without_the_url_of_runbooks_alerts_have_no_link() -> None:
-    assert not [one for one in rules("prometheusRule.runbookUrl=") if "runbook_url" in str(one)]
+    assert not [rule for rule in rules("prometheusRule.runbookUrl=") if "runbook_url" in str(rule)]
     mine = rules("prometheusRule.runbookUrl=http://wiki/runbooks")
     assert {one["annotations"]["runbook_url"].partition("#")[0] for one in mine} == {
         "http://wiki/runbooks"

@@ -97,10 +97,10 @@ def test_an_unknown_field_is_refused_there(server: ApiServer) -> None:
 
 def test_applying_again_changes_nothing(server: ApiServer) -> None:
     namespace(server, "again")
-    for one in objects("--values", VALUE_SETS[0]):
-        one["metadata"].pop("namespace", None)
-        first = server.apply(one, "again").document
-        second = server.apply(one, "again").document
+    for object_ in objects("--values", VALUE_SETS[0]):
+        object_["metadata"].pop("namespace", None)
+        first = server.apply(object_, "again").document
+        second = server.apply(object_, "again").document
         for answer in (first, second):
             del answer["metadata"]["managedFields"], answer["metadata"]["resourceVersion"]
-        assert first == second, one["kind"]
+        assert first == second, object_["kind"]

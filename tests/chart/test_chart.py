@@ -78,7 +78,11 @@ def test_lint_has_nothing_to_say(values_file: Path) -> None:
 def test_objects_are_valid_on_every_kubernetes(values_file: Path) -> None:
     text = rendered("--values", values_file)
     for version in KUBERNETES:
-        bad = [one for one in complaints(text, version) if "monitoring.coreos.com" not in one]
+        bad = [
+            complaint
+            for complaint in complaints(text, version)
+            if "monitoring.coreos.com" not in complaint
+        ]
         assert bad == [], version
     assert rendered("--values", values_file) == text
 
@@ -221,7 +225,9 @@ def test_a_monitor_selects_one_service() -> None:
     found = objects(*of("monitoring"))
     wanted = only(found, "ServiceMonitor")["spec"]["selector"]["matchLabels"]
     services = [one["metadata"] for one in found if one["kind"] == "Service"]
-    selected = [one["name"] for one in services if wanted.items() <= one["labels"].items()]
+    selected = [
+        service["name"] for service in services if wanted.items() <= service["labels"].items()
+    ]
     assert selected == ["shop-ingestd"]
     assert only(found, "ServiceMonitor")["metadata"]["labels"]["release"] == "prometheus"
 
@@ -265,7 +271,7 @@ def test_pages_with_a_certificate_are_probed_and_scraped_over_https() -> None:
     for objects_of, scheme in ((plain, None), (found, "HTTPS")):
         spec = only(objects_of, "StatefulSet")["spec"]["template"]["spec"]["containers"][0]
         probes = [spec[f"{name}Probe"]["httpGet"] for name in ("startup", "liveness", "readiness")]
-        assert [one.get("scheme") for one in probes] == [scheme] * 3
+        assert [probe.get("scheme") for probe in probes] == [scheme] * 3
         (watched,) = only(objects_of, "ServiceMonitor")["spec"]["endpoints"]
         (pod,) = only(objects_of, "PodMonitor")["spec"]["podMetricsEndpoints"]
         assert watched["scheme"] == pod["scheme"] == (scheme or "HTTP").lower()

@@ -16,7 +16,7 @@ DNS = {"ports": [{"port": 53, "protocol": "UDP"}, {"port": 53, "protocol": "TCP"
 def rendered(*more: str, release: str = "shop", name: str = "shop-ingestd") -> list[dict[str, Any]]:
     found = objects(*SMALLEST, *more, release=release)
     policies = [one for one in found if one["kind"] == "NetworkPolicy"]
-    return [one for one in policies if one["metadata"]["name"] == name]
+    return [policy for policy in policies if policy["metadata"]["name"] == name]
 
 
 def test_only_named_peers_reach_the_pages_and_the_pod_reaches_only_what_is_named() -> None:
@@ -30,7 +30,9 @@ def test_only_named_peers_reach_the_pages_and_the_pod_reaches_only_what_is_named
     assert named == {"from": [PEER], "ports": [{"port": "http"}]}
     assert tests["ports"] == named["ports"]
     assert policy["spec"]["egress"] == [DNS, BROKERS]
-    [daemon] = [one for one in objects(*SMALLEST, *wanted) if one["kind"] == "StatefulSet"]
+    [daemon] = [
+        object_ for object_ in objects(*SMALLEST, *wanted) if object_["kind"] == "StatefulSet"
+    ]
     labels = daemon["spec"]["template"]["metadata"]["labels"]
     assert policy["spec"]["podSelector"]["matchLabels"].items() <= labels.items()
     assert not selected(tests["from"]).items() <= labels.items()
@@ -45,7 +47,7 @@ def selected(peers: list[dict[str, Any]]) -> dict[str, str]:
 def test_the_pod_of_helm_test_comes_in_where_it_is_no_named_peer() -> None:
     wanted = (*("--set-json", f"networkPolicy.from={json.dumps([PEER])}"),)
     [policy] = rendered(*wanted)
-    [pod] = [one for one in objects(*SMALLEST, *wanted) if one["kind"] == "Pod"]
+    [pod] = [object_ for object_ in objects(*SMALLEST, *wanted) if object_["kind"] == "Pod"]
     assert (
         selected(policy["spec"]["ingress"][1]["from"]).items() <= pod["metadata"]["labels"].items()
     )

@@ -74,7 +74,7 @@ def test_without_java_it_ends_with_two_and_says_what_is_missing(tmp_path: Path) 
     done = run(config(tmp_path), PATH="/nowhere", JAVA_HOME="")
     assert done.returncode == 2, done.stdout + done.stderr
     events = [json.loads(line) for line in done.stdout.splitlines()]
-    (failed,) = [one for one in events if one["event"] == "pipeline_failed"]
+    (failed,) = [event for event in events if event["event"] == "pipeline_failed"]
     assert "Java" in failed["message"]
 
 
@@ -86,8 +86,8 @@ def test_a_broker_that_is_not_there_is_three_and_no_output_shows_a_secret(
     assert done.returncode == 3, done.stdout[-3000:] + done.stderr[-3000:]
     assert CANARY not in done.stdout + done.stderr
     events = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
-    assert "pipeline_failed" in [one["event"] for one in events]
-    written = [one for one in (tmp_path / "lake").rglob("*") if one.is_file()]
+    assert "pipeline_failed" in [event["event"] for event in events]
+    written = [path for path in (tmp_path / "lake").rglob("*") if path.is_file()]
     assert [str(one) for one in written if CANARY.encode() in one.read_bytes()] == []
 
 

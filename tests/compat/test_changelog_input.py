@@ -132,7 +132,7 @@ def test_changes_outlive_their_snapshots_where_the_options_say_so(
     expire_snapshots(table, settings, now_ms)
     expire_changelogs(table, settings, now_ms)
     first = changelog_ids(table)[0]
-    kept = [one for one in all_changes if one["_snapshot"] >= first]
+    kept = [all_change for all_change in all_changes if all_change["_snapshot"] >= first]
     assert oracle.changelog(tmp_path, "db", "t", "--from", first) == kept
     assert {one["_snapshot"] for one in kept} == set(range(first, 10)) and 1 < first < 8
     assert oracle.fsck(tmp_path, "db", "t", "--all", "--orphans") == []

@@ -53,8 +53,8 @@ def made(
         [{"id": n, "p": n % 2, "v": f"{step}"} for n in range(step, step + 6)] for step in range(8)
     ]
     steps: list[Any] = [
-        {"commit": {"rows": part, "compact": ("none", "auto", "full")[at % 3]}}
-        for at, part in enumerate(rows)
+        {"commit": {"rows": row, "compact": ("none", "auto", "full")[at % 3]}}
+        for at, row in enumerate(rows)
     ]
     steps[3:3] = [{"tag": {"name": "a", "snapshot": 2}}]
     steps[6:6] = [{"tag": {"name": "b"}}, {"dropPartition": {"p": "1"}}]
@@ -135,7 +135,7 @@ def test_long_lived_changelogs_expire_as_in_java(oracle: Oracle, tmp_path: Path,
     assert judged(oracle, warehouse) == judged(oracle, theirs)
     table = open_native(warehouse)
     first = changelog_ids(table)[0]
-    kept = [one for one in all_changes if one["_snapshot"] >= first]
+    kept = [all_change for all_change in all_changes if all_change["_snapshot"] >= first]
     assert kept
     assert oracle.changelog(warehouse, "db", "t", "--from", first) == kept
     assert read_changelog(table, first).num_rows == len(kept)

@@ -149,11 +149,14 @@ def test_nothing_is_lost_and_nothing_there_twice(
     assert {one.code for one in verify(table)} <= {"sequence-overlap"}
     compact_table(table, now_ms=NOW_MS, full=True, commit_user="compactor")
     snapshots = [
-        read_snapshot(table.io, table.paths, one) for one in snapshot_ids(table.io, table.paths)
+        read_snapshot(table.io, table.paths, snapshot_id)
+        for snapshot_id in snapshot_ids(table.io, table.paths)
     ]
-    appended = [one for one in snapshots if one.commit_kind == CommitKind.APPEND]
+    appended = [snapshot for snapshot in snapshots if snapshot.commit_kind == CommitKind.APPEND]
     assert Counter(one.commit_user for one in appended) == {"ingest": COMMITS, "java": COMMITS}
-    compacted = {one.commit_user for one in snapshots if one.commit_kind == CommitKind.COMPACT}
+    compacted = {
+        snapshot.commit_user for snapshot in snapshots if snapshot.commit_kind == CommitKind.COMPACT
+    }
     # In a short run one of them may have left nothing for the other to do.
     assert compacted == {"compactor", "oracle"} or (not LONG and len(compacted) == 1)
     rows = sorted(oracle.read(tmp_path, "db", "t"), key=lambda row: row["k"])
@@ -162,6 +165,6 @@ def test_nothing_is_lost_and_nothing_there_twice(
     assert verify(table) == []
     problems = oracle.fsck(tmp_path, "db", "t", "--all", *(["--shallow"] if LONG else []))
     problems += oracle.fsck(tmp_path, "db", "t")
-    assert [one for one in problems if not one["code"].startswith("sequence")] == []
-    kinds = Counter(f"{one.commit_kind} {one.commit_user}" for one in snapshots)
+    assert [problem for problem in problems if not problem["code"].startswith("sequence")] == []
+    kinds = Counter(f"{snapshot.commit_kind} {snapshot.commit_user}" for snapshot in snapshots)
     print(json.dumps({"table": name, "seconds": round(seconds), **found, **kinds}))

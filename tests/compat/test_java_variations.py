@@ -85,7 +85,7 @@ def test_what_is_merged_when_read_is_what_a_table_without_vectors_shows(
         table = open_native(tmp_path / name)
         commits = [1, 2, snapshot_ids(table.io, table.paths)[-1]]
         rows = [read_table(table, snapshot_id=number) for number in commits]
-        found.append([sorted_json_lines(one, table.schema.fields) for one in rows])
+        found.append([sorted_json_lines(row, table.schema.fields) for row in rows])
     assert found[0] == found[1]
     assert [len(lines) for lines in found[0]] == [6, 6, 6]
 

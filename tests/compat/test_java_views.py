@@ -63,8 +63,8 @@ def test_audit_logs_are_those_of_java(name: str, fixture: Unpack, oracle: Oracle
     snapshot = latest_snapshot(reader.table.io, reader.table.paths)
     assert snapshot is not None
     lines = [
-        line for part in reader.rows(snapshot)
-        for line in sorted_json_lines(part, reader.row_fields())
+        line for row in reader.rows(snapshot)
+        for line in sorted_json_lines(row, reader.row_fields())
     ]  # fmt: skip
     assert sorted(lines) == sorted(oracle.read_lines(fixture(name).warehouse, "db", "t$audit_log"))
 
@@ -107,8 +107,8 @@ def test_tags_keep_their_rows(fixture: Unpack) -> None:
         then = table.with_schema(table.schemas(snapshot.schema_id))
         lines = [
             line
-            for part in TableReader(then).rows(snapshot)
-            for line in sorted_json_lines(part, then.schema.fields)
+            for row in TableReader(then).rows(snapshot)
+            for line in sorted_json_lines(row, then.schema.fields)
         ]
         found = [json.loads(line) for line in lines]
         assert sorted(found, key=str) == sorted(wanted, key=str), tag

@@ -50,7 +50,7 @@ def _agrees(reader: Pypaimon, warehouse: Path) -> bool | str:
 
 def _sound(oracle: Oracle, warehouse: Path) -> bool:
     findings = oracle.fsck(warehouse, "db", "t", "--all")
-    return [one for one in findings if one["severity"] == "error"] == []
+    return [finding for finding in findings if finding["severity"] == "error"] == []
 
 
 def _java_agrees(oracle: Oracle, warehouse: Path) -> bool:

@@ -86,7 +86,7 @@ def test_the_container_is_as_healthy_as_its_page_says(status: int, code: int) ->
     assert program == "/opt/ingestd/bin/python"
     with ThreadingHTTPServer(("127.0.0.1", 0), Page) as server:
         threading.Thread(target=server.serve_forever).start()
-        here = [one.replace(":8080", f":{server.server_port}") for one in arguments]
+        here = [argument.replace(":8080", f":{server.server_port}") for argument in arguments]
         done = subprocess.run([sys.executable, *here], capture_output=True, check=False)
         server.shutdown()
     assert done.returncode == code
@@ -161,7 +161,7 @@ def test_what_the_image_adds_to_its_base_is_known_and_bounded(built: Path) -> No
 def size(place: Path) -> int:
     """Megabytes of a file, or of all in a folder."""
     files = place.rglob("*") if place.is_dir() else [place]
-    return sum(one.stat().st_size for one in files if one.is_file()) >> 20
+    return sum(file.stat().st_size for file in files if file.is_file()) >> 20
 
 
 @pytest.mark.integration

@@ -39,8 +39,8 @@ def advisory(
 
 def plant(folder: Path, *documents: dict[str, Any], suffix: str = ".json") -> Path:
     folder.mkdir(exist_ok=True)
-    for number, one in enumerate(documents):
-        text = json.dumps(one) if suffix == ".json" else yaml.safe_dump(one)
+    for number, document in enumerate(documents):
+        text = json.dumps(document) if suffix == ".json" else yaml.safe_dump(document)
         (folder / f"{len(list(folder.iterdir()))}-{number}{suffix}").write_text(text)
     return folder
 
@@ -80,7 +80,7 @@ def test_planted_vulnerabilities_are_named_with_what_fixes_them(
     ]
     found = verdict(plant(fresh(tmp_path), *planted, suffix=suffix))
     assert found.code == 1
-    assert [str(one) for one in found.findings] == [
+    assert [str(finding) for finding in found.findings] == [
         "one-two 1.0 (a.lock): ID-One_Two: fixed in 1.1: Bad",
         "c 0.1.0 (Cargo.lock): ID-c: fixed in 0.1.1: Bad",
         "org.m:m 3 (m-3.jar): ID-org.m:m: fixed in 3.0.1: Bad",

@@ -99,7 +99,10 @@ def test_blocks_are_found_as_readers_see_them(tmp_path: Path) -> None:
         "# One\n\n    indented\n\n    more\n\ntext\n    no code\n\n- item\n\n    of the item\n\n"
         "## Two\n    at once\n\n```sql\nSELECT 1;\n\n    x\n```\n~~~\nplain\n~~~\n"
     )
-    found = [(one.heading, one.language, one.text) for one in code_blocks(page)]
+    found = [
+        (code_block.heading, code_block.language, code_block.text)
+        for code_block in code_blocks(page)
+    ]
     assert found == [
         ("One", "", "indented\n\nmore\n"),
         ("Two", "", "at once\n"),

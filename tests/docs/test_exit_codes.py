@@ -22,8 +22,8 @@ def documented() -> dict[int, str]:
 
 
 def test_the_table_has_every_code_and_no_other() -> None:
-    kinds = [one for one in vars(errors).values() if inspect.isclass(one)]
-    ours = {one.exit_code for one in kinds if issubclass(one, errors.IngestdError)}
+    kinds = [variable for variable in vars(errors).values() if inspect.isclass(variable)]
+    ours = {kind.exit_code for kind in kinds if issubclass(kind, errors.IngestdError)}
     assert documented().keys() == ours | {0, EXIT_CODE, READER_GONE}
 
 

@@ -47,7 +47,7 @@ def test_every_command_of_the_readme_reads_the_table(
     words: list[str], lake: str, capsys: Capture
 ) -> None:
     assert LAKE in words
-    done = run_command(capsys, *[lake if one == LAKE else one for one in words])
+    done = run_command(capsys, *[lake if word == LAKE else word for word in words])
     assert done.code == 0, done.err
     shown = "file_path" if "ods.orders$files" in words else SHOWN[words[0]]
     assert shown in done.out

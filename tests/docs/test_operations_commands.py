@@ -12,9 +12,9 @@ from tests.support.command_line import run_command
 
 Capture = pytest.CaptureFixture[str]
 BLOCKS = [
-    one
-    for one in code_blocks(ROOT / "docs" / "operations.md")
-    if not one.language and one.text.startswith("ingestd ")
+    code_block
+    for code_block in code_blocks(ROOT / "docs" / "operations.md")
+    if not code_block.language and code_block.text.startswith("ingestd ")
 ]
 ORDERS = pa.schema(
     [
@@ -65,7 +65,9 @@ def test_every_line_of_a_block_does_its_work(
     stage(tmp_path, "2" if " rescale " in block.text else "-1")
     for words in lines(block):
         assert words[0] == "ingestd"
-        real = [str(tmp_path) if one == "LAKE" else A_SNAPSHOT.get(one, one) for one in words[1:]]
+        real = [
+            str(tmp_path) if word == "LAKE" else A_SNAPSHOT.get(word, word) for word in words[1:]
+        ]
         done = run_command(capsys, *real)
         assert done.code == 0, (words, done.err)
         assert done.out or done.err, words

@@ -37,7 +37,9 @@ def test_the_same_locks_make_the_same_bytes(tmp_path: Path) -> None:
 
 def test_an_entry_without_a_hash_is_refused() -> None:
     good = "one==1.0 \\\n    --hash=sha256:" + "a" * 64 + "\n"
-    assert [one["purl"] for one in python_components(good)] == ["pkg:pypi/one@1.0"]
+    assert [python_component["purl"] for python_component in python_components(good)] == [
+        "pkg:pypi/one@1.0"
+    ]
     for bad in ("one==1.0\n", "one>=1.0 --hash=sha256:" + "a" * 64):
         with pytest.raises(ValueError, match="no version or no hash"):
             list(python_components(bad))
@@ -45,4 +47,7 @@ def test_an_entry_without_a_hash_is_refused() -> None:
 
 def test_the_workspace_itself_is_no_part_of_its_own() -> None:
     text = '[[package]]\nname = "own"\nversion = "1"\n[[package]]\nname = "x"\nversion = "2"\n'
-    assert [one["name"] for one in crate_components(text + f'checksum = "{"b" * 64}"\n')] == ["x"]
+    assert [
+        crate_component["name"]
+        for crate_component in crate_components(text + f'checksum = "{"b" * 64}"\n')
+    ] == ["x"]

@@ -36,8 +36,8 @@ def test_the_newcomer_plays_the_first_commands() -> None:
 
 def test_every_make_target_can_be_made() -> None:
     """make says what it would do; that these do their work is CI's and other tests' to say."""
-    lines = [line for page in followed_pages() for one in code_blocks(page)
-             for line in one.text.splitlines() if line.startswith("make ")]  # fmt: skip
+    lines = [line for page in followed_pages() for code_block in code_blocks(page)
+             for line in code_block.text.splitlines() if line.startswith("make ")]  # fmt: skip
     targets = sorted({line.split()[1] for line in lines})
     assert len(targets) > 8
     for target in targets:
@@ -49,9 +49,11 @@ def test_every_make_target_can_be_made() -> None:
 
 def test_measurements_take_the_options_that_are_shown() -> None:
     block = shown("bench/README.md", "make bench")
-    lines = [shlex.split(one, comments=True) for one in block.text.splitlines() if "bench." in one]
+    lines = [
+        shlex.split(line, comments=True) for line in block.text.splitlines() if "bench." in line
+    ]
     assert len(lines) == 5
-    known = {one.name for one in MEASURES}
+    known = {measure.name for measure in MEASURES}
     for words in lines:
         assert words[:2] == [".venv/bin/python", "-m"]
         assert (ROOT / f"{words[2].replace('.', '/')}.py").exists()
@@ -91,7 +93,7 @@ def unknown_option(line: str) -> str | None:
         if len(words) == 1 or words[1] not in command.commands:
             return None if len(words) == 1 else f"{line}: no command {words[1]}"
         command = command.commands[words[1]]
-    known = {name for one in command.params for name in (*one.opts, *one.secondary_opts)}
+    known = {name for param in command.params for name in (*param.opts, *param.secondary_opts)}
     given = {word.partition("=")[0] for word in words if re.match("--?[a-z]", word)}
     strange = sorted(given - known - {"--help", "-h"})
     return f"{line}: no option {', '.join(strange)}" if strange else None

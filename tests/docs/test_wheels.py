@@ -42,10 +42,10 @@ def test_the_same_sources_make_the_same_wheel(tmp_path: Path) -> None:
     assert digest(first) == digest(second)
     with zipfile.ZipFile(first) as wheel:
         names = set(wheel.namelist())
-        (metadata,) = (one for one in names if one.endswith("/METADATA"))
+        (metadata,) = (name for name in names if name.endswith("/METADATA"))
         about = wheel.read(metadata).decode()
     assert "ingestd/py.typed" in names
-    assert not [one for one in names if one.startswith(("tests/", "bench/", "docs/"))]
+    assert not [name for name in names if name.startswith(("tests/", "bench/", "docs/"))]
     data = {f.relative_to(ROOT).as_posix() for f in (ROOT / "ingestd").rglob("*.txt")}
     assert data <= names
     assert "Requires-Python: >=3.11" in about

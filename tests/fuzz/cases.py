@@ -160,7 +160,8 @@ def _text(part: bytes) -> Any:
 
 def _message(texts: Any) -> Message:
     key, value = (
-        base64.b64decode(one["base64"]) if isinstance(one, dict) else _encoded(one) for one in texts
+        base64.b64decode(text["base64"]) if isinstance(text, dict) else _encoded(text)
+        for text in texts
     )
     return key, value
 

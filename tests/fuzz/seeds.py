@@ -99,10 +99,11 @@ def _case(data_format: str, messages: Sequence[Message], schemas: Sequence[str] 
 
 
 def _collected(data_format: str) -> Iterator[Case]:
-    for one in cdc_samples.samples():
-        if one.format == data_format and one.value is not None:
+    for sample in cdc_samples.samples():
+        if sample.format == data_format and sample.value is not None:
             key, value = (
-                None if part is None else json.dumps(part).encode() for part in (one.key, one.value)
+                None if part is None else json.dumps(part).encode()
+                for part in (sample.key, sample.value)
             )
             yield _case(data_format, [(key, value)])
 
@@ -130,14 +131,14 @@ def _tables(data_format: str, records: Iterable[Named]) -> Iterator[Case]:
 
 
 def _debezium_avro() -> Iterator[Case]:
-    for fields in (_FIELDS, [_logical(one) for one in _FIELDS]):
+    for fields in (_FIELDS, [_logical(field) for field in _FIELDS]):
         registry = Registered()
         messages = registry.avro(
             envelope(_FIELDS), event("c", _ROW), event("u", _ROW, _ROW), event("d", None, _ROW)
         )
         key = record("Key", [_FIELDS[0]])
         keys = registry.avro(key, {"id": 1})
-        pairs = [(keys[0], one) for one in messages]
+        pairs = [(keys[0], message) for message in messages]
         yield _case("debezium-avro", pairs, [json.dumps(envelope(fields)), json.dumps(key)])
     yield from _captured_avro()
 
@@ -165,15 +166,17 @@ def _captured_avro() -> Iterator[Case]:
 
 
 def _avro() -> Iterator[Case]:
-    for fields in (_FIELDS, [_logical(one) for one in _FIELDS]):
+    for fields in (_FIELDS, [_logical(field) for field in _FIELDS]):
         messages = Registered().avro(record("R", _FIELDS), _ROW, {**_ROW, "v": None, "u": 5})
-        yield _case("avro", [(None, one) for one in messages], [json.dumps(record("R", fields))])
+        yield _case(
+            "avro", [(None, message) for message in messages], [json.dumps(record("R", fields))]
+        )
 
 
 def _protobuf() -> Iterator[Case]:
     for start in (b"\0", b"\2\0", b"\2\2"):
         messages = [framed(1, start + _PROTO_BODY), framed(1, start + _PROTO_BODY[:2])]
-        yield _case("protobuf", [(None, one) for one in messages], [_PROTO])
+        yield _case("protobuf", [(None, message) for message in messages], [_PROTO])
 
 
 def _raw() -> Iterator[Case]:

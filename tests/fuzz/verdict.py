@@ -31,7 +31,9 @@ from tests.support.registered import Registered
 
 _TOPIC = "p.inv.item"
 _TWICE = {"debezium-bson"} | {
-    one.name for one in format_descriptors() if one.registry == "optional"
+    format_descriptor.name
+    for format_descriptor in format_descriptors()
+    if format_descriptor.registry == "optional"
 }
 """Formats that have a native reader and a decoder in Python."""
 _DECLARED = tuple(
@@ -48,7 +50,7 @@ def judge(case: Case) -> None:
     """AssertionError, or whatever a decoder raises, for a case that it does not stand."""
     known, declared = _told(case)
     chunks = [_chunk(case.sound, 0)]
-    chunks += [_chunk([one], 100 + n) for n, one in enumerate(case.messages)]
+    chunks += [_chunk([message], 100 + n) for n, message in enumerate(case.messages)]
     chunks += [_chunk([*case.messages, *case.sound], 200)]
     learnt = _Counted(_decoder(case, native=True))
     made = outcome(learnt, chunks, known, declared)
@@ -134,6 +136,6 @@ def _count(decoded: Decoded, chunk: RecordChunk) -> None:
     assert len(places) == len(set(places)), "a record is in two places"
     assert set(places) <= set(chunk.offsets.tolist())
     assert len(places) + decoded.control == len(chunk.values), "a record is lost"
-    for one in decoded.rejected:
-        assert one.stage and one.reason and one.message
-        one.message.encode()
+    for rejected_record in decoded.rejected:
+        assert rejected_record.stage and rejected_record.reason and rejected_record.message
+        rejected_record.message.encode()

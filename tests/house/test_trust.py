@@ -73,7 +73,7 @@ def test_only_the_pipe_to_our_own_process_carries_objects() -> None:
 
 def test_arrays_are_read_without_objects_and_no_shell_is_asked() -> None:
     for file, _, call in calls():
-        given = {one.arg: one.value for one in call.keywords}
+        given = {keyword.arg: keyword.value for keyword in call.keywords}
         for name in ("allow_pickle", "shell"):
             value = given.get(name)
             assert value is None or (isinstance(value, ast.Constant) and not value.value), file

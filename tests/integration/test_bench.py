@@ -18,7 +18,7 @@ WANTED = {("ingest", "main"), ("floors", "main"), ("tiny", "main")}
 @pytest.mark.timeout(600)
 def test_our_own_rows_are_measured_verified_and_reported(tmp_path: Path) -> None:
     journal = Journal(tmp_path / "log.jsonl")
-    measures = [one for one in MEASURES if (one.name, one.scale) in WANTED]
+    measures = [measure for measure in MEASURES if (measure.name, measure.scale) in WANTED]
     todo = list(jobs(measures, ["ingestd"], 1))
     Runner(journal, SIZES, tmp_path, timeout=240).run(todo)
     records = {one["measure"]: one for one in journal.records()}
@@ -27,8 +27,8 @@ def test_our_own_rows_are_measured_verified_and_reported(tmp_path: Path) -> None
     assert records["ingest"]["events"] == SIZES.events
     assert records["floors"]["events"] == SIZES.events
     assert records["tiny"]["batches"] == SIZES.tiny_batches
-    for one in records.values():
-        assert json.loads(json.dumps(one)) == one
+    for record in records.values():
+        assert json.loads(json.dumps(record)) == record
     session = from_journal(journal)
     assert "| ingest ingestd | 1 |" in runs_table(session.records)
     assert "CPU of a batch of 10 records" in goals_table(session.records)

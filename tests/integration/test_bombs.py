@@ -60,7 +60,7 @@ def test_bombs_are_set_aside_alone_and_in_bounded_memory(
         meter.stop()
         assert code == 5, daemon.tail(60)
     lines = [json.loads(line) for line in daemon.log.read_text().splitlines() if line[:1] == "{"]
-    aside = [one for one in lines if one["event"] == "partition_set_aside"]
+    aside = [line for line in lines if line["event"] == "partition_set_aside"]
     assert {(one["topic"], one["partition"], one["offset"]) for one in aside} == {
         (topic, 0, 10) for topic in bad
     }

@@ -80,7 +80,9 @@ def test_executors_with_another_disk_write_nothing(
             assert daemon.wait() == 4, daemon.tail(80)
     assert "is not on the disk of the executor" in daemon.log.read_text()
     snapshots = (tmp_path / "warehouse" / f"{DATABASE}.db").glob("*/snapshot/snapshot-*")
-    assert [one for one in snapshots if json.loads(one.read_bytes())["totalRecordCount"]] == []
+    assert [
+        snapshot for snapshot in snapshots if json.loads(snapshot.read_bytes())["totalRecordCount"]
+    ] == []
     written = [path.name for path in (tmp_path / "work").rglob("*.parquet")]
     assert written == []
 

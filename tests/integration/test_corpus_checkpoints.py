@@ -79,13 +79,13 @@ def until(
 ) -> tuple[list[corpus.Record], list[corpus.Record]]:
     """Records before the end offsets, and the others."""
     before = {
-        id(one)
-        for one in records
-        if one.offset < ends.get(one.topic, {}).get(str(one.partition), 0)
+        id(record)
+        for record in records
+        if record.offset < ends.get(record.topic, {}).get(str(record.partition), 0)
     }
     return (
-        [one for one in records if id(one) in before],
-        [one for one in records if id(one) not in before],
+        [record for record in records if id(record) in before],
+        [record for record in records if id(record) not in before],
     )
 
 
@@ -108,8 +108,10 @@ def test_every_state_equals_that_of_the_database(
             ]
         daemon.terminate()
         assert daemon.wait() == 0, daemon.tail()
-    known = {name.split(".")[1] for one in state.checkpoints(home) for name in one.tables}
-    made = {one.name for one in (tmp_path / "warehouse" / "ods.db").iterdir()}
+    known = {
+        name.split(".")[1] for checkpoint in state.checkpoints(home) for name in checkpoint.tables
+    }
+    made = {path.name for path in (tmp_path / "warehouse" / "ods.db").iterdir()}
     assert made - {"ingestd_dead_letters"} <= known, "control topics are no tables"
     assert problems == []
 

@@ -54,6 +54,10 @@ def test_every_table_equals_the_database(tmp_path: Path, broker: DevBroker, orac
         types = state.column_types(warehouse, "ods", table)
         problems += state.compare(name, rows, types)
     # The transform dropped the one TRUNCATE, of cart: what was in it before is left over.
-    emptied = [one for one in problems if one.startswith("shop.cart") and one.endswith("left over")]
+    emptied = [
+        problem
+        for problem in problems
+        if problem.startswith("shop.cart") and problem.endswith("left over")
+    ]
     assert len(emptied) == ROWS_BEFORE_TRUNCATE
-    assert [one for one in problems if one not in emptied] == AS_SENT
+    assert [problem for problem in problems if problem not in emptied] == AS_SENT

@@ -61,7 +61,7 @@ def read(
 
 
 def offsets(chunks: list[RecordChunk]) -> list[int]:
-    return [int(one) for chunk in chunks for one in chunk.offsets]
+    return [int(offset) for chunk in chunks for offset in chunk.offsets]
 
 
 def values(chunks: list[RecordChunk]) -> list[bytes | None]:

@@ -75,7 +75,7 @@ class Shop:
         after = None
         if before is None or self._random.random() < 0.7:
             after = rows[identity] = {"id": identity} | {
-                one["field"]: self._value(one["type"]) for one in columns[1:]
+                column["field"]: self._value(column["type"]) for column in columns[1:]
             }
         else:
             del rows[identity]
@@ -132,7 +132,7 @@ def committed(daemon: Daemon) -> dict[str, int]:
 def expected(shop: Shop, number: int) -> list[Row]:
     """The rows of a table with all columns that its table has, by id."""
     columns = [*NARROW, *(NEW if number in GROWN else [])]
-    names = [one["field"] for one in columns]
+    names = [column["field"] for column in columns]
     rows = ({name: row.get(name) for name in names} for row in shop.rows[number].values())
     return sorted(rows, key=lambda row: int(row["id"]))
 

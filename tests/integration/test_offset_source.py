@@ -84,9 +84,9 @@ def run(
 
 def spans(batches: Batches) -> list[tuple[int, str, int, int, int]]:
     return [
-        (number, one.topic, one.partition, one.start, one.until)
+        (number, range_.topic, range_.partition, range_.start, range_.until)
         for number, ranges in sorted(batches.items())
-        for one in ranges
+        for range_ in ranges
     ]
 
 

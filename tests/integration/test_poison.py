@@ -109,7 +109,10 @@ def test_forged_events_end_no_pipeline(tmp_path: Path, broker: DevBroker, oracle
         7,
     ]
     dead_letters = oracle.read(tmp_path / "warehouse", DATABASE, "ingestd_dead_letters")
-    assert {one["offset"]: (one["stage"], one["reason"]) for one in dead_letters} == {
+    assert {
+        dead_letter["offset"]: (dead_letter["stage"], dead_letter["reason"])
+        for dead_letter in dead_letters
+    } == {
         10: ("route", "table-taken"),
         11: ("route", "reserved-table"),
         12: ("schema", "refused-change"),

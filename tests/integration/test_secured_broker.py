@@ -242,8 +242,8 @@ def _error_of(ask: Callable[[], object]) -> BaseException | None:
 
 @pytest.mark.parametrize(
     ("name", "words"),
-    [(one[0], one[3]) for one in REFUSALS],
-    ids=[one[0] for one in REFUSALS],
+    [(refusal[0], refusal[3]) for refusal in REFUSALS],
+    ids=[refusal[0] for refusal in REFUSALS],
 )
 def test_a_refusal_names_broker_mechanism_and_way_out_and_no_secret(
     refused: Mapping[str, Refused], name: str, words: list[str]

@@ -168,7 +168,7 @@ def test_a_gap_in_the_log_is_a_dead_letter_a_log_line_and_no_silence(
     assert first["value"] is None
     assert "offsets 20 to 25, table" in second["message"], "nothing else to read"
     lines = [json.loads(line) for line in daemon.log.read_text().splitlines() if line[:1] == "{"]
-    assert [one["message"] for one in lines if one.get("reason") == "offset-gap"] == [
+    assert [line["message"] for line in lines if line.get("reason") == "offset-gap"] == [
         first["message"],
         second["message"],
     ]

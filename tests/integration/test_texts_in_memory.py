@@ -91,7 +91,7 @@ def test_ranges_that_are_read_together_have_texts_of_their_own(
     wanted = [OffsetRange("src", topic, 0, 5, 50), OffsetRange("src", other, 0, 0, 1)]
     chunks = list(fetch_all(source, wanted, max_records=100, max_bytes=1 << 20))
     close_consumers()
-    assert {one.topic: list(one.values) for one in chunks} == {
+    assert {chunk.topic: list(chunk.values) for chunk in chunks} == {
         topic: VALUES[5:50],
         other: [b"other"],
     }

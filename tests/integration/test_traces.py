@@ -27,14 +27,14 @@ def test_each_batch_is_a_trace_with_its_phases_and_the_commit_of_each_table(
             assert daemon.wait() == 0
         batches = receiver.named("batch")
         assert sum(
-            int(str(values(one.attributes)["ingestd.batch.records"])) for one in batches
+            int(str(values(batch.attributes)["ingestd.batch.records"])) for batch in batches
         ) == (EVENTS)
         first = receiver.children(batches[0])
         phases = {one.name: one for one in first}
         assert {"stages", "evolve", "commit", "claims"} <= phases.keys()
         tables = {
-            str(values(one.attributes)["ingestd.table"]): one
-            for one in receiver.children(phases["commit"])
+            str(values(child.attributes)["ingestd.table"]): child
+            for child in receiver.children(phases["commit"])
         }
         assert {f"{DATABASE}.account", f"{DATABASE}.entry"} <= tables.keys()
         for inner, outer in [

@@ -57,7 +57,9 @@ def test_what_is_read_with_it_goes_on(
     for chunk in fetch_readable(source, ranges, BOUNDS, unreadable.append):
         found[chunk.topic] += chunk.offsets.tolist()
     assert found == {topic: list(range(10)) for topic in topics}
-    assert [one.range for one in unreadable] == [OffsetRange("src", topics[2], 0, 10, 12)]
+    assert [unreadable_range.range for unreadable_range in unreadable] == [
+        OffsetRange("src", topics[2], 0, 10, 12)
+    ]
     assert "receive.message.max.bytes" in unreadable[0].reason
 
 
@@ -130,9 +132,10 @@ def test_after_its_tries_the_policy_names_the_range_and_reads_on(
     def rows(table: str) -> list[dict[str, Any]]:
         return oracle.read(tmp_path / "warehouse", DATABASE, table)
 
-    dead_letters = [one for one in rows("ingestd_dead_letters") if one["reason"] == "unreadable"]
-    assert {(one["topic"], one["partition"], one["offset"]) for one in dead_letters} == {
-        (bad, 0, 10)
-    }
+    dead_letters = [row for row in rows("ingestd_dead_letters") if row["reason"] == "unreadable"]
+    assert {
+        (dead_letter["topic"], dead_letter["partition"], dead_letter["offset"])
+        for dead_letter in dead_letters
+    } == {(bad, 0, 10)}
     assert f"{bad}/0 of source shop, offsets 10 to 12" in dead_letters[0]["message"]
     assert sorted(row["id"] for row in rows("bad")) == [*range(10), 12]

@@ -97,7 +97,9 @@ class Scene:
             [[last]] = client.run("SELECT pg_current_wal_lsn()")
             self.daemon.wait_until(lambda: _passed(client, str(last)))
         self.connect.stop()
-        topics = [one for one in admin(self.broker).list_topics().topics if one.startswith(TOPICS)]
+        topics = [
+            topic for topic in admin(self.broker).list_topics().topics if topic.startswith(TOPICS)
+        ]
         self.daemon.wait_until(lambda: backlog(self.broker, GROUP, topics) == 0)
         self.daemon.terminate()
         assert self.daemon.wait() == 0, self.daemon.tail()

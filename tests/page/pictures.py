@@ -39,7 +39,7 @@ def chunks(png: bytes) -> Iterator[tuple[bytes, int, int]]:
 def shown_in(png: bytes) -> bytes | None:
     """The fingerprint of the page that a picture shows."""
     texts = [png[at : at + size] for kind, at, size in chunks(png) if kind == b"tEXt"]
-    return next((one[len(_KEYWORD) :] for one in texts if one.startswith(_KEYWORD)), None)
+    return next((text[len(_KEYWORD) :] for text in texts if text.startswith(_KEYWORD)), None)
 
 
 def marked(png: bytes, mark: bytes) -> bytes:

@@ -58,13 +58,13 @@ def test_json_is_judged_by_the_same_rule_by_native_and_python(data: st.DataObjec
     values = [event("c", {"id": one, "x": value}) for one, (value, _) in enumerate(cells)]
     declared = {TABLE: {"x": kind}}
     native, pure = both_decoders()
-    chunks = [chunk(values), *(chunk([one]) for one in values)]
+    chunks = [chunk(values), *(chunk([value]) for value in values)]
     found = outcome(native, chunks, declared=declared)
     assert found == outcome(pure, chunks, declared=declared)
     over = [made > most_cells(len(json.dumps(value))) for value, made in cells]
     rejected: Any = [one["rejected"] for one in found]
     assert [one.offset for one in rejected[0]] == [i for i, one in enumerate(over) if one]
-    assert [len(one) for one in rejected[1:]] == over
+    assert [len(rejected_record) for rejected_record in rejected[1:]] == over
 
 
 @given(
@@ -79,12 +79,12 @@ def test_avro_read_together_is_judged_as_alone(width: int, messages: list[list[i
     schema = record("Item", [ID, {"name": "x", "type": {"type": "array", "items": inner}}])
     number = registry.add(json.dumps(schema))
     bodies = [_avro(counts) for counts in messages]
-    values = [framed(number, one) for one in bodies]
+    values = [framed(number, body) for body in bodies]
     data_format = load_data_format("avro", FormatSettings(schemas=registry))
     together = data_format.decode(chunk_of(values), {}, {}).rejected
-    alone = [data_format.decode(chunk_of([one]), {}, {}).rejected for one in values]
+    alone = [data_format.decode(chunk_of([value]), {}, {}).rejected for value in values]
     assert [one.reason for one in together] == ["too-many-cells"] * len(together)
-    made = [len(one) + sum(one) * (1 + width) for one in messages]
+    made = [len(message) + sum(message) * (1 + width) for message in messages]
     over = [cells > most_cells(len(one)) for cells, one in zip(made, values, strict=True)]
     assert [one.offset for one in together] == [i for i, one in enumerate(over) if one]
     assert [len(one) for one in alone] == over
@@ -92,6 +92,6 @@ def test_avro_read_together_is_judged_as_alone(width: int, messages: list[list[i
 
 def _avro(counts: list[int]) -> bytes:
     """An id and an array of arrays of records without bytes; counts of one byte each."""
-    blocks = b"".join(bytes([2 * one]) + (b"\0" if one else b"") for one in counts)
+    blocks = b"".join(bytes([2 * count]) + (b"\0" if count else b"") for count in counts)
     head = bytes([2 * len(counts)]) + blocks if counts else b""
     return b"\2" + head + b"\0"

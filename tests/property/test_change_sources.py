@@ -58,7 +58,9 @@ def told(decoded: Decoded) -> tuple[list[Any], list[tuple[int, str]]]:
             row = {name: cells[place].get(name) for name in FIELDS}
             omitted = [name for name, marks in batch.unavailable.items() if marks[place]]
             rows.append((offset, RowKind(kind).symbol, row, sorted(omitted), batch.primary_keys))
-    rejected = [(one.offset, one.reason) for one in decoded.rejected]
+    rejected = [
+        (rejected_record.offset, rejected_record.reason) for rejected_record in decoded.rejected
+    ]
     return sorted(rows, key=lambda row: row[0]), sorted(rejected)
 
 
@@ -68,7 +70,7 @@ def sources(stream: list[Change], *, keyed: bool, before: bool) -> dict[str, Any
     events = [event(kind, after, old) for kind, after, old, _ in stream]
     keys = [key for *_, key in stream]
     texts = [json.dumps(one).encode() for one in events]
-    key_texts = [json.dumps(one).encode() for one in keys]
+    key_texts = [json.dumps(key).encode() for key in keys]
     native, python = both_decoders(images=before)
     avro = load_data_format("debezium-avro", FormatSettings(schemas=registry, images=before))
     key_schema = record("Key", [one for one in SCHEMA if one["name"] in ("id", "part")])

@@ -65,7 +65,7 @@ def test_every_record_is_accounted_for(
     data_format = load_data_format("debezium-json")
     for history in chunks:
         ids = [key(id=number) for _, number, _ in history]
-        keys = ids if bare else [wrapped_key(one, FIELDS[:1]) for one in ids]
+        keys = ids if bare else [wrapped_key(id_, FIELDS[:1]) for id_ in ids]
         values = [message(*change, bare=bare) for change in history]
         decoded = data_format.decode(chunk(values, keys), {}, {})
         bad = [number for op, number, _ in history if op == "bad"]

@@ -29,7 +29,7 @@ Rows = list[tuple[Any, ...]]
 
 
 def rows_of(line: FileStoreTable, snapshot: Snapshot) -> Rows:
-    parts = [part.to_pylist() for part in TableReader(line).rows(snapshot)]
+    parts = [row.to_pylist() for row in TableReader(line).rows(snapshot)]
     return sorted(tuple(row.values()) for part in parts for row in part)
 
 

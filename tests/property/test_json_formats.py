@@ -15,7 +15,9 @@ from tests.support import cdc_samples
 from tests.support.decoded import outcome
 
 FORMATS = [name for name in sorted(DATA_FORMATS) if name.endswith(("json", "bson"))]
-SAMPLES = {name: [one for one in cdc_samples.samples() if one.format == name] for name in FORMATS}
+SAMPLES = {
+    name: [sample for sample in cdc_samples.samples() if sample.format == name] for name in FORMATS
+}
 DATA_WORKS = {
     "schema": {
         "dataColumn": [{"name": "id", "type": "LONG"}, {"name": "at", "type": "DATE"}],
@@ -110,8 +112,8 @@ def counted(decoded: Decoded, size: int) -> None:
     """Every offset is in one place, control messages apart."""
     rows = {int(offset) for batch in decoded.batches for offset in batch.offset}
     places = Counter(rows)
-    places.update(one.offset for one in decoded.rejected)
-    places.update(one.offset for one in decoded.truncates)
+    places.update(rejected_record.offset for rejected_record in decoded.rejected)
+    places.update(truncate.offset for truncate in decoded.truncates)
     assert set(places.values()) <= {1}
     assert len(places) + decoded.control == size
     assert set(places) <= set(range(size))

@@ -59,8 +59,8 @@ def chunks(draw: st.DrawFn, name: str) -> list[RecordChunk]:
 def both(name: str, *, images: bool) -> tuple[Any, Any]:
     """A decoder with the extension, and one without."""
     decoders = [load_data_format(name, FormatSettings(images=images)) for _ in range(2)]
-    for one in decoders:
-        assert isinstance(one, JsonChanges)
+    for decoder in decoders:
+        assert isinstance(decoder, JsonChanges)
     pure: Any = decoders[1]
     pure._module = pure._alike = None
     return decoders[0], pure

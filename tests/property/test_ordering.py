@@ -96,11 +96,11 @@ def topics(draw: st.DrawFn) -> list[Message]:
 def wanted(messages: list[Message], ordering: Ordering) -> dict[int, int]:
     """The rows that are left: of each key the newest message, unless it deletes."""
     newest: dict[int, Message] = {}
-    for one in messages:
-        known = newest.get(one.key)
+    for message in messages:
+        known = newest.get(message.key)
         by_position = ordering == "source-position"
-        if known is None or not by_position or one.position >= known.position:
-            newest[one.key] = one
+        if known is None or not by_position or message.position >= known.position:
+            newest[message.key] = message
     return {key: one.value for key, one in sorted(newest.items()) if one.value is not None}
 
 
@@ -123,7 +123,7 @@ def test_the_newest_row_wins_by_arrival_or_by_position(
     cuts = sorted({min(cut, len(messages)) for cut in batches} | {len(messages)})
     start = 0
     for until in cuts:
-        rig.produce(*(one.as_bytes(binlog=binlog) for one in messages[start:until]))
+        rig.produce(*(message.as_bytes(binlog=binlog) for message in messages[start:until]))
         rig.run()
         start = until
     rows: list[dict[str, Any]] = rig.rows("t", "id", "v")
@@ -224,7 +224,9 @@ def test_a_change_without_a_position_is_a_dead_letter_where_positions_decide() -
     assert unknown != known
     rig.produce(known, unknown)
     result = rig.run()
-    assert [(one.offset, one.reason) for one in result.rejected] == [(1, "unknown-position")]
+    assert [
+        (rejected_record.offset, rejected_record.reason) for rejected_record in result.rejected
+    ] == [(1, "unknown-position")]
     incremental = unknown.replace(b'"u"', b'"r"').replace(b'"false"', b'"incremental"')
     rig.produce(
         incremental.replace(b'"id": 1', b'"id": 2'), incremental.replace(b'"v": 1', b'"v": 7')

@@ -112,10 +112,10 @@ def test_avro_of_any_schema_is_read_as_it_was_written(history: tuple[Any, Any, A
     passed.finish()
     # Passing over looks less closely, but never finds an end where reading finds none.
     assert not (passed.bad & ~cursor.bad).any()
-    for place in np.flatnonzero(~cursor.bad[1::2]).tolist():
-        data = io.BytesIO(irregular[place])
+    for index in np.flatnonzero(~cursor.bad[1::2]).tolist():
+        data = io.BytesIO(irregular[index])
         judged = fastavro.schemaless_reader(data, parsed, None)
-        assert same(judged["x"], array.to_pylist()[2 * place + 1]) and not data.read()
+        assert same(judged["x"], array.to_pylist()[2 * index + 1]) and not data.read()
 
 
 FIELDS = [
@@ -137,7 +137,7 @@ def corpus(data_format: str) -> tuple[Registered, list[bytes]]:
         registry.add(PROTO, "PROTOBUF")
         body = b"\0\x08\x05\x12\x02\1\2\x1a\x05\x0a\1k\x12\0\x22\2\x08\1\x2a\1s"
         return registry, [framed(1, body)]
-    row = [one for one in FIELDS if one["name"] != "n"] + PLAIN
+    row = [field for field in FIELDS if field["name"] != "n"] + PLAIN
     if data_format == "avro":
         messages = registry.avro(record("R", row), ROW)
         registry.add(json.dumps(record("R", [*row[:-1], FIELDS[1]])))
@@ -146,7 +146,7 @@ def corpus(data_format: str) -> tuple[Registered, list[bytes]]:
             envelope(row), event("c", ROW), event("u", ROW, ROW), event("d", None, ROW)
         )
         registry.add(json.dumps(envelope([*row[:-1], FIELDS[1]])))
-    return registry, [*messages, *(framed(2, one[5:]) for one in messages)]
+    return registry, [*messages, *(framed(2, message[5:]) for message in messages)]
 
 
 @st.composite
@@ -172,8 +172,8 @@ def test_every_damaged_record_is_counted_exactly_once(data: st.DataObject, name:
     )
     data_format = load_data_format(name, FormatSettings(schemas=registry))
     decoded = data_format.decode(chunk_of([*values, messages[0]], [*keys, None]), {}, {})
-    seen = [one.offset for one in decoded.rejected]
-    seen += [one.offset for one in decoded.truncates]
+    seen = [rejected_record.offset for rejected_record in decoded.rejected]
+    seen += [truncate.offset for truncate in decoded.truncates]
     for batch in decoded.batches:
         batch.columns.validate(full=True)
         seen += sorted(set(batch.offset.tolist()))

@@ -102,5 +102,5 @@ def _change_log(world: World, change: Callable[..., object]) -> bool:
 def expire_logs(world: World, _: Driver) -> bool:
     before = dict(world.topics)
     for name, topic in before.items():
-        world.topics[name] = replace(topic, logs=tuple(one.expired(99) for one in topic.logs))
+        world.topics[name] = replace(topic, logs=tuple(log.expired(99) for log in topic.logs))
     return world.topics != before

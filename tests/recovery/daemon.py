@@ -52,7 +52,7 @@ class Daemon(Writer):
         self._note_begun()
 
     def _stop_at_losses(self, ranges: list[Loss], topics: list[LostTopic]) -> None:
-        fed = {one.table for one in topics if one.table}
+        fed = {topic.table for topic in topics if topic.table}
         if self._on("dead-letters-exempt"):
             fed.discard(DEAD_LETTERS)
         if fed:
@@ -80,7 +80,7 @@ class Daemon(Writer):
         known = {key.topic_id for key in memory.finished} | memory.retired
         known.update(key.topic_id for vector in memory.coverage.values() for key in vector)
         names = {memory.topics.get(one) for one in known}
-        unknown = [one for one in self.settings.sources if one.name not in memory.sources]
+        unknown = [source for source in self.settings.sources if source.name not in memory.sources]
         memory.sources.update(one.name for one in unknown)
         # A source that was renamed has topics that are known, or whose predecessors are.
         new = {name: one for one in unknown if not names & one.topics for name in one.topics}
@@ -129,13 +129,13 @@ class Daemon(Writer):
     ) -> dict[tuple[str | None, Key], Position]:
         """Positions after what was lost, by table; what is of all tables moves at once."""
         memory = self.memory
-        past = {(one.table, one.key): one.position for one in ranges}
+        past = {(range_.table, range_.key): range_.position for range_ in ranges}
         for (table, key), at in past.items():
             if table is None:
                 memory.finished[key] = at
             if key in memory.origin:
                 memory.origin[key] = min(at, memory.origin[key])  # truncated below it
-        memory.retired.update(one.topic_id for one in topics)
+        memory.retired.update(topic.topic_id for topic in topics)
         memory.finished = self._living(memory.finished)
         if not self._on("losses-by-table"):
             past |= {(t, k): at for t in memory.coverage for (_, k), at in past.items()}
@@ -183,7 +183,7 @@ class Daemon(Writer):
     def _check_topics(self) -> None:
         """Start again if a topic is another one than when it was read: the start judges it."""
         memory = self.memory
-        names = {one.id for one in self.world.topics.values()}
+        names = {topic.id for topic in self.world.topics.values()}
         selected = self.settings.topics
         lost = {key.topic_id for key in memory.finished} - memory.retired - names
         if self._on("fed-topics") and any(memory.topics.get(one) in selected for one in lost):

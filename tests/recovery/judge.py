@@ -88,7 +88,9 @@ def check_reason(world: World, role: str, stopped: StoppedError) -> None:
     elif stopped.reason == "record-lost":
         there = True  # `expire_by_others` looks whether it was others that lost it
     else:
-        users = {one.user for table in warehouse.tables.values() for one in table.snapshots}
+        users = {
+            snapshot.user for table in warehouse.tables.values() for snapshot in table.snapshots
+        }
         there = bool(users - {OTHERS, "ingestd", world.settings[role].pipeline})
     if not there:
         raise BrokenError(f"STOPPED FOR NOTHING: {stopped}")
@@ -111,7 +113,9 @@ def forget(world: World, driver: Driver) -> None:
     """A partition or source that nothing knows any more was never seen, as far as one can tell."""
     warehouse = world.warehouse()
     pipelines = frozenset(
-        name for one in world.settings.values() for name in (one.pipeline, *one.formerly)
+        name
+        for setting in world.settings.values()
+        for name in (setting.pipeline, *setting.formerly)
     )
     keys, sources = driver.kind.remembered(warehouse, pipelines)
     for key in warehouse.begun.keys() - keys:

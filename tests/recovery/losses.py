@@ -132,7 +132,7 @@ def routed_otherwise(memory: Memory) -> list[Letter]:
 def letters_of(memory: Memory, losses: list[Loss], topics: list[LostTopic]) -> list[Letter]:
     """Dead letters for what was lost."""
     known = frozenset(memory.coverage)
-    dead_letters = [Letter(one.table, one.key, one.first, one.until, known) for one in losses]
+    dead_letters = [Letter(loss.table, loss.key, loss.first, loss.until, known) for loss in losses]
     keys = {key for vector in (memory.finished, *memory.coverage.values()) for key in vector}
     for table, topic_id in topics:
         # The tail that no batch has read is unknown, to every table that the topic may feed.
@@ -146,7 +146,7 @@ def begun_at_end(
     world: World, settings: Settings, memory: Memory, topics: list[LostTopic]
 ) -> Mapping[Key, Log]:
     """Partitions of the topics that took the place of lost ones, to begin at their ends."""
-    names = {memory.topics.get(one.topic_id) for one in topics if one.table}
+    names = {memory.topics.get(topic.topic_id) for topic in topics if topic.table}
     return {
         key: log
         for name, key, log in world.logs(settings)

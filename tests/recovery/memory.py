@@ -98,10 +98,10 @@ def furthest(one: Vector, other: Vector) -> dict[Key, Position]:
 def newest_record(table: Table, pipelines: Iterable[str], off: frozenset[str]) -> Progress | None:
     """The newest record of the first of the pipelines that has one."""
     if "record-of-any-user" in off:
-        kept = tuple(one for one in table.snapshots if one.user in pipelines)
+        kept = tuple(snapshot for snapshot in table.snapshots if snapshot.user in pipelines)
         table = replace(table, snapshots=kept)
     records = newest_records(table, off)
-    found: list[Progress] = [records[one] for one in pipelines if one in records]
+    found: list[Progress] = [records[pipeline] for pipeline in pipelines if pipeline in records]
     return found[0] if found else None
 
 
@@ -141,7 +141,7 @@ def _read(world: World, settings: Settings) -> tuple[dict[str, Progress | None],
     ours = (settings.pipeline, *settings.formerly)
     found = {name: newest_record(one, ours, off) for name, one in warehouse.tables.items()}
     files = (warehouse.files.get(f"claims/{name}") for name in ours)
-    whole = (one for one in files if one and ("claims-checksum" in off or not one.damaged))
+    whole = (file for file in files if file and ("claims-checksum" in off or not file.damaged))
     return found, next(whole, None)
 
 

@@ -116,7 +116,9 @@ def change_topics(world: World, _: Driver) -> bool:
 @action
 def change_start_mode(world: World, _: Driver) -> bool:
     sources = world.settings["first"].sources
-    world.change("first", sources=tuple(replace(one, latest=not one.latest) for one in sources))
+    world.change(
+        "first", sources=tuple(replace(source, latest=not source.latest) for source in sources)
+    )
     return True
 
 

@@ -129,7 +129,7 @@ def expire_by_others(world: World, _: Driver) -> bool:
     latest = table.snapshots[-1]
     for pipeline, record in newest_records(table).items():
         if isinstance(record, Progress) and latest.user != OTHERS:
-            replaced = any(pipeline in one.formerly for one in world.settings.values())
+            replaced = any(pipeline in setting.formerly for setting in world.settings.values())
             if pipeline not in latest.records and not replaced:
                 raise AssertionError(f"LOST THE RECORD of {pipeline} by a commit of ingestd")
     return _put(world, "x", replace(table, snapshots=(latest,)))

@@ -56,7 +56,7 @@ class Settings:
     topics: frozenset[str] = field(init=False)
 
     def __post_init__(self) -> None:
-        selected: frozenset[str] = frozenset().union(*(one.topics for one in self.sources))
+        selected: frozenset[str] = frozenset().union(*(source.topics for source in self.sources))
         object.__setattr__(self, "topics", selected)
 
     @property

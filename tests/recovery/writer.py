@@ -136,7 +136,7 @@ class Writer:
                 return Table()
             raise ReopenError
         if self._on("base-by-identity"):
-            tokens = [one.token for one in table.snapshots]
+            tokens = [snapshot.token for snapshot in table.snapshots]
             if base and base not in tokens:
                 raise ReopenError
             above = table.snapshots[tokens.index(base) + 1 if base else 0 :]
@@ -177,14 +177,16 @@ class Writer:
     def _note_begun(self) -> None:
         """A partition begins at its origin, or at its first offset if its source was founded."""
         warehouse = self._warehouse()
-        sources = {topic: one.name for one in self.settings.sources for topic in one.topics}
+        sources = {
+            topic: source.name for source in self.settings.sources for topic in source.topics
+        }
         for topic, key, log in self.world.logs(self.settings):
             if key not in warehouse.begun:
                 late = sources[topic] in warehouse.founded and key not in self._recalled
                 first = log.first if late else self.memory.begins(key).offset
                 warehouse.begun[key] = first
                 warehouse.earliest[key] = min(first, warehouse.earliest.get(key, first))
-        warehouse.founded.update(one.name for one in self.settings.sources)
+        warehouse.founded.update(source.name for source in self.settings.sources)
 
     def _note_settled(
         self, logs: list[tuple[str, Key, Log]], starts: Vector, until: Vector

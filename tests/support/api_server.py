@@ -200,7 +200,7 @@ class ApiServer(Closing):
 
     def _wait(self) -> None:
         end = time.monotonic() + _START_SECONDS
-        while time.monotonic() < end and all(one.poll() is None for one in self._processes):
+        while time.monotonic() < end and all(process.poll() is None for process in self._processes):
             try:
                 if self.ask("GET", "/api/v1/namespaces/default").code == 200:
                     return

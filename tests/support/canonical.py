@@ -57,7 +57,7 @@ def days(text: str) -> int:
     match = re.fullmatch(r"([+-]?\d{4,})-(\d\d)-(\d\d)", text)
     if not match:
         raise ValueError(f"not a date: {text}")
-    year, month, day = (int(part) for part in match.groups())
+    year, month, day = (int(group) for group in match.groups())
     year -= month <= 2
     era, of_era = divmod(year, 400)
     day_of_year = (153 * ((month + 9) % 12) + 2) // 5 + day - 1
@@ -69,7 +69,7 @@ def micros_of_day(text: str) -> int:
     match = re.fullmatch(r"(\d\d):(\d\d)(?::(\d\d)(?:\.(\d{1,9}))?)?", text)
     if not match:
         raise ValueError(f"not a time of day: {text}")
-    hour, minute, second = (int(part or 0) for part in match.groups()[:3])
+    hour, minute, second = (int(group or 0) for group in match.groups()[:3])
     nanos = int((match[4] or "").ljust(9, "0"))
     if nanos % 1000:
         raise ValueError(f"finer than a microsecond: {text}")
@@ -91,7 +91,7 @@ def interval_micros(text: str) -> int:
     )
     if not match:
         raise ValueError(f"not an interval: {text}")
-    year, month, day, hour, minute, second = (Decimal(part or 0) for part in match.groups())
+    year, month, day, hour, minute, second = (Decimal(group or 0) for group in match.groups())
     total = (year * 12 + month) * MONTH + day * DAY
     total += ((hour * 60 + minute) * 60 + second) * 1_000_000
     return max(min(int(total), 2**63 - 1), -(2**63))

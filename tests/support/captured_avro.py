@@ -37,8 +37,8 @@ def schema_texts(number: int) -> tuple[str, list[str]]:
 def _parsed(number: int) -> Any:
     text, references = schema_texts(number)
     named: dict[str, Any] = {}
-    for one in references:
-        fastavro.parse_schema(_plain(json.loads(one)), named)
+    for reference in references:
+        fastavro.parse_schema(_plain(json.loads(reference)), named)
     return fastavro.parse_schema(_plain(json.loads(text)), named)
 
 

@@ -49,7 +49,7 @@ def expected() -> Mapping[str, tuple[str, ...]]:
     """What ingestd is to make of each message, by name."""
     lines = (SAMPLES / "expected.jsonl").read_text("utf-8").splitlines()
     documents = [json.loads(line) for line in lines]
-    return {one["name"]: tuple(one["ingestd"]) for one in documents}
+    return {document["name"]: tuple(document["ingestd"]) for document in documents}
 
 
 def decoded(sample: Sample) -> Decoded:
@@ -66,8 +66,11 @@ def decoded(sample: Sample) -> Decoded:
 def in_words(found: Decoded) -> tuple[str, ...]:
     """Rows with their types, rejections, truncates and control messages, one a line."""
     lines = [line for batch in found.batches for line in _rows(batch)]
-    lines += [f"rejected at {one.stage}: {one.reason}" for one in found.rejected]
-    lines += [f"truncate of {one.source.table}" for one in found.truncates]
+    lines += [
+        f"rejected at {rejected_record.stage}: {rejected_record.reason}"
+        for rejected_record in found.rejected
+    ]
+    lines += [f"truncate of {truncate.source.table}" for truncate in found.truncates]
     return (*lines, *["control message"] * found.control)
 
 

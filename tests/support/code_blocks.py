@@ -78,5 +78,7 @@ def _text(lines: list[str]) -> str:
 
 def shown(page: str, first: str) -> CodeBlock:
     """The one block of a page whose first line begins so."""
-    (found,) = (one for one in code_blocks(ROOT / page) if one.first.startswith(first))
+    (found,) = (
+        code_block for code_block in code_blocks(ROOT / page) if code_block.first.startswith(first)
+    )
     return found

@@ -22,7 +22,7 @@ def run_command(capsys: pytest.CaptureFixture[str], *arguments: Any) -> Done:
     before = root.handlers[:], root.level
     capsys.readouterr()
     try:
-        code = execute([str(one) for one in arguments])
+        code = execute([str(argument) for argument in arguments])
     finally:
         root.handlers[:] = before[0]
         root.setLevel(before[1])

@@ -131,7 +131,7 @@ class World:
         """What must be true once all have ended."""
         ids = snapshot_ids(self.io, self.table.paths)
         assert ids == list(range(ids[0], ids[-1] + 1))
-        snapshots = [read_snapshot(self.io, self.table.paths, one) for one in ids]
+        snapshots = [read_snapshot(self.io, self.table.paths, id_) for id_ in ids]
         newest = latest_snapshot(self.io, self.table.paths)
         assert newest == snapshots[-1]
         made = Counter(

@@ -108,7 +108,7 @@ class ConnectWorker(Closing):
     def start(self) -> None:
         """Start a run."""
         pins = read_pins(PINS)
-        wanted = [one for one in pins if not one.startswith(_SERVER)]
+        wanted = [pin for pin in pins if not pin.startswith(_SERVER)]
         jars = fetch(wanted, cache_folder() / "judges" / "debezium", pins=pins)
         command = [java_command(), *_FLAGS, "-cp", ":".join(map(str, jars)), _MAIN]
         self._read_from = self.log.stat().st_size if self.log.exists() else 0

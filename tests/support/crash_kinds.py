@@ -123,21 +123,21 @@ def expected(kind: Kind) -> list[Row]:
     if kind.fold == "all":
         return sorted(one.row for one in rows)
     final: dict[int, Row] = {}
-    for one in rows:
-        if one.operation == "d":
-            final.pop(one.row[0], None)
+    for row in rows:
+        if row.operation == "d":
+            final.pop(row.row[0], None)
         elif kind.fold == "last":
-            final[one.row[0]] = one.row
+            final[row.row[0]] = row.row
         else:
-            final.setdefault(one.row[0], one.row)
+            final.setdefault(row.row[0], row.row)
     return sorted(final.values())
 
 
 def _good(kind: Kind) -> Iterator[Change]:
     for partition in range(PARTITIONS):
-        for offset, one in enumerate(changes(kind.fold, partition)):
+        for offset, change in enumerate(changes(kind.fold, partition)):
             if (partition, offset) != (0, BAD_OFFSET):
-                yield one
+                yield change
 
 
 def _note(offset: int) -> str:

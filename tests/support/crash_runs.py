@@ -80,7 +80,7 @@ def wrong(scene: Scene) -> list[str]:
         problems.append(f"{found} dead letters")
     remove_orphans(table, find_orphans(table, _FAR_AHEAD_MS))
     problems += [f"without orphans: {finding}" for finding in verify(table)]
-    problems += [f"without orphans: {one}" for one in _wrong_rows(scene, table)]
+    problems += [f"without orphans: {wrong_row}" for wrong_row in _wrong_rows(scene, table)]
     return problems
 
 

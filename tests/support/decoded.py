@@ -49,7 +49,7 @@ def outcome(
 def _facts(decoded: Decoded) -> Facts:
     return {
         "batches": [_batch_facts(batch) for batch in decoded.batches],
-        "rejected": [_unplaced(one) for one in decoded.rejected],
+        "rejected": [_unplaced(rejected_record) for rejected_record in decoded.rejected],
         "truncates": decoded.truncates,
         "control": decoded.control,
         "schema_changes": decoded.schema_changes,

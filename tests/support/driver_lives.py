@@ -210,7 +210,7 @@ class Home:
 
     def selects(self, topic: str) -> bool:
         """Whether the pipeline reads a topic, by its configuration."""
-        return any(one.kafka.selects(topic) for one in self.truth.settings.sources.values())
+        return any(source.kafka.selects(topic) for source in self.truth.settings.sources.values())
 
     def note_routing(self, topics: Iterable[str]) -> None:
         """Remember to which tables each topic was ever routed."""
@@ -496,7 +496,8 @@ def missing(world: World, home: Home) -> list[str]:
                 if offset < start or number in there:
                     continue
                 if any(
-                    one.names(tables, key, (name, partition, offset)) for one in home.dead_letters
+                    dead_letter.names(tables, key, (name, partition, offset))
+                    for dead_letter in home.dead_letters
                 ):
                     continue
                 found.append(f"{name}({key})/{partition} offset {offset} of {sorted(tables)}")

@@ -62,7 +62,7 @@ class FakeHdfs:
     def delete(self, path: str, recursive: bool) -> bool:
         """Delete a file or directory."""
         self._begin("delete")
-        below = [one for one in self.files if one.startswith(f"{path}/")]
+        below = [file for file in self.files if file.startswith(f"{path}/")]
         if below and not recursive:
             raise RuntimeError('RPCError("org.x.PathIsNotEmptyDirectoryException", "not empty")')
         found = self.files.pop(path, ...)
@@ -89,9 +89,9 @@ class FakeHdfs:
         if data is not None:
             return iter([self._status(path, data)])
         inside = path.rstrip("/") + "/"
-        names = [one for one in self.files if one.startswith(inside) and one != "/"]
+        names = [file for file in self.files if file.startswith(inside) and file != "/"]
         return (
-            self._status(one, self.files[one]) for one in names if "/" not in one[len(inside) :]
+            self._status(name, self.files[name]) for name in names if "/" not in name[len(inside) :]
         )
 
     def _there(self, path: str) -> bytes | None:

@@ -132,8 +132,8 @@ class _Handler(BaseHTTPRequestHandler):
         composed = json.dumps({"sourceObjects": sources, "destination": {}}).encode()
         place = f"{way}/{quote(name, '')}/compose"
         status, _, told = _ask(Request(place, composed, method="POST"))
-        for one in sources:
-            _ask(Request(f"{way}/{quote(one['name'], '')}", method="DELETE"))
+        for source in sources:
+            _ask(Request(f"{way}/{quote(source['name'], '')}", method="DELETE"))
         made = _xml("CompleteMultipartUpload", Bucket=bucket, Key=name, ETag="e")
         return self._answer(status, {}, made if status == HTTPStatus.OK else told)
 

@@ -155,10 +155,10 @@ class Rig:
         """Both stages over the ranges, a decode task for each, a write task for each slot."""
         slots: dict[int, list[bytes]] = {}
         view = decode_view(context, ranges)
-        for index, one in enumerate(ranges):
+        for index, range_ in enumerate(ranges):
             pairs = decode_ranges(
                 view,
-                [one],
+                [range_],
                 task_index=index,
                 fetch=self.fetch,
                 blob_store=self.blob_store,
@@ -215,7 +215,7 @@ class Rig:
         for name, feeds in result.feeds.items():
             self.feeds[name] = self.feeds.get(name, frozenset()) | feeds
         self.commit(result, frozenset(truncates.emptied))
-        self.committed.update({(one.topic, one.partition): one.until for one in ranges})
+        self.committed.update({(range_.topic, range_.partition): range_.until for range_ in ranges})
         return result
 
     def evolve(self, context: BatchContext, result: AttemptResult) -> None:

@@ -129,7 +129,7 @@ def explore(
             raise AssertionError(f"{error}\nafter {_text(run.choices)}") from error
         for at in range(len(prefix), len(run.choices)):
             others = (one for one in run.options[at] if one != run.choices[at])
-            waiting += [[*run.choices[:at], one] for one in others]
+            waiting += [[*run.choices[:at], other] for other in others]
     return runs
 
 
@@ -173,7 +173,10 @@ def _faults(lane: _Lane, bound: Bound) -> Iterator[What]:
 
 
 def _text(choices: Sequence[Choice]) -> str:
-    return " ".join(one.actor if one.what == "go" else f"{one.actor}!{one.what}" for one in choices)
+    return " ".join(
+        choice.actor if choice.what == "go" else f"{choice.actor}!{choice.what}"
+        for choice in choices
+    )
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ FROM_SPARK = (
 def fetched(artifact: str) -> Path:
     """A pinned archive, out of the user's cache."""
     pins = read_pins(PINS)
-    coordinate = next(one for one in pins if one.split(":")[1] == artifact)
+    coordinate = next(pin for pin in pins if pin.split(":")[1] == artifact)
     return fetch([coordinate], cache_folder() / "judges" / artifact, pins=pins)[0]
 
 

@@ -64,17 +64,19 @@ class JavaFixture:
     @property
     def tags(self) -> dict[str, list[Any]]:
         """Rows of tags."""
-        return {one["tag"]: one["rows"] for one in self._lines("snapshots.jsonl") if "tag" in one}
+        return {
+            line["tag"]: line["rows"] for line in self._lines("snapshots.jsonl") if "tag" in line
+        }
 
     @property
     def filters(self) -> list[tuple[str, list[Any]]]:
         """Conditions (column=value) and the rows that a Java reader finds with them."""
-        return [(one["filter"], one["rows"]) for one in self._lines("filters.jsonl")]
+        return [(line["filter"], line["rows"]) for line in self._lines("filters.jsonl")]
 
     @property
     def changelog(self) -> list[Any]:
         """Changes in order, with ``_snapshot`` and ``rowkind``."""
-        return [with_rowkind(one) for one in self._lines("changelog.jsonl")]
+        return [with_rowkind(line) for line in self._lines("changelog.jsonl")]
 
     def _lines(self, name: str) -> list[Any]:
         path = self.folder / name

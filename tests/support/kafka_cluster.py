@@ -28,7 +28,7 @@ class Cluster:
     @property
     def bootstrap(self) -> str:
         """The addresses of all."""
-        return ",".join(one.bootstrap for one in self.brokers)
+        return ",".join(broker.bootstrap for broker in self.brokers)
 
 
 @contextmanager
@@ -36,8 +36,8 @@ def kafka_cluster() -> Iterator[Cluster]:
     """Three brokers for the block; what they keep is there three times, and two must agree."""
     with ExitStack() as stack:
         brokers = _started()
-        for one in brokers:
-            stack.callback(one.stop)
+        for broker in brokers:
+            stack.callback(broker.stop)
         yield Cluster(brokers)
 
 
@@ -53,8 +53,8 @@ def _started() -> tuple[DevBroker, ...]:
         try:
             start_together(brokers)
         except BrokerError:  # another process may have taken a port
-            for one in brokers:
-                one.stop()
+            for broker in brokers:
+                broker.stop()
             if attempt + 1 == _TRIES:
                 raise
         else:
@@ -69,4 +69,4 @@ def _made() -> tuple[DevBroker, ...]:
         Member(cluster, number, (client, controllers[number]), controllers)
         for number, client in zip(NUMBERS, ports, strict=False)
     )
-    return tuple(DevBroker(SETTINGS, member=one) for one in members)
+    return tuple(DevBroker(SETTINGS, member=member) for member in members)

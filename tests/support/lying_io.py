@@ -87,7 +87,7 @@ class LyingFileIO:
         with self._call(directory) as lie:
             self._fail(lie, directory)
             names = set(self._listed(lie, directory))
-            return [one for one in self.inner.list_entries(directory) if one.name in names]
+            return [entry for entry in self.inner.list_entries(directory) if entry.name in names]
 
     def exists(self, path: str) -> bool:
         with self._call(path) as lie:

@@ -57,7 +57,7 @@ class Batch:
             messages.append(
                 write_bucket(self.table, partition, values, bucket, own, new_name=new_name)
             )
-        assigner.wrote([file.file_name for one in messages for file in one.new_files])
+        assigner.wrote([file.file_name for message in messages for file in message.new_files])
         self.messages = tuple(messages)
         return self
 

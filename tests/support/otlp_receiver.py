@@ -32,9 +32,11 @@ class OtlpReceiver(HttpServing):
     def take(self, request: ExportTraceServiceRequest, headers: dict[str, str]) -> None:
         """Keep a request."""
         with self._arrived:
-            for one in request.resource_spans:
-                self.resources.append(values(one.resource.attributes))
-                self.spans.extend(span for scope in one.scope_spans for span in scope.spans)
+            for resource_span in request.resource_spans:
+                self.resources.append(values(resource_span.resource.attributes))
+                self.spans.extend(
+                    span for scope in resource_span.scope_spans for span in scope.spans
+                )
             self.headers.append(headers)
             self._arrived.notify_all()
 
@@ -47,11 +49,11 @@ class OtlpReceiver(HttpServing):
 
     def children(self, parent: Span) -> list[Span]:
         """Spans right below one."""
-        return [one for one in self.spans if one.parent_span_id == parent.span_id]
+        return [span for span in self.spans if span.parent_span_id == parent.span_id]
 
     def named(self, name: str) -> list[Span]:
         """All spans of a name."""
-        return [one for one in self.spans if one.name == name]
+        return [span for span in self.spans if span.name == name]
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -78,7 +80,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 def values(attributes: "list[KeyValue]") -> dict[str, object]:
     """Attributes as Python values."""
-    return {one.key: _value(one.value) for one in attributes}
+    return {attribute.key: _value(attribute.value) for attribute in attributes}
 
 
 def _value(value: AnyValue) -> object:

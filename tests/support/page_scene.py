@@ -67,7 +67,7 @@ def scene() -> Status:
 
 
 def _schema() -> TableSchema:
-    fields = [one.split(" ", 1) for one in _COLUMNS]
+    fields = [column.split(" ", 1) for column in _COLUMNS]
     return TableSchema(
         0, tuple(DataField(n, name, parse_type(kind)) for n, (name, kind) in enumerate(fields)), 2
     )

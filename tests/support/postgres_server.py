@@ -111,7 +111,7 @@ class PostgresServer(Closing):
 
 def _unpack(folder: Path) -> None:
     pins = read_pins(PINS)
-    coordinate = next(one for one in pins if one.split(":")[1] == _ARCHIVE)
+    coordinate = next(pin for pin in pins if pin.split(":")[1] == _ARCHIVE)
     archive = fetch([coordinate], cache_folder() / "judges" / _ARCHIVE, pins=pins)[0]
     with (
         zipfile.ZipFile(archive) as jar,

@@ -40,7 +40,7 @@ class Registered:
     def add(self, text: str, kind: SchemaKind = "AVRO", references: Iterable[str] = ()) -> int:
         """Register a schema; its id."""
         number = len(self._schemas) + 1
-        inner = tuple(RegisteredSchema(kind, one) for one in references)
+        inner = tuple(RegisteredSchema(kind, reference) for reference in references)
         self._schemas[number] = RegisteredSchema(kind, text, inner)
         return number
 
@@ -54,8 +54,10 @@ class Registered:
         """All that were registered before, the newest first."""
         if self.down:
             raise SourceError("the registry is down")
-        numbers = sorted((one for one in self._schemas if str(one) < str(schema_id)), reverse=True)
-        return tuple(self._schemas[one] for one in numbers)
+        numbers = sorted(
+            (schema for schema in self._schemas if str(schema) < str(schema_id)), reverse=True
+        )
+        return tuple(self._schemas[number] for number in numbers)
 
     def avro(self, schema: Schema, *values: Any) -> list[bytes]:
         """Messages of a schema that is registered for them."""

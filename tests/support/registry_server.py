@@ -121,10 +121,10 @@ class _Registry:
         subjects = self._document.get("subjects", {})
         if parts[:2] == ["schemas", "ids"] and parts[3:] == ["versions"]:
             return 200, [
-                {"subject": subject, "version": one["version"]}
+                {"subject": subject, "version": version["version"]}
                 for subject, versions in subjects.items()
-                for one in versions
-                if str(one["id"]) == parts[2]
+                for version in versions
+                if str(version["id"]) == parts[2]
             ]
         if parts[:1] == ["subjects"] and parts[2:] == ["versions"]:
             return 200, [one["version"] for one in subjects.get(parts[1], ())]

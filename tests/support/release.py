@@ -72,7 +72,7 @@ class Release(Closing):
     def series(self, name: str) -> list[float]:
         """Values of the series of one metric, by the page that Prometheus scrapes."""
         _, page = self.daemon.get("/metrics")
-        found = [one for one in page.splitlines() if one.startswith(f"{name}{{")]
+        found = [line for line in page.splitlines() if line.startswith(f"{name}{{")]
         return [float(one.rpartition(" ")[2]) for one in found]
 
     def position(self) -> float:

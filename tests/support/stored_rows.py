@@ -14,9 +14,9 @@ def stored_rows(table: FileStoreTable) -> list[dict[str, Any]]:
     if snapshot is None:
         return []
     rows: list[dict[str, Any]] = []
-    for part in TableReader(table).rows(snapshot):
-        names = part.column_names
-        cells = zip(*(column_values(part.column(name)) for name in names), strict=True)
+    for row in TableReader(table).rows(snapshot):
+        names = row.column_names
+        cells = zip(*(column_values(row.column(name)) for name in names), strict=True)
         rows += [dict(zip(names, values, strict=True)) for values in cells]
     return rows
 

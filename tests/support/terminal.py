@@ -152,7 +152,7 @@ def look(scene: Scene, folder: Path, tmux: Tmux, places: Mapping[str, str] | Non
     """
     head = f"$ ingestd {' '.join(scene.words)}"
     really = dict(places or {})
-    words = command([really.get(one, one) for one in scene.words])
+    words = command([really.get(word, word) for word in scene.words])
     settings = environment(scene.environment)
     if scene.pipe:
         done = subprocess.run(

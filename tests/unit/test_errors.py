@@ -16,7 +16,9 @@ from ingestd.errors import (
 )
 
 CLASSES = [
-    one for one in vars(errors).values() if isinstance(one, type) and issubclass(one, IngestdError)
+    variable
+    for variable in vars(errors).values()
+    if isinstance(variable, type) and issubclass(variable, IngestdError)
 ]
 
 

@@ -3,7 +3,9 @@ from prometheus_client.metrics import MetricWrapperBase
 
 from ingestd import lag_metrics
 
-COLLECTORS = [one for one in vars(lag_metrics).values() if isinstance(one, MetricWrapperBase)]
+COLLECTORS = [
+    variable for variable in vars(lag_metrics).values() if isinstance(variable, MetricWrapperBase)
+]
 
 
 def value(name: str, **labels: str) -> float | None:
@@ -11,7 +13,7 @@ def value(name: str, **labels: str) -> float | None:
 
 
 def test_names_are_what_operators_were_promised() -> None:
-    assert {one._name for one in COLLECTORS} == {
+    assert {collector._name for collector in COLLECTORS} == {
         "ingestd_source_position_offset",
         "ingestd_source_end_offset",
         "ingestd_source_lag_records",
@@ -28,9 +30,9 @@ def test_names_are_what_operators_were_promised() -> None:
 
 
 def test_each_has_a_meaning_and_bounded_labels() -> None:
-    for one in COLLECTORS:
-        assert one._documentation.endswith(".")
-        assert set(one._labelnames) <= {"source", "topic", "partition", "table"}
+    for collector in COLLECTORS:
+        assert collector._documentation.endswith(".")
+        assert set(collector._labelnames) <= {"source", "topic", "partition", "table"}
 
 
 def test_what_landed_gives_the_age_of_the_newest_and_two_latencies() -> None:
@@ -69,7 +71,9 @@ def test_partitions_that_are_gone_leave_the_page() -> None:
     lag_metrics.record_position(("s", "gone-lag", 1), position=1, end=2)
     for _ in range(2):
         lag_metrics.forget_places([("s", "gone-lag", 1)])
-    names = [one._name for one in COLLECTORS if isinstance(one, lag_metrics.PlaceGauge)]
+    names = [
+        collector._name for collector in COLLECTORS if isinstance(collector, lag_metrics.PlaceGauge)
+    ]
     assert len(names) == 6
     assert {value(name, **place) for name in names} == {None}
     assert b"gone-lag" not in generate_latest()

@@ -5,7 +5,9 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from ingestd import metrics
 
-COLLECTORS = [one for one in vars(metrics).values() if isinstance(one, MetricWrapperBase)]
+COLLECTORS = [
+    variable for variable in vars(metrics).values() if isinstance(variable, MetricWrapperBase)
+]
 
 
 def value(name: str, **labels: str) -> float | None:
@@ -13,17 +15,17 @@ def value(name: str, **labels: str) -> float | None:
 
 
 def test_names_have_the_prefix_base_units_and_a_meaning() -> None:
-    for one in COLLECTORS:
-        assert one._name.startswith("ingestd_")
-        assert not one._name.endswith(("_ms", "_millis", "_kb"))
-        assert one._documentation.endswith(".")
+    for collector in COLLECTORS:
+        assert collector._name.startswith("ingestd_")
+        assert not collector._name.endswith(("_ms", "_millis", "_kb"))
+        assert collector._documentation.endswith(".")
 
 
 def test_labels_are_bounded() -> None:
     allowed = {"source", "topic", "partition", "table", "kind", "reason", "stage", "phase",
                "result", "error", "state", "version", "cause", "decoder",
                "kafka_reader", "librdkafka"}  # fmt: skip
-    assert {label for one in COLLECTORS for label in one._labelnames} <= allowed
+    assert {label for collector in COLLECTORS for label in collector._labelnames} <= allowed
 
 
 @pytest.mark.parametrize(
@@ -42,7 +44,7 @@ def test_labels_are_bounded() -> None:
     ],
 )
 def test_what_operators_were_promised_is_there(name: str) -> None:
-    assert name in {one._name for one in COLLECTORS}
+    assert name in {collector._name for collector in COLLECTORS}
 
 
 def test_the_page_can_be_parsed() -> None:
@@ -54,8 +56,8 @@ def test_the_page_can_be_parsed() -> None:
 def test_exactly_one_state_is_set() -> None:
     metrics.record_state("backoff")
     metrics.record_state("running")
-    values = {one: value("ingestd_pipeline_state", state=one) for one in metrics.STATES}
-    assert values == {one: float(one == "running") for one in metrics.STATES}
+    values = {state: value("ingestd_pipeline_state", state=state) for state in metrics.STATES}
+    assert values == {state: float(state == "running") for state in metrics.STATES}
 
 
 def test_a_state_that_does_not_exist_is_refused() -> None:

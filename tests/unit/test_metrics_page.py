@@ -20,7 +20,11 @@ TABLES = ("page.a", "page.b")
 @pytest.fixture
 def filled() -> Iterator[None]:
     """Two tables and two topic partitions, and nothing else that has such labels."""
-    labelled = [one for one in vars(metrics).values() if "table" in getattr(one, "_labelnames", ())]
+    labelled = [
+        variable
+        for variable in vars(metrics).values()
+        if "table" in getattr(variable, "_labelnames", ())
+    ]
     labelled += [lag_metrics.FRESHNESS, lag_metrics.LATENCY]
     for collector in labelled:
         collector.clear()

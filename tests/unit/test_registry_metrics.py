@@ -6,7 +6,11 @@ from prometheus_client.metrics import MetricWrapperBase
 from ingestd import registry_metrics
 from ingestd.kafka.registry_tally import FAILURES, HITS, OUTAGE_MS, REQUESTS
 
-COLLECTORS = [one for one in vars(registry_metrics).values() if isinstance(one, MetricWrapperBase)]
+COLLECTORS = [
+    variable
+    for variable in vars(registry_metrics).values()
+    if isinstance(variable, MetricWrapperBase)
+]
 
 
 def value(name: str) -> float:
@@ -14,17 +18,20 @@ def value(name: str) -> float:
 
 
 def test_names_are_what_operators_were_promised() -> None:
-    assert {one._name for one in COLLECTORS} == {
+    assert {collector._name for collector in COLLECTORS} == {
         "ingestd_registry_requests",
         "ingestd_registry_failed_requests",
         "ingestd_registry_cache_hits",
         "ingestd_registry_outage_seconds",
     }
-    assert all(one._documentation.endswith(".") and not one._labelnames for one in COLLECTORS)
+    assert all(
+        collector._documentation.endswith(".") and not collector._labelnames
+        for collector in COLLECTORS
+    )
 
 
 def test_figures_of_tasks_add_up() -> None:
-    names = [f"{one._name}_total" for one in COLLECTORS]
+    names = [f"{collector._name}_total" for collector in COLLECTORS]
     before = [value(name) for name in names]
     registry_metrics.record_registry(Counter({REQUESTS: 5, FAILURES: 2, HITS: 7, OUTAGE_MS: 1500}))
     registry_metrics.record_registry({})

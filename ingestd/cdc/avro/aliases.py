@@ -21,9 +21,9 @@ def former_names(record: AvroNode) -> Names:
         aliases = field.get("aliases")
         if isinstance(aliases, list):
             found += [
-                (one, str(field["name"]))
-                for one in aliases
-                if isinstance(one, str) and one not in record.names
+                (alias, str(field["name"]))
+                for alias in aliases
+                if isinstance(alias, str) and alias not in record.names
             ]
     return tuple(found)
 

@@ -178,7 +178,9 @@ def _row(array: Array, column: WireColumn, node: AvroNode) -> Array:
 
 def _through_json(array: Array, column: WireColumn, node: AvroNode) -> Array:
     """Build a column of any other meaning with the reader for the JSON converter's form."""
-    texts = [None if one is None else one.encode() for one in json_texts(array, node)]
+    texts = [
+        None if json_text is None else json_text.encode() for json_text in json_texts(array, node)
+    ]
     kinds = frozenset(kind for text in texts if text is not None for kind in kinds_of(text))
     reader = choose_reader(column, kinds)
     return reader.read(_decoded(texts, reader.wire))[0]

@@ -98,9 +98,9 @@ def sort_messages(
     operations = _operations(fields[_OP])
     operations[cursor.bad] = ""
     known = np.isin(operations, [*_ROW_OPERATIONS, _TRUNCATE, _LOGICAL_MESSAGE])
-    for place in np.flatnonzero(~known & ~cursor.bad).tolist():
-        message = f"op of the message value is {operations[place]!r}, not one of c, r, u, d, t, m"
-        refused[place] = Reason("decode", "unknown-op", message)
+    for index in np.flatnonzero(~known & ~cursor.bad).tolist():
+        message = f"op of the message value is {operations[index]!r}, not one of c, r, u, d, t, m"
+        refused[index] = Reason("decode", "unknown-op", message)
     sorter = _Sorter(fields, operations, refused)
     return SortedEnvelopes(
         changes=sorter.by_table(np.isin(operations, list(_ROW_OPERATIONS))),

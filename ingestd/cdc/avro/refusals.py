@@ -12,6 +12,6 @@ def rejections(cursor: AvroCursor, stage: str) -> dict[int, Reason]:
     part = "the message key" if stage == "key" else "the message value"
     broken = Reason(stage, "invalid-avro", f"{part} is not as its Avro schema says")
     found = dict.fromkeys(np.flatnonzero(cursor.bad).tolist(), broken)
-    for place in np.flatnonzero(cursor.over).tolist():
-        found[place] = too_many_cells(CellBudgetError(int(cursor.sizes[place])), stage, part)
+    for index in np.flatnonzero(cursor.over).tolist():
+        found[index] = too_many_cells(CellBudgetError(int(cursor.sizes[index])), stage, part)
     return found

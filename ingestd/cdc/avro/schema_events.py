@@ -21,7 +21,7 @@ def statements(chunk: RecordChunk, group: FrameGroup, node: AvroNode) -> list[Sc
     cursor.finish()
     cells = {name: fields[name].to_pylist() for name in _FIELDS}
     found: list[SchemaChangeEvent] = []
-    for place in np.flatnonzero(~cursor.bad).tolist():
-        message = {name: values[place] for name, values in cells.items()}
-        found += read_changes(chunk, group.indices[place], message)
+    for index in np.flatnonzero(~cursor.bad).tolist():
+        message = {name: values[index] for name, values in cells.items()}
+        found += read_changes(chunk, group.indices[index], message)
     return found

@@ -42,7 +42,7 @@ def storage_type(node: AvroNode, wanted: Collection[str] | None = None) -> pa.Da
 def json_texts(values: Array, node: AvroNode) -> list[str | None]:
     """Return each value as JSON text, null for null; bytes as base64, as Connect writes them."""
     if node.kind == "union":
-        return [None if one is None else str(one) for one in values.to_pylist()]
+        return [None if value is None else str(value) for value in values.to_pylist()]
     cells = values.to_pylist()
     if _holds_maps(node):
         cells = [with_objects(cell, node) for cell in cells]

@@ -161,7 +161,7 @@ def _label_sets(texts: Array, column: WireColumn) -> Array:
     chosen: dict[str, list[str]] = {}
     sets = [None if t is None else _chosen(t, column.labels, chosen) for t in texts.to_pylist()]
     if column.data_type.root in CHARACTER_ROOTS:
-        return pa.array([None if one is None else ",".join(one) for one in sets], pa.string())
+        return pa.array([None if set_ is None else ",".join(set_) for set_ in sets], pa.string())
     return pa.array(sets, to_arrow_type(column.data_type))
 
 

@@ -103,7 +103,7 @@ def date_days(text: str) -> int:
     match = _DATE_TEXT.fullmatch(text)
     if match is None:
         raise ValueError(f"{text!r} is not an ISO date")
-    return _days(*(int(part) for part in match.groups()[:3]))
+    return _days(*(int(group) for group in match.groups()[:3]))
 
 
 def time_nanos(text: str) -> int:

@@ -85,7 +85,7 @@ def _events(chunk: RecordChunk, index: int, event: _Event) -> list[SchemaChangeE
 
 
 def _source(event: _Event, identifier: str) -> SourceTable:
-    names = [one.replace('""', '"') for one in _NAME.findall(identifier)] or [identifier]
+    names = [match_.replace('""', '"') for match_ in _NAME.findall(identifier)] or [identifier]
     return SourceTable(event.database, event.schema, names[-1])
 
 

@@ -134,7 +134,7 @@ class CanalDialect:
         except PARSE_ERRORS as error:
             message = f"mysqlType or sqlType of the message value cannot be read: {error}"
             raise refuse("decode", "invalid-schema", message) from error
-        return tuple(jdbc_column(*one) for one in numbered.items()) if numbered else None
+        return tuple(jdbc_column(*item) for item in numbered.items()) if numbered else None
 
 
 def _ddl_event(head: _Head) -> DdlEvent | None:

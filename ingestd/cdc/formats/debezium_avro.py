@@ -108,8 +108,8 @@ class DebeziumAvro:
             return 0
         refused.update(found.refused)
         indices = np.array(group.indices, np.int64)
-        for one in found.truncates:
-            decoded.truncates.extend(_truncates(chunk, indices, one))
+        for truncate in found.truncates:
+            decoded.truncates.extend(_truncates(chunk, indices, truncate))
         if row_record is not None and found.changes:
             keys = None if key_record is None else _read_keys(key_record, group, refused)
             former = former_names(row_record.node)

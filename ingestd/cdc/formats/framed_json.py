@@ -32,8 +32,12 @@ class FramedJson:
             return decoded
         places = {offset: place for place, offset in enumerate(chunk.offsets.tolist())}
         rejected = [
-            replace(one, key=chunk.keys[places[one.offset]], value=chunk.values[places[one.offset]])
-            for one in decoded.rejected
+            replace(
+                rejected_record,
+                key=chunk.keys[places[rejected_record.offset]],
+                value=chunk.values[places[rejected_record.offset]],
+            )
+            for rejected_record in decoded.rejected
         ]
         return replace(decoded, rejected=rejected)
 

@@ -117,7 +117,9 @@ class MaxwellDialect:
         except PARSE_ERRORS as error:
             message = f"the message about a statement cannot be read: {error}"
             raise refuse("decode", "invalid-ddl", message) from error
-        names = [one.name for one in statement.definition.columns] if statement.definition else []
+        names = (
+            [column.name for column in statement.definition.columns] if statement.definition else []
+        )
         columns = proven_by_columns(column_changes(statement.sql or ""), names)
         if not columns or head.table is None:
             return None

@@ -91,7 +91,7 @@ class ProtobufFields:
             except CellBudgetError as error:
                 refused.setdefault(place, too_many_cells(error, stage, f"the {part}"))
             found.append(row)
-        return {one.column.name: _part(one, found, refused) for one in kind.columns}
+        return {column.column.name: _part(column, found, refused) for column in kind.columns}
 
     def _message(self, frame: SchemaFrame, indexes: tuple[int, ...], stage: str) -> _Message:
         known = self._messages.get((frame.mark, indexes))

@@ -116,7 +116,9 @@ def differ(first: Cells, second: Cells) -> Marks:
     """Return a mask of the rows in which two columns differ; nulls always differ."""
     equal = _equal(first.array, second.array)
     # Filling nulls would take several times as long as comparing.
-    validity, same = (None if part is None else _bits(part, equal) for part in equal.buffers())
+    validity, same = (
+        None if buffer is None else _bits(buffer, equal) for buffer in equal.buffers()
+    )
     if same is None:
         return np.ones(len(equal), np.bool_)
     return ~same if validity is None else ~(same & validity)

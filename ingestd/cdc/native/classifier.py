@@ -125,4 +125,4 @@ def _grouped(indices: Indices, tables: Indices) -> list[Indices]:
     order = np.argsort(tables, kind="stable")
     bounds = np.flatnonzero(np.diff(tables[order])) + 1
     groups: list[Indices] = np.split(indices[order], bounds)
-    return sorted((one for one in groups if len(one)), key=lambda one: int(one[0]))
+    return sorted((group for group in groups if len(group)), key=lambda one: int(one[0]))

@@ -14,9 +14,9 @@ from ingestd.cdc.protobuf.schema import ProtoField
 def former_names(older: Iterable[ProtoField], newer: Iterable[ProtoField]) -> Names:
     """Return old and new names; an old name that another field has now is left out."""
     fields = list(newer)
-    names = {one.name for one in fields}
+    names = {field.name for field in fields}
     before = {one.number: one for one in older}
-    pairs = ((before.get(one.number), one) for one in fields)
+    pairs = ((before.get(field.number), field) for field in fields)
     return tuple(
         (old.name, new.name)
         for old, new in pairs

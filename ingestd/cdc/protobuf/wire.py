@@ -123,7 +123,7 @@ class _Reading:
         fields = self._fields_of(message)
         if depth:
             self._budget.spend(1 + len(fields))
-        values = {one.name: self._absent(one) for one in fields.values()}
+        values = {field.name: self._absent(field) for field in fields.values()}
         size = len(data)
         while at < size:
             tag, at = read_varint(data, at)

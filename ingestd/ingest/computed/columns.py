@@ -89,7 +89,7 @@ def in_order(columns: Iterable[ComputedColumn]) -> tuple[ComputedColumn, ...]:
 
     Raises ConfigError for circular dependencies.
     """
-    waiting = {one.name: one for one in columns}
+    waiting = {column.name: column for column in columns}
     ordered: list[ComputedColumn] = []
     while waiting:
         ready = [one for one in waiting.values() if waiting.keys().isdisjoint(one.sources)]

@@ -200,8 +200,8 @@ def _no_arguments(arguments: tuple[str, ...]) -> None:
 
 
 def _check_precision(arguments: tuple[str, ...]) -> None:
-    for one in arguments:
-        check_precision(one)
+    for argument in arguments:
+        check_precision(argument)
 
 
 def _check_format(arguments: tuple[str, ...]) -> None:

@@ -103,7 +103,11 @@ def event_times(
     """
     event_time = describe_format(data_format).event_time
     if event_time is None:
-        known = sorted(one.name for one in format_descriptors() if one.event_time)
+        known = sorted(
+            format_descriptor.name
+            for format_descriptor in format_descriptors()
+            if format_descriptor.event_time
+        )
         raise UnsupportedError(
             f"metadata column 'op_ts': the data format '{data_format}' is not known to tell the "
             f"time of a change, only {', '.join(known)}; leave it out, or take "

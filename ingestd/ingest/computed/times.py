@@ -141,7 +141,7 @@ def _written(points: Values, pattern: str) -> Values:
         else:
             literal = token[0] if quoted is None else quoted.replace("''", "'") or "'"
             texts.append(pa.scalar(literal))
-    if all(isinstance(one, pa.Scalar) for one in texts):
+    if all(isinstance(text, pa.Scalar) for text in texts):
         raise ConfigError(f"pattern {pattern} has no letter; known are: {' '.join(_MOST_LETTERS)}")
     joined: Values = pc.binary_join_element_wise(*texts, pa.scalar(""))
     return joined

@@ -68,18 +68,18 @@ def dead_letter_rows(
     records = [dead_letter.rejected for dead_letter in ordered]
     columns: dict[str, list[Any]] = {
         "source": [source] * len(records),
-        "topic": [one.topic for one in records],
-        "partition": [one.partition for one in records],
-        "offset": [one.offset for one in records],
-        "timestamp": [one.timestamp if one.timestamp >= 0 else None for one in records],
-        "stage": [one.stage for one in records],
-        "reason": [one.reason for one in records],
-        "message": [one.message for one in records],
-        "key": [one.key for one in records],
-        "value": [one.value for one in records],
+        "topic": [record.topic for record in records],
+        "partition": [record.partition for record in records],
+        "offset": [record.offset for record in records],
+        "timestamp": [record.timestamp if record.timestamp >= 0 else None for record in records],
+        "stage": [record.stage for record in records],
+        "reason": [record.reason for record in records],
+        "message": [record.message for record in records],
+        "key": [record.key for record in records],
+        "value": [record.value for record in records],
         "job": [job] * len(records),
         "table": [dead_letter.table for dead_letter in ordered],
-        "headers": _headers([one.offset for one in records], chunk),
+        "headers": _headers([record.offset for record in records], chunk),
     }
     arrays: dict[str, Any] = {
         name: pa.array(columns[name], to_arrow_type(kind)) for name, kind in COLUMNS

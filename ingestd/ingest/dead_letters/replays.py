@@ -101,8 +101,8 @@ def read_replays(catalog: Catalog, dead_letters: Identifier) -> Replays:
         table = catalog.get_table(identifier)
         snapshot = latest_snapshot(table.io, table.paths)
         if snapshot is not None:
-            for part in TableReader(table, PLACE).rows(snapshot):
-                places.update(_places(part))
+            for row in TableReader(table, PLACE).rows(snapshot):
+                places.update(_places(row))
     return Replays(catalog, identifier, frozenset(places))
 
 

@@ -129,7 +129,9 @@ class _Run:
         found.counts = Counts()
         for report in reports:
             found.counts.add(report.counts)
-        found.rejected = tuple(one for report in reports for one in report.rejected)
+        found.rejected = tuple(
+            rejected_record for report in reports for rejected_record in report.rejected
+        )
         changed: set[str] = set()
         for table in sorted({name for report in reports for name in report.feeds}):
             own = tuple(_only(report, table) for report in reports if table in report.feeds)
@@ -170,7 +172,7 @@ class _Run:
     def _settle(self, context: BatchContext, table: str, reports: tuple[Report, ...]) -> bool:
         """Apply the reports about one table to its schema; return whether it changed."""
         found = self._found
-        claims = [one.feeds[table] for one in reports]
+        claims = [report.feeds[table] for report in reports]
         try:
             result = merge_outcomes(context, [WriteOutcome(reports=reports)])
             found.feeds[table], found.topics[table] = result.feeds[table], result.topics[table]
@@ -180,8 +182,10 @@ class _Run:
             found.truncates.settle(context, result, self._stream())
             return self._evolve(context, table, result.discoveries) or bool(result.truncates)
         except (FatalError, ConfigError) as error:
-            found.feeds[table] = frozenset(feed for one in reports for feed in one.feeds[table])
-            found.topics[table] = frozenset(at for one in reports for at in one.topics[table])
+            found.feeds[table] = frozenset(
+                feed for report in reports for feed in report.feeds[table]
+            )
+            found.topics[table] = frozenset(at for report in reports for at in report.topics[table])
             found.table_problems[table] = error.message
             return False
 
@@ -220,8 +224,10 @@ def _only(report: Report, table: str) -> Report:
     """Return the part of a report about one table."""
     return replace(
         report,
-        discoveries=tuple(one for one in report.discoveries if one.table == table),
-        truncates=tuple(one for one in report.truncates if one.table == table),
+        discoveries=tuple(
+            discovery for discovery in report.discoveries if discovery.table == table
+        ),
+        truncates=tuple(truncate for truncate in report.truncates if truncate.table == table),
         feeds={table: report.feeds[table]},
         topics={table: report.topics[table]},
         positions={table: report.positions.get(table, -1)},

@@ -69,9 +69,9 @@ def _outlook(found: DryRun, table: str) -> TablePreview:
     if after is None:
         return TablePreview(table, "impossible", sources, topics, problem)
     columns = tuple(_columns(before, after))
-    kept = {one.was.id for one in columns if one.was}
+    kept = {column.was.id for column in columns if column.was}
     dropped = tuple(one.name for one in (before or after).fields if before and one.id not in kept)
-    changed = dropped or any(one.change != "unchanged" for one in columns)
+    changed = dropped or any(column.change != "unchanged" for column in columns)
     verdict: Verdict = "alter" if changed else "keep"
     if problem:
         verdict = "impossible"

@@ -15,9 +15,9 @@ _PAUSE_SECONDS = 5.0
 def is_cut(offsets: BatchOffsets, limits: Mapping[str, int]) -> bool:
     """Return whether a batch reached the limit of a source (by name, in offsets)."""
     taken = dict.fromkeys(limits, 0)
-    for one in offsets.ranges():
-        if one.source in taken:
-            taken[one.source] += one.rows
+    for range_ in offsets.ranges():
+        if range_.source in taken:
+            taken[range_.source] += range_.rows
     return any(taken[name] >= limit for name, limit in limits.items())
 
 

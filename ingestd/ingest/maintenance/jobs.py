@@ -96,7 +96,7 @@ def do_job(
 
 
 def _compacted(job: Job, result: CompactResult) -> CompactionDone:
-    landed = [one for one in result.buckets if not one.lost]
+    landed = [bucket for bucket in result.buckets if not bucket.lost]
     made = result.snapshot if result.status == "compacted" else None
     return CompactionDone(
         job=job,

@@ -120,7 +120,7 @@ class TopicKeyCheck:
 
     def learn(self, ranges: list[OffsetRange]) -> None:
         """Record the keys of topics that no batch has read before."""
-        new = {(one.source, one.topic) for one in ranges} - self.keys.keys()
+        new = {(range_.source, range_.topic) for range_ in ranges} - self.keys.keys()
         for place, key in self._ask(new).items():
             self.keys[place] = key
         gone = new - self.keys.keys()
@@ -130,7 +130,7 @@ class TopicKeyCheck:
 
     def check(self, ranges: list[OffsetRange]) -> None:
         """Raise LogChangedError if a topic has been recreated since it was first read."""
-        for place, key in self._ask({(one.source, one.topic) for one in ranges}).items():
+        for place, key in self._ask({(range_.source, range_.topic) for range_ in ranges}).items():
             if self.keys[place] != key:
                 raise LogChangedError(
                     f"source {place[0]}: topic {place[1]} was deleted and created again while it "

@@ -80,7 +80,7 @@ class Coverage:
         """Return the position of a log by table; the origin for a table without a position."""
         key, partition = place
         vectors = {**self.tables, TO_BE: self.finished}
-        if all(partition not in one.get(key, {}) for one in vectors.values()):
+        if all(partition not in vector.get(key, {}) for vector in vectors.values()):
             return {}
         first = Position(self.origin.get(key, {}).get(partition, 0))
         return {name: one.get(key, {}).get(partition, first) for name, one in vectors.items()}
@@ -88,7 +88,7 @@ class Coverage:
 
 def furthest_positions(covered: Coverage, logs: Logs) -> dict[Place, Position]:
     """Return the largest position of each known log that exists."""
-    found = {place: covered.holders(place) for place in logs.states}
+    found = {state: covered.holders(state) for state in logs.states}
     return {place: max(held.values()) for place, held in found.items() if held}
 
 
@@ -237,10 +237,10 @@ def named_losses(losses: Iterable[Loss], dead_letters: str) -> list[Loss]:
 def lost_records(losses: Iterable[Loss]) -> dict[tuple[str, str], int]:
     """Return an upper bound of lost records by source and topic, over all tables."""
     most: dict[tuple[TopicName, Place], int] = {}
-    for one in losses:
-        key = (one.name, one.place)
-        if one.is_refusable or one.reason == "unreadable":
-            most[key] = max(most.get(key, 0), one.until - one.start)
+    for loss in losses:
+        key = (loss.name, loss.place)
+        if loss.is_refusable or loss.reason == "unreadable":
+            most[key] = max(most.get(key, 0), loss.until - loss.start)
     lost: dict[tuple[str, str], int] = {}
     for (name, _), records in most.items():
         place = (name.source, name.topic)
@@ -250,13 +250,13 @@ def lost_records(losses: Iterable[Loss]) -> dict[tuple[str, str], int]:
 
 def refuse(losses: Iterable[Loss], policies: Mapping[str, OutOfRangePolicy]) -> None:
     """Raise OffsetLostError for losses of sources whose policy is to fail."""
-    found = [one for one in losses if one.is_refusable and policies[one.name.source] == "fail"]
+    found = [loss for loss in losses if loss.is_refusable and policies[loss.name.source] == "fail"]
     if not found:
         return
     listed = "; ".join(map(str, found[:5]))
     more = f"; and {len(found) - 5} more" if len(found) > 5 else ""
     sources = sorted({one.name.source for one in found})
-    ways = [f"sources.{one}.on-offset-out-of-range: earliest" for one in sources]
+    ways = [f"sources.{source}.on-offset-out-of-range: earliest" for source in sources]
     way_out = f"accept the loss, which is then recorded as dead letters, with {', '.join(ways)}"
     if any(one.reason.startswith("topic") for one in found):
         way_out += "; or drop the tables that the topic fed, or exclude it from the source"
@@ -267,10 +267,10 @@ def accepted_positions(covered: Coverage, losses: Iterable[Loss]) -> dict[str, V
     """Return what each table covers after the losses of existing logs are accepted."""
     vectors = {**covered.tables, TO_BE: covered.finished}
     changed: dict[str, Vector] = {}
-    for one in losses:
-        if one.until == NO_END or one.reason == "rerouted":
+    for loss in losses:
+        if loss.until == NO_END or loss.reason == "rerouted":
             continue
-        key, partition = one.place
-        before = changed.get(one.table, vectors[one.table])
-        changed[one.table] = replaced(before, {key: {partition: one.goes_on}})
+        key, partition = loss.place
+        before = changed.get(loss.table, vectors[loss.table])
+        changed[loss.table] = replaced(before, {key: {partition: loss.goes_on}})
     return changed

@@ -301,8 +301,8 @@ def _rows(
     table: FileStoreTable, columns: list[str], keys: list[str], snapshot_id: int | None
 ) -> Iterator[tuple[str, bytes]]:
     """Yield for each row the text of its key (or the start of the row), and its digest."""
-    for part in iter_buckets(table, snapshot_id=snapshot_id, columns=columns):
-        for row in part.select(columns).to_pylist():
+    for bucket in iter_buckets(table, snapshot_id=snapshot_id, columns=columns):
+        for row in bucket.select(columns).to_pylist():
             text = repr(row)
             key = repr({name: row[name] for name in keys}) if keys else text[:_TEXT]
             yield key, blake2b(text.encode(), digest_size=_DIGEST_BYTES).digest()

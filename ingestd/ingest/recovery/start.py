@@ -96,7 +96,7 @@ def recover(
     compared = compare_logs(registry, clusters, logs, founded)
     losses = find_losses(registry, settings, logs, compared)
     losses += unreadable_ranges(coverage_of(registry), logs, given_up)
-    refuse([one for one in losses if one.table != registry.dead_letters], policies_of(settings))
+    refuse([loss for loss in losses if loss.table != registry.dead_letters], policies_of(settings))
     _commit_decisions(registry, settings, founded, losses, logs)
     floor = {key: ones for key, ones in registry.floor().items() if key in logs.names}
     _log_start(registry, founded, floor)
@@ -176,9 +176,9 @@ def _log_renamed_sources(registry: TableRegistry, settings: PipelineSettings, lo
         _LOG.warning("source_renamed", extra={"ctx": {"from": old, "to": new}})
     # A table without new rows has an old record, whatever other records contain.
     records = [
-        one.progress.pipeline for one in registry.tables.values() if one.progress is not None
+        table.progress.pipeline for table in registry.tables.values() if table.progress is not None
     ]
-    feeds = {old: new for one in records for old, new in _renamed(one.topics, logs).items()}
+    feeds = {old: new for record in records for old, new in _renamed(record.topics, logs).items()}
     names = {**feeds, **renamed}
     registry.rename_sources({old: new for old, new in names.items() if old not in settings.sources})
     topics = {**registry.progress.topics, **logs.names}
@@ -268,7 +268,7 @@ def _commit_decisions(
     own = changed.pop(registry.dead_letters, registry.tables[registry.dead_letters].covered)
     if founded or losses or dead_letters:
         _commit_dead_letters(registry, settings, dead_letters, own)
-    concerned = {one.table for one in losses} - {TO_BE, registry.dead_letters}
+    concerned = {loss.table for loss in losses} - {TO_BE, registry.dead_letters}
     for name in sorted({*changed, *overwritten, *concerned}):
         covered_now = changed.get(name, registry.tables[name].covered)
         registry.record(name, covered_now, dropped=(OVERWRITTEN_PROPERTY,))

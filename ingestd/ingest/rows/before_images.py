@@ -26,7 +26,7 @@ def wants_images(context: BatchContext) -> bool:
         one.keyless_table_mode == "audit" for one in (context.defaults, *context.settings.values())
     ):
         return True
-    return any(writes_input(one.table.schema) for one in context.tables.values())
+    return any(writes_input(table.table.schema) for table in context.tables.values())
 
 
 def announced(context: BatchContext) -> bool:

@@ -50,12 +50,12 @@ def rejected_documents(decoded: Decoded) -> list[dict[str, object]]:
     """Return coordinates and cause of each rejected record."""
     return [
         {
-            "offset": one.offset,
-            "stage": one.stage,
-            "reason": one.reason,
-            "message": one.message,
+            "offset": rejected_record.offset,
+            "stage": rejected_record.stage,
+            "reason": rejected_record.reason,
+            "message": rejected_record.message,
         }
-        for one in sorted(decoded.rejected, key=lambda one: one.offset)
+        for rejected_record in sorted(decoded.rejected, key=lambda one: one.offset)
     ]
 
 

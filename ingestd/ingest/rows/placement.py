@@ -80,7 +80,7 @@ def assigners_of(
         return assigner_of(hash_row((), ()), hashes, count, count).astype(np.int64)
     groups = group_rows(rows, table.schema.partition_keys)
     values = partition_values(table, rows, groups.first)
-    of_groups = np.array([hash_row(table.partition_types, one) for one in values], np.int64)
+    of_groups = np.array([hash_row(table.partition_types, value) for value in values], np.int64)
     return assigner_of(of_groups[groups.codes], hashes, count, count).astype(np.int64)
 
 

@@ -193,7 +193,9 @@ def admitted_feeds(
         return everyone
     if known:
         others = everyone - known
-        may = (one for one in others if sharing_problem(routing, table, known | {one}) is None)
+        may = (
+            other for other in others if sharing_problem(routing, table, known | {other}) is None
+        )
         return (everyone & known).union(may)
     named = everyone - _unnamed(routing, everyone)
     return named or frozenset({min(everyone, key=lambda one: (-found[one], str(one)))})

@@ -140,7 +140,7 @@ class Shapes:
         if not shape.moving or target is None or tells_changes(target.table):
             return batch, failures
         batch, kept = deletes_of_moved(batch, shape.moving)
-        return batch, tuple(replace(one, rows=one.rows[kept]) for one in failures)
+        return batch, tuple(replace(failure, rows=failure.rows[kept]) for failure in failures)
 
     def check_key(self, topic: str, source_table: SourceTable, target: TableContext | None) -> None:
         """Raise SchemaConflictError if the target exists without the key of its route."""
@@ -245,7 +245,9 @@ class _Work:
         return pa.array(places, pa.int64(), mask=unknown)
 
     def compute(self, column: ComputedColumn, now_ms: int) -> None:
-        left_out = [self._unavailable[one] for one in column.sources if one in self._unavailable]
+        left_out = [
+            self._unavailable[source] for source in column.sources if source in self._unavailable
+        ]
         if left_out:
             self._unavailable[column.name] = np.logical_or.reduce(left_out)
         made = compute(column, self._types, self._frame(column, now_ms))

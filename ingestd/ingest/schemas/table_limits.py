@@ -48,7 +48,9 @@ def _message(table: str, key: str, limit: int) -> str:
 
 
 def _created_since(tables: Collection[FileStoreTable], since_ms: int) -> int:
-    return sum(_created(one) >= since_ms for one in tables if one.schema.time_millis >= since_ms)
+    return sum(
+        _created(table) >= since_ms for table in tables if table.schema.time_millis >= since_ms
+    )
 
 
 def _created(table: FileStoreTable) -> int:

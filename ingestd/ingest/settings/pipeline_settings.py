@@ -83,5 +83,5 @@ class PipelineSettings:
     @property
     def is_bounded(self) -> bool:
         """Whether reading ends in every source, so that the pipeline ends by itself."""
-        bounded = [one.kafka.is_bounded for one in self.sources.values()]
+        bounded = [source.kafka.is_bounded for source in self.sources.values()]
         return bool(bounded) and all(bounded)

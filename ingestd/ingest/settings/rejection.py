@@ -71,7 +71,7 @@ class RejectionGauge:
             held -= self._newest.popleft()[0]
 
     def _stop(self, what: str, samples: Sequence[RejectedSample]) -> None:
-        first = sorted(_named(one) for one in samples if one.stage != GAP_STAGE)[:_NAMED]
+        first = sorted(_named(sample) for sample in samples if sample.stage != GAP_STAGE)[:_NAMED]
         raise PolicyStopError(
             f"{what}; nothing of the batch is committed; the first: "
             f"{'; '.join(text for _, text in first)}; correct the source or the configuration, or "

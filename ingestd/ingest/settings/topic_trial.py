@@ -113,11 +113,13 @@ def batch_without(
     following = None if batch.following is None else batch_without(batch.following, topics, ends)
     start: dict[str, dict[str, dict[int, int]]] = {}
     until: dict[str, dict[str, dict[int, int]]] = {}
-    for one in batch.all_ranges():
-        end = ends.get((one.source, one.topic, one.partition), one.until)
-        if (one.source, one.topic) in topics or one.start > end:
+    for range_ in batch.all_ranges():
+        end = ends.get((range_.source, range_.topic, range_.partition), range_.until)
+        if (range_.source, range_.topic) in topics or range_.start > end:
             continue
-        start.setdefault(one.source, {}).setdefault(one.topic, {})[one.partition] = one.start
-        stop = min(one.until, end)
-        until.setdefault(one.source, {}).setdefault(one.topic, {})[one.partition] = stop
+        start.setdefault(range_.source, {}).setdefault(range_.topic, {})[range_.partition] = (
+            range_.start
+        )
+        stop = min(range_.until, end)
+        until.setdefault(range_.source, {}).setdefault(range_.topic, {})[range_.partition] = stop
     return BatchOffsets(start, until, batch.epochs, following)

@@ -92,7 +92,7 @@ def _picked(rows: pa.Table, places: Numbers) -> pa.Table:
 def arrival_ranks(blobs: Sequence[RowBlob]) -> list[Numbers]:
     """Return for each blob the rank of each of its rows, among the rows of all blobs."""
     partitions = {blob.origin.topic_partition: 0 for blob in blobs}
-    numbers = {one: number for number, one in enumerate(sorted(partitions))}
+    numbers = {partition: number for number, partition in enumerate(sorted(partitions))}
     lengths = [blob.rows.num_rows for blob in blobs]
     offsets = _concatenated([blob.rows.column(OFFSET).to_numpy() for blob in blobs])
     owners = np.repeat([numbers[blob.origin.topic_partition] for blob in blobs], lengths)

@@ -161,7 +161,7 @@ class EventClock:
         if not len(chunk.offsets) or not len(offsets):
             return
         ends = np.searchsorted(chunk.offsets, (offsets[0], offsets[-1]))
-        for index in {int(one) for one in ends}:
+        for index in {int(end) for end in ends}:
             if (time := self._time(source, chunk, index)) is not None:
                 self._times.note_event(table, time)
 

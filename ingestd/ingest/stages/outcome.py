@@ -61,7 +61,7 @@ class AttemptResult:
     def runs_again(self) -> bool:
         """Whether the batch must run again after the driver has handled the findings."""
         found = self.truncates or self.contested or self.unreadable
-        return bool(found) or not all(one.is_idle for one in self.discoveries)
+        return bool(found) or not all(discovery.is_idle for discovery in self.discoveries)
 
 
 def merge_outcomes(context: BatchContext, outcomes: Iterable[WriteOutcome]) -> AttemptResult:
@@ -78,19 +78,21 @@ def merge_outcomes(context: BatchContext, outcomes: Iterable[WriteOutcome]) -> A
         for table, written in outcome.messages.items():
             messages[table] = messages.get(table, ()) + written
     topics: dict[str, frozenset[tuple[str, str]]] = {}
-    for one in reports:
-        counts.add(one.counts)
-        times.add(one.times)
-        _unite(topics, one.topics)
+    for report in reports:
+        counts.add(report.counts)
+        times.add(report.times)
+        _unite(topics, report.topics)
     claims = _claims(reports)
     owners = _owners(context, claims)
+    discoveries = _all(report.discoveries for report in reports)
+    truncates = _all(report.truncates for report in reports)
     return AttemptResult(
         messages=messages,
         discoveries=in_order(
-            one for report in reports for one in report.discoveries if one.feed in owners[one.table]
+            discovery for discovery in discoveries if discovery.feed in owners[discovery.table]
         ),
         truncates=tuple(
-            one for report in reports for one in report.truncates if one.feed in owners[one.table]
+            truncate for truncate in truncates if truncate.feed in owners[truncate.table]
         ),
         feeds=_feeds(reports, owners),
         topics=topics,
@@ -115,8 +117,8 @@ def _claims(reports: Iterable[Report]) -> dict[str, Counter[Feed]]:
     for report in reports:
         for table, found in report.feeds.items():
             claims.setdefault(table, Counter()).update(found)
-        others = [(one.table, one.feed) for one in report.discoveries]
-        others += [(one.table, one.feed) for one in report.truncates]
+        others = [(discovery.table, discovery.feed) for discovery in report.discoveries]
+        others += [(truncate.table, truncate.feed) for truncate in report.truncates]
         for table, feed in others:
             claims.setdefault(table, Counter())[feed] += 0
     return claims

@@ -48,9 +48,11 @@ class TableEvents:
 
     def note(self, chunk: RecordChunk, decoded: Decoded) -> list[DeadLetter]:
         """Record all events of a chunk. Raises SchemaConflictError if the policy is to fail."""
-        dead_letters = [self._truncate(chunk, one) for one in decoded.truncates]
-        dead_letters += [self._change(chunk, one) for one in decoded.schema_changes]
-        return [one for one in dead_letters if one is not None]
+        dead_letters = [self._truncate(chunk, truncate) for truncate in decoded.truncates]
+        dead_letters += [
+            self._change(chunk, schema_change) for schema_change in decoded.schema_changes
+        ]
+        return [dead_letter for dead_letter in dead_letters if dead_letter is not None]
 
     def _ask_for(self, table: str, feed: Feed, chunk: RecordChunk, offset: int) -> None:
         """Run the batch again with an existing table that was not in its context."""
@@ -128,9 +130,9 @@ class TableEvents:
 
     def _found_so_far(self, table: str) -> Iterator[ProvenChange]:
         """Yield earlier changes of the same batch, which a change may build on."""
-        for one in self._findings.discoveries.findings():
-            if one.table == table:
-                yield from one.proven
+        for finding in self._findings.discoveries.findings():
+            if finding.table == table:
+                yield from finding.proven
 
     def _refused(
         self,

@@ -65,8 +65,8 @@ class Truncates:
         Raises PolicyStopError for an ambiguous truncate, unless its table has another policy.
         """
         by_table: dict[str, list[TableTruncate]] = {}
-        for one in result.truncates:
-            by_table.setdefault(one.table, []).append(one)
+        for truncate in result.truncates:
+            by_table.setdefault(truncate.table, []).append(truncate)
         for found in by_table.values():
             with_position = [one for one in found if one.position is not None]
             for one in sorted(with_position, key=lambda one: one.position or 0, reverse=True):
@@ -101,7 +101,7 @@ class Truncates:
 
     def reading(self, ranges: Iterable[OffsetRange], stream: Stream) -> list[OffsetRange]:
         """Return the ranges of the batch, extended by the offsets that must be read again."""
-        wanted = {(one.source, one.topic, one.partition): one for one in ranges}
+        wanted = {(range_.source, range_.topic, range_.partition): range_ for range_ in ranges}
         for table, emptying in self.emptied.items():
             held = dict(_flat(stream.held(table)))
             for place, start in _flat(emptying.covered or {}):

@@ -155,7 +155,7 @@ class _TableWriter:
         table = self._table
         groups = group_rows(rows, table.schema.partition_keys)
         values = partition_values(table, rows, groups.first)
-        partitions = [serialize_row(table.partition_types, one) for one in values]
+        partitions = [serialize_row(table.partition_types, value) for value in values]
         plain = rows.drop_columns([name for name in (BUCKET, HASH) if name in rows.column_names])
         if self._mode is BucketMode.KEY_DYNAMIC:
             yield from self._write_moving(plain, groups.codes, partitions)

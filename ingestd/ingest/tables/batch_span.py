@@ -56,18 +56,18 @@ def span_of(
     until: dict[str, dict[int, Position]] = {}
     origin: dict[str, dict[int, int]] = {}
     topics: dict[str, TopicName] = {}
-    for one in offsets.all_ranges():
-        key = keys[one.source, one.topic]
-        known = one.partition in progress.end.get(key, {})
-        if known and not one.rows:
+    for range_ in offsets.all_ranges():
+        key = keys[range_.source, range_.topic]
+        known = range_.partition in progress.end.get(key, {})
+        if known and not range_.rows:
             continue
         if key not in progress.topics:
-            topics[key] = TopicName(one.topic, one.source)
-        if not known and one.start:
-            origin.setdefault(key, {})[one.partition] = one.start
-        start.setdefault(key, {})[one.partition] = one.start
-        epoch = offsets.epochs.get(one.source, {}).get(one.topic, {}).get(one.partition, 0)
-        until.setdefault(key, {})[one.partition] = Position(one.until, epoch)
+            topics[key] = TopicName(range_.topic, range_.source)
+        if not known and range_.start:
+            origin.setdefault(key, {})[range_.partition] = range_.start
+        start.setdefault(key, {})[range_.partition] = range_.start
+        epoch = offsets.epochs.get(range_.source, {}).get(range_.topic, {}).get(range_.partition, 0)
+        until.setdefault(key, {})[range_.partition] = Position(range_.until, epoch)
     if topics or origin:
         merged = {key: {**ones, **progress.origin.get(key, {})} for key, ones in origin.items()}
         progress = replace(

@@ -44,7 +44,7 @@ def pipelines(io: FileIO, warehouse: str) -> dict[str, str]:
     return {
         name: folder
         for name, folder in folders.items()
-        if any(one.startswith(_PREFIX) for one in io.list_names(folder))
+        if any(name.startswith(_PREFIX) for name in io.list_names(folder))
     }
 
 

@@ -119,7 +119,7 @@ def replaced(vector: Vector, changes: Vector) -> Vector:
 
 def lowest(vectors: Iterable[Vector], origin: LogOffsets) -> Vector:
     """Return the smallest position of each log; for a vector without the log, its origin."""
-    distinct = list({id(one): one for one in vectors}.values())
+    distinct = list({id(vector): vector for vector in vectors}.values())
     logs = {(key, partition) for one in distinct for key in one for partition in one[key]}
     least: dict[str, dict[int, Position]] = {}
     for key, partition in logs:

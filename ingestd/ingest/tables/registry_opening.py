@@ -127,7 +127,7 @@ class RegistryOpening:
 
     def _merged(self, records: Iterable[TableProgress]) -> PipelineProgress:
         """Return the progress of the pipeline from all records and the claims."""
-        known = list({id(one.pipeline): one.pipeline for one in records}.values())
+        known = list({id(record.pipeline): record.pipeline for record in records}.values())
         end = self._claims.progress.end if self._claims else {}
         for one in known:
             end = furthest(end, one.finished)

@@ -114,7 +114,7 @@ class TableRegistry:
 
     def floor(self) -> Vector:
         """Return the position of each log below which no present or future table lacks a row."""
-        covered = [one.covered for one in self.tables.values()]
+        covered = [table.covered for table in self.tables.values()]
         return lowest([self.progress.end, *covered], self.progress.origin)
 
     def ensure(self, name: str, schema: TableSchema) -> None:
@@ -169,7 +169,8 @@ class TableRegistry:
         """
         settings, topics, wanted = self._settings, self.keys, set(self.tables)
         if ranges is not None:
-            topics = {place: topics[place] for place in {(one.source, one.topic) for one in ranges}}
+            read = {(range_.source, range_.topic) for range_ in ranges}
+            topics = {topic: topics[topic] for topic in read}
             fed = (self._by_topic.get(key, ()) for key in topics.values())
             wanted &= {self.dead_letters, *also, *truncates}.union(*fed)
         known = {name: self.tables[name] for name in sorted(wanted)}
@@ -423,7 +424,7 @@ class TableRegistry:
     def _awaited_records(self, name: str, state: TableState) -> dict[str, str]:
         """Return records that a table lacked when opened; commits on later ones are refused."""
         others = self._others_in(self.tables[name].table) if name != self.dead_letters else []
-        records = (property_names(one)[0] for one in others)
+        records = (property_names(other)[0] for other in others)
         absent = [record for record in records if record not in state.carried]
         return dict.fromkeys([*property_names(self._settings.name), *absent], "")
 

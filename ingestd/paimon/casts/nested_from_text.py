@@ -127,7 +127,7 @@ def _rows(texts: list[str | None], target: DataType, cast: _Cast) -> Array:
         parts: _Parts = [None] * width
         content = "" if text is None else _content(text, "ROW")[0]
         if content:
-            parts = [_null_or(part) for part in split_elements(content)]
+            parts = [_null_or(element) for element in split_elements(content)]
         if len(parts) != width:
             raise UnsupportedError(f"'{text}' cannot be read as {target}: {len(parts)} fields")
         for column, part in zip(columns, parts, strict=True):

@@ -71,7 +71,7 @@ class DryRunCatalog:
     def list_tables(self, database: str) -> list[str]:
         """Names of the tables of a database, sorted; TableNotFoundError if there is no such."""
         self._check_database(database)
-        names = {one.table for one in self._tables if one.database == database}
+        names = {table.table for table in self._tables if table.database == database}
         if database not in self._databases:
             names.update(self.base.list_tables(database))
         return sorted(name for name in names if self.table_exists(Identifier(database, name)))

@@ -105,7 +105,7 @@ class RestClient:
             if answer.missing is not None:
                 raise NothingThereError(f"{self.uri}{path}: {answer.message or 'not found'}")
             names = answer.document.get(member) or []
-            if not isinstance(names, list) or not all(isinstance(one, str) for one in names):
+            if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
                 raise StorageError(f"{self.uri}{path}: {member} is no list of names")
             yield from names
             token = answer.document.get("nextPageToken")

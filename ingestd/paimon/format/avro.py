@@ -117,8 +117,8 @@ def _encoded(table: pa.Table, options: CoreOptions) -> bytes:
 
 def _records(table: pa.Table, codec: Codec) -> Iterator[list[dict[str, Any]]]:
     names = table.column_names
-    for part in _blocks(table):
-        cells = [column_values(column) for column in part.columns]
+    for block in _blocks(table):
+        cells = [column_values(column) for column in block.columns]
         rows = [dict(zip(names, row, strict=True)) for row in zip(*cells, strict=True)]
         yield rows if codec.convert is None else list(map(codec.convert, rows))
 

@@ -105,10 +105,10 @@ def stream_wanted(
     if wanted is not None and isinstance(module, PartReader):
         yield from module.stream_parts(io, path, columns, size, wanted)
         return
-    for part in read_batches(io, path, columns, size):
-        yield part.num_rows, part
+    for batch in read_batches(io, path, columns, size):
+        yield batch.num_rows, batch
         # Not in memory while the next one is read.
-        del part
+        del batch
 
 
 def read_wanted(

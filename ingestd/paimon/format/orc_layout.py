@@ -79,7 +79,7 @@ class OrcLayout:
             footer = _message(self._inflated(end, _number(stripe, 4), _LARGE_FOOTER))
             if not decimals:
                 continue
-            encodings = [_number(one, 1) for one in _messages(footer, 2)]
+            encodings = [_number(message, 1) for message in _messages(footer, 2)]
             for stream in _messages(footer, 1):
                 length, column = _number(stream, 3), _number(stream, 2)
                 if _number(stream, 1) == _SECONDARY and column in decimals:
@@ -195,7 +195,7 @@ def varint(data: bytes, at: int) -> tuple[int, int]:
 
 
 def _messages(message: _Message, field: int) -> list[_Message]:
-    return [_message(part) for part in _texts(message, field)]
+    return [_message(text) for text in _texts(message, field)]
 
 
 def _texts(message: _Message, field: int) -> list[bytes]:

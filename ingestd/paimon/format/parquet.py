@@ -88,7 +88,7 @@ class StreamedFile:
         if set(self.names) <= set(probe.columns) or not known.issuperset(probe.columns):
             return True
         looked_at = StreamedFile(self.reader, probe.columns)
-        return any(probe.test(part) for part in looked_at.batches(size, [number]))
+        return any(probe.test(batch) for batch in looked_at.batches(size, [number]))
 
     def _has_dictionaries(self) -> bool:
         metadata = self.reader.metadata
@@ -206,9 +206,9 @@ def stream_parts(
             if not found:
                 yield count, None
                 continue
-            for part in _group_batches(source, file, number, size, first):
-                first = next_count(size, part)
-                yield part.num_rows, part
+            for group_batch in _group_batches(source, file, number, size, first):
+                first = next_count(size, group_batch)
+                yield group_batch.num_rows, group_batch
 
 
 def _group_batches(

@@ -31,7 +31,7 @@ class Family:
 
     def bare_name(self, name: str) -> str | None:
         """Return an option's name as in `names`; None if it is not one of this kind of store."""
-        found = next((one for one in self.prefixes if name.startswith(one)), None)
+        found = next((prefix for prefix in self.prefixes if name.startswith(prefix)), None)
         return name if found is not None and self.whole else found and name[len(found) :]
 
     def known(self) -> list[str]:
@@ -120,7 +120,7 @@ REFUSED: Mapping[str, str] = {
 
 def is_storage_option(name: str) -> bool:
     """Return whether an option of a catalog configures the store of its files."""
-    return any(one.bare_name(name) is not None for one in FAMILIES)
+    return any(family.bare_name(name) is not None for family in FAMILIES)
 
 
 def storage_options(options: Mapping[str, str]) -> Mapping[str, str]:

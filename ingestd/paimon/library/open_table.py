@@ -63,7 +63,7 @@ class Table:
     def snapshots(self) -> list[Snapshot]:
         """Return the snapshots that have not expired, oldest first."""
         io, paths = self.files.io, self.files.paths
-        return [read_snapshot(io, paths, one) for one in snapshot_ids(io, paths)]
+        return [read_snapshot(io, paths, snapshot_id) for snapshot_id in snapshot_ids(io, paths)]
 
     def tags(self) -> list[str]:
         """Return names of snapshots that are kept, sorted."""

@@ -55,7 +55,7 @@ class Placer:
         codes, first = _partition_codes(rows, table.schema.partition_keys)
         picked = rows.select(list(table.schema.partition_keys)).take(first)
         values = list(zip(*map(column_values, picked.columns), strict=True)) or [()]
-        partitions = [serialize_row(table.partition_types, one) for one in values]
+        partitions = [serialize_row(table.partition_types, value) for value in values]
         if self._mode is BucketMode.KEY_DYNAMIC:
             assigner = CrossPartitionAssigner(table, self._snapshot_id, _ALL_KEYS)
             written = list(self._files(assigner.place(rows, codes, partitions)))

@@ -45,7 +45,7 @@ def stable_order(ranks: Sequence[Numbers]) -> Places:
         return np.argsort(ranks[0], kind="stable")
     codes = _fused(ranks)
     order = _by_one(codes[0])
-    return order if len(codes) == 1 else _within_ties(order, [one.values for one in codes])
+    return order if len(codes) == 1 else _within_ties(order, [code.values for code in codes])
 
 
 def places_by_number(numbers: Numbers) -> Iterator[tuple[int, Places]]:

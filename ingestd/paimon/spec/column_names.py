@@ -45,8 +45,8 @@ def file_name_problem(name: str, file_format: str) -> str | None:
 
 def nested_name_problem(data_type: DataType, file_format: str) -> str | None:
     """Why files of a format cannot have the fields of a type's rows; None if they can."""
-    for one in walk_types(data_type):
-        for inner in one.fields:
+    for walk_type in walk_types(data_type):
+        for inner in walk_type.fields:
             problem = file_name_problem(inner.name, file_format)
             if problem is not None:
                 return f"has a field {inner.name!r} within it, which {problem}"
@@ -59,7 +59,10 @@ def nested_name_problems(
     """Those of the columns whose rows no file of a table with such options can have, and why."""
     found: dict[str, str] = {}
     for name, data_type in types.items():
-        problems = (nested_name_problem(data_type, one) for one in _particular_formats(options))
+        problems = (
+            nested_name_problem(data_type, particular_format)
+            for particular_format in _particular_formats(options)
+        )
         problem = next((one for one in problems if one is not None), None)
         if problem is not None:
             found[name] = problem

@@ -71,7 +71,7 @@ def decode_dv_index(
     """
     if data[:1] != _VERSION:
         raise FormatError(f"deletion vectors {source} have version {data[:1]!r}, not {_VERSION!r}")
-    return {part.data_file_name: _vector(data, part, source) for part in ranges}
+    return {range_.data_file_name: _vector(data, range_, source) for range_ in ranges}
 
 
 def _vector(data: bytes, part: DeletionVectorRange, source: str) -> Positions:

@@ -112,7 +112,9 @@ def all_of(parts: Sequence[Predicate]) -> Predicate | None:
 
 def only_on(predicate: Predicate | None, columns: frozenset[str]) -> Predicate | None:
     """The part of a predicate that looks at no other columns; it holds wherever the whole does."""
-    return all_of([part for part in conjuncts(predicate) if columns_of(part) <= columns])
+    return all_of(
+        [conjunct for conjunct in conjuncts(predicate) if columns_of(conjunct) <= columns]
+    )
 
 
 def holds(predicate: Predicate, rows: pa.Table, types: Mapping[str, DataType]) -> Array:
@@ -166,10 +168,10 @@ def _like_part(part: str) -> str:
 def like_prefix(pattern: str) -> tuple[str, bool]:
     """The text with which all that match begin, and whether only this text itself matches."""
     prefix = ""
-    for part in re.findall(r"\\.|.|\\", pattern, re.DOTALL):
-        if part in ("%", "_"):
+    for match_ in re.findall(r"\\.|.|\\", pattern, re.DOTALL):
+        if match_ in ("%", "_"):
             return prefix, False
-        prefix += part[1:] if len(part) > 1 else part
+        prefix += match_[1:] if len(match_) > 1 else match_
     return prefix, True
 
 

@@ -56,7 +56,7 @@ class TableStatistics:
             "mergedRecordSize": self.merged_record_size,
         }
         known = {name: value for name, value in figures.items() if value is not None}
-        return {**known, "colStats": {one.name: one.document() for one in self.columns}}
+        return {**known, "colStats": {column.name: column.document() for column in self.columns}}
 
 
 def encode_statistics(statistics: TableStatistics) -> bytes:
@@ -86,11 +86,11 @@ def parse_statistics(data: bytes, source: str) -> TableStatistics:
 
 def _column(name: str, document: Mapping[str, Any]) -> ColumnStatistics:
     values: dict[str, Any] = {}
-    for one in fields(ColumnStatistics):
-        if one.name in _TEXTS and document.get(one.name) is not None:
-            values[one.name] = str(document[one.name])
-        elif one.name in _NUMBERS:
-            values[one.name] = _number(document, _JSON_NAMES[one.name])
+    for field in fields(ColumnStatistics):
+        if field.name in _TEXTS and document.get(field.name) is not None:
+            values[field.name] = str(document[field.name])
+        elif field.name in _NUMBERS:
+            values[field.name] = _number(document, _JSON_NAMES[field.name])
     return ColumnStatistics(name=name, id=int(document["colId"]), **values)
 
 

@@ -156,9 +156,9 @@ class StatsTotal:
             for bounds, low, high, nulls in cells:
                 bounds.add(low, high, nulls, rows)
         return SimpleStats(
-            serialize_row(types, [one.least if one.known else None for one in columns]),
-            serialize_row(types, [one.most if one.known else None for one in columns]),
-            tuple(one.nulls for one in columns),
+            serialize_row(types, [column.least if column.known else None for column in columns]),
+            serialize_row(types, [column.most if column.known else None for column in columns]),
+            tuple(column.nulls for column in columns),
         )
 
 

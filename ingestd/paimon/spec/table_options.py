@@ -362,7 +362,9 @@ def find_option(name: str) -> TableOption[object] | None:
     option = _BY_NAME.get(name)
     if option is not None:
         return option
-    return next((one for one in _TEMPLATES if re.fullmatch(one.pattern or "", name)), None)
+    return next(
+        (template for template in _TEMPLATES if re.fullmatch(template.pattern or "", name)), None
+    )
 
 
 def refuse_unknown_options(names: Iterable[str]) -> None:

@@ -122,8 +122,8 @@ def _run_server(listener: socket.socket, begin: int, others: Sequence[int]) -> N
     """Run the prefork server in this forked process, and exit."""
     code = 1
     try:
-        for one in others:
-            os.close(one)
+        for other in others:
+            os.close(other)
         os.dup2(begin, 0)
         os.close(begin)
         importlib.import_module(_MODULE).serve(listener)

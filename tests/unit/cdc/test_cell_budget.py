@@ -56,7 +56,7 @@ def avro(kind: Any, bodies: Sequence[bytes], *, form: str = "avro") -> Decoded:
     registry = Registered()
     number = registry.add(json.dumps(record("Item", [ID, {"name": "x", "type": kind}])))
     data_format = load_data_format(form, FormatSettings(schemas=registry))
-    return data_format.decode(chunk_of([framed(number, one) for one in bodies]), {}, {})
+    return data_format.decode(chunk_of([framed(number, body) for body in bodies]), {}, {})
 
 
 @pytest.mark.parametrize("messages", [1, 20], ids=["one by one", "together"])
@@ -65,7 +65,10 @@ def test_an_avro_message_beyond_its_budget_is_rejected_alone(bomb: str, messages
     kind, body = AVRO_BOMBS[bomb]
     bodies = [zigzag(1) + body, zigzag(2) + b"\0"] * messages
     decoded = avro(kind, bodies)
-    found = [(one.offset, one.stage, one.reason) for one in decoded.rejected]
+    found = [
+        (rejected_record.offset, rejected_record.stage, rejected_record.reason)
+        for rejected_record in decoded.rejected
+    ]
     bad = range(0, 2 * messages, 2)
     assert found == [(offset, "decode", "too-many-cells") for offset in bad]
     size = 5 + len(bodies[0])
@@ -80,7 +83,9 @@ def test_the_budget_is_counted_to_the_cell(messages: int) -> None:
     bodies = [zigzag(0) + body + b"\0", zigzag(0) + zigzag(most_cells(10) + 1) + b"\0"] * messages
     assert {len(one) for one in bodies} == {5}
     decoded = avro(NULLS, bodies)
-    assert [one.offset for one in decoded.rejected] == list(range(1, 2 * messages, 2))
+    assert [rejected_record.offset for rejected_record in decoded.rejected] == list(
+        range(1, 2 * messages, 2)
+    )
     assert [len(x) for b in decoded.batches for x in b.columns["x"].to_pylist()] == [
         most_cells(10)
     ] * messages
@@ -102,16 +107,18 @@ def test_an_envelope_and_a_key_beyond_their_budget_are_rejected_alone() -> None:
     values = registry.avro(envelope([ID, bomb]), *(avro_event("c", row) for row in rows))
     data_format = load_data_format("debezium-avro", FormatSettings(schemas=registry))
     decoded = data_format.decode(chunk_of(values), {}, {})
-    assert [(one.offset, one.stage, one.reason) for one in decoded.rejected] == [
-        (0, "decode", "too-many-cells")
-    ]
+    assert [
+        (rejected_record.offset, rejected_record.stage, rejected_record.reason)
+        for rejected_record in decoded.rejected
+    ] == [(0, "decode", "too-many-cells")]
     assert decoded.batches[0].columns["id"].to_pylist() == [2]
     values = registry.avro(envelope([ID]), *(avro_event("c", {"id": one}) for one in (1, 2)))
     keys = registry.avro(record("Key", [ID, bomb]), *rows)
     decoded = data_format.decode(chunk_of(values, keys), {}, {})
-    assert [(one.offset, one.stage, one.reason) for one in decoded.rejected] == [
-        (0, "key", "too-many-cells")
-    ]
+    assert [
+        (rejected_record.offset, rejected_record.stage, rejected_record.reason)
+        for rejected_record in decoded.rejected
+    ] == [(0, "key", "too-many-cells")]
 
 
 FIELDS = " ".join(f"optional string f{one} = {one};" for one in range(1, 1001))
@@ -136,8 +143,12 @@ def test_a_protobuf_message_beyond_its_budget_is_rejected_alone(bomb: str) -> No
     number = registry.add(PROTO, "PROTOBUF")
     data_format = load_data_format("protobuf", FormatSettings(schemas=registry))
     bodies = [PROTO_BOMBS[bomb], b"\x08\2" + b"\x12\0" * 5, b"\x2a\x90\x4e" + b"\1" * 10_000]
-    decoded = data_format.decode(chunk_of([framed(number, b"\0" + one) for one in bodies]), {}, {})
-    assert [(one.offset, one.reason) for one in decoded.rejected] == [(0, "too-many-cells")]
+    decoded = data_format.decode(
+        chunk_of([framed(number, b"\0" + body) for body in bodies]), {}, {}
+    )
+    assert [
+        (rejected_record.offset, rejected_record.reason) for rejected_record in decoded.rejected
+    ] == [(0, "too-many-cells")]
     assert decoded.batches[0].columns["id"].to_pylist() == [2, 0]
     assert len(decoded.batches[0].columns["flags"].to_pylist()[1]) == 10_000
 

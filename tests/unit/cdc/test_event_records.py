@@ -41,8 +41,10 @@ def test_records_are_apart_by_table_and_by_what_they_are() -> None:
     assert [key[1:] for key in found.groups] == [(BARE, BARE, ("id",))] * 2
     assert found.flat == [6]
     assert found.others.control == 2
-    assert [(one.offset, one.position) for one in found.others.truncates] == [(13, 5)]
-    assert [one.offset for one in found.others.rejected] == [15]
+    assert [(truncate.offset, truncate.position) for truncate in found.others.truncates] == [
+        (13, 5)
+    ]
+    assert [rejected_record.offset for rejected_record in found.others.rejected] == [15]
 
 
 def test_only_some_of_the_records_may_be_taken() -> None:

@@ -88,7 +88,9 @@ def test_record_with_one_bad_row_is_rejected_whole_and_once() -> None:
         canal("INSERT", [{"id": "1"}, {"id": "x"}, {"id": "y"}], **types),
         canal("INSERT", [{"id": "4"}, {"id": "5"}], **types),
     )
-    assert [(one.offset, one.stage) for one in decoded.rejected] == [(0, "cast")]
+    assert [
+        (rejected_record.offset, rejected_record.stage) for rejected_record in decoded.rejected
+    ] == [(0, "cast")]
     [batch] = decoded.batches
     assert batch.columns.column("id").to_pylist() == [4, 5]
     assert batch.offset.tolist() == [1, 1]
@@ -137,7 +139,7 @@ def test_tables_and_keys_of_a_chunk_come_apart() -> None:
 )
 def test_record_that_cannot_be_used_says_why(name: str, value: bytes, reason: str) -> None:
     decoded = decode(name, value)
-    assert [one.reason for one in decoded.rejected] == [reason]
+    assert [rejected_record.reason for rejected_record in decoded.rejected] == [reason]
     assert decoded.batches == []
 
 
@@ -183,7 +185,7 @@ def test_rows_in_the_wrapper_of_the_converter_have_its_types() -> None:
     schema = {"type": "struct", "fields": fields}
     value = json.dumps({"schema": schema, "payload": {"id": 1, "d": 20255}}).encode()
     batch = only(decode("json", value))
-    assert [str(one) for one in batch.types.values()] == ["INT", "DATE"]
+    assert [str(type_) for type_ in batch.types.values()] == ["INT", "DATE"]
 
 
 DATE = "io.debezium.time.Date"
@@ -194,7 +196,7 @@ def test_to_string_makes_every_column_text() -> None:
     value = b'{"id":1,"f":1.50,"b":true,"o":{"k":[1]}}'
     decoded = load_data_format("json", settings).decode(chunk([value]), {}, {})
     batch = only(decoded)
-    assert {str(one) for one in batch.types.values()} == {"STRING"}
+    assert {str(type_) for type_ in batch.types.values()} == {"STRING"}
     assert batch.columns.to_pylist() == [{"id": "1", "f": "1.50", "b": "true", "o": '{"k":[1]}'}]
 
 

@@ -98,7 +98,7 @@ def test_a_table_that_is_named_in_two_ways_stays_one(
     value = rows[place]
     assert value is not None
     irregular[place] = value.replace(b"item1", b"item\\u0031").replace(b"ITEM1", b"ITEM\\u0031")
-    of_table = [n for n, one in enumerate(rows) if one and b"item1" in one.lower()]
+    of_table = [n for n, row in enumerate(rows) if row and b"item1" in row.lower()]
     # To DataWorks' decoder a schema in other bytes is another one.
     expected = [place] if name == "aliyun-json" else of_table
     assert Watched(name, monkeypatch).same(chunk(rows), chunk(irregular))[-1] == expected

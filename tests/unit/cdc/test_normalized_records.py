@@ -45,7 +45,9 @@ def test_records_are_apart_by_what_they_say() -> None:
     assert groups["b"].values == [b"1", b"2", b"k"]
     assert [key[1:] for key in found.groups] == [(None, ("id",))] * 2
     assert {index: reason.code for index, reason in found.bad.items()} == {2: "bad_word"}
-    assert [(one.offset, one.partition, one.position) for one in found.truncates] == [(103, 3, 7)]
+    assert [
+        (truncate.offset, truncate.partition, truncate.position) for truncate in found.truncates
+    ] == [(103, 3, 7)]
     assert [(one.offset, one.columns) for one in found.altered] == [(104, (("x", None),))]
     # The statement, the control message and the tombstone without a key.
     assert found.control == 3

@@ -70,7 +70,7 @@ def rows_in(decoded: Decoded) -> dict[int, dict[str, int]]:
 
 
 def cells_in(decoded: Decoded) -> int:
-    return sum(one.columns.num_rows * one.columns.num_columns for one in decoded.batches)
+    return sum(batch.columns.num_rows * batch.columns.num_columns for batch in decoded.batches)
 
 
 @pytest.mark.parametrize("name", FORMATS)
@@ -104,7 +104,7 @@ def test_what_is_wrong_in_a_part_is_refused_at_its_place(name: str) -> None:
     chunk = scattered(name, 900)
     chunk.values[700] = b"{"
     decoded = decoder(name).decode(chunk, {}, {})
-    assert [one.offset for one in decoded.rejected] == [700]
+    assert [rejected_record.offset for rejected_record in decoded.rejected] == [700]
     assert sorted(rows_in(decoded)) == [n for n in range(900) if n != 700]
 
 
@@ -112,7 +112,7 @@ def test_wide_tables_whose_messages_are_full_stay_one_batch() -> None:
     rows = [{"id": n, **{f"c{i}": i for i in range(600)}} for n in range(100)]
     for _ in range(2):
         decoded = decoder("json").decode(chunk_of("json", rows), {}, {})
-        assert [one.columns.shape for one in decoded.batches] == [(100, 601)]
+        assert [batch.columns.shape for batch in decoded.batches] == [(100, 601)]
 
 
 def test_a_message_of_too_many_columns_is_refused_by_name() -> None:

@@ -81,7 +81,7 @@ def sent(monkeypatch: pytest.MonkeyPatch) -> Sent:
     found: Sent = []
 
     def produce(source: KafkaSource, topic: str, messages: Iterable[Outgoing]) -> int:
-        some = [(source.bootstrap, topic, one) for one in messages]
+        some = [(source.bootstrap, topic, message) for message in messages]
         found.extend(some)
         return len(some)
 

@@ -37,7 +37,7 @@ def test_every_command_has_a_help_that_teaches_by_example(name: str, capsys: Cap
         about, _, lines = done.out.partition("Examples")
         assert (done.code, f"ingestd {full}" in lines) == (0, True), full
         assert len(about.split()) > len(full.split()) + 5, full
-        assert [one.name for one in leaf.params if not one.help] == [], full
+        assert [param.name for param in leaf.params if not param.help] == [], full
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -65,7 +65,7 @@ def test_every_command_is_the_function_of_its_name(name: str) -> None:
     assert load_command(name).name == name
 
 
-@pytest.mark.parametrize("name", [one for one in COMMANDS if one != "config"])
+@pytest.mark.parametrize("name", [command for command in COMMANDS if command != "config"])
 def test_every_command_speaks_json(name: str) -> None:
     """`config schema` prints nothing else."""
     for full, leaf in leaves(name).items():

@@ -50,7 +50,7 @@ def test_a_snapshot_is_shown_as_it_was(warehouse: Path, capsys: Capture) -> None
 
 
 def test_changes_come_with_snapshot_and_kind(warehouse: Path, capsys: Capture) -> None:
-    found = [json.loads(one) for one in lines(capsys, warehouse, "db.t", "--changelog")]
+    found = [json.loads(line) for line in lines(capsys, warehouse, "db.t", "--changelog")]
     assert len(found) == 13
     assert [one["_snapshot"] for one in found] == [1] * 11 + [2] * 2
     assert {(one["id"], one["rowkind"]) for one in found[11:]} == {(1, "+I"), (2, "-D")}

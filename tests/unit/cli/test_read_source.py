@@ -107,7 +107,7 @@ def test_a_binlog_has_an_update_in_one_row(warehouse: Path, capsys: Capture) -> 
     kinds = sorted((one["rowkind"], one["id"]) for one in found)
     assert kinds == [("+I", [1]), ("-D", [9])]
     changes = rows(capsys, warehouse, "db.t$binlog", "--changelog", "--from", 3)
-    assert sorted((one["rowkind"], one["id"], one["v"]) for one in changes) == [
+    assert sorted((change["rowkind"], change["id"], change["v"]) for change in changes) == [
         ("+U", [4], ["x"]), ("-D", [9], [None]),
     ]  # fmt: skip
     done = run_command(capsys, "read", warehouse, "db.t$binlog", "--changelog", "--columns", "id")

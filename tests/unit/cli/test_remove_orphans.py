@@ -84,8 +84,8 @@ def test_young_files_go_only_if_somebody_agrees_that_daemons_end(
     assert "the daemons of shop, users are stopped" in done.err
     assert "--yes" in done.err
     assert "1 orphan file" not in run_command(capsys, *young, "--dry-run").out
-    for one in leads:
-        one.check()
+    for lead in leads:
+        lead.check()
     now = ("remove-orphans", tmp_path, "db.t", "--older-than", "0 s", "--yes", "--json")
     done = run_command(capsys, *now)
     assert (done.code, json.loads(done.out)["stopped_pipelines"]) == (0, ["shop", "users"])

@@ -80,7 +80,7 @@ def test_a_file_that_is_not_there_is_two(tmp_path: Path, capsys: Capture) -> Non
 
 def test_static_checks_touch_nothing(config: Path, capsys: Capture) -> None:
     run_command(capsys, "validate", "-c", config)
-    assert [one.name for one in config.parent.iterdir()] == ["f.yaml"]
+    assert [path.name for path in config.parent.iterdir()] == ["f.yaml"]
 
 
 @pytest.mark.timeout(120)

@@ -32,7 +32,7 @@ def test_a_damaged_table_is_one_and_names_the_file(warehouse: Path, capsys: Capt
     done = run_command(capsys, "verify", warehouse, "db.t", "--json")
     assert done.code == 1
     findings = json.loads(done.out)
-    assert any(victim.name in one["where"] + one["message"] for one in findings)
+    assert any(victim.name in finding["where"] + finding["message"] for finding in findings)
     assert set(findings[0]) == {"severity", "code", "where", "message"}
     text = run_command(capsys, "verify", warehouse, "db.t")
     assert text.code == 1

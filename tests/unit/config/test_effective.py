@@ -31,7 +31,9 @@ def loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> LoadedConfig:
 
 
 def by_key(loaded: LoadedConfig) -> dict[str, Setting]:
-    return {one.key: one for one in effective_settings(loaded)}
+    return {
+        effective_setting.key: effective_setting for effective_setting in effective_settings(loaded)
+    }
 
 
 def test_every_value_tells_where_it_is_from(loaded: LoadedConfig) -> None:
@@ -55,7 +57,9 @@ def test_no_secret_is_shown(loaded: LoadedConfig) -> None:
 
 
 def test_plain_secrets_are_found_and_references_are_not(loaded: LoadedConfig) -> None:
-    assert [one.key for one in plain_secrets(loaded)] == ["sources.shop.kafka.ssl.key.password"]
+    assert [plain_secret.key for plain_secret in plain_secrets(loaded)] == [
+        "sources.shop.kafka.ssl.key.password"
+    ]
     assert "hunter" not in repr(plain_secrets(loaded))
 
 

@@ -76,16 +76,20 @@ def test_the_commented_example_shows_every_key() -> None:
 
 def test_values_that_are_not_marked_as_examples_are_the_defaults(tmp_path: Path) -> None:
     defaults = {
-        one.key: one.value
-        for one in effective_settings(load_config(FOLDER / "examples" / "smallest.yaml", {}))
-        if one.origin == DEFAULT
+        effective_setting.key: effective_setting.value
+        for effective_setting in effective_settings(
+            load_config(FOLDER / "examples" / "smallest.yaml", {})
+        )
+        if effective_setting.origin == DEFAULT
     }
     marked = ("pipeline.name", "pipeline.formerly", "warehouse.database", "topic-pattern",
               "topic-exclude", "write-tasks", "routing.rules", "max-rejected-records",
                   "max-rejected-ratio", "max-unreadable-tries", "telemetry.endpoint")  # fmt: skip
     different = [
-        one.key
-        for one in effective_settings(load_config(COMPLETE, {}))
-        if one.key in defaults and one.value != defaults[one.key] and not one.key.endswith(marked)
+        effective_setting.key
+        for effective_setting in effective_settings(load_config(COMPLETE, {}))
+        if effective_setting.key in defaults
+        and effective_setting.value != defaults[effective_setting.key]
+        and not effective_setting.key.endswith(marked)
     ]
     assert different == []

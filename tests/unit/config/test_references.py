@@ -18,7 +18,7 @@ def resolved(
 ) -> tuple[object, list[str]]:
     document = parse_document(text, "f.yaml")
     tree, issues = resolve_references(document, environ or {}, folder)
-    return tree, [str(one) for one in issues]
+    return tree, [str(issue) for issue in issues]
 
 
 def test_variables_and_files_are_put_in_place(tmp_path: Path) -> None:

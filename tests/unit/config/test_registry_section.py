@@ -52,14 +52,20 @@ def test_secrets_are_shown_as_references_or_not_at_all(
 ) -> None:
     monkeypatch.setattr(log, "_secrets", {})
     config = loaded(tmp_path, FULL.replace("${env:INFO}", "me:hunter24"))
-    shown = {one.key: one.value for one in effective_settings(config)}
+    shown = {
+        effective_setting.key: effective_setting.value
+        for effective_setting in effective_settings(config)
+    }
     prefix = "sources.shop.schema-registry."
     assert shown[prefix + "url"] == '["https://a:1", "https://b:2"]'
     assert shown[prefix + "basic-auth-user-info"] == log.MASK
     assert shown[prefix + "ssl-key-password"] == log.MASK
     assert "hunter" not in str(shown)
     assert len(plain_secrets(config)) == 2
-    referred = {one.key: one.value for one in effective_settings(loaded(tmp_path, FULL))}
+    referred = {
+        effective_setting.key: effective_setting.value
+        for effective_setting in effective_settings(loaded(tmp_path, FULL))
+    }
     assert referred[prefix + "basic-auth-user-info"] == "${env:INFO}"
 
 

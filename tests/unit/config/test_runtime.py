@@ -113,7 +113,10 @@ def test_the_token_of_the_catalog_is_nowhere_to_be_seen(tmp_path: Path) -> None:
     found = pipeline_settings(loaded)
     assert found.catalog_options["token"] == "very-secret-token"
     assert "very-secret-token" not in repr(found) + repr(loaded.config)
-    assert all("very-secret-token" not in one.value for one in effective_settings(loaded))
+    assert all(
+        "very-secret-token" not in effective_setting.value
+        for effective_setting in effective_settings(loaded)
+    )
 
 
 def test_places_of_a_source_are_numbers(tmp_path: Path) -> None:

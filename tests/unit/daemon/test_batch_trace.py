@@ -78,7 +78,7 @@ def test_a_batch_is_a_span_with_its_offsets_and_its_phases(
         "ingestd.batch.rejected": 1,
     }
     assert span.error is None
-    assert [(one.name, one.begun, one.ended) for one in span.children] == [
+    assert [(child.name, child.begun, child.ended) for child in span.children] == [
         ("stages", START + SECOND // 2, START + 2 * SECOND),
         ("claims", START + 3 * SECOND - SECOND // 4, START + 3 * SECOND),
     ]
@@ -117,7 +117,7 @@ def test_a_batch_that_fails_is_told_with_its_error_and_without_secrets(
     trace.failed(SourceError("no broker, said hunter2-of-traces"))
     [span] = sink.spans
     assert span.error == SpanError("SourceError", "no broker, said ******")
-    assert [one.name for one in span.children] == ["stages"]
+    assert [child.name for child in span.children] == ["stages"]
     trace.failed(SourceError("between two batches"))
     assert len(sink.spans) == 1
 

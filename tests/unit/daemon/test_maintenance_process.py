@@ -110,7 +110,7 @@ def test_what_a_large_job_took_is_given_back_and_small_ones_keep_nothing(
 def _memory(child: MaintenanceClient) -> dict[str, int]:
     """Bytes that the process has now, and has had at most."""
     lines = Path(f"/proc/{child.pid}/status").read_text().splitlines()
-    return {one.partition(":")[0]: int(one.split()[1]) << 10 for one in lines if " kB" in one}
+    return {line.partition(":")[0]: int(line.split()[1]) << 10 for line in lines if " kB" in line}
 
 
 def test_only_a_process_that_has_not_given_way_does_what_is_urgent(

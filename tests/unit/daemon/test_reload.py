@@ -22,7 +22,7 @@ sources:
 
 
 def events(caplog: pytest.LogCaptureFixture) -> dict[str, dict[str, object]]:
-    return {one.getMessage(): getattr(one, "ctx", {}) for one in caplog.records}
+    return {record.getMessage(): getattr(record, "ctx", {}) for record in caplog.records}
 
 
 @pytest.fixture

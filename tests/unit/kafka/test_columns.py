@@ -48,7 +48,7 @@ def test_every_record_leaves_once_within_the_bounds(
     assert len(columns) == len(values)
     found = chunks(columns, max_records, max_bytes)
     assert [value for chunk in found for value in chunk.values] == values
-    assert [int(one) for chunk in found for one in chunk.offsets] == list(range(len(values)))
+    assert [int(offset) for chunk in found for offset in chunk.offsets] == list(range(len(values)))
     for chunk in found:
         assert chunk.sizes is not None
         assert 1 <= len(chunk.values) <= max_records

@@ -71,5 +71,5 @@ def test_silent_brokers_and_properties_that_do_not_do_are_reported() -> None:
 def test_every_field_of_a_record_counts_and_missing_is_not_empty() -> None:
     records = [(1, b"k", b"v"), (2, b"k", b"v"), (1, b"kv", b""), (1, b"", b"kv"), (1, b"kv", None)]
     records += [(1, None, b"kv"), (1, b"", b""), (1, None, None), (-1, None, None)]
-    assert len({fingerprint(*one) for one in records}) == len(records)
+    assert len({fingerprint(*record) for record in records}) == len(records)
     assert fingerprint(5, b"k", b"v") == 1850073114  # kept in tables, so the same in all versions

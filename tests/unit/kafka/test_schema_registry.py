@@ -60,7 +60,7 @@ def test_schemas_are_found_with_all_that_they_refer_to_and_asked_for_once() -> N
                 found = registry.find(number)
                 text, references = schema_texts(number)
                 assert found is not None and found.text == text
-                assert [one.text for one in found.references] == references
+                assert [reference.text for reference in found.references] == references
         copied: SchemaRegistry = pickle.loads(pickle.dumps(registry))
         assert copied == registry and copied.find(15) == registry.find(15)
         assert set(server.hits.values()) == {1}
@@ -71,7 +71,9 @@ def test_types_guids_and_names_of_references_are_read() -> None:
         registry = registry_at(server.url)
         found = registry.find(2)
         assert found is not None and found.kind == "PROTOBUF"
-        assert [(one.name, one.text) for one in found.references] == [("a/b.proto", "message B {}")]
+        assert [(reference.name, reference.text) for reference in found.references] == [
+            ("a/b.proto", "message B {}")
+        ]
         by_guid = registry.find("00112233445566778899aabbccddeeff")
         assert by_guid == registry.find(1)
         assert registry.find(3) is not None
@@ -260,7 +262,7 @@ def test_long_chains_of_references_are_read_and_endless_ones_are_an_error(
     with ScriptedServer([_chain] * versions + [ends]) as server:
         found = registry_at(server.uri).find(0)
     assert found is not None and found.text == '"0"'
-    assert [one.text for one in found.references][:2] == ['"end"', f'"{versions - 1}"']
+    assert [reference.text for reference in found.references][:2] == ['"end"', f'"{versions - 1}"']
     assert len(found.references) == versions
     monkeypatch.setattr(schema_registry, "_MOST_REFERENCES", 20)
     with ScriptedServer([_chain] * 100) as server, pytest.raises(SourceError, match="than 20"):

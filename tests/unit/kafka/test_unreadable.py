@@ -27,12 +27,12 @@ class Log:
         self, source: KafkaSource, ranges: Sequence[OffsetRange], memory: int
     ) -> tuple[list[OffsetRange], str]:
         self.reads += 1
-        for place, one in enumerate(ranges):
-            bomb = self._bombs.get(one.partition, one.until)
-            if one.start <= bomb < one.until:
+        for place, range_ in enumerate(ranges):
+            bomb = self._bombs.get(range_.partition, range_.until)
+            if range_.start <= bomb < range_.until:
                 self._lost -= 1
-                reached = one.start if len(ranges) > 1 or self._lost >= 0 else bomb
-                return [replace(one, start=reached), *ranges[place + 1 :]], out_of_memory(memory)
+                reached = range_.start if len(ranges) > 1 or self._lost >= 0 else bomb
+                return [replace(range_, start=reached), *ranges[place + 1 :]], out_of_memory(memory)
         return [], ""
 
 

@@ -88,7 +88,7 @@ def committed(scene: crash_scene.Scene, monkeypatch: pytest.MonkeyPatch) -> list
     finally:
         logging.getLogger().removeHandler(told)
     lines = [fields for event, fields in told.fields if event == "committing"]
-    return [(str(one["table"]), str(one["batch_id"])) for one in lines]
+    return [(str(line["table"]), str(line["batch_id"])) for line in lines]
 
 
 def test_what_a_commit_logs_names_its_table_and_its_batch(
@@ -105,6 +105,6 @@ def test_the_same_number_of_two_queries_names_two_batches(
 ) -> None:
     """Spark counts from 0 again with each query."""
     scenes = [crash_scene.Scene(tmp_path / name, "keyed") for name in ("first", "second")]
-    first, second = ({batch for _, batch in committed(one, monkeypatch)} for one in scenes)
+    first, second = ({batch for _, batch in committed(scene, monkeypatch)} for scene in scenes)
     assert not first & second
     assert all(re.fullmatch(r"\d{8}T\d{6}\.\d{3}Z-\d+", batch) for batch in first | second)

@@ -101,7 +101,7 @@ def test_the_same_ranges_and_the_same_view_are_taken_once(
     assert taken(prefetch) is None
     prefetch.follow(VIEW, GROUPS)
     same = replace(VIEW, write_buffer_size=7)  # which is the write stage's
-    assert taken(prefetch, same, [list(one) for one in GROUPS]) == "pairs 1"
+    assert taken(prefetch, same, [list(group) for group in GROUPS]) == "pairs 1"
     assert taken(prefetch) is None
     assert stages.cancelled == []
 

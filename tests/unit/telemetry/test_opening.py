@@ -20,7 +20,7 @@ def test_it_opens_the_door() -> None:
         sink = open_sink("shop", "1", receiver.endpoint)
         sink.take(Span("batch", 1, 2))
         sink.close()
-        assert [one.name for one in receiver.spans] == ["batch"]
+        assert [span.name for span in receiver.spans] == ["batch"]
 
 
 def test_without_the_extra_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:

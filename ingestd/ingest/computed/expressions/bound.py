@@ -123,7 +123,7 @@ class _Binder:
         if node.function in CASTS:
             target = CASTS[node.function]
             return self.bind(CastNode(node.arguments[0], target, lenient=False, at=node.at))
-        inner = [self.bind(one) for one in node.arguments]
+        inner = [self.bind(argument) for argument in node.arguments]
         if node.function in CLOCK:
             return _clock(node.function)
         # An unknown type matches every type, as NULL does.

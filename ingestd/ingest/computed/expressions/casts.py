@@ -168,7 +168,7 @@ def lenient(kernel: Kernel) -> Kernel:
     """Wrap a kernel to return NULL where it fails; rows that failed before stay failed."""
 
     def run(arguments: Sequence[ExpressionCells]) -> ExpressionCells:
-        before = either(*(one.failed for one in arguments))
+        before = either(*(argument.failed for argument in arguments))
         return ExpressionCells(kernel(arguments).values, before)
 
     return run

@@ -69,8 +69,8 @@ def strict(kernel: PlainKernel, arrow_type: pa.DataType) -> Kernel:
     """Wrap a function that fails where any of its arguments failed, or where it raises."""
 
     def run(arguments: Sequence[ExpressionCells]) -> ExpressionCells:
-        made = attempted(kernel, [one.values for one in arguments], arrow_type)
-        failed = either(made.failed, *(one.failed for one in arguments))
+        made = attempted(kernel, [argument.values for argument in arguments], arrow_type)
+        failed = either(made.failed, *(argument.failed for argument in arguments))
         return ExpressionCells(made.values, failed)
 
     return run
@@ -89,7 +89,7 @@ def attempted(
             return ExpressionCells(pa.nulls(size, kind), np.ones(size, np.bool_))
     # Bisection finds a few bad values among many good ones in few steps.
     half = size // 2
-    left = attempted(kernel, [one.slice(0, half) for one in arrays], arrow_type)
-    right = attempted(kernel, [one.slice(half) for one in arrays], arrow_type)
+    left = attempted(kernel, [array.slice(0, half) for array in arrays], arrow_type)
+    right = attempted(kernel, [array.slice(half) for array in arrays], arrow_type)
     marks = np.concatenate([left.marks, right.marks])
     return ExpressionCells(pa.concat_arrays([left.values, right.values]), marks)

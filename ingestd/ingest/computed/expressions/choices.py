@@ -30,9 +30,9 @@ from ingestd.paimon.spec.data_types import DataType
 def _case(arguments: Sequence[Argument]) -> Plan:
     """Plan CASE: alternating conditions and values, then the value of ELSE."""
     conditions, values = arguments[:-1:2], (*arguments[1::2], arguments[-1])
-    for one in conditions:
-        if one.type is not None and one.type.root != "BOOLEAN":
-            raise ConfigError(f"a condition is {one.type}, not BOOLEAN")
+    for condition in conditions:
+        if condition.type is not None and condition.type.root != "BOOLEAN":
+            raise ConfigError(f"a condition is {condition.type}, not BOOLEAN")
     found = common_type("CASE", values)
     if found is None:
         return Plan(None, (), None)
@@ -77,11 +77,11 @@ def _coalesce(arguments: Sequence[Argument]) -> Plan:
 
 def _first_there(cells: Sequence[ExpressionCells]) -> ExpressionCells:
     failed, missing = cells[0].failed, np.asarray(cells[0].values.is_null())
-    for one in cells[1:]:
+    for cell in cells[1:]:
         if failed is not None:
             missing = missing & ~failed
-        failed = either(failed, only(one.failed, missing))
-        missing = missing & np.asarray(one.values.is_null())
+        failed = either(failed, only(cell.failed, missing))
+        missing = missing & np.asarray(cell.values.is_null())
     return ExpressionCells(pc.coalesce(*(one.values for one in cells)), failed)
 
 
@@ -116,11 +116,11 @@ def _of_all(found: DataType, *, largest: bool) -> Kernel:
 
     def of_all(*values: Values) -> Values:
         best: Values = values[0]
-        for one in values[1:]:
+        for value in values[1:]:
             compare: Values = pc.greater if largest else pc.less
-            better: Values = pc.fill_null(compare(one, best), False)
+            better: Values = pc.fill_null(compare(value, best), False)
             taken: Values = pc.or_(better, pc.is_null(best))
-            best = pc.if_else(taken, one, best)
+            best = pc.if_else(taken, value, best)
         return best
 
     return strict(of_all, to_arrow_type(found))

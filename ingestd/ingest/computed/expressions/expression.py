@@ -38,7 +38,7 @@ class Expression:
     @property
     def columns(self) -> tuple[str, ...]:
         """The columns that it refers to, without duplicates."""
-        return tuple(dict.fromkeys(one.name for one in columns_of(self.node)))
+        return tuple(dict.fromkeys(column.name for column in columns_of(self.node)))
 
     @property
     def tells_time(self) -> bool:

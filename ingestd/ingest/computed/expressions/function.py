@@ -65,13 +65,15 @@ class Function:
 
 def refuse_types(what: str, arguments: Sequence[Argument]) -> ConfigError:
     """Return the error for types that a function does not accept."""
-    names = ", ".join("NULL" if one.type is None else str(one.type) for one in arguments)
+    names = ", ".join(
+        "NULL" if argument.type is None else str(argument.type) for argument in arguments
+    )
     return ConfigError(f"{what} does not take {names}; add a CAST")
 
 
 def require(what: str, arguments: Sequence[Argument], roots: frozenset[str]) -> None:
     """Raise ConfigError unless all arguments are NULL or of one of the types."""
-    if any(one.type is not None and one.type.root not in roots for one in arguments):
+    if any(argument.type is not None and argument.type.root not in roots for argument in arguments):
         raise refuse_types(what, arguments)
 
 

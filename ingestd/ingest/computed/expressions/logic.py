@@ -115,7 +115,7 @@ def _among(items: Sequence[Argument]) -> Kernel:
             found = pc.or_kleene(found, pc.equal(wanted, one))
         return found
 
-    constant = all(one.is_constant for one in items)
+    constant = all(item.is_constant for item in items)
     return strict(of_constants if constant else of_values, pa.bool_())
 
 

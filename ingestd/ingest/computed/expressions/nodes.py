@@ -68,8 +68,8 @@ def columns_of(node: Node) -> Iterator[ColumnNode]:
     elif isinstance(node, CastNode):
         yield from columns_of(node.argument)
     elif isinstance(node, CallNode):
-        for one in node.arguments:
-            yield from columns_of(one)
+        for argument in node.arguments:
+            yield from columns_of(argument)
 
 
 def wrong(node: Node, problem: str) -> ConfigError:

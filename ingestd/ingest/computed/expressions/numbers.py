@@ -53,7 +53,7 @@ def _kind(what: str, arguments: Sequence[Argument]) -> DataType | None:
     None if all are NULL.
     """
     require(what, arguments, NUMBER_ROOTS)
-    roots = {one.type.root for one in arguments if one.type is not None}
+    roots = {argument.type.root for argument in arguments if argument.type is not None}
     if roots & FLOATING_ROOTS:
         return DOUBLE
     return DataType("DECIMAL") if "DECIMAL" in roots else common_type(what, arguments)
@@ -72,13 +72,13 @@ def _nothing(found: DataType | None, count: int) -> Plan:
 
     def run(cells: Sequence[ExpressionCells]) -> ExpressionCells:
         nulls: Values = pa.nulls(len(cells[0].values), arrow_type)
-        return ExpressionCells(nulls, either(*(one.failed for one in cells)))
+        return ExpressionCells(nulls, either(*(cell.failed for cell in cells)))
 
     return Plan(found, (found,) * count, run)
 
 
 def _has_null(arguments: Sequence[Argument]) -> bool:
-    return any(one.type is None for one in arguments)
+    return any(argument.type is None for argument in arguments)
 
 
 def _decimal(whole: int, scale: int) -> DataType:

@@ -122,7 +122,7 @@ def _place(part: exp.Expr) -> int:
 
 
 def _call(function: str, part: exp.Expr, *arguments: exp.Expr) -> Node:
-    return CallNode(function, tuple(_node(one) for one in arguments), _place(part))
+    return CallNode(function, tuple(_node(argument) for argument in arguments), _place(part))
 
 
 def _column(part: exp.Expr) -> Node:
@@ -205,7 +205,11 @@ def _cast(part: exp.Expr) -> Node:
 
 def _type(part: exp.Expr) -> DataType:
     to = part.args["to"]
-    sizes = [one.this for one in to.expressions if isinstance(one, exp.DataTypeParam)]
+    sizes = [
+        expression.this
+        for expression in to.expressions
+        if isinstance(expression, exp.DataTypeParam)
+    ]
     try:
         if len(sizes) != len(to.expressions):
             raise ValueError
@@ -220,7 +224,7 @@ def _extract(part: exp.Expr) -> Node:
 
 
 def _function(part: exp.Expr) -> Node:
-    if any(isinstance(one, exp.Star) for one in part.expressions):
+    if any(isinstance(expression, exp.Star) for expression in part.expressions):
         raise wrong(_here(part), f"{part.this}(*) is not a function of a row")
     return _call(str(part.this).lower(), part, *part.expressions)
 

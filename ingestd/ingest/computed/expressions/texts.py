@@ -50,7 +50,7 @@ def _of_text(name: str, kernel: PlainKernel) -> Function:
 def _joined_types(name: str, arguments: Sequence[Argument]) -> tuple[DataType, ...]:
     """Return the argument types of a concatenation: values with a plain text form become texts."""
     refused = NESTED_ROOTS | BINARY_ROOTS | {"VARIANT", "BLOB"}
-    if any(one.type is not None and one.type.root in refused for one in arguments):
+    if any(argument.type is not None and argument.type.root in refused for argument in arguments):
         raise refuse_types(name, arguments)
     return (TEXT,) * len(arguments)
 

@@ -118,8 +118,8 @@ def _shifted(name: str, sign: int) -> Function:
 
 def _datediff(arguments: Sequence[Argument]) -> Plan:
     """Plan the number of days from the second to the first date."""
-    for one in arguments:
-        _time_of("datediff", one)
+    for argument in arguments:
+        _time_of("datediff", argument)
 
     def difference(until: Values, since: Values) -> Values:
         return pc.subtract_checked(until.cast(pa.int32()), since.cast(pa.int32()))

@@ -47,7 +47,9 @@ def _full_merge(
     if len(due) < 2 or _size(due) < table.options.manifest_full_compaction_threshold:
         return None
     entries = {meta.file_name: read_manifest(table.io, table.paths, meta.file_name) for meta in due}
-    deleted = [e for part in entries.values() for e in part if e.kind == FileKind.DELETE]
+    deleted = [
+        entry for group in entries.values() for entry in group if entry.kind == FileKind.DELETE
+    ]
     bounds = PartitionBounds(table, {entry.partition for entry in deleted})
     identifiers = {entry.identifier for entry in deleted}
     kept: list[ManifestFileMeta] = []

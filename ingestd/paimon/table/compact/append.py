@@ -135,9 +135,9 @@ def _packed(
     ]
     groups: dict[str, list[DataFileMeta]] = defaultdict(list)
     index_of = {
-        part.data_file_name: entry.file_name
+        dv_range.data_file_name: entry.file_name
         for entry in _vector_files(bucket)
-        for part in entry.dv_ranges or ()
+        for dv_range in entry.dv_ranges or ()
     }
     for file in wanted:
         groups[index_of.get(file.file_name, "")].append(file)
@@ -174,7 +174,7 @@ def _vector_files(bucket: CompactBucket) -> list[IndexManifestEntry]:
 def _deleted_rows(bucket: CompactBucket) -> dict[str, int]:
     """Return how many rows of each data file are deleted."""
     vectors = DeletionVectors.of(bucket.table, bucket.index)
-    names = {part.data_file_name for entry in _vector_files(bucket) for part in
+    names = {dv_range.data_file_name for entry in _vector_files(bucket) for dv_range in
              entry.dv_ranges or ()}  # fmt: skip
     return {
         file.file_name: vectors.cardinality(bucket.partition, bucket.bucket, file)
@@ -191,7 +191,7 @@ def _index_without(
     replaced: list[str] = []
     place = (bucket.partition, bucket.bucket)
     for entry in _vector_files(bucket):
-        names = [part.data_file_name for part in entry.dv_ranges or ()]
+        names = [dv_range.data_file_name for dv_range in entry.dv_ranges or ()]
         if not gone.intersection(names):
             continue
         replaced.append(entry.file_name)

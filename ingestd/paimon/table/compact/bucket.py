@@ -137,7 +137,9 @@ def plan_bucket(bucket: CompactBucket, moment: Moment, *, full: bool) -> TreePla
 def _top_rewrites(bucket: CompactBucket, levels: Levels) -> TreePlan | None:
     """Return files that are worth rewriting although there is but the top level."""
     options = compaction_options(bucket.table.schema)
-    deleted = {part.data_file_name for entry in bucket.index for part in entry.dv_ranges or ()}
+    deleted = {
+        dv_range.data_file_name for entry in bucket.index for dv_range in entry.dv_ranges or ()
+    }
     files = tuple(
         file
         for run in levels.runs

@@ -31,7 +31,7 @@ class BucketVectors:
         self.files = tuple(entry.file_name for entry in own)
         self._table = table
         self._place = (partition, bucket)
-        names = [part.data_file_name for entry in own for part in entry.dv_ranges or ()]
+        names = [dv_range.data_file_name for entry in own for dv_range in entry.dv_ranges or ()]
         self._before = frozenset(names)
         self._removed: set[str] = set()
         self._added: dict[str, list[Positions]] = {}

@@ -133,10 +133,10 @@ class BucketInput:
     def _blocks(
         self, sources: Sequence[Source], size: BatchSize
     ) -> Iterator[list[tuple[int, pa.Table]]]:
-        picked = [_Cursor(self, one, size, ()) for one in sources if one.picked]
-        asked = [_Cursor(self, one, size, picked) for one in sources if not one.picked]
+        picked = [_Cursor(self, source, size, ()) for source in sources if source.picked]
+        asked = [_Cursor(self, source, size, picked) for source in sources if not source.picked]
         own, others = iter(picked), iter(asked)
-        cursors = [next(own if one.picked else others) for one in sources]
+        cursors = [next(own if source.picked else others) for source in sources]
         while True:
             # Which older rows are read depends on the keys that are at hand.
             for cursor in (*picked, *asked):

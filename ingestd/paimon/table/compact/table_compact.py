@@ -232,7 +232,7 @@ def _sorted_runs(
     number = state.snapshot.id if state.snapshot else None
     if not table.schema.primary_keys:
         return SortedRuns(number)
-    files = {(one.partition, one.bucket): one.files for one in buckets}
+    files = {(bucket.partition, bucket.bucket): bucket.files for bucket in buckets}
     return sorted_runs_of(number, files, [one.message for one in landed])
 
 
@@ -336,7 +336,7 @@ def _still_fits(table: FileStoreTable, state: TableState, made: _Made) -> bool:
 def _vector_files(bucket: CompactBucket) -> set[str]:
     """Hash indexes may change: no compaction relies on them."""
     vectors = (one for one in bucket.index if one.index_type == DELETION_VECTORS_INDEX)
-    return {one.file_name for one in vectors}
+    return {vector.file_name for vector in vectors}
 
 
 def _delete(made: Iterable[_Made]) -> None:

@@ -77,7 +77,7 @@ class TreeCompaction:
         # Deletes are dropped when nothing older is left below that they could be about.
         lookups = rules.lookups
         self._drops = self._output != 0 and (self._output >= levels.highest or lookups.vectors)
-        self._types = [one.type for one in self._table.schema.key_fields]
+        self._types = [key_field.type for key_field in self._table.schema.key_fields]
 
     def compact_runs(self, runs: Sequence[SortedRun]) -> None:
         """Compact whole runs, the newest ones of the bucket."""

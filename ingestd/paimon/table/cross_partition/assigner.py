@@ -280,7 +280,7 @@ def _written(
     values = [deserialize_row(table.partition_types, partition) for partition in known]
     for number, name in enumerate(table.schema.partition_keys):
         field = together.schema.field(name)
-        cells = column_of([one[number] for one in values], table.partition_types[number])
+        cells = column_of([value[number] for value in values], table.partition_types[number])
         together = together.set_column(
             together.column_names.index(name), field, cells.cast(field.type).take(codes)
         )

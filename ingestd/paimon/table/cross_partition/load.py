@@ -91,7 +91,11 @@ def index_after(
     table: FileStoreTable, snapshot: Snapshot, share: KeyShare, index: KeyIndex
 ) -> KeyIndex:
     """Return an index as of the snapshot before carried over what an APPEND snapshot added."""
-    added = [one for one in delta_entries(table, snapshot) if one.kind == FileKind.ADD]
+    added = [
+        delta_entry
+        for delta_entry in delta_entries(table, snapshot)
+        if delta_entry.kind == FileKind.ADD
+    ]
     gone: list[tuple[KeyPrints, Places]] = []
     there: list[tuple[KeyPrints, Places]] = []
     for bucket, rows in _rows_of(table, added):

@@ -47,14 +47,14 @@ class DeletionVectors:
         for entry in entries:
             if entry.index_type != DELETION_VECTORS_INDEX:
                 continue
-            for part in entry.dv_ranges or ():
-                key = (entry.partition, entry.bucket, part.data_file_name)
+            for dv_range in entry.dv_ranges or ():
+                key = (entry.partition, entry.bucket, dv_range.data_file_name)
                 if key in places:
                     raise FormatError(
-                        f"data file {part.data_file_name} has deletion vectors both in "
+                        f"data file {dv_range.data_file_name} has deletion vectors both in "
                         f"{places[key][0].file_name} and in {entry.file_name}"
                     )
-                places[key] = (entry, part)
+                places[key] = (entry, dv_range)
         return cls(table, places)
 
     def deleted_rows(self, partition: bytes, bucket: int, file_name: str) -> Positions:

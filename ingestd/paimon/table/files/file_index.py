@@ -112,7 +112,7 @@ class _ColumnIndexes:
         return True
 
     def _may_hold(self, values: Iterable[Value]) -> bool:
-        wanted = [one for value in values for one in _equal_values(value)]
+        wanted = [equal_value for value in values for equal_value in _equal_values(value)]
         bitmap = self._bitmap
         if bitmap is not None and not any(self._fits(v) and bitmap.holds(v) for v in wanted):
             return False

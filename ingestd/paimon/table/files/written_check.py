@@ -108,8 +108,8 @@ def is_checked(schema: TableSchema, options: CoreOptions) -> bool:
 def check_written(table: FileStoreTable, path: str, written: ColumnChecksums) -> None:
     """FormatError, naming the columns, unless a new data file has the rows that were written."""
     fields, found = data_file_fields(table.schema), ColumnChecksums()
-    for part in read_batches(table.io, path, None, _BATCH):
-        found.add(evolve(part, fields, fields))
+    for batch in read_batches(table.io, path, None, _BATCH):
+        found.add(evolve(batch, fields, fields))
     differing = written.differing(found)
     if differing:
         raise FormatError(

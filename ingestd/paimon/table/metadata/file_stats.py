@@ -168,7 +168,7 @@ def key_group_filter(
             return True
         return wanted.between(found.low, found.high)
 
-    stored = [by_id.get(one.id) for one in table.schema.key_fields]
+    stored = [by_id.get(key_field.id) for key_field in table.schema.key_fields]
     columns = tuple(one.name for one in stored if one is not None)
     probe = RowProbe(columns, _key_probe(table, wanted)) if len(columns) == len(stored) else None
     return GroupFilter(test, {name: to_arrow_type(old.type)}, probe)

@@ -25,25 +25,25 @@ def keep_changelogs(table: FileStoreTable, ids: list[int]) -> None:
     """Copy snapshots that are about to expire; the hints follow."""
     if not ids:
         return
-    for one in ids:
-        data = table.io.read_bytes(table.paths.snapshot(one))
-        table.io.overwrite(table.paths.changelog(one), data)
+    for id_ in ids:
+        data = table.io.read_bytes(table.paths.snapshot(id_))
+        table.io.overwrite(table.paths.changelog(id_), data)
     _write_hint(table, "LATEST", ids[-1])
 
 
 def forget_changelogs(table: FileStoreTable, ids: list[int], first_left: int) -> None:
     """Delete long-lived changelogs, the oldest first; `first_left` is the oldest that stays."""
-    for one in ids:
-        table.io.delete_quietly(table.paths.changelog(one))
+    for id_ in ids:
+        table.io.delete_quietly(table.paths.changelog(id_))
     _write_hint(table, "EARLIEST", first_left)
 
 
 def cut_changelogs(table: FileStoreTable, last: int) -> list[int]:
     """Delete the long-lived changelogs after an id, the newest first; their ids."""
     ids = changelog_ids(table)
-    going = [one for one in reversed(ids) if one > last]
+    going = [id_ for id_ in reversed(ids) if id_ > last]
     if going:
-        left = [one for one in ids if one <= last]
+        left = [id_ for id_ in ids if id_ <= last]
         # Readers take -1 for unknown.
         _write_hint(table, "LATEST", left[-1] if left else -1)
     for one in going:

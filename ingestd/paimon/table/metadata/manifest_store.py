@@ -314,13 +314,13 @@ def _joined_stats(types: Sequence[DataType], metas: Sequence[ManifestFileMeta]) 
         return EMPTY_STATS
     stats = [meta.partition_stats for meta in metas]
     entries = [meta.num_added_files + meta.num_deleted_files for meta in metas]
-    lows = [deserialize_row(types, one.min_values) for one in stats]
-    highs = [deserialize_row(types, one.max_values) for one in stats]
+    lows = [deserialize_row(types, statistics.min_values) for statistics in stats]
+    highs = [deserialize_row(types, statistics.max_values) for statistics in stats]
     minima: list[object] = []
     maxima: list[object] = []
     nulls: list[int | None] = []
     for column, data_type in enumerate(types):
-        counts = [one.null_counts[column] for one in stats]
+        counts = [statistics.null_counts[column] for statistics in stats]
         low, high = [row[column] for row in lows], [row[column] for row in highs]
         # A manifest with values but without bounds makes the joined bounds unknown.
         bounds = zip(low, high, counts, entries, strict=True)

@@ -59,7 +59,11 @@ class TableState:
 
     def index_of(self, partition: bytes) -> list[IndexManifestEntry]:
         """Return the table index files of a partition, those whose key repeats, too."""
-        repeated = (one for one in self.repeated_index_entries if one.partition == partition)
+        repeated = (
+            repeated_index_entry
+            for repeated_index_entry in self.repeated_index_entries
+            if repeated_index_entry.partition == partition
+        )
         return [*self.index_entries.of_partition(partition), *repeated]
 
 

@@ -239,12 +239,12 @@ class BucketPruner:
 
 def _allowed(predicate: Predicate | None, column: str) -> Sequence[Value] | None:
     """Return the values that a predicate allows in a column; None if it does not fix them."""
-    for part in conjuncts(predicate):
+    for conjunct in conjuncts(predicate):
         values: Sequence[Value] = ()
-        if isinstance(part, Comparison) and part.operator == "=":
-            values = (part.value,)
-        elif isinstance(part, IsIn):
-            values = part.values
-        if values and part.column == column and not any(isinstance(v, float) for v in values):  # type: ignore[union-attr]  # only leaves give values
+        if isinstance(conjunct, Comparison) and conjunct.operator == "=":
+            values = (conjunct.value,)
+        elif isinstance(conjunct, IsIn):
+            values = conjunct.values
+        if values and conjunct.column == column and not any(isinstance(v, float) for v in values):  # type: ignore[union-attr]  # only leaves give values
             return values
     return None

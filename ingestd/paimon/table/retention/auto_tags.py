@@ -209,8 +209,8 @@ def _due(table: FileStoreTable, periods: TagPeriods, there: list[tuple[int, str]
     taken = set(tag_names(table.io, table.paths))
     due, last = _start(periods, there)
     found: list[DueTag] = []
-    for one in snapshot_ids(table.io, table.paths):
-        snapshot = find_snapshot(table.io, table.paths, one) if one > last else None
+    for snapshot_id in snapshot_ids(table.io, table.paths):
+        snapshot = find_snapshot(table.io, table.paths, snapshot_id) if snapshot_id > last else None
         time = None if snapshot is None else periods.time_of(snapshot)
         begin = None if time is None else periods.tag_at(time, due)
         if snapshot is None or begin is None:

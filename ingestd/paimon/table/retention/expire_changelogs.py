@@ -63,7 +63,7 @@ def plan_changelog_expiry(table: FileStoreTable, settings: ExpireSettings, now_m
     end = changelogs_end(
         window, ids[-1], settings.changelogs, now_ms, lambda one: changelog_time(table, one)
     )
-    found = (find_changelog(table.io, table.paths, one) for one in ids if one <= end)
+    found = (find_changelog(table.io, table.paths, id_) for id_ in ids if id_ <= end)
     known = {one.id: one for one in found if one is not None}
     going = [one for one in known.values() if one.id < end]
     if not going or end not in known:

@@ -72,8 +72,8 @@ def expire_snapshots(table: FileStoreTable, settings: ExpireSettings, now_ms: in
         return plan
     reach(Point.EXPIRY_PLANNED)
     keep_changelogs(table, list(plan.kept_as_changelogs))
-    for one in plan.ids:
-        table.io.delete_quietly(table.paths.snapshot(one))
+    for id_ in plan.ids:
+        table.io.delete_quietly(table.paths.snapshot(id_))
     reach(Point.EXPIRED_SNAPSHOTS)
     table.io.overwrite(table.paths.earliest_hint, str(plan.end).encode())
     reach(Point.EXPIRY_HINTED)
@@ -205,7 +205,7 @@ def _time_of(table: FileStoreTable, snapshot_id: int) -> int | None:
 
 
 def _there(table: FileStoreTable, ids: Iterable[int]) -> list[Snapshot]:
-    found = (find_snapshot(table.io, table.paths, one) for one in ids)
+    found = (find_snapshot(table.io, table.paths, id_) for id_ in ids)
     return [snapshot for snapshot in found if snapshot is not None]
 
 

@@ -37,7 +37,7 @@ class TagNeeds:
     def __init__(self, table: FileStoreTable, tagged: Iterable[Snapshot]) -> None:
         self._table = table
         self.snapshots = sorted({one.id: one for one in tagged}.values(), key=lambda one: one.id)
-        self._ids = [one.id for one in self.snapshots]
+        self._ids = [snapshot.id for snapshot in self.snapshots]
         self._known: dict[int, frozenset[tuple[bytes, int, str]]] = {}
 
     def before(self, snapshot_id: int) -> frozenset[tuple[bytes, int, str]]:

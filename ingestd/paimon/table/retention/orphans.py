@@ -62,12 +62,12 @@ def find_orphans(table: FileStoreTable, older_than_ms: int) -> Orphans:
         candidates += _old_files(directory, entries, older_than_ms)
         if not entries and _is_bucket(directory):
             empty.append(directory)
-    used = UsedFiles(frozenset(_name(one.path) for one in candidates))
+    used = UsedFiles(frozenset(_name(candidate.path) for candidate in candidates))
     if candidates:
         used.add_table(table)
         # Once more: what was committed while this read is in new snapshots.
         used.add_table(table)
-    found = [one for one in candidates if _name(one.path) not in used.names]
+    found = [candidate for candidate in candidates if _name(candidate.path) not in used.names]
     old = [one for one in empty if _is_old(table, one, older_than_ms)]
     files = sorted([*leftovers, *found], key=lambda one: one.path)
     return Orphans(tuple(files), tuple(sorted(old)))
@@ -75,8 +75,8 @@ def find_orphans(table: FileStoreTable, older_than_ms: int) -> Orphans:
 
 def remove_orphans(table: FileStoreTable, orphans: Orphans) -> None:
     """Delete the files, and directories of buckets and partitions that are empty."""
-    for one in orphans.files:
-        table.io.delete_quietly(one.path)
+    for file in orphans.files:
+        table.io.delete_quietly(file.path)
     buckets = {one.path.rpartition("/")[0]: None for one in orphans.files}
     for directory in (*orphans.directories, *filter(_is_bucket, buckets)):
         delete_empty_directories(table, directory)
@@ -137,7 +137,7 @@ def _is_old(table: FileStoreTable, directory: str, older_than_ms: int) -> bool:
     """Return whether a directory was last modified before a time, so that it is not in use."""
     parent, _, name = directory.rpartition("/")
     entries = table.io.list_entries(parent)
-    return any(one.name == name and one.modified_ms < older_than_ms for one in entries)
+    return any(entry.name == name and entry.modified_ms < older_than_ms for entry in entries)
 
 
 def _name(path: str) -> str:

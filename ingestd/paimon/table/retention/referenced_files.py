@@ -42,7 +42,7 @@ def referring_snapshots(table: FileStoreTable, *, but_tag: str | None = None) ->
     found: list[Reference] = []
     for line in lines:
         ids = snapshot_ids(line.io, line.paths)
-        there = (find_snapshot(line.io, line.paths, one) for one in ids)
+        there = (find_snapshot(line.io, line.paths, id_) for id_ in ids)
         found += [(line, snapshot) for snapshot in there if snapshot is not None]
         for name in tag_names(line.io, line.paths):
             if name != but_tag or line.branch != table.branch:

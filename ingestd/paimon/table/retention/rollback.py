@@ -38,7 +38,7 @@ class Rollback:
 def plan_rollback(table: FileStoreTable, target: Snapshot) -> Rollback:
     """Return what `rollback` would delete. `target` is a snapshot, or that of a tag."""
     ids = snapshot_ids(table.io, table.paths)
-    found = {one: find_snapshot(table.io, table.paths, one) for one in ids}
+    found = {id_: find_snapshot(table.io, table.paths, id_) for id_ in ids}
     before = [s for one, s in found.items() if s is not None and one < target.id]
     behind = [s for one, s in found.items() if s is not None and one > target.id]
     records = [one for one in (*before, target) if carried_properties(one)]
@@ -46,7 +46,9 @@ def plan_rollback(table: FileStoreTable, target: Snapshot) -> Rollback:
     return Rollback(
         target=target,
         snapshots=tuple(one.id for one in behind),
-        changelogs=tuple(one for one in changelog_ids(table) if one > target.id),
+        changelogs=tuple(
+            changelog_id for changelog_id in changelog_ids(table) if changelog_id > target.id
+        ),
         tags=tuple(name for name in names if tagged_snapshot(table, name).id > target.id),
         record=records[-1] if records else None,
         forgets_record=not records and any(carried_properties(one) for one in behind),
@@ -90,9 +92,9 @@ def _forget_snapshots(table: FileStoreTable, plan: Rollback) -> None:
             f"table {table.name}: snapshot {target.id} has expired meanwhile; choose another"
         )
     io.overwrite(paths.latest_hint, str(target.id).encode())
-    for one in reversed(snapshot_ids(io, paths)):
-        if one > target.id:
-            io.delete_quietly(paths.snapshot(one))
+    for snapshot_id in reversed(snapshot_ids(io, paths)):
+        if snapshot_id > target.id:
+            io.delete_quietly(paths.snapshot(snapshot_id))
 
 
 def _tag_of(table: FileStoreTable, target: Snapshot) -> str | None:

@@ -63,8 +63,8 @@ class UsedFiles:
 
     def add_changelogs(self, line: FileStoreTable) -> None:
         """All long-lived changelogs of one branch."""
-        for one in changelog_ids(line):
-            changelog = find_changelog(line.io, line.paths, one)
+        for changelog_id in changelog_ids(line):
+            changelog = find_changelog(line.io, line.paths, changelog_id)
             if changelog is not None:
                 self._add_changelog(line, changelog)
 
@@ -140,10 +140,10 @@ def _kept_snapshots(line: FileStoreTable) -> Iterator[tuple[Snapshot, ReadAgain]
     io, paths = line.io, line.paths
     for name in tag_names(io, paths):
         yield tagged_snapshot(line, name), _tag_reader(line, name)
-    for one in snapshot_ids(io, paths):
-        snapshot = find_snapshot(io, paths, one)
+    for snapshot_id in snapshot_ids(io, paths):
+        snapshot = find_snapshot(io, paths, snapshot_id)
         if snapshot is not None:
-            yield snapshot, _snapshot_reader(line, one)
+            yield snapshot, _snapshot_reader(line, snapshot_id)
 
 
 def _snapshot_reader(line: FileStoreTable, one: int) -> ReadAgain:

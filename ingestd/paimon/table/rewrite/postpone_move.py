@@ -160,7 +160,7 @@ class _Move:
         kind = next(field for field in SYSTEM_FIELDS if field.name == VALUE_KIND)
         fields = (kind, *self._table.schema.fields)
         reader, place = DataFileReader(self._table), (self._partition, POSTPONE_BUCKET)
-        yield from rounds((reader.read(*place, one, fields) for one in files), MAX_CHUNK_BYTES)
+        yield from rounds((reader.read(*place, file, fields) for file in files), MAX_CHUNK_BYTES)
 
     def _write(self, rows: pa.Table) -> None:
         for number, mine in places_by_number(assign_fixed(self._table, rows)):

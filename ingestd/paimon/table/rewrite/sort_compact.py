@@ -134,7 +134,7 @@ def _sorted(
     plan: SortPlan, fields: Sequence[DataField], strategy: str, state: TableState, now_ms: int
 ) -> Sorted:
     bucket, table = plan.bucket, plan.bucket.table
-    writer = RollingWriter(bucket.target(0), min(one.min_sequence_number for one in bucket.files))
+    writer = RollingWriter(bucket.target(0), min(file.min_sequence_number for file in bucket.files))
     try:
         for rows in _in_order(plan, fields, strategy):
             writer.add(rows)
@@ -149,7 +149,7 @@ def _sorted(
         bucket.total_buckets,
         compact_before=bucket.files,
         compact_after=files,
-        removed_index_files=tuple(one.file_name for one in vectors),
+        removed_index_files=tuple(vector.file_name for vector in vectors),
     )
     committable = ManifestCommittable(BATCH_COMMIT_IDENTIFIER, (message,))
     result = land(table, committable, writer.abort, state=state, now_ms=now_ms)

@@ -81,10 +81,10 @@ def compute_statistics(
     rows = 0
     # Rows have to be read even to be counted: merging decides how many there are.
     read = names or list(then.schema.primary_keys) or [then.schema.fields[0].name]
-    for part in TableReader(then, read).rows(snapshot):
-        rows += part.num_rows
+    for row in TableReader(then, read).rows(snapshot):
+        rows += row.num_rows
         for name, one in figures.items():
-            one.add(part.column(name))
+            one.add(row.column(name))
     files = [entry.file for entry in live_files(then, snapshot)]
     stored = sum(file.row_count for file in files)
     size = sum(file.file_size for file in files)
@@ -93,7 +93,7 @@ def compute_statistics(
         schema_id=snapshot.schema_id,
         merged_record_count=rows,
         merged_record_size=round(size * rows / stored) if stored else 0,
-        columns=tuple(one.result() for one in figures.values()),
+        columns=tuple(figure.result() for figure in figures.values()),
     )
 
 

@@ -64,7 +64,7 @@ BRANCHES = columns(("branch_name", "STRING NOT NULL"), ("create_time", "TIMESTAM
 def snapshot_rows(table: FileStoreTable) -> list[Cells]:
     """Return rows of `snapshots`, oldest first."""
     ids = snapshot_ids(table.io, table.paths)
-    found = (find_snapshot(table.io, table.paths, one) for one in ids)
+    found = (find_snapshot(table.io, table.paths, id_) for id_ in ids)
     return [_snapshot(one) for one in found if one is not None]
 
 
@@ -117,7 +117,7 @@ def _duration(seconds: float) -> str:
 
 def schema_rows(table: FileStoreTable) -> list[Cells]:
     """Return rows of `schemas`, oldest first."""
-    return [_schema(table, one) for one in schema_ids(table.io, table.paths)]
+    return [_schema(table, schema_id) for schema_id in schema_ids(table.io, table.paths)]
 
 
 def _schema(table: FileStoreTable, schema_id: int) -> Cells:

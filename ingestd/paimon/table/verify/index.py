@@ -149,8 +149,8 @@ def check_deletion_vectors(
         if len(ranges) != entry.row_count:
             message = f"has {len(ranges)} vectors, {entry.row_count} are promised"
             findings.error(_CODE, entry.file_name, message)
-        for part in ranges:
-            _check_vector(data, part, path, row_counts, findings)
+        for range_ in ranges:
+            _check_vector(data, range_, path, row_counts, findings)
     return frozenset(part.data_file_name for part in ranges)
 
 

@@ -48,7 +48,9 @@ class FileFigures:
             schema.fields, options.stats_mode, dense=options.stats_dense_store
         )
         self._keys = StatsTotal(schema.key_fields, lambda _: origin.key_stats_mode, dense=False)
-        self._index_columns = list(dict.fromkeys(one.column for one in column_indexes(schema)))
+        self._index_columns = list(
+            dict.fromkeys(column_index.column for column_index in column_indexes(schema))
+        )
         self._indexed: list[pa.Table] = []
 
     @property

@@ -145,7 +145,7 @@ def test_value_of_a_column(kind: str, cell: object, wanted: object) -> None:
 )
 def test_value_that_does_not_fit_rejects_its_record(kind: str, cell: str) -> None:
     decoded = decode(kind, cell)
-    assert [one.stage for one in decoded.rejected] == ["cast"]
+    assert [rejected_record.stage for rejected_record in decoded.rejected] == ["cast"]
     assert decoded.batches == []
 
 

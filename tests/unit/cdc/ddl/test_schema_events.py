@@ -30,7 +30,11 @@ def event(statement: str | None, *columns: str, **fields: Any) -> bytes:
 
 
 def changes(payload: bytes) -> list[tuple[str, str | None]]:
-    return [pair for one in schema_changes(CHUNK, 0, payload) for pair in one.columns]
+    return [
+        pair
+        for schema_change in schema_changes(CHUNK, 0, payload)
+        for pair in schema_change.columns
+    ]
 
 
 def test_event_says_table_place_and_position() -> None:
@@ -67,5 +71,5 @@ def test_decoder_hands_them_on_with_and_without_envelope() -> None:
     values: list[bytes | None] = [payload, wrapped, b'{"ts_ms": 5}', None]
     chunk = RecordChunk("shop", 0, np.arange(4), np.arange(4), [None] * 4, values, None)
     found = load_data_format("debezium-json").decode(chunk, {}, {})
-    assert [one.offset for one in found.schema_changes] == [0, 1]
+    assert [schema_change.offset for schema_change in found.schema_changes] == [0, 1]
     assert (found.control, found.rejected) == (4, [])

@@ -127,7 +127,7 @@ def test_decimals_are_exact(kind: str) -> None:
         record("R", [{"name": "x", "type": plain}]), *({"x": one} for one in raw)
     )
     number = registry.add(json.dumps(record("R", [{"name": "x", "type": inner}])))
-    (batch,) = decode(registry, [framed(number, one[5:]) for one in messages]).batches
+    (batch,) = decode(registry, [framed(number, message[5:]) for message in messages]).batches
     assert [str(value) for value in batch.columns["x"].to_pylist()] == [
         "1234567890123456789012345678.9012345678",
         "-1234567890123456789012345678.9012345678",
@@ -147,7 +147,7 @@ def test_ids_in_headers_name_the_schema_of_a_body_without_frame() -> None:
     decoded = decode(registry, bodies, own, headers=headers, framing=Framing("auto"))
     assert [batch.columns.to_pydict() for batch in decoded.batches] == [{"id": [1]}, {"id": [2]}]
     only = decode(registry, bodies, own, headers=headers, framing=Framing("header"))
-    assert [one.reason for one in only.rejected] == ["no-schema-id"]
+    assert [rejected_record.reason for rejected_record in only.rejected] == ["no-schema-id"]
     assert sum(len(batch.offset) for batch in only.batches) == 1
 
 
@@ -162,4 +162,4 @@ def test_ids_of_eight_bytes_are_read_when_asked_for() -> None:
 def test_what_is_no_record_is_refused() -> None:
     registry = Registered()
     decoded = decode(registry, registry.avro("string", "plain"))
-    assert [one.reason for one in decoded.rejected] == ["not-an-object"]
+    assert [rejected_record.reason for rejected_record in decoded.rejected] == ["not-an-object"]

@@ -92,7 +92,9 @@ def test_an_old_key_that_does_not_fit_its_column_rejects_the_update(*, images: b
     )
     arrives = 0 if images else 2
     assert rows(decoded) == [(0, 0, {"id": 7}), (2, 3, {"id": 3}), (2, arrives, {"id": 4})]
-    assert [(one.offset, one.reason) for one in decoded.rejected] == [(1, "out-of-range")]
+    assert [
+        (rejected_record.offset, rejected_record.reason) for rejected_record in decoded.rejected
+    ] == [(1, "out-of-range")]
 
 
 def test_without_a_key_a_delete_is_the_whole_row_before_it() -> None:
@@ -106,7 +108,9 @@ def test_without_a_key_a_delete_is_the_whole_row_before_it() -> None:
     )
     decoded = decode(registry, values)
     assert rows(decoded) == [(0, 3, {"id": 1, "label": "gone"}), (1, 0, {"id": 2, "label": "b"})]
-    assert [(one.offset, one.reason) for one in decoded.rejected] == [
+    assert [
+        (rejected_record.offset, rejected_record.reason) for rejected_record in decoded.rejected
+    ] == [
         (2, "missing-key"),
         (3, "missing-after"),
     ]
@@ -161,7 +165,9 @@ def test_messages_without_an_operation_are_control_or_refused(
     values = registry.avro(record("Other", fields), dict.fromkeys(names, "1"))
     decoded = decode(registry, values, topic=topic)
     assert decoded.control == control
-    assert [one.reason for one in decoded.rejected] == ([] if control else ["missing-op"])
+    assert [rejected_record.reason for rejected_record in decoded.rejected] == (
+        [] if control else ["missing-op"]
+    )
 
 
 def test_a_broken_message_costs_no_other() -> None:
@@ -181,12 +187,17 @@ def test_a_broken_message_costs_no_other() -> None:
     assert [offset for offset, _, _ in rows(decoded)] == [
         n for n in range(len(values)) if n not in irregular
     ]
-    assert {one.offset: one.reason for one in decoded.rejected} == {
+    assert {
+        rejected_record.offset: rejected_record.reason for rejected_record in decoded.rejected
+    } == {
         **dict.fromkeys((3, 7, 11, 22), "invalid-avro"),
         **dict.fromkeys((12, 20), "no-schema-id"),
         21: "unknown-schema",
     }
-    assert all(one.value == mixed[one.offset] for one in decoded.rejected)
+    assert all(
+        rejected_record.value == mixed[rejected_record.offset]
+        for rejected_record in decoded.rejected
+    )
 
 
 def test_keys_that_cannot_be_read_are_refused_as_keys() -> None:
@@ -196,7 +207,10 @@ def test_keys_that_cannot_be_read_are_refused_as_keys() -> None:
     (text,) = registry.avro("string", "plain")
     decoded = decode(registry, values, [good, other + b"\1", text, b"raw", good[:5]])
     assert [offset for offset, _, _ in rows(decoded)] == [0]
-    assert {one.offset: (one.stage, one.reason) for one in decoded.rejected} == {
+    assert {
+        rejected_record.offset: (rejected_record.stage, rejected_record.reason)
+        for rejected_record in decoded.rejected
+    } == {
         1: ("key", "invalid-avro"),
         2: ("key", "not-an-object"),
         3: ("key", "no-schema-id"),
@@ -218,7 +232,9 @@ def test_a_cell_that_does_not_fit_costs_its_record_only() -> None:
     number = registry.add(json.dumps(envelope([ID, {"name": "price", "type": money}])))
     decoded = decode(registry, [framed(number, value[5:]) for value in values])
     assert [str(cells["price"]) for _, _, cells in rows(decoded)] == ["12.34", "-0.05"]
-    assert [(one.offset, one.stage) for one in decoded.rejected] == [(1, "cast"), (3, "cast")]
+    assert [
+        (rejected_record.offset, rejected_record.stage) for rejected_record in decoded.rejected
+    ] == [(1, "cast"), (3, "cast")]
 
 
 def test_values_that_the_source_left_out_are_marked_in_every_form() -> None:
@@ -275,7 +291,7 @@ def test_schemas_that_are_no_use_are_named() -> None:
     json_id, broken = registry.add("{}", "JSON"), registry.add('{"type": "nonsense"}')
     loop = registry.add('{"type":"record","name":"R","fields":[{"name":"r","type":["null","R"]}]}')
     decoded = decode(registry, [framed(number, b"") for number in (json_id, broken, loop)])
-    assert [one.reason for one in decoded.rejected] == [
+    assert [rejected_record.reason for rejected_record in decoded.rejected] == [
         "wrong-schema-type",
         "invalid-schema",
         "invalid-schema",

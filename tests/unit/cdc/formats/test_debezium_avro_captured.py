@@ -25,7 +25,7 @@ class SavedRegistry:
 
     def find(self, schema_id: SchemaId) -> RegisteredSchema | None:
         text, references = captured_avro.schema_texts(int(schema_id))
-        inner = tuple(RegisteredSchema("AVRO", one) for one in references)
+        inner = tuple(RegisteredSchema("AVRO", reference) for reference in references)
         return RegisteredSchema("AVRO", text, inner)
 
 

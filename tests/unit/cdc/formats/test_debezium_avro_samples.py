@@ -17,7 +17,9 @@ def documents(name: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in (SAMPLES / name).read_text("utf-8").splitlines()]
 
 
-EXPECTED = {one["name"]: tuple(one["ingestd"]) for one in documents("expected.jsonl")}
+EXPECTED = {
+    document["name"]: tuple(document["ingestd"]) for document in documents("expected.jsonl")
+}
 
 
 @pytest.mark.parametrize("sample", documents("samples.jsonl"), ids=lambda sample: sample["name"])

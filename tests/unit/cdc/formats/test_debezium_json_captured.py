@@ -92,7 +92,7 @@ def test_truncate_names_its_table_and_position(mode: corpus.Mode) -> None:
 def test_streamed_changes_without_key_differ_in_position(mode: corpus.Mode) -> None:
     folds, _ = decode_all(mode, 100_000, declare=False)
     rows: dict[int, Any] = {}
-    batches = [batch for part in folds["shop.audit_log"].chunks for batch in part]
+    batches = [batch for chunk in folds["shop.audit_log"].chunks for batch in chunk]
     for batch in batches:
         streamed = np.flatnonzero(~batch.snapshot_row)
         assert (batch.position[streamed] > 0).all()

@@ -30,5 +30,8 @@ def test_what_is_rejected_keeps_its_own_bytes() -> None:
     found = load_data_format("json", settings).decode(
         chunk_of([wide + ROWS[0], broken, None], [None, b"key", None]), {}, {}
     )
-    assert [(one.offset, one.value, one.key) for one in found.rejected] == [(1, broken, b"key")]
+    assert [
+        (rejected_record.offset, rejected_record.value, rejected_record.key)
+        for rejected_record in found.rejected
+    ] == [(1, broken, b"key")]
     assert found.batches[0].columns.to_pydict() == {"id": [0]}

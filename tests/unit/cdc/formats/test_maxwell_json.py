@@ -13,7 +13,7 @@ SQL = "ALTER TABLE item CHANGE a b INT, DROP COLUMN c"
 
 def decode(*messages: dict[str, object]) -> Decoded:
     head = {"database": "inv", "table": "item"}
-    values = [json.dumps({**head, **one}).encode() for one in messages]
+    values = [json.dumps({**head, **message}).encode() for message in messages]
     return load_data_format("maxwell-json", FormatSettings()).decode(chunk_of(values), {}, {})
 
 

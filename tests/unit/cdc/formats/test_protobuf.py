@@ -87,8 +87,8 @@ def decode(
     registry = Registered()
     registry.add(schema, "PROTOBUF", [MONEY])
     data_format = load_data_format("protobuf", FormatSettings(schemas=registry))
-    values = [None if one is None else framed(1, one) for one in bodies]
-    own = None if keys is None else [framed(1, one) for one in keys]
+    values = [None if body is None else framed(1, body) for body in bodies]
+    own = None if keys is None else [framed(1, key) for key in keys]
     return data_format.decode(chunk_of(values, own), {}, {})
 
 
@@ -176,7 +176,7 @@ def test_the_indexes_say_which_message_of_the_file_it_is() -> None:
         ([3], "id"),
     ]
     absent = decode([zigzag(1) + zigzag(9), zigzag(-1), zigzag(2) + zigzag(1)])
-    assert [one.reason for one in absent.rejected] == [
+    assert [rejected_record.reason for rejected_record in absent.rejected] == [
         "invalid-schema",
         "invalid-protobuf",
         "invalid-protobuf",
@@ -210,7 +210,9 @@ def test_keys_are_messages_too() -> None:
 def test_a_broken_message_costs_no_other(body: bytes) -> None:
     decoded = decode([FIRST + number(1, 1), FIRST + body, FIRST + number(1, 3)])
     assert [b.offset.tolist() for b in decoded.batches] == [[0, 2]]
-    assert [(one.offset, one.reason) for one in decoded.rejected] == [(1, "invalid-protobuf")]
+    assert [
+        (rejected_record.offset, rejected_record.reason) for rejected_record in decoded.rejected
+    ] == [(1, "invalid-protobuf")]
 
 
 def test_nesting_has_an_end() -> None:
@@ -226,7 +228,9 @@ def test_a_value_that_does_not_fit_costs_its_record_only() -> None:
     huge = sized(26, sized(1, b"\1") + number(3, 2**31 - 1))
     decoded = decode([FIRST + bad, FIRST + number(1, 1), FIRST + huge])
     assert [b.offset.tolist() for b in decoded.batches] == [[1]]
-    assert [(one.offset, one.stage) for one in decoded.rejected] == [(0, "cast"), (2, "cast")]
+    assert [
+        (rejected_record.offset, rejected_record.stage) for rejected_record in decoded.rejected
+    ] == [(0, "cast"), (2, "cast")]
 
 
 @pytest.mark.parametrize(

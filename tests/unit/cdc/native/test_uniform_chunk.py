@@ -61,7 +61,7 @@ def chunk(values: list[bytes | None], keys: list[bytes | None] | None = None) ->
 
 def values_of(name: str, changes: list[Change], style: int | None = None) -> list[bytes | None]:
     chosen = STYLES.get(name, 1) if style is None else style
-    return [text(message(name, one, place, chosen)) for place, one in enumerate(changes)]
+    return [text(message(name, change, place, chosen)) for place, change in enumerate(changes)]
 
 
 @needs_extension

@@ -31,13 +31,13 @@ def test_names_that_were_swapped_prove_nothing() -> None:
 
 def renames(*schemas: str, asked: bool = True) -> list[tuple[tuple[str, str | None], ...]]:
     registry = Registered()
-    numbers = [registry.add(one, "PROTOBUF") for one in schemas]
+    numbers = [registry.add(schema, "PROTOBUF") for schema in schemas]
     settings = FormatSettings(schemas=registry, renames=asked)
     chunk = chunk_of([framed(numbers[-1], BODY)])
     decoded = load_data_format("protobuf", settings).decode(chunk, {}, {})
     assert not decoded.rejected
-    assert all(one.is_standing for one in decoded.schema_changes)
-    return [one.columns for one in decoded.schema_changes]
+    assert all(schema_change.is_standing for schema_change in decoded.schema_changes)
+    return [schema_change.columns for schema_change in decoded.schema_changes]
 
 
 def test_messages_tell_the_names_that_their_fields_had_in_earlier_versions() -> None:

@@ -58,7 +58,7 @@ def produced(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str, Outgoing]]
     sent: list[tuple[str, str, Outgoing]] = []
 
     def produce(source: KafkaSource, topic: str, messages: Iterable[Outgoing]) -> int:
-        found = [(source.name, topic, one) for one in messages]
+        found = [(source.name, topic, message) for message in messages]
         sent.extend(found)
         return len(found)
 

@@ -32,7 +32,7 @@ BIGINT = DataType("BIGINT")
 def chunk(records: list[Record], topic: str = "orders", partition: int = 0) -> RecordChunk:
     count = len(records)
     numbers = np.arange(count, dtype=np.int64)
-    keys, values = [one[0] for one in records], [one[1] for one in records]
+    keys, values = [record[0] for record in records], [record[1] for record in records]
     return RecordChunk(topic, partition, numbers, numbers + 1000, keys, values, None)
 
 
@@ -89,7 +89,7 @@ def test_a_new_table_has_the_columns_of_all_messages(run: Run) -> None:
     assert found.passed
     assert found.before == {}
     made = found.after["ods.orders"]
-    assert {one.name: str(one.type) for one in made.fields} == {
+    assert {field.name: str(field.type) for field in made.fields} == {
         "id": "BIGINT NOT NULL",
         "a": "STRING",
         "b": "BOOLEAN",
@@ -121,9 +121,10 @@ def test_records_that_cannot_be_used_are_told_with_their_place(run: Run) -> None
     good = (key(id=1), event("c", {"id": 1}))
     found = run(chunk([good, (key(id=2), b"{bad")], partition=3))
     assert found.passed
-    assert [(one.partition, one.offset, one.reason) for one in found.rejected] == [
-        (3, 1, "invalid-json")
-    ]
+    assert [
+        (rejected_record.partition, rejected_record.offset, rejected_record.reason)
+        for rejected_record in found.rejected
+    ] == [(3, 1, "invalid-json")]
     assert found.counts.rejected.total() == 1
     assert set(found.after) == {"ods.orders"}
 

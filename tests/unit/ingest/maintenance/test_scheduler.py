@@ -181,7 +181,7 @@ def test_options_that_cannot_be_understood_leave_the_table_alone(
         choice.opened("db.a", broken, 0.0)
         append(choice, "db.b", 1, 1)
         choice.committed("db.b", TableGrowth(broken, 2, {PLACE: 1}), 0.0)
-    assert [one.getMessage() for one in caplog.records] == ["maintenance_refused"] * 2
+    assert [record.getMessage() for record in caplog.records] == ["maintenance_refused"] * 2
     assert choice.take(1e6) is None
     assert choice.sorted_runs("db.b") == (None, None)
 

@@ -77,7 +77,7 @@ def test_another_last_record_under_the_same_epoch_is_named(truth: Truth) -> None
     truth.kafka.topics[USERS].logs[0].records[9] = (99, 0)
     found, logs = audit(truth)
     assert found == {("log-replaced", f"{USERS}/0")}
-    assert [one["compared_by"] for one in logs] == ["record", "offset"]
+    assert [log["compared_by"] for log in logs] == ["record", "offset"]
 
 
 def test_records_that_expired_unread_are_named(truth: Truth) -> None:
@@ -91,7 +91,7 @@ def test_recreated_and_deleted_topics_are_named(truth: Truth) -> None:
     del truth.kafka.topics[USERS]
     found, logs = audit(truth)
     assert found == {("topic-recreated", f"{ORDERS}/0"), ("topic-deleted", f"{USERS}/0")}
-    assert [(one["topic"], one["log_end_offset"], one["compared_by"]) for one in logs] == [
+    assert [(log["topic"], log["log_end_offset"], log["compared_by"]) for log in logs] == [
         (ORDERS, None, None),
         (USERS, None, None),
     ]

@@ -64,7 +64,10 @@ class Scene(Truth):
 
 
 def codes(found: Recount) -> list[tuple[str, str]]:
-    return [(one.severity, one.code) for one in recount_findings(found)]
+    return [
+        (recount_finding.severity, recount_finding.code)
+        for recount_finding in recount_findings(found)
+    ]
 
 
 @pytest.fixture(params=[(), ("id",)], ids=["append", "keyed"])

@@ -32,8 +32,8 @@ def change(row: dict[str, Any], kind: int = UPDATE_AFTER) -> Change:
 
 def dead_letters(rig: Rig) -> list[dict[str, Any]]:
     return [
-        {name: one[name] for name in ("stage", "reason")}
-        for one in rig.rows("ingestd_dead_letters")
+        {name: row[name] for name in ("stage", "reason")}
+        for row in rig.rows("ingestd_dead_letters")
     ]
 
 

@@ -7,7 +7,7 @@ from tests.support.change_events import chunk, event, key
 
 
 def shown(*records: tuple[bytes | None, bytes | None]) -> list[DecodedTable]:
-    values, keys = [one[1] for one in records], [one[0] for one in records]
+    values, keys = [record[1] for record in records], [record[0] for record in records]
     decoder = load_data_format("debezium-json")
     return decoded_tables(decoder.decode(chunk(values, keys, first=7), {}, {}))
 
@@ -45,7 +45,7 @@ def test_rejected_records_come_in_order() -> None:
     decoder = load_data_format("debezium-json")
     found = decoder.decode(chunk([b"{", event("c", {"id": 1}), b"[]"]), {}, {})
     documents = rejected_documents(found)
-    assert [one["offset"] for one in documents] == [0, 2]
+    assert [document["offset"] for document in documents] == [0, 2]
     assert documents[0]["stage"] == "decode"
     assert documents[0]["reason"] == "invalid-json"
 
@@ -54,6 +54,6 @@ def test_rejected_records_come_in_order() -> None:
 def test_every_sample_of_every_format_can_be_shown(sample: Sample) -> None:
     found = decoded(sample)
     tables = decoded_tables(found)
-    assert sum(len(one.rows) for one in tables) == sum(len(one.offset) for one in found.batches)
+    assert sum(len(one.rows) for one in tables) == sum(len(batch.offset) for batch in found.batches)
     for table in tables:
         assert all(row.values.keys() == table.types.keys() for row in table.rows)

@@ -41,7 +41,7 @@ SHARDS = RoutingConfig(
 
 
 def computed(**texts: str) -> ShapeSettings:
-    return ShapeSettings(tuple(parse_computed(*one) for one in texts.items()))
+    return ShapeSettings(tuple(parse_computed(*item) for item in texts.items()))
 
 
 FAIL = EvolutionPolicy(on_refused="fail")

@@ -55,7 +55,7 @@ def rig_for(stage: str, action: ErrorAction | None) -> Rig:
 
 
 def dead_letters(rig: Rig) -> list[str]:
-    return [one["stage"] for one in rig.rows(DEAD_LETTERS.partition(".")[2])]
+    return [row["stage"] for row in rig.rows(DEAD_LETTERS.partition(".")[2])]
 
 
 def test_every_stage_is_tried() -> None:

@@ -57,9 +57,11 @@ def test_a_batch_without_a_topic_has_neither_its_start_nor_its_end() -> None:
     following = BatchOffsets(offsets(5), offsets(9))
     batch = BatchOffsets(offsets(0), offsets(5), following=following)
     left = batch_without(batch, {SHOP}, {})
-    assert [(one.topic, one.start, one.until) for one in left.ranges()] == [("items", 0, 5)]
+    assert [(range_.topic, range_.start, range_.until) for range_ in left.ranges()] == [
+        ("items", 0, 5)
+    ]
     assert left.following is not None
-    assert [one.topic for one in left.following.ranges()] == ["items"]
+    assert [range_.topic for range_ in left.following.ranges()] == ["items"]
     assert batch_without(batch, (), {}) is batch
 
 

@@ -114,7 +114,7 @@ def test_large_rows_that_stand_together_do_not_make_a_large_run() -> None:
     found = list(runs(receive(blobs).rows["lake.a"], 2500, by_number=True))
     assert [rank for run in found for rank in run.rows.column(RANK).to_pylist()] == list(range(40))
     texts = [run.rows.column("id").to_pylist() for run in found]
-    assert max(sum(map(len, one)) for one in texts) < 2500 + 2000
+    assert max(sum(map(len, text)) for text in texts) < 2500 + 2000
     assert len(found) < 8
 
 

@@ -20,7 +20,7 @@ def insert(what: str, position: int = -1, *, snapshot: bool = False) -> bytes:
 
 
 def whats(rig: Rig) -> list[str]:
-    return [one["what"] for one in rig.rows("orders")]
+    return [row["what"] for row in rig.rows("orders")]
 
 
 @pytest.mark.parametrize("slots", [1, 4])

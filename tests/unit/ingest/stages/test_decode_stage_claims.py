@@ -34,7 +34,7 @@ def dead_letters(rig: Rig) -> list[tuple[str, int, str, str]]:
 
 
 def good(*identities: int, **columns: Any) -> list[bytes]:
-    return [record(Change({"id": one, **columns}, UPDATE_AFTER)) for one in identities]
+    return [record(Change({"id": identity, **columns}, UPDATE_AFTER)) for identity in identities]
 
 
 def ids(rig: Rig, table: str = "orders") -> list[int]:
@@ -152,7 +152,7 @@ def test_columns_that_a_table_cannot_have_cost_no_neighbour() -> None:
         {"id": 4, "day": None, "offset": 3},
         {"id": 6, "day": None, "offset": 5},
     ]
-    assert [one[1:] for one in dead_letters(rig)] == [
+    assert [dead_letter[1:] for dead_letter in dead_letters(rig)] == [
         (2, "schema", "impossible-columns"),
         (4, "schema", "impossible-columns"),
     ]
@@ -176,7 +176,7 @@ def test_more_tables_than_the_limit_are_left_out() -> None:
     rig.produce(*(record(Change({"id": 1}, table=f"t{n}")) for n in range(4)))
     rig.run()
     assert {name for name in rig.tables if name != DEAD_LETTERS} == {"lake.t0", "lake.t1"}
-    assert [one[1:] for one in dead_letters(rig)] == [
+    assert [dead_letter[1:] for dead_letter in dead_letters(rig)] == [
         (2, "route", "too-many-tables"),
         (3, "route", "too-many-tables"),
     ]

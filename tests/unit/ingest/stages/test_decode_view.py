@@ -76,7 +76,7 @@ class _Other:
     """A value that equals no other."""
 
 
-@pytest.mark.parametrize("name", [one.name for one in fields(BatchContext)])
+@pytest.mark.parametrize("name", [field.name for field in fields(BatchContext)])
 def test_every_other_part_of_a_context_counts(context: BatchContext, name: str) -> None:
     if name == "tables":
         return  # distinguished above and below
@@ -84,7 +84,7 @@ def test_every_other_part_of_a_context_counts(context: BatchContext, name: str) 
     assert alike(context, other) is (name in OF_THE_WRITE_STAGE)
 
 
-@pytest.mark.parametrize("name", [one.name for one in fields(TableContext)])
+@pytest.mark.parametrize("name", [field.name for field in fields(TableContext)])
 def test_every_other_part_of_a_table_counts(context: BatchContext, name: str) -> None:
     if name == "covered":
         return

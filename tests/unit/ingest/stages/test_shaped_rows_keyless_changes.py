@@ -36,18 +36,18 @@ def test_changes_are_dead_letters_unless_something_else_is_said(
     mode: KeylessTableMode | None,
 ) -> None:
     rig = rig_with(mode)
-    rig.produce(*(record(one) for one in CHANGES))
+    rig.produce(*(record(change) for change in CHANGES))
     rig.run()
     assert rig.rows("orders") == [{"id": 1, "v": "a"}]
     dead_letters = rig.rows("ingestd_dead_letters", "reason", "offset")
     # A row before an update is told by the one behind it.
-    assert [one["offset"] for one in dead_letters] == [2, 3]
-    assert {one["reason"] for one in dead_letters} == {"change-without-key"}
+    assert [dead_letter["offset"] for dead_letter in dead_letters] == [2, 3]
+    assert {dead_letter["reason"] for dead_letter in dead_letters} == {"change-without-key"}
 
 
 def test_with_latest_only_the_row_behind_each_change_is_appended() -> None:
     rig = rig_with("latest-only")
-    rig.produce(*(record(one) for one in CHANGES))
+    rig.produce(*(record(change) for change in CHANGES))
     result = rig.run()
     assert rig.rows("orders") == [{"id": 1, "v": "a"}, {"id": 1, "v": "b"}]
     assert not rig.rows("ingestd_dead_letters", "reason")
@@ -56,16 +56,16 @@ def test_with_latest_only_the_row_behind_each_change_is_appended() -> None:
 
 def test_an_audit_has_every_change_with_its_kind() -> None:
     rig = rig_with("audit")
-    rig.produce(*(record(one) for one in CHANGES))
+    rig.produce(*(record(change) for change in CHANGES))
     rig.run()
-    found = [(one["row_kind"], one["v"]) for one in rig.rows("orders")]
+    found = [(row["row_kind"], row["v"]) for row in rig.rows("orders")]
     assert sorted(found) == [("+I", "a"), ("+U", "b"), ("-D", "b"), ("-U", "a")]
     assert not rig.rows("ingestd_dead_letters", "reason")
 
 
 def test_an_audit_tells_kinds_whatever_columns_are_selected() -> None:
     rig = rig_with("audit", shape=ShapeSettings(include=("v",)))
-    rig.produce(*(record(one) for one in CHANGES))
+    rig.produce(*(record(change) for change in CHANGES))
     rig.run()
     assert set(rig.rows("orders")[0]) == {"v", "row_kind"}
 
@@ -94,5 +94,5 @@ def test_a_value_that_was_left_out_is_not_invented(mode: KeylessTableMode) -> No
         record(Change({"id": 1, "v": UNAVAILABLE, "n": UNAVAILABLE}, UPDATE_AFTER, keys=()))
     )
     rig.run()
-    cells = [(one["v"], one["n"]) for one in rig.rows("orders")]
+    cells = [(row["v"], row["n"]) for row in rig.rows("orders")]
     assert sorted(cells, key=repr) == [("a", 5), (None, None)]

@@ -30,9 +30,9 @@ class CapturedRig(Rig):
         yield self.chunks[wanted.topic, wanted.partition]
 
     def feed(self, chunks: list[RecordChunk]) -> None:
-        for one in chunks:
-            self.chunks[one.topic, one.partition] = one
-            self.produce(*one.values, topic=one.topic, partition=one.partition)
+        for chunk in chunks:
+            self.chunks[chunk.topic, chunk.partition] = chunk
+            self.produce(*chunk.values, topic=chunk.topic, partition=chunk.partition)
         self.run()
 
 

@@ -162,10 +162,15 @@ def test_rejected_records_keep_their_bytes_and_coordinates_and_cost_no_neighbour
     result = rig.run()
     assert rig.rows("orders") == [{"id": 1}]
     dead_letters = rig.rows("ingestd_dead_letters", "offset", "stage", "reason", "value", "table")
-    assert [(one["offset"], one["stage"]) for one in dead_letters] == [(1, "decode"), (3, "key")]
+    assert [(dead_letter["offset"], dead_letter["stage"]) for dead_letter in dead_letters] == [
+        (1, "decode"),
+        (3, "key"),
+    ]
     assert dead_letters[0]["value"] == b"\xff{broken"
     assert dead_letters[1]["table"] == "lake.orders"
-    assert {(one.offset, one.reason) for one in result.rejected} == {
+    assert {
+        (rejected_record.offset, rejected_record.reason) for rejected_record in result.rejected
+    } == {
         (1, "not-json"),
         (3, "null-key"),
     }

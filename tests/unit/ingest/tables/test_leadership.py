@@ -147,8 +147,8 @@ class _Claims:
 
     def check(self) -> None:
         (left,) = self.io.list_names(FOLDER)
-        ours = [one for one in self.leaders.values() if left == f"term-{one.term}"]
-        assert len(ours) == 1, (left, [one.term for one in self.leaders.values()])
+        ours = [leader for leader in self.leaders.values() if left == f"term-{leader.term}"]
+        assert len(ours) == 1, (left, [leader.term for leader in self.leaders.values()])
 
 
 def test_in_every_order_of_two_claims_and_one_death_exactly_one_leads() -> None:

@@ -240,7 +240,7 @@ def test_tables_that_cannot_be_written_are_refused_and_ignored_options_are_named
     caplog.clear()
     registry.adopt("db.b")
     opened().adopt("db.b")
-    (warning,) = (one for one in caplog.records if one.message == "table_options_ignored")
+    (warning,) = (record for record in caplog.records if record.message == "table_options_ignored")
     assert warning.__dict__["ctx"] == {
         "table": "db.b",
         "options": {

@@ -135,7 +135,7 @@ def test_a_batch_moves_all_tables_on_to_one_and_the_same_vector(
     _fill(registry, "db.a", "topic-a")
     registry.finish(_span(**{"topic-a": 10, "topic-b": 10}))
     registry.finish(_span(**{"topic-a": 20}))
-    covered = {id(one.covered) for one in registry.tables.values()}
+    covered = {id(table.covered) for table in registry.tables.values()}
     assert covered == {id(registry.progress.end)}
     assert registry.covered("db.b") == {"s": {"topic-a": {0: 20}, "topic-b": {0: 10}}}
 

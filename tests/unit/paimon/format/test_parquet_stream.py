@@ -63,10 +63,10 @@ def test_parts_of_a_row_group_may_go_on_as_large_as_those_before_it() -> None:
     first, last = list(file.batches(BatchSize(1 << 20), [0]))
     assert next_count(BatchSize(1 << 20), first) == 8 * first.num_rows
     count = next_count(BatchSize(1 << 20), last)
-    assert [part.num_rows for part in file.batches(BatchSize(1 << 20), [1], count)] == [10_000]
+    assert [batch.num_rows for batch in file.batches(BatchSize(1 << 20), [1], count)] == [10_000]
     # Never more than the group's own rows allow.
     small = BatchSize(8_000)
-    assert max(part.num_rows for part in file.batches(small, [1], 10_000)) <= 1000
+    assert max(batch.num_rows for batch in file.batches(small, [1], 10_000)) <= 1000
     assert next_count(small, pa.table({"t": ["a" * 4000] * 9})) == 1
 
 

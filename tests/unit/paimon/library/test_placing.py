@@ -34,7 +34,11 @@ def test_keys_that_are_known_stay_in_their_bucket_from_one_write_to_the_next() -
     first = {one.bucket: one.new_files[0].row_count for one in placer.write(rows)}
     assert first == {one.bucket: one.new_files[0].row_count for one in placer.write(rows)}
     assert len(first) == 3
-    index = [entry.row_count for one in placer.index_files() for entry in one.new_index_files]
+    index = [
+        entry.row_count
+        for index_file in placer.index_files()
+        for entry in index_file.new_index_files
+    ]
     assert sum(index) == 5
 
 

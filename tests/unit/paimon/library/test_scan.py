@@ -58,7 +58,7 @@ def test_the_rows_that_a_tag_keeps(table: Table) -> None:
 def test_rows_and_changes_between_two_snapshots(table: Table) -> None:
     assert ids(table.to_arrow(between=(1, 2))) == [2, 3]
     changes = table.changes(between=(1, 3), columns=["rowkind", "id"]).to_arrow().to_pylist()
-    assert sorted((one["id"], one["rowkind"]) for one in changes) == [
+    assert sorted((change["id"], change["rowkind"]) for change in changes) == [
         (1, "-D"),
         (2, "+I"),
         (3, "+I"),

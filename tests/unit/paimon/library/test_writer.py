@@ -61,7 +61,7 @@ def test_later_rows_replace_earlier_ones_in_every_kind_of_table(
     wanted = {n: float(n) for n in range(20) if n != 4} | {3: 33.0, 5: 55.0, 30: None}
     assert values(table) == wanted
     assert verify(table.files) == []
-    assert [one.id for one in table.snapshots()] == [1, 2]
+    assert [snapshot.id for snapshot in table.snapshots()] == [1, 2]
 
 
 def test_a_key_that_moves_leaves_its_partition(warehouse: Warehouse) -> None:

@@ -50,10 +50,10 @@ def test_rows_of_every_value_come_back(data: st.DataObject, text: str, block: in
     index = decoded(encode_bitmap_index(column_of(cells, t), t, block), t)
     assert index.row_count == len(cells)
     for value in {None, *cells}:
-        rows = [i for i, one in enumerate(cells) if repr(one) == repr(value)]
+        rows = [i for i, cell in enumerate(cells) if repr(cell) == repr(value)]
         assert index.positions(value).tolist() == rows
         assert index.holds(value) == bool(rows)
-    assert len(list(index.values())) == len({repr(one) for one in cells} - {"None"})
+    assert len(list(index.values())) == len({repr(cell) for cell in cells} - {"None"})
 
 
 def test_layouts_of_other_versions_are_not_understood() -> None:

@@ -84,4 +84,4 @@ def test_it_appears_whole_under_its_name_and_very_old_ones_go(file: Path) -> Non
     assert not publish(made, file), "nothing was recorded"
     made.write_bytes(b"archive")
     assert publish(made, file)
-    assert [one.name for one in file.parent.iterdir()] == [file.name]
+    assert [path.name for path in file.parent.iterdir()] == [file.name]

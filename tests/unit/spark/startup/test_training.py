@@ -51,7 +51,7 @@ def test_it_is_recorded_beside_its_place_and_moved_there(
     assert create_archive() == archive
     assert started[0].file != archive
     assert archive.read_bytes() == b"archive"
-    assert [one.name for one in archive.parent.iterdir()] == [archive.name]
+    assert [path.name for path in archive.parent.iterdir()] == [archive.name]
 
 
 def test_one_that_is_there_is_not_made_again(

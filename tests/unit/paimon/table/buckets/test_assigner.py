@@ -190,7 +190,7 @@ def test_the_bucket_function_hive_takes_the_hash_that_hive_has() -> None:
     numbers = [(1 << 40) + 3, -1, 5]
     rows = pa.table({"id": pa.array(numbers, pa.int64())})
     hashes = [(n ^ n >> 32) & 0x7FFFFFFF for n in numbers]
-    assert assign_fixed(table, rows).tolist() == [one % 1024 for one in hashes]
+    assert assign_fixed(table, rows).tolist() == [hash_ % 1024 for hash_ in hashes]
 
 
 @pytest.mark.parametrize(("function", "kind"), [("sip", "INT"), ("hive", "TIMESTAMP(3)")])

@@ -56,7 +56,7 @@ def replaced(
 
 
 def partitions(table: FileStoreTable) -> set[tuple[Any, ...]]:
-    return {(one["dt"], one["hr"]) for one in stored_rows(table)}
+    return {(stored_row["dt"], stored_row["hr"]) for stored_row in stored_rows(table)}
 
 
 ALL = {("a", 0), ("a", 1), ("a", 2), ("b", 0), ("b", 1), ("b", 2)}

@@ -75,7 +75,7 @@ def test_small_files_are_put_together_when_there_are_enough(tmp_path: Path) -> N
     put(table, [{"k": 77, "v": "x"}])
     before = keys(table)
     result = compact_table(table, now_ms=NOW_MS)
-    assert [(one.files_before, one.files_after) for one in result.buckets] == [(5, 1)]
+    assert [(bucket.files_before, bucket.files_after) for bucket in result.buckets] == [(5, 1)]
     assert keys(table) == before
     assert verify(table) == []
 
@@ -117,7 +117,7 @@ def test_buckets_keep_the_order_of_their_rows(tmp_path: Path) -> None:
     for n in range(7):
         put_numbered(table, 10 * n)
     result = compact_table(table, now_ms=NOW_MS)
-    assert [(one.files_before, one.files_after) for one in result.buckets] == [(5, 1)]
+    assert [(bucket.files_before, bucket.files_after) for bucket in result.buckets] == [(5, 1)]
     after = sorted(files(table), key=lambda file: file.min_sequence_number)
     assert [file.row_count for file in after] == [50, 10, 10]
     assert after[0].max_sequence_number < after[1].min_sequence_number
@@ -132,7 +132,7 @@ def test_deleted_rows_are_left_out_and_so_are_their_vectors(tmp_path: Path) -> N
     assert len(keys(table)) == 26
     # Of the first file much is deleted; both share an index file.
     result = compact_table(table, now_ms=NOW_MS)
-    assert [(one.rows_before, one.rows_after) for one in result.buckets] == [(20, 16)]
+    assert [(bucket.rows_before, bucket.rows_after) for bucket in result.buckets] == [(20, 16)]
     assert len(keys(table)) == 26
     snapshot = latest_snapshot(table.io, table.paths)
     assert snapshot is not None
@@ -144,7 +144,7 @@ def test_vectors_of_files_that_stay_are_kept(tmp_path: Path) -> None:
     table = new(tmp_path, 3, target_file_size="500 b", **VECTORS)
     vectors(table, {0: [0, 1, 2], 1: [9]})
     result = compact_table(table, now_ms=NOW_MS)
-    assert [(one.rows_before, one.rows_after) for one in result.buckets] == [(10, 7)]
+    assert [(bucket.rows_before, bucket.rows_after) for bucket in result.buckets] == [(10, 7)]
     assert len(keys(table)) == 26
     snapshot = latest_snapshot(table.io, table.paths)
     assert snapshot is not None

@@ -21,7 +21,7 @@ def at(*positions: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
 
 def held(table: FileStoreTable, entry: IndexManifestEntry) -> dict[str, list[int]]:
     vectors = DeletionVectors.of(table, [entry])
-    names = [part.data_file_name for part in entry.dv_ranges or ()]
+    names = [dv_range.data_file_name for dv_range in entry.dv_ranges or ()]
     return {name: vectors.deleted_rows(EMPTY_ROW, 0, name).tolist() for name in names}
 
 

@@ -31,7 +31,7 @@ def rows_of(table: FileStoreTable, keys: range) -> pa.Table:
 
 
 def read(table: FileStoreTable, files: list[DataFileMeta]) -> list[int]:
-    parts = [read_data_file(table, EMPTY_ROW, 0, one, table.schema.fields) for one in files]
+    parts = [read_data_file(table, EMPTY_ROW, 0, file, table.schema.fields) for file in files]
     return [k for part in parts for k in part.column("k").to_pylist()]
 
 
@@ -45,16 +45,16 @@ def test_files_roll_at_the_target_size(file_format: str, step: int, tmp_path: Pa
     files = writer.close()
     assert len(files) > 2
     assert read(table, files) == list(range(1000))
-    assert sum(one.row_count for one in files) == 1000
-    assert sum(one.delete_row_count or 0 for one in files) == 100
+    assert sum(file.row_count for file in files) == 1000
+    assert sum(file.delete_row_count or 0 for file in files) == 100
     ends = [
         deserialize_row([table.schema.fields[0].type], key)[0]
-        for one in files
-        for key in (one.min_key, one.max_key)
+        for file in files
+        for key in (file.min_key, file.max_key)
     ]
     assert ends == sorted(ends)
     assert all(
-        one.file_size == table.io.size(f"{table.path}/bucket-0/{one.file_name}") for one in files
+        file.file_size == table.io.size(f"{table.path}/bucket-0/{file.file_name}") for file in files
     )
 
 
@@ -176,11 +176,13 @@ def test_timestamps_that_orc_lacks_go_into_a_file_of_their_own(tmp_path: Path) -
     for k, t in enumerate(times):
         writer.add(rows_table(table.schema, [{"k": k, "t": t}], k))
     files = writer.close()
-    assert [one.file_name.partition(".")[2] for one in files] == ["zlib.orc", "zstd.parquet"]
-    assert [one.row_count for one in files] == [2, 3]
-    parts = [read_data_file(table, EMPTY_ROW, 0, one, table.schema.fields) for one in files]
+    assert [file.file_name.partition(".")[2] for file in files] == ["zlib.orc", "zstd.parquet"]
+    assert [file.row_count for file in files] == [2, 3]
+    parts = [read_data_file(table, EMPTY_ROW, 0, file, table.schema.fields) for file in files]
     found = [value for part in parts for value in column_values(part.column("t"))]
     assert found == times
     written = write_bucket(table, EMPTY_ROW, (), 0, rows_table(table.schema, [{"k": 1, "t": -1}]),
                            new_name=data_file_names(table))  # fmt: skip
-    assert [one.file_name.partition(".")[2] for one in written.new_files] == ["zstd.parquet"]
+    assert [new_file.file_name.partition(".")[2] for new_file in written.new_files] == [
+        "zstd.parquet"
+    ]

@@ -30,7 +30,10 @@ def new(folder: Path, **options: str) -> FileStoreTable:
 
 
 def rows(table: FileStoreTable) -> list[dict[str, Any]]:
-    return [json.loads(one) for one in sorted_json_lines(read_table(table), table.schema.fields)]
+    return [
+        json.loads(sorted_json_line)
+        for sorted_json_line in sorted_json_lines(read_table(table), table.schema.fields)
+    ]
 
 
 def row(k: int, v: str | None, p: int = 0, kind: int = 0) -> dict[str, Any]:
@@ -80,7 +83,9 @@ def test_a_compaction_is_one_snapshot_that_changes_no_row(tmp_path: Path) -> Non
     assert (made.total_record_count, made.delta_record_count) == (8, 8 - 18)
     assert rows(table) == before
     assert shape(table) == {(0, 5): 8}
-    report = {(one.files_before, one.files_after, one.rows_after) for one in result.buckets}
+    report = {
+        (bucket.files_before, bucket.files_after, bucket.rows_after) for bucket in result.buckets
+    }
     assert report == {(6, 1, 7), (6, 1, 1)}
     assert verify(table) == []
     # Older snapshots have their files still.
@@ -108,7 +113,7 @@ def test_a_bucket_of_which_nothing_is_left_has_no_file(tmp_path: Path) -> None:
     put(table, [row(1, "a")])
     put(table, [row(1, None, kind=3)])
     result = compact_table(table, now_ms=NOW_MS, full=True)
-    assert [(one.files_before, one.files_after) for one in result.buckets] == [(2, 0)]
+    assert [(bucket.files_before, bucket.files_after) for bucket in result.buckets] == [(2, 0)]
     assert (rows(table), shape(table)) == ([], {})
 
 
@@ -123,7 +128,7 @@ def test_large_files_without_neighbours_only_change_their_level(tmp_path: Path) 
     after = [e.file for e in live_files(table, result.snapshot)]
     moved = [file for file in after if file.file_name in before]
     assert moved
-    assert len(moved) == sum(one.upgraded for one in result.buckets)
+    assert len(moved) == sum(bucket.upgraded for bucket in result.buckets)
     for file in moved:
         assert file == dataclasses.replace(before[file.file_name], level=5)
     assert len(rows(table)) == 200
@@ -136,7 +141,7 @@ def test_only_wanted_partitions_are_compacted(tmp_path: Path) -> None:
     result = compact_table(
         table, now_ms=NOW_MS, full=True, partition_filter=lambda values: values == (1,)
     )
-    assert [one.rows_before for one in result.buckets] == [3]
+    assert [bucket.rows_before for bucket in result.buckets] == [3]
     assert shape(table) == {(0, 0): 6, (0, 5): 1}
 
 

@@ -106,7 +106,7 @@ def test_the_row_that_is_replaced_gets_into_a_deletion_vector(tmp_path: Path) ->
     snapshot = latest_snapshot(table.io, table.paths)
     assert snapshot is not None
     (entry,) = index_entries(table, snapshot)
-    assert sum(part.cardinality or 0 for part in entry.dv_ranges or ()) == 2
+    assert sum(dv_range.cardinality or 0 for dv_range in entry.dv_ranges or ()) == 2
     compacted(table, full=True)
     # What is on the top level already waits until nothing else is to be done.
     compacted(table, full=True)

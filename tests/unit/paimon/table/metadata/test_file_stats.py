@@ -53,7 +53,7 @@ def test_keys_are_looked_at_as_the_table_names_them(tmp_path: Path) -> None:
     older = dataclasses.replace(
         table.schema,
         fields=tuple(
-            dataclasses.replace(one, name=f"old_{one.name}") for one in table.schema.fields
+            dataclasses.replace(field, name=f"old_{field.name}") for field in table.schema.fields
         ),
     )
     found = key_group_filter(table, older, KeyTest(never_asked, among))

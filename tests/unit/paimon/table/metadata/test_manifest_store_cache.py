@@ -123,10 +123,19 @@ def test_a_scan_reads_only_the_manifests_that_are_new(monkeypatch: pytest.Monkey
     table = metadata_table(io)
     metas = [*write_manifests(table, entries("a", "b")), *write_manifests(table, entries("c"))]
     for _ in range(3):
-        assert [one.file.file_name for one in live_entries(table, metas)] == ["a", "b", "c"]
+        assert [live_entry.file.file_name for live_entry in live_entries(table, metas)] == [
+            "a",
+            "b",
+            "c",
+        ]
     metas += write_manifests(table, entries("d"))
-    assert [one.file.file_name for one in live_entries(table, metas)] == ["a", "b", "c", "d"]
-    assert [io.reads[table.paths.manifest(one.file_name)] for one in metas] == [1, 1, 1]
+    assert [live_entry.file.file_name for live_entry in live_entries(table, metas)] == [
+        "a",
+        "b",
+        "c",
+        "d",
+    ]
+    assert [io.reads[table.paths.manifest(meta.file_name)] for meta in metas] == [1, 1, 1]
 
 
 def test_what_is_kept_is_held_against_what_a_list_promises(

@@ -57,7 +57,7 @@ def test_the_server_is_told_what_each_partition_gains() -> None:
     put(table, [{"id": 1, "dt": 19857}, {"id": 2, "dt": 19857}, {"id": 3, "dt": 0}])
     (branch, snapshot_id, changes) = server.asked[0]
     assert (branch, snapshot_id) == ("main", 1)
-    assert {(one.spec["dt"], one.record_count, one.file_count) for one in changes} == {
+    assert {(change.spec["dt"], change.record_count, change.file_count) for change in changes} == {
         ("19857", 2, 1),
         ("0", 1, 1),
     }

@@ -46,7 +46,7 @@ def lost(table: FileStoreTable, *names: str, old: bool = True) -> list[str]:
 
 
 def found(table: FileStoreTable) -> list[str]:
-    return [one.path for one in find_orphans(table, BORDER).files]
+    return [file.path for file in find_orphans(table, BORDER).files]
 
 
 def test_a_sound_table_has_none(table: FileStoreTable) -> None:

@@ -50,7 +50,7 @@ def test_figures_are_those_of_the_merged_rows() -> None:
     put(table, [cells(n) for n in range(1, 5)])
     put(table, [cells(4, name=None, price=None), {"id": 3, "_kind": 3}])
     found, result = analyze_table(table, now_ms=NOW_MS)
-    columns = {one.name: one.document() for one in found.columns}
+    columns = {column.name: column.document() for column in found.columns}
     assert found.merged_record_count == 3
     assert columns["id"] == {
         "colId": 0, "distinctCount": 3, "min": "1", "max": "4", "nullCount": 0,
