@@ -82,8 +82,7 @@ def merge_outcomes(context: BatchContext, outcomes: Iterable[WriteOutcome]) -> A
         counts.add(report.counts)
         times.add(report.times)
         _unite(topics, report.topics)
-    claims = _claims(reports)
-    owners = _owners(context, claims)
+    owners = _owners(context, claims := _claims(reports))
     discoveries = _all(report.discoveries for report in reports)
     truncates = _all(report.truncates for report in reports)
     return AttemptResult(

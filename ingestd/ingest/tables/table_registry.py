@@ -169,8 +169,7 @@ class TableRegistry:
         """
         settings, topics, wanted = self._settings, self.keys, set(self.tables)
         if ranges is not None:
-            read = {(range_.source, range_.topic) for range_ in ranges}
-            topics = {topic: topics[topic] for topic in read}
+            topics = {key: topics[key] for key in {(read.source, read.topic) for read in ranges}}
             fed = (self._by_topic.get(key, ()) for key in topics.values())
             wanted &= {self.dead_letters, *also, *truncates}.union(*fed)
         known = {name: self.tables[name] for name in sorted(wanted)}
