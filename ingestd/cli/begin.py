@@ -56,8 +56,6 @@ def begin(
     **Examples**
 
     ingestd begin -c ingestd.yaml ods.orders --at claims
-
-    ingestd begin -c ingestd.yaml ods.orders --at now
     """
     settings = pipeline_settings(load_config(config))
     io = file_io_for(settings.warehouse, storage_options(settings.catalog_options))

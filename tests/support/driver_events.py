@@ -226,7 +226,7 @@ def roll_back_as_latest(world: World) -> bool:
         commit_user="java",
         commit_identifier=BATCH_COMMIT_IDENTIFIER,
         commit_kind=CommitKind.OVERWRITE,
-        delta_record_count=target.total_record_count - newest.total_record_count,
+        delta_record_count=(target.total_record_count or 0) - (newest.total_record_count or 0),
     )
     return _put(home, "orders", again)
 

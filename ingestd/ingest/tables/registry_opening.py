@@ -183,6 +183,6 @@ def _progress_lost(
         f"table {name}: none of its snapshots contains the progress of pipeline {settings.name}, "
         "although it has written it: another writer has expired them all, or removed the records."
         f"{shared} An operator must decide: `ingestd begin` sets a record for the table. If "
-        "nothing rolled back, restored, fast-forwarded or overwrote it since the daemon last wrote it: "
+        "nothing rolled back, restored, fast-forwarded or overwrote it since: "
         f"`ingestd begin -c CONFIG {name} --at claims`; otherwise see docs/operations.md"
     )

@@ -371,7 +371,6 @@ class TableRegistry:
         progress = next_record(one.progress, prefetch, step)
         shared = self._memo.of(covered, _TEXT, lambda: encode_pipeline(progress.pipeline))
         record = encode_properties(self._settings.name, progress, shared)
-        names = property_names(self._settings.name)
         committable = ManifestCommittable(
             identifier=state.committed[user] + 1,
             messages=tuple(messages),
@@ -392,7 +391,7 @@ class TableRegistry:
             state=result.state,
             progress=progress,
             covered=covered,
-            properties={part: record[part] for part in names},
+            properties={key: record[key] for key in property_names(self._settings.name)},
             record_snapshot=result.snapshot.id if result.snapshot else 0,
         )
         return result
