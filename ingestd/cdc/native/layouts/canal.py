@@ -1,6 +1,6 @@
 """The layout of Canal messages: rows in the array `data`, the old values of updates in `old`."""
 
-from ingestd.cdc.native.classifier import Look
+from ingestd.cdc.native.format_readers import Look
 from ingestd.cdc.native.layouts.constant_fields import (
     FLAG_SPEC,
     NULL,

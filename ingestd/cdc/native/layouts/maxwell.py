@@ -4,8 +4,8 @@ import numpy as np
 
 from ingestd.cdc.base import UNKNOWN_POSITION
 from ingestd.cdc.native.cells import codes, numbers
-from ingestd.cdc.native.classifier import Look
 from ingestd.cdc.native.column_encoding import INT64_ENCODING
+from ingestd.cdc.native.format_readers import Look
 from ingestd.cdc.native.layouts.constant_fields import (
     NULL,
     constant_fields,

@@ -4,7 +4,7 @@ import numpy as np
 
 from ingestd.cdc.base import UNKNOWN_POSITION
 from ingestd.cdc.native.cells import numbers
-from ingestd.cdc.native.classifier import Look
+from ingestd.cdc.native.format_readers import Look
 from ingestd.cdc.native.layouts.constant_fields import (
     constant_fields,
     open_object,
