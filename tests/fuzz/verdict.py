@@ -83,7 +83,7 @@ def _decoder(case: Case, *, native: bool) -> DataFormat:
             if isinstance(one, DebeziumJson | JsonChanges):
                 one._module = None
             if isinstance(one, JsonChanges):
-                one._alike = None
+                one._uniform = None
     return found
 
 

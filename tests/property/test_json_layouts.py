@@ -62,7 +62,7 @@ def both(name: str, *, images: bool) -> tuple[Any, Any]:
     for decoder in decoders:
         assert isinstance(decoder, JsonChanges)
     pure: Any = decoders[1]
-    pure._module = pure._alike = None
+    pure._module = pure._uniform = None
     return decoders[0], pure
 
 

@@ -11,13 +11,13 @@ from ingestd.cdc.base import ChangeBatch, RecordChunk
 from ingestd.cdc.debezium_envelope import BARE
 from ingestd.cdc.message_key import MessageKey
 from ingestd.cdc.messages import Messages
-from ingestd.cdc.native.cells import Indices
 from ingestd.cdc.native.classifier import Classifier, Look
 from ingestd.cdc.native.message_layout import Layout
 from ingestd.cdc.native.module import NativeModule
 from ingestd.cdc.native.reader import NativeReader, native_reader
 from ingestd.cdc.native.rows import read_with
 from ingestd.cdc.normalized_events import NormalizedEvent, TableNormalizer
+from ingestd.cdc.row_layout import Indices
 from ingestd.cdc.row_plan import RowPlan
 from ingestd.cdc.texts import all_there
 

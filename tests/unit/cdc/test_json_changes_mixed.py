@@ -30,7 +30,7 @@ class Watched:
         if isinstance(pure, DebeziumJson):
             self.pure = DebeziumJson(None)
         else:
-            pure._module = pure._alike = None
+            pure._module = pure._uniform = None
         self.opened: list[list[int]] = []
         sort_records, sort_events = json_changes.sort_records, EventRecords.sort
 

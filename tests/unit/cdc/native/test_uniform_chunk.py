@@ -37,7 +37,7 @@ class Watched:
         settings = FormatSettings(images=images)
         self.native, self.pure = (load_data_format(name, settings) for _ in range(2))
         assert isinstance(self.native, JsonChanges) and isinstance(self.pure, JsonChanges)
-        self.pure._module = self.pure._alike = None
+        self.pure._module = self.pure._uniform = None
         self.apart = 0
         sort = self.native._sort
 
@@ -186,7 +186,7 @@ def test_a_chunk_with_a_tombstone_is_taken_apart() -> None:
 def test_without_the_extension_every_chunk_is_taken_apart() -> None:
     pure = load_data_format("json")
     assert isinstance(pure, JsonChanges)
-    pure._module = pure._alike = None
+    pure._module = pure._uniform = None
     found: Decoded = pure.decode(chunk(values_of("json", USUAL)), {}, {})
     assert len(found.batches[0].offset) == len(USUAL)
 
