@@ -22,7 +22,7 @@ CELL_ERRORS = (*BUILD_ERRORS, *PARSE_ERRORS)
 """All that is raised for values that do not fit a column."""
 
 
-class Column(Protocol):
+class ImageColumn(Protocol):
     """A column of rows; `table_type` is None while all its values have been null."""
 
     @property
@@ -32,8 +32,8 @@ class Column(Protocol):
     def table_type(self) -> DataType | None: ...  # noqa: D102
 
 
-ColumnT = TypeVar("ColumnT", bound=Column)
-_ColumnT = TypeVar("_ColumnT", bound=Column, contravariant=True)
+ColumnT = TypeVar("ColumnT", bound=ImageColumn)
+_ColumnT = TypeVar("_ColumnT", bound=ImageColumn, contravariant=True)
 
 
 @dataclass(frozen=True, slots=True)

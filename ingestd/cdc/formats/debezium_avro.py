@@ -117,10 +117,8 @@ class DebeziumAvro:
                 table = _table_changes(changes, row_record, keys, declared.get(changes.table, {}))
                 offsets = chunk.offsets[indices[changes.places]]
                 table = replace(table, offsets=offsets, images=self._images)
-                good = ~np.isin(changes.places, list(refused))
-                batch = change_batch(
-                    table if good.all() else table.take(np.flatnonzero(good)), refused
-                )
+                valid = np.flatnonzero(~np.isin(changes.places, list(refused)))
+                batch = change_batch(table.take(valid), refused)
                 if batch is not None:
                     decoded.batches.append(batch)
                     decoded.schema_changes.extend(alias_events(chunk, batch, former))

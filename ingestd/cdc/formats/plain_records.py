@@ -128,9 +128,8 @@ class PlainRecords:
             refused = dict.fromkeys(range(len(group.indices)), error.reason)
         else:
             table = _table(chunk, group, rows, keys, declared)
-            good = np.ones(len(group.indices), np.bool_)
-            good[list(refused)] = False
-            batch = change_batch(table.take(np.flatnonzero(good)), refused)
+            valid = np.delete(np.arange(len(group.indices)), list(refused))
+            batch = change_batch(table.take(valid), refused)
             if batch is not None:
                 decoded.batches.append(batch)
             if batch is not None and group.values:
