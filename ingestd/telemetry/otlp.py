@@ -5,7 +5,7 @@ configured by the standard environment variables
 (`OTEL_EXPORTER_OTLP_*`, `OTEL_SERVICE_NAME`, `OTEL_RESOURCE_ATTRIBUTES`, `OTEL_TRACES_SAMPLER`,
 `OTEL_BSP_*`, `OTEL_SDK_DISABLED`).
 
-Specification: OpenTelemetry, Tracing SDK; OpenTelemetry Protocol (OTLP/HTTP).
+Specification: https://opentelemetry.io/docs/specs/otlp/#otlphttp
 """
 
 import threading

@@ -18,10 +18,11 @@ from ingestd.cdc.native.layouts.constant_fields import (
     texts_of,
     words_spec,
 )
-from ingestd.cdc.native.message_layout import NO_KIND, OneRow, chosen, no_log
+from ingestd.cdc.native.message_layout import OneRow, chosen, no_log
 from ingestd.cdc.native.module import native_module
 from ingestd.cdc.normalized_events import NULL, NormalizedEvent, TableNormalizer, TableNormalizers
 from ingestd.cdc.record_errors import refuse
+from ingestd.cdc.row_layout import NO_KIND
 from ingestd.cdc.row_plan import RowPlan
 from ingestd.paimon.spec.data_types import RowKind
 

@@ -1,8 +1,9 @@
 """Read many Avro messages in parallel: each step reads one field of all of them.
 
-Specification: Apache Avro 1.12, Binary Encoding. All values of a field are read at once with
-numpy, never message by message. A truncated or invalid message is marked as bad; values read from
-it are undefined, and never read beyond its end.
+All values of a field are read at once with numpy, never message by message. A truncated or invalid
+message is marked as bad; values read from it are undefined, and never read beyond its end.
+
+Specification: https://avro.apache.org/docs/1.12.0/specification/#binary-encoding
 """
 
 from collections.abc import Sequence

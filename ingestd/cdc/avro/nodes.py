@@ -1,7 +1,8 @@
 """Avro schemas as trees of nodes, with names resolved; types without columns are refused.
 
-Specification: Apache Avro 1.12, Schema Declaration. Defaults and aliases play no part: messages
-are read with the schema that they were written with.
+Defaults and aliases play no part: messages are read with the schema that they were written with.
+
+Specification: https://avro.apache.org/docs/1.12.0/specification/#schema-declaration
 """
 
 import json

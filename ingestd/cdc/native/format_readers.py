@@ -12,12 +12,13 @@ from typing import cast
 import numpy as np
 import pyarrow as pa
 
-from ingestd.cdc.native.cells import Indices, Marks, to_cells
+from ingestd.cdc.native.cells import to_cells
 from ingestd.cdc.native.column_encoding import RAW
 from ingestd.cdc.native.message_layout import Layout
 from ingestd.cdc.native.module import Columns, NativeModule, NativePlan, Path, Spec
 from ingestd.cdc.native.reader import NativeReader, native_reader
 from ingestd.cdc.normalized_events import TableNormalizer
+from ingestd.cdc.row_layout import Indices, Mask
 from ingestd.cdc.row_plan import RowPlan
 from ingestd.cdc.texts import Texts, picked, there
 
@@ -109,7 +110,7 @@ class Classifier:
                 found = np.unique(found * len(texts) + codes, return_inverse=True)[1]
         return found
 
-    def _rows(self, seen: _Seen) -> Marks:
+    def _rows(self, seen: _Seen) -> Mask:
         """Return a mask of the messages that are rows."""
         marks = np.ones(sum(map(len, seen.indices)), np.bool_)
         for path, wanted in self._look.rows.items():

@@ -1,8 +1,9 @@
 """Names that fields of a message had in an earlier version of its schema.
 
-A number never changes its meaning (Specification: Protocol Buffers Language Guide, Updating A
-Message Type), so a field of the same number and type under another name was renamed. A number that
-was given to a field of another type is not proof of a rename.
+A number never changes its meaning, so a field of the same number and type under another name was
+renamed. A number that was given to a field of another type is not proof of a rename.
+
+Specification: https://protobuf.dev/programming-guides/proto3/#updating
 """
 
 from collections.abc import Iterable

@@ -1,7 +1,9 @@
 """Parse Protobuf schemas of a registry, which are `.proto` text, into message types.
 
-Specification: Protocol Buffers Language Guide (proto2, proto3, editions). Services, options and
-extensions do not matter for reading messages and are skipped; groups are refused.
+Services, options and extensions do not matter for reading messages and are skipped; groups are
+refused.
+
+Specification: https://protobuf.dev/programming-guides/proto3/
 """
 
 import re

@@ -1,9 +1,10 @@
 """Decode binary Protobuf messages into Python values, one message at a time.
 
-Specification: Protocol Buffers, Encoding. Fields that the schema does not have are skipped;
-of a repeated scalar value the last one counts, as the specification requires. Every byte of a
-message is read once for each level of nesting. Each field of an inner message, absent or not,
-and each element and entry counts as a cell.
+Fields that the schema does not have are skipped; of a repeated scalar value the last one counts, as
+the specification requires. Every byte of a message is read once for each level of nesting. Each
+field of an inner message, absent or not, and each element and entry counts as a cell.
+
+Specification: https://protobuf.dev/programming-guides/encoding/
 """
 
 import struct

@@ -4,7 +4,7 @@ A compaction reports the sorted runs of the buckets when it started; files appen
 to that. The count may be too high if others compact the same table; the next compaction corrects
 it.
 
-Specification: https://paimon.apache.org/docs/1.4/primary-key-table/compaction/
+Specification: https://paimon.apache.org/docs/1.4/primary-key-table/compaction/#compaction
 """
 
 from collections import Counter, deque

@@ -3,7 +3,7 @@
 By arrival, the offset in the topic partition decides. By source position, the table has a column
 with the position of each row in its source's log, which is the table's `sequence.field`: so every
 writer and reader of the table compares rows in the same way.
-https://paimon.apache.org/docs/1.4/primary-key-table/sequence-rowkind/
+https://paimon.apache.org/docs/1.4/primary-key-table/sequence-rowkind/#sequence-field
 """
 
 from collections.abc import Collection, Mapping

@@ -4,7 +4,7 @@ Rows of a table that keeps only the newest row of a key are held back until the 
 share, or its memory limit is reached. A row is dropped only where nothing but the newest row
 counts: tables that merge, order by a column, or write a changelog get all rows.
 
-Specification: https://paimon.apache.org/docs/1.4/primary-key-table/merge-engine/overview/
+Specification: https://paimon.apache.org/docs/1.4/primary-key-table/merge-engine/overview/#deduplicate
 """
 
 from collections.abc import Iterator

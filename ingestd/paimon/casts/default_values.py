@@ -2,7 +2,7 @@
 
 An explicit null is replaced as well, which is what other writers do.
 
-Specification: https://paimon.apache.org/docs/1.4/concepts/spec/schema/
+Specification: https://paimon.apache.org/docs/1.4/concepts/spec/schema/#datafield
 """
 
 from collections.abc import Sequence

@@ -1,6 +1,6 @@
 """Convert rows of a data file to the columns of a newer schema.
 
-Specification: https://paimon.apache.org/docs/1.4/concepts/spec/schema/
+Specification: https://paimon.apache.org/docs/1.4/concepts/spec/schema/#update-schema
 
 A column is found by its field id: the file knows it by the name it had when the file was
 written. What the file does not have is null; what has another type is cast as Paimon casts.

@@ -1,6 +1,6 @@
 """Casts of text to other types, as in Java: invalid text is an error.
 
-Specification: https://paimon.apache.org/docs/1.4/concepts/spec/schema/
+Specification: https://paimon.apache.org/docs/1.4/concepts/spec/schema/#update-schema
 """
 
 import re

@@ -2,7 +2,7 @@
 
 Texts are taken apart one by one; what is in them is cast as columns.
 
-Specification: https://paimon.apache.org/docs/1.4/concepts/spec/schema/
+Specification: https://paimon.apache.org/docs/1.4/concepts/spec/schema/#update-schema
 """
 
 import re

@@ -3,7 +3,7 @@
 Whole numbers wrap around, floats that are cast to them stop at the borders, and a decimal that
 does not fit becomes null.
 
-Specification: https://paimon.apache.org/docs/1.4/concepts/spec/schema/
+Specification: https://paimon.apache.org/docs/1.4/concepts/spec/schema/#update-schema
 """
 
 from collections.abc import Callable, Mapping

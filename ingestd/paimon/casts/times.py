@@ -3,7 +3,7 @@
 Java divides towards zero in some of them, so times before 1970 come out late by a unit; readers
 have to agree. Local time zones are UTC.
 
-Specification: https://paimon.apache.org/docs/1.4/concepts/spec/schema/
+Specification: https://paimon.apache.org/docs/1.4/concepts/spec/schema/#update-schema
 """
 
 from collections.abc import Callable, Mapping

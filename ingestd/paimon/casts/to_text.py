@@ -2,7 +2,7 @@
 
 Texts that are longer than the new type are cut, shorter ones are padded for CHAR and BINARY.
 
-Specification: https://paimon.apache.org/docs/1.4/concepts/spec/schema/
+Specification: https://paimon.apache.org/docs/1.4/concepts/spec/schema/#update-schema
 """
 
 import itertools

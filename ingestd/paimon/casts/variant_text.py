@@ -3,7 +3,7 @@
 A value is a header byte (two bits of kind, six of detail) with what it announces after it;
 field names stand once, in the metadata.
 
-Specification: https://paimon.apache.org/docs/1.4/concepts/spec/fileformat/
+Specification: https://paimon.apache.org/docs/1.4/concepts/spec/fileformat/#parquet
 """
 
 import base64

@@ -1,6 +1,6 @@
 """The filesystem catalog: directories <warehouse>/<database>.db/<table>.
 
-Specification: https://paimon.apache.org/docs/1.4/concepts/catalog/
+Specification: https://paimon.apache.org/docs/1.4/concepts/catalog/#filesystem-catalog
 
 A table exists when, and only when, it has a schema file; schema files
 are published like snapshots, so that of several processes one wins.

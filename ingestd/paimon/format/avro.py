@@ -1,6 +1,6 @@
 """Avro data files as other Paimon readers expect them.
 
-Specification: https://paimon.apache.org/docs/1.4/concepts/spec/fileformat/
+Specification: https://paimon.apache.org/docs/1.4/concepts/spec/fileformat/#avro
 
 Avro is a format of rows: they are made and taken apart here, and are columns everywhere else.
 How types and cells correspond lives in `avro_types`.

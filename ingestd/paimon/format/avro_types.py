@@ -4,7 +4,7 @@ Names, unions and logical types are those of other Paimon writers, whose logical
 timestamps are the reverse of Avro's own meaning. Cells on the Avro side are plain numbers for
 dates, times and timestamps, and bytes for decimals.
 
-Specification: https://paimon.apache.org/docs/1.4/concepts/spec/fileformat/
+Specification: https://paimon.apache.org/docs/1.4/concepts/spec/fileformat/#avro
 """
 
 from collections.abc import Callable, Mapping

@@ -28,7 +28,7 @@ Broken = tuple[type[Exception], ...]
 class FileFormat(Protocol):
     """A module of this package.
 
-    Specification: https://paimon.apache.org/docs/1.4/concepts/spec/datafile/
+    Specification: https://paimon.apache.org/docs/1.4/concepts/spec/datafile/#data-file
     """
 
     def write_file(self, io: FileIO, path: str, table: pa.Table, options: CoreOptions) -> int:

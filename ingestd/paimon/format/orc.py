@@ -1,6 +1,6 @@
 """ORC data files as other Paimon readers expect them.
 
-Specification: https://paimon.apache.org/docs/1.4/concepts/spec/fileformat/
+Specification: https://paimon.apache.org/docs/1.4/concepts/spec/fileformat/#orc
 
 Columns are found by name; their ids stand in the attribute `paimon.id`. TIME is an int, and all
 timestamps are in nanoseconds.

@@ -3,7 +3,7 @@
 The library follows a scale wherever it leads: one step for each digit, so that a few broken bytes
 keep it busy for years. What is found here is looked at first (`orc_scales`).
 
-Specification: https://paimon.apache.org/docs/1.4/concepts/spec/fileformat/
+Specification: https://paimon.apache.org/docs/1.4/concepts/spec/fileformat/#orc
 """
 
 import zlib

@@ -2,7 +2,7 @@
 
 A bound on each run of scales is enough, so runs are not unpacked.
 
-Specification: https://paimon.apache.org/docs/1.4/concepts/spec/fileformat/
+Specification: https://paimon.apache.org/docs/1.4/concepts/spec/fileformat/#orc
 """
 
 from collections.abc import Callable

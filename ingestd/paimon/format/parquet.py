@@ -1,6 +1,6 @@
 """Parquet data files as other Paimon readers expect them.
 
-Specification: https://paimon.apache.org/docs/1.4/concepts/spec/fileformat/
+Specification: https://paimon.apache.org/docs/1.4/concepts/spec/fileformat/#parquet
 
 A reader takes the unit of a timestamp from the table's schema and not from the file, so the
 unit of the Arrow column is written as it is. Nanoseconds have no other common form than INT96,

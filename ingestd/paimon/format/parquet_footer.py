@@ -3,7 +3,7 @@
 The library ends the process when a column chunk in a footer has another type than its column has
 in the schema of the same footer. Footers have no checksum, so a damaged one may be like that.
 
-Specification: https://paimon.apache.org/docs/1.4/concepts/spec/fileformat/
+Specification: https://paimon.apache.org/docs/1.4/concepts/spec/fileformat/#parquet
 """
 
 from typing import Any

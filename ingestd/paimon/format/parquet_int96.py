@@ -4,7 +4,7 @@ The library turns INT96 into nanoseconds that wrap around in silence beyond 1677
 into microseconds wrongly where the time of day is negative, which Java writes before 1970. So
 the footer is read again with the type changed to the 12 bytes that INT96 is.
 
-Specification: https://paimon.apache.org/docs/1.4/concepts/spec/fileformat/
+Specification: https://paimon.apache.org/docs/1.4/concepts/spec/fileformat/#parquet
 """
 
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,6 +1,6 @@
 """Parts of data files: row groups of Parquet files that may hold wanted rows, by their statistics.
 
-Specification: https://paimon.apache.org/docs/1.4/concepts/spec/fileformat/
+Specification: https://paimon.apache.org/docs/1.4/concepts/spec/fileformat/#parquet
 """
 
 from collections.abc import Callable, Iterator, Mapping

@@ -1,6 +1,6 @@
 """Open warehouses, and tables by one path.
 
-Specification: https://paimon.apache.org/docs/1.4/concepts/catalog/
+Specification: https://paimon.apache.org/docs/1.4/concepts/catalog/#catalogs
 """
 
 import time

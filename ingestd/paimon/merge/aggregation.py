@@ -1,6 +1,6 @@
 """The merge engine `aggregation`: each column is computed by its own aggregate function.
 
-Specification: https://paimon.apache.org/docs/1.4/primary-key-table/merge-engine/overview/
+Specification: https://paimon.apache.org/docs/1.4/primary-key-table/merge-engine/aggregation/#aggregation
 """
 
 from collections.abc import Sequence

@@ -3,7 +3,7 @@
 A merge engine takes rows in any order and returns one row per key. Numeric keys compare by value,
 strings and binary keys by their bytes.
 
-Specification: https://paimon.apache.org/docs/1.4/primary-key-table/merge-engine/overview/
+Specification: https://paimon.apache.org/docs/1.4/primary-key-table/merge-engine/overview/#overview
 """
 
 from collections.abc import Mapping, Sequence
@@ -56,7 +56,7 @@ class SortedKeys:
 class MergeEngine(Protocol):
     """A module of this package.
 
-    Specification: https://paimon.apache.org/docs/1.4/primary-key-table/merge-engine/overview/
+    Specification: https://paimon.apache.org/docs/1.4/primary-key-table/merge-engine/overview/#overview
     """
 
     def merge(
@@ -73,7 +73,7 @@ class MergeEngine(Protocol):
 class PickingEngine(Protocol):
     """A merge engine that returns some of its input rows unchanged.
 
-    Specification: https://paimon.apache.org/docs/1.4/primary-key-table/merge-engine/overview/
+    Specification: https://paimon.apache.org/docs/1.4/primary-key-table/merge-engine/overview/#overview
     """
 
     def pick(self, rows: pa.Table, keys: SortedKeys, rules: MergeRules) -> Positions:

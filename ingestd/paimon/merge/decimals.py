@@ -4,7 +4,7 @@ Keys whose result stays within the precision are computed in whole arrays. A key
 is computed row by row, because the result in Java depends on where it overflows: the number becomes
 null there, and the next value starts a new sum.
 
-Specification: https://paimon.apache.org/docs/1.4/primary-key-table/merge-engine/overview/
+Specification: https://paimon.apache.org/docs/1.4/primary-key-table/merge-engine/aggregation/#sum
 """
 
 from collections.abc import Callable

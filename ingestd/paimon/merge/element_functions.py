@@ -3,7 +3,7 @@
 Keys without retractions are folded in whole arrays; the others, and nested_update with a limit, are
 folded element by element (`element_steps`).
 
-Specification: https://paimon.apache.org/docs/1.4/primary-key-table/merge-engine/overview/
+Specification: https://paimon.apache.org/docs/1.4/primary-key-table/merge-engine/aggregation/#aggregation-functions
 """
 
 from collections.abc import Callable

@@ -3,7 +3,7 @@
 A merge engine assigns every event an operation for each column; the aggregate function of the
 column folds the events of a key into one value.
 
-Specification: https://paimon.apache.org/docs/1.4/primary-key-table/merge-engine/overview/
+Specification: https://paimon.apache.org/docs/1.4/primary-key-table/merge-engine/overview/#overview
 """
 
 from dataclasses import dataclass

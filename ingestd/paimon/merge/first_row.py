@@ -1,6 +1,6 @@
 """The merge engine `first-row`: the oldest row of a key.
 
-Specification: https://paimon.apache.org/docs/1.4/primary-key-table/merge-engine/overview/
+Specification: https://paimon.apache.org/docs/1.4/primary-key-table/merge-engine/first-row/#first-row
 """
 
 from collections.abc import Sequence

@@ -1,6 +1,6 @@
 """The registry of aggregate functions, which fold the events of a key into one value.
 
-Specification: https://paimon.apache.org/docs/1.4/primary-key-table/merge-engine/overview/
+Specification: https://paimon.apache.org/docs/1.4/primary-key-table/merge-engine/aggregation/#aggregation-functions
 """
 
 from collections.abc import Callable, Mapping

@@ -1,6 +1,6 @@
 """The merge of a table's rows: they are sorted, then merged by the merge engine.
 
-Specification: https://paimon.apache.org/docs/1.4/primary-key-table/merge-engine/overview/
+Specification: https://paimon.apache.org/docs/1.4/primary-key-table/merge-engine/overview/#overview
 """
 
 from collections.abc import Sequence

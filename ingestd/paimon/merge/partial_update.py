@@ -3,7 +3,7 @@
 Columns outside sequence groups keep the newest value that is not null. Columns of a group follow
 its sequence columns, nulls included, or are computed by an aggregate function.
 
-Specification: https://paimon.apache.org/docs/1.4/primary-key-table/merge-engine/overview/
+Specification: https://paimon.apache.org/docs/1.4/primary-key-table/merge-engine/partial-update/#partial-update
 """
 
 from collections.abc import Mapping, Sequence

@@ -2,7 +2,7 @@
 
 Each takes a column, the events and their operations, and returns one cell per key.
 
-Specification: https://paimon.apache.org/docs/1.4/primary-key-table/merge-engine/overview/
+Specification: https://paimon.apache.org/docs/1.4/primary-key-table/merge-engine/aggregation/#aggregation-functions
 """
 
 import numpy as np

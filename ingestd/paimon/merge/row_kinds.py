@@ -1,6 +1,6 @@
 """Row kinds as a writer takes them: read from `rowkind.field`, without those that are ignored.
 
-Specification: https://paimon.apache.org/docs/1.4/primary-key-table/sequence-rowkind/
+Specification: https://paimon.apache.org/docs/1.4/primary-key-table/sequence-rowkind/#row-kind-field
 """
 
 from typing import Any

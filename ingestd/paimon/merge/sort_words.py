@@ -3,7 +3,7 @@
 Unlike ranks, they do not depend on the other rows of a batch, so they order rows that are never in
 memory together. Of strings and binary values, only the first eight bytes count.
 
-Specification: https://paimon.apache.org/docs/1.4/maintenance/dedicated-compaction/
+Specification: https://paimon.apache.org/docs/1.4/maintenance/dedicated-compaction/#sort-compact
 """
 
 from collections.abc import Sequence

@@ -4,7 +4,7 @@ As many of a row's numbers as fit are packed into 64 bits. If the row's position
 unstable sort of the packed numbers gives the stable order, and is several times faster than a
 stable sort. Rows that consist of a few sorted runs are merged.
 
-Specification: https://paimon.apache.org/docs/1.4/primary-key-table/merge-engine/overview/
+Specification: https://paimon.apache.org/docs/1.4/primary-key-table/merge-engine/overview/#overview
 """
 
 from collections.abc import Iterator, Sequence

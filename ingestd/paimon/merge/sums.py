@@ -3,7 +3,7 @@
 Integers wrap around as in Java. Floating-point numbers are added one by one in the order of the
 events, so the result equals Java's to the last bit.
 
-Specification: https://paimon.apache.org/docs/1.4/primary-key-table/merge-engine/overview/
+Specification: https://paimon.apache.org/docs/1.4/primary-key-table/merge-engine/aggregation/#sum
 """
 
 from collections.abc import Callable

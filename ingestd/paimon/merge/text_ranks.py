@@ -2,7 +2,7 @@
 
 Sorting the numbers takes a tenth of the time of sorting strings.
 
-Specification: https://paimon.apache.org/docs/1.4/primary-key-table/merge-engine/overview/
+Specification: https://paimon.apache.org/docs/1.4/primary-key-table/merge-engine/aggregation/#aggregation-functions
 """
 
 from collections.abc import Iterator

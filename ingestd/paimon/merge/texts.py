@@ -1,6 +1,6 @@
 """The aggregate function listagg: texts joined with a delimiter.
 
-Specification: https://paimon.apache.org/docs/1.4/primary-key-table/merge-engine/overview/
+Specification: https://paimon.apache.org/docs/1.4/primary-key-table/merge-engine/aggregation/#aggregation-functions
 """
 
 from typing import Any

@@ -2,7 +2,7 @@
 
 The value of an entry is a row with its time as text.
 
-Specification: https://paimon.apache.org/docs/1.4/primary-key-table/merge-engine/overview/
+Specification: https://paimon.apache.org/docs/1.4/primary-key-table/merge-engine/aggregation/#merge_map_with_keytime
 """
 
 from dataclasses import dataclass

@@ -3,7 +3,7 @@
 Strings and binary values compare by their bytes, and NaN is greater than all numbers. -0.0 is less
 than 0.0 as a value, and equal to it in a sequence field.
 
-Specification: https://paimon.apache.org/docs/1.4/primary-key-table/merge-engine/overview/
+Specification: https://paimon.apache.org/docs/1.4/primary-key-table/merge-engine/aggregation/#aggregation-functions
 """
 
 from collections.abc import Sequence

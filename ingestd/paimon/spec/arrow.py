@@ -67,7 +67,7 @@ VARIANT_PARTS = (
 )
 """A VARIANT is a struct of these.
 
-Specification: https://paimon.apache.org/docs/1.4/concepts/spec/datafile/
+Specification: https://paimon.apache.org/docs/1.4/concepts/spec/datafile/#data-file
 """
 MULTISET_COUNT = DataType("INT", nullable=False)
 """A MULTISET is a map from its elements to how often each is in it."""
@@ -148,7 +148,7 @@ def _field(field: DataField, *, with_ids: bool) -> ArrowField:
 def arrow_schema(fields: Sequence[DataField]) -> pa.Schema:
     """The Arrow schema of columns: names, nullability, and every field id as Parquet metadata.
 
-    Specification: https://paimon.apache.org/docs/1.4/concepts/spec/datafile/
+    Specification: https://paimon.apache.org/docs/1.4/concepts/spec/datafile/#data-file
     """
     return pa.schema([_field(field, with_ids=True) for field in fields])
 

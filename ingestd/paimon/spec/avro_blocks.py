@@ -4,7 +4,7 @@ The frame is laid out here and not left to fastavro, because a reader that meets
 truncated file as if it were the end of the data would lose rows without a word. What records
 look like is the business of `avro_container` and of the Avro file format.
 
-Specification: https://paimon.apache.org/docs/1.4/concepts/spec/manifest/
+Specification: https://paimon.apache.org/docs/1.4/concepts/spec/fileformat/#avro
 """
 
 import bz2

@@ -3,7 +3,7 @@
 Records in, bytes out and back, and one error for all that is broken. Logical types are left as
 plain numbers.
 
-Specification: https://paimon.apache.org/docs/1.4/concepts/spec/manifest/
+Specification: https://paimon.apache.org/docs/1.4/concepts/spec/fileformat/#avro
 """
 
 import functools

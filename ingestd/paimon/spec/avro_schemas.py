@@ -2,7 +2,7 @@
 
 Record names are part of the format: other readers resolve them by name.
 
-Specification: https://paimon.apache.org/docs/1.4/concepts/spec/manifest/
+Specification: https://paimon.apache.org/docs/1.4/concepts/spec/manifest/#data-manifest
 """
 
 import re

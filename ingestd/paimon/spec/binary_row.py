@@ -5,7 +5,7 @@ Values in Python: int for integers, DATE (days), TIME (milliseconds of the day) 
 bytes, bool, float; a list for ARRAY, pairs for MAP and MULTISET, a tuple for ROW, (value,
 metadata) for VARIANT. Hashing whole columns lives in `bucket`.
 
-Specification: https://paimon.apache.org/docs/1.4/concepts/spec/datafile/
+Specification: https://paimon.apache.org/docs/1.4/concepts/spec/manifest/#binaryrow
 """
 
 import struct

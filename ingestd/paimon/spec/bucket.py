@@ -2,7 +2,7 @@
 
 Columns go in, arrays come out; only nested types are hashed row by row.
 
-Specification: https://paimon.apache.org/docs/1.4/primary-key-table/data-distribution/
+Specification: https://paimon.apache.org/docs/1.4/primary-key-table/data-distribution/#fixed-bucket
 """
 
 from collections.abc import Sequence

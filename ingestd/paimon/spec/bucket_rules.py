@@ -1,6 +1,6 @@
 """What the buckets of a table may not be together with, if ingestd is to write it.
 
-Specification: https://paimon.apache.org/docs/1.4/primary-key-table/data-distribution/
+Specification: https://paimon.apache.org/docs/1.4/primary-key-table/data-distribution/#fixed-bucket
 """
 
 from collections.abc import Sequence

@@ -1,6 +1,6 @@
 """The option `changelog-producer`: its value, and options that it excludes.
 
-Specification: https://paimon.apache.org/docs/1.4/primary-key-table/changelog-producer/
+Specification: https://paimon.apache.org/docs/1.4/primary-key-table/changelog-producer/#changelog-producer
 """
 
 from ingestd.errors import ConfigError

@@ -21,7 +21,7 @@ _FILE_FORMATS = (honoured.FILE_FORMAT, honoured.FILE_FORMAT_PER_LEVEL, honoured.
 def table_name_problem(name: str) -> str | None:
     """Why a table cannot have a column of that name; None if it can.
 
-    Specification: https://paimon.apache.org/docs/1.4/concepts/spec/schema/
+    Specification: https://paimon.apache.org/docs/1.4/concepts/spec/schema/#datafield
     """
     if not name.strip():
         return "has an empty name"
@@ -33,7 +33,7 @@ def table_name_problem(name: str) -> str | None:
 def file_name_problem(name: str, file_format: str) -> str | None:
     """Why files of a format cannot have a column of that name; None if they can.
 
-    Specification: https://paimon.apache.org/docs/1.4/concepts/spec/datafile/
+    Specification: https://paimon.apache.org/docs/1.4/concepts/spec/fileformat/#avro
     """
     if file_format == "avro" and not is_avro_name(name):
         return "has a name that Avro files cannot have: letters of ASCII, digits and _ only"

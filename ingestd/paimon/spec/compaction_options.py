@@ -1,6 +1,6 @@
 """What the options of a table say about compaction: when, which files, and what comes of it.
 
-Specification: https://paimon.apache.org/docs/1.4/primary-key-table/compaction/
+Specification: https://paimon.apache.org/docs/1.4/primary-key-table/compaction/#compaction-options
 """
 
 from dataclasses import dataclass

@@ -22,7 +22,7 @@ class SimpleStats:
 
     A null in the rows means that the bound is not known.
 
-    Specification: https://paimon.apache.org/docs/1.4/concepts/spec/manifest/
+    Specification: https://paimon.apache.org/docs/1.4/concepts/spec/manifest/#simplestats
     """
 
     min_values: bytes
@@ -37,7 +37,7 @@ EMPTY_STATS = SimpleStats(EMPTY_ROW, EMPTY_ROW, ())
 class DataFileMeta:
     """One data file.
 
-    Specification: https://paimon.apache.org/docs/1.4/concepts/spec/manifest/
+    Specification: https://paimon.apache.org/docs/1.4/concepts/spec/manifest/#data-manifest
 
     `min_key` and `max_key` are serialized rows of the trimmed primary key (empty rows for
     append tables); `row_count` includes the `delete_row_count` rows that delete; times are

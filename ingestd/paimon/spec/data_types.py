@@ -140,7 +140,7 @@ def parse_type(document: str | Mapping[str, Any]) -> DataType:
 
     Raises FormatError with the text in its message.
 
-    Specification: https://paimon.apache.org/docs/1.4/concepts/spec/schema/
+    Specification: https://paimon.apache.org/docs/1.4/concepts/spec/schema/#datafield
     """
     try:
         if isinstance(document, str):
@@ -224,7 +224,7 @@ def _printed(t: DataType) -> str:
 def encode_type(t: DataType) -> str | dict[str, Any]:
     """The text or JSON object of a type as Java writes it.
 
-    Specification: https://paimon.apache.org/docs/1.4/concepts/spec/schema/
+    Specification: https://paimon.apache.org/docs/1.4/concepts/spec/schema/#datafield
     """
     if t.root not in NESTED_ROOTS:
         return _printed(t)

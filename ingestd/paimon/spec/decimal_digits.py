@@ -1,6 +1,6 @@
 """Digits of decimals as whole numbers, and those as Java writes them.
 
-Specification: https://paimon.apache.org/docs/1.4/concepts/spec/datafile/
+Specification: https://paimon.apache.org/docs/1.4/concepts/spec/manifest/#binaryrow
 """
 
 from decimal import Decimal

@@ -4,7 +4,7 @@ An index file is a version byte and then vectors one after another; its manifest
 where the vector of each data file lies. Two layouts exist, distinguished by their magic numbers:
 32-bit ones, which every reader knows, and 64-bit ones (`deletion-vectors.bitmap64`).
 
-Specification: https://paimon.apache.org/docs/1.4/concepts/spec/tableindex/
+Specification: https://paimon.apache.org/docs/1.4/concepts/spec/tableindex/#deletion-vectors
 """
 
 import struct

@@ -4,7 +4,7 @@ Snapshot and schema files have no checksum in the specification. Those written h
 blanks, which are no part of a JSON document: whoever reads it finds what Java would have written,
 and whoever writes it again leaves them out. Of a file without it only the keys can be looked at.
 
-Specification: https://paimon.apache.org/docs/1.4/concepts/spec/snapshot/
+Specification: https://paimon.apache.org/docs/1.4/concepts/spec/snapshot/#snapshot
 """
 
 import re

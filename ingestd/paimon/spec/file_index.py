@@ -3,7 +3,7 @@
 What is inside one index lives in `file_index_bloom` and `file_index_bitmap`. Numbers are
 big-endian.
 
-Specification: https://paimon.apache.org/docs/1.4/concepts/spec/fileindex/
+Specification: https://paimon.apache.org/docs/1.4/concepts/spec/fileindex/#index-file
 """
 
 import struct

@@ -4,7 +4,7 @@ Values stand sorted in blocks, so that looking one up reads a single block. A va
 has the row number in place of a bitmap. Numbers are big-endian; an older layout without blocks
 is not read: an index that is not understood excludes nothing.
 
-Specification: https://paimon.apache.org/docs/1.4/concepts/spec/fileindex/
+Specification: https://paimon.apache.org/docs/1.4/concepts/spec/fileindex/#index-bitmap
 """
 
 import struct

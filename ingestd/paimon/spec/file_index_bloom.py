@@ -3,7 +3,7 @@
 Bytes: the number of hash functions (32 bits, big-endian), then the bits, least significant
 first.
 
-Specification: https://paimon.apache.org/docs/1.4/concepts/spec/fileindex/
+Specification: https://paimon.apache.org/docs/1.4/concepts/spec/fileindex/#index-bloomfilter
 """
 
 import math

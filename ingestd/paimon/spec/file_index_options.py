@@ -1,6 +1,6 @@
 """Which file indexes a writer makes of which columns.
 
-Specification: https://paimon.apache.org/docs/1.4/concepts/spec/fileindex/
+Specification: https://paimon.apache.org/docs/1.4/concepts/spec/fileindex/#index-file
 """
 
 from collections.abc import Iterator, Mapping

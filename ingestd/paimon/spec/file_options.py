@@ -2,7 +2,7 @@
 
 `CoreOptions.at_level` and `CoreOptions.for_changelog` give the options of one kind of file.
 
-Specification: https://paimon.apache.org/docs/1.4/concepts/spec/datafile/
+Specification: https://paimon.apache.org/docs/1.4/concepts/spec/datafile/#data-file
 """
 
 import re

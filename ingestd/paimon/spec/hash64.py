@@ -1,6 +1,6 @@
 """The 64-bit hashes with which file indexes know values.
 
-Specification: https://paimon.apache.org/docs/1.4/concepts/spec/fileindex/
+Specification: https://paimon.apache.org/docs/1.4/concepts/spec/fileindex/#index-bloomfilter
 
 Texts and bytes are hashed by xxHash64 with seed 0, everything else that can be hashed by a mix
 of its 64-bit form. All in columns: numpy arrays of unsigned words, whose overflow is silent.

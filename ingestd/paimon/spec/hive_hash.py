@@ -2,7 +2,7 @@
 
 A row's hash is that of its cells, each time 31 more; a null is 0. Columns go in, arrays come out.
 
-Specification: https://paimon.apache.org/docs/1.4/primary-key-table/data-distribution/
+Specification: https://paimon.apache.org/docs/1.4/primary-key-table/data-distribution/#fixed-bucket
 """
 
 from collections.abc import Sequence

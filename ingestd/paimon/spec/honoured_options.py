@@ -2,7 +2,7 @@
 
 `option.of(options)` is the value. What becomes of all other options is in `table_options`.
 
-Specification: https://paimon.apache.org/docs/1.4/maintenance/configurations/
+Specification: https://paimon.apache.org/docs/1.4/maintenance/configurations/#coreoptions
 """
 
 from collections.abc import Callable, Iterable

@@ -1,6 +1,6 @@
 """Index manifests (the table index files of a snapshot) and the hash index files they name.
 
-Specification: https://paimon.apache.org/docs/1.4/concepts/spec/manifest/
+Specification: https://paimon.apache.org/docs/1.4/concepts/spec/manifest/#index-manifest
 """
 
 from collections.abc import Iterable, Mapping, Sequence

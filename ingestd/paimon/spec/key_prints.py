@@ -4,7 +4,7 @@ A print is made of the words of the key's BinaryRow. Of a key that is one word i
 another form; of longer keys two have the same print by a chance of one in 2^128. Prints are never
 stored.
 
-Specification: https://paimon.apache.org/docs/1.4/concepts/spec/datafile/
+Specification: https://paimon.apache.org/docs/1.4/concepts/spec/manifest/#binaryrow
 """
 
 from collections.abc import Sequence

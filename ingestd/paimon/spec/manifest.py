@@ -1,7 +1,8 @@
 """Manifests and manifest lists: which data files were added and deleted, and in what order.
 
-Names, sizes and reading them from storage are the business of the table. Specification:
-Manifest.
+Names, sizes and reading them from storage are the business of the table.
+
+Specification: https://paimon.apache.org/docs/1.4/concepts/spec/manifest/#manifest
 """
 
 from collections.abc import Iterable, Mapping, Sequence

@@ -1,6 +1,6 @@
 """Merge options that cannot stand together, or not with the table's columns.
 
-Specification: https://paimon.apache.org/docs/1.4/primary-key-table/merge-engine/overview/
+Specification: https://paimon.apache.org/docs/1.4/primary-key-table/merge-engine/overview/#overview
 """
 
 from collections.abc import Callable, Mapping, Sequence

@@ -2,7 +2,7 @@
 
 What they may not say together lives in `merge_checks`.
 
-Specification: https://paimon.apache.org/docs/1.4/primary-key-table/merge-engine/overview/
+Specification: https://paimon.apache.org/docs/1.4/primary-key-table/merge-engine/overview/#overview
 """
 
 from collections.abc import Iterator, Mapping, Sequence

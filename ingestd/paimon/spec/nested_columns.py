@@ -1,6 +1,6 @@
 """Finding a column inside other columns by its path, and putting another one into its place.
 
-Specification: https://paimon.apache.org/docs/1.4/concepts/spec/schema/
+Specification: https://paimon.apache.org/docs/1.4/concepts/spec/schema/#datafield
 """
 
 from collections.abc import Callable, Sequence

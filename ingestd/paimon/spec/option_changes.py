@@ -1,6 +1,6 @@
 """What changes of a schema do to its options: which may change, and which name columns.
 
-Specification: https://paimon.apache.org/docs/1.4/concepts/spec/schema/
+Specification: https://paimon.apache.org/docs/1.4/concepts/spec/schema/#update-schema
 """
 
 from collections.abc import Callable

@@ -2,7 +2,7 @@
 
 The options themselves are declared in `honoured_options` and `table_options`.
 
-Specification: https://paimon.apache.org/docs/1.4/maintenance/configurations/
+Specification: https://paimon.apache.org/docs/1.4/maintenance/configurations/#coreoptions
 """
 
 from collections.abc import Mapping
@@ -49,7 +49,7 @@ _UNSUPPORTED_ROOTS = frozenset({"BLOB", "VECTOR"})
 class BucketMode(Enum):
     """How the bucket of a row is found.
 
-    Specification: https://paimon.apache.org/docs/1.4/primary-key-table/data-distribution/
+    Specification: https://paimon.apache.org/docs/1.4/primary-key-table/data-distribution/#data-distribution
     """
 
     HASH_FIXED = "fixed buckets"
@@ -191,7 +191,7 @@ def _target_file_size(schema: TableSchema) -> int:
 def bucket_mode(schema: TableSchema) -> BucketMode:
     """How rows of the table find their bucket.
 
-    Specification: https://paimon.apache.org/docs/1.4/primary-key-table/data-distribution/
+    Specification: https://paimon.apache.org/docs/1.4/primary-key-table/data-distribution/#data-distribution
     """
     number = bucket_number(schema.options)
     if number == -2:

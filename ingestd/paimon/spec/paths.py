@@ -4,7 +4,7 @@ Paths are plain strings with `/`; nothing here looks at a disk. The values in a 
 are text as Java prints them, since every reader derives the directory again from the partition
 row.
 
-Specification: https://paimon.apache.org/docs/1.4/concepts/basic-concepts/
+Specification: https://paimon.apache.org/docs/1.4/concepts/basic-concepts/#file-layouts
 """
 
 from collections.abc import Sequence

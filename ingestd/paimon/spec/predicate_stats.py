@@ -3,7 +3,7 @@
 The answer is no only if it is certain. A bound need not be a value that occurs, since texts in
 statistics are cut.
 
-Specification: https://paimon.apache.org/docs/1.4/concepts/spec/manifest/
+Specification: https://paimon.apache.org/docs/1.4/concepts/spec/manifest/#simplestats
 """
 
 from collections.abc import Callable, Mapping

@@ -3,7 +3,7 @@
 A bitmap is a sorted array of distinct unsigned 32-bit numbers here. It is stored in containers
 of the numbers that share their upper 16 bits: an array, a bit set, or runs, whichever is least.
 
-Specification: https://paimon.apache.org/docs/1.4/concepts/spec/tableindex/
+Specification: https://paimon.apache.org/docs/1.4/concepts/spec/tableindex/#deletion-vectors
 """
 
 import struct

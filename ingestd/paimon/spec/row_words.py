@@ -4,7 +4,7 @@ A row is its null bits, one word per field, and after them what did not fit into
 rows have the same words in front; the rest is asked for word by word, only for the rows that
 are that long.
 
-Specification: https://paimon.apache.org/docs/1.4/concepts/spec/datafile/
+Specification: https://paimon.apache.org/docs/1.4/concepts/spec/manifest/#binaryrow
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -1,6 +1,6 @@
 """Schema files, the schema of a new table, and the door to all else about schemas.
 
-Specification: https://paimon.apache.org/docs/1.4/concepts/spec/schema/
+Specification: https://paimon.apache.org/docs/1.4/concepts/spec/schema/#schema
 """
 
 import itertools
@@ -117,7 +117,7 @@ def _from_document(document: Mapping[str, Any]) -> TableSchema:
 def encode_schema(schema: TableSchema) -> bytes:
     """The bytes of a schema file.
 
-    Specification: https://paimon.apache.org/docs/1.4/concepts/spec/schema/
+    Specification: https://paimon.apache.org/docs/1.4/concepts/spec/schema/#schema
     """
     document: dict[str, Any] = {
         "version": schema.version,

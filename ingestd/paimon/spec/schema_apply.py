@@ -1,6 +1,6 @@
 """The schema that comes of changes; columns are known by id, so no data file is touched.
 
-Specification: https://paimon.apache.org/docs/1.4/concepts/spec/schema/
+Specification: https://paimon.apache.org/docs/1.4/concepts/spec/schema/#update-schema
 """
 
 import itertools

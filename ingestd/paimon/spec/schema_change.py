@@ -3,7 +3,7 @@
 A column is named by its name, or inside other columns by a path of names, in which `element`
 stands for what is in an array and `value` for the values of a map: ("orders", "element", "id").
 
-Specification: https://paimon.apache.org/docs/1.4/concepts/spec/schema/
+Specification: https://paimon.apache.org/docs/1.4/concepts/spec/schema/#update-schema
 """
 
 from dataclasses import dataclass

@@ -19,7 +19,7 @@ def check_schema(
 ) -> None:
     """SchemaConflictError for columns and keys, ConfigError for bucket options that cannot be.
 
-    Specification: https://paimon.apache.org/docs/1.4/concepts/spec/schema/
+    Specification: https://paimon.apache.org/docs/1.4/concepts/spec/schema/#schema
     """
     _check_names(fields)
     for kind, keys in (("primary key", primary_keys), ("partition key", partition_keys)):

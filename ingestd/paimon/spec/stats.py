@@ -3,7 +3,7 @@
 A bound that is not sure is left out (null): a wrong bound loses rows in readers that skip files,
 an absent one only costs time.
 
-Specification: https://paimon.apache.org/docs/1.4/concepts/spec/manifest/
+Specification: https://paimon.apache.org/docs/1.4/concepts/spec/manifest/#simplestats
 """
 
 import math

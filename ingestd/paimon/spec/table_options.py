@@ -4,7 +4,7 @@ Those that ingestd obeys are declared in `honoured_options`; the others here, wi
 they are refused or may be ignored. Refusals, warnings and the page table-options.md follow from the
 declarations.
 
-Specification: https://paimon.apache.org/docs/1.4/maintenance/configurations/
+Specification: https://paimon.apache.org/docs/1.4/maintenance/configurations/#coreoptions
 """
 
 import difflib

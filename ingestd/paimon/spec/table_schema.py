@@ -15,7 +15,7 @@ SCHEMA_VERSION = 3
 class TableSchema:
     """One version of a table's schema.
 
-    Specification: https://paimon.apache.org/docs/1.4/concepts/spec/schema/
+    Specification: https://paimon.apache.org/docs/1.4/concepts/spec/schema/#schema
     """
 
     id: int

@@ -1,6 +1,6 @@
 """Which type a column may change to, once files with the old type exist.
 
-Specification: https://paimon.apache.org/docs/1.4/concepts/spec/schema/
+Specification: https://paimon.apache.org/docs/1.4/concepts/spec/schema/#update-schema
 """
 
 from collections.abc import Mapping

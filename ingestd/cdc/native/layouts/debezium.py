@@ -3,10 +3,11 @@
 from ingestd.cdc.base import SourceTable
 from ingestd.cdc.native.column_encoding import INT64_ENCODING
 from ingestd.cdc.native.layouts.constant_fields import texts_of
-from ingestd.cdc.native.message_layout import NO_KIND, TwoImages, chosen
+from ingestd.cdc.native.message_layout import TwoImages, chosen
 from ingestd.cdc.native.module import Spec
 from ingestd.cdc.native.plan import NULL_SPEC, RUNS_SPEC, RowSpecs
 from ingestd.cdc.native.position import SourceLog
+from ingestd.cdc.row_layout import NO_KIND
 from ingestd.paimon.spec.data_types import RowKind
 
 _BEFORE, _AFTER, _SOURCE = "before", "after", "source"

@@ -1,6 +1,6 @@
 """Assign rows to fixed or dynamic buckets.
 
-Specification: https://paimon.apache.org/docs/1.4/primary-key-table/data-distribution/
+Specification: https://paimon.apache.org/docs/1.4/primary-key-table/data-distribution/#dynamic-bucket
 
 A dynamic assigner owns the buckets whose number modulo the number of assigners is its own id.
 It alone puts new keys there, so assigners of one partition never meet.

@@ -1,6 +1,6 @@
 """Assign new keys to dynamic buckets: the first with room, then a new one.
 
-Specification: https://paimon.apache.org/docs/1.4/primary-key-table/data-distribution/
+Specification: https://paimon.apache.org/docs/1.4/primary-key-table/data-distribution/#dynamic-bucket
 """
 
 from collections.abc import Iterator, Mapping

@@ -1,6 +1,6 @@
 """The hash index: the bucket of each key hash of a partition.
 
-Specification: https://paimon.apache.org/docs/1.4/concepts/spec/tableindex/
+Specification: https://paimon.apache.org/docs/1.4/concepts/spec/tableindex/#dynamic-bucket-index
 
 An index file never changes, so its hashes are kept in this process by the file's path: worker
 processes that write batch after batch read each file at most once. What memory has no room for is
@@ -204,7 +204,7 @@ def load_hashes(table: FileStoreTable, entry: IndexManifestEntry) -> Hashes:
 def key_hashes(table: FileStoreTable, rows: pa.Table) -> Hashes:
     """Hash of the trimmed primary key of each row.
 
-    Specification: https://paimon.apache.org/docs/1.4/primary-key-table/data-distribution/
+    Specification: https://paimon.apache.org/docs/1.4/primary-key-table/data-distribution/#dynamic-bucket
     """
     fields = table.schema.key_fields
     columns = [rows.column(field.name) for field in fields]

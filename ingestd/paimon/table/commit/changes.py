@@ -1,6 +1,6 @@
 """Derive from a committable the changes of each snapshot: kind, manifest entries, index files.
 
-Specification: https://paimon.apache.org/docs/1.4/concepts/spec/snapshot/
+Specification: https://paimon.apache.org/docs/1.4/concepts/spec/snapshot/#snapshot
 
 Appended files and compaction results of one committable become two snapshots, APPEND before
 COMPACT, under one commit identifier.

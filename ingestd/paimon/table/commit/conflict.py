@@ -1,6 +1,6 @@
 """Check a change against the commits that others made since it was planned.
 
-Specification: https://paimon.apache.org/docs/1.4/concepts/concurrency-control/
+Specification: https://paimon.apache.org/docs/1.4/concepts/concurrency-control/#files-conflict
 
 A plain append of new files needs none of the file checks: it can only conflict with a change of
 the hash index or of the bucket count. Appends of others never conflict with a compaction; another

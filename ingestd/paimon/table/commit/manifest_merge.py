@@ -1,6 +1,6 @@
 """Merge manifests of the base manifest list, to keep it short.
 
-Specification: https://paimon.apache.org/docs/1.4/concepts/spec/manifest/
+Specification: https://paimon.apache.org/docs/1.4/concepts/spec/manifest/#manifest-list
 
 It bounds the number of manifests that readers open. A minor merge joins small manifests when there
 are enough of them. A full merge folds all manifests with deletions or below the target size when

@@ -1,6 +1,6 @@
 """Replace the content of a table or of partitions in one OVERWRITE snapshot.
 
-Specification: https://paimon.apache.org/docs/1.4/concepts/spec/snapshot/
+Specification: https://paimon.apache.org/docs/1.4/concepts/spec/snapshot/#snapshot
 
 No files are deleted: older snapshots keep the old content until they expire. No changelog files are
 committed; streaming readers skip such a snapshot by default.

@@ -1,6 +1,6 @@
 """Commit a committable as snapshots: optimistic concurrency on the file of the next snapshot.
 
-Specification: https://paimon.apache.org/docs/1.4/concepts/spec/snapshot/
+Specification: https://paimon.apache.org/docs/1.4/concepts/spec/snapshot/#snapshot
 
 A snapshot exists if and only if its file does. The first writer that creates the file of the next
 id has committed; every other writer refreshes its state and tries again. Each try checks for

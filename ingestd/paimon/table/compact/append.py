@@ -3,7 +3,7 @@
 With buckets, neighbours in the order of their sequence numbers are joined, so that rows stay in
 order; without, files are packed by size.
 
-Specification: https://paimon.apache.org/docs/1.4/primary-key-table/compaction/
+Specification: https://paimon.apache.org/docs/1.4/primary-key-table/compaction/#compaction
 """
 
 from collections import defaultdict

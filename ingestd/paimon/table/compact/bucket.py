@@ -1,6 +1,6 @@
 """Compact one bucket of a primary-key table.
 
-Specification: https://paimon.apache.org/docs/1.4/primary-key-table/compaction/
+Specification: https://paimon.apache.org/docs/1.4/primary-key-table/compaction/#compaction
 
 The outcome is a message for the committer; nothing is visible before.
 """

@@ -3,7 +3,7 @@
 Pure. The row of a key before is that of the older level, the row after what the merge has made of
 it.
 
-Specification: https://paimon.apache.org/docs/1.4/primary-key-table/changelog-producer/
+Specification: https://paimon.apache.org/docs/1.4/primary-key-table/changelog-producer/#changelog-producer
 """
 
 from collections.abc import Sequence

@@ -1,6 +1,6 @@
 """Paths, names and encoding of the files that a compaction writes.
 
-Specification: https://paimon.apache.org/docs/1.4/concepts/spec/datafile/
+Specification: https://paimon.apache.org/docs/1.4/concepts/spec/datafile/#table-with-primary-key-data-file
 """
 
 import uuid

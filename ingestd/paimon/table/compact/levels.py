@@ -1,6 +1,6 @@
 """The files of one bucket of a primary-key table as sorted runs, newest first.
 
-Specification: https://paimon.apache.org/docs/1.4/primary-key-table/compaction/
+Specification: https://paimon.apache.org/docs/1.4/primary-key-table/compaction/#number-of-sorted-runs-to-trigger-compaction
 """
 
 from collections import defaultdict

@@ -1,6 +1,6 @@
 """The deletion vectors of one bucket during a compaction.
 
-Specification: https://paimon.apache.org/docs/1.4/concepts/spec/tableindex/
+Specification: https://paimon.apache.org/docs/1.4/concepts/spec/tableindex/#deletion-vectors
 
 A bucket has one index file with all of its vectors, which is
 written again when one of them changes.

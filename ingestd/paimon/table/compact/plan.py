@@ -4,7 +4,7 @@ Runs are ordered from the newest to the oldest: each file of level 0 is a run, a
 is one. The picked runs are always the newest ones, so that older rows never get above newer ones.
 No files are read here.
 
-Specification: https://paimon.apache.org/docs/1.4/primary-key-table/compaction/
+Specification: https://paimon.apache.org/docs/1.4/primary-key-table/compaction/#number-of-sorted-runs-to-trigger-compaction
 """
 
 from collections.abc import Sequence

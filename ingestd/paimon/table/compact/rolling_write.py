@@ -3,7 +3,7 @@
 Files roll at `target-file-size`. What is in memory is a row group or stripe, whatever the size of a
 file.
 
-Specification: https://paimon.apache.org/docs/1.4/concepts/spec/datafile/
+Specification: https://paimon.apache.org/docs/1.4/concepts/spec/datafile/#table-with-primary-key-data-file
 """
 
 import sys

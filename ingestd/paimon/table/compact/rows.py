@@ -4,7 +4,7 @@ Pure: columns in, columns out. Rows of files that are not compacted themselves (
 false) are the older rows of a key; what happens to them is what lookup compaction is for: they
 take part in the merge, a deletion vector may delete them, and the changelog starts from them.
 
-Specification: https://paimon.apache.org/docs/1.4/primary-key-table/compaction/
+Specification: https://paimon.apache.org/docs/1.4/primary-key-table/compaction/#compaction
 """
 
 import itertools

@@ -5,7 +5,7 @@ there all runs have been read. So memory holds one batch per run, whatever the s
 runs that are only looked up for older rows, files and row groups are skipped if their key range
 contains no compacted key.
 
-Specification: https://paimon.apache.org/docs/1.4/primary-key-table/compaction/
+Specification: https://paimon.apache.org/docs/1.4/primary-key-table/compaction/#compaction
 """
 
 from collections import defaultdict

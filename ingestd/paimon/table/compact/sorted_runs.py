@@ -3,7 +3,7 @@
 A scheduler that counts what is appended from there on needs no manifest to know which bucket is
 next.
 
-Specification: https://paimon.apache.org/docs/1.4/primary-key-table/compaction/
+Specification: https://paimon.apache.org/docs/1.4/primary-key-table/compaction/#number-of-sorted-runs-to-trigger-compaction
 """
 
 from collections.abc import Iterable, Mapping, Sequence

@@ -7,7 +7,7 @@ Ingest may go on during a compaction: its appends and the snapshot of the compac
 over each other. If another process compacts a bucket at the same time, its result is kept and the
 files written here are deleted.
 
-Specification: https://paimon.apache.org/docs/1.4/primary-key-table/compaction/
+Specification: https://paimon.apache.org/docs/1.4/primary-key-table/compaction/#compaction
 """
 
 import logging

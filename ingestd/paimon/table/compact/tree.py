@@ -3,7 +3,7 @@
 Large files that overlap no other only change their level (an upgrade); all else is rewritten,
 neighbours together.
 
-Specification: https://paimon.apache.org/docs/1.4/primary-key-table/compaction/
+Specification: https://paimon.apache.org/docs/1.4/primary-key-table/compaction/#compaction
 """
 
 from collections import defaultdict

@@ -4,7 +4,7 @@ If a row has another partition than its key had: `deduplicate` deletes the old r
 new one to its partition; `partial-update` and `aggregation` merge it in the old partition;
 `first-row` drops it.
 
-Specification: https://paimon.apache.org/docs/1.4/primary-key-table/data-distribution/
+Specification: https://paimon.apache.org/docs/1.4/primary-key-table/data-distribution/#cross-partitions-upsert
 """
 
 from collections.abc import Collection, Sequence

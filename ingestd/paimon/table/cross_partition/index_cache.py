@@ -4,7 +4,7 @@ An index belongs to a snapshot. What a batch changes is a new index beside it, w
 once a snapshot has the files that the batch wrote: a batch that failed, or ran twice, leaves
 nothing after.
 
-Specification: https://paimon.apache.org/docs/1.4/primary-key-table/data-distribution/
+Specification: https://paimon.apache.org/docs/1.4/primary-key-table/data-distribution/#cross-partitions-upsert
 """
 
 import threading

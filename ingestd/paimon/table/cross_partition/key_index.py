@@ -3,7 +3,7 @@
 An index is a large sorted layer and a small one with what came since, so that a change costs what
 it changes. About 20 bytes a key.
 
-Specification: https://paimon.apache.org/docs/1.4/primary-key-table/data-distribution/
+Specification: https://paimon.apache.org/docs/1.4/primary-key-table/data-distribution/#cross-partitions-upsert
 """
 
 from collections.abc import Mapping

@@ -3,7 +3,7 @@
 Nothing of an index is stored: it is what the key columns of the live files say. Reading them all
 is the start; after that only what later snapshots have added.
 
-Specification: https://paimon.apache.org/docs/1.4/primary-key-table/data-distribution/
+Specification: https://paimon.apache.org/docs/1.4/primary-key-table/data-distribution/#cross-partitions-upsert
 """
 
 import os

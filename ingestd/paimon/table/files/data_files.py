@@ -1,6 +1,6 @@
 """Data files of a table: their columns, their paths, and reading their rows.
 
-Specification: https://paimon.apache.org/docs/1.4/concepts/spec/datafile/
+Specification: https://paimon.apache.org/docs/1.4/concepts/spec/datafile/#data-file
 """
 
 import contextlib

@@ -1,6 +1,6 @@
 """Read deletion vectors of data files, and write those of a bucket.
 
-Specification: https://paimon.apache.org/docs/1.4/concepts/spec/tableindex/
+Specification: https://paimon.apache.org/docs/1.4/concepts/spec/tableindex/#deletion-vectors
 
 The bytes live in `spec.deletion_vector`.
 """

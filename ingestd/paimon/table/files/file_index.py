@@ -1,6 +1,6 @@
 """Write indexes of data files, and skip data files by them.
 
-Specification: https://paimon.apache.org/docs/1.4/concepts/spec/fileindex/
+Specification: https://paimon.apache.org/docs/1.4/concepts/spec/fileindex/#index-file
 
 An index is embedded in the manifest entry, or a file beside the data file. Unknown kinds of indexes
 (bsi, range-bitmap, later layouts) exclude no file.

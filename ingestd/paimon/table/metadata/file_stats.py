@@ -3,7 +3,7 @@
 A column is found by its field id. What a file does not have is null in all its rows; statistics
 of a type whose values compare otherwise are not used.
 
-Specification: https://paimon.apache.org/docs/1.4/concepts/spec/manifest/
+Specification: https://paimon.apache.org/docs/1.4/concepts/spec/manifest/#simplestats
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

@@ -4,7 +4,7 @@ Entries are those of one index manifest, the base, and those that took their pla
 change costs what it changes, not what the table has; and since an index manifest never changes,
 another process is told the name of the base and reads it once.
 
-Specification: https://paimon.apache.org/docs/1.4/concepts/spec/manifest/
+Specification: https://paimon.apache.org/docs/1.4/concepts/spec/manifest/#index-manifest
 """
 
 import threading

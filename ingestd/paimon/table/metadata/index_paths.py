@@ -1,6 +1,6 @@
 """Paths of index files: in one folder, or beside the data files of their bucket.
 
-Specification: https://paimon.apache.org/docs/1.4/concepts/spec/tableindex/
+Specification: https://paimon.apache.org/docs/1.4/concepts/spec/tableindex/#table-index
 """
 
 from ingestd.paimon.spec import honoured_options as honoured

@@ -1,6 +1,6 @@
 """Long-lived changelogs: copies of expired snapshots for readers of changes.
 
-Specification: https://paimon.apache.org/docs/1.4/concepts/spec/snapshot/
+Specification: https://paimon.apache.org/docs/1.4/concepts/spec/snapshot/#snapshot
 
 Each is a copy of its snapshot file, in a folder with hints of
 its own. Only the files with its changes are kept; what its rows were made of is not.

@@ -1,6 +1,6 @@
 """Read and write manifest lists, manifests and index manifests.
 
-Specification: https://paimon.apache.org/docs/1.4/concepts/spec/manifest/
+Specification: https://paimon.apache.org/docs/1.4/concepts/spec/manifest/#manifest
 
 All of these files are immutable and named by a UUID. A process may cache the manifests that it
 has read (`MANIFEST_CACHE`); nothing is cached unless it sets a limit.

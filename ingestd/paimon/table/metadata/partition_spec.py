@@ -1,6 +1,6 @@
 """Parse partitions as typed by users: `dt=2024-01-01,hr=3`, with some or all columns.
 
-Specification: https://paimon.apache.org/docs/1.4/concepts/basic-concepts/
+Specification: https://paimon.apache.org/docs/1.4/concepts/basic-concepts/#partition
 
 A value is written as in a predicate; the table's
 `partition.default-name` stands for null.

@@ -1,6 +1,6 @@
 """List the live data files of a snapshot, and the files that a snapshot added.
 
-Specification: https://paimon.apache.org/docs/1.4/concepts/spec/manifest/
+Specification: https://paimon.apache.org/docs/1.4/concepts/spec/manifest/#data-manifest
 
 Manifests that cannot hold a wanted partition or bucket are
 not opened.

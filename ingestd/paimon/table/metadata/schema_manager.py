@@ -1,6 +1,6 @@
 """Schema files of a table: find the newest, read one, publish the next.
 
-Specification: https://paimon.apache.org/docs/1.4/concepts/spec/schema/
+Specification: https://paimon.apache.org/docs/1.4/concepts/spec/schema/#schema
 
 Schema ids are consecutive from 0 and a schema file never changes.
 """

@@ -1,6 +1,6 @@
 """Commit snapshots through the server of a catalog instead of by files.
 
-Specification: https://paimon.apache.org/docs/1.4/concepts/concurrency-control/
+Specification: https://paimon.apache.org/docs/1.4/concepts/concurrency-control/#snapshot-conflict
 
 With the snapshot goes what it changes in each
 partition, from which servers keep their statistics.

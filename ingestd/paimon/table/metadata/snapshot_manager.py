@@ -1,6 +1,6 @@
 """Snapshot files of a table: the newest, the oldest, one by id, and ranges of them.
 
-Specification: https://paimon.apache.org/docs/1.4/concepts/spec/snapshot/
+Specification: https://paimon.apache.org/docs/1.4/concepts/spec/snapshot/#snapshot
 
 Ids are consecutive from 1; old ones vanish from the low end only.
 The LATEST and EARLIEST files are hints: they spare a listing and are never believed unchecked.
@@ -92,7 +92,7 @@ def find_snapshot(io: FileIO, paths: TablePaths, snapshot_id: int) -> Snapshot |
 def find_changelog(io: FileIO, paths: TablePaths, snapshot_id: int) -> Snapshot | None:
     """Return the long-lived changelog of an expired snapshot, or None.
 
-    Specification: https://paimon.apache.org/docs/1.4/concepts/spec/snapshot/
+    Specification: https://paimon.apache.org/docs/1.4/concepts/spec/snapshot/#snapshot
 
     Only its changes are sure to be there, not its rows.
     """

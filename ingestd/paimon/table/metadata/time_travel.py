@@ -1,6 +1,6 @@
 """Find snapshots by tag or time, and tables by branch.
 
-Specification: https://paimon.apache.org/docs/1.4/concepts/spec/snapshot/
+Specification: https://paimon.apache.org/docs/1.4/concepts/spec/snapshot/#snapshot
 """
 
 from dataclasses import replace

@@ -1,6 +1,6 @@
 """The system table `binlog`: every column is an array, so that an update is one row.
 
-Specification: https://paimon.apache.org/docs/1.4/concepts/system-tables/
+Specification: https://paimon.apache.org/docs/1.4/concepts/system-tables/#binlog-table
 
 Rows that were inserted or deleted have arrays of one
 value; an update has the value before it and the one after.

@@ -1,6 +1,6 @@
 """Read the changes of snapshots, as for a streaming reader.
 
-Specification: https://paimon.apache.org/docs/1.4/primary-key-table/changelog-producer/
+Specification: https://paimon.apache.org/docs/1.4/primary-key-table/changelog-producer/#changelog-producer
 
 Without a changelog producer these are the rows of every APPEND
 snapshot's new files as they were written; with one, the changelog files of any snapshot.

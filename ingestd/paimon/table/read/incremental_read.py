@@ -3,7 +3,7 @@
 Deleted rows are dropped, and a changed row has its values as of the last of the snapshots that
 changed it. `changelog_read` reads every single change.
 
-Specification: https://paimon.apache.org/docs/1.4/concepts/spec/snapshot/
+Specification: https://paimon.apache.org/docs/1.4/concepts/spec/snapshot/#snapshot
 """
 
 from collections.abc import Iterator

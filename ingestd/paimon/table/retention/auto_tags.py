@@ -1,6 +1,6 @@
 """Create automatic tags, and expire tags.
 
-Specification: https://paimon.apache.org/docs/1.4/maintenance/manage-tags/
+Specification: https://paimon.apache.org/docs/1.4/maintenance/manage-tags/#automatic-creation
 
 What tags are due is decided in `tag_periods`; here the snapshots are looked through.
 """

@@ -1,6 +1,6 @@
 """Branches: separate histories of snapshots over the files of one table.
 
-Specification: https://paimon.apache.org/docs/1.4/maintenance/manage-branches/
+Specification: https://paimon.apache.org/docs/1.4/maintenance/manage-branches/#manage-branches
 
 A branch has its own schemas, snapshots, tags and consumers below
 `branch/branch-<name>`; data files, manifests and indexes are where those of the main branch do.

@@ -1,6 +1,6 @@
 """Expire the oldest long-lived changelogs, with the files that only they refer to.
 
-Specification: https://paimon.apache.org/docs/1.4/concepts/spec/snapshot/
+Specification: https://paimon.apache.org/docs/1.4/concepts/spec/snapshot/#snapshot
 
 With a changelog producer these are changelog files; without
 one they are the new data files of the snapshots, which go when they were deleted since.

@@ -1,6 +1,6 @@
 """Expire partitions whose time, or last change, is older than the retention time.
 
-Specification: https://paimon.apache.org/docs/1.4/maintenance/manage-partitions/
+Specification: https://paimon.apache.org/docs/1.4/maintenance/manage-partitions/#expiring-partitions
 
 They go in an OVERWRITE snapshot, as dropped ones do: older
 snapshots show them until they expire.

@@ -2,7 +2,7 @@
 
 Pure.
 
-Specification: https://paimon.apache.org/docs/1.4/maintenance/manage-snapshots/
+Specification: https://paimon.apache.org/docs/1.4/maintenance/manage-snapshots/#expire-snapshots
 """
 
 from collections.abc import Callable

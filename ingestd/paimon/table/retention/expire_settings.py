@@ -1,6 +1,6 @@
 """Retention options of a table, for snapshots and changelogs.
 
-Specification: https://paimon.apache.org/docs/1.4/maintenance/manage-snapshots/
+Specification: https://paimon.apache.org/docs/1.4/maintenance/manage-snapshots/#expire-snapshots
 """
 
 from collections.abc import Mapping

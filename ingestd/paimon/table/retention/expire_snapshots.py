@@ -1,6 +1,6 @@
 """Expire the oldest snapshots, with the files that nothing else refers to.
 
-Specification: https://paimon.apache.org/docs/1.4/maintenance/manage-snapshots/
+Specification: https://paimon.apache.org/docs/1.4/maintenance/manage-snapshots/#expire-snapshots
 
 Everything is planned before the first deletion. Snapshot files are deleted first, so that an
 existing snapshot can always be read: an expiry that is killed leaves orphan files, never a snapshot

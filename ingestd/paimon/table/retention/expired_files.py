@@ -1,6 +1,6 @@
 """Find the files to delete with expired snapshots and long-lived changelogs.
 
-Specification: https://paimon.apache.org/docs/1.4/maintenance/manage-snapshots/
+Specification: https://paimon.apache.org/docs/1.4/maintenance/manage-snapshots/#expire-snapshots
 
 Candidates are the files that the deltas of the expired range deleted. Files are kept if the nearest
 older tag needs them: a tag needs the files of its snapshot. Files of other branches and of

@@ -3,7 +3,7 @@
 Tags first, because they keep what snapshots would take along; snapshots last, with what the
 other steps have freed.
 
-Specification: https://paimon.apache.org/docs/1.4/concepts/spec/snapshot/
+Specification: https://paimon.apache.org/docs/1.4/concepts/spec/snapshot/#snapshot
 """
 
 from dataclasses import dataclass, field

@@ -1,6 +1,6 @@
 """Find and delete files of a table that nothing refers to.
 
-Specification: https://paimon.apache.org/docs/1.4/maintenance/manage-snapshots/
+Specification: https://paimon.apache.org/docs/1.4/maintenance/manage-snapshots/#remove-orphan-files
 
 Writers and readers may run at the same time: only files older than a limit, by default a day, are
 considered, and a commit that takes longer checks that its files still exist. Ages are measured by

@@ -1,6 +1,6 @@
 """Find the files that a snapshot refers to, and the snapshots that refer to a file.
 
-Specification: https://paimon.apache.org/docs/1.4/concepts/spec/snapshot/
+Specification: https://paimon.apache.org/docs/1.4/concepts/spec/snapshot/#snapshot
 
 A file may be deleted only when no snapshot, tag or branch
 refers to it; here all of them are asked, so that what is left is garbage and never a hole.

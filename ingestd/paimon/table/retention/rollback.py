@@ -1,6 +1,6 @@
 """Roll back to an older snapshot, deleting later ones.
 
-Specification: https://paimon.apache.org/docs/1.4/concepts/spec/snapshot/
+Specification: https://paimon.apache.org/docs/1.4/maintenance/manage-snapshots/#rollback-to-snapshot
 
 Snapshots, tags and long-lived changelogs after the target are deleted; files that only they refer
 to become orphan files. The progress records of writers are those of the target afterwards. No

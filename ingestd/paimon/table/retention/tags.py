@@ -1,6 +1,6 @@
 """Tags: names of snapshots, which stay readable after they expire.
 
-Specification: https://paimon.apache.org/docs/1.4/maintenance/manage-tags/
+Specification: https://paimon.apache.org/docs/1.4/maintenance/manage-tags/#create-tags
 
 A tag is a copy of a snapshot file. With a time to live it also contains its creation time and
 retention time, which the expiry of tags uses.

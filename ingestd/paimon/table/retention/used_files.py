@@ -1,6 +1,6 @@
 """Collect the files that any snapshot, tag or branch of a table may need.
 
-Specification: https://paimon.apache.org/docs/1.4/concepts/spec/snapshot/
+Specification: https://paimon.apache.org/docs/1.4/concepts/spec/snapshot/#snapshot
 
 Unneeded names do no harm: a file that only a DELETE entry contains counts as used. A file that
 cannot be read is an error, unless its snapshot has expired at the same time.

@@ -3,7 +3,7 @@
 The hashes of one partition are in memory, 4 bytes a key; the keys themselves are read again only
 where buckets share a hash.
 
-Specification: https://paimon.apache.org/docs/1.4/concepts/spec/tableindex/
+Specification: https://paimon.apache.org/docs/1.4/concepts/spec/tableindex/#dynamic-bucket-index
 """
 
 from collections import defaultdict

@@ -4,7 +4,7 @@ New files replace the old ones in a COMPACT snapshot, so that rows appended at t
 kept. The commit is refused if another process has replaced one of the files. Streaming readers skip
 such a snapshot. Older snapshots keep the rows until they expire.
 
-Specification: https://paimon.apache.org/docs/1.4/concepts/spec/snapshot/
+Specification: https://paimon.apache.org/docs/1.4/concepts/spec/snapshot/#snapshot
 """
 
 from collections.abc import Callable, Sequence

@@ -4,7 +4,7 @@ Files with older rows are rewritten without them, in the same level, by a COMPAC
 stays, so readers of changes get no delete. Only the files in which the keys were found are
 rewritten; rows appended at the same time are kept.
 
-Specification: https://paimon.apache.org/docs/1.4/concepts/spec/tableindex/
+Specification: https://paimon.apache.org/docs/1.4/concepts/spec/tableindex/#dynamic-bucket-index
 """
 
 from collections import defaultdict

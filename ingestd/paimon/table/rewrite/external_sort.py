@@ -3,7 +3,7 @@
 Ranges are cut by a sample and sorted one after another; one that is too large is split again, and
 if its rows are all alike it is given in pieces.
 
-Specification: https://paimon.apache.org/docs/1.4/maintenance/dedicated-compaction/
+Specification: https://paimon.apache.org/docs/1.4/maintenance/dedicated-compaction/#sort-compact
 """
 
 import contextlib

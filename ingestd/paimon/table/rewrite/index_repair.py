@@ -4,7 +4,7 @@ Correct indexes are kept. New ones are committed in one COMPACT snapshot without
 only if the index of these partitions has not changed. A concurrent writer that relied on a replaced
 index has its next commit refused, and plans again.
 
-Specification: https://paimon.apache.org/docs/1.4/concepts/spec/tableindex/
+Specification: https://paimon.apache.org/docs/1.4/concepts/spec/tableindex/#dynamic-bucket-index
 """
 
 import logging

@@ -4,7 +4,7 @@ A partition keeps its number of buckets; a new one gets `postpone.default-bucket
 are ordered by the creation of their files, and within a file by position, whatever their sequence
 numbers.
 
-Specification: https://paimon.apache.org/docs/1.4/primary-key-table/data-distribution/
+Specification: https://paimon.apache.org/docs/1.4/primary-key-table/data-distribution/#postpone-bucket
 """
 
 from collections import defaultdict

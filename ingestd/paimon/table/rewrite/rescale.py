@@ -4,7 +4,7 @@ Each OVERWRITE snapshot replaces whole partitions, and only if their files are s
 read, so that concurrent writes are not lost. A partition keeps its old number of buckets until it
 is rewritten: an interrupted rescale continues when it is called again.
 
-Specification: https://paimon.apache.org/docs/1.4/maintenance/rescale-bucket/
+Specification: https://paimon.apache.org/docs/1.4/maintenance/rescale-bucket/#rescale-overwrite
 """
 
 import math

@@ -3,7 +3,7 @@
 Only errors of this package mean that nothing was committed. After others, for example of a signal,
 the files stay: if no snapshot refers to them, they are orphan files.
 
-Specification: https://paimon.apache.org/docs/1.4/concepts/spec/snapshot/
+Specification: https://paimon.apache.org/docs/1.4/concepts/spec/snapshot/#snapshot
 """
 
 import uuid

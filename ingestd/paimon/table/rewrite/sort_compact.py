@@ -3,7 +3,7 @@
 All files of a partition become files that hardly overlap in these columns, so that readers who ask
 for some of their values open few of them. Files that are appended meanwhile stay as they are.
 
-Specification: https://paimon.apache.org/docs/1.4/maintenance/dedicated-compaction/
+Specification: https://paimon.apache.org/docs/1.4/maintenance/dedicated-compaction/#sort-compact
 """
 
 from collections import defaultdict

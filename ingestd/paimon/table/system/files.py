@@ -2,7 +2,7 @@
 
 Columns are those of Java's system tables, version 1.4.
 
-Specification: https://paimon.apache.org/docs/1.4/concepts/system-tables/
+Specification: https://paimon.apache.org/docs/1.4/concepts/system-tables/#files-table
 """
 
 from collections.abc import Callable, Iterable

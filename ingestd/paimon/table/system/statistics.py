@@ -1,6 +1,6 @@
 """The system table `statistics`, the results of ANALYZE.
 
-Specification: https://paimon.apache.org/docs/1.4/concepts/system-tables/
+Specification: https://paimon.apache.org/docs/1.4/concepts/system-tables/#statistic-table
 """
 
 import json

@@ -3,7 +3,7 @@
 `orders$snapshots` is the view `snapshots` of the table `orders`; `orders$branch_b` the table on
 a branch, which has views, too.
 
-Specification: https://paimon.apache.org/docs/1.4/concepts/system-tables/
+Specification: https://paimon.apache.org/docs/1.4/concepts/system-tables/#data-system-table
 """
 
 import difflib

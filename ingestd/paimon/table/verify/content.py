@@ -1,6 +1,6 @@
 """Verify the content of data files against their manifest entries.
 
-Specification: https://paimon.apache.org/docs/1.4/concepts/spec/datafile/
+Specification: https://paimon.apache.org/docs/1.4/concepts/spec/datafile/#data-file
 """
 
 from collections.abc import Iterable, Sequence

@@ -3,7 +3,7 @@
 Every hash of a partition belongs to one bucket, and the index of a bucket knows all its keys; a
 data file has one deletion vector at most.
 
-Specification: https://paimon.apache.org/docs/1.4/concepts/spec/tableindex/
+Specification: https://paimon.apache.org/docs/1.4/concepts/spec/tableindex/#table-index
 """
 
 from collections.abc import Iterable, Mapping

@@ -1,6 +1,6 @@
 """Verify statistics: exact null counts, and bounds that contain every value.
 
-Specification: https://paimon.apache.org/docs/1.4/concepts/spec/manifest/
+Specification: https://paimon.apache.org/docs/1.4/concepts/spec/manifest/#simplestats
 """
 
 import math

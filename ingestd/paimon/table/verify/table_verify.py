@@ -1,6 +1,6 @@
 """Verify a table: its metadata, and its files against the metadata.
 
-Specification: https://paimon.apache.org/docs/1.4/concepts/spec/snapshot/
+Specification: https://paimon.apache.org/docs/1.4/concepts/spec/snapshot/#snapshot
 
 What data files hold is checked in `verify.content`, the hash
 index in `verify.index`.

@@ -1,6 +1,6 @@
 """Compute the manifest entry of a data or changelog file from its rows, given in parts.
 
-Specification: https://paimon.apache.org/docs/1.4/concepts/spec/manifest/
+Specification: https://paimon.apache.org/docs/1.4/concepts/spec/manifest/#data-manifest
 """
 
 import time

@@ -3,7 +3,7 @@
 Such rows are in no order and not merged; a later compaction gives them buckets (see
 `postpone_move`). Until then no one reads them but streaming readers.
 
-Specification: https://paimon.apache.org/docs/1.4/primary-key-table/data-distribution/
+Specification: https://paimon.apache.org/docs/1.4/primary-key-table/data-distribution/#postpone-bucket
 """
 
 from dataclasses import replace

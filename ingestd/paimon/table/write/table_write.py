@@ -1,7 +1,7 @@
 """Write rows of one bucket to data files of level 0, and to changelog files.
 
-Specification: https://paimon.apache.org/docs/1.4/concepts/spec/datafile/
-https://paimon.apache.org/docs/1.4/primary-key-table/changelog-producer/
+Specification: https://paimon.apache.org/docs/1.4/concepts/spec/datafile/#table-with-primary-key-data-file
+https://paimon.apache.org/docs/1.4/primary-key-table/changelog-producer/#input
 
 Rows of primary-key tables are merged per key and sorted by key. Rows of append tables, and of
 postponed buckets (`bucket` = -2), are written in arrival order. With the changelog producer `input`
