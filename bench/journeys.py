@@ -255,14 +255,14 @@ def merged_read(ground: Ground) -> Journey:
 
 
 def parameter_chunk(ground: Ground) -> Journey:
-    """The chunk that `DebeziumJson.decode` is passed."""
+    """The chunk that `JsonChanges.decode` is passed for Debezium JSON."""
     source = load_data_format("debezium-json")
     [chunk] = ground.chunks()
     walk = Walk()
     with walk.watch():
         decoded = source.decode(chunk, {}, {})
     assert not decoded.rejected
-    return walk.journey("parameter chunk from DebeziumJson.decode")
+    return walk.journey("parameter chunk from JsonChanges.decode")
 
 
 def parameter_ranges(ground: Ground) -> Journey:

@@ -117,6 +117,19 @@ class SchemaChangeEvent:
     is_standing: bool = False
 
 
+class DdlEvent(NamedTuple):
+    """The columns of a table that one message renames and drops, as in `SchemaChangeEvent`."""
+
+    source: SourceTable
+    position: int | None
+    columns: tuple[tuple[str, str | None], ...]
+
+    def at(self, chunk: RecordChunk, index: int) -> SchemaChangeEvent:
+        """Return the event of the record at an index of a chunk."""
+        offset = int(chunk.offsets[index])
+        return SchemaChangeEvent(self.source, chunk.partition, offset, self.position, self.columns)
+
+
 @dataclass(frozen=True, slots=True)
 class ChangeBatch:
     """Changes of one source table as typed Arrow columns and parallel arrays.

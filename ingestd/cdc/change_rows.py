@@ -1,11 +1,9 @@
-"""Assemble the decoded change events of one source table to a `ChangeBatch`.
+"""Change events decoded to structs, as columns for `assembly`."""
 
-`assemble` takes valid events, and raises for the first invalid one.
-"""
-
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from operator import attrgetter
+from itertools import compress, repeat
+from operator import is_, is_not
 from typing import Any
 
 import numpy as np
@@ -13,30 +11,22 @@ import numpy.typing as npt
 import pyarrow as pa
 from msgspec import UNSET
 
-from ingestd.cdc.base import ChangeBatch
-from ingestd.cdc.columns.recast import recast
-from ingestd.cdc.plan_column import PlanColumn
-from ingestd.cdc.record_errors import refuse
-from ingestd.cdc.row_layout import (
-    ABSENT,
-    OldKeys,
-    RowLayout,
-    row_layout,
-    row_layout_with_images,
+from ingestd.cdc.assembly import (
+    Reasons,
+    TableChanges,
+    assemble_changes,
+    assemble_valid,
+    kinds_of_operations,
 )
+from ingestd.cdc.base import ChangeBatch
+from ingestd.cdc.change_images import Cells, invalid_values, take
+from ingestd.cdc.columns.arrow_calls import nulls
+from ingestd.cdc.columns.recast import recast
+from ingestd.cdc.plan_column import PlanColumn, Value
+from ingestd.cdc.record_errors import Reason
+from ingestd.cdc.row_layout import ABSENT, Indices, Kinds, Mask
 from ingestd.cdc.row_plan import Row, RowPlan
 from ingestd.cdc.source_position import positions, snapshot_rows
-from ingestd.paimon.spec.arrow import Array
-from ingestd.paimon.spec.data_types import DataType, RowKind
-
-Marks = npt.NDArray[np.bool_]
-Value = Any
-
-_INVALID = -1
-_KIND_OF = np.full(128, _INVALID, np.int8)
-_KIND_OF[[ord("c"), ord("r")]] = RowKind.INSERT
-_KIND_OF[ord("u")] = RowKind.UPDATE_AFTER
-_KIND_OF[ord("d")] = RowKind.DELETE
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,55 +46,114 @@ class Events:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class LaidOut:
-    """The rows of a batch, with their row kinds.
-
-    `events` (rows,) has the index of each row's event; None if every event is one row."""
-
-    rows: list[Row]
-    kinds: npt.NDArray[np.int8]
-    events: npt.NDArray[np.int64] | None
-
-
 def assemble(plan: RowPlan, events: Events) -> ChangeBatch:
-    """Return the batch of a table's events. Raises one of `BUILD_ERRORS` for an invalid event."""
-    laid_out = lay_out(plan, events)
-    sources = [change.source for change in events.changes]
-    offset, position, snapshot = events.offsets, positions(sources), snapshot_rows(sources)
-    if laid_out.events is not None:
-        offset, position = offset[laid_out.events], position[laid_out.events]
-        snapshot = snapshot[laid_out.events]
-    columns: dict[str, Array] = {}
-    types: dict[str, DataType] = {}
-    unavailable: dict[str, Marks] = {}
-    for column in plan.columns:
-        if column.column is None:
-            continue
-        values = column.values_of(laid_out.rows)
-        untouched = _untouched(values, laid_out.kinds) if plan.wants.partial else None
-        if untouched is None and is_absent(values):
-            continue
-        array, left_out = read_column(column, values)
-        if untouched is not None:
-            left_out = untouched if left_out is None else left_out | untouched
-        columns[column.name] = array
-        types[column.name] = column.column.table_type.as_nullable()
-        if left_out is not None:
-            unavailable[column.name] = left_out
-    if not columns:
-        raise refuse("decode", "empty-row", "a row has no columns")
-    return ChangeBatch(
+    """Return the batch of a table's events. Raises as `assemble_changes`."""
+    return assemble_changes(_table_changes(plan, events))
+
+
+def partition_valid(plan: RowPlan, events: Events) -> Reasons:
+    """Return the reason, by index, of each event that `assemble` would raise for."""
+
+    def changes_at(indices: Indices) -> TableChanges[PlanColumn]:
+        whole = len(indices) == len(events.changes)
+        return _table_changes(plan, events if whole else events.take(indices.tolist()))
+
+    return assemble_valid(len(events.changes), changes_at)[1]
+
+
+def _table_changes(plan: RowPlan, events: Events) -> TableChanges[PlanColumn]:
+    changes = events.changes
+    sources = [change.source for change in changes]
+    keys = events.keys if plan.key_names else None
+    return TableChanges(
         source=plan.source,
-        columns=pa.table(columns),
-        types=types,
-        primary_keys=plan.key_names,
-        row_kind=laid_out.kinds,
-        offset=offset,
-        position=position,
-        snapshot_row=snapshot,
-        unavailable=unavailable,
+        columns=plan.columns,
+        key_names=plan.key_names,
+        kinds=_row_kinds(changes),
+        after=_image(plan, [change.after for change in changes]),
+        before=_image(plan, [change.before for change in changes]),
+        key=None if keys is None else _image(plan, keys),
+        offset=events.offsets,
+        position=positions(sources),
+        snapshot_row=snapshot_rows(sources),
+        partial=plan.wants.partial,
+        images=plan.wants.images,
     )
+
+
+def _row_kinds(changes: Sequence[Any]) -> Kinds:
+    operations = [change.op for change in changes]
+    letters = "".join(operations).encode("ascii", "replace")
+    if len(letters) == len(operations):
+        return kinds_of_operations(np.frombuffer(letters, np.uint8))
+    single = [one.encode("ascii", "replace") if len(one) == 1 else b"?" for one in operations]
+    return kinds_of_operations(np.frombuffer(b"".join(single), np.uint8))
+
+
+def _image(plan: RowPlan, rows: list[Row | None]) -> "_StructImage":
+    missing, size = rows.count(None), len(rows)
+    if not missing:
+        return _StructImage(rows, np.ones(size, np.bool_))
+    if missing == size:
+        return _StructImage([plan.empty_row] * size, np.zeros(size, np.bool_))
+    there = np.fromiter(map(is_not, rows, repeat(None)), np.bool_, size)
+    return _StructImage([plan.empty_row if row is None else row for row in rows], there)
+
+
+class _StructImage:
+    """Images as structs; one of nulls where a change does not have the image."""
+
+    def __init__(self, rows: list[Row], there: Mask) -> None:
+        self.there = there
+        self._rows = rows
+        self._latest: tuple[PlanColumn | None, list[Value]] = (None, [])
+
+    def lacking(self, column: PlanColumn) -> Mask:
+        """See `Image`."""
+        absent = map(is_, self._values(column), repeat(UNSET))
+        return np.fromiter(absent, np.bool_, len(self._rows))
+
+    def cells(self, column: PlanColumn, wanted: Mask | None = None) -> Cells | None:
+        """See `Image`."""
+        if wanted is None:
+            return _read(column, self._values(column), self.there)
+        indices = np.flatnonzero(wanted & self.there)
+        values = self._values_at(column, indices)
+        cells = _read(column, values, np.ones(len(values), np.bool_))
+        if cells is None:
+            return None
+        positions = np.full(len(wanted), ABSENT)
+        positions[indices] = np.arange(len(indices))
+        return take(cells, positions)
+
+    def invalid(self, column: PlanColumn, wanted: Mask | None) -> Iterator[tuple[int, Reason]]:
+        """See `Image`."""
+        reader, target = column.reader, column.column
+        if reader is not None and target is not None:
+            indices = np.flatnonzero(self.there if wanted is None else wanted & self.there)
+            values = self._values_at(column, indices)
+            read = lambda values: recast(reader.read(values)[0], target)  # noqa: E731
+            for place, reason in invalid_values(target, values, read):
+                yield int(indices[place]), reason
+
+    def _values(self, column: PlanColumn) -> list[Value]:
+        # The cells of a column are asked for, and then which images lack it.
+        if self._latest[0] is not column:
+            self._latest = (column, column.values_of(self._rows))
+        return self._latest[1]
+
+    def _values_at(self, column: PlanColumn, indices: Indices) -> list[Value]:
+        return column.values_of([self._rows[index] for index in indices.tolist()])
+
+
+def _read(column: PlanColumn, values: list[Value], there: Mask) -> Cells | None:
+    """Return the cells of values; None if no image that is there has the field."""
+    if all(value is UNSET for value in compress(values, there.tobytes())):
+        return None
+    if column.reader is None or column.column is None:
+        return Cells(nulls(len(values)))
+    array, left_out = column.reader.read(values)
+    return Cells(recast(array, column.column), left_out)
 
 
 def join(plan: RowPlan, batches: Sequence[ChangeBatch]) -> ChangeBatch:
@@ -112,7 +161,7 @@ def join(plan: RowPlan, batches: Sequence[ChangeBatch]) -> ChangeBatch:
     first = batches[0]
     if len(batches) == 1:
         return first
-    types: dict[str, DataType] = {}
+    types = {}
     for column in plan.columns:
         if column.column and any(column.name in batch.types for batch in batches):
             types[column.name] = column.column.table_type.as_nullable()
@@ -136,7 +185,7 @@ def _joined_columns(batches: Sequence[ChangeBatch], names: list[str]) -> pa.Tabl
     return joined.select(names).combine_chunks()
 
 
-def _joined_marks(batches: Sequence[ChangeBatch]) -> dict[str, Marks]:
+def _joined_marks(batches: Sequence[ChangeBatch]) -> dict[str, Mask]:
     names = dict.fromkeys(name for batch in batches for name in batch.unavailable)
     return {
         name: np.concatenate(
@@ -147,149 +196,3 @@ def _joined_marks(batches: Sequence[ChangeBatch]) -> dict[str, Marks]:
         )
         for name in names
     }
-
-
-def _untouched(values: Sequence[Value], kinds: npt.NDArray[np.int8]) -> Marks | None:
-    """Return a mask of the updates that lack the column; None if no update does."""
-    absent = np.fromiter((value is UNSET for value in values), np.bool_, len(values))
-    absent &= kinds == RowKind.UPDATE_AFTER
-    return absent if absent.any() else None
-
-
-def is_absent(values: Sequence[Value]) -> bool:
-    """Return whether no row has the column."""
-    return values[0] is UNSET and all(value is UNSET for value in values)
-
-
-def read_column(column: PlanColumn, values: Sequence[Value]) -> tuple[Array, Marks | None]:
-    """Return a column's array and the mask of omitted values. Raises one of `BUILD_ERRORS`."""
-    if column.reader is None or column.column is None:
-        raise ValueError(f"column {column.name} has no reader yet")
-    array, left_out = column.reader.read(values)
-    return recast(array, column.column), left_out
-
-
-def lay_out(plan: RowPlan, events: Events) -> LaidOut:
-    """Return the rows of events. Raises one of `BUILD_ERRORS` for an event without a row."""
-    kinds = _row_kinds(events.changes)
-    rows = [change.after for change in events.changes]
-    for index in np.flatnonzero(kinds == RowKind.DELETE).tolist():
-        rows[index] = _deleted_row(plan, events, index)
-    if rows.count(None):
-        raise refuse("decode", "missing-after", "an event has no after image")
-    if plan.key_values is None:
-        return LaidOut(rows, kinds, None)
-    _fill_keys(plan, events, rows)
-    befores = [change.before for change in events.changes]
-    images = plan.wants.images
-    attributes = [column.attribute for column in plan.columns] if images else plan.key_attributes
-    _complete_before_images(befores, rows, kinds, attributes)
-    old = _old_keys(plan, befores, rows, kinds)
-    if images:
-        known = np.array([before is not None for before in befores], np.bool_)
-        layout = row_layout_with_images(kinds, old, known, partial=plan.wants.partial)
-    elif old.moved.any():
-        layout = row_layout(kinds, old)
-    else:
-        return LaidOut(rows, kinds, None)
-    return LaidOut(_rows_of(plan, layout, [*rows, *befores]), layout.kinds, layout.changes)
-
-
-def _row_kinds(changes: Sequence[Any]) -> npt.NDArray[np.int8]:
-    operations = "".join([change.op for change in changes]).encode("ascii", "replace")
-    if len(operations) != len(changes):
-        raise refuse("decode", "unknown-op", "an event has an unknown op")
-    return kinds_of_operations(np.frombuffer(operations, np.uint8))
-
-
-def kinds_of_operations(letters: npt.NDArray[np.uint8]) -> npt.NDArray[np.int8]:
-    """Return the row kinds of operations, ASCII letters. Raises RecordError for an unknown one."""
-    kinds: npt.NDArray[np.int8] = _KIND_OF[letters]
-    if (kinds == _INVALID).any():
-        raise refuse("decode", "unknown-op", "an event has an unknown op")
-    return kinds
-
-
-def _deleted_row(plan: RowPlan, events: Events, index: int) -> Row:
-    if plan.key_values is not None and events.keys is not None:
-        return plan.key_only_row(plan.key_values(events.keys[index]))
-    before = events.changes[index].before
-    if before is not None and plan.key_values is not None:
-        values = plan.key_values(before)
-        if UNSET not in values:
-            return plan.key_only_row(values)
-        before = None
-    if before is None:
-        message = "a delete has neither a message key nor a before image: no row to delete"
-        raise refuse("key", "missing-key", message)
-    return before
-
-
-def _fill_keys(plan: RowPlan, events: Events, rows: list[Row]) -> None:
-    """Set key fields that rows lack to those of the message key."""
-    for attribute in plan.key_attributes:
-        get = attrgetter(attribute)
-        values = list(map(get, rows))
-        if events.keys is None or UNSET not in values:
-            continue
-        for index, value in enumerate(values):
-            if value is UNSET:
-                setattr(rows[index], attribute, get(events.keys[index]))
-
-
-def _complete_before_images(
-    befores: Sequence[Row | None],
-    rows: Sequence[Row],
-    kinds: npt.NDArray[np.int8],
-    attributes: Sequence[str],
-) -> None:
-    """Set fields that before images of updates lack: a source may send the changed ones only."""
-    updates = _updates_with_before(befores, kinds)
-    for attribute in attributes:
-        get = attrgetter(attribute)
-        for index in updates:
-            if get(befores[index]) is UNSET:
-                setattr(befores[index], attribute, get(rows[index]))
-
-
-def _updates_with_before(befores: Sequence[Row | None], kinds: npt.NDArray[np.int8]) -> list[int]:
-    updates = np.flatnonzero(kinds == RowKind.UPDATE_AFTER).tolist()
-    return [index for index in updates if befores[index] is not None]
-
-
-def _old_keys(
-    plan: RowPlan,
-    befores: Sequence[Row | None],
-    rows: Sequence[Row],
-    kinds: npt.NDArray[np.int8],
-) -> OldKeys:
-    complete, moved = np.zeros(len(kinds), np.bool_), np.zeros(len(kinds), np.bool_)
-    updates = _updates_with_before(befores, kinds)
-    complete[updates] = True
-    for attribute in plan.key_attributes:
-        get = attrgetter(attribute)
-        old = [get(befores[index]) for index in updates]
-        new = [get(rows[index]) for index in updates]
-        if old != new:
-            moved[updates] |= np.array([a != b for a, b in zip(old, new, strict=True)], np.bool_)
-        if None in old or UNSET in old:
-            complete[updates] &= [value is not None and value is not UNSET for value in old]
-    return OldKeys(complete, moved)
-
-
-def _rows_of(plan: RowPlan, layout: RowLayout, images: Sequence[Row]) -> list[Row]:
-    """Return the rows of a layout; `images` are the after images and then the before images."""
-    rows: list[Row] = []
-    for key, values in zip(layout.keys.tolist(), layout.values.tolist(), strict=True):
-        key_image = images[key]
-        if values == ABSENT:
-            row = plan.key_only_row(
-                [getattr(key_image, key_attribute) for key_attribute in plan.key_attributes]
-            )
-        else:
-            row = images[values]
-            if values != key:
-                for attribute in plan.key_attributes:
-                    setattr(row, attribute, getattr(key_image, attribute))
-        rows.append(row)
-    return rows

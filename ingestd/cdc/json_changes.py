@@ -1,15 +1,16 @@
 """The decoder of all JSON formats that map a message to table, row, operation and key (a dialect).
 
-A chunk whose messages all have the same fields is read natively; of a chunk that mixes tables, the
-messages of each. Every other message becomes a canonical event (`normalized_events`), and the
-events of one table are decoded by one row plan.
+A uniform chunk (one table, the same fields in all messages) is read natively with the plan of the
+previous one, without parsing a message in Python; in a chunk of several tables, so are the messages
+of each table. Every other message becomes a normalized event (`normalized_events`), and the events
+of one table are decoded by one row plan, which they extend.
 """
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import cast
 
 import numpy as np
-import numpy.typing as npt
 
 from ingestd.cdc.base import (
     ChangeBatch,
@@ -20,23 +21,26 @@ from ingestd.cdc.base import (
     RejectedRecord,
 )
 from ingestd.cdc.column_learning import TableMemory, Types
-from ingestd.cdc.messages import Messages
+from ingestd.cdc.messages import BARE, Messages
+from ingestd.cdc.native.format_readers import PYTHON_ONLY, FormatReaders, NativeFormat
 from ingestd.cdc.native.module import NativeModule
-from ingestd.cdc.native.uniform_chunk import Native, UniformChunkReader
-from ingestd.cdc.normalized_events import NormalizedEvent
-from ingestd.cdc.normalized_records import (
+from ingestd.cdc.native.rows import read_with
+from ingestd.cdc.normalized_events import (
     Dialect,
     Group,
     GroupKey,
+    NormalizedEvent,
     SortedRecords,
-    group_key,
+    TableNormalizer,
     sort_records,
 )
 from ingestd.cdc.record_errors import Reason, RecordError, rejected
-from ingestd.cdc.table_messages import Reasons, decode_messages
+from ingestd.cdc.table_messages import Reasons, decode_if_uniform, decode_messages
+from ingestd.cdc.texts import all_there, there
 from ingestd.cdc.visible_columns import strip_hidden
 
 _MAX_MEMORIES = 2000
+_PAYLOAD = "payload"
 _NO_TYPES: Types = {}
 _EMPTY_ROW = Reason("decode", "empty-row", "a row has no columns")
 
@@ -45,9 +49,23 @@ _EMPTY_ROW = Reason("decode", "empty-row", "a row has no columns")
 class _Read:
     """The records of a group that were read natively, by index."""
 
-    group: GroupKey
     indices: list[int]
     batch: ChangeBatch
+
+
+@dataclass(frozen=True, slots=True)
+class _Types:
+    """Column types of all tables: those that the target tables have, and declared ones."""
+
+    known: KnownColumns
+    declared: KnownColumns
+
+    def of(self, form: TableNormalizer) -> tuple[Types, Types]:
+        """Return the known and the declared types of one table."""
+        return (
+            self.known.get(form.source, _NO_TYPES),
+            self.declared.get(form.source, _NO_TYPES),
+        )
 
 
 class JsonChanges:
@@ -62,34 +80,63 @@ class JsonChanges:
         dialect: Dialect,
         settings: FormatSettings,
         module: NativeModule | None,
-        native: Native | None = None,
+        native: NativeFormat = PYTHON_ONLY,
     ) -> None:
         self.name = name
         self._dialect = dialect
-        self._type_mapping = settings.type_mapping
-        self._images = settings.images
+        self._settings = settings
         self._module = module
-        self._uniform = UniformChunkReader(module, native) if module and native else None
+        self._native = native
+        self._in_order = native.in_order
+        self._readers = FormatReaders(module, native)
         self._memories: dict[GroupKey, TableMemory] = {}
+        self._latest: dict[str, GroupKey] = {}
 
     def decode(self, chunk: RecordChunk, known: KnownColumns, declared: KnownColumns) -> Decoded:
         """Decode a chunk; bad records are in the result, never raised.
 
         `known` are the columns that the target table has, `declared` those whose types the
-        configuration fixes. Raises UnsupportedError for a column type without an Arrow form.
+        configuration fixes. Raises UnsupportedError for a column type without an Arrow type.
         """
-        whole = self._decode_uniform(chunk, range(len(chunk.values)), known, declared)
-        if whole is not None:
-            return Decoded([whole.batch], [], [], 0)
-        read, found = self._sort(chunk, self._decode_tables(chunk, known, declared))
-        batches = {one.indices[0]: [one.batch] for one in read}
+        types = _Types(known, declared)
+        decoded = self._decode_uniform(chunk, types)
+        return self._decode_mixed(chunk, types) if decoded is None else decoded
+
+    def _decode_uniform(self, chunk: RecordChunk, types: _Types) -> Decoded | None:
+        """Decode a chunk if all its messages are of one group and of one layout; else return None.
+
+        The group is the topic's latest; that of the first message, if messages are decoded in
+        order.
+        """
+        valued = self._with_values(chunk)
+        if valued is None:
+            return None
+        group = self._latest.get(chunk.topic) or self._first_group(valued)
+        messages = None if group is None else self._messages(valued, group)
+        if group is None or messages is None:
+            return None
+        if group.form.is_normalized:
+            known, declared = types.of(group.form)
+            memory = self._memory(group, known)
+            batch = decode_if_uniform(memory, messages, known, declared)
+        else:
+            batch = self._read_natively(group, messages, types)
+        if batch is None:
+            return None
+        self._remember(chunk.topic, group)
+        return Decoded([batch], [], [], len(chunk.values) - len(messages.values))
+
+    def _decode_mixed(self, chunk: RecordChunk, types: _Types) -> Decoded:
+        read = self._decode_tables(chunk, types)
+        found = self._sort(chunk, read)
+        batches = {one.indices[0]: [one.batch] for one in read.values()}
         for group in found.groups.values():
-            source = group.form.source
-            types, fixed = known.get(source, _NO_TYPES), declared.get(source, _NO_TYPES)
-            made, refused = self._decode_group(chunk, group, types, fixed)
+            made, refused = self._decode_group(chunk, group, types)
             for place, reason in refused.items():
                 found.bad.setdefault(group.indices[place], reason)
             batches[group.indices[0]] = made
+            if made:
+                self._remember(chunk.topic, group.key)
         in_order = [batch for first in sorted(batches) for batch in batches[first]]
         return Decoded(
             _without_records(in_order, chunk, found.bad),
@@ -99,28 +146,31 @@ class JsonChanges:
             found.altered,
         )
 
-    def _decode_tables(
-        self, chunk: RecordChunk, known: KnownColumns, declared: KnownColumns
-    ) -> dict[GroupKey, _Read]:
+    def _decode_tables(self, chunk: RecordChunk, types: _Types) -> dict[GroupKey, _Read]:
         """Decode the messages of each table whose messages all match the plan of the first one."""
         found: dict[GroupKey, _Read] = {}
-        if self._uniform is None or not self._memories:
+        if not self._memories:
             return found
-        for indices in self._uniform.by_table(chunk.values):
-            if len(indices) == len(chunk.values):
-                break  # tried already
-            read = self._decode_uniform(chunk.take(indices), indices.tolist(), known, declared)
+        for indices in self._readers.by_table(chunk.values):
+            part = chunk.take(indices)
+            group = self._first_group(part)
             # What is named in two ways may still be one table.
-            if read is not None and read.group not in found:
-                found[read.group] = read
+            if group is None or group in found:
+                continue
+            messages = self._messages(part, group)
+            # Keys with their fields in another order are of another group.
+            if messages is None or not messages.has_keys_in_order(group.key_names):
+                continue
+            batch = self._read_natively(group, messages, types)
+            if batch is not None:
+                found[group] = _Read(indices.tolist(), batch)
         return found
 
-    def _sort(
-        self, chunk: RecordChunk, read: dict[GroupKey, _Read]
-    ) -> tuple[list[_Read], SortedRecords]:
-        """Return what was read natively, and all other records sorted.
+    def _sort(self, chunk: RecordChunk, read: dict[GroupKey, _Read]) -> SortedRecords:
+        """Sort the remaining records.
 
-        A group is read natively as a whole or in Python.
+        A group is read natively as a whole or in Python; it is removed from `read` if other records
+        are of it.
         """
         left = np.ones(len(chunk.values), np.bool_)
         for one in read.values():
@@ -131,65 +181,92 @@ class JsonChanges:
             left[one.indices] = True
         if split:
             found = sort_records(self._dialect, chunk, np.flatnonzero(left).tolist())
-        return list(read.values()), found
-
-    def _decode_uniform(
-        self,
-        chunk: RecordChunk,
-        indices: Iterable[int],
-        known: KnownColumns,
-        declared: KnownColumns,
-    ) -> _Read | None:
-        """Decode messages if all match the plan of the first one; None if they do not."""
-        if self._uniform is None or not chunk.values or not chunk.values[0]:
-            return None
-        try:
-            first = self._dialect.normalize(chunk.values[0], chunk.keys[0], chunk.topic)
-        except RecordError:
-            return None
-        if not isinstance(first, NormalizedEvent):
-            return None
-        group = group_key(first)
-        form, shape, names = group
-        types, fixed = known.get(form.source, _NO_TYPES), declared.get(form.source, _NO_TYPES)
-        memory = self._memories.get((form, shape, names or _key_of(types)))
-        if memory is None or memory.plan is None or not memory.is_current(types, fixed):
-            return None
-        if not memory.takes(chunk.values):
-            return None
-        batch = self._uniform.read(chunk, first, memory.plan)
-        seen = None if batch is None else strip_hidden(batch, form)
-        return _Read(group, list(indices), seen) if seen is not None and seen.types else None
+        return found
 
     def _decode_group(
-        self, chunk: RecordChunk, group: Group, known: Types, declared: Types
+        self, chunk: RecordChunk, group: Group, types: _Types
     ) -> tuple[list[ChangeBatch], Reasons]:
-        memory = self._memory((group.form, group.shape, group.names or _key_of(known)))
-        keys = None if group.shape is None else group.keys
+        form = group.key.form
+        known, declared = types.of(form)
+        keys = None if group.key.key_shape is None else group.keys
         messages = Messages(group.values, keys, chunk.offsets[group.indices])
+        memory = self._memory(group.key, known)
         batches, refused = decode_messages(memory, messages, known, declared)
-        seen = [strip_hidden(batch, group.form) for batch in batches]
+        seen = [strip_hidden(batch, form) for batch in batches]
         for one in seen:
             if not one.types:
                 rows = np.flatnonzero(np.isin(messages.offsets, one.offset)).tolist()
                 refused |= dict.fromkeys(rows, _EMPTY_ROW)
         return [one for one in seen if one.types], refused
 
-    def _memory(self, group: GroupKey) -> TableMemory:
-        memory = self._memories.get(group)
+    def _read_natively(
+        self, group: GroupKey, messages: Messages, types: _Types
+    ) -> ChangeBatch | None:
+        """Read messages with the current plan of their group; None if any must be normalized."""
+        known, declared = types.of(group.form)
+        memory = self._memory(group, known)
+        plan = memory.plan
+        if plan is None or not memory.is_current(known, declared):
+            return None
+        reader = self._readers.reader(group.form, plan)
+        if reader is None or not memory.takes(messages.values):
+            return None
+        batch = read_with(reader, plan, messages)
+        seen = None if batch is None else strip_hidden(batch, group.form)
+        return seen if seen is not None and seen.types else None
+
+    def _with_values(self, chunk: RecordChunk) -> RecordChunk | None:
+        """Return the records that have a value; None if tombstones among them are changes."""
+        if all_there(chunk.values):
+            return chunk
+        return None if self._in_order else chunk.take(there(chunk.values, empty=True))
+
+    def _first_group(self, chunk: RecordChunk) -> GroupKey | None:
+        """Return the group of the first record; None if that is not a change."""
+        if not chunk.values or not chunk.values[0]:
+            return None
+        try:
+            first = self._dialect.normalize(chunk.values[0], chunk.keys[0], chunk.topic)
+        except RecordError:
+            return None
+        return GroupKey.of(first) if isinstance(first, NormalizedEvent) else None
+
+    def _messages(self, chunk: RecordChunk, group: GroupKey) -> Messages | None:
+        """Return the messages of a chunk that may be of one group; None if their keys are not."""
+        if not chunk.values:
+            return None
+        values = cast("Sequence[bytes]", chunk.values)
+        envelope = group.form.envelope
+        if group.key_shape is None:
+            keyless = self._native.keyless(chunk.keys)
+            return Messages(values, None, chunk.offsets, envelope) if keyless else None
+        if not all_there(chunk.keys) or _is_ambiguous(group):
+            return None
+        keys = cast("Sequence[bytes]", chunk.keys)
+        return Messages(values, keys, chunk.offsets, envelope, group.key_shape)
+
+    def _remember(self, topic: str, group: GroupKey) -> None:
+        if not self._in_order:
+            self._latest[topic] = group
+
+    def _memory(self, group: GroupKey, known: Types) -> TableMemory:
+        form, shape, names = group
+        if not names and not form.is_normalized:
+            names = _key_of(known)
+        key = GroupKey(form, shape, names)
+        memory = self._memories.get(key)
         if memory is None:
-            form, shape, names = group
             if len(self._memories) >= _MAX_MEMORIES:
                 self._memories.clear()
-            memory = self._memories[group] = TableMemory(
+            memory = self._memories[key] = TableMemory(
                 form.source,
                 names,
                 form.columns,
                 None if shape is None else shape.columns,
                 module=self._module,
-                type_mapping=self._type_mapping,
+                type_mapping=self._settings.type_mapping,
                 partial=form.partial,
-                images=self._images,
+                images=self._settings.images,
             )
         return memory
 
@@ -199,6 +276,11 @@ def _key_of(types: Types) -> tuple[str, ...]:
     return tuple(name for name, data_type in types.items() if not data_type.nullable)
 
 
+def _is_ambiguous(group: GroupKey) -> bool:
+    """Return whether another message key with the same fields may be an envelope."""
+    return group.key_shape is BARE and _PAYLOAD in group.key_names
+
+
 def _without_records(
     batches: list[ChangeBatch], chunk: RecordChunk, bad: Mapping[int, Reason]
 ) -> list[ChangeBatch]:
@@ -206,22 +288,8 @@ def _without_records(
     if not bad:
         return batches
     offsets = chunk.offsets[list(bad)]
-    return [one for one in (_without(batch, offsets) for batch in batches) if len(one.offset)]
-
-
-def _without(batch: ChangeBatch, offsets: npt.NDArray[np.int64]) -> ChangeBatch:
-    keep = ~np.isin(batch.offset, offsets)
-    if keep.all():
-        return batch
-    return replace(
-        batch,
-        columns=batch.columns.filter(keep),
-        row_kind=batch.row_kind[keep],
-        offset=batch.offset[keep],
-        position=batch.position[keep],
-        snapshot_row=batch.snapshot_row[keep],
-        unavailable={name: marks[keep] for name, marks in batch.unavailable.items()},
-    )
+    kept = [batch.filter(~np.isin(batch.offset, offsets)) for batch in batches]
+    return [batch for batch in kept if len(batch.offset)]
 
 
 def _rejected(chunk: RecordChunk, bad: Mapping[int, Reason]) -> list[RejectedRecord]:

@@ -1,13 +1,224 @@
-"""Messages of one source table, before they are decoded to a change batch."""
+"""Values and keys of JSON messages, without the schema envelope of Connect's JSON converter.
 
-from collections.abc import Sequence
+An envelope `{"schema":...,"payload":...}` has the same bytes in message after message except for
+the payload, so each distinct one is parsed once and later recognised by its bytes.
+"""
+
+import json
+import re
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from ingestd.cdc.debezium_envelope import BARE, Shape
-from ingestd.cdc.record_errors import refuse
+from ingestd.cdc.columns.connect_schema import (
+    ConnectSchemaError,
+    is_connect_schema,
+    row_columns,
+    struct_columns,
+)
+from ingestd.cdc.columns.wire_column import WireColumn
+from ingestd.cdc.record_errors import PARSE_ERRORS, RecordError, explain, refuse
+
+_WRAPPED = b'"payload"'
+_MAX_CHECKS, _MAX_NAMES = 1000, 32
+_PLAIN_NAME = re.compile(r"[\w.$ -]{1,200}")
+_Check = Callable[[bytes], object]
+_decode_key_fields = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
+_BLANKS = b" \t\r\n"
+_MAX_SHAPES = 1000
+"""Envelopes cached; a connector has one for each table and key, and one more after each DDL."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Shape:
+    """An envelope: all bytes before and after the payload, and the columns of its schema.
+
+    `columns` is None when there is no schema, or none that describes rows.
+    """
+
+    prefix: bytes
+    suffix: bytes
+    columns: tuple[WireColumn, ...] | None
+
+    def cut(self, messages: Sequence[bytes]) -> list[bytes] | None:
+        """Return the payloads of messages; None if one has another envelope."""
+        if not self.prefix:
+            return list(messages)
+        prefix, suffix = self.prefix, self.suffix
+        start, end = len(prefix), -len(suffix)
+        payloads = [
+            message[start:end]
+            for message in messages
+            if message.startswith(prefix) and message.endswith(suffix)
+        ]
+        return payloads if len(payloads) == len(messages) else None
+
+
+BARE = Shape(b"", b"", None)
+"""No envelope: schemas are disabled in the converter."""
+
+
+class _Wrapper(msgspec.Struct, forbid_unknown_fields=True, gc=False):
+    schema: msgspec.Raw
+    payload: msgspec.Raw
+
+
+class Envelopes:
+    """Removes envelopes from messages and caches them. `is_key` is True for message keys.
+
+    With `is_row` the payload of a value is the row itself, as that of a key always is.
+    """
+
+    def __init__(self, *, is_key: bool, is_row: bool = False) -> None:
+        self._is_key = is_key
+        self._is_row = is_key or is_row
+        self._part = "message key" if is_key else "message value"
+        self._shapes: dict[tuple[bytes, bytes], Shape] = {}
+        self._latest = BARE
+        self._decode = msgspec.json.Decoder(_Wrapper).decode
+
+    def open(self, message: bytes) -> tuple[Shape, bytes]:
+        """Return the envelope of a message and its payload. Raises RecordError."""
+        if self._latest is not BARE:
+            payloads = self._latest.cut((message,))
+            if payloads:
+                return self._latest, payloads[0]
+        try:
+            wrapper = self._decode(message)
+        except msgspec.ValidationError:
+            return BARE, message
+        except PARSE_ERRORS as error:
+            raise RecordError(explain(error, self._part, self._stage)) from error
+        shape = self._shape(message, bytes(wrapper.schema), bytes(wrapper.payload))
+        if shape is BARE:
+            return BARE, message
+        self._latest = shape
+        return shape, bytes(wrapper.payload)
+
+    @property
+    def _stage(self) -> str:
+        return "key" if self._is_key else "decode"
+
+    def _shape(self, message: bytes, schema: bytes, payload: bytes) -> Shape:
+        start = _payload_start(message, payload)
+        if message[start : start + len(payload)] != payload:
+            raise refuse(self._stage, "invalid-envelope", f"the {self._part} has two payloads")
+        around = (message[:start], message[start + len(payload) :])
+        shape = self._shapes.get(around)
+        if shape is None:
+            shape = self._read_shape(around, schema)
+            if len(self._shapes) >= _MAX_SHAPES:
+                self._shapes.clear()
+            self._shapes[around] = shape
+        return shape
+
+    def _read_shape(self, around: tuple[bytes, bytes], schema: bytes) -> Shape:
+        try:
+            document = json.loads(schema)
+            if document is None:
+                return Shape(*around, None)
+            if not isinstance(document, dict) or not isinstance(document.get("type"), str):
+                # A key or a row with columns of these names.
+                return BARE
+            if not is_connect_schema(document):
+                return Shape(*around, None)
+            columns = struct_columns(document) if self._is_row else row_columns(document)
+            return Shape(*around, columns)
+        except (ConnectSchemaError, ValueError, RecursionError) as error:
+            message = f"the schema in the {self._part} cannot be read: {error}"
+            raise refuse(self._stage, "invalid-schema", message) from error
+
+
+def _payload_start(message: bytes, payload: bytes) -> int:
+    """Return where the payload begins, which may be before or after the schema."""
+    fields = message.lstrip(_BLANKS)[1:].lstrip(_BLANKS)
+    if fields.startswith(b'"payload"'):
+        start = message.index(b":") + 1
+        while message[start] in _BLANKS:
+            start += 1
+        return start
+    before_end = message.rstrip(_BLANKS)[:-1].rstrip(_BLANKS)
+    return len(before_end) - len(payload)
+
+
+class MessageKey(msgspec.Struct, frozen=True, gc=False):
+    """A message key without its envelope; `shape` is None if there is no key."""
+
+    shape: Shape | None
+    payload: bytes
+    names: tuple[str, ...]
+
+
+NO_KEY = MessageKey(None, b"", ())
+
+
+class MessageKeys:
+    """Removes envelopes from message keys; if `lenient`, a key that is not an object is ignored."""
+
+    def __init__(self, *, lenient: bool = False) -> None:
+        self._lenient = lenient
+        self._envelopes = Envelopes(is_key=True)
+        self._names: tuple[str, ...] = ()
+        self._same: _Check | None = None
+        self._checks: dict[tuple[str, ...], _Check | None] = {}
+
+    def open(self, key: bytes | None) -> MessageKey:
+        """Return the key of a message. Raises RecordError for an invalid one."""
+        if key is None:
+            return NO_KEY
+        try:
+            return self._open(key)
+        except RecordError:
+            if self._lenient:
+                return NO_KEY
+            raise
+
+    def _open(self, key: bytes) -> MessageKey:
+        wrapped = _WRAPPED in key
+        if not wrapped and self._same is not None:
+            try:
+                self._same(key)
+            except PARSE_ERRORS:
+                pass  # reported below
+            else:
+                return MessageKey(BARE, key, self._names)
+        shape, payload = self._envelopes.open(key) if wrapped else (BARE, key)
+        if payload.strip() == b"null":
+            return NO_KEY
+        try:
+            names = tuple(_decode_key_fields(payload))
+        except msgspec.ValidationError as error:
+            message = "the message key is not a JSON object"
+            raise refuse("key", "not-an-object", message) from error
+        except PARSE_ERRORS as error:
+            raise RecordError(explain(error, "message key", "key")) from error
+        if not names:
+            return NO_KEY
+        self._remember(names)
+        return MessageKey(shape, payload, names)
+
+    def _remember(self, names: tuple[str, ...]) -> None:
+        """Cache a check for the fields of a key: most keys have those of the previous one."""
+        if names == self._names:
+            return
+        if names not in self._checks:
+            if len(self._checks) >= _MAX_CHECKS:
+                self._checks.clear()
+            self._checks[names] = _check_of(names)
+        self._names, self._same = names, self._checks[names]
+
+
+def _check_of(names: tuple[str, ...]) -> _Check | None:
+    """Return a decoder of JSON objects with only these fields; None for unsupported names."""
+    if len(names) > _MAX_NAMES or not all(map(_PLAIN_NAME.fullmatch, names)):
+        return None
+    attributes = {f"f{number}": name for number, name in enumerate(names)}
+    fields = [(attribute, msgspec.Raw) for attribute in attributes]
+    form = msgspec.defstruct("Key", fields, rename=attributes, forbid_unknown_fields=True, gc=False)
+    return msgspec.json.Decoder(form).decode
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,3 +248,17 @@ class Messages:
         if values is None or (keys is None and self.keys is not None):
             raise refuse("decode", "invalid-envelope", "a message has a wrapper of its own")
         return Messages(values, keys, self.offsets)
+
+    def has_keys_in_order(self, names: Sequence[str]) -> bool:
+        """Return whether all keys have their fields in this order."""
+        return self.keys is None or _in_order(self.keys, names)
+
+
+def _in_order(keys: Sequence[bytes], names: Sequence[str]) -> bool:
+    """Return whether all keys have their fields in this order."""
+    if len(names) < 2:
+        return True
+    # Atomic groups: no backtracking over a key that has a field a thousand times.
+    parts = (rb'(?>.*?"%s"\s*:)' % re.escape(name.encode()) for name in names)
+    match = re.compile(b"".join(parts), re.DOTALL).match
+    return all(match(key) for key in keys)

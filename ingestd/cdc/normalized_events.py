@@ -1,19 +1,20 @@
-"""Normalize row changes of all JSON formats into the one form that row plans read.
+"""Normalize row changes of all JSON formats into the one form that row plans read: Debezium's.
 
-A format determines the table, operation and images of each message; the images keep the bytes of
-the message. The same row plans can therefore read the columns of all formats.
+A format determines the table, operation and images of each message (its `Dialect`); the images keep
+the bytes of the message. The same row plans can therefore read the columns of all formats. The
+records of a chunk are normalized one by one, and the changes of one table are grouped.
 """
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import msgspec
 
-from ingestd.cdc.base import SourceTable
+from ingestd.cdc.base import DdlEvent, RecordChunk, SchemaChangeEvent, SourceTable, Truncate
 from ingestd.cdc.columns.wire_column import WireColumn
-from ingestd.cdc.debezium_envelope import BARE, Shape
-from ingestd.cdc.message_key import NO_KEY, MessageKey
+from ingestd.cdc.messages import BARE, NO_KEY, MessageKey, Shape
+from ingestd.cdc.record_errors import Reason, RecordError
 
 INSERT, UPDATE, DELETE = b"c", b"u", b"d"
 NULL = b"null"
@@ -32,6 +33,10 @@ class TableNormalizer:
     (None: no types). `hidden` are fields of rows that are not columns. With `partial` updates omit
     columns that they did not change; with `images` before images are decoded, too. `constants` are
     fields with the JSON text that they have in all messages; a null field may be absent.
+    `envelope` is that of the values.
+
+    With `is_normalized` messages without their envelope are normalized events themselves. Their
+    changes are these bytes, in the types and with the key that they state.
     """
 
     source: SourceTable
@@ -41,6 +46,8 @@ class TableNormalizer:
     partial: bool = False
     images: bool = False
     constants: Mapping[str, bytes] = field(default_factory=dict)
+    envelope: Shape = BARE
+    is_normalized: bool = False
     opening: bytes = field(init=False)
     quoted_keys: tuple[bytes, ...] = field(init=False)
 
@@ -76,12 +83,11 @@ class TableNormalizer:
 
 
 class NormalizedEvent(msgspec.Struct, gc=False):
-    """The changes of one message, its key if it is the key of the row, and its envelope."""
+    """The changes of one message, and its key if it is the key of the row."""
 
     form: TableNormalizer
     changes: tuple[bytes, ...]
     key: MessageKey = NO_KEY
-    shape: Shape = BARE
 
 
 class TruncateEvent(NamedTuple):
@@ -89,17 +95,6 @@ class TruncateEvent(NamedTuple):
 
     source: SourceTable
     position: int | None
-
-
-class DdlEvent(NamedTuple):
-    """Renamed and dropped columns of a table (old name, new name or None).
-
-    `position` is None if the log position of the statement is unknown.
-    """
-
-    source: SourceTable
-    position: int | None
-    columns: tuple[tuple[str, str | None], ...]
 
 
 class TableNormalizers:
@@ -131,3 +126,112 @@ def where_in_log(position: int | None, *, snapshot: bool = False) -> bytes:
     """Return the fields of the log position of a change."""
     mark = SNAPSHOT if snapshot else STREAMED
     return mark if position is None or position < 0 else b',"lsn":%d%s' % (position, mark)
+
+
+Message = NormalizedEvent | TruncateEvent | Sequence[DdlEvent]
+"""The content of a message: changed rows, a truncate, or the DDL events of a control message."""
+
+
+class Dialect(Protocol):
+    """Maps the messages of one format to normalized events; may keep caches, never results."""
+
+    def normalize(self, value: bytes, key: bytes | None, topic: str) -> Message | None:
+        """Return the content of a message; None is that of most control messages.
+
+        Raises RecordError.
+        """
+        ...
+
+    def normalize_tombstone(self, key: bytes | None, topic: str) -> NormalizedEvent | None:
+        """Return the change of a tombstone; None if it is not a change. Raises RecordError."""
+        ...
+
+
+class GroupKey(NamedTuple):
+    """What the changes of a group have in common.
+
+    `key_shape` is the envelope of the message keys, None without one. `key_names` are the columns
+    of the message keys, or those that the form has.
+    """
+
+    form: TableNormalizer
+    key_shape: Shape | None
+    key_names: tuple[str, ...]
+
+    @classmethod
+    def of(cls, event: NormalizedEvent) -> "GroupKey":
+        """Return the key of the group that an event belongs to."""
+        return cls(event.form, event.key.shape, event.key.names or event.form.key_names)
+
+
+@dataclass(slots=True)
+class Group:
+    """Changes with one normalizer and one kind of key, with the indices of their records."""
+
+    key: GroupKey
+    values: list[bytes] = field(default_factory=list)
+    keys: list[bytes] = field(default_factory=list)
+    indices: list[int] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class SortedRecords:
+    """Sorted records of a chunk."""
+
+    groups: dict[GroupKey, Group] = field(default_factory=dict)
+    bad: dict[int, Reason] = field(default_factory=dict)
+    truncates: list[Truncate] = field(default_factory=list)
+    altered: list[SchemaChangeEvent] = field(default_factory=list)
+    control: int = 0
+    latest: Group | None = None
+
+    def add(self, index: int, change: NormalizedEvent) -> None:
+        """Add the changes of a record to their group."""
+        key = GroupKey.of(change)
+        group = self.latest
+        if group is None or group.key != key:
+            group = self.groups.get(key)
+            if group is None:
+                group = self.groups[key] = Group(key)
+            self.latest = group
+        for one in change.changes:
+            group.values.append(one)
+            group.keys.append(change.key.payload)
+            group.indices.append(index)
+
+
+def sort_records(dialect: Dialect, chunk: RecordChunk, indices: Iterable[int]) -> SortedRecords:
+    """Sort the records at these indices, in this order."""
+    found = SortedRecords()
+    values, keys, topic = chunk.values, chunk.keys, chunk.topic
+    normalize = dialect.normalize
+    for index in indices:
+        value, key = values[index], keys[index]
+        change: Message | None
+        try:
+            if value is None or value == b"null":
+                change = dialect.normalize_tombstone(key, topic)
+            else:
+                change = normalize(value, key, topic)
+        except RecordError as error:
+            found.bad[index] = error.reason
+            continue
+        if isinstance(change, NormalizedEvent):
+            found.add(index, change)
+        else:
+            _add_other(found, chunk, index, change)
+    return found
+
+
+def _add_other(
+    found: SortedRecords,
+    chunk: RecordChunk,
+    index: int,
+    change: TruncateEvent | Sequence[DdlEvent] | None,
+) -> None:
+    if isinstance(change, TruncateEvent):
+        offset = int(chunk.offsets[index])
+        found.truncates.append(Truncate(change.source, chunk.partition, offset, change.position))
+        return
+    found.control += 1
+    found.altered += [event.at(chunk, index) for event in change or ()]

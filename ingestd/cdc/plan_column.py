@@ -11,6 +11,7 @@ from msgspec import UNSET
 from ingestd.cdc.columns.column_reader import ColumnReader
 from ingestd.cdc.columns.wire_column import WireColumn
 from ingestd.cdc.record_errors import PARSE_ERRORS
+from ingestd.paimon.spec.data_types import DataType
 
 WireType = Any
 Value = Any
@@ -24,6 +25,11 @@ class PlanColumn:
     column: WireColumn | None
     reader: ColumnReader | None
     attribute: str
+
+    @property
+    def table_type(self) -> DataType | None:
+        """Return the column's type in the table; None while all its values have been null."""
+        return None if self.column is None else self.column.table_type
 
     @property
     def values_of(self) -> Callable[[Sequence[Any]], list[Any]]:

@@ -7,8 +7,8 @@ For tables whose changelog contains before images, an update becomes two rows, -
 +I if it changed its key, and a delete becomes its whole before image. A change without a before
 image stays one row, and so does an update whose before image lacks a key value.
 
-Every source of changes applies these rules through `row_layout`: it says what is known of the keys,
-and takes cells of its images by the positions that it gets.
+`assembly` states what is known of the keys, and takes the cells of images by the positions that it
+gets.
 """
 
 from dataclasses import dataclass
@@ -23,6 +23,8 @@ Indices = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 ABSENT = -1
 """The position of a cell that a row does not have."""
+NO_KIND = -1
+"""The row kind of a message without a known operation."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,8 +9,9 @@ from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
 
+from ingestd.cdc.assembly import reason_of
 from ingestd.cdc.base import ChangeBatch
-from ingestd.cdc.change_rows import Events, assemble, join
+from ingestd.cdc.change_rows import Events, assemble, join, partition_valid
 from ingestd.cdc.column_learning import (
     CellKinds,
     TableMemory,
@@ -19,7 +20,6 @@ from ingestd.cdc.column_learning import (
     look_into,
     plan_of,
 )
-from ingestd.cdc.invalid_events import partition_valid, reason_of
 from ingestd.cdc.messages import Messages
 from ingestd.cdc.native.rows import read_natively
 from ingestd.cdc.record_errors import BUILD_ERRORS, PARSE_ERRORS, Reason, RecordError, explain

@@ -12,7 +12,12 @@ from ingestd.paimon.spec.data_types import DataType
 
 
 def strip_hidden(batch: ChangeBatch, form: TableNormalizer) -> ChangeBatch:
-    """Return a batch without hidden fields, whose types are long enough for its values."""
+    """Return a batch without hidden fields, whose types are long enough for its values.
+
+    Events that are not rewritten keep the types that they state.
+    """
+    if form.is_normalized:
+        return batch
     hidden = [name for name in batch.types if name in form.hidden]
     types: dict[str, DataType] = {
         name: _long_enough(batch, name, data_type)

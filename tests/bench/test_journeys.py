@@ -13,7 +13,7 @@ FURTHEST = {
     "Debezium JSON record to Parquet row": (57, 89, 16, 72, 0),
     "commit with conflict and retry": (10, 22, 18, 24, 3),
     "merged read": (18, 38, 20, 35, 1),
-    "parameter chunk from DebeziumJson.decode": (29, 31, 13, 31, 0),
+    "parameter chunk from JsonChanges.decode": (29, 31, 13, 31, 0),
     "parameter ranges from decode_ranges": (40, 63, 16, 55, 0),
 }
 """Modules, all modules, stack, returns and calls back up; lower them when a journey is shorter."""

@@ -7,11 +7,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ingestd.cdc.base import FormatSettings, RecordChunk, load_data_format
-from ingestd.cdc.json_changes import JsonChanges
+from ingestd.cdc.base import RecordChunk
 from ingestd.cdc.native.module import native_module
 from ingestd.paimon.spec.data_types import DataType
-from tests.support.decoded import outcome
+from tests.support.decoded import both_decoders, outcome
 from tests.support.layout_messages import (
     FORMATS,
     SOUND,
@@ -58,12 +57,7 @@ def chunks(draw: st.DrawFn, name: str) -> list[RecordChunk]:
 
 def both(name: str, *, images: bool) -> tuple[Any, Any]:
     """A decoder with the extension, and one without."""
-    decoders = [load_data_format(name, FormatSettings(images=images)) for _ in range(2)]
-    for decoder in decoders:
-        assert isinstance(decoder, JsonChanges)
-    pure: Any = decoders[1]
-    pure._module = pure._alike = None
-    return decoders[0], pure
+    return both_decoders(name, images=images)
 
 
 @pytest.mark.parametrize("name", FORMATS)

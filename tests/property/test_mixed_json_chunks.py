@@ -7,8 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ingestd.cdc.base import DataFormat, FormatSettings, RecordChunk, load_data_format
-from ingestd.cdc.json_changes import JsonChanges
+from ingestd.cdc.base import RecordChunk
 from ingestd.cdc.native.module import native_module
 from ingestd.paimon.spec.data_types import DataType
 from tests.support.decoded import both_decoders, outcome
@@ -42,25 +41,15 @@ def chunks(draw: st.DrawFn, name: str) -> list[RecordChunk]:
     return found
 
 
-def decoders(name: str, *, images: bool) -> tuple[DataFormat, DataFormat]:
-    """One with the extension, and one without."""
-    if name == "debezium-json":
-        return both_decoders(images=images)
-    native, pure = (load_data_format(name, FormatSettings(images=images)) for _ in range(2))
-    assert isinstance(native, JsonChanges) and isinstance(pure, JsonChanges)
-    pure._module = pure._alike = None
-    return native, pure
-
-
 @pytest.mark.parametrize("name", [*FORMATS, "debezium-json"])
 @settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_mixed_chunks_come_out_as_restated_ones(name: str, data: Any) -> None:
     stream, images = data.draw(chunks(name)), data.draw(st.booleans())
-    native, pure = decoders(name, images=images)
+    native, pure = both_decoders(name, images=images)
     known = {}
     if data.draw(st.booleans()):
         sources = {batch.source for one in stream for batch in pure.decode(one, {}, {}).batches}
         known = dict.fromkeys(sources, KNOWN)
-        native, pure = decoders(name, images=images)
+        native, pure = both_decoders(name, images=images)
     assert outcome(native, stream, known) == outcome(pure, stream, known)

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from ingestd.cdc.base import FormatSettings, RecordChunk, SourceTable, load_data_format
+from ingestd.cdc.base import RecordChunk, SourceTable
 from ingestd.cdc.native.module import native_module
 from ingestd.paimon.spec.data_types import DataType
-from tests.support.decoded import outcome
+from tests.support.decoded import both_decoders, outcome
 from tests.support.layout_messages import SOUND, VALUES, text
 
 pytestmark = pytest.mark.skipif(
@@ -69,9 +69,7 @@ WHOLE: list[Row] = [{"id": 1, "v": "a", "e": "b", "n": 1, "r": 0.5}]
 def test_an_odd_value_beside_it_makes_no_update_forget_what_it_leaves_out(
     updates: list[list[Row]], known: bool
 ) -> None:
-    native, pure = (load_data_format("ogg-json", FormatSettings()) for _ in range(2))
-    python: Any = pure
-    python._module = python._alike = None
+    native, pure = both_decoders("ogg-json")
     firsts = accumulate([1, *map(len, updates)])
     stream = [chunk(WHOLE, 0), *map(chunk, updates, firsts)]
     tables = {SourceTable(None, "INV", "ITEM"): KNOWN} if known else {}

@@ -15,19 +15,29 @@ from ingestd.cdc.base import (
     KnownColumns,
     RecordChunk,
     RejectedRecord,
+    load_data_format,
 )
-from ingestd.cdc.formats.debezium_json import DebeziumJson
-from ingestd.cdc.native.module import native_module
+from ingestd.cdc.json_changes import JsonChanges
 from ingestd.errors import UnsupportedError
 from ingestd.paimon.spec.arrow import Array, Column
 
 Facts = Mapping[str, object]
 
 
-def both_decoders(*, images: bool = False) -> tuple[DebeziumJson, DebeziumJson]:
+def in_python(decoder: DataFormat) -> JsonChanges:
+    """A JSON decoder without the native extension, in place of the one with it."""
+    assert isinstance(decoder, JsonChanges)
+    return JsonChanges(decoder.name, decoder._dialect, decoder._settings, None, decoder._native)
+
+
+def both_decoders(
+    name: str = "debezium-json", *, images: bool = False
+) -> tuple[JsonChanges, JsonChanges]:
     """A decoder with the native extension and one without; `images`: with rows before changes."""
     settings = FormatSettings(images=images)
-    return DebeziumJson(native_module(), settings), DebeziumJson(None, settings)
+    native = load_data_format(name, settings)
+    assert isinstance(native, JsonChanges)
+    return native, in_python(load_data_format(name, settings))
 
 
 def outcome(

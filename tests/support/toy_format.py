@@ -11,18 +11,18 @@ from ingestd.cdc.columns.type_mapping import JSON_TYPE_MAPPINGS
 from ingestd.cdc.event_time import EventTime
 from ingestd.cdc.json_changes import JsonChanges
 from ingestd.cdc.message_head import HeadReader, required
-from ingestd.cdc.native.classifier import Look
+from ingestd.cdc.native.format_readers import Look, NativeFormat
 from ingestd.cdc.native.layouts.constant_fields import (
     constant_fields,
     open_object,
     texts_of,
     words_spec,
 )
-from ingestd.cdc.native.message_layout import NO_KIND, OneRow, chosen, no_log
+from ingestd.cdc.native.message_layout import OneRow, chosen, no_log
 from ingestd.cdc.native.module import native_module
-from ingestd.cdc.native.uniform_chunk import Native
 from ingestd.cdc.normalized_events import NULL, NormalizedEvent, TableNormalizer, TableNormalizers
 from ingestd.cdc.record_errors import refuse
+from ingestd.cdc.row_layout import NO_KIND
 from ingestd.cdc.row_plan import RowPlan
 from ingestd.paimon.spec.data_types import RowKind
 
@@ -77,7 +77,7 @@ def _layout(table: TableNormalizer, plan: RowPlan) -> OneRow | None:
 
 
 def _new_decoder(settings: FormatSettings) -> JsonChanges:
-    return JsonChanges("toy", ToyDialect(), settings, native_module(), Native(_layout, _LOOK))
+    return JsonChanges("toy", ToyDialect(), settings, native_module(), NativeFormat(_layout, _LOOK))
 
 
 def _is_toy(message: JsonObject) -> bool:

@@ -6,7 +6,7 @@ from ingestd.cdc.avro.cursor import AvroCursor
 from ingestd.cdc.avro.nodes import AvroNode
 from ingestd.cdc.avro.reader import read_fields
 from ingestd.cdc.base import RecordChunk, SchemaChangeEvent
-from ingestd.cdc.ddl.schema_events import read_changes
+from ingestd.cdc.ddl.schema_events import ddl_events_of
 from ingestd.cdc.schema_frames import FrameGroup
 
 _FIELDS = ("source", "databaseName", "schemaName", "ddl", "tableChanges")
@@ -23,5 +23,5 @@ def statements(chunk: RecordChunk, group: FrameGroup, node: AvroNode) -> list[Sc
     found: list[SchemaChangeEvent] = []
     for index in np.flatnonzero(~cursor.bad).tolist():
         message = {name: values[index] for name, values in cells.items()}
-        found += read_changes(chunk, group.indices[index], message)
+        found += [event.at(chunk, group.indices[index]) for event in ddl_events_of(message)]
     return found

@@ -37,7 +37,8 @@ def valid_marks(array: Array) -> Marks:
 
 def take_rows(array: Array, rows: npt.NDArray[np.int64]) -> Array:
     """Return the values of these rows, null where a row is negative."""
-    return take(array, pa.array(rows, mask=rows < 0))
+    absent = rows < 0
+    return take(array, pa.array(rows, mask=absent if absent.any() else None))
 
 
 def keep_rows(array: Array, rows: npt.NDArray[np.int64]) -> Array:

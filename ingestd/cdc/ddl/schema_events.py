@@ -8,7 +8,7 @@ import re
 
 import msgspec
 
-from ingestd.cdc.base import UNKNOWN_POSITION, RecordChunk, SchemaChangeEvent, SourceTable
+from ingestd.cdc.base import UNKNOWN_POSITION, DdlEvent, SourceTable
 from ingestd.cdc.ddl.alter_text import column_changes
 from ingestd.cdc.ddl.inference import proven_by_columns
 from ingestd.cdc.source_position import SourcePosition, is_snapshot, position_of
@@ -44,25 +44,25 @@ class _Event(msgspec.Struct, gc=False):
 _decode = msgspec.json.Decoder(_Event).decode
 
 
-def schema_changes(chunk: RecordChunk, index: int, payload: bytes) -> list[SchemaChangeEvent]:
+def ddl_events(payload: bytes) -> list[DdlEvent]:
     """Return the column changes that a control message proves; usually none."""
     if _MARK not in payload:
         return []
     try:
-        return _events(chunk, index, _decode(payload))
+        return _events(_decode(payload))
     except msgspec.DecodeError:
         return []
 
 
-def read_changes(chunk: RecordChunk, index: int, message: object) -> list[SchemaChangeEvent]:
+def ddl_events_of(message: object) -> list[DdlEvent]:
     """Return the same for a message that is already parsed into plain values."""
     try:
-        return _events(chunk, index, msgspec.convert(message, _Event))
+        return _events(msgspec.convert(message, _Event))
     except msgspec.ValidationError:
         return []
 
 
-def _events(chunk: RecordChunk, index: int, event: _Event) -> list[SchemaChangeEvent]:
+def _events(event: _Event) -> list[DdlEvent]:
     found = []
     stated = column_changes(event.ddl or "") if event.changes else []
     altered = [change for change in event.changes or () if change.type == "ALTER"]
@@ -72,15 +72,7 @@ def _events(chunk: RecordChunk, index: int, event: _Event) -> list[SchemaChangeE
         names = [] if change.table is None else [column.name for column in change.table.columns]
         proven = proven_by_columns(stated, names)
         if proven:
-            found.append(
-                SchemaChangeEvent(
-                    source=_source(event, change.id),
-                    partition=chunk.partition,
-                    offset=int(chunk.offsets[index]),
-                    position=_position(event.source),
-                    columns=proven,
-                )
-            )
+            found.append(DdlEvent(_source(event, change.id), _position(event.source), proven))
     return found
 
 

@@ -14,9 +14,9 @@ from ingestd.cdc.columns.type_mapping import JSON_TYPE_MAPPINGS
 from ingestd.cdc.columns.wire_column import BIGINT, STRING, Meaning, WireColumn
 from ingestd.cdc.json_changes import JsonChanges
 from ingestd.cdc.message_head import HeadReader, required
+from ingestd.cdc.native.format_readers import NativeFormat
 from ingestd.cdc.native.layouts.aliyun import LOOK, aliyun_layout
 from ingestd.cdc.native.module import native_module
-from ingestd.cdc.native.uniform_chunk import Native
 from ingestd.cdc.normalized_events import (
     NULL,
     NormalizedEvent,
@@ -44,7 +44,7 @@ def new_format(settings: FormatSettings) -> JsonChanges:
     """Return a decoder without cached tables."""
     dialect = AliyunDialect(images=settings.images)
     return JsonChanges(
-        "aliyun-json", dialect, settings, native_module(), Native(aliyun_layout, LOOK)
+        "aliyun-json", dialect, settings, native_module(), NativeFormat(aliyun_layout, LOOK)
     )
 
 

@@ -10,9 +10,9 @@ from ingestd.cdc.base import FormatDescriptor, FormatSettings, JsonObject, Sourc
 from ingestd.cdc.columns.type_mapping import JSON_TYPE_MAPPINGS
 from ingestd.cdc.json_changes import JsonChanges
 from ingestd.cdc.message_head import HeadReader, fields_of, image_of, required
+from ingestd.cdc.native.format_readers import NativeFormat
 from ingestd.cdc.native.layouts.dms import LOOK, dms_layout
 from ingestd.cdc.native.module import native_module
-from ingestd.cdc.native.uniform_chunk import Native
 from ingestd.cdc.normalized_events import (
     NULL,
     SNAPSHOT,
@@ -34,7 +34,7 @@ _TRUNCATE = "truncate-table"
 def new_format(settings: FormatSettings) -> JsonChanges:
     """Return a decoder without cached tables."""
     return JsonChanges(
-        "aws-dms-json", DmsDialect(), settings, native_module(), Native(dms_layout, LOOK)
+        "aws-dms-json", DmsDialect(), settings, native_module(), NativeFormat(dms_layout, LOOK)
     )
 
 

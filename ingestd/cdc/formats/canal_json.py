@@ -6,7 +6,7 @@ the update changed. All values are text.
 
 import msgspec
 
-from ingestd.cdc.base import FormatDescriptor, FormatSettings, JsonObject, SourceTable
+from ingestd.cdc.base import DdlEvent, FormatDescriptor, FormatSettings, JsonObject, SourceTable
 from ingestd.cdc.columns.mysql_types import jdbc_column, mysql_column
 from ingestd.cdc.columns.type_mapping import JSON_TYPE_MAPPINGS, MYSQL_TYPE_MAPPINGS
 from ingestd.cdc.columns.wire_column import WireColumn
@@ -14,19 +14,18 @@ from ingestd.cdc.ddl.inference import proven_alone
 from ingestd.cdc.event_time import EventTime
 from ingestd.cdc.json_changes import JsonChanges
 from ingestd.cdc.message_head import HeadReader, required
+from ingestd.cdc.native.format_readers import NativeFormat
 from ingestd.cdc.native.layouts.canal import LOOK, canal_layout
 from ingestd.cdc.native.module import native_module
-from ingestd.cdc.native.uniform_chunk import Native
 from ingestd.cdc.normalized_events import (
     NULL,
-    DdlEvent,
+    Message,
     NormalizedEvent,
     TableNormalizer,
     TableNormalizers,
     TruncateEvent,
     text_of,
 )
-from ingestd.cdc.normalized_records import Message
 from ingestd.cdc.record_errors import PARSE_ERRORS, refuse
 
 _NULL = msgspec.Raw(NULL)
@@ -51,7 +50,9 @@ _CONTROL = frozenset(
 def new_format(settings: FormatSettings) -> JsonChanges:
     """Return a decoder without cached tables."""
     canal = CanalDialect(settings.type_mapping, images=settings.images)
-    return JsonChanges("canal-json", canal, settings, native_module(), Native(canal_layout, LOOK))
+    return JsonChanges(
+        "canal-json", canal, settings, native_module(), NativeFormat(canal_layout, LOOK)
+    )
 
 
 class _Head(msgspec.Struct, rename="camel", gc=False):
@@ -86,7 +87,7 @@ class CanalDialect:
         if head.type == "TRUNCATE":
             return TruncateEvent(_source(head), None)
         if head.type == "ALTER":
-            return _ddl_event(head)
+            return _ddl_events(head)
         if head.is_ddl or head.type in _CONTROL:
             return None
         normalizer = self._normalizer(head)
@@ -137,14 +138,14 @@ class CanalDialect:
         return tuple(jdbc_column(*item) for item in numbered.items()) if numbered else None
 
 
-def _ddl_event(head: _Head) -> DdlEvent | None:
+def _ddl_events(head: _Head) -> list[DdlEvent]:
     """Return the column changes that a statement proves; it has no log position."""
     try:
         statement = _decode_text(head.sql)
     except PARSE_ERRORS as error:
         raise refuse("decode", "invalid-ddl", f"sql of the message value: {error}") from error
     columns = proven_alone(statement or "")
-    return DdlEvent(_source(head), None, columns) if columns else None
+    return [DdlEvent(_source(head), None, columns)] if columns else []
 
 
 def _source(head: _Head) -> SourceTable:

@@ -25,7 +25,7 @@ from ingestd.cdc.avro.nodes import AvroNode
 from ingestd.cdc.avro.positions import source_positions
 from ingestd.cdc.avro.reader import all_fields, read_fields
 from ingestd.cdc.avro.refusals import rejections
-from ingestd.cdc.avro.rows import AvroColumn, TableChanges, change_batch
+from ingestd.cdc.avro.rows import AvroChanges, AvroColumn, change_batch
 from ingestd.cdc.avro.schema_events import statements
 from ingestd.cdc.avro.writers import AvroRecord, AvroWriters
 from ingestd.cdc.base import (
@@ -117,8 +117,8 @@ class DebeziumAvro:
                 table = _table_changes(changes, row_record, keys, declared.get(changes.table, {}))
                 offsets = chunk.offsets[indices[changes.places]]
                 table = replace(table, offsets=offsets, images=self._images)
-                good = ~np.isin(changes.places, list(refused))
-                batch = change_batch(table if good.all() else table.keep(good), refused)
+                valid = np.flatnonzero(~np.isin(changes.places, list(refused)))
+                batch = change_batch(table.take(valid), refused)
                 if batch is not None:
                     decoded.batches.append(batch)
                     decoded.schema_changes.extend(alias_events(chunk, batch, former))
@@ -156,7 +156,7 @@ def _read_keys(record: AvroRecord, group: FrameGroup, refused: Reasons) -> dict[
 
 def _table_changes(
     changes: Changes, row: AvroRecord, keys: Mapping[str, AvroColumn] | None, declared: Types
-) -> TableChanges:
+) -> AvroChanges:
     """Return changes with the columns of their rows and keys, in declared types."""
     columns = dict(row.columns)
     nodes = dict(zip(row.node.names, row.node.children, strict=True))
@@ -169,7 +169,7 @@ def _table_changes(
             name: AvroColumn(columns[name], part.node, keep_rows(part.array, changes.places))
             for name, part in keys.items()
         }
-    return TableChanges(changes, columns, nodes, own, changes.places)
+    return AvroChanges(changes, columns, nodes, own, changes.places)
 
 
 def as_declared(column: WireColumn, declared: DataType | None) -> WireColumn:

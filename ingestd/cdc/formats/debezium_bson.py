@@ -11,11 +11,10 @@ import msgspec
 from ingestd.cdc.base import FormatDescriptor, FormatSettings, JsonObject, SourceTable
 from ingestd.cdc.columns.extended_json import document_texts, field_text
 from ingestd.cdc.columns.type_mapping import TO_STRING
-from ingestd.cdc.debezium_envelope import Envelopes
 from ingestd.cdc.debezium_event import EVENT_TIME, Head, is_control, is_debezium
 from ingestd.cdc.json_changes import JsonChanges
 from ingestd.cdc.message_head import HeadReader, required
-from ingestd.cdc.message_key import MessageKeys
+from ingestd.cdc.messages import Envelopes, MessageKeys
 from ingestd.cdc.native.module import native_module
 from ingestd.cdc.normalized_events import (
     NULL,

@@ -9,16 +9,15 @@ import msgspec
 
 from ingestd.cdc.base import FormatDescriptor, FormatSettings, JsonObject, SourceTable
 from ingestd.cdc.columns.type_mapping import JSON_TYPE_MAPPINGS
-from ingestd.cdc.debezium_envelope import Shape
 from ingestd.cdc.debezium_event import read_event
 from ingestd.cdc.event_time import EventTime
 from ingestd.cdc.formats.plain_json import RowValues, topic_table
 from ingestd.cdc.json_changes import JsonChanges
 from ingestd.cdc.message_head import HeadReader
-from ingestd.cdc.message_key import MessageKey, MessageKeys
+from ingestd.cdc.messages import MessageKey, MessageKeys, Shape
+from ingestd.cdc.native.format_readers import NativeFormat, no_keys
 from ingestd.cdc.native.layouts.flat import flat_layout
 from ingestd.cdc.native.module import native_module
-from ingestd.cdc.native.uniform_chunk import Native, no_keys
 from ingestd.cdc.normalized_events import (
     NULL,
     NormalizedEvent,
@@ -53,7 +52,7 @@ def new_format(settings: FormatSettings) -> JsonChanges:
         FlatDialect(),
         settings,
         native_module(),
-        Native(flat_layout, keyless=no_keys),
+        NativeFormat(flat_layout, keyless=no_keys),
     )
 
 
@@ -113,12 +112,10 @@ class FlatDialect:
         where = _where(marks, op)
         opened = self._keys.open(key)
         if op == b'"d"' or deleted in _DELETED:
-            return NormalizedEvent(normalizer, (normalizer.delete(row, where),), opened, shape)
+            return NormalizedEvent(normalizer, (normalizer.delete(row, where),), opened)
         if op == b'"u"':
-            return NormalizedEvent(
-                normalizer, (normalizer.update(row, where=where),), opened, shape
-            )
-        return NormalizedEvent(normalizer, (normalizer.insert(row, where),), opened, shape)
+            return NormalizedEvent(normalizer, (normalizer.update(row, where=where),), opened)
+        return NormalizedEvent(normalizer, (normalizer.insert(row, where),), opened)
 
     def normalize_tombstone(self, key: bytes | None, topic: str) -> NormalizedEvent | None:
         """Return the delete of the key's row; None without a key. Raises RecordError."""
@@ -139,7 +136,12 @@ class FlatDialect:
         normalizer = self._normalizers.get(which)
         if normalizer is None:
             normalizer = TableNormalizer(
-                _source(topic, names), (), shape.columns, _ADDED, constants=_names_of(marks)
+                _source(topic, names),
+                (),
+                shape.columns,
+                _ADDED,
+                constants=_names_of(marks),
+                envelope=shape,
             )
             self._normalizers.keep(which, normalizer)
         self._latest[topic] = normalizer

@@ -10,6 +10,7 @@ import msgspec
 
 from ingestd.cdc.base import (
     UNKNOWN_POSITION,
+    DdlEvent,
     FormatDescriptor,
     FormatSettings,
     JsonObject,
@@ -21,19 +22,18 @@ from ingestd.cdc.ddl.inference import proven_by_columns
 from ingestd.cdc.event_time import EventTime
 from ingestd.cdc.json_changes import JsonChanges
 from ingestd.cdc.message_head import HeadReader, required
+from ingestd.cdc.native.format_readers import NativeFormat
 from ingestd.cdc.native.layouts.maxwell import LOOK, maxwell_layout
 from ingestd.cdc.native.module import native_module
-from ingestd.cdc.native.uniform_chunk import Native
 from ingestd.cdc.normalized_events import (
     NULL,
-    DdlEvent,
+    Message,
     NormalizedEvent,
     TableNormalizer,
     TableNormalizers,
     text_of,
     where_in_log,
 )
-from ingestd.cdc.normalized_records import Message
 from ingestd.cdc.record_errors import PARSE_ERRORS, refuse
 from ingestd.cdc.source_position import LAST_ROW, file_number
 
@@ -48,7 +48,7 @@ def new_format(settings: FormatSettings) -> JsonChanges:
     """Return a decoder without cached tables."""
     dialect = MaxwellDialect(images=settings.images)
     return JsonChanges(
-        "maxwell-json", dialect, settings, native_module(), Native(maxwell_layout, LOOK)
+        "maxwell-json", dialect, settings, native_module(), NativeFormat(maxwell_layout, LOOK)
     )
 
 
@@ -96,7 +96,7 @@ class MaxwellDialect:
         kind = head.type
         if kind not in _ROW_TYPES:
             if kind == _ALTERED:
-                return self._ddl_event(head, value)
+                return self._ddl_events(head, value)
             if _CONTROL.fullmatch(kind):
                 return None
             raise refuse("decode", "unknown-op", f"type of the message value is {kind[:40]!r}")
@@ -111,7 +111,7 @@ class MaxwellDialect:
             )
         return NormalizedEvent(normalizer, (normalizer.insert(data, where),))
 
-    def _ddl_event(self, head: _Head, value: bytes) -> DdlEvent | None:
+    def _ddl_events(self, head: _Head, value: bytes) -> list[DdlEvent]:
         try:
             statement = _decode_statement(value)
         except PARSE_ERRORS as error:
@@ -122,10 +122,10 @@ class MaxwellDialect:
         )
         columns = proven_by_columns(column_changes(statement.sql or ""), names)
         if not columns or head.table is None:
-            return None
+            return []
         position = self._log.position(msgspec.structs.replace(head, commit=True))
         source = SourceTable(head.database, None, head.table)
-        return DdlEvent(source, None if position < 0 else position, columns)
+        return [DdlEvent(source, None if position < 0 else position, columns)]
 
     def normalize_tombstone(self, key: bytes | None, topic: str) -> None:
         """Return None: a message without a value is not a change."""

@@ -12,9 +12,9 @@ from ingestd.cdc.base import FormatDescriptor, FormatSettings, JsonObject, Sourc
 from ingestd.cdc.columns.type_mapping import JSON_TYPE_MAPPINGS
 from ingestd.cdc.json_changes import JsonChanges
 from ingestd.cdc.message_head import HeadReader, fields_of, image_of, required
+from ingestd.cdc.native.format_readers import NativeFormat
 from ingestd.cdc.native.layouts.ogg import LOOK, ogg_layout
 from ingestd.cdc.native.module import native_module
-from ingestd.cdc.native.uniform_chunk import Native
 from ingestd.cdc.normalized_events import (
     NULL,
     NormalizedEvent,
@@ -35,7 +35,9 @@ _POSITION = re.compile(r"\d{1,20}")
 def new_format(settings: FormatSettings) -> JsonChanges:
     """Return a decoder without cached tables."""
     dialect = OggDialect(images=settings.images)
-    return JsonChanges("ogg-json", dialect, settings, native_module(), Native(ogg_layout, LOOK))
+    return JsonChanges(
+        "ogg-json", dialect, settings, native_module(), NativeFormat(ogg_layout, LOOK)
+    )
 
 
 class _Head(msgspec.Struct, gc=False):

@@ -9,13 +9,12 @@ import msgspec
 
 from ingestd.cdc.base import FormatDescriptor, FormatSettings, SourceTable
 from ingestd.cdc.columns.type_mapping import JSON_TYPE_MAPPINGS
-from ingestd.cdc.debezium_envelope import BARE, Envelopes, Shape
 from ingestd.cdc.json_changes import JsonChanges
 from ingestd.cdc.message_head import HeadReader
-from ingestd.cdc.message_key import MessageKeys
+from ingestd.cdc.messages import BARE, Envelopes, MessageKeys, Shape
+from ingestd.cdc.native.format_readers import NativeFormat, no_objects
 from ingestd.cdc.native.layouts.plain import plain_layout
 from ingestd.cdc.native.module import native_module
-from ingestd.cdc.native.uniform_chunk import Native, no_objects
 from ingestd.cdc.normalized_events import NULL, NormalizedEvent, TableNormalizer, TableNormalizers
 
 _WRAPPED = b'"payload"'
@@ -24,7 +23,11 @@ _WRAPPED = b'"payload"'
 def new_format(settings: FormatSettings) -> JsonChanges:
     """Return a decoder without cached tables."""
     return JsonChanges(
-        "json", PlainDialect(), settings, native_module(), Native(plain_layout, keyless=no_objects)
+        "json",
+        PlainDialect(),
+        settings,
+        native_module(),
+        NativeFormat(plain_layout, keyless=no_objects),
     )
 
 
@@ -60,7 +63,7 @@ class PlainDialect:
             return self.normalize_tombstone(key, topic)
         self._heads.read(row)
         normalizer = self._normalizer(topic, shape)
-        return NormalizedEvent(normalizer, (normalizer.insert(row),), self._keys.open(key), shape)
+        return NormalizedEvent(normalizer, (normalizer.insert(row),), self._keys.open(key))
 
     def normalize_tombstone(self, key: bytes | None, topic: str) -> NormalizedEvent | None:
         """Return the delete of the row with the message's key; None without a key."""
@@ -75,7 +78,7 @@ class PlainDialect:
         normalizer = self._normalizers.get(which)
         if normalizer is None:
             normalizer = self._normalizers.keep(
-                which, TableNormalizer(topic_table(topic), (), shape.columns)
+                which, TableNormalizer(topic_table(topic), (), shape.columns, envelope=shape)
             )
         self._latest[topic] = normalizer
         return normalizer

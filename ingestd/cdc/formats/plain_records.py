@@ -14,7 +14,7 @@ import numpy as np
 
 from ingestd.cdc.avro.aliases import Names, alias_events
 from ingestd.cdc.avro.envelope import Changes, Reasons
-from ingestd.cdc.avro.rows import AvroColumn, TableChanges, change_batch
+from ingestd.cdc.avro.rows import AvroChanges, AvroColumn, change_batch
 from ingestd.cdc.base import Decoded, KnownColumns, RecordChunk
 from ingestd.cdc.columns.arrow_calls import struct_of
 from ingestd.cdc.columns.key_types import key_column
@@ -128,9 +128,8 @@ class PlainRecords:
             refused = dict.fromkeys(range(len(group.indices)), error.reason)
         else:
             table = _table(chunk, group, rows, keys, declared)
-            good = np.ones(len(group.indices), np.bool_)
-            good[list(refused)] = False
-            batch = change_batch(table if good.all() else table.keep(good), refused)
+            valid = np.delete(np.arange(len(group.indices)), list(refused))
+            batch = change_batch(table.take(valid), refused)
             if batch is not None:
                 decoded.batches.append(batch)
             if batch is not None and group.values:
@@ -143,7 +142,7 @@ class PlainRecords:
 
 def _table(
     chunk: RecordChunk, group: FrameGroup, rows: Fields, keys: Fields | None, declared: Types
-) -> TableChanges:
+) -> AvroChanges:
     size = len(group.indices)
     columns = {name: part.column for name, part in rows.items()}
     for name, part in (keys or {}).items():
@@ -162,4 +161,4 @@ def _table(
         source={},
     )
     nodes = {name: part.node for name, part in rows.items()}
-    return TableChanges(changes, columns, nodes, own, chunk.offsets[np.array(group.indices)])
+    return AvroChanges(changes, columns, nodes, own, chunk.offsets[np.array(group.indices)])

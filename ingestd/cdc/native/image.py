@@ -3,96 +3,79 @@
 Every image has one cell per change; the cells of a change without the image are null.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
+from msgspec import UNSET
 
-from ingestd.cdc.native.cells import (
-    Cells,
-    Indices,
-    Marks,
-    choose,
-    kept,
-    lacking,
-    take,
-    to_cells,
-)
-from ingestd.cdc.native.module import Columns, NativeColumn, Path
+from ingestd.cdc.change_images import Cells, Image, choose, take
+from ingestd.cdc.native.cells import IrregularError, build, kept, lacking, to_cells
+from ingestd.cdc.native.module import Columns, Path
 from ingestd.cdc.native.plan import form_of
 from ingestd.cdc.plan_column import PlanColumn
+from ingestd.cdc.record_errors import Reason
+from ingestd.cdc.row_layout import ABSENT, Indices, Mask
+
+NativeImage = Image[PlanColumn]
 
 
-class Image(Protocol):
-    """The before images or the after images of the changes of a batch."""
+class _Unchecked:
+    """Images whose invalid values are not located: their messages are decoded in Python."""
 
-    @property
-    def there(self) -> Marks:
-        """Return a mask of the changes that have the image."""
-        ...
+    __slots__ = ()
 
-    def seen(self, name: str) -> int:
-        """Return the number of images that have a field, null or not."""
-        ...
-
-    def lacking(self, name: str) -> Marks:
-        """Return a mask of the changes that have the image without this field."""
-        ...
-
-    def cells(self, column: PlanColumn) -> Cells:
-        """The cells of a column."""
-        ...
+    def invalid(self, column: PlanColumn, wanted: Mask | None) -> Iterable[tuple[int, Reason]]:
+        """See `Image`."""
+        return ()
 
 
 @dataclass(frozen=True, slots=True)
-class ColumnImage:
+class ColumnImage(_Unchecked):
     """The images at one path of all messages."""
 
     columns: Columns
     path: Path
-    there: Marks
+    there: Mask
 
-    def found(self, name: str) -> NativeColumn:
-        """The column of a field."""
-        return self.columns[(*self.path, name)]
-
-    def seen(self, name: str) -> int:
+    def lacking(self, column: PlanColumn) -> Mask:
         """See `Image`."""
-        return self.found(name).seen
+        return lacking(self.columns[(*self.path, column.name)], len(self.there)) & self.there
 
-    def lacking(self, name: str) -> Marks:
-        """See `Image`."""
-        return lacking(self.found(name), len(self.there)) & self.there
-
-    def cells(self, column: PlanColumn) -> Cells:
-        """See `Image`."""
-        return to_cells(self.found(column.name), form_of(column), len(self.there))
+    def cells(self, column: PlanColumn, wanted: Mask | None = None) -> Cells | None:
+        """See `Image`. Raises IrregularError if an absent field has a default."""
+        found = self.columns[(*self.path, column.name)]
+        used = self.there if wanted is None else self.there & wanted
+        if column.default is not UNSET and (self.lacking(column) & used).any():
+            raise IrregularError(f"{column.name} has a default")
+        if not found.seen:
+            return None
+        cells = to_cells(found, form_of(column), len(self.there))
+        if wanted is not None:
+            if not (used & ~self.lacking(column)).any():
+                return None
+            cells = kept(cells, wanted)
+        return build(column, cells)
 
 
 @dataclass(frozen=True, slots=True)
-class MaskedImage:
+class MaskedImage(_Unchecked):
     """The images of a path in some of the messages only."""
 
     image: ColumnImage
-    there: Marks
+    there: Mask
 
-    def seen(self, name: str) -> int:
+    def lacking(self, column: PlanColumn) -> Mask:
         """See `Image`."""
-        if not self.image.seen(name):
-            return 0
-        return int(np.count_nonzero(self.there)) - int(np.count_nonzero(self.lacking(name)))
+        return self.image.lacking(column) & self.there
 
-    def lacking(self, name: str) -> Marks:
+    def cells(self, column: PlanColumn, wanted: Mask | None = None) -> Cells | None:
         """See `Image`."""
-        return lacking(self.image.found(name), len(self.there)) & self.there
-
-    def cells(self, column: PlanColumn) -> Cells:
-        """See `Image`."""
-        return kept(self.image.cells(column), self.there)
+        return self.image.cells(column, self.there if wanted is None else self.there & wanted)
 
 
 @dataclass(frozen=True, slots=True)
-class GatheredImage:
+class GatheredImage(_Unchecked):
     """Images stored consecutively for the changes that have one.
 
     `places` is the index of each change's image, negative for changes without one."""
@@ -101,44 +84,43 @@ class GatheredImage:
     places: Indices
 
     @property
-    def there(self) -> Marks:
+    def there(self) -> Mask:
         """See `Image`."""
-        marks: Marks = self.places >= 0
+        marks: Mask = self.places >= 0
         return marks
 
-    def seen(self, name: str) -> int:
+    def lacking(self, column: PlanColumn) -> Mask:
         """See `Image`."""
-        return self.image.seen(name)
+        if not len(self.image.there):
+            return np.zeros(len(self.places), np.bool_)
+        return self.image.lacking(column)[self.places] & self.there
 
-    def lacking(self, name: str) -> Marks:
+    def cells(self, column: PlanColumn, wanted: Mask | None = None) -> Cells | None:
         """See `Image`."""
-        return self.image.lacking(name)[self.places] & self.there
-
-    def cells(self, column: PlanColumn) -> Cells:
-        """See `Image`."""
-        return take(self.image.cells(column), self.places)
+        places = self.places if wanted is None else np.where(wanted, self.places, ABSENT)
+        used = np.zeros(len(self.image.there), np.bool_)
+        used[places[places >= 0]] = True
+        cells = self.image.cells(column, used)
+        return None if cells is None else take(cells, places)
 
 
 @dataclass(frozen=True, slots=True)
-class CoalescedImage:
+class CoalescedImage(_Unchecked):
     """Images at two paths, of which each change has at most one."""
 
-    first: Image
-    second: Image
+    first: NativeImage
+    second: NativeImage
 
     @property
-    def there(self) -> Marks:
+    def there(self) -> Mask:
         """See `Image`."""
         return self.first.there | self.second.there
 
-    def seen(self, name: str) -> int:
+    def lacking(self, column: PlanColumn) -> Mask:
         """See `Image`."""
-        return self.first.seen(name) + self.second.seen(name)
+        return self.first.lacking(column) | self.second.lacking(column)
 
-    def lacking(self, name: str) -> Marks:
+    def cells(self, column: PlanColumn, wanted: Mask | None = None) -> Cells | None:
         """See `Image`."""
-        return self.first.lacking(name) | self.second.lacking(name)
-
-    def cells(self, column: PlanColumn) -> Cells:
-        """See `Image`."""
-        return choose(self.first.there, self.first.cells(column), self.second.cells(column))
+        first, second = self.first.cells(column, wanted), self.second.cells(column, wanted)
+        return choose(self.first.there, first, second)

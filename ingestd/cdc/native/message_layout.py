@@ -12,19 +12,19 @@ import numpy as np
 import numpy.typing as npt
 
 from ingestd.cdc.base import UNKNOWN_POSITION
-from ingestd.cdc.native.cells import Indices, Marks, codes, counts, flags
-from ingestd.cdc.native.image import CoalescedImage, ColumnImage, GatheredImage, Image, MaskedImage
+from ingestd.cdc.native.cells import IrregularError, codes, counts, flags
+from ingestd.cdc.native.image import (
+    CoalescedImage,
+    ColumnImage,
+    GatheredImage,
+    MaskedImage,
+    NativeImage,
+)
 from ingestd.cdc.native.module import Columns, Path, Spec
+from ingestd.cdc.row_layout import NO_KIND, Indices, Kinds, Mask
 from ingestd.paimon.spec.data_types import RowKind
 
-Kinds = npt.NDArray[np.int8]
 Numbers = npt.NDArray[np.int64]
-NO_KIND = -1
-"""The row kind of a message without an operation."""
-
-
-class IrregularError(ValueError):
-    """Messages that only the decoder in Python can decode."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,21 +32,16 @@ class Log:
     """Source positions (n,) of messages, and a mask (n,) of snapshot rows."""
 
     position: Numbers
-    snapshot: Marks
+    snapshot: Mask
 
 
 @dataclass(frozen=True, slots=True)
 class LayoutChanges:
-    """Changes as columns, one row per change.
-
-    `rows` is the image of every change, for formats that have a deleted row in the same field as
-    other rows.
-    """
+    """Changes as columns, one row per change."""
 
     kinds: Kinds
-    after: Image
-    before: Image
-    rows: ColumnImage | None
+    after: NativeImage
+    before: NativeImage
     log: Log
     offsets: Numbers
 
@@ -83,7 +78,7 @@ class TwoImages:
         kinds = self.kinds(columns)
         before = ColumnImage(columns, self.before, flags(columns[self.before]))
         after = ColumnImage(columns, self.after, flags(columns[self.after]))
-        return LayoutChanges(kinds, after, before, None, self.log(columns, kinds), offsets)
+        return LayoutChanges(kinds, after, before, self.log(columns, kinds), offsets)
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,19 +149,19 @@ def _places(kinds: Kinds, sizes: Indices, olds: Indices) -> Indices:
 
 def _of_rows(
     rows: ColumnImage,
-    old: Image | None,
+    old: NativeImage | None,
     kinds: Kinds,
     log: ReadLog,
     columns: Columns,
     offsets: Numbers,
 ) -> LayoutChanges:
-    deletes: Marks = kinds == RowKind.DELETE
+    deletes: Mask = kinds == RowKind.DELETE
     has_deletes = bool(deletes.any())
-    after: Image = MaskedImage(rows, ~deletes) if has_deletes else rows
-    before: Image = MaskedImage(rows, deletes)
+    after: NativeImage = MaskedImage(rows, ~deletes) if has_deletes else rows
+    before: NativeImage = MaskedImage(rows, deletes)
     if old is not None:
         before = CoalescedImage(before, old) if has_deletes else old
-    return LayoutChanges(kinds, after, before, rows, log(columns, kinds), offsets)
+    return LayoutChanges(kinds, after, before, log(columns, kinds), offsets)
 
 
 def chosen(path: Path, kinds: Sequence[int]) -> ReadKinds:

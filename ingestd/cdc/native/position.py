@@ -6,9 +6,10 @@ import msgspec
 import numpy as np
 
 from ingestd.cdc.base import UNKNOWN_POSITION
-from ingestd.cdc.native.cells import Indices, Marks, numbers
-from ingestd.cdc.native.message_layout import IrregularError, Kinds, Log, Numbers
+from ingestd.cdc.native.cells import IrregularError, numbers
+from ingestd.cdc.native.message_layout import Log, Numbers
 from ingestd.cdc.native.module import Columns, NativeColumn, Path
+from ingestd.cdc.row_layout import Indices, Kinds, Mask
 from ingestd.cdc.source_position import file_number, is_snapshot, packed_positions
 
 _decode_mark = msgspec.json.Decoder(str | bool | None).decode
@@ -36,7 +37,7 @@ class SourceLog:
             snapshot = _snapshot_rows(columns[self.snapshot], size)
         return Log(self.positions(columns, snapshot), snapshot)
 
-    def positions(self, columns: Columns, snapshot: Marks) -> Numbers:
+    def positions(self, columns: Columns, snapshot: Mask) -> Numbers:
         """Return the position of each change. Raises IrregularError or one of `PARSE_ERRORS`."""
         size = len(snapshot)
         lsn, has_lsn = _numbers(columns, self.lsn, size)
@@ -56,13 +57,13 @@ class SourceLog:
         return np.where(has_lsn, lsn, packed)
 
 
-def _numbers(columns: Columns, path: Path | None, size: int) -> tuple[Numbers, Marks]:
+def _numbers(columns: Columns, path: Path | None, size: int) -> tuple[Numbers, Mask]:
     if path is None:
         return np.zeros(size, np.int64), np.zeros(size, np.bool_)
     return numbers(columns[path], size)
 
 
-def _snapshot_rows(runs: NativeColumn, size: int) -> Marks:
+def _snapshot_rows(runs: NativeColumn, size: int) -> Mask:
     marks = [is_snapshot(_decode_mark(text)) for text in _texts(runs)]
     return np.repeat(np.array(marks, np.bool_), run_lengths(runs, size))
 

@@ -11,8 +11,8 @@ from ingestd.cdc import base
 from ingestd.cdc.base import FormatSettings, RecordChunk, format_descriptors, load_data_format
 from ingestd.cdc.columns.type_mapping import TO_STRING, read_type_mapping
 from ingestd.cdc.format_guess import Guess, guess_format
+from ingestd.cdc.json_changes import JsonChanges
 from ingestd.cdc.native.module import native_module
-from ingestd.cdc.native.uniform_chunk import UniformChunkReader
 from ingestd.cli.broker_survey import BrokerSurvey, proposed_sources
 from ingestd.cli.plan_report import TopicLogs
 from ingestd.config.load import load_config
@@ -78,13 +78,13 @@ def test_uniform_chunks_are_read_natively_with_the_same_rows() -> None:
 @pytest.mark.skipif(native_module() is None, reason="the native reader is not installed")
 def test_its_layout_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
     read = []
-    original = UniformChunkReader.read
+    original = JsonChanges._read_natively
 
-    def noted(self: UniformChunkReader, *given: Any) -> Any:
+    def noted(self: JsonChanges, *given: Any) -> Any:
         read.append(original(self, *given))
         return read[-1]
 
-    monkeypatch.setattr(UniformChunkReader, "read", noted)
+    monkeypatch.setattr(JsonChanges, "_read_natively", noted)
     decoder = load_data_format("toy")
     decoder.decode(chunk(message(1), message(2)), {}, {})
     decoder.decode(chunk(message(3), message(2, "drop")), {}, {})

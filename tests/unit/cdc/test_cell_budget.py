@@ -8,10 +8,9 @@ import pytest
 
 from ingestd.cdc.base import Decoded, FormatSettings, load_data_format
 from ingestd.cdc.cell_budget import CELLS_PER_BYTE, LEAST_CELLS, most_cells
-from ingestd.cdc.formats.debezium_json import DebeziumJson
 from ingestd.paimon.spec.data_types import DataField, DataType
 from tests.support.change_events import TABLE, chunk, event
-from tests.support.decoded import both_decoders, outcome
+from tests.support.decoded import both_decoders, in_python, outcome
 from tests.support.registered import Registered, chunk_of, envelope, framed, record
 from tests.support.registered import event as avro_event
 
@@ -170,7 +169,7 @@ def test_json_of_empty_rows_beyond_its_budget_is_rejected_alone(kind: DataType) 
     declared = {TABLE: {"x": kind}}
     found = [
         outcome(one, [chunk(values)], declared=declared)[0]
-        for one in (*both_decoders(), DebeziumJson(None, FormatSettings()))
+        for one in (*both_decoders(), in_python(load_data_format("debezium-json")))
     ]
     assert found[0] == found[1] == found[2]
     (rejected,) = found[0]["rejected"]  # type: ignore[misc]  # a list

@@ -8,11 +8,9 @@ import pytest
 
 from bench.format_messages import MIXED, changes, messages, mixed
 from ingestd.cdc import json_changes
-from ingestd.cdc.base import RecordChunk, load_data_format
-from ingestd.cdc.event_records import EventRecords
-from ingestd.cdc.formats.debezium_json import DebeziumJson
+from ingestd.cdc.base import RecordChunk
 from ingestd.cdc.native.module import native_module
-from tests.support.decoded import outcome
+from tests.support.decoded import both_decoders, outcome
 
 pytestmark = pytest.mark.skipif(
     native_module() is None, reason="the native extension is not built: `make setup` needs cargo"
@@ -25,25 +23,15 @@ class Watched:
     """A decoder with the extension and one without; tells which records were opened in Python."""
 
     def __init__(self, name: str, patch: pytest.MonkeyPatch) -> None:
-        self.native, self.pure = (load_data_format(name) for _ in range(2))
-        pure: Any = self.pure
-        if isinstance(pure, DebeziumJson):
-            self.pure = DebeziumJson(None)
-        else:
-            pure._module = pure._alike = None
+        self.native, self.pure = both_decoders(name)
         self.opened: list[list[int]] = []
-        sort_records, sort_events = json_changes.sort_records, EventRecords.sort
+        sort_records = json_changes.sort_records
 
         def records(dialect: Any, chunk: RecordChunk, indices: Iterable[int]) -> Any:
             self.opened.append([*indices])
             return sort_records(dialect, chunk, self.opened[-1])
 
-        def events(own: EventRecords, chunk: RecordChunk, indices: Iterable[int]) -> Any:
-            self.opened.append([*indices])
-            return sort_events(own, chunk, self.opened[-1])
-
         patch.setattr(json_changes, "sort_records", records)
-        patch.setattr(EventRecords, "sort", events)
 
     def same(self, *chunks: RecordChunk) -> list[list[int]]:
         """The records that were opened."""

@@ -66,6 +66,14 @@ def test_an_image_before_without_a_key_counts_for_nothing() -> None:
     assert found == [(0, "+U", B)]
 
 
+def test_a_null_in_a_key_of_mixed_values_is_no_key() -> None:
+    """Such a key is text; the text `null` is not one of its values."""
+    moved = event("u", {"id": "x", "v": "b"}, before={"id": None, "v": "a"})
+    for decoder in both_decoders():
+        found = rows(decoder, [event("c", A), moved], [key(id=1), key(id="x")])
+        assert found == [(0, "+I", {"id": "1", "v": "a"}), (1, "+U", {"id": "x", "v": "b"})]
+
+
 def test_a_field_that_only_the_image_before_has_is_a_column() -> None:
     found = debezium(event("u", {"id": 1}, before=A), ids=[1])
     assert found == [(0, "-U", A), (0, "+U", {"id": 1, "v": None})]

@@ -4,7 +4,7 @@ import numpy as np
 
 from ingestd.cdc.base import UNKNOWN_POSITION
 from ingestd.cdc.native.cells import numbers
-from ingestd.cdc.native.classifier import Look
+from ingestd.cdc.native.format_readers import Look
 from ingestd.cdc.native.layouts.constant_fields import (
     NULL,
     constant_fields,
@@ -12,9 +12,10 @@ from ingestd.cdc.native.layouts.constant_fields import (
     texts_of,
     words_spec,
 )
-from ingestd.cdc.native.message_layout import NO_KIND, Kinds, Log, TwoImages, chosen
+from ingestd.cdc.native.message_layout import Log, TwoImages, chosen
 from ingestd.cdc.native.module import Columns, Spec
 from ingestd.cdc.normalized_events import TableNormalizer
+from ingestd.cdc.row_layout import NO_KIND, Kinds
 from ingestd.cdc.row_plan import RowPlan
 from ingestd.paimon.spec.data_types import RowKind
 

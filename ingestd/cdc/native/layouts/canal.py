@@ -1,6 +1,6 @@
 """The layout of Canal messages: rows in the array `data`, the old values of updates in `old`."""
 
-from ingestd.cdc.native.classifier import Look
+from ingestd.cdc.native.format_readers import Look
 from ingestd.cdc.native.layouts.constant_fields import (
     FLAG_SPEC,
     NULL,
@@ -9,8 +9,9 @@ from ingestd.cdc.native.layouts.constant_fields import (
     texts_of,
     words_spec,
 )
-from ingestd.cdc.native.message_layout import NO_KIND, ListedRows, chosen, no_log
+from ingestd.cdc.native.message_layout import ListedRows, chosen, no_log
 from ingestd.cdc.normalized_events import TableNormalizer
+from ingestd.cdc.row_layout import NO_KIND
 from ingestd.cdc.row_plan import RowPlan
 from ingestd.paimon.spec.data_types import RowKind
 

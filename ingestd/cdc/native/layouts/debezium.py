@@ -1,29 +1,21 @@
 """The layout of Debezium messages: the object `source`, the operation, both images of the row."""
 
 from ingestd.cdc.base import SourceTable
-from ingestd.cdc.native.classifier import Look
 from ingestd.cdc.native.column_encoding import INT64_ENCODING
-from ingestd.cdc.native.layouts.constant_fields import NULL, texts_of
-from ingestd.cdc.native.message_layout import NO_KIND, TwoImages, chosen
+from ingestd.cdc.native.layouts.constant_fields import texts_of
+from ingestd.cdc.native.message_layout import TwoImages, chosen
 from ingestd.cdc.native.module import Spec
 from ingestd.cdc.native.plan import NULL_SPEC, RUNS_SPEC, RowSpecs
 from ingestd.cdc.native.position import SourceLog
+from ingestd.cdc.row_layout import NO_KIND
 from ingestd.paimon.spec.data_types import RowKind
 
 _BEFORE, _AFTER, _SOURCE = "before", "after", "source"
 _LOG = SourceLog(
     (_SOURCE, "snapshot"), (_SOURCE, "lsn"), (_SOURCE, "file"), (_SOURCE, "pos"), (_SOURCE, "row")
 )
-_OPERATIONS = texts_of(("c", "r", "u", "d"))
-_PAYLOAD = "payload"
-LOOK = Look(
-    (
-        *((_SOURCE, name) for name in ("db", "schema", "table")),
-        *((_PAYLOAD, _SOURCE, name) for name in ("db", "schema", "table")),
-    ),
-    {("op",): (*_OPERATIONS, NULL), (_PAYLOAD, "op"): (*_OPERATIONS, NULL)},
-)
-"""Messages with an envelope and without one."""
+OPERATIONS = texts_of(("c", "r", "u", "d"))
+"""JSON texts of the operations on rows."""
 _KINDS = chosen(
     ("op",), (NO_KIND, RowKind.INSERT, RowKind.INSERT, RowKind.UPDATE_AFTER, RowKind.DELETE)
 )
@@ -39,7 +31,7 @@ def debezium_layout(source: SourceTable, specs: RowSpecs) -> TwoImages | None:
         *((name, False, RUNS_SPEC) for name in ("file", "snapshot")),
     ]
     fields = (
-        ("op", True, ("choice", _OPERATIONS)),
+        ("op", True, ("choice", OPERATIONS)),
         (_SOURCE, True, ("object", False, False, [*names, *position])),
         (_BEFORE, False, specs.old),
         (_AFTER, False, specs.row),

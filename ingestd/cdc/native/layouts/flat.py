@@ -6,16 +6,17 @@ from dataclasses import dataclass
 import msgspec
 import numpy as np
 
-from ingestd.cdc.native.cells import Marks, codes
+from ingestd.cdc.native.cells import codes
 from ingestd.cdc.native.column_encoding import BOOLEAN_ENCODING
 from ingestd.cdc.native.layouts.constant_fields import NULL, constant_field, words_spec
 from ingestd.cdc.native.layouts.plain import PAYLOAD
-from ingestd.cdc.native.message_layout import Kinds, Log, OneRow
+from ingestd.cdc.native.message_layout import Log, OneRow
 from ingestd.cdc.native.module import Columns, Path, Spec
 from ingestd.cdc.native.plan import RUNS_SPEC, form_of, spec_of
 from ingestd.cdc.native.position import SourceLog, run_lengths
 from ingestd.cdc.normalized_events import TableNormalizer
 from ingestd.cdc.plan_column import PlanColumn
+from ingestd.cdc.row_layout import Kinds, Mask
 from ingestd.cdc.row_plan import RowPlan
 from ingestd.cdc.source_position import is_snapshot
 from ingestd.paimon.spec.data_types import RowKind
@@ -158,5 +159,5 @@ class _Reader:
         return Log(where.positions(columns, snapshot), snapshot)
 
 
-def _marks(texts: Sequence[bytes], predicate: Callable[[bytes], bool]) -> Marks:
+def _marks(texts: Sequence[bytes], predicate: Callable[[bytes], bool]) -> Mask:
     return np.array([predicate(text) for text in texts], np.bool_)

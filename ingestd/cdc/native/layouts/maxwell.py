@@ -4,8 +4,8 @@ import numpy as np
 
 from ingestd.cdc.base import UNKNOWN_POSITION
 from ingestd.cdc.native.cells import codes, numbers
-from ingestd.cdc.native.classifier import Look
 from ingestd.cdc.native.column_encoding import INT64_ENCODING
+from ingestd.cdc.native.format_readers import Look
 from ingestd.cdc.native.layouts.constant_fields import (
     NULL,
     constant_fields,
@@ -13,10 +13,11 @@ from ingestd.cdc.native.layouts.constant_fields import (
     texts_of,
     words_spec,
 )
-from ingestd.cdc.native.message_layout import NO_KIND, Kinds, Log, OneRow, chosen
+from ingestd.cdc.native.message_layout import Log, OneRow, chosen
 from ingestd.cdc.native.module import Columns
 from ingestd.cdc.native.position import run_lengths
 from ingestd.cdc.normalized_events import TableNormalizer
+from ingestd.cdc.row_layout import NO_KIND, Kinds
 from ingestd.cdc.row_plan import RowPlan
 from ingestd.cdc.source_position import LAST_ROW, file_number, packed_positions
 from ingestd.paimon.spec.data_types import RowKind

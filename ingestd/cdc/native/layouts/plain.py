@@ -2,9 +2,10 @@
 
 import numpy as np
 
-from ingestd.cdc.native.message_layout import Kinds, OneRow, no_log
+from ingestd.cdc.native.message_layout import OneRow, no_log
 from ingestd.cdc.native.module import Columns
 from ingestd.cdc.normalized_events import TableNormalizer
+from ingestd.cdc.row_layout import Kinds
 from ingestd.cdc.row_plan import RowPlan
 from ingestd.paimon.spec.data_types import RowKind
 

@@ -49,3 +49,26 @@ def test_without_any_update_nothing_is_put_in_between() -> None:
     assert told(True, event("c", A), ids=[1]) == [(0, 0, A)]
     kept = {"id": 1, "label": TEXT}
     assert told(True, event("u", kept, A), ids=[1])[0] == (0, 1, A)
+
+
+def test_a_key_that_rows_do_not_have_is_in_both_images_of_an_update() -> None:
+    registry = Registered()
+    settings = FormatSettings(schemas=registry, images=True)
+    values = registry.avro(envelope([LABEL]), event("u", {"label": "b"}, {"label": "a"}))
+    keys = registry.avro(KEY, {"id": 7})
+    decoded = load_data_format("debezium-avro", settings).decode(chunk_of(values, keys), {}, {})
+    (batch,) = decoded.batches
+    assert batch.row_kind.tolist() == [1, 2]
+    assert batch.columns.to_pylist() == [{"label": "a", "id": 7}, {"label": "b", "id": 7}]
+
+
+def test_an_omitted_value_in_a_key_is_not_its_text() -> None:
+    registry = Registered()
+    key = record("Key", [{"name": "label", "type": "string"}])
+    values = registry.avro(envelope([LABEL]), event("d"))
+    decoded = load_data_format("debezium-avro", FormatSettings(schemas=registry)).decode(
+        chunk_of(values, registry.avro(key, {"label": TEXT})), {}, {}
+    )
+    (batch,) = decoded.batches
+    assert batch.columns.to_pylist() == [{"label": None}]
+    assert batch.unavailable["label"].tolist() == [True]

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from ingestd.cdc.base import RecordChunk, SourceTable, load_data_format
-from ingestd.cdc.ddl.schema_events import schema_changes
+from ingestd.cdc.ddl.schema_events import ddl_events
 
 CHUNK = RecordChunk("shop", 0, np.array([7]), np.array([0]), [None], [None], None)
 SOURCE = {"file": "bin.000001", "pos": 5, "row": 0, "snapshot": "false"}
@@ -30,15 +30,12 @@ def event(statement: str | None, *columns: str, **fields: Any) -> bytes:
 
 
 def changes(payload: bytes) -> list[tuple[str, str | None]]:
-    return [
-        pair
-        for schema_change in schema_changes(CHUNK, 0, payload)
-        for pair in schema_change.columns
-    ]
+    return [pair for schema_change in ddl_events(payload) for pair in schema_change.columns]
 
 
 def test_event_says_table_place_and_position() -> None:
-    (found,) = schema_changes(CHUNK, 0, event("ALTER TABLE item CHANGE a b int", "id", "b"))
+    (event_of_table,) = ddl_events(event("ALTER TABLE item CHANGE a b int", "id", "b"))
+    found = event_of_table.at(CHUNK, 0)
     assert found.source == SourceTable("inv", None, "item")
     assert (found.offset, found.position) == (7, ((1 << 32) + 5) << 12)
     assert found.columns == (("a", "b"),)
@@ -61,7 +58,7 @@ def test_nothing_is_proven_without_a_statement_or_of_other_events() -> None:
 
 def test_position_of_a_snapshot_is_unknown() -> None:
     payload = event("ALTER TABLE item DROP a", "id", source={**SOURCE, "snapshot": "true"})
-    (found,) = schema_changes(CHUNK, 0, payload)
+    (found,) = ddl_events(payload)
     assert found.position is None
 
 

@@ -2,11 +2,9 @@
 
 import pytest
 
-from ingestd.cdc.base import RecordChunk
-from ingestd.cdc.formats.debezium_json import DebeziumJson
-from ingestd.cdc.native.module import native_module
+from ingestd.cdc.base import DataFormat, RecordChunk, load_data_format
 from tests.support.captured_chunks import mariadb, shop
-from tests.support.decoded import outcome
+from tests.support.decoded import both_decoders, outcome
 
 
 def chunks() -> list[RecordChunk]:
@@ -15,10 +13,12 @@ def chunks() -> list[RecordChunk]:
 
 @pytest.mark.parametrize("native", [True, False], ids=["native", "python"])
 def test_known_types_change_nothing_if_they_are_those_that_were_found(native: bool) -> None:
-    module = native_module() if native else None
+    def decoder() -> DataFormat:
+        return load_data_format("debezium-json") if native else both_decoders()[1]
+
     seen = 0
     for chunk in chunks():
-        decoded = DebeziumJson(module).decode(chunk, {}, {})
+        decoded = decoder().decode(chunk, {}, {})
         found = {
             batch.source: {
                 name: one.not_null() if name in batch.primary_keys else one
@@ -28,6 +28,6 @@ def test_known_types_change_nothing_if_they_are_those_that_were_found(native: bo
         }
         if len(found) == len(decoded.batches):
             seen += 1
-            without = outcome(DebeziumJson(module), [chunk])
-            assert outcome(DebeziumJson(module), [chunk], found) == without
+            without = outcome(decoder(), [chunk])
+            assert outcome(decoder(), [chunk], found) == without
     assert seen > 5

@@ -6,11 +6,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ingestd.cdc.base import Decoded, FormatSettings, RecordChunk, load_data_format
-from ingestd.cdc.json_changes import JsonChanges
+from ingestd.cdc.base import Decoded, RecordChunk, load_data_format
+from ingestd.cdc.native.format_readers import no_objects
 from ingestd.cdc.native.module import native_module
-from ingestd.cdc.native.uniform_chunk import no_objects
-from tests.support.decoded import outcome
+from tests.support.decoded import both_decoders, in_python, outcome
 from tests.support.layout_messages import FORMATS, Change, message, text
 
 needs_extension = pytest.mark.skipif(
@@ -34,10 +33,7 @@ class Watched:
     """A decoder with the extension and one without; tells how many chunks were taken apart."""
 
     def __init__(self, name: str, *, images: bool = False) -> None:
-        settings = FormatSettings(images=images)
-        self.native, self.pure = (load_data_format(name, settings) for _ in range(2))
-        assert isinstance(self.native, JsonChanges) and isinstance(self.pure, JsonChanges)
-        self.pure._module = self.pure._alike = None
+        self.native, self.pure = both_decoders(name, images=images)
         self.apart = 0
         sort = self.native._sort
 
@@ -184,9 +180,7 @@ def test_a_chunk_with_a_tombstone_is_taken_apart() -> None:
 
 
 def test_without_the_extension_every_chunk_is_taken_apart() -> None:
-    pure = load_data_format("json")
-    assert isinstance(pure, JsonChanges)
-    pure._module = pure._alike = None
+    pure = in_python(load_data_format("json"))
     found: Decoded = pure.decode(chunk(values_of("json", USUAL)), {}, {})
     assert len(found.batches[0].offset) == len(USUAL)
 

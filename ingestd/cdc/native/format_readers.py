@@ -1,21 +1,32 @@
-"""Classify the messages of a chunk by table before they are decoded.
+"""The native decoding of one JSON format: its layouts, and its messages by table.
 
-The classifier only groups messages: a group is checked when it is read with the layout of its
-table. Messages that it cannot read are left to the decoder in Python.
+The bytes of messages are not rewritten. The classifier only groups messages: a group is checked
+when it is read with the layout of its table. Messages that it cannot read are decoded one by one in
+Python, with the same result.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import cast
 
 import numpy as np
 import pyarrow as pa
 
-from ingestd.cdc.native.cells import Indices, Marks, to_cells
+from ingestd.cdc.native.cells import to_cells
 from ingestd.cdc.native.column_encoding import RAW
+from ingestd.cdc.native.message_layout import Layout
 from ingestd.cdc.native.module import Columns, NativeModule, NativePlan, Path, Spec
+from ingestd.cdc.native.reader import NativeReader, native_reader
+from ingestd.cdc.normalized_events import TableNormalizer
+from ingestd.cdc.row_layout import Indices, Mask
+from ingestd.cdc.row_plan import RowPlan
 from ingestd.cdc.texts import Texts, picked, there
 
+MakeLayout = Callable[[TableNormalizer, RowPlan], Layout | None]
+"""Returns the layout of a table's messages; None if they can only be decoded in Python."""
+KeyCheck = Callable[[Sequence[bytes | None]], bool]
+"""Whether a format regards all of these message keys as absent."""
+_MAX_READERS = 2000
 _NULL = b"null"
 _MISFITS = 64
 """Failed reads after which classification gives up."""
@@ -99,7 +110,7 @@ class Classifier:
                 found = np.unique(found * len(texts) + codes, return_inverse=True)[1]
         return found
 
-    def _rows(self, seen: _Seen) -> Marks:
+    def _rows(self, seen: _Seen) -> Mask:
         """Return a mask of the messages that are rows."""
         marks = np.ones(sum(map(len, seen.indices)), np.bool_)
         for path, wanted in self._look.rows.items():
@@ -126,3 +137,84 @@ def _grouped(indices: Indices, tables: Indices) -> list[Indices]:
     bounds = np.flatnonzero(np.diff(tables[order])) + 1
     groups: list[Indices] = np.split(indices[order], bounds)
     return sorted((group for group in groups if len(group)), key=lambda one: int(one[0]))
+
+
+def any_keys(keys: Sequence[bytes | None]) -> bool:
+    """Return True: the format ignores message keys."""
+    return True
+
+
+def no_keys(keys: Sequence[bytes | None]) -> bool:
+    """Return whether no message has a key, for formats that read every key."""
+    return keys.count(None) == len(keys)
+
+
+def no_objects(keys: Sequence[bytes | None]) -> bool:
+    """Return whether no message key is an object, for formats that read only these."""
+    return no_keys(keys) or all(key is None or key[:1] not in _MAY_OPEN for key in keys)
+
+
+_MAY_OPEN = frozenset({b"{", b" ", b"\t", b"\r", b"\n"})
+
+
+def no_layout(form: TableNormalizer, plan: RowPlan) -> None:
+    """Return None: the format has no layouts."""
+    return
+
+
+@dataclass(frozen=True, slots=True)
+class NativeFormat:
+    """The native decoding of a format.
+
+    `look` is None if messages must be decoded in order, because one affects the next; else
+    tombstones are no changes.
+    """
+
+    make_layout: MakeLayout = no_layout
+    look: Look | None = None
+    keyless: KeyCheck = any_keys
+
+    @property
+    def in_order(self) -> bool:
+        """Return whether messages must be decoded in order."""
+        return self.look is None
+
+
+PYTHON_ONLY = NativeFormat()
+"""A format without native layouts."""
+
+
+class FormatReaders:
+    """Readers of a format's messages, cached by plan; without `module` there are none."""
+
+    def __init__(self, module: NativeModule | None, native: NativeFormat) -> None:
+        self._module = module
+        self._native = native
+        self._classifier = None
+        if module is not None and native.look is not None:
+            self._classifier = Classifier(module, native.look)
+        self._readers: dict[int, tuple[RowPlan, NativeReader | None]] = {}
+
+    def by_table(self, values: Sequence[bytes | None]) -> list[Indices]:
+        """Return indices of messages that may have one layout, by table."""
+        return [] if self._classifier is None else self._classifier.sort(values)
+
+    def reader(self, form: TableNormalizer, plan: RowPlan) -> NativeReader | None:
+        """Return the reader of a table's messages; None if they can only be decoded in Python."""
+        if form.is_normalized:
+            return plan.native
+        found = self._readers.get(id(plan))
+        if found is not None:
+            return found[1]
+        if len(self._readers) >= _MAX_READERS:
+            self._readers.clear()
+        reader = self._new_reader(form, plan)
+        # The plan is referenced, so that no other plan gets its id.
+        self._readers[id(plan)] = (plan, reader)
+        return reader
+
+    def _new_reader(self, form: TableNormalizer, plan: RowPlan) -> NativeReader | None:
+        layout = self._native.make_layout(form, plan)
+        if layout is None or plan.specs is None or self._module is None:
+            return None
+        return native_reader(self._module, layout, plan.specs, form.hidden)

@@ -3,8 +3,14 @@
 import numpy as np
 
 from ingestd.cdc.base import RecordChunk, SourceTable
-from ingestd.cdc.normalized_events import DdlEvent, NormalizedEvent, TableNormalizer, TruncateEvent
-from ingestd.cdc.normalized_records import Message, sort_records
+from ingestd.cdc.normalized_events import (
+    DdlEvent,
+    Message,
+    NormalizedEvent,
+    TableNormalizer,
+    TruncateEvent,
+    sort_records,
+)
 from ingestd.cdc.record_errors import refuse
 
 FORMS = {name: TableNormalizer(SourceTable(None, None, name), ("id",)) for name in ("a", "b")}
@@ -20,7 +26,7 @@ class Words:
         if word == "empty":
             return TruncateEvent(FORMS["a"].source, 7)
         if word == "alter":
-            return DdlEvent(FORMS["a"].source, None, (("x", None),))
+            return [DdlEvent(FORMS["a"].source, None, (("x", None),))]
         if word == "bad":
             raise refuse("decode", "bad_word", "no such word")
         return None

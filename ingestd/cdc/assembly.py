@@ -1,0 +1,316 @@
+"""Assemble the changes of one source table, given by column, to a `ChangeBatch`.
+
+The rules of change data capture are applied here, for every source of changes:
+
+* Inserts and updates are their after image. A key field that it lacks has the value of the message
+  key.
+* A delete is the key of its message, or of its before image if messages have no key. In a table
+  without a key it is its whole before image.
+* A before image of an update may contain the changed fields only; the others are as in the after
+  image.
+* An update that changed its key, and rows before changes: see `row_layout`.
+* A batch has the columns that occurred in any row. With `partial`, a column that an update lacks
+  is omitted there: the old value still holds.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Generic
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from ingestd.cdc.base import ChangeBatch, SourceTable
+from ingestd.cdc.change_images import (
+    CELL_ERRORS,
+    Cells,
+    ColumnT,
+    Image,
+    choose,
+    differ,
+    known,
+    stacked,
+    take,
+)
+from ingestd.cdc.columns.arrow_calls import nulls
+from ingestd.cdc.record_errors import BUILD_ERRORS, Reason, RecordError, refuse
+from ingestd.cdc.row_layout import (
+    ABSENT,
+    NO_KIND,
+    Indices,
+    Kinds,
+    Mask,
+    OldKeys,
+    RowLayout,
+    row_layout,
+    row_layout_with_images,
+)
+from ingestd.paimon.spec.arrow import Array, to_arrow_type
+from ingestd.paimon.spec.data_types import DataType, RowKind
+
+Reasons = dict[int, Reason]
+"""Reasons of rejected changes, by index."""
+
+_NO_ROW = "a delete has neither a message key nor a before image: no row to delete"
+_KIND_OF = np.full(128, NO_KIND, np.int8)
+_KIND_OF[[ord("c"), ord("r")]] = RowKind.INSERT
+_KIND_OF[ord("u")] = RowKind.UPDATE_AFTER
+_KIND_OF[ord("d")] = RowKind.DELETE
+
+
+@dataclass(frozen=True, slots=True)
+class TableChanges(Generic[ColumnT]):
+    """n changes of one table: row kinds, images, and positions in the topic and the source's log.
+
+    `columns` are all that rows may have, the key's among them. `key_names` is empty for a table
+    without a key. `key` is None if messages have no key. With `partial`, updates omit columns that
+    they did not change. With `images`, rows before changes are wanted.
+    """
+
+    source: SourceTable
+    columns: Sequence[ColumnT]
+    key_names: tuple[str, ...]
+    kinds: Kinds
+    after: Image[ColumnT]
+    before: Image[ColumnT]
+    key: Image[ColumnT] | None
+    offset: npt.NDArray[np.int64]
+    position: npt.NDArray[np.int64]
+    snapshot_row: Mask
+    partial: bool = False
+    images: bool = False
+
+
+def kinds_of_operations(letters: npt.NDArray[np.uint8]) -> Kinds:
+    """Return the row kinds of operations, ASCII letters; `NO_KIND` for an unknown one."""
+    kinds: Kinds = _KIND_OF[letters]
+    return kinds
+
+
+def assemble_changes(changes: TableChanges[ColumnT]) -> ChangeBatch:
+    """Return the batch of changes.
+
+    Raises RecordError for a change without a row, one of `CELL_ERRORS` for a value that does not
+    fit its column.
+    """
+    for reason in _without_row(changes).values():
+        raise RecordError(reason)
+    return _Assembly(changes).batch()
+
+
+def assemble_valid(
+    size: int, changes_at: Callable[[Indices], TableChanges[ColumnT]]
+) -> tuple[ChangeBatch | None, Reasons]:
+    """Return the batch of the valid ones of n changes, and the reasons of the others.
+
+    `changes_at` returns the changes at ascending indices. The batch is None if no change is valid.
+    """
+    refused: Reasons = {}
+    left = np.arange(size)
+    while len(left):
+        changes = changes_at(left)
+        bad, batch = _without_row(changes), None
+        if not bad:
+            try:
+                batch = _Assembly(changes, bad).batch()
+            except BUILD_ERRORS as error:
+                bad = bad or dict.fromkeys(range(len(left)), reason_of(error))
+        if not bad:
+            return batch, refused
+        refused |= {int(left[index]): reason for index, reason in bad.items()}
+        left = np.delete(left, list(bad))
+    return None, refused
+
+
+def reason_of(error: Exception) -> Reason:
+    """Return the reason for one of `BUILD_ERRORS` of a whole change."""
+    if isinstance(error, RecordError):
+        return error.reason
+    return Reason("decode", "wrong-type", str(error))
+
+
+def _without_row(changes: TableChanges[ColumnT]) -> Reasons:
+    """Return the reasons of changes that have no row."""
+    deletes, known_kind = changes.kinds == RowKind.DELETE, changes.kinds != NO_KIND
+    bad: Reasons = {}
+    for index in np.flatnonzero(~known_kind).tolist():
+        bad[index] = Reason("decode", "unknown-op", "an event has an unknown op")
+    for index in np.flatnonzero(known_kind & ~deletes & ~changes.after.there).tolist():
+        bad[index] = Reason("decode", "missing-after", "an event has no after image")
+    if changes.key is None and deletes.any():
+        missing = ~changes.before.there
+        for column in _key_columns(changes):
+            missing |= changes.before.lacking(column)
+        for index in np.flatnonzero(deletes & missing).tolist():
+            bad[index] = Reason("key", "missing-key", _NO_ROW)
+    return bad
+
+
+def _key_columns(changes: TableChanges[ColumnT]) -> list[ColumnT]:
+    return [column for column in changes.columns if column.name in changes.key_names]
+
+
+class _Assembly(Generic[ColumnT]):
+    """The assembly of changes that all have a row.
+
+    With `bad`, the reasons of values that do not fit are added to it; the batch is then of no use.
+    """
+
+    def __init__(self, changes: TableChanges[ColumnT], bad: Reasons | None = None) -> None:
+        self._changes = changes
+        self._bad = bad
+        self._deletes: Mask = changes.kinds == RowKind.DELETE
+        self._updates: Mask = (changes.kinds == RowKind.UPDATE_AFTER) & changes.before.there
+        self._new_keys = {column.name: self._new(column) for column in _key_columns(changes)}
+        self._old_keys: dict[str, Cells | None] = {}
+        self._layout = self._lay_out()
+
+    def batch(self) -> ChangeBatch:
+        changes, layout = self._changes, self._layout
+        columns: dict[str, Array] = {}
+        types: dict[str, DataType] = {}
+        unavailable: dict[str, Mask] = {}
+        for column in changes.columns:
+            cells = self._cells(column)
+            if cells is None or column.table_type is None:
+                continue
+            columns[column.name] = cells.array
+            types[column.name] = column.table_type.as_nullable()
+            if cells.left_out is not None and cells.left_out.any():
+                unavailable[column.name] = cells.left_out
+        if not columns:
+            raise refuse("decode", "empty-row", "a row has no columns")
+        rows = slice(None) if layout is None else layout.changes
+        return ChangeBatch(
+            source=changes.source,
+            columns=pa.table(columns),
+            types=types,
+            primary_keys=changes.key_names,
+            row_kind=changes.kinds if layout is None else layout.kinds,
+            offset=changes.offset[rows],
+            position=changes.position[rows],
+            snapshot_row=changes.snapshot_row[rows],
+            unavailable=unavailable,
+        )
+
+    def _read(
+        self, image: Image[ColumnT], column: ColumnT, wanted: Mask | None = None
+    ) -> Cells | None:
+        try:
+            return image.cells(column, wanted)
+        except CELL_ERRORS:
+            found = {} if self._bad is None else dict(image.invalid(column, wanted))
+            if self._bad is None or not found:
+                raise
+            self._bad.update(found | self._bad)
+            return None
+
+    def _new(self, column: ColumnT) -> Cells | None:
+        """Return the cells of rows after changes; a delete of a table with a key has only that."""
+        changes, deletes = self._changes, self._deletes
+        no_after = ~deletes if (changes.after.there & deletes).any() else None
+        cells = self._read(changes.after, column, no_after)
+        is_key = column.name in changes.key_names
+        if changes.key_names and not is_key:
+            return cells
+        image, wanted = changes.before, deletes
+        if changes.key is not None:
+            image, wanted = changes.key, deletes | changes.after.lacking(column)
+        if not wanted.any():
+            return cells
+        return choose(wanted, self._read(image, column, wanted), cells)
+
+    def _old(self, column: ColumnT, new: Cells | None, wanted: Mask) -> Cells | None:
+        """Return the cells of before images; fields that those of updates lack are as in `new`."""
+        before = self._changes.before
+        unwanted = (before.there & ~wanted).any()
+        cells = self._read(before, column, wanted if unwanted else None)
+        lacking = before.lacking(column) & self._updates
+        return choose(lacking, new, cells) if lacking.any() else cells
+
+    def _lay_out(self) -> RowLayout | None:
+        """Return the layout of rows; None if every change is one row, as it is after the change."""
+        changes, has_before = self._changes, self._changes.before.there
+        used = has_before if changes.images else self._updates
+        if not changes.key_names or not used.any():
+            return None
+        complete, moved = self._updates, np.zeros_like(self._updates)
+        for column in _key_columns(changes):
+            new = self._new_keys[column.name]
+            old = self._old_keys[column.name] = self._old(column, new, self._updates)
+            if old is None or column.table_type is None:
+                complete = np.zeros_like(complete)
+            else:
+                complete = complete & known(old)
+                moved |= True if new is None else differ(old, new)
+        old_keys = OldKeys(complete, moved)
+        if changes.images:
+            partial = changes.partial
+            return row_layout_with_images(changes.kinds, old_keys, has_before, partial=partial)
+        return row_layout(changes.kinds, old_keys) if (complete & moved).any() else None
+
+    def _cells(self, column: ColumnT) -> Cells | None:
+        """Return the cells of a column in the rows of the batch; None if no row has it."""
+        if column.table_type is None:
+            return None
+        cells, omitted = self._laid_out(column), self._omitted(column)
+        if cells is None:
+            if omitted is None and not self._has_key_only_rows:
+                return None
+            size = len(self._deletes if self._layout is None else self._layout.kinds)
+            cells = Cells(nulls(size, to_arrow_type(column.table_type)))
+        if omitted is None:
+            return cells
+        left_out = omitted if cells.left_out is None else cells.left_out | omitted
+        return Cells(cells.array, left_out)
+
+    def _laid_out(self, column: ColumnT) -> Cells | None:
+        """Return the cells of a column from the images that rows are taken from."""
+        changes, layout, size = self._changes, self._layout, len(self._deletes)
+        is_key = column.name in changes.key_names
+        new = self._new_keys[column.name] if is_key else self._new(column)
+        if layout is None:
+            return new
+        positions, old = layout.values, None
+        if is_key:
+            positions, old = layout.keys, self._old_keys[column.name]
+        elif changes.images:
+            old = self._old(column, new, self._shown)
+        if old is None:
+            return None if new is None else take(new, np.where(positions < size, positions, ABSENT))
+        if new is None:
+            return take(old, np.maximum(positions - size, ABSENT))
+        return take(stacked(new, old), positions)
+
+    @cached_property
+    def _shown(self) -> Mask:
+        """A mask (n,) of the changes whose before image is a row."""
+        size, shown = len(self._deletes), np.zeros_like(self._deletes)
+        if self._layout is not None:
+            shown[self._layout.values[self._layout.values >= size] - size] = True
+        return shown
+
+    def _omitted(self, column: ColumnT) -> Mask | None:
+        """Return a mask of the rows whose update does not state the column; None if all do."""
+        changes, layout = self._changes, self._layout
+        is_filled = column.name in changes.key_names and changes.key is not None
+        if not changes.partial or is_filled:
+            return None
+        lacking, kinds = changes.after.lacking(column), changes.kinds
+        if layout is not None:
+            lacking, kinds = lacking[layout.changes], layout.kinds
+        omitted: Mask = lacking & (kinds == RowKind.UPDATE_AFTER)
+        return omitted if omitted.any() else None
+
+    @cached_property
+    def _has_key_only_rows(self) -> bool:
+        """Whether a row is only the key of a deleted row, and null in all other columns."""
+        changes, layout, deletes = self._changes, self._layout, self._deletes
+        if not changes.key_names:
+            return False
+        if layout is not None and (layout.values == ABSENT).any():
+            return True
+        bare = deletes & ~changes.before.there if changes.images else deletes
+        return bool(bare.any())

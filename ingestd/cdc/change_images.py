@@ -1,0 +1,172 @@
+"""Row images of changes by column: what a source of changes provides for the assembly of rows.
+
+An image is a row after a change, a row before it, or a message key. Every source of changes
+(structs, columns of the native reader, Avro) implements `Image`.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeVar
+
+import numpy as np
+import pyarrow as pa
+
+from ingestd.cdc.columns.arrow_calls import equal, if_else, take_rows
+from ingestd.cdc.columns.wire_column import WireColumn
+from ingestd.cdc.record_errors import BUILD_ERRORS, PARSE_ERRORS, Reason, explain_cell
+from ingestd.cdc.row_layout import Indices, Mask
+from ingestd.paimon.spec.arrow import Array
+from ingestd.paimon.spec.data_types import DataType
+
+CELL_ERRORS = (*BUILD_ERRORS, *PARSE_ERRORS)
+"""All that is raised for values that do not fit a column."""
+
+
+class ImageColumn(Protocol):
+    """A column of rows; `table_type` is None while all its values have been null."""
+
+    @property
+    def name(self) -> str: ...  # noqa: D102
+
+    @property
+    def table_type(self) -> DataType | None: ...  # noqa: D102
+
+
+ColumnT = TypeVar("ColumnT", bound=ImageColumn)
+_ColumnT = TypeVar("_ColumnT", bound=ImageColumn, contravariant=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Cells:
+    """Cells (n,) of a column.
+
+    `left_out` (n,) marks values that the source omitted, which are null in the array. None is an
+    empty mask.
+    """
+
+    array: Array
+    left_out: Mask | None = None
+
+
+class Image(Protocol[_ColumnT]):
+    """The images of one kind of n changes."""
+
+    @property
+    def there(self) -> Mask:
+        """Return a mask (n,) of the changes that have the image."""
+        ...
+
+    def lacking(self, column: _ColumnT) -> Mask:
+        """Return a mask (n,) of the changes that have the image without this field."""
+        ...
+
+    def cells(self, column: _ColumnT, wanted: Mask | None = None) -> Cells | None:
+        """Return the cells (n,) of a column in its table type; None if no image has the field.
+
+        Only the `wanted` (n,) images are read; the cells of others, and of changes without the
+        image, are null. Raises one of `CELL_ERRORS` if any value does not fit.
+        """
+        ...
+
+    def invalid(self, column: _ColumnT, wanted: Mask | None) -> Iterable[tuple[int, Reason]]:
+        """Return the indices of values that `cells` raises for; empty if they are not known."""
+        ...
+
+
+def choose(from_first: Mask, first: Cells | None, second: Cells | None) -> Cells | None:
+    """Return cells of the first column where the mask is set, else of the second.
+
+    None is a column of nulls.
+    """
+    if first is None and second is None:
+        return None
+    left_out = None
+    if _left_out(first) is not None or _left_out(second) is not None:
+        left_out = np.where(from_first, _marks(first), _marks(second))
+    array = if_else(pa.array(from_first), _values(first, second), _values(second, first))
+    return Cells(array, left_out)
+
+
+def _left_out(cells: Cells | None) -> Mask | None:
+    return None if cells is None else cells.left_out
+
+
+def _marks(cells: Cells | None) -> Any:  # noqa: ANN401  (a mask, or False for all cells)
+    left_out = _left_out(cells)
+    return np.False_ if left_out is None else left_out
+
+
+def _values(cells: Cells | None, other: Cells | None) -> Any:  # noqa: ANN401  (an array or a scalar)
+    if cells is not None:
+        return cells.array
+    return None if other is None else pa.scalar(None, other.array.type)
+
+
+def take(cells: Cells, rows: Indices) -> Cells:
+    """Return the cells of these rows; null, and not omitted, where a row is negative."""
+    left_out = None if cells.left_out is None else cells.left_out[rows] & (rows >= 0)
+    return Cells(take_rows(cells.array, rows), left_out)
+
+
+def stacked(first: Cells, second: Cells) -> Cells:
+    """Return the cells of two columns, one after the other."""
+    left_out = None
+    if first.left_out is not None or second.left_out is not None:
+        columns = [np.broadcast_to(_marks(one), len(one.array)) for one in (first, second)]
+        left_out = np.concatenate(columns)
+    return Cells(pa.concat_arrays([first.array, second.array]), left_out)
+
+
+def known(cells: Cells) -> Mask:
+    """Return a mask of the cells with a value, stated or omitted."""
+    valid: Mask = cells.array.is_valid().to_numpy(zero_copy_only=False)
+    return valid if cells.left_out is None else valid | cells.left_out
+
+
+def differ(first: Cells, second: Cells) -> Mask:
+    """Return a mask of the rows in which two columns differ.
+
+    Nulls differ from everything, omitted values only from stated ones.
+    """
+    same = _set_bits(equal(first.array, second.array))
+    if first.left_out is not None and second.left_out is not None:
+        same |= first.left_out & second.left_out
+    return ~same
+
+
+def _set_bits(array: Array) -> Mask:
+    """Return booleans as a mask. Filling nulls would take several times as long as comparing."""
+    size = len(array)
+    validity, values = (None if part is None else _bits(part, array) for part in array.buffers())
+    if values is None:
+        return np.zeros(size, np.bool_)
+    return values if validity is None else values & validity
+
+
+def _bits(packed: pa.Buffer, array: Array) -> Mask:
+    bits = np.frombuffer(memoryview(packed), np.uint8)
+    end = array.offset + len(array)
+    return np.unpackbits(bits, count=end, bitorder="little").view(np.bool_)[array.offset :]
+
+
+def invalid_values(
+    column: WireColumn,
+    values: Any,  # noqa: ANN401  (a list, or an Arrow array)
+    read: Callable[[Any], object],
+    start: int = 0,
+) -> Iterator[tuple[int, Reason]]:
+    """Return the indices of values that `read` raises one of `CELL_ERRORS` for, found by halving.
+
+    `values` are those from index `start` on.
+    """
+    try:
+        read(values)
+    except CELL_ERRORS as error:
+        size = len(values)
+        if size > 1:
+            middle = size // 2
+            yield from invalid_values(column, values[:middle], read, start)
+            yield from invalid_values(column, values[middle:], read, start + middle)
+        else:
+            value = values[0].as_py() if isinstance(values, pa.Array) else values[0]
+            yield start, explain_cell(error, column.name, value, column.table_type)
