@@ -21,8 +21,8 @@ from ingestd.cdc.assembly import (
 from ingestd.cdc.base import ChangeBatch
 from ingestd.cdc.change_images import Cells, invalid_values, take
 from ingestd.cdc.columns.arrow_calls import nulls
+from ingestd.cdc.columns.column_reader import PlanColumn, Value
 from ingestd.cdc.columns.recast import recast
-from ingestd.cdc.plan_column import PlanColumn, Value
 from ingestd.cdc.record_errors import Reason
 from ingestd.cdc.row_layout import ABSENT, Indices, Kinds, Mask
 from ingestd.cdc.row_plan import Row, RowPlan

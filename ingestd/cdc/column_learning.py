@@ -2,10 +2,15 @@
 
 Kinds of values are counted by column; `plan_of` returns the row plan, from the schema in the
 messages, from declared and known types, or from the kinds alone.
+
+Every row of a batch has a cell for each of its columns, so n messages with one new column each
+would have n times n cells. Columns that the table has are not limited. More than `FEW` columns that
+it lacks may have at most as many cells as the messages have bytes; otherwise the messages become
+several batches. That does not happen if each message has most of the columns.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import msgspec
@@ -16,9 +21,9 @@ from ingestd.cdc.columns.key_types import key_column
 from ingestd.cdc.columns.type_mapping import DECIMAL_NO_CHANGE, TO_STRING
 from ingestd.cdc.columns.wire_column import STRING, Meaning, WireColumn
 from ingestd.cdc.native.module import NativeModule
-from ingestd.cdc.record_errors import PARSE_ERRORS, RecordError, explain
+from ingestd.cdc.record_errors import PARSE_ERRORS, RecordError, explain, refuse
 from ingestd.cdc.row_plan import RowPlan, RowWants, check_name, make_plan
-from ingestd.cdc.scattered_columns import check_width, too_many_cells
+from ingestd.cdc.texts import Texts, bytes_of
 from ingestd.paimon.spec.data_types import CHARACTER_ROOTS, DataType
 
 Types = Mapping[str, DataType]
@@ -26,6 +31,12 @@ CellKinds = Mapping[str, tuple[str, ...]]
 """Kinds of the values of one message by column."""
 KindCounts = Mapping[str, Counter[str]]
 """How often each kind occurred in each column."""
+
+
+MOST_IN_A_RECORD = 32_768
+"""Limit of columns in a message that its plan does not have."""
+FEW = 256
+"""Columns that the table lacks and that are always accepted."""
 
 
 class _Images(msgspec.Struct, gc=False):
@@ -211,3 +222,54 @@ def _inferred_columns(memory: TableMemory, counts: KindCounts) -> dict[str, Wire
         )
         columns[name] = None if data_type is None else WireColumn(name, data_type.as_nullable())
     return columns
+
+
+class TooManyCellsError(Exception):
+    """Columns that the table lacks would make more cells than the messages have bytes."""
+
+
+def check_width(names: Collection[str]) -> None:
+    """Raise RecordError for a message with more than `MOST_IN_A_RECORD` columns."""
+    if len(names) > MOST_IN_A_RECORD:
+        raise refuse(
+            "schema",
+            "too-many-columns",
+            f"the message has {len(names)} columns; {MOST_IN_A_RECORD} are read of one message",
+        )
+
+
+def too_many_cells(lacking: int, values: Texts) -> bool:
+    """Return whether messages with `lacking` columns that the table lacks exceed one batch."""
+    if lacking <= FEW:
+        return False
+    return _too_many(lacking, len(values), bytes_of(values))
+
+
+def _too_many(lacking: int, messages: int, size: int) -> bool:
+    return lacking > FEW and messages > 1 and lacking * messages > size
+
+
+def check_cells(lacking: int, values: Sequence[bytes]) -> None:
+    """Raise TooManyCellsError if the messages exceed one batch."""
+    if too_many_cells(lacking, values):
+        raise TooManyCellsError
+
+
+def parts(
+    values: Sequence[bytes], lacking_in: Callable[[int], Collection[str]]
+) -> Iterator[tuple[int, int]]:
+    """Yield the ranges `[start, end)` of consecutive messages that fit into one batch.
+
+    `lacking_in` returns the columns of the message at an index that the table lacks.
+    """
+    start, size = 0, 0
+    names: set[str] = set()
+    for place, value in enumerate(values):
+        added = [name for name in lacking_in(place) if name not in names]
+        size += len(value)
+        if _too_many(len(names) + len(added), place - start + 1, size):
+            yield start, place
+            start, size, names = place, len(value), set()
+            added = list(lacking_in(place))
+        names.update(added)
+    yield start, len(values)

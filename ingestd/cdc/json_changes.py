@@ -24,7 +24,7 @@ from ingestd.cdc.column_learning import TableMemory, Types
 from ingestd.cdc.messages import BARE, Messages
 from ingestd.cdc.native.format_readers import PYTHON_ONLY, FormatReaders, NativeFormat
 from ingestd.cdc.native.module import NativeModule
-from ingestd.cdc.native.rows import read_with
+from ingestd.cdc.native.rows import read_natively
 from ingestd.cdc.normalized_events import (
     Dialect,
     Group,
@@ -208,10 +208,9 @@ class JsonChanges:
         plan = memory.plan
         if plan is None or not memory.is_current(known, declared):
             return None
-        reader = self._readers.reader(group.form, plan)
-        if reader is None or not memory.takes(messages.values):
+        if not memory.takes(messages.values):
             return None
-        batch = read_with(reader, plan, messages)
+        batch = read_natively(self._readers.reader(group.form, plan), plan, messages)
         seen = None if batch is None else strip_hidden(batch, group.form)
         return seen if seen is not None and seen.types else None
 

@@ -3,9 +3,14 @@
 A plan decodes the bytes of many messages into structs in one call, refuses columns that it does not
 have, and skips what is not needed: of a `before` image it reads only the key, unless rows before
 changes are wanted.
+
+msgspec accepts no field name that JSON has to escape: with quotes, backslashes or control
+characters. A plan has an escaped name for such a column, and messages that are decoded in Python
+are rewritten to it first. Such tables need a second pass over their messages, others do not.
 """
 
 import copy
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from operator import attrgetter, itemgetter
@@ -14,21 +19,13 @@ from typing import Any, Literal
 import msgspec
 
 from ingestd.cdc.base import SourceTable
+from ingestd.cdc.columns.column_reader import PlanColumn
 from ingestd.cdc.columns.json_columns import choose_reader
 from ingestd.cdc.columns.json_inference import Kinds, default_kinds
 from ingestd.cdc.columns.wire_column import WireColumn
-from ingestd.cdc.field_names import (
-    escaped_name,
-    has_plain_name,
-    normalized,
-    normalized_images,
-    with_own_names,
-)
-from ingestd.cdc.native.layouts.debezium import debezium_layout
+from ingestd.cdc.native.message_layout import NativeReader, native_reader, normalized_layout
 from ingestd.cdc.native.module import NativeModule
 from ingestd.cdc.native.plan import RowSpecs, row_specs
-from ingestd.cdc.native.reader import NativeReader, native_reader
-from ingestd.cdc.plan_column import PlanColumn
 from ingestd.cdc.record_errors import refuse
 from ingestd.cdc.source_position import SourcePosition
 
@@ -36,6 +33,12 @@ Row = Any
 """A struct with one attribute for each column; UNSET where the message had no such field."""
 _FIRST, _LAST = itemgetter(0), itemgetter(-1)
 _Normalize = Callable[[bytes], bytes]
+_MARK = "\x7f"
+_ESCAPED = re.compile(r'["\\\x00-\x1f\x7f]')
+_ESCAPE = re.compile(r"\x7f([0-9a-f]{2})")
+
+_decode_fields = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
+_encode_fields = msgspec.json.Encoder().encode
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +158,7 @@ def _native(
 ) -> NativeReader | None:
     if module is None or specs is None:
         return None
-    layout = debezium_layout(source, specs)
+    layout = normalized_layout(source, specs)
     return None if layout is None else native_reader(module, layout, specs)
 
 
@@ -230,3 +233,57 @@ def _change_struct(
         ("after", row | None, None),
     ]
     return msgspec.defstruct("Change", fields, eq=False, gc=False)
+
+
+def has_plain_name(name: str) -> bool:
+    """Return whether msgspec accepts the name unescaped."""
+    return _ESCAPED.search(name) is None
+
+
+def escaped_name(name: str) -> str:
+    """Return a name that msgspec accepts; different names have different ones."""
+    return _ESCAPED.sub(lambda found: f"{_MARK}{ord(found[0]):02x}", name)
+
+
+def normalized(message: bytes) -> bytes:
+    """Return a JSON object with escaped names of its fields. Raises `PARSE_ERRORS`."""
+    if b"\\" not in message and b"\x7f" not in message:
+        return message  # no name in it needs escaping
+    return _renamed(message)
+
+
+def normalized_images(message: bytes, images: tuple[str, ...] = ("before", "after")) -> bytes:
+    """Return a JSON object with escaped names in the objects of the fields `images`.
+
+    Raises `PARSE_ERRORS`.
+    """
+    if b"\\" not in message and b"\x7f" not in message:
+        return message
+    fields = _decode_fields(message)
+    for image in images:
+        text = bytes(fields.get(image, b""))
+        if text.startswith(b"{"):
+            fields[image] = msgspec.Raw(_renamed(text))
+    return _encode_fields(fields)
+
+
+def _renamed(text: bytes) -> bytes:
+    return _encode_fields(
+        {escaped_name(name): value for name, value in _decode_fields(text).items()}
+    )
+
+
+def with_own_names(decode: Callable[[bytes], Any]) -> Callable[[bytes], Any]:
+    """Return the decoder with errors that have the fields' own names in place of escaped ones."""
+
+    def decode_named(message: bytes) -> Any:  # noqa: ANN401  # the decoder's result
+        try:
+            return decode(message)
+        except msgspec.ValidationError as error:
+            raise msgspec.ValidationError(_own_names(str(error))) from error
+
+    return decode_named
+
+
+def _own_names(text: str) -> str:
+    return _ESCAPE.sub(lambda found: chr(int(found[1], 16)), text)

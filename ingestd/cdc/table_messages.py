@@ -15,16 +15,18 @@ from ingestd.cdc.change_rows import Events, assemble, join, partition_valid
 from ingestd.cdc.column_learning import (
     CellKinds,
     TableMemory,
+    TooManyCellsError,
     Types,
+    check_cells,
     counted,
     look_into,
+    parts,
     plan_of,
 )
 from ingestd.cdc.messages import Messages
 from ingestd.cdc.native.rows import read_natively
 from ingestd.cdc.record_errors import BUILD_ERRORS, PARSE_ERRORS, Reason, RecordError, explain
 from ingestd.cdc.row_plan import RowPlan
-from ingestd.cdc.scattered_columns import TooManyCellsError, check_cells, parts
 
 Reasons = dict[int, Reason]
 """Why messages are refused, by place."""
@@ -40,14 +42,14 @@ def decode_with(plan: RowPlan, messages: Messages) -> ChangeBatch:
     more than its slice; and the structs of a slice stay in the processor's cache until they are
     columns.
     """
-    batch = read_natively(plan, messages)
+    batch = read_natively(plan.native, plan, messages)
     if batch is not None:
         return batch
     size = len(messages.values)
     parts = [messages.part(start, start + _SLICE) for start in range(0, size, _SLICE)]
     batches = []
     for part in parts:
-        batch = read_natively(plan, part) if len(parts) > 1 else None
+        batch = read_natively(plan.native, plan, part) if len(parts) > 1 else None
         batches.append(batch or _decode_in_python(plan, part.payloads()))
     return join(plan, batches)
 

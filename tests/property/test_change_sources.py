@@ -186,7 +186,7 @@ def test_images_without_some_fields_come_out_the_same(
     structs = Events(
         plan.changes.many(values), None if keys is None else plan.keys.many(keys), offsets
     )
-    native = read_natively(plan, Messages(values, keys, offsets))
+    native = read_natively(plan.native, plan, Messages(values, keys, offsets))
     try:
         python = assemble(plan, structs)
     except ValueError:

@@ -12,14 +12,14 @@ from ingestd.cdc.event_time import EventTime
 from ingestd.cdc.json_changes import JsonChanges
 from ingestd.cdc.message_head import HeadReader, required
 from ingestd.cdc.native.format_readers import Look, NativeFormat
-from ingestd.cdc.native.layouts.constant_fields import (
+from ingestd.cdc.native.message_layout import OneRow, chosen, no_log
+from ingestd.cdc.native.module import native_module
+from ingestd.cdc.native.plan import (
     constant_fields,
     open_object,
     texts_of,
     words_spec,
 )
-from ingestd.cdc.native.message_layout import OneRow, chosen, no_log
-from ingestd.cdc.native.module import native_module
 from ingestd.cdc.normalized_events import NULL, NormalizedEvent, TableNormalizer, TableNormalizers
 from ingestd.cdc.record_errors import refuse
 from ingestd.cdc.row_layout import NO_KIND

@@ -1,7 +1,8 @@
-"""The reader of a column's values, and the ways of building Arrow arrays that readers share."""
+"""Columns with their readers, and the ways of building Arrow arrays that readers share."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any
 
 import msgspec
@@ -11,10 +12,14 @@ import pyarrow as pa
 from msgspec import UNSET
 
 from ingestd.cdc.columns import raw_cells, unavailable
+from ingestd.cdc.columns.wire_column import WireColumn
 from ingestd.cdc.native.column_encoding import ColumnEncoding
+from ingestd.cdc.record_errors import PARSE_ERRORS
 from ingestd.paimon.spec.arrow import Array, to_arrow_type
 from ingestd.paimon.spec.data_types import DataType
 
+WireType = Any
+Value = Any
 Values = Sequence[Any]
 Build = Callable[[Values], Array]
 
@@ -48,6 +53,46 @@ class ColumnReader:
         mask[left_out] = True
         kept = [None if out else value for value, out in zip(values, mask, strict=True)]
         return self.build(kept), mask
+
+
+@dataclass(frozen=True, slots=True)
+class PlanColumn:
+    """A column with its reader; both None while all its values have been null."""
+
+    name: str
+    column: WireColumn | None
+    reader: ColumnReader | None
+    attribute: str
+
+    @property
+    def table_type(self) -> DataType | None:
+        """Return the column's type in the table; None while all its values have been null."""
+        return None if self.column is None else self.column.table_type
+
+    @property
+    def values_of(self) -> Callable[[Sequence[Any]], list[Any]]:
+        """Return a function from rows to the column's values."""
+        get = attrgetter(self.attribute)
+        return lambda rows: list(map(get, rows))
+
+    @property
+    def wire(self) -> WireType:
+        """The msgspec type of a value that may be null."""
+        if self.reader is None:
+            return None
+        wire = self.reader.wire
+        return wire if wire is msgspec.Raw else wire | None
+
+    @property
+    def default(self) -> Value:
+        """The value of an absent field: the default in the message's schema, else UNSET."""
+        if self.column is None or self.reader is None or self.column.default is None:
+            return UNSET
+        try:
+            value = msgspec.json.decode(self.column.default, type=self.wire)
+        except PARSE_ERRORS:
+            return UNSET
+        return UNSET if isinstance(value, list | dict | msgspec.Struct) else value
 
 
 def present(values: Values) -> list[Any]:

@@ -8,15 +8,29 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 import msgspec
+import numpy as np
 
-from ingestd.cdc.base import FormatDescriptor, FormatSettings, JsonObject, SourceTable
+from ingestd.cdc.base import (
+    UNKNOWN_POSITION,
+    FormatDescriptor,
+    FormatSettings,
+    JsonObject,
+    SourceTable,
+)
 from ingestd.cdc.columns.type_mapping import JSON_TYPE_MAPPINGS
 from ingestd.cdc.columns.wire_column import BIGINT, STRING, Meaning, WireColumn
 from ingestd.cdc.json_changes import JsonChanges
 from ingestd.cdc.message_head import HeadReader, required
-from ingestd.cdc.native.format_readers import NativeFormat
-from ingestd.cdc.native.layouts.aliyun import LOOK, aliyun_layout
-from ingestd.cdc.native.module import native_module
+from ingestd.cdc.native.cells import numbers
+from ingestd.cdc.native.format_readers import Look, NativeFormat
+from ingestd.cdc.native.message_layout import Log, TwoImages, chosen
+from ingestd.cdc.native.module import Columns, Spec, native_module
+from ingestd.cdc.native.plan import (
+    constant_fields,
+    open_object,
+    texts_of,
+    words_spec,
+)
 from ingestd.cdc.normalized_events import (
     NULL,
     NormalizedEvent,
@@ -25,7 +39,9 @@ from ingestd.cdc.normalized_events import (
     where_in_log,
 )
 from ingestd.cdc.record_errors import PARSE_ERRORS, refuse
-from ingestd.paimon.spec.data_types import DataType
+from ingestd.cdc.row_layout import NO_KIND, Kinds
+from ingestd.cdc.row_plan import RowPlan
+from ingestd.paimon.spec.data_types import DataType, RowKind
 
 _NULL = msgspec.Raw(NULL)
 _CONTROL = ("TRANSACTION", "HEARTBEAT", "CREATE", "ALTER", "ERASE", "QUERY", "RENAME", "TRUNCATE")
@@ -38,13 +54,23 @@ _TYPES: Mapping[str, WireColumn] = {
     "BYTES": WireColumn("", DataType("BYTES")),
     "STRING": WireColumn("", STRING),
 }
+_PAYLOAD, _ROW = "payload", "dataColumn"
+_SEQUENCE = (_PAYLOAD, "sequenceId")
+_WORDS = ("INSERT", "UPDATE_AFTER", "UPDATE_BEFORE", "DELETE")
+_KINDS = (NO_KIND, RowKind.INSERT, RowKind.UPDATE_AFTER, RowKind.DELETE, RowKind.DELETE)
+_NO_DDL_SPEC: Spec = ("choice", _NO_DDL)
+_DIGITS = 19
+_LOOK = Look(
+    tuple(("schema", "source", name) for name in ("dbName", "schemaName", "tableName")),
+    {(_PAYLOAD, "op"): texts_of(_WORDS), (_PAYLOAD, "ddl"): _NO_DDL, ("ddl",): _NO_DDL},
+)
 
 
 def new_format(settings: FormatSettings) -> JsonChanges:
     """Return a decoder without cached tables."""
     dialect = AliyunDialect(images=settings.images)
     return JsonChanges(
-        "aliyun-json", dialect, settings, native_module(), NativeFormat(aliyun_layout, LOOK)
+        "aliyun-json", dialect, settings, native_module(), NativeFormat(_layout, _LOOK)
     )
 
 
@@ -152,6 +178,34 @@ def _position(payload: _Payload) -> int | None:
     if isinstance(number, str):
         number = int(number) if number.isdecimal() and len(number) < 20 else None
     return number if number is not None and number < 2**63 else None
+
+
+def _layout(form: TableNormalizer, plan: RowPlan) -> TwoImages | None:
+    """Return the layout of a table's messages; None if they can only be decoded in Python."""
+    specs = plan.specs
+    if specs is None:
+        return None
+    payload = [
+        ("op", True, words_spec(_WORDS)),
+        ("before", False, open_object([(_ROW, False, specs.old)], nullable=True)),
+        ("after", False, open_object([(_ROW, False, specs.row)], nullable=True)),
+        ("sequenceId", False, ("numbered", "", _DIGITS)),
+        ("ddl", False, _NO_DDL_SPEC),
+    ]
+    fields = [
+        *constant_fields(form.constants, ("schema",)),
+        (_PAYLOAD, True, open_object(payload)),
+        ("ddl", False, _NO_DDL_SPEC),
+    ]
+    before, after = (_PAYLOAD, "before", _ROW), (_PAYLOAD, "after", _ROW)
+    kinds = chosen((_PAYLOAD, "op"), _KINDS)
+    return TwoImages(open_object(fields), before, after, kinds, _log)
+
+
+def _log(columns: Columns, kinds: Kinds) -> Log:
+    size = len(kinds)
+    number, known = numbers(columns[_SEQUENCE], size)
+    return Log(np.where(known, number, UNKNOWN_POSITION), np.zeros(size, np.bool_))
 
 
 def _is_aliyun(payload: JsonObject) -> bool:

@@ -5,14 +5,28 @@ the others. Messages do not name the key: it is that of the target table.
 """
 
 import msgspec
+import numpy as np
 
-from ingestd.cdc.base import FormatDescriptor, FormatSettings, JsonObject, SourceTable
+from ingestd.cdc.base import (
+    UNKNOWN_POSITION,
+    FormatDescriptor,
+    FormatSettings,
+    JsonObject,
+    SourceTable,
+)
 from ingestd.cdc.columns.type_mapping import JSON_TYPE_MAPPINGS
 from ingestd.cdc.json_changes import JsonChanges
 from ingestd.cdc.message_head import HeadReader, fields_of, image_of, required
-from ingestd.cdc.native.format_readers import NativeFormat
-from ingestd.cdc.native.layouts.dms import LOOK, dms_layout
-from ingestd.cdc.native.module import native_module
+from ingestd.cdc.native.cells import codes
+from ingestd.cdc.native.format_readers import Look, NativeFormat
+from ingestd.cdc.native.message_layout import Log, OneRow, chosen
+from ingestd.cdc.native.module import Columns, native_module
+from ingestd.cdc.native.plan import (
+    constant_fields,
+    open_object,
+    texts_of,
+    words_spec,
+)
 from ingestd.cdc.normalized_events import (
     NULL,
     SNAPSHOT,
@@ -24,17 +38,30 @@ from ingestd.cdc.normalized_events import (
     text_of,
 )
 from ingestd.cdc.record_errors import refuse
+from ingestd.cdc.row_layout import NO_KIND, Kinds
+from ingestd.cdc.row_plan import RowPlan
+from ingestd.paimon.spec.data_types import RowKind
 
 _NULL = msgspec.Raw(NULL)
 _BEFORE = "BI_"
 _BEFORE_MARK = b'"BI_'
 _TRUNCATE = "truncate-table"
+_METADATA = "metadata"
+_OPERATION = (_METADATA, "operation")
+_WORDS = ("load", "insert", "update", "delete")
+_KINDS = (NO_KIND, RowKind.INSERT, RowKind.INSERT, RowKind.UPDATE_AFTER, RowKind.DELETE)
+_LOAD = 1
+"""Number of the operation in its choice."""
+_LOOK = Look(
+    ((_METADATA, "schema-name"), (_METADATA, "table-name")),
+    {_OPERATION: texts_of(_WORDS), (_METADATA, "record-type"): (b'"data"', NULL)},
+)
 
 
 def new_format(settings: FormatSettings) -> JsonChanges:
     """Return a decoder without cached tables."""
     return JsonChanges(
-        "aws-dms-json", DmsDialect(), settings, native_module(), NativeFormat(dms_layout, LOOK)
+        "aws-dms-json", DmsDialect(), settings, native_module(), NativeFormat(_layout, _LOOK)
     )
 
 
@@ -103,6 +130,30 @@ def _images(before: bytes, row: bytes) -> tuple[bytes, bytes]:
     old = {n.removeprefix(_BEFORE): v for n, v in fields.items() if n.startswith(_BEFORE)}
     new = {name: value for name, value in fields.items() if not name.startswith(_BEFORE)}
     return image_of(old) if before == NULL and old else before, image_of(new)
+
+
+def _layout(form: TableNormalizer, plan: RowPlan) -> OneRow | None:
+    """Return the layout of a table's messages; None if they can only be decoded in Python."""
+    specs = plan.specs
+    if specs is None or any(column.name.startswith(_BEFORE) for column in plan.columns):
+        return None
+    metadata = [
+        *constant_fields(form.constants, ("schema-name", "table-name")),
+        ("operation", True, words_spec(_WORDS)),
+        ("record-type", False, words_spec(("data",))),
+    ]
+    fields = [
+        (_METADATA, True, open_object(metadata)),
+        ("data", True, specs.whole),
+        ("before-image", False, specs.old),
+    ]
+    kinds = chosen(_OPERATION, _KINDS)
+    return OneRow(open_object(fields), ("data",), ("before-image",), kinds, _log)
+
+
+def _log(columns: Columns, kinds: Kinds) -> Log:
+    snapshot = codes(columns[_OPERATION]) == _LOAD
+    return Log(np.full(len(kinds), UNKNOWN_POSITION, np.int64), snapshot)
 
 
 def _is_dms(message: JsonObject) -> bool:

@@ -14,9 +14,16 @@ from ingestd.cdc.ddl.inference import proven_alone
 from ingestd.cdc.event_time import EventTime
 from ingestd.cdc.json_changes import JsonChanges
 from ingestd.cdc.message_head import HeadReader, required
-from ingestd.cdc.native.format_readers import NativeFormat
-from ingestd.cdc.native.layouts.canal import LOOK, canal_layout
+from ingestd.cdc.native.format_readers import Look, NativeFormat
+from ingestd.cdc.native.message_layout import ListedRows, chosen, no_log
 from ingestd.cdc.native.module import native_module
+from ingestd.cdc.native.plan import (
+    FLAG_SPEC,
+    constant_fields,
+    open_object,
+    texts_of,
+    words_spec,
+)
 from ingestd.cdc.normalized_events import (
     NULL,
     Message,
@@ -27,6 +34,9 @@ from ingestd.cdc.normalized_events import (
     text_of,
 )
 from ingestd.cdc.record_errors import PARSE_ERRORS, refuse
+from ingestd.cdc.row_layout import NO_KIND
+from ingestd.cdc.row_plan import RowPlan
+from ingestd.paimon.spec.data_types import RowKind
 
 _NULL = msgspec.Raw(NULL)
 _INSERTS = frozenset({"INSERT", "ROW"})
@@ -45,14 +55,18 @@ _CONTROL = frozenset(
         "TIDB_WATERMARK",
     }
 )
+_WORDS = ("INSERT", "ROW", "UPDATE", "DELETE")
+_KINDS = (NO_KIND, RowKind.INSERT, RowKind.INSERT, RowKind.UPDATE_AFTER, RowKind.DELETE)
+_CONSTANT = ("database", "table", "pkNames", "mysqlType", "sqlType")
+_LOOK = Look(
+    (("database",), ("table",)), {("type",): texts_of(_WORDS), ("isDdl",): (b"false", NULL)}
+)
 
 
 def new_format(settings: FormatSettings) -> JsonChanges:
     """Return a decoder without cached tables."""
     canal = CanalDialect(settings.type_mapping, images=settings.images)
-    return JsonChanges(
-        "canal-json", canal, settings, native_module(), NativeFormat(canal_layout, LOOK)
-    )
+    return JsonChanges("canal-json", canal, settings, native_module(), NativeFormat(_layout, _LOOK))
 
 
 class _Head(msgspec.Struct, rename="camel", gc=False):
@@ -168,6 +182,22 @@ def _updates(normalizer: TableNormalizer, head: _Head) -> tuple[bytes, ...]:
         normalizer.update(row, normalizer.key_of(before))
         for row, before in zip(rows, old, strict=True)
     )
+
+
+def _layout(form: TableNormalizer, plan: RowPlan) -> ListedRows | None:
+    """Return the layout of a table's messages; None if they can only be decoded in Python."""
+    specs = plan.specs
+    if specs is None:
+        return None
+    fields = [
+        *constant_fields(form.constants, _CONSTANT),
+        ("type", True, words_spec(_WORDS)),
+        ("isDdl", False, FLAG_SPEC),
+        ("data", True, ("rows", specs.whole)),
+        ("old", False, ("rows", specs.old)),
+    ]
+    kinds = chosen(("type",), _KINDS)
+    return ListedRows(open_object(fields), ("data",), ("old",), kinds, no_log)
 
 
 def _is_canal(message: JsonObject) -> bool:

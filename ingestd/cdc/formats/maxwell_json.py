@@ -7,6 +7,7 @@ changed. Rows of a bootstrap are rows of a snapshot.
 import re
 
 import msgspec
+import numpy as np
 
 from ingestd.cdc.base import (
     UNKNOWN_POSITION,
@@ -22,9 +23,17 @@ from ingestd.cdc.ddl.inference import proven_by_columns
 from ingestd.cdc.event_time import EventTime
 from ingestd.cdc.json_changes import JsonChanges
 from ingestd.cdc.message_head import HeadReader, required
-from ingestd.cdc.native.format_readers import NativeFormat
-from ingestd.cdc.native.layouts.maxwell import LOOK, maxwell_layout
-from ingestd.cdc.native.module import native_module
+from ingestd.cdc.native.cells import codes, numbers
+from ingestd.cdc.native.column_encoding import INT64_ENCODING
+from ingestd.cdc.native.format_readers import Look, NativeFormat
+from ingestd.cdc.native.message_layout import Log, OneRow, chosen, run_lengths
+from ingestd.cdc.native.module import Columns, native_module
+from ingestd.cdc.native.plan import (
+    constant_fields,
+    open_object,
+    texts_of,
+    words_spec,
+)
 from ingestd.cdc.normalized_events import (
     NULL,
     Message,
@@ -35,20 +44,28 @@ from ingestd.cdc.normalized_events import (
     where_in_log,
 )
 from ingestd.cdc.record_errors import PARSE_ERRORS, refuse
-from ingestd.cdc.source_position import LAST_ROW, file_number
+from ingestd.cdc.row_layout import NO_KIND, Kinds
+from ingestd.cdc.row_plan import RowPlan
+from ingestd.cdc.source_position import LAST_ROW, file_number, packed_positions
+from ingestd.paimon.spec.data_types import RowKind
 
 _NULL = msgspec.Raw(NULL)
 _CONTROL = re.compile(r"bootstrap-(start|complete)|(table|database)-\w+|heartbeat")
 _ALTERED = "table-alter"
 _DIGITS = 19
 _MESSAGE_TYPE = re.compile(r"insert|update|delete|(bootstrap|table|database)-\w+")
+_WORDS = ("insert", "update", "delete", "bootstrap-insert")
+_KINDS = (NO_KIND, RowKind.INSERT, RowKind.UPDATE_AFTER, RowKind.DELETE, RowKind.INSERT)
+_SNAPSHOT, _COMMITS = 4, 1
+"""Numbers of words in their choices."""
+_LOOK = Look((("database",), ("table",)), {("type",): texts_of(_WORDS)})
 
 
 def new_format(settings: FormatSettings) -> JsonChanges:
     """Return a decoder without cached tables."""
     dialect = MaxwellDialect(images=settings.images)
     return JsonChanges(
-        "maxwell-json", dialect, settings, native_module(), NativeFormat(maxwell_layout, LOOK)
+        "maxwell-json", dialect, settings, native_module(), NativeFormat(_layout, _LOOK)
     )
 
 
@@ -171,6 +188,38 @@ class _BinaryLog:
         if self._number < 0 or place >> 32 or (row == LAST_ROW and not head.commit):
             return UNKNOWN_POSITION
         return (self._number << 32 | place) << 12 | row
+
+
+def _layout(form: TableNormalizer, plan: RowPlan) -> OneRow | None:
+    """Return the layout of a table's messages; None if they can only be decoded in Python."""
+    specs = plan.specs
+    if specs is None:
+        return None
+    fields = [
+        *constant_fields(form.constants, ("database", "table", "primary_key_columns")),
+        ("type", True, words_spec(_WORDS)),
+        ("data", True, specs.whole),
+        ("old", False, specs.old),
+        ("position", False, ("numbered", ":", _DIGITS)),
+        ("xoffset", False, INT64_ENCODING.spec),
+        ("commit", False, ("choice", (b"true", b"false", NULL))),
+    ]
+    return OneRow(open_object(fields), ("data",), ("old",), chosen(("type",), _KINDS), _log)
+
+
+def _log(columns: Columns, kinds: Kinds) -> Log:
+    size = len(kinds)
+    places = columns[("position",)]
+    pos, has_pos = numbers(places, size)
+    heads = ["" if head is None else head.decode() for _, head in places.runs or ()]
+    files = np.array([file_number(head) for head in heads], np.int64)
+    xoffset, has_row = numbers(columns[("xoffset",)], size)
+    commits = codes(columns[("commit",)]) == _COMMITS
+    row = np.where(commits, LAST_ROW, xoffset)
+    known = has_pos & (commits | has_row & (row >= 0) & (row < LAST_ROW))
+    position = packed_positions(np.repeat(files, run_lengths(places, size)), pos, row)
+    position[~known] = UNKNOWN_POSITION
+    return Log(position, codes(columns[("type",)]) == _SNAPSHOT)
 
 
 def _is_maxwell(message: JsonObject) -> bool:

@@ -7,14 +7,28 @@ marked by `COLUMN_isMissing` were not in the log either.
 import re
 
 import msgspec
+import numpy as np
 
-from ingestd.cdc.base import FormatDescriptor, FormatSettings, JsonObject, SourceTable
+from ingestd.cdc.base import (
+    UNKNOWN_POSITION,
+    FormatDescriptor,
+    FormatSettings,
+    JsonObject,
+    SourceTable,
+)
 from ingestd.cdc.columns.type_mapping import JSON_TYPE_MAPPINGS
 from ingestd.cdc.json_changes import JsonChanges
 from ingestd.cdc.message_head import HeadReader, fields_of, image_of, required
-from ingestd.cdc.native.format_readers import NativeFormat
-from ingestd.cdc.native.layouts.ogg import LOOK, ogg_layout
-from ingestd.cdc.native.module import native_module
+from ingestd.cdc.native.cells import numbers
+from ingestd.cdc.native.format_readers import Look, NativeFormat
+from ingestd.cdc.native.message_layout import Log, TwoImages, chosen
+from ingestd.cdc.native.module import Columns, native_module
+from ingestd.cdc.native.plan import (
+    constant_fields,
+    open_object,
+    texts_of,
+    words_spec,
+)
 from ingestd.cdc.normalized_events import (
     NULL,
     NormalizedEvent,
@@ -25,19 +39,24 @@ from ingestd.cdc.normalized_events import (
     where_in_log,
 )
 from ingestd.cdc.record_errors import refuse
+from ingestd.cdc.row_layout import NO_KIND, Kinds
+from ingestd.cdc.row_plan import RowPlan
+from ingestd.paimon.spec.data_types import RowKind
 
 _NULL = msgspec.Raw(NULL)
 _MISSING = "_isMissing"
 _MISSING_MARK = b'_isMissing"'
 _POSITION = re.compile(r"\d{1,20}")
+_KINDS = (NO_KIND, RowKind.INSERT, RowKind.UPDATE_AFTER, RowKind.DELETE)
+_DIGITS = 20
+_WORDS = ("I", "U", "D")
+_LOOK = Look((("table",), ("primary_keys",)), {("op_type",): texts_of(_WORDS)})
 
 
 def new_format(settings: FormatSettings) -> JsonChanges:
     """Return a decoder without cached tables."""
     dialect = OggDialect(images=settings.images)
-    return JsonChanges(
-        "ogg-json", dialect, settings, native_module(), NativeFormat(ogg_layout, LOOK)
-    )
+    return JsonChanges("ogg-json", dialect, settings, native_module(), NativeFormat(_layout, _LOOK))
 
 
 class _Head(msgspec.Struct, gc=False):
@@ -121,6 +140,28 @@ def _present(image: bytes) -> bytes:
         if missing:
             fields.pop(mark.removesuffix(_MISSING), None)
     return image_of(fields)
+
+
+def _layout(form: TableNormalizer, plan: RowPlan) -> TwoImages | None:
+    """Return the layout of a table's messages; None if they can only be decoded in Python."""
+    specs = plan.specs
+    if specs is None or any(column.name.endswith(_MISSING) for column in plan.columns):
+        return None
+    fields = [
+        *constant_fields(form.constants, ("table", "primary_keys")),
+        ("op_type", True, words_spec(_WORDS)),
+        ("pos", False, ("numbered", "", _DIGITS)),
+        ("before", False, specs.old),
+        ("after", False, specs.row),
+    ]
+    kinds = chosen(("op_type",), _KINDS)
+    return TwoImages(open_object(fields), ("before",), ("after",), kinds, _log)
+
+
+def _log(columns: Columns, kinds: Kinds) -> Log:
+    size = len(kinds)
+    pos, has_pos = numbers(columns[("pos",)], size)
+    return Log(np.where(has_pos, pos, UNKNOWN_POSITION), np.zeros(size, np.bool_))
 
 
 def _is_ogg(message: JsonObject) -> bool:

@@ -6,6 +6,7 @@ types.
 """
 
 import msgspec
+import numpy as np
 
 from ingestd.cdc.base import FormatDescriptor, FormatSettings, SourceTable
 from ingestd.cdc.columns.type_mapping import JSON_TYPE_MAPPINGS
@@ -13,11 +14,16 @@ from ingestd.cdc.json_changes import JsonChanges
 from ingestd.cdc.message_head import HeadReader
 from ingestd.cdc.messages import BARE, Envelopes, MessageKeys, Shape
 from ingestd.cdc.native.format_readers import NativeFormat, no_objects
-from ingestd.cdc.native.layouts.plain import plain_layout
-from ingestd.cdc.native.module import native_module
+from ingestd.cdc.native.message_layout import OneRow, no_log
+from ingestd.cdc.native.module import Columns, native_module
 from ingestd.cdc.normalized_events import NULL, NormalizedEvent, TableNormalizer, TableNormalizers
+from ingestd.cdc.row_layout import Kinds
+from ingestd.cdc.row_plan import RowPlan
+from ingestd.paimon.spec.data_types import RowKind
 
 _WRAPPED = b'"payload"'
+PAYLOAD = "payload"
+"""A row with such a column may be an envelope around another row."""
 
 
 def new_format(settings: FormatSettings) -> JsonChanges:
@@ -27,7 +33,7 @@ def new_format(settings: FormatSettings) -> JsonChanges:
         PlainDialect(),
         settings,
         native_module(),
-        NativeFormat(plain_layout, keyless=no_objects),
+        NativeFormat(_layout, keyless=no_objects),
     )
 
 
@@ -89,6 +95,18 @@ def topic_table(topic: str) -> SourceTable:
     *qualifiers, table = topic.split(".")
     schema = qualifiers[-1] if qualifiers else None
     return SourceTable(".".join(qualifiers[:-1]) or None, schema or None, table or topic)
+
+
+def _layout(form: TableNormalizer, plan: RowPlan) -> OneRow | None:
+    """Return the layout of a topic's messages; None if they can only be decoded in Python."""
+    specs = plan.specs
+    if specs is None or any(column.name == PAYLOAD for column in plan.columns):
+        return None
+    return OneRow(specs.whole, (), None, _inserts, no_log)
+
+
+def _inserts(columns: Columns) -> Kinds:
+    return np.full(columns[()].seen, RowKind.INSERT, np.int8)
 
 
 FORMAT = FormatDescriptor(

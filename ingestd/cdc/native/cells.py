@@ -1,20 +1,28 @@
-"""Columns of the native reader as Arrow arrays."""
+"""Columns of the native reader as Arrow arrays, and the before and after images in them.
 
-from collections.abc import Sequence
+Every image has one cell per change; the cells of a change without the image are null.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+from msgspec import UNSET
 
-from ingestd.cdc.change_images import Cells
+from ingestd.cdc.change_images import Cells, Image, choose, take
+from ingestd.cdc.columns.column_reader import PlanColumn, Value, WireType
 from ingestd.cdc.columns.recast import recast
 from ingestd.cdc.native.column_encoding import RAW, ColumnEncoding
-from ingestd.cdc.native.module import NativeColumn
+from ingestd.cdc.native.module import Columns, NativeColumn, Path
 from ingestd.cdc.native.plan import form_of
-from ingestd.cdc.plan_column import PlanColumn, Value, WireType
-from ingestd.cdc.row_layout import Indices, Mask
+from ingestd.cdc.record_errors import Reason
+from ingestd.cdc.row_layout import ABSENT, Indices, Mask
 from ingestd.paimon.spec.arrow import Array
+
+NativeImage = Image[PlanColumn]
 
 
 class IrregularError(ValueError):
@@ -118,3 +126,109 @@ def _decoded(wire: WireType, texts: Array) -> Sequence[Value]:
         return values
     remaining = iter(values)
     return [None if text is None else next(remaining) for text in cells]
+
+
+class _Unchecked:
+    """Images whose invalid values are not located: their messages are decoded in Python."""
+
+    __slots__ = ()
+
+    def invalid(self, column: PlanColumn, wanted: Mask | None) -> Iterable[tuple[int, Reason]]:
+        """See `Image`."""
+        return ()
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnImage(_Unchecked):
+    """The images at one path of all messages."""
+
+    columns: Columns
+    path: Path
+    there: Mask
+
+    def lacking(self, column: PlanColumn) -> Mask:
+        """See `Image`."""
+        return lacking(self.columns[(*self.path, column.name)], len(self.there)) & self.there
+
+    def cells(self, column: PlanColumn, wanted: Mask | None = None) -> Cells | None:
+        """See `Image`. Raises IrregularError if an absent field has a default."""
+        found = self.columns[(*self.path, column.name)]
+        used = self.there if wanted is None else self.there & wanted
+        if column.default is not UNSET and (self.lacking(column) & used).any():
+            raise IrregularError(f"{column.name} has a default")
+        if not found.seen:
+            return None
+        cells = to_cells(found, form_of(column), len(self.there))
+        if wanted is not None:
+            if not (used & ~self.lacking(column)).any():
+                return None
+            cells = kept(cells, wanted)
+        return build(column, cells)
+
+
+@dataclass(frozen=True, slots=True)
+class MaskedImage(_Unchecked):
+    """The images of a path in some of the messages only."""
+
+    image: ColumnImage
+    there: Mask
+
+    def lacking(self, column: PlanColumn) -> Mask:
+        """See `Image`."""
+        return self.image.lacking(column) & self.there
+
+    def cells(self, column: PlanColumn, wanted: Mask | None = None) -> Cells | None:
+        """See `Image`."""
+        return self.image.cells(column, self.there if wanted is None else self.there & wanted)
+
+
+@dataclass(frozen=True, slots=True)
+class GatheredImage(_Unchecked):
+    """Images stored consecutively for the changes that have one.
+
+    `places` is the index of each change's image, negative for changes without one."""
+
+    image: ColumnImage
+    places: Indices
+
+    @property
+    def there(self) -> Mask:
+        """See `Image`."""
+        marks: Mask = self.places >= 0
+        return marks
+
+    def lacking(self, column: PlanColumn) -> Mask:
+        """See `Image`."""
+        if not len(self.image.there):
+            return np.zeros(len(self.places), np.bool_)
+        return self.image.lacking(column)[self.places] & self.there
+
+    def cells(self, column: PlanColumn, wanted: Mask | None = None) -> Cells | None:
+        """See `Image`."""
+        places = self.places if wanted is None else np.where(wanted, self.places, ABSENT)
+        used = np.zeros(len(self.image.there), np.bool_)
+        used[places[places >= 0]] = True
+        cells = self.image.cells(column, used)
+        return None if cells is None else take(cells, places)
+
+
+@dataclass(frozen=True, slots=True)
+class CoalescedImage(_Unchecked):
+    """Images at two paths, of which each change has at most one."""
+
+    first: NativeImage
+    second: NativeImage
+
+    @property
+    def there(self) -> Mask:
+        """See `Image`."""
+        return self.first.there | self.second.there
+
+    def lacking(self, column: PlanColumn) -> Mask:
+        """See `Image`."""
+        return self.first.lacking(column) | self.second.lacking(column)
+
+    def cells(self, column: PlanColumn, wanted: Mask | None = None) -> Cells | None:
+        """See `Image`."""
+        first, second = self.first.cells(column, wanted), self.second.cells(column, wanted)
+        return choose(self.first.there, first, second)

@@ -1,18 +1,23 @@
-"""The native plans of one source table, for its messages and for their keys.
+"""The nodes of native plans: of a table's rows and keys, and of the fields around them.
 
-They accept a subset of the messages that the structs of `row_plan` accept; the others are decoded
+Plans accept a subset of the messages that the structs of `row_plan` accept; the others are decoded
 in Python.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from ingestd.cdc.columns.column_reader import PlanColumn
 from ingestd.cdc.native.column_encoding import RAW, ColumnEncoding
 from ingestd.cdc.native.module import Spec
-from ingestd.cdc.plan_column import PlanColumn
 
 NULL_SPEC: Spec = ("null",)
+NULL = b"null"
+Field = tuple[str, bool, Spec]
+"""The name of a field, whether messages must have it, and its node."""
 RUNS_SPEC: Spec = ("runs",)
+FLAG_SPEC: Spec = ("choice", (b"false", NULL))
+"""JSON texts of false and null."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,3 +68,28 @@ def columns_spec(
     """Return the node of objects with these columns; `closed` objects have no other fields."""
     fields = [(column.name, required, spec_of(column)) for column in columns]
     return ("object", nullable, closed, fields)
+
+
+def constant_fields(constants: Mapping[str, bytes], names: Sequence[str]) -> list[Field]:
+    """Return nodes of fields with a known JSON text; a null may be absent."""
+    return [constant_field(name, constants[name]) for name in names]
+
+
+def constant_field(name: str, text: bytes) -> Field:
+    """Return the node of a field with a known JSON text; a null may be absent."""
+    return (name, False, NULL_SPEC) if text == NULL else (name, True, ("literal", text))
+
+
+def open_object(fields: Sequence[Field], *, nullable: bool = False) -> Spec:
+    """Return the node of an object with these fields and any others."""
+    return ("object", nullable, False, tuple(fields))
+
+
+def words_spec(words: Sequence[str]) -> Spec:
+    """Return the node of a choice of words."""
+    return ("choice", texts_of(words))
+
+
+def texts_of(words: Sequence[str]) -> tuple[bytes, ...]:
+    """Return words as JSON texts."""
+    return tuple(b'"%s"' % word.encode() for word in words)

@@ -8,22 +8,23 @@ import numpy as np
 from ingestd.cdc.assembly import TableChanges, assemble_changes
 from ingestd.cdc.base import ChangeBatch
 from ingestd.cdc.change_images import CELL_ERRORS
+from ingestd.cdc.columns.column_reader import PlanColumn
 from ingestd.cdc.messages import Messages
-from ingestd.cdc.native.image import ColumnImage
-from ingestd.cdc.native.message_layout import LayoutChanges
+from ingestd.cdc.native.cells import ColumnImage
+from ingestd.cdc.native.message_layout import LayoutChanges, NativeReader
 from ingestd.cdc.native.module import Columns
-from ingestd.cdc.native.reader import NativeReader
-from ingestd.cdc.plan_column import PlanColumn
 from ingestd.cdc.row_plan import RowPlan
 
 
-def read_natively(plan: RowPlan, messages: Messages) -> ChangeBatch | None:
-    """Return the batch of Debezium messages; None if any must be decoded in Python."""
-    return None if plan.native is None else read_with(plan.native, plan, messages)
+def read_natively(
+    native: NativeReader | None, plan: RowPlan, messages: Messages
+) -> ChangeBatch | None:
+    """Return the batch of messages; None if any must be decoded in Python.
 
-
-def read_with(native: NativeReader, plan: RowPlan, messages: Messages) -> ChangeBatch | None:
-    """Return the batch of messages of a layout; None if any must be decoded in Python."""
+    Without a reader all must be.
+    """
+    if native is None:
+        return None
     shape = messages.value_shape
     columns = native.values.read(messages.values, shape.prefix, shape.suffix)
     if columns is None:

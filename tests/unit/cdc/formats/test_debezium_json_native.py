@@ -33,8 +33,8 @@ def test_captured_streams_come_out_the_same(
     decode: Callable[..., ChangeBatch] = table_messages._decode_in_python
     rows: Counter[str] = Counter()
 
-    def natively(plan: Any, messages: Any) -> ChangeBatch | None:
-        batch = read(plan, messages)
+    def natively(reader: Any, plan: Any, messages: Any) -> ChangeBatch | None:
+        batch = read(reader, plan, messages)
         rows["native"] += 0 if batch is None else len(messages.values)
         return batch
 

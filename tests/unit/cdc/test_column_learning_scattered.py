@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ingestd.cdc import scattered_columns
+from ingestd.cdc import column_learning
 from ingestd.cdc.base import DataFormat, Decoded, RecordChunk, load_data_format
+from ingestd.cdc.column_learning import FEW, MOST_IN_A_RECORD, check_width, parts, too_many_cells
 from ingestd.cdc.record_errors import RecordError
-from ingestd.cdc.scattered_columns import FEW, MOST_IN_A_RECORD, check_width, parts, too_many_cells
 
 ROOT = Path(__file__).resolve().parents[3]
 FORMATS = ["debezium-json", "json", "maxwell-json", "debezium-flat-json"]
@@ -138,7 +138,7 @@ def test_parts_follow_each_other_and_none_but_a_single_message_breaks_the_bound(
     messages: list[tuple[int, set[int]]],
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(scattered_columns, "FEW", 3)
+        patch.setattr(column_learning, "FEW", 3)
         follow_each_other(messages)
 
 
@@ -150,7 +150,7 @@ def follow_each_other(messages: list[tuple[int, set[int]]]) -> None:
     for start, stop in found:
         names = set().union(*(brought for _, brought in messages[start:stop]))
         size = sum(size for size, _ in messages[start:stop])
-        few = len(names) <= scattered_columns.FEW
+        few = len(names) <= column_learning.FEW
         assert few or stop == start + 1 or len(names) * (stop - start) <= size
 
 
@@ -158,7 +158,7 @@ def follow_each_other(messages: list[tuple[int, set[int]]]) -> None:
 def test_five_thousand_messages_with_a_column_each_take_little_memory(name: str) -> None:
     script = (
         "import resource\n"
-        "from tests.unit.cdc.test_scattered_columns import decoder, scattered\n"
+        "from tests.unit.cdc.test_column_learning_scattered import decoder, scattered\n"
         "now = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10\n"
         f"chunk, reader = scattered({name!r}, 5000), decoder({name!r})\n"
         "before = now()\n"

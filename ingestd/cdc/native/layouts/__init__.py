@@ -1,1 +1,0 @@
-"""The message layouts of the JSON formats."""
