@@ -47,16 +47,15 @@ def begin(
 ) -> None:
     """Write a progress record to a table that has none in its snapshots.
 
-    For a table whose progress records another writer expired, or that another program filled. Stop
-    the daemon first: this command takes over its lead, which ends it with exit code 6.
+    For a table whose progress records another writer expired, or that another program filled. A
+    running daemon loses the lead to this command, and ends with exit code 6.
 
-    `--at claims` may write rows of a table without a key twice if the daemon died in a commit.
+    `--at claims` is for a table that nothing rolled back, restored or overwrote since. It may write
+    rows of a table without a key twice if the daemon died in a commit.
 
     **Examples**
 
     ingestd begin -c ingestd.yaml ods.orders --at claims
-
-    ingestd begin -c ingestd.yaml ods.orders --at now
     """
     settings = pipeline_settings(load_config(config))
     io = file_io_for(settings.warehouse, storage_options(settings.catalog_options))

@@ -293,9 +293,9 @@ def test_tables_that_lost_their_records_are_begun_one_after_the_other(truth: Tru
         table = truth.table(name)
         newest = latest_snapshot(table.io, table.paths)
         assert newest is not None
-        foreign = replace_snapshot(newest, commit_user="other", properties={})
-        table.io.overwrite(table.paths.snapshot(newest.id), encode_snapshot(foreign))
-        for number in range(1, newest.id):
+        foreign = replace_snapshot(newest, id=newest.id + 1, commit_user="other", properties={})
+        table.io.try_write_atomic(table.paths.snapshot(foreign.id), encode_snapshot(foreign))
+        for number in range(1, foreign.id):
             table.io.delete_quietly(table.paths.snapshot(number))
     given = read_claims(truth.io, truth.settings.warehouse, truth.name)
     for name in ("lake.orders", "lake.users"):

@@ -12,7 +12,8 @@ from ingestd.ingest.tables.managed_table import open_table
 from ingestd.ingest.tables.table_registry import TableRegistry
 from ingestd.kafka.ranges import OffsetRange
 from ingestd.paimon.io.file_io import LocalFileIO
-from ingestd.paimon.table.metadata.snapshot_manager import latest_snapshot
+from ingestd.paimon.table.metadata.snapshot_manager import latest_snapshot, read_snapshot
+from ingestd.paimon.table.retention.rollback import plan_rollback, rollback
 from tests.chaos.test_truth import (
     ORDERS,
     USERS,
@@ -64,6 +65,27 @@ def test_without_a_word_in_the_claims_file_nothing_is_guessed(truth: Truth) -> N
         decide(truth, at_claims(TABLE, None))
     with pytest.raises(ProgressLostError):
         truth.live()
+
+
+def test_claims_do_not_speak_of_a_table_that_was_rolled_back(tmp_path: Path) -> None:
+    truth = Truth(tmp_path)
+    truth.kafka.topics[ORDERS] = Topic("one")
+    for first in (0, 5):
+        truth.kafka.produce(ORDERS, *range(first, first + 5))
+        truth.live()
+    table = truth.table("orders")
+    target = read_snapshot(table.io, table.paths, 1)
+    rollback(table, plan_rollback(table, target))
+    without_record(truth, keep_old=False)
+    with pytest.raises(ProgressLostError, match="If nothing rolled back, restored"):
+        truth.live()
+    found = read_claims(truth.io, truth.settings.warehouse, truth.name)
+    with pytest.raises(ConfigError, match=r"lake\.orders was rolled back .* has snapshot 2"):
+        decide(truth, at_claims(TABLE, found))
+    truth.truncate("orders")
+    assert decide(truth, at_origin(TABLE)) == [(ORDERS, 0, 0)]
+    truth.live()
+    assert truth.ids("orders") == list(range(10))
 
 
 def test_an_emptied_table_reads_everything_again(truth: Truth) -> None:

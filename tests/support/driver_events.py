@@ -181,6 +181,7 @@ def foreign_commit(world: World) -> bool:
         properties={},
         commit_identifier=1,
         commit_kind=CommitKind.APPEND,
+        delta_record_count=0,
     )
     return _put(world.home, "orders", foreign)
 
@@ -225,6 +226,7 @@ def roll_back_as_latest(world: World) -> bool:
         commit_user="java",
         commit_identifier=BATCH_COMMIT_IDENTIFIER,
         commit_kind=CommitKind.OVERWRITE,
+        delta_record_count=(target.total_record_count or 0) - (newest.total_record_count or 0),
     )
     return _put(home, "orders", again)
 
@@ -405,7 +407,8 @@ def change_claims_digit(world: World) -> bool:
     if path is None:
         return False
     damaged = bytearray(world.io.files[path])
-    digits = [place for place, byte in enumerate(damaged) if chr(byte).isdigit()]
+    body = damaged[: damaged.index(b'"sha256"')]
+    digits = [place for place, byte in enumerate(body) if chr(byte).isdigit()]
     damaged[world.rng.choice(digits)] = ord(world.rng.choice("123456789"))
     world.io.files[path] = bytes(damaged)
     return True

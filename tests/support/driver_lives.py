@@ -28,7 +28,7 @@ from ingestd.errors import (
     ProgressLostError,
     SchemaConflictError,
 )
-from ingestd.ingest.recovery.begin import at_origin, begin
+from ingestd.ingest.recovery.begin import at_claims, at_origin, begin
 from ingestd.ingest.recovery.losses import TO_BE
 from ingestd.ingest.tables.claims import read_claims
 from ingestd.ingest.tables.progress import decode_properties, pipelines_in
@@ -53,6 +53,9 @@ LETTERS = "ingestd_dead_letters"
 TABLES = ("orders", "users", "items", "orders_moved", "people")
 LOUD = (OffsetLostError, ProgressLostError, SchemaConflictError)
 FOREVER = 1 << 30
+_NOT_BY_CLAIMS = re.compile(
+    "(beside )?(roll_back|restore|fast_forward|foreign_overwrite|rename|drop|delete|move)"
+)
 Place = tuple[str, int]
 
 
@@ -261,20 +264,23 @@ class World:
         logs = [Log() for _ in range(partitions)]
         self.kafka.topics[name] = Topic(f"id-{self.topics_made}", logs)
 
+    @property
+    def claims_may_hold(self) -> bool:
+        """Whether nothing happened after which the way out is not that by the claims."""
+        return not any(map(_NOT_BY_CLAIMS.match, self.trace))
+
     def begin_again(self, message: str) -> None:
         """Take the way out of a table that says nothing although it should."""
         truth = self.home.truth
         found = re.search(r"table (\S+?):", message)
         assert found
-        truncate_table(truth.table(found[1].removeprefix(f"{DATABASE}.")), now_ms=1)
-        begin(
-            truth.settings,
-            truth.catalog,
-            truth.io,
-            found[1],
-            at_origin(found[1]),
-            lambda: self.clock[0],
-        )
+        table = found[1]
+        claims = read_claims(truth.io, truth.settings.warehouse, truth.name)
+        vector = at_claims(table, claims)
+        if not self.claims_may_hold or claims is None or table not in claims.complete:
+            truncate_table(truth.table(table.removeprefix(f"{DATABASE}.")), now_ms=1)
+            vector = at_origin(table)
+        begin(truth.settings, truth.catalog, truth.io, table, vector, lambda: self.clock[0])
 
     def copy(self) -> "World":
         """A world that goes on by itself."""

@@ -12,6 +12,7 @@ from ingestd.ingest.tables.positions import Position, TopicName, Vector, offset_
 from ingestd.ingest.tables.table_registry import TableRegistry
 from ingestd.paimon.catalog.base import Catalog, Identifier
 from ingestd.paimon.io.file_io import FileIO
+from ingestd.paimon.table.metadata.snapshot_manager import snapshot_ids
 
 
 def begin(
@@ -80,15 +81,28 @@ def at_origin(table: str) -> Callable[[TableRegistry], Vector]:
 def at_claims(table: str, claims: Claims | None) -> Callable[[TableRegistry], Vector]:
     """Cover the offsets of the claims file: correct if only the table's records were removed.
 
-    Raises ConfigError if the file is missing or damaged, or has no entry for the table.
+    Raises ConfigError if the file is missing or damaged, has no entry for the table, or if the
+    table was rolled back or restored since.
     """
 
-    def vector(_: TableRegistry) -> Vector:
+    def vector(registry: TableRegistry) -> Vector:
         if claims is None or table not in claims.complete:
             raise ConfigError(
                 f"the claims file has no entry for table {table} (it is missing, damaged, or the "
                 "table had not caught up yet); use --at origin to read everything again, or "
                 "--at now to read only new records"
+            )
+        managed = registry.tables[table].table
+        claimed = claims.complete[table].snapshot_id
+        earliest = min(snapshot_ids(managed.io, managed.paths), default=0)
+        # Snapshots expire from the oldest on: those that remain came after the claimed one, unless
+        # a rollback or a restore gave their ids a second time.
+        if earliest <= claimed:
+            raise ConfigError(
+                f"table {table} was rolled back or restored since the claims file was written: it "
+                f"has snapshot {earliest}, and its record was in snapshot {claimed}. Empty it with "
+                f"`ingestd truncate WAREHOUSE {table}` and use --at origin to read everything "
+                "again, or use --at now to read only new records"
             )
         return claims.progress.end
 

@@ -10,7 +10,7 @@ import hashlib
 import json
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 from ingestd.ingest.tables.progress import (
     DAMAGED,
@@ -21,14 +21,22 @@ from ingestd.ingest.tables.progress import (
 from ingestd.paimon.io.file_io import FileIO
 
 _LOG = logging.getLogger(__name__)
-_VERSION = 2
+_VERSION = 3
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimedRecord:
+    """The id of a table's newest record, and of the snapshot that contains it."""
+
+    record_id: str
+    snapshot_id: int
 
 
 @dataclass(frozen=True, slots=True)
 class Claims:
     """`progress` of the pipeline, and the claims about its tables.
 
-    `complete` has the id of the record with which a table lacks nothing below `progress.end`.
+    `complete` has the record with which a table lacks nothing below `progress.end`.
     `warehouse` is the path that the file was written for, to detect a moved or copied one; in
     another `database` the same pipeline starts from the beginning.
     """
@@ -36,7 +44,7 @@ class Claims:
     warehouse: str
     database: str
     progress: PipelineProgress
-    complete: Mapping[str, str]
+    complete: Mapping[str, ClaimedRecord]
 
 
 def claims_path(warehouse: str, pipeline: str) -> str:
@@ -51,7 +59,7 @@ def encode_claims(claims: Claims) -> bytes:
         "warehouse": claims.warehouse,
         "database": claims.database,
         "progress": encode_pipeline(claims.progress),
-        "complete": dict(claims.complete),
+        "complete": {name: asdict(record) for name, record in claims.complete.items()},
     }
     return json.dumps({**body, "sha256": _checksum(body)}, ensure_ascii=False).encode()
 
@@ -71,7 +79,10 @@ def decode_claims(data: bytes, where: str) -> Claims | None:
             str(document["warehouse"]),
             str(document["database"]),
             decode_pipeline(document["progress"]),
-            {str(name): str(record) for name, record in document["complete"].items()},
+            {
+                str(name): ClaimedRecord(str(record["record_id"]), int(record["snapshot_id"]))
+                for name, record in document["complete"].items()
+            },
         )
     except DAMAGED as error:
         _LOG.warning("claims_ignored", extra={"ctx": {"path": where, "error": repr(error)}})

@@ -25,8 +25,8 @@ class ManagedTable:
 
     `progress` is the newest record of the pipeline in a snapshot; `covered` may be larger, because
     batches without rows for the table leave no record. `properties` are the snapshot properties of
-    the record. `overwritten_by` are the ids of later snapshots in which other programs replaced
-    rows.
+    the record, and `record_snapshot` is the id of its snapshot. `overwritten_by` are the ids of
+    later snapshots in which other programs replaced rows.
     """
 
     table: FileStoreTable
@@ -34,6 +34,7 @@ class ManagedTable:
     progress: TableProgress | None = None
     covered: Vector = field(default_factory=dict)
     properties: Mapping[str, str] = field(default_factory=dict)
+    record_snapshot: int = 0
     overwritten_by: str | None = None
 
     @property
@@ -73,6 +74,7 @@ def open_table(name: str, table: FileStoreTable, pipelines: Collection[str]) -> 
             progress=progress,
             covered=progress.pipeline.end,
             properties={one: snapshot.properties[one] for one in (shared, own)},
+            record_snapshot=snapshot.id,
             overwritten_by=state.carried.get(OVERWRITTEN_PROPERTY),
         )
     return ManagedTable(table, state)

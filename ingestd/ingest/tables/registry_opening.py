@@ -117,7 +117,8 @@ class RegistryOpening:
         """
         if one.progress is not None:
             covered = one.covered
-            if self._claims and self._claims.complete.get(name) == one.progress.record_id:
+            claimed = self._claims.complete.get(name) if self._claims else None
+            if self._claims and claimed and claimed.record_id == one.progress.record_id:
                 covered = furthest(covered, self._claims.progress.end)
             return replace(one, covered=shared_if_equal(covered, progress.end))
         if self._lacks(name, one) and name not in self._undecided:
@@ -181,6 +182,7 @@ def _progress_lost(
     return ProgressLostError(
         f"table {name}: none of its snapshots contains the progress of pipeline {settings.name}, "
         "although it has written it: another writer has expired them all, or removed the records."
-        f"{shared} An operator must decide: `ingestd begin` sets a record for the "
-        f"table, for example `ingestd begin -c CONFIG {name} --at claims` (see docs/operations.md)"
+        f"{shared} An operator must decide: `ingestd begin` sets a record for the table. If "
+        "nothing rolled back, restored, fast-forwarded or overwrote it since: "
+        f"`ingestd begin -c CONFIG {name} --at claims`; otherwise see docs/operations.md"
     )

@@ -23,7 +23,12 @@ from ingestd.ingest.tables.batch_span import (
     span_of,
     where_less,
 )
-from ingestd.ingest.tables.claims import Claims, claims_path, encode_claims
+from ingestd.ingest.tables.claims import (
+    ClaimedRecord,
+    Claims,
+    claims_path,
+    encode_claims,
+)
 from ingestd.ingest.tables.managed_table import ManagedTable, marked_pipelines, table_context
 from ingestd.ingest.tables.positions import (
     LogOffsets,
@@ -270,7 +275,7 @@ class TableRegistry:
         """Write the claims file, unless it is current."""
         self._number_tables()
         complete = {
-            name: one.progress.record_id
+            name: ClaimedRecord(one.progress.record_id, one.record_snapshot)
             for name, one in self.tables.items()
             if one.progress is not None and one.covered is self.progress.end
         }
@@ -366,7 +371,6 @@ class TableRegistry:
         progress = next_record(one.progress, prefetch, step)
         shared = self._memo.of(covered, _TEXT, lambda: encode_pipeline(progress.pipeline))
         record = encode_properties(self._settings.name, progress, shared)
-        names = property_names(self._settings.name)
         committable = ManifestCommittable(
             identifier=state.committed[user] + 1,
             messages=tuple(messages),
@@ -374,8 +378,8 @@ class TableRegistry:
             overwrite=overwrite,
             builds_on={**self._awaited_records(name, state), **one.properties},
         )
-        now_ms = self._now_ms()
-        result = commit(one.table, user, committable, state=state, now_ms=now_ms, allow_empty=True)
+        now = self._now_ms()
+        result = commit(one.table, user, committable, state=state, now_ms=now, allow_empty=True)
         if result.status == "replayed":
             raise FencedError(
                 f"table {name}: another process of pipeline {self._settings.name} committed "
@@ -387,7 +391,8 @@ class TableRegistry:
             state=result.state,
             progress=progress,
             covered=covered,
-            properties={part: record[part] for part in names},
+            properties={key: record[key] for key in property_names(self._settings.name)},
+            record_snapshot=result.snapshot.id if result.snapshot else 0,
         )
         return result
 
