@@ -21,10 +21,10 @@ from ingestd.cdc.base import (
     RejectedRecord,
 )
 from ingestd.cdc.column_learning import TableMemory, Types
+from ingestd.cdc.format_readers import PYTHON_ONLY, FormatReaders, NativeFormat
 from ingestd.cdc.messages import BARE, Messages
-from ingestd.cdc.native.format_readers import PYTHON_ONLY, FormatReaders, NativeFormat
 from ingestd.cdc.native.module import NativeModule
-from ingestd.cdc.native.rows import read_natively
+from ingestd.cdc.native_rows import read_natively
 from ingestd.cdc.normalized_events import (
     Dialect,
     Group,

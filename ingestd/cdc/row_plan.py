@@ -9,11 +9,10 @@ characters. A plan has an escaped name for such a column, and messages that are 
 are rewritten to it first. Such tables need a second pass over their messages, others do not.
 """
 
-import copy
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from operator import attrgetter, itemgetter
+from operator import itemgetter
 from typing import Any, Literal
 
 import msgspec
@@ -85,9 +84,9 @@ class RowWants:
 class RowPlan:
     """Decoders of one table's messages and the readers of its columns.
 
-    The key, the key of a `before` image and a row have equal attributes for equal columns.
-    `key_values` is None when the table has no key; `before` is then a whole row. Where messages
-    have no key although the table has one, the key is in the images.
+    The key, the key of a `before` image and a row have equal attributes for equal columns. In a
+    table without a key, `before` is a whole row. If messages have no key although the table has
+    one, the key is in the images. `empty_row` is a row of nulls.
     `specs` is None if the rows can only be decoded in Python, `native` if messages of Debezium's
     form can.
     """
@@ -97,19 +96,10 @@ class RowPlan:
     key_names: tuple[str, ...]
     changes: Decoders
     keys: Decoders
-    key_values: Callable[[Row], tuple[Any, ...]] | None
-    key_attributes: tuple[str, ...]
     empty_row: Row
     specs: RowSpecs | None
     native: NativeReader | None
     wants: RowWants
-
-    def key_only_row(self, values: Sequence[Any]) -> Row:
-        """Return a row with only the values of the key's fields, in the order of `key_names`."""
-        row = copy.copy(self.empty_row)
-        for attribute, value in zip(self.key_attributes, values, strict=True):
-            setattr(row, attribute, value)
-        return row
 
 
 def make_plan(
@@ -135,7 +125,6 @@ def make_plan(
     row = _struct("Row", plan_columns, forbid_unknown_fields=True)
     before = row if wants.images or not key_names else _struct("BeforeKey", key_columns)
     key = _struct("Key", key_columns, required=True, forbid_unknown_fields=True)
-    attributes = tuple(column.attribute for column in key_columns)
     plain, change = all(map(has_plain_name, columns)), _change_struct(source, row, before)
     specs = row_specs(plan_columns, key_columns, images=wants.images) if module else None
     return RowPlan(
@@ -144,8 +133,6 @@ def make_plan(
         key_names=key_names,
         changes=_decoders(change, None if plain else normalized_images),
         keys=_decoders(key, None if plain else normalized),
-        key_values=_values_getter(attributes),
-        key_attributes=attributes,
         empty_row=row(**dict.fromkeys((c.attribute for c in plan_columns), None)),
         specs=specs,
         native=_native(module, source, specs),
@@ -167,13 +154,6 @@ def _decoders(struct: type[msgspec.Struct], normalize: _Normalize | None) -> Dec
     if normalize is None:
         return Decoders(decoder.decode, decoder.decode_lines)
     return Decoders(with_own_names(lambda message: decoder.decode(normalize(message))), None)
-
-
-def _values_getter(attributes: tuple[str, ...]) -> Callable[[Row], tuple[Any, ...]] | None:
-    if len(attributes) == 1:
-        get = attrgetter(attributes[0])
-        return lambda row: (get(row),)
-    return attrgetter(*attributes) if attributes else None
 
 
 def _plan_column(

@@ -24,7 +24,7 @@ from ingestd.cdc.column_learning import (
     plan_of,
 )
 from ingestd.cdc.messages import Messages
-from ingestd.cdc.native.rows import read_natively
+from ingestd.cdc.native_rows import read_natively
 from ingestd.cdc.record_errors import BUILD_ERRORS, PARSE_ERRORS, Reason, RecordError, explain
 from ingestd.cdc.row_plan import RowPlan
 

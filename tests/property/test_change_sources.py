@@ -21,7 +21,7 @@ from ingestd.cdc.columns.unavailable import TEXT
 from ingestd.cdc.columns.wire_column import WireColumn
 from ingestd.cdc.messages import Messages
 from ingestd.cdc.native.module import native_module
-from ingestd.cdc.native.rows import read_natively
+from ingestd.cdc.native_rows import read_natively
 from ingestd.cdc.row_plan import RowWants, make_plan
 from ingestd.paimon.spec.data_types import DataType, RowKind
 from tests.support.decoded import both_decoders

@@ -9,9 +9,9 @@ import msgspec
 from ingestd.cdc.base import FormatDescriptor, FormatSettings, JsonObject, SourceTable
 from ingestd.cdc.columns.type_mapping import JSON_TYPE_MAPPINGS
 from ingestd.cdc.event_time import EventTime
+from ingestd.cdc.format_readers import Look, NativeFormat
 from ingestd.cdc.json_changes import JsonChanges
 from ingestd.cdc.message_head import HeadReader, required
-from ingestd.cdc.native.format_readers import Look, NativeFormat
 from ingestd.cdc.native.message_layout import OneRow, chosen, no_log
 from ingestd.cdc.native.module import native_module
 from ingestd.cdc.native.plan import (

@@ -12,8 +12,8 @@ import pyarrow as pa
 from msgspec import UNSET
 
 from ingestd.cdc.columns import raw_cells, unavailable
+from ingestd.cdc.columns.column_encoding import ColumnEncoding
 from ingestd.cdc.columns.wire_column import WireColumn
-from ingestd.cdc.native.column_encoding import ColumnEncoding
 from ingestd.cdc.record_errors import PARSE_ERRORS
 from ingestd.paimon.spec.arrow import Array, to_arrow_type
 from ingestd.paimon.spec.data_types import DataType

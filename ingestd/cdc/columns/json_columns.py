@@ -12,6 +12,13 @@ import numpy as np
 import pyarrow as pa
 
 from ingestd.cdc.columns import unavailable
+from ingestd.cdc.columns.column_encoding import (
+    BINARY_ENCODING,
+    BOOLEAN_ENCODING,
+    TEXT_ENCODING,
+    iso_form,
+    temporal_form,
+)
 from ingestd.cdc.columns.column_reader import (
     ColumnReader,
     Values,
@@ -38,13 +45,6 @@ from ingestd.cdc.columns.number_readers import (
 from ingestd.cdc.columns.source_text import SOURCE_MEANINGS, source_text_reader
 from ingestd.cdc.columns.temporal_columns import read_integers, read_texts
 from ingestd.cdc.columns.wire_column import Meaning, WireColumn
-from ingestd.cdc.native.column_encoding import (
-    BINARY_ENCODING,
-    BOOLEAN_ENCODING,
-    TEXT_ENCODING,
-    iso_form,
-    temporal_form,
-)
 from ingestd.errors import UnsupportedError
 from ingestd.paimon.spec.arrow import Array, to_arrow_type
 from ingestd.paimon.spec.data_types import (

@@ -6,6 +6,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ingestd.cdc.columns import raw_cells, unavailable
+from ingestd.cdc.columns.column_encoding import (
+    BOOLEAN_ENCODING,
+    decimal_form,
+    float_form,
+    integer_form,
+    unscaled_form,
+)
 from ingestd.cdc.columns.column_reader import (
     Build,
     ColumnReader,
@@ -26,13 +33,6 @@ from ingestd.cdc.columns.decimal_columns import (
 )
 from ingestd.cdc.columns.json_inference import ENTRY, INTEGER_KINDS, NUMBER_KINDS, TEXT_KINDS, Kinds
 from ingestd.cdc.columns.wire_column import WireColumn
-from ingestd.cdc.native.column_encoding import (
-    BOOLEAN_ENCODING,
-    decimal_form,
-    float_form,
-    integer_form,
-    unscaled_form,
-)
 from ingestd.paimon.spec.arrow import Array, to_arrow_type
 from ingestd.paimon.spec.data_types import DataType
 

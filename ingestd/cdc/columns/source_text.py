@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from msgspec import UNSET
 
 from ingestd.cdc.columns import unavailable
+from ingestd.cdc.columns.column_encoding import ColumnEncoding
 from ingestd.cdc.columns.column_reader import ColumnReader, Values, from_present
 from ingestd.cdc.columns.json_inference import NUMBER_KINDS, TEXT_KINDS, Kinds
 from ingestd.cdc.columns.mysql_geometry import geometry_json
@@ -21,7 +22,6 @@ from ingestd.cdc.columns.number_readers import decimal_numbers
 from ingestd.cdc.columns.raw_cells import text_of
 from ingestd.cdc.columns.temporal_columns import read_texts
 from ingestd.cdc.columns.wire_column import Meaning, WireColumn
-from ingestd.cdc.native.column_encoding import ColumnEncoding
 from ingestd.paimon.spec.arrow import Array, to_arrow_type
 from ingestd.paimon.spec.data_types import (
     BINARY_ROOTS,

@@ -17,14 +17,15 @@ from ingestd.cdc.base import (
     JsonObject,
     SourceTable,
 )
+from ingestd.cdc.columns.column_encoding import Spec
 from ingestd.cdc.columns.type_mapping import JSON_TYPE_MAPPINGS
 from ingestd.cdc.columns.wire_column import BIGINT, STRING, Meaning, WireColumn
+from ingestd.cdc.format_readers import Look, NativeFormat
 from ingestd.cdc.json_changes import JsonChanges
 from ingestd.cdc.message_head import HeadReader, required
 from ingestd.cdc.native.cells import numbers
-from ingestd.cdc.native.format_readers import Look, NativeFormat
 from ingestd.cdc.native.message_layout import Log, TwoImages, chosen
-from ingestd.cdc.native.module import Columns, Spec, native_module
+from ingestd.cdc.native.module import Columns, native_module
 from ingestd.cdc.native.plan import (
     constant_fields,
     open_object,

@@ -12,9 +12,9 @@ from ingestd.cdc.columns.type_mapping import JSON_TYPE_MAPPINGS, MYSQL_TYPE_MAPP
 from ingestd.cdc.columns.wire_column import WireColumn
 from ingestd.cdc.ddl.inference import proven_alone
 from ingestd.cdc.event_time import EventTime
+from ingestd.cdc.format_readers import Look, NativeFormat
 from ingestd.cdc.json_changes import JsonChanges
 from ingestd.cdc.message_head import HeadReader, required
-from ingestd.cdc.native.format_readers import Look, NativeFormat
 from ingestd.cdc.native.message_layout import ListedRows, chosen, no_log
 from ingestd.cdc.native.module import native_module
 from ingestd.cdc.native.plan import (

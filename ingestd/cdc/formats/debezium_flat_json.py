@@ -12,19 +12,19 @@ import msgspec
 import numpy as np
 
 from ingestd.cdc.base import FormatDescriptor, FormatSettings, JsonObject, SourceTable
+from ingestd.cdc.columns.column_encoding import BOOLEAN_ENCODING, Spec
 from ingestd.cdc.columns.column_reader import PlanColumn
 from ingestd.cdc.columns.type_mapping import JSON_TYPE_MAPPINGS
 from ingestd.cdc.debezium_event import read_event
 from ingestd.cdc.event_time import EventTime
+from ingestd.cdc.format_readers import NativeFormat, no_keys
 from ingestd.cdc.formats.plain_json import PAYLOAD, RowValues, topic_table
 from ingestd.cdc.json_changes import JsonChanges
 from ingestd.cdc.message_head import HeadReader
 from ingestd.cdc.messages import MessageKey, MessageKeys, Shape
 from ingestd.cdc.native.cells import codes
-from ingestd.cdc.native.column_encoding import BOOLEAN_ENCODING
-from ingestd.cdc.native.format_readers import NativeFormat, no_keys
 from ingestd.cdc.native.message_layout import Log, OneRow, SourceLog, run_lengths
-from ingestd.cdc.native.module import Columns, Path, Spec, native_module
+from ingestd.cdc.native.module import Columns, Path, native_module
 from ingestd.cdc.native.plan import RUNS_SPEC, constant_field, form_of, spec_of, words_spec
 from ingestd.cdc.normalized_events import (
     NULL,

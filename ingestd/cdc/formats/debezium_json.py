@@ -8,10 +8,10 @@ from ingestd.cdc.base import UNKNOWN_POSITION, FormatDescriptor, FormatSettings,
 from ingestd.cdc.columns.type_mapping import JSON_TYPE_MAPPINGS
 from ingestd.cdc.ddl.schema_events import ddl_events
 from ingestd.cdc.debezium_event import EVENT_TIME, Event, is_debezium, read_event
+from ingestd.cdc.format_readers import Look, NativeFormat, no_keys
 from ingestd.cdc.formats.debezium_flat_json import FlatDialect, flat_layout
 from ingestd.cdc.json_changes import JsonChanges
 from ingestd.cdc.messages import Envelopes, MessageKeys, Shape
-from ingestd.cdc.native.format_readers import Look, NativeFormat, no_keys
 from ingestd.cdc.native.message_layout import OPERATIONS
 from ingestd.cdc.native.module import native_module
 from ingestd.cdc.normalized_events import (

@@ -17,15 +17,15 @@ from ingestd.cdc.base import (
     JsonObject,
     SourceTable,
 )
+from ingestd.cdc.columns.column_encoding import INT64_ENCODING
 from ingestd.cdc.columns.type_mapping import JSON_TYPE_MAPPINGS
 from ingestd.cdc.ddl.alter_text import column_changes
 from ingestd.cdc.ddl.inference import proven_by_columns
 from ingestd.cdc.event_time import EventTime
+from ingestd.cdc.format_readers import Look, NativeFormat
 from ingestd.cdc.json_changes import JsonChanges
 from ingestd.cdc.message_head import HeadReader, required
 from ingestd.cdc.native.cells import codes, numbers
-from ingestd.cdc.native.column_encoding import INT64_ENCODING
-from ingestd.cdc.native.format_readers import Look, NativeFormat
 from ingestd.cdc.native.message_layout import Log, OneRow, chosen, run_lengths
 from ingestd.cdc.native.module import Columns, native_module
 from ingestd.cdc.native.plan import (

@@ -10,10 +10,10 @@ import numpy as np
 
 from ingestd.cdc.base import FormatDescriptor, FormatSettings, SourceTable
 from ingestd.cdc.columns.type_mapping import JSON_TYPE_MAPPINGS
+from ingestd.cdc.format_readers import NativeFormat, no_objects
 from ingestd.cdc.json_changes import JsonChanges
 from ingestd.cdc.message_head import HeadReader
 from ingestd.cdc.messages import BARE, Envelopes, MessageKeys, Shape
-from ingestd.cdc.native.format_readers import NativeFormat, no_objects
 from ingestd.cdc.native.message_layout import OneRow, no_log
 from ingestd.cdc.native.module import Columns, native_module
 from ingestd.cdc.normalized_events import NULL, NormalizedEvent, TableNormalizer, TableNormalizers

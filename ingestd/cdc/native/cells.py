@@ -13,9 +13,9 @@ import pyarrow as pa
 from msgspec import UNSET
 
 from ingestd.cdc.change_images import Cells, Image, choose, take
+from ingestd.cdc.columns.column_encoding import RAW, ColumnEncoding
 from ingestd.cdc.columns.column_reader import PlanColumn, Value, WireType
 from ingestd.cdc.columns.recast import recast
-from ingestd.cdc.native.column_encoding import RAW, ColumnEncoding
 from ingestd.cdc.native.module import Columns, NativeColumn, Path
 from ingestd.cdc.native.plan import form_of
 from ingestd.cdc.record_errors import Reason

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ingestd.cdc.base import UNKNOWN_POSITION, SourceTable
+from ingestd.cdc.columns.column_encoding import INT64_ENCODING, Spec
 from ingestd.cdc.native.cells import (
     CoalescedImage,
     ColumnImage,
@@ -25,8 +26,7 @@ from ingestd.cdc.native.cells import (
     flags,
     numbers,
 )
-from ingestd.cdc.native.column_encoding import INT64_ENCODING
-from ingestd.cdc.native.module import Columns, NativeColumn, NativeModule, NativePlan, Path, Spec
+from ingestd.cdc.native.module import Columns, NativeColumn, NativeModule, NativePlan, Path
 from ingestd.cdc.native.plan import NULL_SPEC, RUNS_SPEC, RowSpecs, texts_of
 from ingestd.cdc.row_layout import NO_KIND, Indices, Kinds, Mask
 from ingestd.cdc.source_position import file_number, is_snapshot, packed_positions

@@ -10,13 +10,13 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any, Literal, Protocol, cast
 
+from ingestd.cdc.columns.column_encoding import Spec
+
 _LOG = logging.getLogger(__name__)
 _NAME = "ingestd_native"
 _FORMAT = 4
 """Version of the interface to the extension: plans, columns, Kafka records."""
 
-Spec = tuple[Any, ...]
-"""A node of a native plan; the documentation of the extension lists them."""
 Path = tuple[str, ...]
 """The names of nested fields, the outermost first."""
 

@@ -7,9 +7,8 @@ in Python.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from ingestd.cdc.columns.column_encoding import RAW, ColumnEncoding, Spec
 from ingestd.cdc.columns.column_reader import PlanColumn
-from ingestd.cdc.native.column_encoding import RAW, ColumnEncoding
-from ingestd.cdc.native.module import Spec
 
 NULL_SPEC: Spec = ("null",)
 NULL = b"null"

@@ -5,15 +5,17 @@ An encoding accepts only values that the reader in Python accepts, with the same
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import pyarrow as pa
 
 from ingestd.cdc.columns.temporal_columns import DAY_MILLIS, read_texts
 from ingestd.cdc.columns.unavailable import BASE64, TEXT
-from ingestd.cdc.native.module import Spec
 from ingestd.paimon.spec.arrow import Array, to_arrow_type
 from ingestd.paimon.spec.data_types import TIMESTAMP_ROOTS, DataType
 
+Spec = tuple[Any, ...]
+"""A node of a native plan; the documentation of the extension lists them."""
 Finish = Callable[[Array], Array]
 
 

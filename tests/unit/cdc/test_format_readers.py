@@ -2,7 +2,7 @@
 
 import pytest
 
-from ingestd.cdc.native.format_readers import Classifier, Look
+from ingestd.cdc.format_readers import Classifier, Look
 from ingestd.cdc.native.module import native_module
 
 pytestmark = pytest.mark.skipif(

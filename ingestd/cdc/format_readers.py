@@ -12,10 +12,10 @@ from typing import cast
 import numpy as np
 import pyarrow as pa
 
+from ingestd.cdc.columns.column_encoding import RAW, Spec
 from ingestd.cdc.native.cells import to_cells
-from ingestd.cdc.native.column_encoding import RAW
 from ingestd.cdc.native.message_layout import Layout, NativeReader, native_reader
-from ingestd.cdc.native.module import Columns, NativeModule, NativePlan, Path, Spec
+from ingestd.cdc.native.module import Columns, NativeModule, NativePlan, Path
 from ingestd.cdc.normalized_events import TableNormalizer
 from ingestd.cdc.row_layout import Indices, Mask
 from ingestd.cdc.row_plan import RowPlan
