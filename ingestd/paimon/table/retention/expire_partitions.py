@@ -219,7 +219,7 @@ def _format(pattern: str) -> _Format:
 
 
 def _parts(pattern: str) -> Iterator[tuple[str, str]]:
-    """Return runs of a letter as (letter, run), and the text between them as ("", text)."""
+    """Yield runs of a letter as (letter, run), and the text between them as ("", text)."""
     pieces = re.findall(r"'(?:[^']|'')*'|.", pattern, re.DOTALL)
     for key, run in itertools.groupby(pieces, key=lambda piece: piece):
         text = "".join(run)

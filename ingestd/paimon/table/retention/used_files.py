@@ -88,7 +88,7 @@ class UsedFiles:
             self._use([snapshot.statistics])
 
     def _add_changelog(self, line: FileStoreTable, changelog: Snapshot) -> None:
-        """Return the existing ones of the manifest lists of a long-lived changelog.
+        """Add the existing manifest lists of a long-lived changelog.
 
         Lists without its changes may have been deleted, so a missing one is not an error.
         """
