@@ -123,7 +123,7 @@ def has_threads() -> bool:
 
 
 def next_count(size: BatchSize, last: pa.Table | pa.RecordBatch, promised: float = 1.0) -> int:
-    """Return how many rows to read after a part, as wide as that or as is promised."""
+    """Return the number of rows to read next, by the width of the last part."""
     rows = max(last.num_rows, 1)
     return min(size.fitting(max(promised, last.nbytes / rows)), rows * _GROWTH)
 
