@@ -23,9 +23,9 @@ from ingestd.cdc.change_images import Cells, invalid_values, take
 from ingestd.cdc.columns.arrow_calls import nulls
 from ingestd.cdc.columns.column_reader import PlanColumn, Value
 from ingestd.cdc.columns.recast import recast
+from ingestd.cdc.json.row_plan import Row, RowPlan
 from ingestd.cdc.record_errors import Reason
 from ingestd.cdc.row_layout import ABSENT, Indices, Kinds, Mask
-from ingestd.cdc.row_plan import Row, RowPlan
 from ingestd.cdc.source_position import positions, snapshot_rows
 
 
