@@ -34,8 +34,8 @@ from ingestd.cdc.normalized_events import (
     TableNormalizer,
     sort_records,
 )
-from ingestd.cdc.record_errors import Reason, RecordError, rejected
-from ingestd.cdc.table_messages import Reasons, decode_if_uniform, decode_messages
+from ingestd.cdc.record_errors import Reason, Reasons, RecordError, rejected
+from ingestd.cdc.table_messages import decode_if_uniform, decode_messages
 from ingestd.cdc.texts import all_there, there
 from ingestd.cdc.visible_columns import strip_hidden
 

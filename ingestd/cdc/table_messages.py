@@ -25,11 +25,8 @@ from ingestd.cdc.column_learning import (
 )
 from ingestd.cdc.messages import Messages
 from ingestd.cdc.native_rows import read_natively
-from ingestd.cdc.record_errors import BUILD_ERRORS, PARSE_ERRORS, Reason, RecordError, explain
+from ingestd.cdc.record_errors import BUILD_ERRORS, PARSE_ERRORS, Reasons, RecordError, explain
 from ingestd.cdc.row_plan import RowPlan
-
-Reasons = dict[int, Reason]
-"""Why messages are refused, by place."""
 
 _SLICE = 4096
 _SAMPLE = 256
