@@ -74,7 +74,7 @@ def watch(watcher: Watcher | None) -> None:
 
 
 def killer(name: str, times: int, mark: Path) -> Watcher:
-    """A watcher that ends the process without a word at a step, unless the mark is there."""
+    """Return a watcher that ends the process without a word at a step, unless the mark is there."""
     wanted, seen = Point(name), Counter[Point]()
 
     def watcher(point: Point) -> None:
@@ -86,7 +86,7 @@ def killer(name: str, times: int, mark: Path) -> Watcher:
 
 
 def from_environment(environ: Mapping[str, str]) -> Watcher | None:
-    """The watcher that the environment asks for; ValueError if it names no step."""
+    """Return the watcher that the environment asks for. Raises ValueError if it names no step."""
     text = environ.get(VARIABLE)
     if text is None:
         return None
@@ -95,7 +95,7 @@ def from_environment(environ: Mapping[str, str]) -> Watcher | None:
 
 
 def _is_mine(mark: Path) -> bool:
-    """Whether this process, of all that look, is the one that makes the mark."""
+    """Return whether this process, of all that look, is the one that makes the mark."""
     try:
         mark.touch(exist_ok=False)
     except FileExistsError:

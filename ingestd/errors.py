@@ -79,13 +79,13 @@ class WorkerLostError(RetryableError):
 
 
 def storage_error(message: str, cause: OSError) -> StorageError:
-    """The error for a file that could not be used, by why: a full disk is one of its own."""
+    """Return the error for a file that could not be used, by why: a full disk is one of its own."""
     kind = DiskFullError if cause.errno in (errno.ENOSPC, errno.EDQUOT) else StorageError
     return kind(message)
 
 
 def has_full_disk(error: BaseException | None) -> bool:
-    """Whether an error, or what led to it, is a full disk."""
+    """Return whether an error, or what led to it, is a full disk."""
     while error is not None and not isinstance(error, DiskFullError):
         error = error.__cause__
     return error is not None

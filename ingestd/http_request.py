@@ -62,7 +62,7 @@ def send(
 
 
 def json_of(body: bytes) -> Any:  # noqa: ANN401  (any JSON)
-    """The JSON of a body. Raises ValueError, also for JSON that is too deep to be read."""
+    """Return the JSON of a body. Raises ValueError, also for JSON that is too deep to be read."""
     try:
         return json.loads(body)
     except RecursionError as error:

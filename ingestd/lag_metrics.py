@@ -32,7 +32,7 @@ class PlaceGauge(Gauge):
         self._numbers.pop(place, None)
 
     def collect(self) -> list[Metric]:
-        """The family, for readers of the registry."""
+        """Return the family, for readers of the registry."""
         family = GaugeMetricFamily(self._name, self._documentation, labels=_PLACE)
         for place, number in dict(self._numbers).items():
             family.add_metric((place[0], place[1], str(place[2])), number)

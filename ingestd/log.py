@@ -115,24 +115,24 @@ def _forms(character: str) -> str:
 
 
 def is_secret_name(name: str) -> bool:
-    """Whether a setting of this name holds something that no one may read."""
+    """Return whether a setting of this name holds something that no one may read."""
     return _SECRET_NAME.search(name) is not None
 
 
 def redact(text: str) -> str:
-    """The text without the values given to `add_secrets`."""
+    """Return the text without the values given to `add_secrets`."""
     for secret in sorted(_secrets, key=len, reverse=True):
         text = _secrets[secret].sub(MASK, text)
     return text
 
 
 def printable(text: str) -> str:
-    """The text with control characters escaped, so that it stays on its line."""
+    """Return the text with control characters escaped, so that it stays on its line."""
     return _CONTROL.sub(_escaped, text)
 
 
 def printable_lines(text: str) -> str:
-    """The text with control characters escaped but for ends of lines and tabs."""
+    """Return the text with control characters escaped but for ends of lines and tabs."""
     return _COMMANDS.sub(_escaped, text)
 
 
@@ -151,7 +151,7 @@ class JsonFormatter(logging.Formatter):
     """One JSON object a line, ASCII only."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """The line without its end."""
+        """Return the line without its end."""
         document: dict[str, object] = {
             "ts": _timestamp(record),
             "level": record.levelname,
@@ -169,7 +169,7 @@ class TextFormatter(logging.Formatter):
     """Time, level, event and fields; a stack follows on lines of its own, indented."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """The line without its end."""
+        """Return the line without its end."""
         values = event_fields(record).items()
         fields = "".join(f" {name}={_word(redact(str(value)))}" for name, value in values)
         time = _timestamp(record)[11:23]
@@ -197,7 +197,7 @@ def _word(text: str) -> str:
 
 
 def _redacted(value: object) -> object:
-    """The same document with secrets struck out of every text in it, names included."""
+    """Return the same document with secrets struck out of every text in it, names included."""
     if isinstance(value, str):
         return redact(value)
     if isinstance(value, Mapping):

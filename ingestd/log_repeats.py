@@ -95,7 +95,7 @@ class SummingHandler(logging.StreamHandler[TextIO]):
                 self._wake_later()
 
     def _held(self) -> threading.RLock:
-        """The lock of the handler."""
+        """Return the lock of the handler."""
         if self.lock is None:
             raise ValueError("a handler without a lock")
         return self.lock
@@ -131,7 +131,7 @@ def _kind(record: logging.LogRecord, fields: Mapping[str, object]) -> Hashable:
 
 
 def _kept(record: logging.LogRecord, fields: dict[str, object]) -> logging.LogRecord:
-    """The line to be told later, perhaps by another thread; of its error the text only."""
+    """Return the line to be told later, perhaps by another thread; of its error the text only."""
     kept = copy.copy(record)
     if record.exc_info and record.exc_info[1]:
         fields.setdefault("message", str(record.exc_info[1]))
@@ -141,7 +141,7 @@ def _kept(record: logging.LogRecord, fields: dict[str, object]) -> logging.LogRe
 
 
 def _sum_of(repeats: _Repeats, newest: logging.LogRecord, now: float) -> logging.LogRecord:
-    """The newest line with the count of all that were not written."""
+    """Return the newest line with the count of all that were not written."""
     counts = {REPEATED: repeats.count, WITHIN: max(round(now - repeats.begun), 1)}
     newest.__dict__["ctx"] = {**counts, **newest.__dict__["ctx"]}
     return newest

@@ -213,7 +213,7 @@ class Status:
         metrics.expect_reading(source, ends)
 
     def source_silent(self, source: str, why: str) -> bool:
-        """The brokers of a source did not answer; whether that is news."""
+        """Return the brokers of a source did not answer; whether that is news."""
         with self._lock:
             self._why_silent[source] = redact(why)
             news = self._reachable.get(source) is not False
@@ -237,7 +237,7 @@ class Status:
             return now - self._beat < STUCK_SECONDS and not hung and not self._plans_too_long()
 
     def _plans_too_long(self) -> bool:
-        """Whether the query should have begun a batch, or have found nothing to do, long ago."""
+        """Return whether a batch, or a check that found no records, is overdue."""
         return self._state == "running" and self._running is None and self._watchdog.is_overdue
 
     @property
@@ -341,6 +341,6 @@ class SetAsidePage:
             }
 
     def document(self, source: str) -> dict[str, Any]:
-        """The topics of a source, for /status."""
+        """Return the topics of a source, for /status."""
         with self._lock:
             return dict(self._topics.get(source, {}))

@@ -25,7 +25,7 @@ def asset(path: str) -> bytes:
 
 
 def status_page(status: Mapping[str, Any], links: Mapping[str, str]) -> bytes:
-    """The whole page for a status document; `links` are other pages and what they show."""
+    """Return the whole page for a status document; `links` are other pages and what they show."""
     name = html.escape(status["pipeline"])
     listed = "".join(
         f'<li><a href="{path}">{path}</a> {html.escape(text)}</li>' for path, text in links.items()
@@ -97,7 +97,7 @@ def _plots(status: Mapping[str, Any], recent: Mapping[str, Any]) -> str:
 
 
 def _span(points: Sequence[tuple[float, float]]) -> float:
-    """An hour, less in the first one, so that what has been seen fills the plot."""
+    """Return an hour, less in the first one, so that what has been seen fills the plot."""
     seen = points[-1][0] - points[0][0] if points else 0.0
     return min(max(seen, _SHORTEST), _HOUR)
 
@@ -222,7 +222,7 @@ def _rejected(rejected: Sequence[Mapping[str, Any]]) -> str:
 def _table(
     anchor: str, title: str, head: Sequence[str], rows: Iterable[Sequence[str]], nothing: str
 ) -> str:
-    """A section with a table of cells that are HTML already, or a sentence."""
+    """Return a section with a table of cells that are HTML already, or a sentence."""
     body = "".join(
         f'<tr><th scope="row">{first}</th>{"".join(f"<td>{cell}</td>" for cell in cells)}</tr>'
         for first, *cells in rows
@@ -251,7 +251,7 @@ _HEIGHT = 72
 
 
 def sparkline(points: Sequence[tuple[float, float]], name: str, span: float) -> str:
-    """An SVG of the last `span` seconds with `name` and its extremes as text for screen readers.
+    """Return an SVG of the last `span` seconds; `name` and extremes are text for screen readers.
 
     Points are (seconds, value), oldest first; without two of them the plot says so.
     """

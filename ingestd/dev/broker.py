@@ -107,7 +107,7 @@ class DevBroker:
         return self.address(CLIENTS)
 
     def address(self, listener: str) -> str:
-        """The address of a listener, `127.0.0.1:PORT`; the same after a restart."""
+        """Return the address of a listener, `127.0.0.1:PORT`; the same after a restart."""
         return f"127.0.0.1:{self._ports.get(listener, 0)}"
 
     @property
@@ -269,7 +269,7 @@ def _answers(address: str) -> bool:
 
 
 def random_id() -> str:
-    """An id as Kafka writes those of clusters and folders."""
+    """Return an id as Kafka writes those of clusters and folders."""
     return urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
 
 

@@ -67,7 +67,7 @@ def broker_properties(
     controllers: Mapping[int, int],
     listeners: Mapping[str, Listener],
 ) -> dict[str, object]:
-    """The properties of a broker on 127.0.0.1; `ports` are those of `port_names`.
+    """Return the properties of a broker on 127.0.0.1; `ports` are those of `port_names`.
 
     `controllers` are the ports of all controllers of the cluster by the numbers of their brokers.
     """
@@ -92,7 +92,7 @@ def broker_properties(
 
 
 def choose_ports(listeners: Mapping[str, Listener], member: Member | None) -> dict[str, int]:
-    """A port for each listener and for the controller: those of the member, else free ones."""
+    """Return a port for each listener and the controller: those of the member, else free ones."""
     names = (CLIENTS, _CONTROLLER, *listeners)
     ports = dict(zip(names, free_ports(len(names)), strict=True))
     if member is not None:

@@ -46,6 +46,6 @@ class Child:
         return self._process.poll()
 
     def log_tail(self) -> str:
-        """The end of what it printed."""
+        """Return the end of what it printed."""
         lines = self._log.read_text(encoding="utf-8", errors="replace").splitlines()
         return "\n".join(lines[-_LOG_LINES:])

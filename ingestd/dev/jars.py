@@ -38,13 +38,13 @@ class JarError(IngestdError):
 
 
 def cache_folder() -> Path:
-    """The folder of ingestd in the user's cache folder; made by whoever writes into it."""
+    """Return the folder of ingestd in the user's cache folder; made by whoever writes into it."""
     base = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
     return Path(base) / "ingestd"
 
 
 def java_command() -> str:
-    """The java of JAVA_HOME or of the PATH; ConfigError when there is none."""
+    """Return the java of JAVA_HOME or of the PATH. Raises ConfigError if it does not exist."""
     home = os.environ.get("JAVA_HOME")
     if home and os.access(Path(home) / "bin" / "java", os.X_OK):
         return str(Path(home) / "bin" / "java")

@@ -14,7 +14,7 @@ _OPTIONS = ("-17", "-nowarn", "-proc:none", "-d")
 
 
 def compiled(sources: Sequence[Path], classpath: Sequence[Path], folder: Path) -> Path:
-    """A folder of classes, made once for each content of the sources and names of the archives.
+    """Return a folder of classes, compiled once for each content of the sources and archive names.
 
     It is a folder inside `folder`, which is made. Several processes may ask at once. Raises
     JarError with what the compiler says of faulty sources.

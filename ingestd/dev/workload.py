@@ -121,12 +121,12 @@ class Workload:
 
 
 def column_types(table: str) -> Mapping[str, str]:
-    """The types to declare for a table when its messages carry no schema."""
+    """Return the types to declare for a table when its messages carry no schema."""
     return {column.name: column.table_type for column in TABLES[table] if column.semantic}
 
 
 def printed(column: Column, value: Value) -> Value:
-    """A value as JSON lines of a reader show it."""
+    """Return a value as JSON lines of a reader show it."""
     if value is None or not isinstance(value, int):
         return value
     if column.semantic == DECIMAL:

@@ -51,5 +51,5 @@ class Backlog:
         self._behind, self._in_batch = False, False
 
     def is_behind(self, now: float) -> bool:
-        """Whether the stream has a backlog."""
+        """Return whether the stream has a backlog."""
         return self._behind and (self._in_batch or now < self._until)

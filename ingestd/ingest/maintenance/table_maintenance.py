@@ -124,7 +124,7 @@ class TableWork:
         return stop is not None and self.runs is not None and self.runs > stop
 
     def is_due(self, now: float) -> bool:
-        """Whether a compaction is due; after failures it waits."""
+        """Return whether a compaction is due; after failures it waits."""
         asked = self.due_since is not None or (not self.seen and self.look_at <= now)
         return asked and self.not_before <= now
 
@@ -138,7 +138,7 @@ class TableWork:
         return stop is not None and self._crowd >= stop - 1
 
     def is_pressing(self, now: float) -> bool:
-        """Whether a due compaction should not wait for the end of a backlog.
+        """Return whether a due compaction should not wait for the end of a backlog.
 
         It may wait until a bucket nears the stop trigger, and at most a minute.
         """
@@ -146,7 +146,7 @@ class TableWork:
         return self.nears_stop or now - since >= _PATIENCE_SECONDS
 
     def rests(self, now: float) -> bool:
-        """Whether it was compacted recently, and no reader waits for a lookup changelog.
+        """Return whether it was compacted recently, and no reader waits for a lookup changelog.
 
         Small commits follow each other fast: one compaction handles all buckets that they fill.
         """

@@ -267,14 +267,14 @@ class BatchContext:
         return self.owners.get(table, target.feeds if target else frozenset())
 
     def computes_keys(self) -> bool:
-        """Whether the key of some table is computed from other columns."""
+        """Return whether the key of some table is computed from other columns."""
         found = (self.defaults, *self.settings.values())
         if not any(one.shape.computed for one in found):
             return False
         return any(one.over(self.defaults).computed_key for one in found)
 
     def follows_renames(self) -> bool:
-        """Whether some table applies column renames of its source."""
+        """Return whether some table applies column renames of its source."""
         found = (self.defaults, *self.settings.values())
         return any(one.evolution.on_rename == "rename" for one in found)
 

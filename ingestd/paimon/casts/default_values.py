@@ -44,7 +44,7 @@ def default_value(field: DataField) -> Array:
 
 
 def with_defaults(rows: pa.Table, fields: Sequence[DataField]) -> pa.Table:
-    """The rows with default values for nulls in those of the columns `fields` that have one."""
+    """Return the rows with nulls replaced in the columns of `fields` that have a default value."""
     for field in fields:
         if field.default_value is None or field.name not in rows.column_names:
             continue

@@ -123,7 +123,7 @@ def _as_declared(column: Chunked, declared: pa.DataType) -> Chunked:
 
 
 def _relabelled(column: Chunked, arrow_type: pa.DataType) -> Chunked:
-    """The same values in a type that differs by field ids and nullability of inner fields."""
+    """Return the values in a type that differs only by ids and nullability of inner fields."""
     if column.type == arrow_type:
         return column
     if not pa.types.is_nested(arrow_type):

@@ -21,7 +21,10 @@ def cast_nested_chunks(chunks: Sequence[Array], target: pa.DataType) -> Any:  # 
 
 
 def cast_nested(array: Array, target: pa.DataType) -> Array:
-    """The same values in a type of the same shape; ArrowInvalid if the shape is another one."""
+    """Return the same values in a type of the same shape.
+
+    ArrowInvalid if the shape is another one.
+    """
     nested: Any = array
     kind: Any = target
     if pa.types.is_struct(target) and pa.types.is_struct(array.type):

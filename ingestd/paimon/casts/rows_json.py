@@ -39,7 +39,10 @@ _Item = TypeVar("_Item")
 
 
 def json_lines(rows: pa.Table, fields: Sequence[DataField]) -> list[str]:
-    """A line for each row, in the order of the rows; `fields` tell the types of the columns."""
+    """Return a line for each row, in the order of the rows.
+
+    `fields` tell the types of the columns.
+    """
     if rows.num_rows == 0:
         return []
     arrays = [_whole(rows.column(field.name)) for field in fields]

@@ -45,7 +45,7 @@ def encoded_size(table: pa.Table, options: CoreOptions) -> int:
 
 
 def open_sink(sink: pa.NativeFile, first: pa.Table, options: CoreOptions) -> RowSink:
-    """A file to be written in parts, which lands at once in the end: its header has a checksum."""
+    """Return a file to write in parts; it is stored at the end, since its header has a checksum."""
     # A temporary file of its own, which the sink closes.
     spool = tempfile.SpooledTemporaryFile(_SPOOL_BYTES)  # noqa: SIM115
     return _Sink(sink, first, options, spool)

@@ -53,7 +53,9 @@ class FileFormat(Protocol):
         ...
 
     def open_sink(self, sink: pa.NativeFile, first: pa.Table, options: CoreOptions) -> RowSink:
-        """A file to be written in parts; from its beginning, `first`, its settings are learned.
+        """Return a file to be written in parts.
+
+        From its beginning, `first`, its settings are learned.
 
         UnsupportedError names a wrong option.
         """

@@ -255,7 +255,10 @@ def _read_part(
 
 
 def open_sink(sink: pa.NativeFile, first: pa.Table, options: CoreOptions) -> RowSink:
-    """A file to be written in parts, each of which becomes row groups; `first` is its beginning."""
+    """Return a file to be written in parts, each of which becomes row groups.
+
+    `first` is its beginning.
+    """
     return _Sink(sink, first, options)
 
 

@@ -46,7 +46,10 @@ def check_chunk_types(source: pa.NativeFile) -> None:
 
 
 def member(struct: Struct, number: int) -> Any:  # noqa: ANN401  # whatever the field holds
-    """The value of a field, [] if the structure has no such field; ValueError if it is not one."""
+    """Return the value of a field, [] if the structure has no such field.
+
+    Raises ValueError if it is not one.
+    """
     if not isinstance(struct, list):
         raise ValueError("a value in the footer is no structure")
     return next((value for field, _, value in struct if field == number), [])

@@ -25,7 +25,10 @@ _LOG = logging.getLogger(__name__)
 
 
 def local_path(uri: str) -> str:
-    """The path that a `file:` URI or a plain path names; nothing is unescaped, as in Paimon."""
+    """Return the path that a `file:` URI or a plain path names.
+
+    Nothing is unescaped, as in Paimon.
+    """
     if not uri.startswith("file:"):
         return uri
     rest = uri[len("file:") :]

@@ -111,7 +111,7 @@ class Placer:
 
 
 def _partition_codes(rows: pa.Table, keys: Sequence[str]) -> tuple[_Numbers, _Numbers]:
-    """The number of each row's partition, nulls being equal, and one row of each partition."""
+    """Return the number of each row's partition (nulls are equal), and a row of each partition."""
     codes: _Numbers = np.zeros(rows.num_rows, np.int64)
     for name in keys:
         column = rows.column(name).combine_chunks()

@@ -18,7 +18,9 @@ Anything with `__arrow_c_stream__`, the Arrow PyCapsule interface, is taken, too
 
 
 def arrow_rows(table: FileStoreTable, data: RowData) -> pa.Table:
-    """The rows in all columns of the table, in its types; columns that are left out are null.
+    """Return the rows in all columns of the table, in its types.
+
+    Columns that are left out are null.
 
     ConfigError for a column that the table does not have, a value that its type cannot hold, or
     something that is no rows at all.

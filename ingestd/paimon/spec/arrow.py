@@ -89,7 +89,10 @@ def timestamp_unit(precision: int) -> str:
 
 
 def to_arrow_type(t: DataType) -> pa.DataType:
-    """The Arrow type of a column; UnsupportedError names a type that has none here."""
+    """Return the Arrow type of a column.
+
+    Raises UnsupportedError naming a type that has none here.
+    """
     return _convert(t, _unidentified, 0)
 
 
@@ -146,7 +149,7 @@ def _field(field: DataField, *, with_ids: bool) -> ArrowField:
 
 
 def arrow_schema(fields: Sequence[DataField]) -> pa.Schema:
-    """The Arrow schema of columns: names, nullability, and every field id as Parquet metadata.
+    """Return the Arrow schema of columns; every field has its id as Parquet metadata.
 
     Specification: https://paimon.apache.org/docs/1.4/concepts/spec/datafile/#data-file
     """
@@ -154,7 +157,7 @@ def arrow_schema(fields: Sequence[DataField]) -> pa.Schema:
 
 
 def from_arrow_type(arrow_type: pa.DataType) -> DataType:
-    """The nullable Paimon type that holds an Arrow type's values.
+    """Return the nullable Paimon type that holds an Arrow type's values.
 
     Fields of structs get ids from 0 by position. UnsupportedError names a type without one.
     """
@@ -188,12 +191,12 @@ def column_values(column: Column) -> list[object]:
 
 
 def column_of(values: Sequence[object], t: DataType) -> Array:
-    """An Arrow column of a type from cells as `column_values` gives them."""
+    """Return an Arrow column of a type from cells as `column_values` gives them."""
     return array_of(values, to_arrow_type(t))
 
 
 def array_of(values: Sequence[object], arrow_type: pa.DataType) -> Array:
-    """An Arrow array of a type from cells as `column_values` gives them."""
+    """Return an Arrow array of a type from cells as `column_values` gives them."""
     return pa.array(values, _physical(arrow_type)).cast(arrow_type)
 
 

@@ -74,7 +74,7 @@ class OpenBlocks:
 def encode_blocks(
     schema: str, blocks: Sequence[tuple[int, bytes]], codec: str = "zstandard", level: int = 1
 ) -> bytes:
-    """A container file of blocks given as (records, their encoded bytes), compressed here.
+    """Return a container file of blocks given as (records, their encoded bytes), compressed here.
 
     `codec` is a name of `ENCODERS`; `level` is that of zstandard.
     """
@@ -125,13 +125,13 @@ class BlockWriter:
 
 
 def decode_blocks(data: bytes) -> AvroBlocks:
-    """The blocks of a container file, decompressed; one of `BROKEN` if it is not one."""
+    """Return the blocks of a container file, decompressed; one of `BROKEN` if it is not one."""
     opened = open_blocks(io.BytesIO(data), len(data))
     return AvroBlocks(opened.schema, tuple(opened.blocks))
 
 
 def open_blocks(stream: IO[bytes], end: int) -> OpenBlocks:
-    """A container file of `end` bytes whose blocks are read as they are asked for.
+    """Return a container file of `end` bytes whose blocks are read as they are asked for.
 
     One of `BROKEN` if it is not one, perhaps only after the last block.
     """
@@ -180,7 +180,7 @@ def _blocks(
 
 
 def parse_block_schema(document: Json) -> Json:
-    """A record's schema as that of a block, logical types left as the plain values they are."""
+    """Return a record's schema as that of a block; logical types are replaced by plain types."""
     record = _without_logical_types(document)
     return fastavro.parse_schema({"type": "array", "items": record})
 
@@ -195,7 +195,7 @@ def _without_logical_types(schema: Json) -> Json:
 
 
 def encode_records(schema: Json, rows: Sequence[Mapping[str, Any]]) -> bytes:
-    """The bytes of a block's records; `schema` as `parse_block_schema` gives it."""
+    """Return the bytes of a block's records; `schema` as `parse_block_schema` gives it."""
     body = io.BytesIO()
     fastavro.schemaless_writer(body, schema, rows)
     # An Avro array is a count, its items and a zero: the block of a container within.
@@ -203,7 +203,10 @@ def encode_records(schema: Json, rows: Sequence[Mapping[str, Any]]) -> bytes:
 
 
 def decode_records(schema: Json, count: int, payload: bytes) -> list[dict[str, Any]]:
-    """The records of a block; one of `BROKEN` if the bytes are not exactly `count` of them."""
+    """Return the records of a block.
+
+    One of `BROKEN` if the bytes are not exactly `count` of them.
+    """
     if count == 0:
         return []
     body = io.BytesIO(encode_long(count) + payload + b"\0")

@@ -21,7 +21,7 @@ _OTHER_FORMATS = {b"ORC": "ORC", b"PAR1": "Parquet"}
 def encode_records(
     schema: Mapping[str, Any], version: int, records: Iterable[Mapping[str, Any]]
 ) -> bytes:
-    """A container file (codec zstandard) of records, each with its `_VERSION`."""
+    """Return a container file (codec zstandard) of records, each with its `_VERSION`."""
     text = json.dumps(schema)
     rows = [{"_VERSION": version, **record} for record in records]
     if not rows:
@@ -31,7 +31,7 @@ def encode_records(
 
 
 def decode_records(data: bytes, version: int, source: str) -> list[dict[str, Any]]:
-    """The records of a container file.
+    """Return the records of a container file.
 
     FormatError names `source` if the file is broken or a record's `_VERSION` is another one;
     UnsupportedError if it has one of the other formats that manifests may have.
@@ -63,14 +63,14 @@ def decode_records(data: bytes, version: int, source: str) -> list[dict[str, Any
 def encode_each(
     schema: Mapping[str, Any], version: int, records: Iterable[Mapping[str, Any]]
 ) -> list[bytes]:
-    """The bytes of each record by itself, to be kept and packed later, perhaps often."""
+    """Return the bytes of each record by itself, to be kept and packed later, perhaps often."""
     block_schema = _block_schema(json.dumps(schema))
     rows = ({"_VERSION": version, **record} for record in records)
     return [avro_blocks.encode_records(block_schema, [row]) for row in rows]
 
 
 def pack_encoded(schema: Mapping[str, Any], records: Sequence[bytes]) -> bytes:
-    """A container file of records that `encode_each` has encoded."""
+    """Return a container file of records that `encode_each` has encoded."""
     blocks = [(len(records), b"".join(records))] if records else []
     return avro_blocks.encode_blocks(json.dumps(schema), blocks)
 
@@ -78,7 +78,9 @@ def pack_encoded(schema: Mapping[str, Any], records: Sequence[bytes]) -> bytes:
 def join_files(
     schema: Mapping[str, Any], version: int, files: Iterable[bytes]
 ) -> tuple[int, bytes] | None:
-    """The records of several container files as one file, and their count; nothing is decoded.
+    """Return the records of several container files as one file, and their count.
+
+    Nothing is decoded.
 
     None if some file has another schema or version, or is broken: then they must be read.
     """

@@ -53,7 +53,10 @@ def null_area_size(arity: int) -> int:
 
 
 def is_compact(t: DataType) -> bool:
-    """Whether a DECIMAL or timestamp stands in its slot; the others reserve room for nulls."""
+    """Return whether a DECIMAL or timestamp stands in its slot.
+
+    The others reserve room for nulls.
+    """
     if t.root == "DECIMAL":
         return (t.precision or 0) <= COMPACT_DECIMAL_PRECISION
     return t.root not in TIMESTAMP_ROOTS or (t.precision or 0) <= COMPACT_TIMESTAMP_PRECISION
@@ -90,7 +93,10 @@ class _Buffer:
 def encode_row(
     types: Sequence[DataType], values: Sequence[object], kind: RowKind = RowKind.INSERT
 ) -> bytes:
-    """The row without its arity, as it is hashed; ValueError if a value is not of its type."""
+    """Return the row without its arity, as it is hashed.
+
+    Raises ValueError if a value is not of its type.
+    """
     arity, start = len(types), null_area_size(len(types))
     buffer = _Buffer(start + 8 * arity)
     buffer.slots[0] = kind
@@ -108,7 +114,7 @@ def encode_row(
 
 
 def serialize_row(types: Sequence[DataType], values: Sequence[object]) -> bytes:
-    """The row as manifests hold it: arity (big-endian), then the row."""
+    """Return the row as manifests hold it: arity (big-endian), then the row."""
     return _ARITY.pack(len(types)) + encode_row(types, values)
 
 
@@ -186,7 +192,7 @@ def element_size(t: DataType) -> int:
 
 
 def encode_array(element: DataType, values: Sequence[object]) -> bytes:
-    """A BinaryArray: int32 size, null bits in words of 4 bytes, elements, variable part."""
+    """Return a BinaryArray: int32 size, null bits in words of 4 bytes, elements, variable part."""
     header, size = 4 + (len(values) + 31) // 32 * 4, element_size(element)
     buffer = _Buffer((header + size * len(values) + 7) // 8 * 8)
     buffer.put(0, _INT.pack(len(values)))
@@ -199,7 +205,10 @@ def encode_array(element: DataType, values: Sequence[object]) -> bytes:
 
 
 def deserialize_row(types: Sequence[DataType], data: bytes) -> tuple[object, ...]:
-    """The values of a serialized row; FormatError if the bytes are not a row of these types."""
+    """Return the values of a serialized row.
+
+    Raises FormatError if the bytes are not a row of these types.
+    """
     try:
         (arity,) = _ARITY.unpack_from(data)
         if arity != len(types):
@@ -211,7 +220,10 @@ def deserialize_row(types: Sequence[DataType], data: bytes) -> tuple[object, ...
 
 
 def decode_row(types: Sequence[DataType], data: bytes) -> tuple[object, ...]:
-    """The values of a row without arity; ValueError or struct.error if the bytes are no row."""
+    """Return the values of a row without arity.
+
+    ValueError or struct.error if the bytes are no row.
+    """
     start = null_area_size(len(types))
     if len(data) < start + 8 * len(types):
         raise ValueError("too short")
@@ -284,7 +296,7 @@ def _decode_nested(t: DataType, data: bytes) -> object:
 
 
 def decode_array(element: DataType, data: bytes) -> list[object]:
-    """The elements of a BinaryArray; ValueError or struct.error if the bytes are none."""
+    """Return the elements of a BinaryArray; ValueError or struct.error if the bytes are none."""
     (count,) = _INT.unpack_from(data)
     header, size = 4 + (count + 31) // 32 * 4, element_size(element)
     if count < 0 or len(data) < header + size * count:

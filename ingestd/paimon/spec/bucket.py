@@ -27,7 +27,7 @@ _MASK = 0xFFFFFFFF
 
 
 def hash_columns(columns: Sequence[Column], types: Sequence[DataType]) -> npt.NDArray[np.int32]:
-    """The hash of every row of key columns, as Java's BinaryRow hashes itself.
+    """Return the hash of every row of key columns, as Java's BinaryRow hashes itself.
 
     Shape (rows,). ValueError without columns: the hash of no columns is `hash_row((), ())`.
     """
@@ -49,7 +49,7 @@ def hash_columns(columns: Sequence[Column], types: Sequence[DataType]) -> npt.ND
 
 
 def hash_row(types: Sequence[DataType], values: Sequence[object]) -> int:
-    """The hash of one row, a signed 32-bit number."""
+    """Return the hash of one row, a signed 32-bit number."""
     return hash_bytes(encode_row(types, values))
 
 
@@ -125,7 +125,7 @@ def mod_buckets(column: Column, n: int) -> npt.NDArray[np.int32]:
 
 
 def takes_bucket_keys(function: str, types: Sequence[DataType]) -> bool:
-    """Whether a bucket function (`bucket-function.type`) is defined for a key of these types."""
+    """Return whether a bucket function (`bucket-function.type`) is defined for these key types."""
     roots = [t.root for t in types]
     if function == "mod":
         return len(roots) == 1 and roots[0] in ("INT", "BIGINT")

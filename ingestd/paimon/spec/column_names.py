@@ -70,7 +70,7 @@ def nested_name_problems(
 
 
 def _particular_formats(options: Mapping[str, str]) -> list[str]:
-    """The file formats of a table that do not take every name."""
+    """Return the file formats of a table that do not take every name."""
     texts = ((option.of(options) or "").lower() for option in _FILE_FORMATS)
     formats = {part.rpartition(":")[2].strip() for text in texts for part in text.split(",")}
     return sorted(formats & _PARTICULAR)

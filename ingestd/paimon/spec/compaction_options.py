@@ -22,7 +22,7 @@ class OffPeak:
     ratio: int
 
     def holds(self, hour: int) -> bool:
-        """Whether an hour of the day is one of them."""
+        """Return whether an hour of the day is one of them."""
         if self.start <= self.end:
             return self.start <= hour < self.end
         return hour >= self.start or hour < self.end

@@ -96,11 +96,11 @@ class DataType:
         return _printed(self)
 
     def not_null(self) -> "DataType":
-        """The same type, refusing nulls."""
+        """Return the same type, refusing nulls."""
         return replace(self, nullable=False)
 
     def as_nullable(self) -> "DataType":
-        """The same type, taking nulls."""
+        """Return the same type, taking nulls."""
         return replace(self, nullable=True)
 
 
@@ -136,7 +136,7 @@ def _check(t: DataType) -> None:
 
 
 def parse_type(document: str | Mapping[str, Any]) -> DataType:
-    """A type from its text ("DECIMAL(10, 2) NOT NULL") or its JSON object (ARRAY, MAP, ROW).
+    """Return a type from its text ("DECIMAL(10, 2) NOT NULL") or its JSON object (ARRAY, MAP, ROW).
 
     Raises FormatError with the text in its message.
 
@@ -188,7 +188,7 @@ def _parse_object(document: Mapping[str, Any]) -> DataType:
 
 
 def parse_field(document: Mapping[str, Any]) -> DataField:
-    """A field of a schema file; FormatError if a part is missing or wrong."""
+    """Return a field of a schema file. Raises FormatError if a part is missing or wrong."""
     try:
         return DataField(
             id=int(document["id"]),
@@ -222,7 +222,7 @@ def _printed(t: DataType) -> str:
 
 
 def encode_type(t: DataType) -> str | dict[str, Any]:
-    """The text or JSON object of a type as Java writes it.
+    """Return the text or JSON object of a type as Java writes it.
 
     Specification: https://paimon.apache.org/docs/1.4/concepts/spec/schema/#datafield
     """
@@ -241,7 +241,7 @@ def encode_type(t: DataType) -> str | dict[str, Any]:
 
 
 def encode_field(field: DataField) -> dict[str, Any]:
-    """The JSON object of a field as Java writes it."""
+    """Return the JSON object of a field as Java writes it."""
     document: dict[str, Any] = {
         "id": field.id, "name": field.name, "type": encode_type(field.type)
     }  # fmt: skip
@@ -253,7 +253,7 @@ def encode_field(field: DataField) -> dict[str, Any]:
 
 
 def walk_types(t: DataType) -> Iterator[DataType]:
-    """A type and all types inside it, outermost first."""
+    """Yield a type and all types inside it, outermost first."""
     yield t
     for inner in (t.element, t.key, t.value, *(field.type for field in t.fields)):
         if inner is not None:
@@ -261,7 +261,7 @@ def walk_types(t: DataType) -> Iterator[DataType]:
 
 
 def max_field_id(fields: tuple[DataField, ...]) -> int:
-    """The highest id of the fields and of all ROW fields inside them; -1 without fields."""
+    """Return the highest id of the fields and of all ROW fields inside them; -1 without fields."""
     highest = -1
     for field in fields:
         inner = (max_field_id(t.fields) for t in walk_types(field.type))

@@ -7,7 +7,10 @@ from decimal import Decimal
 
 
 def unscaled(value: Decimal, scale: int) -> int:
-    """The digits of a decimal at a scale as a whole number; ValueError if digits would be lost."""
+    """Return the digits of a decimal at a scale as a whole number.
+
+    Raises ValueError if digits would be lost.
+    """
     sign, digits, exponent = value.as_tuple()
     if not isinstance(exponent, int):
         raise ValueError(f"{value} is not a number")
@@ -22,6 +25,6 @@ def unscaled(value: Decimal, scale: int) -> int:
 
 
 def minimal_bytes(number: int) -> bytes:
-    """The shortest big-endian two's complement form, as `BigInteger.toByteArray` gives it."""
+    """Return the shortest big-endian two's complement form, as Java's `BigInteger.toByteArray`."""
     bits = (number if number >= 0 else ~number).bit_length()
     return number.to_bytes(bits // 8 + 1, "big", signed=True)

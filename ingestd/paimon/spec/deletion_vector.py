@@ -32,7 +32,7 @@ _MAX_POSITION = 0x7FFF_FFFF
 
 
 def encode_deletion_vector(positions: Positions, *, bitmap64: bool = False) -> bytes:
-    """The bytes of a deletion vector of either layout with its length and checksum."""
+    """Return the bytes of a deletion vector of either layout with its length and checksum."""
     if bitmap64:
         body = _MAGIC_64 + _encode_64(positions)
     elif len(positions) and not 0 <= positions[0] <= positions[-1] <= _MAX_POSITION:
@@ -47,7 +47,7 @@ def encode_dv_index(
     *,
     bitmap64: bool = False,
 ) -> tuple[bytes, tuple[DeletionVectorRange, ...]]:
-    """An index file with the deletion vectors of some data files (by name), and their ranges.
+    """Return an index file with the deletion vectors of data files, by name, and their ranges.
 
     The length in a range of a 32-bit vector counts neither the length word nor the checksum, that
     of a 64-bit one both.
@@ -65,7 +65,7 @@ def encode_dv_index(
 def decode_dv_index(
     data: bytes, ranges: tuple[DeletionVectorRange, ...], source: str
 ) -> dict[str, Positions]:
-    """The deletion vectors of an index file by name of the data file.
+    """Return the deletion vectors of an index file by name of the data file.
 
     FormatError names `source` and the data file if a vector is damaged.
     """
@@ -85,7 +85,7 @@ def _vector(data: bytes, part: DeletionVectorRange, source: str) -> Positions:
 
 
 def decode_deletion_vector(data: bytes, source: str) -> Positions:
-    """The positions of the vector (of either layout) with which `data` begins."""
+    """Return the positions of the vector (of either layout) with which `data` begins."""
     if len(data) < _WORD.size:
         raise FormatError(f"{source}: the file ends before them")
     (length,) = _WORD.unpack_from(data)

@@ -17,7 +17,7 @@ _SEALED = re.compile(rb"(?P<body>.*\})\n(?P<sum>[ \t]{32})", re.DOTALL)
 
 
 def sealed(document: bytes) -> bytes:
-    """A JSON object with its CRC-32 after it, a blank for 0 and a tabulator for 1."""
+    """Return a JSON object with its CRC-32 after it, a blank for 0 and a tabulator for 1."""
     return document + b"\n" + _blanks(document)
 
 
@@ -45,7 +45,9 @@ def refuse_misspelt(found: Iterable[str], known: Collection[str]) -> None:
 
 
 def file_name(name: str) -> str:
-    """The name of a file that a document refers to; ValueError if it may lead out of its folder.
+    """Return the name of a file that a document refers to.
+
+    Raises ValueError if it may lead out of its folder.
 
     Readers open what they are referred to, and expiry deletes it.
     """

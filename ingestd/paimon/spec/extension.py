@@ -48,17 +48,20 @@ class NativeColumns(Protocol):
         validity: npt.NDArray[np.uint8] | None,
         first: int,
     ) -> tuple[int, int] | None:
-        """The rows of the least and the greatest text by their bytes; None if all are null."""
+        """Return the rows of the least and the greatest text by their bytes.
+
+        None if all are null.
+        """
         ...
 
     def sorted_among(self, numbers: npt.NDArray[np.int32], known: npt.NDArray[np.int32]) -> Bytes:
-        """A byte, 0 or 1, for each of some sorted numbers: whether it is in a sorted array."""
+        """Return a byte, 0 or 1, for each of some sorted numbers: whether a sorted array has it."""
         ...
 
 
 @cache
 def native_columns() -> NativeColumns | None:
-    """The extension, None if it is not installed or is of another version."""
+    """Return the extension, None if it is not installed or is of another version."""
     try:
         module = importlib.import_module(_NAME)
     except ImportError:
@@ -69,7 +72,7 @@ def native_columns() -> NativeColumns | None:
 
 
 def text_parts(array: Any) -> TextParts | None:  # noqa: ANN401  # an Arrow array of any type
-    """The parts of an array of strings or binaries; None if it is another or has no rows."""
+    """Return the parts of an array of strings or binaries; None if it is another or has no rows."""
     if not (pa.types.is_string(array.type) or pa.types.is_binary(array.type)) or not len(array):
         return None
     validity, offsets, data = array.buffers()

@@ -32,7 +32,7 @@ _MARK = _COUNT.pack(9) + b"crc32"
 
 
 def encode_file_index(indexes: FileIndexes) -> bytes:
-    """The bytes of a container."""
+    """Return the bytes of a container."""
     size = _START.size + _COUNT.size + len(_MARK) + _SUM.size
     for column, kinds in indexes.items():
         size += len(_text(column)) + _COUNT.size
@@ -53,7 +53,7 @@ def encode_file_index(indexes: FileIndexes) -> bytes:
 
 
 def decode_file_index(data: bytes, source: str) -> FileIndexes:
-    """The indexes of a container; FormatError names `source` if it is damaged."""
+    """Return the indexes of a container. Raises FormatError naming `source` if it is damaged."""
     try:
         magic, version, size = _START.unpack_from(data)
         if magic != _MAGIC or version != _VERSION:

@@ -45,7 +45,7 @@ def has_bitmap(t: DataType) -> bool:
 
 
 def encode_bitmap_index(column: Column, t: DataType, block_size: int = DEFAULT_BLOCK_SIZE) -> bytes:
-    """The bitmap index of a column; ValueError for a type that has none."""
+    """Return the bitmap index of a column. Raises ValueError for a type that has none."""
     if not has_bitmap(t):
         raise ValueError(f"columns of type {t} have no bitmap index")
     nulls = _null_rows(column)
@@ -92,7 +92,7 @@ def _null_rows(column: Column) -> Numbers:
 
 
 def _rows_by_value(column: Column, t: DataType) -> Iterator[tuple[_Value, Numbers]]:
-    """The distinct values in ascending order, each with its rows."""
+    """Yield the distinct values in ascending order, each with its rows."""
     array: Any = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
     rows = np.flatnonzero(array.is_valid().to_numpy(zero_copy_only=False))
     encoded = _physical(array.drop_null(), t).dictionary_encode()
@@ -155,7 +155,10 @@ class BitmapIndex:
     body: int
 
     def positions(self, value: _Value | None) -> Numbers:
-        """The rows that have a value (None: null); FormatError if the index is damaged."""
+        """Return the rows that have a value (None: null).
+
+        Raises FormatError if the index is damaged.
+        """
         with _Damage(self.source):
             place = self.null_place if value is None else self._find(_stored(value, self.type))
             if place is None:
@@ -166,7 +169,7 @@ class BitmapIndex:
             return decode_roaring(self.data, self.source, self.body + offset)[0]
 
     def holds(self, value: _Value | None) -> bool:
-        """Whether any row has a value (None: null)."""
+        """Return whether any row has a value (None: null)."""
         with _Damage(self.source):
             if value is None:
                 return self.null_place is not None
@@ -197,7 +200,7 @@ class BitmapIndex:
 
 
 def decode_bitmap_index(data: bytes, t: DataType, source: str) -> BitmapIndex | None:
-    """A bitmap index of a column of some type; None for a layout that is not known.
+    """Return a bitmap index of a column of some type; None for a layout that is not known.
 
     FormatError names `source` if it is damaged.
     """

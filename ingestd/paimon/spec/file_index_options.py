@@ -42,7 +42,7 @@ class ColumnIndex:
 
 
 def column_indexes(schema: TableSchema) -> tuple[ColumnIndex, ...]:
-    """The indexes that the options of a table ask for.
+    """Return the indexes that the options of a table ask for.
 
     ConfigError names an option that cannot be understood or speaks of a column that is not
     there; UnsupportedError one that asks for what is not implemented.

@@ -139,7 +139,7 @@ def data_file_styles(schema: TableSchema) -> dict[int | None, FileStyle]:
 
 
 def changelog_style(schema: TableSchema, base: FileStyle) -> FileStyle:
-    """The style of changelog files, of which `base` is what no option says otherwise."""
+    """Return the style of changelog files, of which `base` is what no option says otherwise."""
     options = schema.options
     mode = _stats_mode(honoured.CHANGELOG_STATS_MODE, options)
     return FileStyle(

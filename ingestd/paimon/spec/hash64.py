@@ -36,13 +36,16 @@ _WIDE = INTEGER_ROOTS | {"DATE", "TIME"}
 
 
 def is_hashable(t: DataType) -> bool:
-    """Whether values of a type have a hash: not booleans, decimals and nested values."""
+    """Return whether values of a type have a hash: not booleans, decimals and nested values."""
     known = CHARACTER_ROOTS | BINARY_ROOTS | _WIDE | TIMESTAMP_ROOTS | {"FLOAT", "DOUBLE"}
     return t.root in known
 
 
 def hash_values(column: Column, t: DataType) -> Hashes:
-    """The hash of each value of a column that is not null; ValueError for other types."""
+    """Return the hash of each value of a column that is not null.
+
+    Raises ValueError for other types.
+    """
     if not is_hashable(t):
         raise ValueError(f"values of type {t} have no 64-bit hash")
     array: Any = column.drop_null()

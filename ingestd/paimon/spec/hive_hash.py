@@ -32,7 +32,7 @@ _INT64_DIGITS = 18
 
 
 def hive_hashes(columns: Sequence[Column], types: Sequence[DataType]) -> npt.NDArray[np.int32]:
-    """The hash of every row of some columns, shape (rows,).
+    """Return the hash of every row of some columns, shape (rows,).
 
     ValueError without columns and for a type that is not among `HASHED_ROOTS`.
     """

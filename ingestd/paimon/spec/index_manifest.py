@@ -64,7 +64,7 @@ class IndexManifestEntry:
 
 
 def encode_index_manifest(entries: Iterable[IndexManifestEntry]) -> bytes:
-    """The bytes of an index manifest."""
+    """Return the bytes of an index manifest."""
     records = map(_record, entries)
     return encode_records(INDEX_MANIFEST_SCHEMA, INDEX_MANIFEST_VERSION, records)
 
@@ -75,12 +75,12 @@ def encode_index_records(entries: Iterable[IndexManifestEntry]) -> list[bytes]:
 
 
 def pack_index_records(records: Sequence[bytes]) -> bytes:
-    """The bytes of an index manifest of records that `encode_index_records` made."""
+    """Return the bytes of an index manifest of records that `encode_index_records` made."""
     return pack_encoded(INDEX_MANIFEST_SCHEMA, records)
 
 
 def decode_index_manifest(data: bytes, source: str) -> list[IndexManifestEntry]:
-    """The entries of an index manifest; FormatError names `source`."""
+    """Return the entries of an index manifest. Raises FormatError naming `source`."""
     records = decode_records(data, INDEX_MANIFEST_VERSION, source)
     try:
         return [_entry(record) for record in records]
@@ -161,12 +161,12 @@ def _global(record: Mapping[str, Any] | None) -> GlobalIndex | None:
 
 
 def encode_hash_index(hashes: npt.NDArray[np.int32]) -> bytes:
-    """The bytes of a hash index file: the key hashes of one bucket, each big-endian int32."""
+    """Return the bytes of a hash index file: the key hashes of a bucket as big-endian int32."""
     return hashes.astype(">i4").tobytes()
 
 
 def decode_hash_index(data: bytes, source: str) -> npt.NDArray[np.int32]:
-    """The key hashes of a hash index file; FormatError names `source`."""
+    """Return the key hashes of a hash index file. Raises FormatError naming `source`."""
     if len(data) % 4:
         raise FormatError(f"hash index {source} has {len(data)} bytes, not a multiple of 4")
     return np.frombuffer(data, ">i4").astype(np.int32)

@@ -35,12 +35,12 @@ class KeyPrints:
         return len(self.first)
 
     def take(self, picked: npt.NDArray[np.int64] | npt.NDArray[np.bool_]) -> "KeyPrints":
-        """The prints at some places, or where a mask is true."""
+        """Return the prints at some places, or where a mask is true."""
         return KeyPrints(self.first[picked], self.second[picked])
 
     @classmethod
     def concat(cls, parts: "Sequence[KeyPrints]") -> "KeyPrints":
-        """The prints of several, one after the other."""
+        """Return the prints of several, one after the other."""
         empty = np.zeros(0, np.uint64)
         return cls(
             np.concatenate([empty, *(part.first for part in parts)]),

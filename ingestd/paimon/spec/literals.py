@@ -30,7 +30,7 @@ _NANOS = 10**9
 
 
 def parse_literal(text: str, field: DataField) -> object:
-    """The value that a text means in a column, as BinaryRow takes it.
+    """Return the value that a text means in a column, as BinaryRow takes it.
 
     Dates and timestamps are ISO 8601 (a time zone only where the type has one, UTC if it is
     missing), binaries hexadecimal. ConfigError names the column if the text is no such value.

@@ -100,12 +100,12 @@ def fold_entries(entries: Iterable[ManifestEntry]) -> list[ManifestEntry]:
 
 
 def encode_manifest(entries: Iterable[ManifestEntry]) -> bytes:
-    """The bytes of a manifest."""
+    """Return the bytes of a manifest."""
     return encode_records(MANIFEST_SCHEMA, MANIFEST_VERSION, map(_entry_record, entries))
 
 
 def join_manifests(manifests: Iterable[bytes]) -> tuple[int, bytes] | None:
-    """The entries of several manifests in order as one, and their count, without decoding any.
+    """Return the joined entries of several manifests, in order and not decoded, and their count.
 
     Nothing is folded, so it is for manifests without deletions. None if their bytes must be
     decoded: another writer made them in another way, or they are broken.
@@ -114,7 +114,7 @@ def join_manifests(manifests: Iterable[bytes]) -> tuple[int, bytes] | None:
 
 
 def decode_manifest(data: bytes, source: str) -> list[ManifestEntry]:
-    """The entries of a manifest in order; FormatError names `source`."""
+    """Return the entries of a manifest in order. Raises FormatError naming `source`."""
     records = decode_records(data, MANIFEST_VERSION, source)
     try:
         return [_entry(record) for record in records]
@@ -123,12 +123,12 @@ def decode_manifest(data: bytes, source: str) -> list[ManifestEntry]:
 
 
 def encode_manifest_list(metas: Iterable[ManifestFileMeta]) -> bytes:
-    """The bytes of a manifest list."""
+    """Return the bytes of a manifest list."""
     return encode_records(MANIFEST_LIST_SCHEMA, MANIFEST_VERSION, map(_meta_record, metas))
 
 
 def decode_manifest_list(data: bytes, source: str) -> list[ManifestFileMeta]:
-    """The manifests of a manifest list in order; FormatError names `source`."""
+    """Return the manifests of a manifest list in order. Raises FormatError naming `source`."""
     records = decode_records(data, MANIFEST_VERSION, source)
     try:
         return [_meta(record) for record in records]

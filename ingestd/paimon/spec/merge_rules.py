@@ -83,7 +83,7 @@ class MergeRules:
         return tuple(name for name in dict.fromkeys(needed) if name not in columns)
 
     def keeps_older(self, column: str) -> bool:
-        """Whether a null in a row leaves the column's older value as it is."""
+        """Return whether a null in a row leaves the column's older value as it is."""
         function = self.functions.get(column)
         if function is not None:
             return function.name not in _NULL_COUNTS
@@ -117,13 +117,13 @@ def merge_rules(schema: TableSchema) -> MergeRules:
 
 
 def removes_on_delete(options: Options) -> bool:
-    """Whether a deletion takes the whole row, in the engines that have an option for it."""
+    """Return whether a deletion takes the whole row, in the engines that have an option for it."""
     option = REMOVE_ON_DELETE.get(honoured.MERGE_ENGINE.of(options))
     return option is not None and option.of(options)
 
 
 def sequence_groups(options: Options) -> tuple[SequenceGroup, ...]:
-    """The groups of `fields.<names>.sequence-group`."""
+    """Return the groups of `fields.<names>.sequence-group`."""
     removing = set(honoured.REMOVE_ON_GROUP.of(options))
     found = []
     for name, value in options.items():
@@ -154,7 +154,7 @@ def columns_named(options: Options) -> tuple[str, ...]:
 
 
 def function_name(options: Options, column: str) -> str | None:
-    """The aggregate function that the options name for a column, or for all columns."""
+    """Return the aggregate function that the options name for a column, or for all columns."""
     own = honoured.AGGREGATE_FUNCTION.of(options, column)
     return honoured.DEFAULT_FUNCTION.of(options) if own is None else own
 

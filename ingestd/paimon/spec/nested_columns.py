@@ -16,7 +16,7 @@ _STEPS = {"ARRAY": "element", "MAP": "value"}
 
 
 def find_column(fields: Fields, name: str) -> DataField:
-    """The field of that name; SchemaConflictError if there is none."""
+    """Return the field of that name. Raises SchemaConflictError if it does not exist."""
     for field in fields:
         if field.name == name:
             return field
@@ -26,14 +26,14 @@ def find_column(fields: Fields, name: str) -> DataField:
 
 
 def replace_column(fields: Fields, column: DataField) -> Fields:
-    """The fields with the one of the same id replaced."""
+    """Return the fields with the one of the same id replaced."""
     return tuple(column if field.id == column.id else field for field in fields)
 
 
 def change_siblings(
     fields: Fields, path: Sequence[str], change: Callable[[Fields], Fields]
 ) -> Fields:
-    """The fields, those changed among which the end of a path stands or would stand.
+    """Return the fields, those changed among which the end of a path stands or would stand.
 
     SchemaConflictError if the path leads nowhere.
     """
@@ -52,7 +52,7 @@ def change_siblings(
 def change_type(
     fields: Fields, path: Sequence[str], change: Callable[[DataType], DataType]
 ) -> Fields:
-    """The fields, the type changed to which a path leads; it may end in a collection."""
+    """Return the fields, the type changed to which a path leads; it may end in a collection."""
     field = find_column(fields, path[0])
 
     def inside(t: DataType, depth: int) -> DataType:

@@ -64,7 +64,7 @@ def _check_bucket(options: Options, value: str | None) -> None:
 
 
 def rename_in_options(options: Options, old: str, new: str) -> dict[str, str]:
-    """The options with a column's new name wherever they name it."""
+    """Return the options with a column's new name wherever they name it."""
 
     def renamed(names: str) -> str:
         parts = (name.strip() for name in names.split(","))

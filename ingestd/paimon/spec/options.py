@@ -125,12 +125,12 @@ class CoreOptions:
         return self.file_format
 
     def at_level(self, level: int) -> "CoreOptions":
-        """The options for data files of a level, which may have a format of their own."""
+        """Return the options for data files of a level, which may have a format of their own."""
         style = self.level_styles.get(level)
         return self if style is None else self._styled(style)
 
     def for_changelog(self) -> "CoreOptions":
-        """The options for changelog files."""
+        """Return the options for changelog files."""
         return self._styled(self.changelog_style)
 
     def _styled(self, style: FileStyle) -> "CoreOptions":

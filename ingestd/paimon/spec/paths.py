@@ -50,7 +50,7 @@ def partition_path(
     default_name: str,
     legacy: bool,
 ) -> str:
-    """The directories of a partition with a slash after each ("dt=2024/hr=1/"), or "".
+    """Return the directories of a partition with a slash after each ("dt=2024/hr=1/"), or "".
 
     `legacy` is the option `partition.legacy-name`. UnsupportedError names a column whose
     values have no text.
@@ -64,7 +64,7 @@ def partition_path(
 
 
 def java_text(name: str, t: DataType, value: object, *, legacy: bool) -> str:
-    """A value that is not null as Java prints it: its inner form, or cast to text if not `legacy`.
+    """Return a non-null value as Java prints it: its inner form, or cast to text if not `legacy`.
 
     UnsupportedError names the column if its values have no text.
     """
@@ -226,7 +226,7 @@ class TablePaths:
         return f"{self.root}/index"
 
     def schema(self, schema_id: int) -> str:
-        """A schema file; ids start at 0."""
+        """Return a schema file; ids start at 0."""
         return f"{self.schema_dir}/schema-{schema_id}"
 
     @property
@@ -235,11 +235,11 @@ class TablePaths:
         return f"{self.branch_root}/changelog"
 
     def changelog(self, snapshot_id: int) -> str:
-        """A file of that folder, named by the snapshot that has expired."""
+        """Return a file of that folder, named by the snapshot that has expired."""
         return f"{self.changelog_dir}/changelog-{snapshot_id}"
 
     def snapshot(self, snapshot_id: int) -> str:
-        """A snapshot file; ids start at 1."""
+        """Return a snapshot file; ids start at 1."""
         return f"{self.snapshot_dir}/snapshot-{snapshot_id}"
 
     @property
@@ -253,15 +253,15 @@ class TablePaths:
         return f"{self.snapshot_dir}/EARLIEST"
 
     def manifest(self, name: str) -> str:
-        """A manifest, manifest list or index manifest."""
+        """Return a manifest, manifest list or index manifest."""
         return f"{self.manifest_dir}/{name}"
 
     def index(self, name: str) -> str:
-        """A table index file."""
+        """Return a table index file."""
         return f"{self.index_dir}/{name}"
 
     def statistics(self, name: str) -> str:
-        """A statistics file."""
+        """Return a statistics file."""
         return f"{self.root}/statistics/{name}"
 
     def bucket_dir(self, partition_path: str, bucket: int) -> str:
@@ -270,5 +270,5 @@ class TablePaths:
         return f"{self.root}/{partition_path}bucket-{name}"
 
     def data_file(self, partition_path: str, bucket: int, name: str) -> str:
-        """A data file."""
+        """Return a data file."""
         return f"{self.bucket_dir(partition_path, bucket)}/{name}"

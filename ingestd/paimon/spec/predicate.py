@@ -88,7 +88,7 @@ OPERATORS = frozenset(_COMPARE)
 
 
 def columns_of(predicate: Predicate) -> frozenset[str]:
-    """The columns that a predicate looks at."""
+    """Return the columns that a predicate looks at."""
     if isinstance(predicate, Not):
         return columns_of(predicate.inner)
     if isinstance(predicate, And | Or):
@@ -97,7 +97,7 @@ def columns_of(predicate: Predicate) -> frozenset[str]:
 
 
 def conjuncts(predicate: Predicate | None) -> Iterator[Predicate]:
-    """The predicates that must all hold for this one to hold."""
+    """Yield the predicates that must all hold for this one to hold."""
     if isinstance(predicate, And):
         for part in predicate.parts:
             yield from conjuncts(part)
@@ -111,7 +111,10 @@ def all_of(parts: Sequence[Predicate]) -> Predicate | None:
 
 
 def only_on(predicate: Predicate | None, columns: frozenset[str]) -> Predicate | None:
-    """The part of a predicate that looks at no other columns; it holds wherever the whole does."""
+    """Return the part of a predicate that looks at no other columns.
+
+    It holds wherever the whole does.
+    """
     return all_of(
         [conjunct for conjunct in conjuncts(predicate) if columns_of(conjunct) <= columns]
     )
@@ -133,7 +136,7 @@ def holds(predicate: Predicate, rows: pa.Table, types: Mapping[str, DataType]) -
 def matching(
     predicate: Predicate | None, rows: pa.Table, types: Mapping[str, DataType]
 ) -> pa.Table:
-    """The rows for which a predicate (None: no condition) is true."""
+    """Return the rows for which a predicate (None: no condition) is true."""
     if predicate is None:
         return rows
     return rows.filter(cast("Any", holds(predicate, rows, types)))
@@ -151,7 +154,10 @@ def _leaf_holds(leaf: Leaf, column: Any, t: DataType) -> Array:  # noqa: ANN401 
 
 
 def like_regex(pattern: str) -> str:
-    """A regular expression (of RE2) for a LIKE pattern; a backslash takes the next literally."""
+    """Return a regular expression (of RE2) for a LIKE pattern.
+
+    A backslash takes the next literally.
+    """
     parts = re.findall(r"\\.|[%_]|[^%_\\]+|\\", pattern, re.DOTALL)
     return f"(?s)\\A{''.join(map(_like_part, parts))}\\z"
 
@@ -166,7 +172,7 @@ def _like_part(part: str) -> str:
 
 
 def like_prefix(pattern: str) -> tuple[str, bool]:
-    """The text with which all that match begin, and whether only this text itself matches."""
+    """Return the common prefix of all matching texts, and whether it is the only match."""
     prefix = ""
     for match_ in re.findall(r"\\.|.|\\", pattern, re.DOTALL):
         if match_ in ("%", "_"):

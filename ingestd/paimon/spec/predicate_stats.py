@@ -108,7 +108,7 @@ def _may_be_like(leaf: Like, stats: ColumnStats) -> bool:
 
 
 def _sure_high(stats: ColumnStats) -> Value | None:
-    """The upper bound, unless it may be one that Java cut wrongly.
+    """Return the upper bound, unless it may be one that Java cut wrongly.
 
     Cutting a text after U+D7FF, Java writes a question mark for the next code point, which
     makes the bound less than its values.
@@ -118,7 +118,7 @@ def _sure_high(stats: ColumnStats) -> Value | None:
 
 
 def _is_constant(stats: ColumnStats) -> bool:
-    """Whether one value is all there is; cut bounds are never equal."""
+    """Return whether one value is all there is; cut bounds are never equal."""
     return stats.low is not None and stats.high is not None and bool(stats.low == stats.high)
 
 

@@ -42,7 +42,7 @@ _Token = tuple[str, str]
 
 
 def parse_predicate(text: str, fields: Sequence[DataField]) -> Predicate:
-    """The predicate that a text means for a table with these columns.
+    """Return the predicate that a text means for a table with these columns.
 
     ConfigError says what is wrong and where, also if a value cannot be of its column's type.
     """

@@ -26,7 +26,7 @@ _MAX_CONTAINERS = 1 << 16
 
 
 def encode_roaring(numbers: Numbers) -> bytes:
-    """The bytes of a bitmap of sorted distinct numbers."""
+    """Return the bytes of a bitmap of sorted distinct numbers."""
     keys, starts = np.unique(numbers >> 16, return_index=True)
     parts = [part.astype(np.uint16) for part in np.split(numbers, starts[1:])] if len(keys) else []
     containers = [_encode_container(part) for part in parts]
@@ -50,7 +50,7 @@ def encode_roaring(numbers: Numbers) -> bytes:
 
 
 def _encode_container(part: _Words) -> tuple[bool, bytes]:
-    """Whether it is a container of runs, and its bytes."""
+    """Return whether it is a container of runs, and its bytes."""
     wide = part.astype(np.int64)
     breaks = np.flatnonzero(np.diff(wide) != 1)
     runs = len(breaks) + 1
@@ -68,7 +68,7 @@ def _encode_container(part: _Words) -> tuple[bool, bytes]:
 
 
 def decode_roaring(data: bytes, source: str, start: int = 0) -> tuple[Numbers, int]:
-    """The numbers of a bitmap that begins at `start`, and where it ends.
+    """Return the numbers of a bitmap that begins at `start`, and where it ends.
 
     FormatError names `source` if it is cut off or contradicts itself.
     """

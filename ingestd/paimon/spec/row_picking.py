@@ -17,7 +17,10 @@ Places = npt.NDArray[np.int64]
 
 
 def take_rows(rows: pa.Table, places: Places) -> pa.Table:
-    """The rows at some places, in that order; IndexError for a place that does not exist."""
+    """Return the rows at some places, in that order.
+
+    Raises IndexError for a place that does not exist.
+    """
     native = native_columns()
     if native is None or not rows.num_columns:
         return rows.take(places)

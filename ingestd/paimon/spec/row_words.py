@@ -75,7 +75,7 @@ class RowWords:
 
     @staticmethod
     def _slot(field: _Field, position: npt.NDArray[np.int64]) -> Words:
-        """The slots, `position` being where the variable part has got to; moves it on."""
+        """Return the slots, `position` being where the variable part has got to; moves it on."""
         if field.sizes is None:
             return field.slot
         offsets = np.where(field.sizes > 0, position, 0).astype(np.uint64)
@@ -91,7 +91,7 @@ def _tail(sizes: _Sizes, read: _Reader) -> Iterator[tuple[Words, Rows | None]]:
 
 
 def can_make_words(t: DataType) -> bool:
-    """Whether `row_words` knows the type; nested types are left to `binary_row`."""
+    """Return whether `row_words` knows the type; nested types are left to `binary_row`."""
     return (
         t.root in FIXED_FORMATS
         or t.root in CHARACTER_ROOTS
@@ -102,7 +102,7 @@ def can_make_words(t: DataType) -> bool:
 
 
 def row_words(columns: Sequence[Array], types: Sequence[DataType]) -> RowWords:
-    """The words of the rows of columns of one length; ValueError without columns."""
+    """Return the words of the rows of columns of one length; ValueError without columns."""
     if not columns or len(columns) != len(types):
         raise ValueError(f"{len(columns)} columns for {len(types)} types")
     rows, arity = len(columns[0]), len(columns)
@@ -153,7 +153,7 @@ def _without(words: Words, nulls: npt.NDArray[np.bool_] | None) -> Words:
 
 
 def _values(column: Array, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
-    """The value buffer of a fixed-width column; whatever stands there where it is null."""
+    """Return the value buffer of a fixed-width column; whatever stands there where it is null."""
     return _buffer(column, 1, dtype, len(column), column.offset)
 
 

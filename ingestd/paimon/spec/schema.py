@@ -73,7 +73,7 @@ _KEYS = (
 
 
 def parse_schema(data: bytes, source: str) -> TableSchema:
-    """The schema in the bytes of a schema file; FormatError names `source`."""
+    """Return the schema in the bytes of a schema file. Raises FormatError naming `source`."""
     try:
         check_seal(data)
         document = json.loads(data)
@@ -115,7 +115,7 @@ def _from_document(document: Mapping[str, Any]) -> TableSchema:
 
 
 def encode_schema(schema: TableSchema) -> bytes:
-    """The bytes of a schema file.
+    """Return the bytes of a schema file.
 
     Specification: https://paimon.apache.org/docs/1.4/concepts/spec/schema/#schema
     """
@@ -142,7 +142,7 @@ def new_schema(
     time_millis: int,
     comment: str | None = None,
 ) -> TableSchema:
-    """The first schema of a table: field ids depth first from 0, primary key columns NOT NULL.
+    """Return the first schema of a table: field ids depth first from 0, keys NOT NULL.
 
     The options `primary-key` and `partition` may stand in for the two key lists. Raises
     SchemaConflictError for columns and keys, ConfigError for options that no table can have.

@@ -59,7 +59,7 @@ def apply_changes(
     *,
     has_snapshots: bool = True,
 ) -> TableSchema:
-    """The next version of a schema: id + 1, changes in their order.
+    """Return the next version of a schema: id + 1, changes in their order.
 
     Without snapshots options may change that files are written with. SchemaConflictError says
     which change the table cannot take, and why; ConfigError names an option that does not exist.

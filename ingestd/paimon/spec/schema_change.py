@@ -150,10 +150,10 @@ SchemaChange = (
 
 
 def path_of(name: ColumnPath) -> tuple[str, ...]:
-    """A column's name as a path."""
+    """Return a column's name as a path."""
     return (name,) if isinstance(name, str) else tuple(name)
 
 
 def shown(name: ColumnPath) -> str:
-    """A column's name in messages."""
+    """Return a column's name in messages."""
     return ".".join(path_of(name))

@@ -61,7 +61,7 @@ def _check_keys(kind: str, keys: Sequence[str], fields: Sequence[DataField]) -> 
 
 
 def bucket_number(options: Mapping[str, str]) -> int:
-    """The option `bucket`; -1 if it is not given, ConfigError if it is no bucket count."""
+    """Return the option `bucket`; -1 if it is not given, ConfigError if it is no bucket count."""
     number = honoured.BUCKET.of(options)
     if number < 1 and number not in (-1, -2):
         raise ConfigError(f"option 'bucket' = '{number}': use a number above 0, or -1 for dynamic")

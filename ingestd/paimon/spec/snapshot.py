@@ -101,7 +101,7 @@ def carried_properties(snapshot: Snapshot) -> dict[str, str]:
 
 
 def parse_snapshot(data: bytes, source: str) -> Snapshot:
-    """The snapshot in the bytes of a snapshot file; FormatError names `source`.
+    """Return the snapshot in the bytes of a snapshot file. Raises FormatError naming `source`.
 
     Keys that the specification does not know are ignored.
     """
@@ -138,7 +138,7 @@ def _value(name: str, value: _Json) -> _Json:
 
 
 def encode_snapshot(snapshot: Snapshot) -> bytes:
-    """The bytes of a snapshot file; fields without a value are left out."""
+    """Return the bytes of a snapshot file; fields without a value are left out."""
     document: dict[str, Any] = {}
     for name, json_name in _JSON_NAMES.items():
         value = getattr(snapshot, name)

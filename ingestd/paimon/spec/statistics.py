@@ -32,7 +32,7 @@ class ColumnStatistics:
     max_len: int | None = None
 
     def document(self) -> dict[str, Any]:
-        """The figures under the names of the file, without those that are unknown."""
+        """Return the figures under the names of the file, without those that are unknown."""
         pairs = ((json_name, getattr(self, name)) for name, json_name in _JSON_NAMES.items())
         return {name: value for name, value in pairs if value is not None}
 
@@ -60,12 +60,12 @@ class TableStatistics:
 
 
 def encode_statistics(statistics: TableStatistics) -> bytes:
-    """The bytes of a statistics file."""
+    """Return the bytes of a statistics file."""
     return json.dumps(statistics.document(), indent=2, ensure_ascii=False).encode()
 
 
 def parse_statistics(data: bytes, source: str) -> TableStatistics:
-    """The statistics in the bytes of a file; FormatError names `source`.
+    """Return the statistics in the bytes of a file. Raises FormatError naming `source`.
 
     Keys that the specification does not know are ignored.
     """

@@ -79,7 +79,7 @@ def _extremes(column: Column) -> tuple[object, object]:
 
 
 def _text_bounds(column: Any) -> tuple[object, object] | None:  # noqa: ANN401  # a chunked array
-    """The least and the greatest text of a column, where the native extension finds them."""
+    """Return the least and the greatest text of a column, where the native extension finds them."""
     native = native_columns()
     if native is None or column.num_chunks != 1:
         return None
@@ -107,7 +107,7 @@ def _length(mode: str) -> int:
 
 
 def truncate_upper(text: str, length: int) -> str | None:
-    """A text of at most `length` code points that no text beginning like `text` is above.
+    """Return a text of at most `length` code points that no text beginning like `text` is above.
 
     None if there is none.
     """
@@ -141,7 +141,7 @@ class StatsTotal:
         self._parts.append((stats, rows.num_rows))
 
     def result(self) -> tuple[SimpleStats, tuple[str, ...] | None]:
-        """The statistics, and which columns they are of (None: all)."""
+        """Return the statistics, and which columns they are of (None: all)."""
         stats = self._parts[0][0] if len(self._parts) == 1 else self._together()
         names = tuple(field.name for field in self._kept)
         return stats, None if len(self._kept) == len(self._fields) else names

@@ -39,14 +39,14 @@ class TableSchema:
         return tuple(column.name for column in self.fields)
 
     def field(self, name: str) -> DataField:
-        """The column of that name; KeyError if there is none."""
+        """Return the column of that name. Raises KeyError if it does not exist."""
         for column in self.fields:
             if column.name == name:
                 return column
         raise KeyError(name)
 
     def select(self, names: Sequence[str]) -> tuple[DataField, ...]:
-        """The columns of these names, in the order of the names."""
+        """Return the columns of these names, in the order of the names."""
         by_name = {column.name: column for column in self.fields}
         return tuple(by_name[name] for name in names)
 
@@ -62,7 +62,7 @@ class TableSchema:
 
 
 def reassign_ids(t: DataType, ids: Iterator[int]) -> DataType:
-    """The type with new ids for all ROW fields inside it, children before parents as in Java."""
+    """Return the type with new ids for all its ROW fields, children before parents as in Java."""
     fields = tuple(
         replace(inner, type=reassign_ids(inner.type, ids), id=next(ids)) for inner in t.fields
     )

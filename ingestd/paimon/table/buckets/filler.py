@@ -33,7 +33,9 @@ class BucketFiller:
         self._counts = dict(sorted(own.items()))
 
     def place(self, keys: _Unsigned) -> Buckets:
-        """The bucket of each new key; the numbers spread them over full buckets, at the limit.
+        """Return the bucket of each new key.
+
+        The numbers spread them over full buckets, at the limit.
 
         Raises UnsupportedError if every bucket is full and no more may be made.
         """

@@ -235,7 +235,10 @@ def is_among(hashes: Hashes, known: Hashes) -> npt.NDArray[np.bool_]:
 
 
 def mapped(hashes: npt.NDArray[np.int32]) -> npt.NDArray[np.int32] | None:
-    """The same hashes, read-only, on the disk of `TMPDIR`; None if that has no room for them."""
+    """Return the same hashes, read-only, on the disk of `TMPDIR`.
+
+    None if that has no room for them.
+    """
     try:
         with tempfile.TemporaryFile(prefix="ingestd-hashes-", buffering=0) as file:
             hashes.tofile(file)

@@ -31,7 +31,7 @@ class MergedManifests:
 def merge_manifests(
     table: FileStoreTable, manifests: Sequence[ManifestFileMeta]
 ) -> MergedManifests:
-    """The base list for a snapshot on top of `manifests` (previous base, then previous delta)."""
+    """Return the base list of a snapshot after `manifests` (previous base, then previous delta)."""
     full = _full_merge(table, manifests)
     return full if full is not None else _minor_merge(table, manifests)
 

@@ -120,7 +120,7 @@ def going(
 def upgraded_messages(
     table: FileStoreTable, messages: Sequence[CommitMessage]
 ) -> list[CommitMessage]:
-    """The messages with the new files of a bucket on the top level if they don't overlap in key.
+    """Return the messages; new files of a bucket are on the top level if their keys do not overlap.
 
     Nothing is changed in a table without primary keys, in one whose buckets are not settled, and
     without the option `overwrite-upgrade`.

@@ -132,7 +132,9 @@ def _extended(
 
 
 def _placed(runs: Sequence[RunSize], max_level: int, count: int, reason: Reason) -> CompactionPick:
-    """The level right above what stays; level 0 is no place for the outcome, so runs are added
+    """Return the level right above what stays.
+
+    Level 0 is no place for the outcome, so runs are added
     up to the first of a higher level."""
     output = max_level if count == len(runs) else max(0, runs[count].level - 1)
     while output == 0 and count < len(runs):

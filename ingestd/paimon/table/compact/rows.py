@@ -76,7 +76,10 @@ def compact_block(block: Block, sources: Sequence[Source], rules: RowRules) -> C
 
 
 def _ordered(block: Block, rules: RowRules) -> tuple[pa.Table, SortedKeys]:
-    """The rows of a block in merge order; by runs alone where each is newer than the last."""
+    """Return the rows of a block in merge order.
+
+    By runs alone where each is newer than the last.
+    """
     parts = [part for _, part in block]
     spans = [_span(part) for part in parts]
     order = sorted(range(len(parts)), key=spans.__getitem__)

@@ -241,7 +241,7 @@ class _Cursor:
         return rows.slice(0, count)
 
     def _first(self, rows: pa.Table, holds: Callable[[Key], bool]) -> int:
-        """The first row for whose key something holds that holds for all keys after it, too."""
+        """Return the first row whose key satisfies a condition that all later keys satisfy, too."""
         low, high = 0, rows.num_rows
         while low < high:
             middle = (low + high) // 2
@@ -274,7 +274,10 @@ class _Cursor:
         return bool(known) and touched_rows(keys, pa.concat_tables(known)).num_rows > 0
 
     def _files(self, source: Source) -> Iterator[tuple[int, DataFileMeta]]:
-        """The files to read, and their numbers; whether one is left out is seen in its turn."""
+        """Yield the files to read, and their numbers.
+
+        Whether one is left out is seen in its turn.
+        """
         types = [field.type for field in self._given.reader.table.schema.key_fields]
         for number, file in enumerate(source.files):
             if not source.picked:

@@ -312,7 +312,7 @@ def _commit(
 
 
 def _still_fits(table: FileStoreTable, state: TableState, made: _Made) -> bool:
-    """Whether a bucket above level 0, its inputs and its deletion vectors are as they were."""
+    """Return whether the upper levels, inputs and deletion vectors of a bucket are unchanged."""
     bucket, message = made.plan.bucket, made.message
     entries = live_entries(
         table,

@@ -228,7 +228,7 @@ class TreeCompaction:
         )
 
     def _sources(self, section: Section, rules: RowRules) -> list[Source]:
-        """The files of a section by run, and those of higher levels that may have its keys."""
+        """Return the files of a section by run, and those above that may have its keys."""
         schema = self._table.schema
         fields = (*SYSTEM_FIELDS, *schema.fields)
         runs: dict[tuple[int, str], list[DataFileMeta]] = defaultdict(list)

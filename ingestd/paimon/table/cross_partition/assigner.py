@@ -241,7 +241,7 @@ class _Fillers:
 
 
 def _by_key(prints: KeyPrints, rows: pa.Table) -> tuple[Numbers, Numbers, KeyPrints]:
-    """The order of rows by key and sequence number, the number of each one's key, and the keys."""
+    """Return the order of rows by key and sequence, the number of each row's key, and the keys."""
     numbers = rows.column(SEQUENCE_NUMBER).to_numpy()
     order = np.lexsort((numbers, prints.second, prints.first))
     ordered = prints.take(order)
@@ -252,7 +252,7 @@ def _by_key(prints: KeyPrints, rows: pa.Table) -> tuple[Numbers, Numbers, KeyPri
 
 
 def _partitions_of(places: Places, index: KeyIndex, known: list[bytes]) -> Numbers:
-    """The partition of each place as its number in `known`, to which unknown ones are added."""
+    """Return the number in `known` of the partition of each place; unknown ones are added."""
     codes = {partition: code for code, partition in enumerate(known)}
     distinct, inverse = np.unique(places, return_inverse=True)
     found = []

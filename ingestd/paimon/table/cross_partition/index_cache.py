@@ -61,7 +61,7 @@ class IndexCache:
     def open(
         self, table: FileStoreTable, snapshot_id: int | None, share: KeyShare, wanted: KeyPrints
     ) -> KeyIndex:
-        """The index of a share of a table's keys as of a snapshot, None being the empty table.
+        """Return the index of a share of a table's keys as of a snapshot; None is the empty table.
 
         It knows at least the `wanted` keys. Raises what reading the table raises.
         """

@@ -111,7 +111,10 @@ class KeyIndex:
 
     @classmethod
     def of(cls, book: PlaceBook, keys: KeyPrints, places: Places) -> "KeyIndex":
-        """An index of keys in any order; of a key that is there twice the last place counts."""
+        """Return an index of keys in any order.
+
+        Of a key that is there twice the last place counts.
+        """
         distinct = last_of_each(keys)
         keys, places = keys.take(distinct), places[distinct]
         counts = np.bincount(places, minlength=len(book)).astype(np.int64)
@@ -138,7 +141,7 @@ class KeyIndex:
         return KeyIndex(self.book, counts, base, recent)
 
     def counted(self, counts: npt.NDArray[np.int64]) -> "KeyIndex":
-        """The index with the number of keys of each place, also of those it does not know."""
+        """Return the index with the number of keys of each place, unknown ones included."""
         return KeyIndex(self.book, counts, self._base, self._recent)
 
     def counts_of(self, partition: bytes) -> dict[int, int]:

@@ -149,7 +149,10 @@ def group_filter(
 def key_group_filter(
     table: FileStoreTable, file_schema: TableSchema, wanted: KeyTest
 ) -> GroupFilter | None:
-    """The test of row groups of a primary-key table's file; None if nothing is known of keys."""
+    """Return the test of row groups of a primary-key table's file.
+
+    None if nothing is known of keys.
+    """
     by_id = {field.id: field for field in file_schema.fields}
     field = table.schema.key_fields[0]
     old = by_id.get(field.id)

@@ -68,7 +68,10 @@ class TableState:
 
 
 def load_state(table: FileStoreTable) -> TableState:
-    """The state of the newest snapshot; reads all manifests, for the largest sequence number."""
+    """Return the state of the newest snapshot.
+
+    Reads all manifests, for the largest sequence number.
+    """
     snapshot = latest_snapshot(table.io, table.paths)
     return _state_of(table, snapshot)
 
@@ -127,7 +130,10 @@ def with_user(table: FileStoreTable, state: TableState, user: str) -> TableState
 
 
 def newest_of_user(table: FileStoreTable, state: TableState, user: str) -> Snapshot | None:
-    """The user's newest streaming snapshot, walking back from the state's; None if not retained."""
+    """Return the user's newest streaming snapshot, walking back from the state's.
+
+    None if not retained.
+    """
     snapshot = state.snapshot
     while snapshot is not None and not (snapshot.commit_user == user and _is_streaming(snapshot)):
         snapshot = find_snapshot(table.io, table.paths, snapshot.id - 1)

@@ -29,7 +29,10 @@ def tag_names(io: FileIO, paths: TablePaths) -> list[str]:
 
 
 def tag_bytes(io: FileIO, paths: TablePaths, name: str) -> bytes:
-    """The content of a tag's file; ConfigError, with the names that exist, if there is none."""
+    """Return the content of a tag's file.
+
+    ConfigError, with the names that exist, if it does not exist.
+    """
     try:
         return io.read_bytes(tag_path(paths, name))
     except FileNotFoundError as error:
@@ -75,7 +78,10 @@ def branch_names(io: FileIO, paths: TablePaths) -> list[str]:
 
 
 def on_branch(table: FileStoreTable, branch: str) -> FileStoreTable:
-    """The table on a branch, with the newest schema there; ConfigError if there is no such."""
+    """Return the table on a branch, with the newest schema there.
+
+    Raises ConfigError if there is no such.
+    """
     paths = TablePaths(table.path, branch)
     schema = latest_schema(table.io, paths)
     if schema is None:

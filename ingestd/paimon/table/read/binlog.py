@@ -19,7 +19,10 @@ from ingestd.paimon.spec.data_types import DataField, DataType, RowKind
 
 
 def binlog_fields(fields: Sequence[DataField]) -> tuple[DataField, ...]:
-    """The fields of a binlog; those that are not of the table (ids below 0) stay as they are."""
+    """Return the fields of a binlog.
+
+    Those that are not of the table (ids below 0) stay as they are.
+    """
     return tuple(
         field
         if field.id < 0

@@ -72,7 +72,7 @@ def iter_changelog(
 
 
 def iter_added_rows(table: FileStoreTable, from_id: int, to_id: int) -> Iterator[pa.Table]:
-    """The rows that the changes of some snapshots added (+I, +U), in the columns of the table.
+    """Yield the rows that snapshots added (+I, +U), in the columns of the table.
 
     Each as it was written: nothing is merged. Raises as `iter_changelog`.
     """

@@ -141,7 +141,7 @@ def _between(table: FileStoreTable) -> tuple[int, int]:
 
 
 def _picks(options: Mapping[str, str]) -> Callable[[Snapshot], bool]:
-    """Whether a COMPACT snapshot counts: any, or that of a full compaction where these are told."""
+    """Return whether a COMPACT snapshot counts: any, or only those marked as full compactions."""
     scheduled = honoured.CHANGELOG_PRODUCER.of(options) == "full-compaction"
     given = honoured.DELTA_COMMITS.of(options)
     if not scheduled and given is None:

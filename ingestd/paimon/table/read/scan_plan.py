@@ -206,7 +206,7 @@ class BucketPruner:
 
     @classmethod
     def of(cls, table: FileStoreTable, predicate: Predicate | None) -> "BucketPruner | None":
-        """The pruner of a predicate that allows only some values of all bucket keys, or None."""
+        """Return the pruner of a predicate that restricts all bucket keys, or None."""
         if bucket_mode(table.schema) not in _FIXED_MODES:
             return None
         names = table.options.bucket_keys

@@ -123,7 +123,10 @@ class TableReader:
         yield from read_in_order(units, read)
 
     def fields(self) -> tuple[DataField, ...]:
-        """The table's fields among those of the rows; ConfigError names one that isn't there."""
+        """Return the table's fields among those of the rows.
+
+        Raises ConfigError naming one that isn't there.
+        """
         return selected_fields(self.table, self.columns)
 
     def row_fields(self) -> tuple[DataField, ...]:
@@ -220,7 +223,10 @@ def at_snapshot(table: FileStoreTable, snapshot_id: int) -> FileStoreTable:
 
 
 def selected_fields(table: FileStoreTable, columns: Sequence[str] | None) -> tuple[DataField, ...]:
-    """The fields of some columns (None: all); ConfigError names a column that isn't there."""
+    """Return the fields of some columns (None: all).
+
+    Raises ConfigError naming a column that isn't there.
+    """
     names = table.schema.field_names if columns is None else tuple(columns)
     unknown = [name for name in names if name not in table.schema.field_names]
     if unknown:

@@ -179,7 +179,7 @@ class _Files:
         return keep
 
     def _appends_are_changes(self) -> bool:
-        """Whether the new files of snapshots are what long-lived changelogs are read from."""
+        """Return whether long-lived changelogs are read from the new files of snapshots."""
         if self.settings.has_producer:
             return False
         return self.settings.changelog_decoupled or bool(changelog_ids(self.table))

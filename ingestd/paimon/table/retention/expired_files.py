@@ -53,7 +53,7 @@ class TagNeeds:
         return self._known[tagged.id]
 
     def within(self, begin: int, end: int) -> list[Snapshot]:
-        """The tagged snapshots from `begin` to before `end`, and the nearest one below them."""
+        """Return the tagged snapshots from `begin` to before `end`, and the nearest earlier one."""
         low = max(bisect.bisect_right(self._ids, begin) - 1, 0)
         return self.snapshots[low : bisect.bisect_left(self._ids, end)]
 

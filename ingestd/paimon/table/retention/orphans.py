@@ -120,7 +120,7 @@ def _buckets(table: FileStoreTable, directory: str, depth: int) -> Iterator[str]
 
 
 def _is_inside(table: FileStoreTable, directory: str) -> bool:
-    """Whether a directory of the table is there, and no link on the way to it leads elsewhere."""
+    """Return whether a directory of the table exists, with no link on its path."""
     parent = table.path
     for name in directory.removeprefix(f"{parent}/").split("/"):
         if not any(e.is_directory for e in table.io.list_entries(parent) if e.name == name):

@@ -131,7 +131,10 @@ class UsedFiles:
 
 
 def all_lines(table: FileStoreTable) -> list[FileStoreTable]:
-    """The table on its main branch and on each other one; ConfigError if one has no schema."""
+    """Return the table on its main branch and on each other one.
+
+    Raises ConfigError if one has no schema.
+    """
     main = on_branch(table, MAIN_BRANCH)
     return [main, *(on_branch(main, name) for name in branch_names(main.io, main.paths))]
 

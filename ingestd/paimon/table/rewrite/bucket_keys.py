@@ -74,7 +74,7 @@ def shared_hashes(
 
 
 def _in_several(arrays: Sequence[Hashes]) -> Hashes:
-    """The values that are in more than one of some sorted arrays, range by range of values."""
+    """Yield the values that more than one of some sorted arrays has, by range of values."""
     borders = np.linspace(-(2**31), 2**31, _SLICES + 1).astype(np.int64)
     found = [np.empty(0, np.int32)]
     for low, high in zip(borders[:-1].tolist(), borders[1:].tolist(), strict=True):

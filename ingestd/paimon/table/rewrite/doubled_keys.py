@@ -123,7 +123,10 @@ def _table_of(table: FileStoreTable, keys: Sequence[tuple[object, ...]]) -> pa.T
 def _without(
     table: FileStoreTable, entry: ManifestEntry, keys: KeyFilter
 ) -> tuple[list[CommitMessage], int]:
-    """The file without the rows of the keys, and how many there were; no message for none."""
+    """Return the file without the rows of the keys, and how many there were.
+
+    No message for none.
+    """
     names = table.schema.trimmed_primary_keys
     place = (entry.partition, entry.bucket)
     gone = sum(

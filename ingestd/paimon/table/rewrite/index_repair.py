@@ -119,7 +119,7 @@ def repair_hash_index(
 def _done(
     table: FileStoreTable, state: TableState, plan: IndexRepair, now_ms: int, *, drop_doubled: bool
 ) -> IndexRepair:
-    """The index first: from then on no one writes a key of several buckets into another one."""
+    """Commit the index first: then no writer puts a key of several buckets into another one."""
     if plan.wrong:
         plan = replace(plan, snapshot=_commit(table, state, plan.wrong, now_ms))
     if drop_doubled:

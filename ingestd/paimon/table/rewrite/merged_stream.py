@@ -23,7 +23,7 @@ Runs = Sequence[Sequence[DataFileMeta]]
 
 
 def bucket_rows(bucket: CompactBucket) -> Iterator[pa.Table]:
-    """The rows of a bucket: those of primary-key tables with the system columns, keys ascending."""
+    """Yield the rows of a bucket; of primary-key tables with system columns, in key order."""
     table = bucket.table
     vectors = DeletionVectors.of(table, bucket.index)
     reader = DataFileReader(table, vectors)

@@ -103,7 +103,10 @@ def waiting_moves(
 
 
 def bucket_count(table: FileStoreTable, settled: Iterable[ManifestEntry]) -> int:
-    """The number of buckets of a partition with these files in buckets; ConfigError below 1."""
+    """Return the number of buckets of a partition with these files in buckets.
+
+    ConfigError below 1.
+    """
     known = next((entry.total_buckets for entry in settled), None)
     if known is not None:
         return known

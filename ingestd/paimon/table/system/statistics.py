@@ -18,7 +18,10 @@ STATISTICS = columns(
 
 
 def read_statistics(table: FileStoreTable, snapshot: Snapshot) -> TableStatistics | None:
-    """The statistics that a snapshot points to; FormatError if their file is missing or damaged."""
+    """Return the statistics that a snapshot points to.
+
+    Raises FormatError if their file is missing or damaged.
+    """
     if snapshot.statistics is None:
         return None
     path = table.paths.statistics(snapshot.statistics)

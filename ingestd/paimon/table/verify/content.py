@@ -105,7 +105,7 @@ class _FileCheck:
         self.findings.error(code, self.entry.file.file_name, message)
 
     def _has_keys(self, table: FileStoreTable, rows: pa.Table) -> bool:
-        """Whether there are rows to check, and no null among their keys (reported already)."""
+        """Return whether there are rows to check, without nulls in keys (reported already)."""
         names = table.schema.trimmed_primary_keys
         return rows.num_rows > 0 and all(rows.column(name).null_count == 0 for name in names)
 
