@@ -33,10 +33,10 @@ from ingestd.cdc.json.normalized_events import (
     TableNormalizer,
     sort_records,
 )
-from ingestd.cdc.json.table_messages import Reasons, decode_if_uniform, decode_messages
+from ingestd.cdc.json.table_messages import decode_if_uniform, decode_messages
 from ingestd.cdc.json.visible_columns import strip_hidden
 from ingestd.cdc.native_module import NativeModule
-from ingestd.cdc.record_errors import Reason, RecordError, rejected
+from ingestd.cdc.record_errors import Reason, Reasons, RecordError, rejected
 from ingestd.cdc.texts import all_there, there
 
 _MAX_MEMORIES = 2000

@@ -26,10 +26,7 @@ from ingestd.cdc.json.column_learning import (
 from ingestd.cdc.json.messages import Messages
 from ingestd.cdc.json.native_rows import read_natively
 from ingestd.cdc.json.row_plan import RowPlan
-from ingestd.cdc.record_errors import BUILD_ERRORS, PARSE_ERRORS, Reason, RecordError, explain
-
-Reasons = dict[int, Reason]
-"""Why messages are refused, by place."""
+from ingestd.cdc.record_errors import BUILD_ERRORS, PARSE_ERRORS, Reasons, RecordError, explain
 
 _SLICE = 4096
 _SAMPLE = 256
