@@ -45,7 +45,7 @@ STEPS = (
     Step("ingestd.kafka.columns:RecordColumns.take", "fetch: columns"),
     Step("ingestd.ingest.stages.decode_stage:drop_oversized", "decode: bounds, counts"),
     Step("ingestd.ingest.stages.findings:Findings.note_chunk", "decode: bounds, counts"),
-    Step("ingestd.cdc.json_changes:JsonChanges.decode", "decode"),
+    Step("ingestd.cdc.json.json_changes:JsonChanges.decode", "decode"),
     Step("ingestd.ingest.stages.shaped_rows:only_new", "decode: bounds, counts"),
     Step("ingestd.ingest.stages.shaped_rows:conform", "conform to the table"),
     Step("ingestd.ingest.stages.map_side_dedup:place", "hash keys, find slots"),

@@ -35,7 +35,7 @@ from ingestd.cdc.change_images import (
     take,
 )
 from ingestd.cdc.columns.arrow_calls import nulls
-from ingestd.cdc.record_errors import BUILD_ERRORS, Reason, RecordError, refuse
+from ingestd.cdc.record_errors import BUILD_ERRORS, Reason, Reasons, RecordError, refuse
 from ingestd.cdc.row_layout import (
     ABSENT,
     NO_KIND,
@@ -49,9 +49,6 @@ from ingestd.cdc.row_layout import (
 )
 from ingestd.paimon.spec.arrow import Array, to_arrow_type
 from ingestd.paimon.spec.data_types import DataType, RowKind
-
-Reasons = dict[int, Reason]
-"""Reasons of rejected changes, by index."""
 
 _NO_ROW = "a delete has neither a message key nor a before image: no row to delete"
 _KIND_OF = np.full(128, NO_KIND, np.int8)

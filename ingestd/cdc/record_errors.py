@@ -29,6 +29,10 @@ class Reason:
     message: str
 
 
+Reasons = dict[int, Reason]
+"""Reasons of rejected messages or changes, by index."""
+
+
 class RecordError(ValueError):
     """A record that cannot be used."""
 

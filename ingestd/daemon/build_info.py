@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from ingestd.cdc.native.module import decoder_name
+from ingestd.cdc.native_module import decoder_name
 from ingestd.kafka.native_reader import client_version, native_kafka
 
 

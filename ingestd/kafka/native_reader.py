@@ -13,7 +13,7 @@ from typing import Protocol, TypeAlias, cast
 import numpy as np
 from confluent_kafka import cimpl, libversion
 
-from ingestd.cdc.native.module import native_module
+from ingestd.cdc.native_module import native_module
 from ingestd.cdc.texts import Texts
 from ingestd.errors import SourceError
 from ingestd.kafka.records import LogEvent, Numbers, Place, Problem, Records

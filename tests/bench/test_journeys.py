@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ingestd.cdc.native.module import native_module
+from ingestd.cdc.native_module import native_module
 
 ROOT = Path(__file__).resolve().parents[2]
 FURTHEST = {

@@ -21,8 +21,8 @@ from ingestd.cdc.base import (
     format_descriptors,
     load_data_format,
 )
-from ingestd.cdc.json_changes import JsonChanges
-from ingestd.cdc.native.module import native_module
+from ingestd.cdc.json.json_changes import JsonChanges
+from ingestd.cdc.native_module import native_module
 from ingestd.paimon.spec.data_types import DataType, parse_type
 from tests.fuzz.cases import Case, Message
 from tests.support.decoded import in_python, outcome

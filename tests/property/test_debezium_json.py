@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ingestd.cdc.base import load_data_format
-from ingestd.cdc.row_plan import Decoders
+from ingestd.cdc.json.row_plan import Decoders
 from ingestd.paimon.spec.data_types import RowKind
 from tests.support.change_events import chunk, event, field, key, wrapped, wrapped_key
 

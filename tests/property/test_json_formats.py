@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ingestd.cdc.base import DATA_FORMATS, Decoded, RecordChunk, load_data_format
-from ingestd.cdc.json_changes import JsonChanges
+from ingestd.cdc.json.json_changes import JsonChanges
 from tests.support import cdc_samples
 from tests.support.decoded import in_python, outcome
 

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ingestd.cdc.native.module import Columns, NativeColumn, native_module
+from ingestd.cdc.native_module import Columns, NativeColumn, native_module
 from ingestd.paimon.spec.arrow import Array
 
 pytestmark = pytest.mark.skipif(

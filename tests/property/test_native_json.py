@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ingestd.cdc.native.module import native_module
+from ingestd.cdc.native_module import native_module
 from ingestd.paimon.spec.data_types import DataType
 from tests.support.change_events import TABLE, chunk, field, wrapped, wrapped_key
 from tests.support.decoded import both_decoders, outcome

@@ -16,8 +16,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ingestd.cdc.native.message_layout import run_lengths
-from ingestd.cdc.native.module import Columns, NativeColumn, native_module
+from ingestd.cdc.json.message_layout import run_lengths
+from ingestd.cdc.native_module import Columns, NativeColumn, native_module
 from ingestd.paimon.spec.arrow import Array
 
 pytestmark = pytest.mark.skipif(

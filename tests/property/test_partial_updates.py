@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from ingestd.cdc.base import RecordChunk, SourceTable
-from ingestd.cdc.native.module import native_module
+from ingestd.cdc.native_module import native_module
 from ingestd.paimon.spec.data_types import DataType
 from tests.support.decoded import both_decoders, outcome
 from tests.support.layout_messages import SOUND, VALUES, text

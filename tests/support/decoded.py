@@ -17,7 +17,7 @@ from ingestd.cdc.base import (
     RejectedRecord,
     load_data_format,
 )
-from ingestd.cdc.json_changes import JsonChanges
+from ingestd.cdc.json.json_changes import JsonChanges
 from ingestd.errors import UnsupportedError
 from ingestd.paimon.spec.arrow import Array, Column
 

@@ -9,21 +9,26 @@ import msgspec
 from ingestd.cdc.base import FormatDescriptor, FormatSettings, JsonObject, SourceTable
 from ingestd.cdc.columns.type_mapping import JSON_TYPE_MAPPINGS
 from ingestd.cdc.event_time import EventTime
-from ingestd.cdc.format_readers import Look, NativeFormat
-from ingestd.cdc.json_changes import JsonChanges
-from ingestd.cdc.message_head import HeadReader, required
-from ingestd.cdc.native.message_layout import OneRow, chosen, no_log
-from ingestd.cdc.native.module import native_module
-from ingestd.cdc.native.plan import (
+from ingestd.cdc.json.format_readers import Look, NativeFormat
+from ingestd.cdc.json.json_changes import JsonChanges
+from ingestd.cdc.json.message_head import HeadReader, required
+from ingestd.cdc.json.message_layout import OneRow, chosen, no_log
+from ingestd.cdc.json.native_plan import (
     constant_fields,
     open_object,
     texts_of,
     words_spec,
 )
-from ingestd.cdc.normalized_events import NULL, NormalizedEvent, TableNormalizer, TableNormalizers
+from ingestd.cdc.json.normalized_events import (
+    NULL,
+    NormalizedEvent,
+    TableNormalizer,
+    TableNormalizers,
+)
+from ingestd.cdc.json.row_plan import RowPlan
+from ingestd.cdc.native_module import native_module
 from ingestd.cdc.record_errors import refuse
 from ingestd.cdc.row_layout import NO_KIND
-from ingestd.cdc.row_plan import RowPlan
 from ingestd.paimon.spec.data_types import RowKind
 
 _WORDS = ("put", "drop")

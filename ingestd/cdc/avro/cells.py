@@ -13,7 +13,6 @@ from ingestd.cdc.avro.nodes import AvroNode
 from ingestd.cdc.avro.storage import json_texts
 from ingestd.cdc.columns import unavailable
 from ingestd.cdc.columns.arrow_calls import (
-    Marks,
     byte_lengths,
     entries,
     equal,
@@ -33,6 +32,7 @@ from ingestd.cdc.columns.json_inference import kinds_of
 from ingestd.cdc.columns.recast import recast
 from ingestd.cdc.columns.temporal_columns import read_texts, time_of_day
 from ingestd.cdc.columns.wire_column import Meaning, WireColumn
+from ingestd.cdc.row_layout import Mask
 from ingestd.paimon.spec.arrow import Array, to_arrow_type
 from ingestd.paimon.spec.data_types import TIMESTAMP_ROOTS
 
@@ -51,7 +51,7 @@ def build_column(array: Array, column: WireColumn, node: AvroNode) -> Array:
     return recast(_build(array, column, node.present), column)
 
 
-def find_left_out(array: Array) -> Marks | None:
+def find_left_out(array: Array) -> Mask | None:
     """Return a mask of the values that are Debezium's placeholder; None if no value is."""
     if pa.types.is_string(array.type):
         return _marks(pc.is_in(array, _texts_left_out))
@@ -64,19 +64,19 @@ def find_left_out(array: Array) -> Marks | None:
     return None
 
 
-def without(array: Array, left_out: Marks | None) -> Array:
+def without(array: Array, left_out: Mask | None) -> Array:
     """Return the array with null in place of omitted values."""
     if left_out is None:
         return array
     return if_else(pa.array(left_out), pa.scalar(None, array.type), array)
 
 
-def _marks(found: Any) -> Marks | None:  # noqa: ANN401  (an Arrow array of booleans)
+def _marks(found: Any) -> Mask | None:  # noqa: ANN401  (an Arrow array of booleans)
     marks = marks_of(found)
     return marks if marks.any() else None
 
 
-def _among(array: Array, find: unavailable.Find, convert: Callable[[Any], Any]) -> Marks | None:
+def _among(array: Array, find: unavailable.Find, convert: Callable[[Any], Any]) -> Mask | None:
     """Return a mask of placeholders among lists or maps of a placeholder's length."""
     lengths = list_lengths(array)
     places = np.flatnonzero((lengths == 1) | (lengths == len(unavailable.CODES)))

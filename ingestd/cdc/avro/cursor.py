@@ -15,11 +15,11 @@ import pyarrow as pa
 
 from ingestd.cdc.cell_budget import CellBudget, most_cells
 from ingestd.cdc.columns.arrow_calls import py_buffer, take
+from ingestd.cdc.row_layout import Mask
 from ingestd.errors import ConfigError
 from ingestd.paimon.spec.arrow import Array
 
 Ints = npt.NDArray[np.int64]
-Marks = npt.NDArray[np.bool_]
 _PADDING = bytes(16)
 _LAST_SHIFT = 63
 _MORE = 0x80
@@ -46,8 +46,8 @@ class AvroCursor:
         self.data = np.frombuffer(self._joined, np.uint8)
         self._end: Ints = np.cumsum(lengths)
         self._at: Ints = np.minimum(self._end - lengths + skip, self._end)
-        self.bad: Marks = np.zeros(len(messages), np.bool_)
-        self.over: Marks = np.zeros(len(messages), np.bool_)
+        self.bad: Mask = np.zeros(len(messages), np.bool_)
+        self.over: Mask = np.zeros(len(messages), np.bool_)
         self.sizes = lengths
         self.cells: Ints = most_cells(lengths)
         self._spoilt = False
@@ -126,9 +126,9 @@ class AvroCursor:
         """Return the rest of the cell budget of one message."""
         return CellBudget(int(self.sizes[row]), int(self.cells[row]))
 
-    def spend(self, rows: Ints, counts: Ints, cells: int) -> Marks:
+    def spend(self, rows: Ints, counts: Ints, cells: int) -> Mask:
         """Spend `cells` for each item in each of the rows; return which stay in their budget."""
-        within: Marks = counts <= self.cells[rows] // cells
+        within: Mask = counts <= self.cells[rows] // cells
         self.cells[rows[within]] -= counts[within] * cells
         self.mark(rows[~within], over=True)
         return within

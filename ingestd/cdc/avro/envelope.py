@@ -16,12 +16,9 @@ from ingestd.cdc.avro.reader import Wanted, read_fields
 from ingestd.cdc.avro.refusals import rejections
 from ingestd.cdc.base import SourceTable
 from ingestd.cdc.columns.arrow_calls import keep_rows, members
-from ingestd.cdc.record_errors import Reason, refuse
+from ingestd.cdc.record_errors import Reason, Reasons, refuse
+from ingestd.cdc.row_layout import Indices
 from ingestd.paimon.spec.arrow import Array
-
-Indices = npt.NDArray[np.int64]
-Reasons = dict[int, Reason]
-"""Reasons of rejected messages, by index."""
 
 _OP, _BEFORE, _AFTER, _SOURCE = "op", "before", "after", "source"
 _TABLE_FIELDS = ("db", "schema", "table")

@@ -8,6 +8,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ingestd.cdc.row_layout import Mask
 from ingestd.cdc.source_position import (
     SourcePosition,
     file_number,
@@ -17,7 +18,6 @@ from ingestd.cdc.source_position import (
 )
 from ingestd.paimon.spec.arrow import Array
 
-Marks = npt.NDArray[np.bool_]
 Fields = Mapping[str, Array]
 """The fields of `source` that a schema has, by name."""
 POSITION_FIELDS: tuple[str, ...] = SourcePosition.__struct_fields__
@@ -39,7 +39,7 @@ def source_positions(fields: Fields, rows: int) -> npt.NDArray[np.int64]:
     return _one_by_one(present, rows)
 
 
-def source_snapshots(fields: Fields, rows: int) -> Marks:
+def source_snapshots(fields: Fields, rows: int) -> Mask:
     """Return which changes are rows of a snapshot; shape (n,)."""
     marks = fields.get("snapshot")
     if marks is None:

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from ingestd.cdc.assembly import TableChanges, assemble_valid, kinds_of_operations
 from ingestd.cdc.avro.cells import build_column, find_left_out, without
-from ingestd.cdc.avro.envelope import Changes, Reasons
+from ingestd.cdc.avro.envelope import Changes
 from ingestd.cdc.avro.nodes import AvroNode
 from ingestd.cdc.avro.positions import source_positions, source_snapshots
 from ingestd.cdc.base import ChangeBatch
@@ -17,7 +17,7 @@ from ingestd.cdc.change_images import Cells, invalid_values
 from ingestd.cdc.columns.arrow_calls import keep_rows, members, take_rows, valid_marks
 from ingestd.cdc.columns.recast import recast
 from ingestd.cdc.columns.wire_column import WireColumn
-from ingestd.cdc.record_errors import Reason
+from ingestd.cdc.record_errors import Reason, Reasons
 from ingestd.cdc.row_layout import Indices, Mask
 from ingestd.paimon.spec.arrow import Array
 

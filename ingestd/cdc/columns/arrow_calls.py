@@ -8,9 +8,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ingestd.cdc.row_layout import Mask
 from ingestd.paimon.spec.arrow import Array
-
-Marks = npt.NDArray[np.bool_]
 
 take: Callable[[Array, Array], Array] = pc.take
 if_else: Callable[[Array, Any, Array], Array] = pc.if_else
@@ -24,13 +23,13 @@ make_struct: Callable[..., Array] = pa.StructArray.from_arrays
 py_buffer: Callable[[Any], pa.Buffer] = pa.py_buffer
 
 
-def marks_of(array: Array) -> Marks:
+def marks_of(array: Array) -> Mask:
     """Return booleans as a numpy array, False for null."""
-    marks: Marks = array.fill_null(False).to_numpy(zero_copy_only=False)
+    marks: Mask = array.fill_null(False).to_numpy(zero_copy_only=False)
     return marks
 
 
-def valid_marks(array: Array) -> Marks:
+def valid_marks(array: Array) -> Mask:
     """Return a mask of the values that are not null."""
     return marks_of(array.is_valid())
 

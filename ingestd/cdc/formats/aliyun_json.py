@@ -20,28 +20,28 @@ from ingestd.cdc.base import (
 from ingestd.cdc.columns.column_encoding import Spec
 from ingestd.cdc.columns.type_mapping import JSON_TYPE_MAPPINGS
 from ingestd.cdc.columns.wire_column import BIGINT, STRING, Meaning, WireColumn
-from ingestd.cdc.format_readers import Look, NativeFormat
-from ingestd.cdc.json_changes import JsonChanges
-from ingestd.cdc.message_head import HeadReader, required
-from ingestd.cdc.native.cells import numbers
-from ingestd.cdc.native.message_layout import Log, TwoImages, chosen
-from ingestd.cdc.native.module import Columns, native_module
-from ingestd.cdc.native.plan import (
+from ingestd.cdc.json.format_readers import Look, NativeFormat
+from ingestd.cdc.json.json_changes import JsonChanges
+from ingestd.cdc.json.message_head import HeadReader, required
+from ingestd.cdc.json.message_layout import Log, TwoImages, chosen
+from ingestd.cdc.json.native_cells import numbers
+from ingestd.cdc.json.native_plan import (
     constant_fields,
     open_object,
     texts_of,
     words_spec,
 )
-from ingestd.cdc.normalized_events import (
+from ingestd.cdc.json.normalized_events import (
     NULL,
     NormalizedEvent,
     TableNormalizer,
     TableNormalizers,
     where_in_log,
 )
+from ingestd.cdc.json.row_plan import RowPlan
+from ingestd.cdc.native_module import Columns, native_module
 from ingestd.cdc.record_errors import PARSE_ERRORS, refuse
 from ingestd.cdc.row_layout import NO_KIND, Kinds
-from ingestd.cdc.row_plan import RowPlan
 from ingestd.paimon.spec.data_types import DataType, RowKind
 
 _NULL = msgspec.Raw(NULL)

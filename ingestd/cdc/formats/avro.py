@@ -4,14 +4,13 @@ from collections.abc import Sequence
 
 from ingestd.cdc.avro.aliases import Names, former_names
 from ingestd.cdc.avro.cursor import AvroCursor
-from ingestd.cdc.avro.envelope import Reasons
 from ingestd.cdc.avro.reader import all_fields, read_fields
 from ingestd.cdc.avro.refusals import rejections
 from ingestd.cdc.avro.rows import AvroColumn
 from ingestd.cdc.avro.writers import AvroWriters
 from ingestd.cdc.base import FormatDescriptor, FormatSettings
 from ingestd.cdc.formats.plain_records import Fields, PlainRecords
-from ingestd.cdc.record_errors import refuse
+from ingestd.cdc.record_errors import Reasons, refuse
 from ingestd.cdc.schema_frames import SchemaFrame
 from ingestd.cdc.schema_lookup import RegisteredSchema, SchemaLookup, lookup_of
 

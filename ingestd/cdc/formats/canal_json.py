@@ -12,19 +12,18 @@ from ingestd.cdc.columns.type_mapping import JSON_TYPE_MAPPINGS, MYSQL_TYPE_MAPP
 from ingestd.cdc.columns.wire_column import WireColumn
 from ingestd.cdc.ddl.inference import proven_alone
 from ingestd.cdc.event_time import EventTime
-from ingestd.cdc.format_readers import Look, NativeFormat
-from ingestd.cdc.json_changes import JsonChanges
-from ingestd.cdc.message_head import HeadReader, required
-from ingestd.cdc.native.message_layout import ListedRows, chosen, no_log
-from ingestd.cdc.native.module import native_module
-from ingestd.cdc.native.plan import (
+from ingestd.cdc.json.format_readers import Look, NativeFormat
+from ingestd.cdc.json.json_changes import JsonChanges
+from ingestd.cdc.json.message_head import HeadReader, required
+from ingestd.cdc.json.message_layout import ListedRows, chosen, no_log
+from ingestd.cdc.json.native_plan import (
     FLAG_SPEC,
     constant_fields,
     open_object,
     texts_of,
     words_spec,
 )
-from ingestd.cdc.normalized_events import (
+from ingestd.cdc.json.normalized_events import (
     NULL,
     Message,
     NormalizedEvent,
@@ -33,9 +32,10 @@ from ingestd.cdc.normalized_events import (
     TruncateEvent,
     text_of,
 )
+from ingestd.cdc.json.row_plan import RowPlan
+from ingestd.cdc.native_module import native_module
 from ingestd.cdc.record_errors import PARSE_ERRORS, refuse
 from ingestd.cdc.row_layout import NO_KIND
-from ingestd.cdc.row_plan import RowPlan
 from ingestd.paimon.spec.data_types import RowKind
 
 _NULL = msgspec.Raw(NULL)

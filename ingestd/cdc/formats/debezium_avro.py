@@ -14,8 +14,6 @@ from ingestd.cdc.avro.aliases import alias_events, former_names
 from ingestd.cdc.avro.cursor import AvroCursor
 from ingestd.cdc.avro.envelope import (
     Changes,
-    Indices,
-    Reasons,
     SortedEnvelopes,
     is_control,
     row_node,
@@ -41,7 +39,8 @@ from ingestd.cdc.base import (
 from ingestd.cdc.columns.arrow_calls import keep_rows
 from ingestd.cdc.columns.key_types import key_column
 from ingestd.cdc.columns.wire_column import WireColumn
-from ingestd.cdc.record_errors import RecordError, refuse, rejected
+from ingestd.cdc.record_errors import Reasons, RecordError, refuse, rejected
+from ingestd.cdc.row_layout import Indices
 from ingestd.cdc.schema_frames import FrameGroup, grouped
 from ingestd.cdc.schema_lookup import Framing, RegisteredSchema, SchemaLookup, lookup_of
 from ingestd.paimon.spec.data_types import CHARACTER_ROOTS, DataType

@@ -11,12 +11,11 @@ import msgspec
 from ingestd.cdc.base import FormatDescriptor, FormatSettings, JsonObject, SourceTable
 from ingestd.cdc.columns.extended_json import document_texts, field_text
 from ingestd.cdc.columns.type_mapping import TO_STRING
-from ingestd.cdc.debezium_event import EVENT_TIME, Head, is_control, is_debezium
-from ingestd.cdc.json_changes import JsonChanges
-from ingestd.cdc.message_head import HeadReader, required
-from ingestd.cdc.messages import Envelopes, MessageKeys
-from ingestd.cdc.native.module import native_module
-from ingestd.cdc.normalized_events import (
+from ingestd.cdc.json.debezium_event import EVENT_TIME, Head, is_control, is_debezium
+from ingestd.cdc.json.json_changes import JsonChanges
+from ingestd.cdc.json.message_head import HeadReader, required
+from ingestd.cdc.json.messages import Envelopes, MessageKeys
+from ingestd.cdc.json.normalized_events import (
     NULL,
     SNAPSHOT,
     STREAMED,
@@ -25,6 +24,7 @@ from ingestd.cdc.normalized_events import (
     TableNormalizers,
     TruncateEvent,
 )
+from ingestd.cdc.native_module import native_module
 from ingestd.cdc.record_errors import PARSE_ERRORS, RecordError, refuse
 from ingestd.cdc.source_position import is_snapshot
 

@@ -15,27 +15,27 @@ from ingestd.cdc.base import FormatDescriptor, FormatSettings, JsonObject, Sourc
 from ingestd.cdc.columns.column_encoding import BOOLEAN_ENCODING, Spec
 from ingestd.cdc.columns.column_reader import PlanColumn
 from ingestd.cdc.columns.type_mapping import JSON_TYPE_MAPPINGS
-from ingestd.cdc.debezium_event import read_event
 from ingestd.cdc.event_time import EventTime
-from ingestd.cdc.format_readers import NativeFormat, no_keys
 from ingestd.cdc.formats.plain_json import PAYLOAD, RowValues, topic_table
-from ingestd.cdc.json_changes import JsonChanges
-from ingestd.cdc.message_head import HeadReader
-from ingestd.cdc.messages import MessageKey, MessageKeys, Shape
-from ingestd.cdc.native.cells import codes
-from ingestd.cdc.native.message_layout import Log, OneRow, SourceLog, run_lengths
-from ingestd.cdc.native.module import Columns, Path, native_module
-from ingestd.cdc.native.plan import RUNS_SPEC, constant_field, form_of, spec_of, words_spec
-from ingestd.cdc.normalized_events import (
+from ingestd.cdc.json.debezium_event import read_event
+from ingestd.cdc.json.format_readers import NativeFormat, no_keys
+from ingestd.cdc.json.json_changes import JsonChanges
+from ingestd.cdc.json.message_head import HeadReader
+from ingestd.cdc.json.message_layout import Log, OneRow, SourceLog, run_lengths
+from ingestd.cdc.json.messages import MessageKey, MessageKeys, Shape
+from ingestd.cdc.json.native_cells import codes
+from ingestd.cdc.json.native_plan import RUNS_SPEC, constant_field, form_of, spec_of, words_spec
+from ingestd.cdc.json.normalized_events import (
     NULL,
     NormalizedEvent,
     TableNormalizer,
     TableNormalizers,
     TruncateEvent,
 )
+from ingestd.cdc.json.row_plan import RowPlan
+from ingestd.cdc.native_module import Columns, Path, native_module
 from ingestd.cdc.record_errors import PARSE_ERRORS, RecordError, refuse
 from ingestd.cdc.row_layout import Kinds, Mask
-from ingestd.cdc.row_plan import RowPlan
 from ingestd.cdc.source_position import is_snapshot
 from ingestd.paimon.spec.data_types import RowKind
 

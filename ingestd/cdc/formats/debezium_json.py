@@ -7,14 +7,13 @@ such rows is faster to read as `debezium-flat-json`.
 from ingestd.cdc.base import UNKNOWN_POSITION, FormatDescriptor, FormatSettings, SourceTable
 from ingestd.cdc.columns.type_mapping import JSON_TYPE_MAPPINGS
 from ingestd.cdc.ddl.schema_events import ddl_events
-from ingestd.cdc.debezium_event import EVENT_TIME, Event, is_debezium, read_event
-from ingestd.cdc.format_readers import Look, NativeFormat, no_keys
 from ingestd.cdc.formats.debezium_flat_json import FlatDialect, flat_layout
-from ingestd.cdc.json_changes import JsonChanges
-from ingestd.cdc.messages import Envelopes, MessageKeys, Shape
-from ingestd.cdc.native.message_layout import OPERATIONS
-from ingestd.cdc.native.module import native_module
-from ingestd.cdc.normalized_events import (
+from ingestd.cdc.json.debezium_event import EVENT_TIME, Event, is_debezium, read_event
+from ingestd.cdc.json.format_readers import Look, NativeFormat, no_keys
+from ingestd.cdc.json.json_changes import JsonChanges
+from ingestd.cdc.json.message_layout import OPERATIONS
+from ingestd.cdc.json.messages import Envelopes, MessageKeys, Shape
+from ingestd.cdc.json.normalized_events import (
     NULL,
     Message,
     NormalizedEvent,
@@ -22,6 +21,7 @@ from ingestd.cdc.normalized_events import (
     TableNormalizers,
     TruncateEvent,
 )
+from ingestd.cdc.native_module import native_module
 from ingestd.cdc.record_errors import RecordError
 from ingestd.cdc.source_position import position_of
 

@@ -10,15 +10,20 @@ import numpy as np
 
 from ingestd.cdc.base import FormatDescriptor, FormatSettings, SourceTable
 from ingestd.cdc.columns.type_mapping import JSON_TYPE_MAPPINGS
-from ingestd.cdc.format_readers import NativeFormat, no_objects
-from ingestd.cdc.json_changes import JsonChanges
-from ingestd.cdc.message_head import HeadReader
-from ingestd.cdc.messages import BARE, Envelopes, MessageKeys, Shape
-from ingestd.cdc.native.message_layout import OneRow, no_log
-from ingestd.cdc.native.module import Columns, native_module
-from ingestd.cdc.normalized_events import NULL, NormalizedEvent, TableNormalizer, TableNormalizers
+from ingestd.cdc.json.format_readers import NativeFormat, no_objects
+from ingestd.cdc.json.json_changes import JsonChanges
+from ingestd.cdc.json.message_head import HeadReader
+from ingestd.cdc.json.message_layout import OneRow, no_log
+from ingestd.cdc.json.messages import BARE, Envelopes, MessageKeys, Shape
+from ingestd.cdc.json.normalized_events import (
+    NULL,
+    NormalizedEvent,
+    TableNormalizer,
+    TableNormalizers,
+)
+from ingestd.cdc.json.row_plan import RowPlan
+from ingestd.cdc.native_module import Columns, native_module
 from ingestd.cdc.row_layout import Kinds
-from ingestd.cdc.row_plan import RowPlan
 from ingestd.paimon.spec.data_types import RowKind
 
 _WRAPPED = b'"payload"'

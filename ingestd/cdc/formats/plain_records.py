@@ -13,14 +13,14 @@ from typing import Protocol
 import numpy as np
 
 from ingestd.cdc.avro.aliases import Names, alias_events
-from ingestd.cdc.avro.envelope import Changes, Reasons
+from ingestd.cdc.avro.envelope import Changes
 from ingestd.cdc.avro.rows import AvroChanges, AvroColumn, change_batch
 from ingestd.cdc.base import Decoded, KnownColumns, RecordChunk
 from ingestd.cdc.columns.arrow_calls import struct_of
 from ingestd.cdc.columns.key_types import key_column
 from ingestd.cdc.formats.debezium_avro import as_declared
 from ingestd.cdc.formats.plain_json import topic_table
-from ingestd.cdc.record_errors import Reason, RecordError, rejected
+from ingestd.cdc.record_errors import Reason, Reasons, RecordError, rejected
 from ingestd.cdc.schema_frames import FrameGroup, SchemaFrame, frame_of, grouped
 from ingestd.cdc.schema_lookup import Framing
 from ingestd.paimon.spec.data_types import DataType

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ingestd.cdc.avro.aliases import Names
-from ingestd.cdc.avro.envelope import Reasons
 from ingestd.cdc.avro.rows import AvroColumn
 from ingestd.cdc.avro.writers import registered_schema
 from ingestd.cdc.base import FormatDescriptor, FormatSettings
@@ -18,7 +17,14 @@ from ingestd.cdc.protobuf.columns import ProtoColumn, proto_column
 from ingestd.cdc.protobuf.renames import former_names
 from ingestd.cdc.protobuf.schema import ProtobufSchemaError, ProtoTypes, parse_protobuf
 from ingestd.cdc.protobuf.wire import MessageReader, WireError, read_varint
-from ingestd.cdc.record_errors import BUILD_ERRORS, Reason, explain_cell, refuse, too_many_cells
+from ingestd.cdc.record_errors import (
+    BUILD_ERRORS,
+    Reason,
+    Reasons,
+    explain_cell,
+    refuse,
+    too_many_cells,
+)
 from ingestd.cdc.schema_frames import SchemaFrame
 from ingestd.cdc.schema_lookup import RegisteredSchema, SchemaLookup, lookup_of
 

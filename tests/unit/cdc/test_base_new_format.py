@@ -11,8 +11,8 @@ from ingestd.cdc import base
 from ingestd.cdc.base import FormatSettings, RecordChunk, format_descriptors, load_data_format
 from ingestd.cdc.columns.type_mapping import TO_STRING, read_type_mapping
 from ingestd.cdc.format_guess import Guess, guess_format
-from ingestd.cdc.json_changes import JsonChanges
-from ingestd.cdc.native.module import native_module
+from ingestd.cdc.json.json_changes import JsonChanges
+from ingestd.cdc.native_module import native_module
 from ingestd.cli.broker_survey import BrokerSurvey, proposed_sources
 from ingestd.cli.plan_report import TopicLogs
 from ingestd.config.load import load_config

@@ -8,8 +8,8 @@ import pytest
 
 from ingestd.cdc.base import FormatSettings, RecordChunk, SourceTable
 from ingestd.cdc.formats.debezium_json import DebeziumDialect, new_format
-from ingestd.cdc.messages import BARE, Messages
-from ingestd.cdc.normalized_events import sort_records
+from ingestd.cdc.json.messages import BARE, Messages
+from ingestd.cdc.json.normalized_events import sort_records
 
 
 def event(table: str, op: str = "c", **more: Any) -> bytes:

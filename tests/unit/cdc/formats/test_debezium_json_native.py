@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from ingestd.cdc import table_messages
 from ingestd.cdc.base import ChangeBatch, RecordChunk
-from ingestd.cdc.native.module import native_module
+from ingestd.cdc.json import table_messages
+from ingestd.cdc.native_module import native_module
 from tests.support import captured_chunks
 from tests.support.decoded import both_decoders, outcome
 

@@ -3,7 +3,7 @@
 import numpy as np
 
 from ingestd.cdc.base import RecordChunk, SourceTable
-from ingestd.cdc.normalized_events import (
+from ingestd.cdc.json.normalized_events import (
     DdlEvent,
     Message,
     NormalizedEvent,

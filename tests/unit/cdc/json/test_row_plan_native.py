@@ -4,8 +4,8 @@ import pytest
 
 from ingestd.cdc.base import SourceTable
 from ingestd.cdc.columns.wire_column import WireColumn
-from ingestd.cdc.native.module import native_module
-from ingestd.cdc.row_plan import make_plan
+from ingestd.cdc.json.row_plan import make_plan
+from ingestd.cdc.native_module import native_module
 from ingestd.paimon.spec.data_types import DataType
 
 pytestmark = pytest.mark.skipif(

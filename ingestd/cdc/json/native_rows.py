@@ -9,11 +9,11 @@ from ingestd.cdc.assembly import TableChanges, assemble_changes
 from ingestd.cdc.base import ChangeBatch
 from ingestd.cdc.change_images import CELL_ERRORS
 from ingestd.cdc.columns.column_reader import PlanColumn
-from ingestd.cdc.messages import Messages
-from ingestd.cdc.native.cells import ColumnImage
-from ingestd.cdc.native.message_layout import LayoutChanges, NativeReader
-from ingestd.cdc.native.module import Columns
-from ingestd.cdc.row_plan import RowPlan
+from ingestd.cdc.json.message_layout import LayoutChanges, NativeReader
+from ingestd.cdc.json.messages import Messages
+from ingestd.cdc.json.native_cells import ColumnImage
+from ingestd.cdc.json.row_plan import RowPlan
+from ingestd.cdc.native_module import Columns
 
 
 def read_natively(

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from bench.format_messages import MIXED, changes, messages, mixed
-from ingestd.cdc import json_changes
 from ingestd.cdc.base import RecordChunk
-from ingestd.cdc.native.module import native_module
+from ingestd.cdc.json import json_changes
+from ingestd.cdc.native_module import native_module
 from tests.support.decoded import both_decoders, outcome
 
 pytestmark = pytest.mark.skipif(

@@ -6,7 +6,7 @@ from itertools import product
 import msgspec
 import pytest
 
-from ingestd.cdc.row_plan import (
+from ingestd.cdc.json.row_plan import (
     escaped_name,
     has_plain_name,
     normalized,

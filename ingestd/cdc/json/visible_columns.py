@@ -6,7 +6,7 @@ from dataclasses import replace
 import pyarrow.compute as pc
 
 from ingestd.cdc.base import ChangeBatch
-from ingestd.cdc.normalized_events import TableNormalizer
+from ingestd.cdc.json.normalized_events import TableNormalizer
 from ingestd.paimon.spec.arrow import Column
 from ingestd.paimon.spec.data_types import DataType
 

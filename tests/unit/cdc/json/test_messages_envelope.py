@@ -5,7 +5,7 @@ import json
 import pytest
 
 from ingestd.cdc.base import load_data_format
-from ingestd.cdc.messages import BARE, Envelopes
+from ingestd.cdc.json.messages import BARE, Envelopes
 from ingestd.cdc.record_errors import RecordError
 from tests.support.change_events import chunk, event, field, key, wrapped, wrapped_key
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from ingestd.cdc import table_messages
 from ingestd.cdc.base import ChangeBatch, RecordChunk, SourceTable
-from ingestd.cdc.native.module import native_module
+from ingestd.cdc.json import table_messages
+from ingestd.cdc.native_module import native_module
 from ingestd.paimon.spec.data_types import DataType
 from tests.support.change_events import TABLE, chunk, event, field, key, wrapped, wrapped_key
 from tests.support.decoded import both_decoders, outcome

@@ -12,7 +12,6 @@ import pyarrow as pa
 from msgspec import UNSET
 
 from ingestd.cdc.assembly import (
-    Reasons,
     TableChanges,
     assemble_changes,
     assemble_valid,
@@ -23,9 +22,9 @@ from ingestd.cdc.change_images import Cells, invalid_values, take
 from ingestd.cdc.columns.arrow_calls import nulls
 from ingestd.cdc.columns.column_reader import PlanColumn, Value
 from ingestd.cdc.columns.recast import recast
-from ingestd.cdc.record_errors import Reason
+from ingestd.cdc.json.row_plan import Row, RowPlan
+from ingestd.cdc.record_errors import Reason, Reasons
 from ingestd.cdc.row_layout import ABSENT, Indices, Kinds, Mask
-from ingestd.cdc.row_plan import Row, RowPlan
 from ingestd.cdc.source_position import positions, snapshot_rows
 
 

@@ -13,7 +13,7 @@ import msgspec
 
 from ingestd.cdc.base import DdlEvent, RecordChunk, SchemaChangeEvent, SourceTable, Truncate
 from ingestd.cdc.columns.wire_column import WireColumn
-from ingestd.cdc.messages import BARE, NO_KEY, MessageKey, Shape
+from ingestd.cdc.json.messages import BARE, NO_KEY, MessageKey, Shape
 from ingestd.cdc.record_errors import Reason, RecordError
 
 INSERT, UPDATE, DELETE = b"c", b"u", b"d"

@@ -11,8 +11,8 @@ from functools import partial
 
 from ingestd.cdc.assembly import reason_of
 from ingestd.cdc.base import ChangeBatch
-from ingestd.cdc.change_rows import Events, assemble, join, partition_valid
-from ingestd.cdc.column_learning import (
+from ingestd.cdc.json.change_rows import Events, assemble, join, partition_valid
+from ingestd.cdc.json.column_learning import (
     CellKinds,
     TableMemory,
     TooManyCellsError,
@@ -23,13 +23,10 @@ from ingestd.cdc.column_learning import (
     parts,
     plan_of,
 )
-from ingestd.cdc.messages import Messages
-from ingestd.cdc.native_rows import read_natively
-from ingestd.cdc.record_errors import BUILD_ERRORS, PARSE_ERRORS, Reason, RecordError, explain
-from ingestd.cdc.row_plan import RowPlan
-
-Reasons = dict[int, Reason]
-"""Why messages are refused, by place."""
+from ingestd.cdc.json.messages import Messages
+from ingestd.cdc.json.native_rows import read_natively
+from ingestd.cdc.json.row_plan import RowPlan
+from ingestd.cdc.record_errors import BUILD_ERRORS, PARSE_ERRORS, Reasons, RecordError, explain
 
 _SLICE = 4096
 _SAMPLE = 256

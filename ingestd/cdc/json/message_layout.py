@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from ingestd.cdc.base import UNKNOWN_POSITION, SourceTable
 from ingestd.cdc.columns.column_encoding import INT64_ENCODING, Spec
-from ingestd.cdc.native.cells import (
+from ingestd.cdc.json.native_cells import (
     CoalescedImage,
     ColumnImage,
     GatheredImage,
@@ -26,8 +26,8 @@ from ingestd.cdc.native.cells import (
     flags,
     numbers,
 )
-from ingestd.cdc.native.module import Columns, NativeColumn, NativeModule, NativePlan, Path
-from ingestd.cdc.native.plan import NULL_SPEC, RUNS_SPEC, RowSpecs, texts_of
+from ingestd.cdc.json.native_plan import NULL_SPEC, RUNS_SPEC, RowSpecs, texts_of
+from ingestd.cdc.native_module import Columns, NativeColumn, NativeModule, NativePlan, Path
 from ingestd.cdc.row_layout import NO_KIND, Indices, Kinds, Mask
 from ingestd.cdc.source_position import file_number, is_snapshot, packed_positions
 from ingestd.paimon.spec.data_types import RowKind

@@ -2,8 +2,8 @@
 
 import pytest
 
-from ingestd.cdc.format_readers import Classifier, Look
-from ingestd.cdc.native.module import native_module
+from ingestd.cdc.json.format_readers import Classifier, Look
+from ingestd.cdc.native_module import native_module
 
 pytestmark = pytest.mark.skipif(
     native_module() is None, reason="the native extension is not built: `make setup` needs cargo"

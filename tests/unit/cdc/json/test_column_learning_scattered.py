@@ -11,9 +11,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ingestd.cdc import column_learning
 from ingestd.cdc.base import DataFormat, Decoded, RecordChunk, load_data_format
-from ingestd.cdc.column_learning import FEW, MOST_IN_A_RECORD, check_width, parts, too_many_cells
+from ingestd.cdc.json import column_learning
+from ingestd.cdc.json.column_learning import (
+    FEW,
+    MOST_IN_A_RECORD,
+    check_width,
+    parts,
+    too_many_cells,
+)
 from ingestd.cdc.record_errors import RecordError
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -158,7 +164,7 @@ def follow_each_other(messages: list[tuple[int, set[int]]]) -> None:
 def test_five_thousand_messages_with_a_column_each_take_little_memory(name: str) -> None:
     script = (
         "import resource\n"
-        "from tests.unit.cdc.test_column_learning_scattered import decoder, scattered\n"
+        "from tests.unit.cdc.json.test_column_learning_scattered import decoder, scattered\n"
         "now = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10\n"
         f"chunk, reader = scattered({name!r}, 5000), decoder({name!r})\n"
         "before = now()\n"

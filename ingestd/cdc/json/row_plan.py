@@ -22,9 +22,9 @@ from ingestd.cdc.columns.column_reader import PlanColumn
 from ingestd.cdc.columns.json_columns import choose_reader
 from ingestd.cdc.columns.json_inference import Kinds, default_kinds
 from ingestd.cdc.columns.wire_column import WireColumn
-from ingestd.cdc.native.message_layout import NativeReader, native_reader, normalized_layout
-from ingestd.cdc.native.module import NativeModule
-from ingestd.cdc.native.plan import RowSpecs, row_specs
+from ingestd.cdc.json.message_layout import NativeReader, native_reader, normalized_layout
+from ingestd.cdc.json.native_plan import RowSpecs, row_specs
+from ingestd.cdc.native_module import NativeModule
 from ingestd.cdc.record_errors import refuse
 from ingestd.cdc.source_position import SourcePosition
 

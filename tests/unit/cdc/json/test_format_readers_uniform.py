@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from ingestd.cdc.base import Decoded, RecordChunk, load_data_format
-from ingestd.cdc.format_readers import no_objects
-from ingestd.cdc.native.module import native_module
+from ingestd.cdc.json.format_readers import no_objects
+from ingestd.cdc.native_module import native_module
 from tests.support.decoded import both_decoders, in_python, outcome
 from tests.support.layout_messages import FORMATS, Change, message, text
 

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from ingestd.cdc.messages import NO_KEY, MessageKeys
+from ingestd.cdc.json.messages import NO_KEY, MessageKeys
 from ingestd.cdc.record_errors import RecordError
 
 

@@ -20,12 +20,11 @@ from ingestd.cdc.base import (
     RecordChunk,
     RejectedRecord,
 )
-from ingestd.cdc.column_learning import TableMemory, Types
-from ingestd.cdc.format_readers import PYTHON_ONLY, FormatReaders, NativeFormat
-from ingestd.cdc.messages import BARE, Messages
-from ingestd.cdc.native.module import NativeModule
-from ingestd.cdc.native_rows import read_natively
-from ingestd.cdc.normalized_events import (
+from ingestd.cdc.json.column_learning import TableMemory, Types
+from ingestd.cdc.json.format_readers import PYTHON_ONLY, FormatReaders, NativeFormat
+from ingestd.cdc.json.messages import BARE, Messages
+from ingestd.cdc.json.native_rows import read_natively
+from ingestd.cdc.json.normalized_events import (
     Dialect,
     Group,
     GroupKey,
@@ -34,10 +33,11 @@ from ingestd.cdc.normalized_events import (
     TableNormalizer,
     sort_records,
 )
-from ingestd.cdc.record_errors import Reason, RecordError, rejected
-from ingestd.cdc.table_messages import Reasons, decode_if_uniform, decode_messages
+from ingestd.cdc.json.table_messages import decode_if_uniform, decode_messages
+from ingestd.cdc.json.visible_columns import strip_hidden
+from ingestd.cdc.native_module import NativeModule
+from ingestd.cdc.record_errors import Reason, Reasons, RecordError, rejected
 from ingestd.cdc.texts import all_there, there
-from ingestd.cdc.visible_columns import strip_hidden
 
 _MAX_MEMORIES = 2000
 _PAYLOAD = "payload"

@@ -20,9 +20,9 @@ from ingestd.cdc.columns.json_inference import Kinds, default_kinds, kinds_of, r
 from ingestd.cdc.columns.key_types import key_column
 from ingestd.cdc.columns.type_mapping import DECIMAL_NO_CHANGE, TO_STRING
 from ingestd.cdc.columns.wire_column import STRING, Meaning, WireColumn
-from ingestd.cdc.native.module import NativeModule
+from ingestd.cdc.json.row_plan import RowPlan, RowWants, check_name, make_plan
+from ingestd.cdc.native_module import NativeModule
 from ingestd.cdc.record_errors import PARSE_ERRORS, RecordError, explain, refuse
-from ingestd.cdc.row_plan import RowPlan, RowWants, check_name, make_plan
 from ingestd.cdc.texts import Texts, bytes_of
 from ingestd.paimon.spec.data_types import CHARACTER_ROOTS, DataType
 

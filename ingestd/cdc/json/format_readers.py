@@ -13,12 +13,12 @@ import numpy as np
 import pyarrow as pa
 
 from ingestd.cdc.columns.column_encoding import RAW, Spec
-from ingestd.cdc.native.cells import to_cells
-from ingestd.cdc.native.message_layout import Layout, NativeReader, native_reader
-from ingestd.cdc.native.module import Columns, NativeModule, NativePlan, Path
-from ingestd.cdc.normalized_events import TableNormalizer
+from ingestd.cdc.json.message_layout import Layout, NativeReader, native_reader
+from ingestd.cdc.json.native_cells import to_cells
+from ingestd.cdc.json.normalized_events import TableNormalizer
+from ingestd.cdc.json.row_plan import RowPlan
+from ingestd.cdc.native_module import Columns, NativeModule, NativePlan, Path
 from ingestd.cdc.row_layout import Indices, Mask
-from ingestd.cdc.row_plan import RowPlan
 from ingestd.cdc.texts import Texts, picked, there
 
 MakeLayout = Callable[[TableNormalizer, RowPlan], Layout | None]

@@ -16,8 +16,8 @@ from ingestd.cdc.change_images import Cells, Image, choose, take
 from ingestd.cdc.columns.column_encoding import RAW, ColumnEncoding
 from ingestd.cdc.columns.column_reader import PlanColumn, Value, WireType
 from ingestd.cdc.columns.recast import recast
-from ingestd.cdc.native.module import Columns, NativeColumn, Path
-from ingestd.cdc.native.plan import form_of
+from ingestd.cdc.json.native_plan import form_of
+from ingestd.cdc.native_module import Columns, NativeColumn, Path
 from ingestd.cdc.record_errors import Reason
 from ingestd.cdc.row_layout import ABSENT, Indices, Mask
 from ingestd.paimon.spec.arrow import Array

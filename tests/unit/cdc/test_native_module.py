@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from ingestd.cdc.native import module as native_module
+from ingestd.cdc import native_module
 
 
 @pytest.fixture(autouse=True)

@@ -1,1 +1,0 @@
-"""JSON to columns through the native reader, if it is installed."""
