@@ -155,7 +155,7 @@ def between_commits(history: list[tuple[str, Snapshot]], timings: Timings) -> st
 
 
 def where_next(console: Console, root: Path) -> None:
-    """Return commands to try on the demo's tables."""
+    """Print commands to try on the demo's tables."""
     warehouse = root / "warehouse"
     console.print("\nWhere to look next:")
     for command in (

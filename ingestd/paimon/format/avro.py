@@ -32,7 +32,7 @@ _SPOOL_BYTES = 8 << 20
 
 
 def write_file(io: FileIO, path: str, table: pa.Table, options: CoreOptions) -> int:
-    """Write a new Avro file with the table's own nullability; its size."""
+    """Write a new Avro file with the table's own nullability; return its size in bytes."""
     data = _encoded(table, options)
     with io.open_output(path) as stream:
         stream.write(data)
@@ -40,7 +40,7 @@ def write_file(io: FileIO, path: str, table: pa.Table, options: CoreOptions) -> 
 
 
 def encoded_size(table: pa.Table, options: CoreOptions) -> int:
-    """Return the bytes of the file that `write_file` would write."""
+    """Return the size in bytes of the file that `write_file` would write."""
     return len(_encoded(table, options))
 
 
@@ -69,7 +69,7 @@ class _Sink:
 
     @property
     def size(self) -> int:
-        """Return bytes of the blocks."""
+        """Return the bytes of the blocks."""
         return self._blocks.size
 
     def close(self) -> None:
@@ -78,7 +78,7 @@ class _Sink:
             self._blocks.write_to(self._sink)
 
     def abort(self) -> None:
-        """Nothing was written yet."""
+        """Do nothing: nothing was written yet."""
         self._spool.close()
 
 
@@ -95,7 +95,7 @@ def read_file(io: FileIO, path: str, columns: Sequence[str] | None) -> pa.Table:
 def read_batches(
     io: FileIO, path: str, columns: Sequence[str] | None, size: BatchSize
 ) -> Iterator[pa.Table]:
-    """Like `read_file`, in parts of such a size; a block is in memory as rows, too."""
+    """Yield the rows as `read_file` returns them, in parts of the given size."""
     source = io.open_input(path)
     with decoding(source, path, "Avro", avro_blocks.BROKEN):
         stream: Any = source
@@ -124,7 +124,7 @@ def _records(table: pa.Table, codec: Codec) -> Iterator[list[dict[str, Any]]]:
 
 
 def _blocks(rows: pa.Table) -> Iterator[pa.Table]:
-    """Yield the rows in slices that fit into a block, however much they differ in width."""
+    """Yield slices of rows that fit into a block, whatever their widths."""
     step = _BLOCK_SIZE.fitting(rows.nbytes / max(rows.num_rows, 1))
     for start in range(0, rows.num_rows, step):
         part = rows.slice(start, step)
@@ -135,7 +135,7 @@ def _blocks(rows: pa.Table) -> Iterator[pa.Table]:
 
 
 class _Record:
-    """How the records of a file become columns."""
+    """Maps the records of a file to columns."""
 
     def __init__(self, schema: str, columns: Sequence[str] | None) -> None:
         document = json.loads(schema)
@@ -151,7 +151,7 @@ class _Record:
         return avro_blocks.decode_records(self._schema, count, payload)
 
     def columns(self, rows: Sequence[dict[str, Any]]) -> pa.Table:
-        """Records as a table."""
+        """Return records as a table."""
         arrays = [_column(rows, name, codec) for name, codec in self._codecs.items()]
         if not arrays:
             # A table without columns still has its rows.

@@ -1,4 +1,4 @@
-"""Arrow types as Avro types and back, and what has to happen to cells in between.
+"""Map Arrow types to Avro types and back, with the conversion of cells.
 
 Names, unions and logical types are those of other Paimon writers, whose logical types of
 timestamps are the reverse of Avro's own meaning. Cells on the Avro side are plain numbers for
@@ -60,14 +60,14 @@ _FROM_LOGICAL: Mapping[str, pa.DataType] = {
 
 @dataclass(frozen=True, slots=True)
 class Codec:
-    """The type on the other side, and what turns a cell that is not null; None: nothing."""
+    """A type of the other side, and the conversion of non-null cells (None: as they are)."""
 
     type: _Cell
     convert: _Convert | None = None
 
 
 def record_codec(fields: list[ArrowField], name: str = ROOT_RECORD) -> Codec:
-    """Avro record of Arrow fields; converts dictionaries of cells.
+    """Return the Avro record of Arrow fields, and the conversion of dictionaries of cells.
 
     UnsupportedError names a column that Avro cannot hold.
     """
@@ -127,7 +127,7 @@ def _type_codec(arrow_type: pa.DataType, name: str) -> Codec:
 
 
 def _map_codec(arrow_type: Any, name: str) -> Codec:  # noqa: ANN401  # a MapType, to the stubs
-    """Return a map as JSON; as an array of pairs if its keys are not strings."""
+    """Return the Avro type of a map: an array of pairs if its keys are not strings."""
     if arrow_type.key_type == pa.string():
         values = _field_codec(arrow_type.item_field, name)
         step = values.convert
@@ -157,7 +157,7 @@ def _each(step: _Convert | None) -> _Convert | None:
 
 
 def arrow_codec(document: Json) -> Codec:
-    """Return the Arrow type of an Avro type, and what turns its cells into physical Arrow cells.
+    """Return the Arrow type of an Avro type, and the conversion of its cells to Arrow's.
 
     Raises ValueError for an Avro type that no Paimon writer makes.
     """
@@ -220,7 +220,7 @@ def _map(key: pa.DataType, value: pa.DataType) -> pa.DataType:
 
 
 def fields_codec(fields: list[Json]) -> Codec:
-    """Return the struct type of a record's fields; converts dictionaries of cells."""
+    """Return the struct type of a record's fields, and the conversion of its cells."""
     codecs = {str(field["name"]): arrow_codec(field["type"]) for field in fields}
     steps = {name: codec.convert for name, codec in codecs.items() if codec.convert}
     struct = pa.struct([(name, codec.type) for name, codec in codecs.items()])

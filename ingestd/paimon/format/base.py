@@ -36,7 +36,7 @@ class FileFormat(Protocol):
         ...
 
     def encoded_size(self, table: pa.Table, options: CoreOptions) -> int:
-        """Return bytes that `write_file` would write."""
+        """Return the size in bytes of the file that `write_file` would write."""
         ...
 
     def read_file(self, io: FileIO, path: str, columns: Sequence[str] | None) -> pa.Table:
@@ -49,11 +49,11 @@ class FileFormat(Protocol):
     def read_batches(
         self, io: FileIO, path: str, columns: Sequence[str] | None, size: BatchSize
     ) -> Iterator[pa.Table]:
-        """Like `read_file`, in parts of this size, in order; memory holds one at a time."""
+        """Yield the rows in order, in parts of this size; memory holds one part."""
         ...
 
     def open_sink(self, sink: pa.NativeFile, first: pa.Table, options: CoreOptions) -> RowSink:
-        """Return a file to be written in parts.
+        """Return a file that is written in parts.
 
         From its beginning, `first`, its settings are learned.
 
@@ -64,12 +64,12 @@ class FileFormat(Protocol):
 
 @runtime_checkable
 class PartReader(Protocol):
-    """A file format that can leave out parts of a file by their statistics."""
+    """A file format that can skip parts of a file by their statistics."""
 
     def read_part(
         self, io: FileIO, path: str, columns: Sequence[str] | None, wanted: GroupFilter | None
     ) -> FilePart:
-        """Like `read_file`, without parts that certainly hold no wanted row."""
+        """Return the rows as `read_file`, without parts that certainly have no wanted row."""
         ...
 
     def stream_parts(
@@ -80,7 +80,7 @@ class PartReader(Protocol):
         size: BatchSize,
         wanted: GroupFilter,
     ) -> Iterator[StreamPart]:
-        """Like `read_batches`, without unwanted parts; each is tested when it is reached."""
+        """Yield the rows as `read_batches`, without unwanted parts; each is tested when reached."""
         ...
 
 
@@ -98,7 +98,7 @@ def stream_wanted(
     size: BatchSize,
     wanted: GroupFilter | None,
 ) -> Iterator[StreamPart]:
-    """Yield the rows of a data file part by part; some that are not wanted may be among them.
+    """Yield the rows of a data file in parts; some unwanted rows may be among them.
 
     `wanted` is called when a part of the file is reached. Raises what `FileFormat.read_file`
     raises.
@@ -116,7 +116,7 @@ def stream_wanted(
 def read_wanted(
     io: FileIO, path: str, columns: Sequence[str] | None, wanted: GroupFilter | None
 ) -> FilePart:
-    """Return rows of a data file; some that are not wanted may be among them.
+    """Return rows of a data file; some unwanted rows may be among them.
 
     Raises what `FileFormat.read_file` raises.
     """
@@ -128,7 +128,7 @@ def read_wanted(
 
 
 def load_format(name: str) -> FileFormat:
-    """Return the format of that name. Raises UnsupportedError if there is none."""
+    """Return a format by name. Raises UnsupportedError for an unknown one."""
     module = FORMATS.get(name)
     if module is None:
         raise UnsupportedError(
@@ -138,7 +138,7 @@ def load_format(name: str) -> FileFormat:
 
 
 def format_of(file_name: str) -> str:
-    """Format name in a data file's name: what follows the last dot."""
+    """Return the format of a data file: the extension of its name."""
     return file_name.rpartition(".")[2]
 
 

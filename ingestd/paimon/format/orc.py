@@ -40,26 +40,26 @@ MOST_COLUMNS = 2000
 
 
 def write_file(io: FileIO, path: str, table: pa.Table, options: CoreOptions) -> int:
-    """Write a new ORC file with the table's field ids; its size."""
+    """Write a new ORC file with the table's field ids; return its size in bytes."""
     with io.open_output(path) as stream:
         _write(stream, table, options)
         return int(stream.tell())
 
 
 def encoded_size(table: pa.Table, options: CoreOptions) -> int:
-    """Return the bytes of the file that `write_file` would write."""
+    """Return the size in bytes of the file that `write_file` would write."""
     sink = pa.BufferOutputStream()
     _write(sink, table, options)
     return int(sink.tell())
 
 
 def open_sink(sink: pa.NativeFile, first: pa.Table, options: CoreOptions) -> RowSink:
-    """Open a file to be written in parts; `first` has its columns."""
+    """Open a file that is written in parts; `first` has its columns."""
     return _Sink(sink, first.schema, options)
 
 
 class _Kept:
-    """What the library has written, until it is passed on.
+    """Buffer of what the library has written, until it is passed on.
 
     It must meet no error: its writers end the process if one is thrown while they are forgotten.
     """
@@ -70,23 +70,23 @@ class _Kept:
         self.parts: list[bytes] = []
 
     def write(self, data: bytes) -> int:
-        """Keep a copy."""
+        """Append a copy of the bytes."""
         self.parts.append(bytes(data))
         return len(data)
 
     def flush(self) -> None:
-        """There is nothing to do."""
+        """Do nothing."""
 
     def close(self) -> None:
-        """There is nothing to do."""
+        """Do nothing."""
 
     def writable(self) -> bool:
-        """It is written to."""
+        """Return True."""
         return True
 
 
 class _Sink:
-    """The library keeps a stripe in memory."""
+    """A file that is written in stripes; the library keeps one stripe in memory."""
 
     size = None
 
@@ -127,7 +127,7 @@ class _Sink:
         self._pass_on()
 
     def abort(self) -> None:
-        """What the library has kept comes to nothing."""
+        """Discard the buffered bytes."""
         self._kept.parts.clear()
 
     def _pass_on(self) -> None:
@@ -151,7 +151,7 @@ def read_file(io: FileIO, path: str, columns: Sequence[str] | None) -> pa.Table:
 def read_batches(
     io: FileIO, path: str, columns: Sequence[str] | None, size: BatchSize
 ) -> Iterator[pa.Table]:
-    """Like `read_file`, in parts of such a size; only a part is in memory at a time."""
+    """Yield the rows as `read_file` returns them, in parts of the given size."""
     source = io.open_input(path)
     with _decoding(source, path):
         layout = OrcLayout(source)  # which bounds what the library would read without a bound
@@ -183,7 +183,7 @@ def read_batches(
 
 @contextlib.contextmanager
 def _decoding(source: pa.NativeFile, path: str) -> Iterator[None]:
-    """Closes the file at the end, and says what is wrong with it."""
+    """Close the file at the end; raise errors of the library as ours, with the path."""
     with decoding(source, path, "ORC", _BROKEN):
         try:
             yield
@@ -198,7 +198,7 @@ def _decoding(source: pa.NativeFile, path: str) -> Iterator[None]:
 
 
 def _wanted(file: orc.ORCFile, columns: Sequence[str] | None) -> tuple[list[str], bool]:
-    """Return those of the columns that there are, and whether all of them have to be read."""
+    """Return those of the columns that the file has, and whether all columns must be read."""
     present: list[str] = file.schema.names
     wanted = present if columns is None else [name for name in columns if name in present]
     # A dot means a column inside a column to the library.
@@ -225,7 +225,7 @@ def _write(sink: pa.NativeFile, table: pa.Table, options: CoreOptions) -> None:
 
 
 def _refuse_wide(schema: pa.Schema) -> None:
-    """Refuse what would take gigabytes while it is written, whatever the number of rows."""
+    """Raise UnsupportedError for tables so wide that writing them would take gigabytes."""
     count = sum(_leaves(field.type) for field in schema)
     if count > MOST_COLUMNS:
         raise UnsupportedError(
@@ -243,7 +243,7 @@ def _leaves(arrow_type: pa.DataType) -> int:
 
 
 def _stored_field(field: ArrowField) -> ArrowField:
-    """Return the field in a type that ORC has, its id as an attribute."""
+    """Return the field in a type that ORC has, with its id as an attribute."""
     number = (field.metadata or {}).get(FIELD_ID_KEY)
     metadata = None if number is None else {_ATTRIBUTE: number}
     return pa.field(field.name, _stored_type(field.type), field.nullable, metadata)
@@ -265,7 +265,7 @@ def _stored_type(arrow_type: pa.DataType) -> pa.DataType:
 
 
 def nulls_pushed_down(array: Array) -> Array:
-    """Return the same values with a null wherever one of the structs around is null.
+    """Return the values with a null wherever an enclosing struct is null.
 
     Columns without a struct are returned as they are.
     """
@@ -301,7 +301,7 @@ def _has_struct(kind: pa.DataType) -> bool:
 
 
 def _offsets(lists: Array) -> Array:
-    """Where the lists begin if those that are null have no elements, and the last one ends."""
+    """Return list offsets where null lists are empty, the last offset included."""
     compute: Any = pc
     lengths = compute.fill_null(compute.list_value_length(lists), 0).to_numpy()
     return pa.array(np.concatenate([[0], np.cumsum(lengths)]), pa.int32())

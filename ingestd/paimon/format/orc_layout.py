@@ -1,4 +1,4 @@
-"""What an ORC file's footers say: where the scales of its decimals lie, how wide its rows are.
+"""Parse ORC footers: the streams of decimal scales, and the width of rows.
 
 The library follows a scale wherever it leads: one step for each digit, so that a few broken bytes
 keep it busy for years. What is found here is looked at first (`orc_scales`).
@@ -40,14 +40,14 @@ _LARGE_STREAM = 1 << 30
 
 @dataclass(frozen=True, slots=True)
 class ScaleStream:
-    """The scales of one column in one stripe, and in which encoding (0 and 2: RLE 1 and 2)."""
+    """The scales of one column in one stripe, and their encoding (0 and 2: RLE 1 and 2)."""
 
     encoding: int
     data: bytes
 
 
 class OrcLayout:
-    """The footers of a file; ValueError or IndexError if they are none.
+    """The footers of a file; ValueError or IndexError if they are invalid.
 
     UnsupportedError names a compression that cannot be read.
     """
@@ -67,7 +67,7 @@ class OrcLayout:
         self._types = _messages(self._footer, 4)
 
     def scale_streams(self, columns: Collection[str] | None) -> Iterator[ScaleStream]:
-        """Scales of all decimals in some columns (None: all), stripe by stripe.
+        """Yield the scales of all decimals in some columns (None: all), by stripe.
 
         The footers of all stripes are looked at. ValueError if one is too large, or if a type has
         more digits than there are.
@@ -89,7 +89,7 @@ class OrcLayout:
 
     @property
     def zones(self) -> frozenset[str]:
-        """Time zones of the writers of the stripes, as far as they are named."""
+        """Return the time zones of the writers of the stripes, where stored."""
         found = set[str]()
         for stripe in _messages(self._footer, 3):
             end = _number(stripe, 1) + _number(stripe, 2) + _number(stripe, 3)
@@ -98,7 +98,7 @@ class OrcLayout:
         return frozenset(found)
 
     def row_bytes(self, columns: Collection[str] | None) -> float:
-        """About how wide a row of some columns (None: all) is in memory, on the average.
+        """Return the approximate mean bytes in memory of a row of some columns (None: all).
 
         Of texts and bytes the footer tells how many there are altogether.
         """
@@ -114,7 +114,7 @@ class OrcLayout:
         return _CELL_BYTES * len(numbers) + total / max(_number(self._footer, 6), 1)
 
     def _decimals(self, columns: Collection[str] | None) -> set[int]:
-        """Return numbers of the decimals' types."""
+        """Return the type numbers of the decimals."""
         found = self._numbers(columns)
         decimals = {number for number in found if _number(self._types[number], 1) == _DECIMAL}
         for number in decimals:
@@ -141,7 +141,7 @@ class OrcLayout:
         return data
 
     def _inflated(self, start: int, length: int, most: int) -> bytes:
-        """Bytes of a stream; each of its chunks says how long it is, and if it is compressed."""
+        """Return the decompressed bytes of a stream, chunk by chunk."""
         data = self._bytes(start, length)
         if self._inflate is None:
             return data
@@ -179,7 +179,7 @@ def _message(data: bytes) -> _Message:
 
 
 def varint(data: bytes, at: int) -> tuple[int, int]:
-    """Return a number of seven bits a byte, and where the next begins.
+    """Return a variable-length number, and the position after it.
 
     IndexError after the end, ValueError for one that is too long.
     """
@@ -206,7 +206,7 @@ def _texts(message: _Message, field: int) -> list[bytes]:
 
 
 def _packed(values: list[Any]) -> list[int]:
-    """Return repeated numbers, decoded one by one or at once."""
+    """Return repeated numbers, whether packed or not."""
     numbers: list[int] = []
     for value in values:
         if isinstance(value, int):
@@ -251,7 +251,7 @@ def _whole(codec: str, chunk: bytes, size: int) -> bytes:
 
 
 def _lz4_size(chunk: bytes) -> int:
-    """Length of what a block of LZ4 decompresses to, which it does not say itself."""
+    """Return the decompressed length of an LZ4 block, which does not store it."""
     at = size = 0
     while at < len(chunk):
         token = chunk[at]

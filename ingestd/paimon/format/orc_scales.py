@@ -1,4 +1,4 @@
-"""Whether the scales of ORC decimals are ones that a decimal can have.
+"""Check that the scales of ORC decimals are valid.
 
 A bound on each run of scales is enough, so runs are not unpacked.
 
@@ -18,7 +18,7 @@ _RUN_LENGTHS = 2
 
 
 def check_scales(stream: ScaleStream) -> None:
-    """ValueError if there may be a scale outside of -1023 to 1023, IndexError if the bytes end."""
+    """Raise ValueError for a scale outside of -1023 to 1023, IndexError for truncated bytes."""
     if stream.encoding != _RUN_LENGTHS:
         raise ValueError(f"scales of decimals in encoding {stream.encoding}")
     data, at = stream.data, 0

@@ -1,4 +1,4 @@
-"""Which timestamps the library's ORC writer and reader keep.
+"""Timestamps that the library's ORC writer and reader preserve.
 
 Of those before 1970 with digits below the millisecond it writes a negative fraction of the second,
 on which Java stops; and it reads none that has no form in nanoseconds.
@@ -22,7 +22,7 @@ _UTC = frozenset({"", "UTC", "GMT", "Etc/UTC", "Etc/GMT", "Z"})
 
 
 def refuse_doubtful(rows: pa.Table, zones: Collection[str]) -> None:
-    """UnsupportedError for TIMESTAMP near 1970 that the library reads a second off.
+    """Raise UnsupportedError for TIMESTAMP near 1970 that the library reads a second off.
 
     It decides by the sign of the shifted value whether a writer in another zone than UTC has cut
     a fraction of a second upwards; the writer did by the sign of the unshifted one.
@@ -49,7 +49,7 @@ def _is_doubtful(column: Array) -> bool:
 
 
 def timestamp_problem(rows: pa.Table) -> str | None:
-    """Return what of the rows ORC cannot hold, naming the column; None: it holds all of them."""
+    """Return which value ORC cannot hold, naming the column; None if it holds all."""
     for name, column in zip(rows.column_names, rows.columns, strict=True):
         for chunk in column.chunks:
             problem = _problem(chunk)

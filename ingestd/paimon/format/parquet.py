@@ -55,7 +55,7 @@ _GROWTH = 8
 
 @dataclass(frozen=True, slots=True)
 class StreamedFile:
-    """An open file, and those of the wanted columns that it has."""
+    """An open file, and the wanted columns that it has."""
 
     reader: pq.ParquetFile
     names: tuple[str, ...]
@@ -123,7 +123,7 @@ def has_threads() -> bool:
 
 
 def next_count(size: BatchSize, last: pa.Table | pa.RecordBatch, promised: float = 1.0) -> int:
-    """Return how many rows to read after a part, as wide as that or as is promised."""
+    """Return the number of rows to read next, by the width of the last part."""
     rows = max(last.num_rows, 1)
     return min(size.fitting(max(promised, last.nbytes / rows)), rows * _GROWTH)
 
@@ -147,14 +147,14 @@ def open_streamed(
 
 
 def write_file(io: FileIO, path: str, table: pa.Table, options: CoreOptions) -> int:
-    """Write a new Parquet file with the table's own nullability and field ids; its size."""
+    """Write a new Parquet file with the table's nullability and field ids; return its size."""
     with io.open_output(path) as stream:
         _write(stream, table, options)
         return int(stream.tell())
 
 
 def encoded_size(table: pa.Table, options: CoreOptions) -> int:
-    """Return the bytes of the file that `write_file` would write."""
+    """Return the size in bytes of the file that `write_file` would write."""
     sink = pa.BufferOutputStream()
     _write(sink, table, options)
     return int(sink.tell())
@@ -172,7 +172,7 @@ def read_file(io: FileIO, path: str, columns: Sequence[str] | None) -> pa.Table:
 def read_part(
     io: FileIO, path: str, columns: Sequence[str] | None, wanted: GroupFilter | None
 ) -> FilePart:
-    """Like `read_file`, of the wanted row groups (None: all)."""
+    """Return the rows as `read_file`, of the wanted row groups (None: all)."""
     source = io.open_input(path)
     with decoding(source, path, "Parquet"):
         return _read_part(source, columns, wanted)
@@ -181,7 +181,7 @@ def read_part(
 def read_batches(
     io: FileIO, path: str, columns: Sequence[str] | None, size: BatchSize
 ) -> Iterator[pa.Table]:
-    """Like `read_file`, in parts of such a size; only a part is in memory at a time."""
+    """Yield the rows as `read_file` returns them, in parts of the given size."""
     source = io.open_input(path)
     with decoding(source, path, "Parquet"):
         file = open_streamed(source, columns, size)
@@ -195,7 +195,7 @@ def read_batches(
 def stream_parts(
     io: FileIO, path: str, columns: Sequence[str] | None, size: BatchSize, wanted: GroupFilter
 ) -> Iterator[StreamPart]:
-    """Like `read_batches`, of the row groups that are wanted when their turn comes."""
+    """Yield the rows as `read_batches`, of row groups that are wanted when reached."""
     source, first = io.open_input(path), None
     with decoding(source, path, "Parquet"):
         check_chunk_types(source)
@@ -218,7 +218,7 @@ def _group_batches(
     size: BatchSize,
     first: int | None = None,
 ) -> Iterator[pa.Table]:
-    """Yield one row group in parts; the cells of INT96 columns as they are."""
+    """Yield one row group in parts; INT96 columns keep their bytes."""
     wide = int96_columns(file.reader, file.names)
     far, start = beyond_nanoseconds(source, wide, [number]) if wide else {}, 0
     for part in file.batches(size, [number], first):
@@ -255,7 +255,7 @@ def _read_part(
 
 
 def open_sink(sink: pa.NativeFile, first: pa.Table, options: CoreOptions) -> RowSink:
-    """Return a file to be written in parts, each of which becomes row groups.
+    """Return a file that is written in parts, each of which becomes row groups.
 
     `first` is its beginning.
     """
@@ -263,7 +263,7 @@ def open_sink(sink: pa.NativeFile, first: pa.Table, options: CoreOptions) -> Row
 
 
 class _Sink:
-    """Row groups are bounded in bytes, too: of a wide table a reader holds most of one in pages."""
+    """A file that is written in row groups, which are bounded in bytes, too."""
 
     def __init__(self, sink: pa.NativeFile, first: pa.Table, options: CoreOptions) -> None:
         settings = options.parquet
@@ -300,7 +300,7 @@ class _Sink:
 
     @property
     def size(self) -> int:
-        """Return bytes of the row groups."""
+        """Return the bytes of the row groups."""
         return int(self._stream.tell())
 
     def close(self) -> None:
@@ -308,7 +308,7 @@ class _Sink:
         self._writer.close()
 
     def abort(self) -> None:
-        """The library closes its writers, if only when they are forgotten."""
+        """Do nothing: the library closes its writers when they are collected."""
         with contextlib.suppress(pa.ArrowException, OSError):
             self._writer.close()
 
@@ -319,7 +319,7 @@ def _write(sink: pa.NativeFile, table: pa.Table, options: CoreOptions) -> None:
 
 
 def _dictionary_columns(table: pa.Table, wanted: bool | None) -> list[str] | bool:
-    """Text columns whose values repeat; numbers are left to the compression, which costs less."""
+    """Return text columns with repeated values; numbers are left to the compression."""
     if wanted is not None:
         return wanted
     if table.num_rows == 0:
@@ -334,7 +334,7 @@ def _dictionary_columns(table: pa.Table, wanted: bool | None) -> list[str] | boo
 
 
 def _encodings(schema: pa.Schema) -> dict[str, str] | None:
-    """Whole numbers by their distances: half of what they cost otherwise, and smaller.
+    """Return delta encoding for whole-number columns, which halves their size.
 
     A table has to ask for it, as readers of Paimon 0.9 have none of it. Version 2 of Paimon's own
     writers is no name for it: they store texts so as well, which their readers then read wrong.
@@ -344,7 +344,7 @@ def _encodings(schema: pa.Schema) -> dict[str, str] | None:
 
 
 def _is_whole(arrow_type: pa.DataType, schema: pa.Schema) -> bool:
-    """Return whether values of the type become numbers of 32 or 64 bits in a file."""
+    """Return whether values of the type are stored as integers of 32 or 64 bits."""
     if pa.types.is_decimal(arrow_type):
         return bool(arrow_type.precision <= _INTEGER_DIGITS)
     if pa.types.is_timestamp(arrow_type):

@@ -1,4 +1,4 @@
-"""Footers of Parquet files, looked at before the library is asked for the statistics in them.
+"""Parse Parquet footers before the library is asked for their statistics.
 
 The library ends the process when a column chunk in a footer has another type than its column has
 in the schema of the same footer. Footers have no checksum, so a damaged one may be like that.
@@ -32,7 +32,7 @@ def read_footer(source: pa.NativeFile) -> Struct:
 
 
 def check_chunk_types(source: pa.NativeFile) -> None:
-    """ValueError if a column chunk has another type than its column."""
+    """Raise ValueError if a column chunk has another type than its column."""
     footer = read_footer(source)
     types = [
         element_type
@@ -65,14 +65,14 @@ def structs(value: Any) -> list[Struct]:  # noqa: ANN401  # a list as it is read
 
 
 class ThriftReader:
-    """Reads one structure from bytes; IndexError or ValueError if they are none."""
+    """Reads one structure from bytes; IndexError or ValueError if they are invalid."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data
         self._at = 0
 
     def struct(self, depth: int = 0) -> Struct:
-        """Return the structure that begins here."""
+        """Return the structure at the current position."""
         if depth > _DEEPEST:
             raise ValueError("nested too deep")
         fields: Struct = []
@@ -134,7 +134,7 @@ class ThriftReader:
 
 
 def encode_struct(fields: Struct) -> bytes:
-    """Return the bytes of a structure as `ThriftReader` gives it."""
+    """Return the bytes of a structure that `ThriftReader` has read."""
     out, last = bytearray(), 0
     for number, kind, value in fields:
         is_flag = kind in (_TRUE, _FALSE)

@@ -1,4 +1,4 @@
-"""INT96 timestamps of Parquet files: whether they fit into nanoseconds, and what they are if not.
+"""INT96 timestamps of Parquet files, with the values beyond nanoseconds.
 
 The library turns INT96 into nanoseconds that wrap around in silence beyond 1677 and 2262, and
 into microseconds wrongly where the time of day is negative, which Java writes before 1970. So
@@ -33,7 +33,7 @@ _Micros = npt.NDArray[np.int64]
 
 
 def int96_columns(file: pq.ParquetFile, names: Sequence[str]) -> list[str]:
-    """Return those of the top-level columns `names` that hold INT96 values somewhere."""
+    """Return the top-level columns among `names` that contain INT96 values."""
     schema = file.schema
     columns = (schema.column(i) for i in range(len(file.metadata.schema)))
     paths = [f"{column.path}." for column in columns if column.physical_type == "INT96"]
@@ -43,7 +43,7 @@ def int96_columns(file: pq.ParquetFile, names: Sequence[str]) -> list[str]:
 def beyond_nanoseconds(
     source: pa.NativeFile, names: Sequence[str], groups: Sequence[int]
 ) -> Mapping[str, Column]:
-    """Those of the columns `names` that have values without a nanosecond form, in microseconds.
+    """Return the columns among `names` with values that exceed nanoseconds, in microseconds.
 
     Raises UnsupportedError if such a value is inside a nested column.
     """
@@ -72,7 +72,7 @@ def _fits(micros: _Micros) -> bool:
 
 
 def _leaves(column: Array, name: str) -> Iterator[_Micros]:
-    """Microseconds of the INT96 values of a column that are not null."""
+    """Yield the non-null INT96 values of a column in microseconds."""
     array: Any = column
     kind: Any = column.type
     if pa.types.is_fixed_size_binary(kind) and kind.byte_width == _WIDTH:

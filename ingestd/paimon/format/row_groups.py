@@ -1,4 +1,4 @@
-"""Parts of data files: row groups of Parquet files that may hold wanted rows, by their statistics.
+"""Select parts of data files: row groups of Parquet files that may have wanted rows.
 
 Specification: https://paimon.apache.org/docs/1.4/concepts/spec/fileformat/#parquet
 """
@@ -29,7 +29,7 @@ class BatchSize:
     rows: int = _MOST_ROWS
 
     def fitting(self, row_bytes: float) -> int:
-        """Return how many rows of a width may be read at once; at least one."""
+        """Return the number of rows of a width that may be read at once; at least one."""
         return max(1, min(self.rows, int(self.memory / max(row_bytes, 1))))
 
 
@@ -55,7 +55,7 @@ class GroupFilter:
 
 @dataclass(frozen=True, slots=True)
 class FilePart:
-    """Rows of a data file of `row_count` rows, and which of its rows they are, in order."""
+    """Rows of a data file with `row_count` rows, and their ranges of row numbers, in order."""
 
     rows: pa.Table
     ranges: tuple[RowRange, ...]
@@ -67,7 +67,7 @@ StreamPart: TypeAlias = tuple[int, pa.Table | None]
 
 
 class RowSink(Protocol):
-    """A data file that is being written in parts; to be closed, or aborted, in the end."""
+    """A data file that is written in parts; it must be closed or aborted."""
 
     def write(self, rows: pa.Table) -> None:
         """Write more rows."""
@@ -75,27 +75,27 @@ class RowSink(Protocol):
 
     @property
     def size(self) -> int | None:
-        """Return bytes that the rows have become so far; None if that is only known in the end."""
+        """Return the bytes of the rows so far; None if they are only known at the end."""
         ...
 
     def close(self) -> None:
-        """Write what is left; the stream stays open."""
+        """Write the remaining rows; the stream stays open."""
         ...
 
     def abort(self) -> None:
-        """Give up a file that no one will read, while its stream is still open; never raises."""
+        """Discard a file that no reader will see, while its stream is open; never raises."""
         ...
 
 
 def wanted_groups(file: pq.ParquetFile, wanted: GroupFilter) -> list[tuple[int, RowRange]]:
-    """Return the row groups that may hold wanted rows, with the rows that they are of the file."""
+    """Return the row groups that may have wanted rows, with their row numbers in the file."""
     return [(number, rows) for number, rows, found in tested_groups(file, wanted) if found]
 
 
 def tested_groups(
     file: pq.ParquetFile, wanted: GroupFilter
 ) -> Iterator[tuple[int, RowRange, bool]]:
-    """Each row group, the rows that it is of the file, and whether it may hold wanted rows.
+    """Yield each row group, its row numbers, and whether it may have wanted rows.
 
     A group is tested when its turn comes, so that what is wanted may depend on how far one is.
     """
@@ -126,7 +126,7 @@ def _column_stats(column: Any, arrow_type: pa.DataType, rows: int) -> ColumnStat
 
 
 def _value(raw: Any, arrow_type: pa.DataType) -> Any:  # noqa: ANN401  (of any column type)
-    """Return a bound as BinaryRow takes it; None for types whose order or form is not sure."""
+    """Return a bound as BinaryRow takes it; None for types whose order or form is uncertain."""
     kinds = pa.types
     if kinds.is_decimal(arrow_type):
         scale: int = arrow_type.scale

@@ -69,7 +69,7 @@ class Scan:
     _parts: Callable[[], Iterator[pa.Table]]
 
     def batches(self) -> pa.RecordBatchReader:
-        """Yield the rows in parts; at most one part of a bucket is in memory."""
+        """Return the rows in parts; at most one part of a bucket is in memory."""
         return pa.RecordBatchReader.from_batches(self.schema, self._record_batches())
 
     def to_arrow(self) -> pa.Table:

@@ -42,12 +42,12 @@ _NO_HASHES = np.zeros(0, np.int32)
 
 
 def assign_fixed(table: FileStoreTable, rows: pa.Table) -> Buckets:
-    """Return the bucket of each row of a table with a fixed number of them, shape (rows,)."""
+    """Return the bucket of each row of a table with fixed buckets; shape (rows,)."""
     return assign_among(table, rows, table.options.bucket)
 
 
 def assign_among(table: FileStoreTable, rows: pa.Table, n: int) -> Buckets:
-    """Return the bucket of each row if there were `n` of them."""
+    """Return the bucket of each row for a bucket count of `n`."""
     options = table.options
     keys = options.bucket_keys
     columns = [rows.column(key) for key in keys]
@@ -65,7 +65,7 @@ def assign_among(table: FileStoreTable, rows: pa.Table, n: int) -> Buckets:
 
 
 class DynamicBucketAssigner:
-    """Gives the keys of one partition their buckets, and new buckets when those are full.
+    """Assigns the keys of one partition to buckets, and creates buckets when those are full.
 
     `partition` is the serialized row; of `entries` those of other partitions are left out.
     """
@@ -88,7 +88,7 @@ class DynamicBucketAssigner:
         self._gained: dict[int, list[Hashes]] = {}
 
     def assign(self, hashes: Hashes) -> Buckets:
-        """Return the bucket of each key hash, shape (rows,); new hashes count in arrival order.
+        """Return the bucket of each key hash, shape (rows,).
 
         A hash that is known in any bucket of the partition stays there.
         """
@@ -101,7 +101,7 @@ class DynamicBucketAssigner:
         return buckets[positions]
 
     def prepare_commit(self, io: FileIO) -> tuple[IndexManifestEntry, ...]:
-        """Write a new index file for each bucket that gained hashes; their entries.
+        """Write a new index file for each bucket with new hashes; return the index entries.
 
         They belong into the snapshot of the rows that brought the hashes.
         """

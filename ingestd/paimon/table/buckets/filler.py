@@ -54,7 +54,7 @@ class BucketFiller:
         return placed
 
     def _candidates(self) -> Iterator[int]:
-        """Own buckets with room, then numbers of new ones as long as there may be more."""
+        """Yield own buckets with room, then numbers of new buckets up to the limit."""
         target = self._table.options.dynamic_bucket_target_row_num
         yield from [bucket for bucket, count in self._counts.items() if count < target]
         limit = self._limit()
@@ -73,7 +73,7 @@ class BucketFiller:
             self._counts[bucket] = self._counts.get(bucket, 0) + keys
 
     def _spread(self, keys: _Unsigned) -> Buckets:
-        """Return buckets for keys if all are full and no new one is allowed: spread evenly."""
+        """Spread keys evenly over full buckets, when no new bucket is allowed."""
         options = self._table.options
         own = np.array(sorted(self._counts), np.int32)
         if options.dynamic_bucket_max_buckets == -1 or not len(own):

@@ -40,7 +40,7 @@ _LOG = logging.getLogger(__name__)
 
 
 class HashCache:
-    """Sorted hashes by path of the index file, the longest unused ones given up first.
+    """Sorted hashes by path of the index file; the least recently used are evicted.
 
     What no longer fits into `max_bytes` of memory is kept on the local disk, if it is worth a
     file; of that, too, only so much.
@@ -52,7 +52,7 @@ class HashCache:
         self._lock = threading.Lock()
 
     def get(self, path: str) -> Hashes | None:
-        """Return the hashes of a file, if they are here."""
+        """Return the hashes of a file, or None if they are not cached."""
         with self._lock:
             found = self._memory.get(path)
             return self._mapped.get(path) if found is None else found
@@ -76,7 +76,7 @@ class HashCache:
             return kept
 
     def limit(self, max_bytes: int) -> None:
-        """Hold no more than this many bytes in memory from now on."""
+        """Set the limit of bytes in memory."""
         with self._lock:
             self._memory.max_bytes = max_bytes
             self._memory.give_up()
@@ -99,7 +99,7 @@ class HashCache:
 
 
 class _Kept:
-    """Arrays by path within bounds, the longest unused ones given up first."""
+    """Arrays by path within bounds; the least recently used are evicted."""
 
     def __init__(self, max_bytes: int, max_arrays: int | None = None) -> None:
         self.max_bytes = max_bytes
@@ -146,7 +146,7 @@ class PartitionIndex:
 
     @classmethod
     def load(cls, table: FileStoreTable, entries: Sequence[IndexManifestEntry]) -> "PartitionIndex":
-        """Return the index that the HASH entries of one partition make up.
+        """Return the index of the HASH entries of one partition.
 
         FormatError names an index file that is missing, damaged or not alone in its bucket.
         """
@@ -164,7 +164,7 @@ class PartitionIndex:
         return self.lookup_sorted(distinct)[positions]
 
     def lookup_sorted(self, distinct: Hashes) -> npt.NDArray[np.int32]:
-        """Return the same for sorted hashes."""
+        """Return the bucket of each hash, for sorted hashes."""
         found = np.full(len(distinct), UNKNOWN_BUCKET, np.int32)
         left = np.arange(len(distinct))
         for bucket, known in self.buckets.items():
@@ -202,7 +202,7 @@ def load_hashes(table: FileStoreTable, entry: IndexManifestEntry) -> Hashes:
 
 
 def key_hashes(table: FileStoreTable, rows: pa.Table) -> Hashes:
-    """Hash of the trimmed primary key of each row.
+    """Return the hash of the trimmed primary key of each row.
 
     Specification: https://paimon.apache.org/docs/1.4/primary-key-table/data-distribution/#dynamic-bucket
     """
@@ -212,18 +212,18 @@ def key_hashes(table: FileStoreTable, rows: pa.Table) -> Hashes:
 
 
 def is_sorted(hashes: Hashes) -> bool:
-    """Return whether hashes ascend."""
+    """Return whether hashes are in ascending order."""
     return bool((hashes[1:] >= hashes[:-1]).all())
 
 
 def with_gained(known: Hashes, gained: Sequence[Hashes]) -> Hashes:
-    """Sorted hashes and new ones in one sorted array, at the cost of copying it."""
+    """Merge sorted hashes and new ones into one sorted array; copies the array."""
     new = np.sort(np.concatenate(gained))
     return np.insert(known, np.searchsorted(known, new), new)
 
 
 def is_among(hashes: Hashes, known: Hashes) -> npt.NDArray[np.bool_]:
-    """Return which of some hashes are in a sorted array; quick if they are sorted, too."""
+    """Return which hashes are in a sorted array; faster if they are sorted, too."""
     if not len(known):
         return np.zeros(len(hashes), bool)
     native = native_columns()
@@ -235,7 +235,7 @@ def is_among(hashes: Hashes, known: Hashes) -> npt.NDArray[np.bool_]:
 
 
 def mapped(hashes: npt.NDArray[np.int32]) -> npt.NDArray[np.int32] | None:
-    """Return the same hashes, read-only, on the disk of `TMPDIR`.
+    """Return the hashes as a read-only memory map of a file in `TMPDIR`.
 
     None if that has no room for them.
     """

@@ -27,7 +27,7 @@ from ingestd.paimon.table.write.commit_message import CommitMessage, ManifestCom
 
 @dataclass(frozen=True, slots=True)
 class SnapshotChange:
-    """Changes of one snapshot; of an OVERWRITE only the additions.
+    """Changes of one snapshot; for an OVERWRITE, only the additions.
 
     `replaced` are the partitions that an OVERWRITE empties (None: all), `rewrites` the only files
     that it may delete (None: any), `statistics` is the file that an ANALYZE refers to,
@@ -47,7 +47,7 @@ class SnapshotChange:
 
     @property
     def is_empty(self) -> bool:
-        """Return whether the table would stay as it is."""
+        """Return whether the change leaves the table as it is."""
         speaks_for_itself = self.kind in (CommitKind.OVERWRITE, CommitKind.ANALYZE)
         files = self.entries or self.changelog or self.index or self.removed_index_files
         return not (files or speaks_for_itself)
@@ -94,7 +94,7 @@ def plan_changes(committable: ManifestCommittable, *, allow_empty: bool) -> list
 def index_after(
     table: FileStoreTable, change: SnapshotChange, state: TableState
 ) -> tuple[IndexEntries, tuple[IndexManifestEntry, ...]]:
-    """Return the index entries, and those whose key repeats, once a change is on top of `state`.
+    """Return the index entries after a change of `state`, and the entries with duplicate keys.
 
     Raises CommitConflictError if an index file that is to be replaced is not the one of `state`.
     """
@@ -184,7 +184,7 @@ def _check_index_types(message: CommitMessage) -> None:
 def _index_without(
     table: FileStoreTable, change: SnapshotChange, state: TableState
 ) -> tuple[IndexEntries, tuple[IndexManifestEntry, ...]]:
-    """Return the index files without the removed ones, with those of the change."""
+    """Return the index files without the removed ones, plus those of the change."""
     before = (*state.index_entries.values(), *state.repeated_index_entries)
     missing = change.removed_index_files - {entry.file_name for entry in before}
     if missing:
@@ -200,7 +200,7 @@ def _index_without(
 def _index_overwritten(
     table: FileStoreTable, change: SnapshotChange, state: TableState
 ) -> tuple[IndexEntries, tuple[IndexManifestEntry, ...]]:
-    """Return the index files of partitions that are not replaced, with those of the change."""
+    """Return the index files of partitions that are kept, plus those of the change."""
     goes = partition_test(table, change.replaced)
     before = (*state.index_entries.values(), *state.repeated_index_entries)
     stay = [entry for entry in before if not goes(entry.partition)]

@@ -39,7 +39,7 @@ def merge_manifests(
 def _full_merge(
     table: FileStoreTable, manifests: Sequence[ManifestFileMeta]
 ) -> MergedManifests | None:
-    """Fold all manifests that have deletions, are small, or have files that are deleted.
+    """Rewrite manifests that are small, or have deletions or deleted files.
 
     Return None if it is not due. Other manifests come first: a deletion never precedes its file.
     """

@@ -90,7 +90,7 @@ def truncate_table(table: FileStoreTable, *, now_ms: int) -> CommitResult:
 def drop_partitions(
     table: FileStoreTable, partitions: Sequence[PartitionSpec], *, now_ms: int
 ) -> CommitResult:
-    """Empty the partitions that agree with any of the specs, which may have some columns only.
+    """Empty the partitions that match any of the specs, each of some or all partition columns.
 
     Raises as `commit`. Raises ConfigError for no spec at all or one without columns.
     """

@@ -182,7 +182,7 @@ def commit(
     now_ms: int,
     allow_empty: bool = False,
 ) -> CommitResult:
-    """Commit on top of the newest snapshot what was planned as of `state`.
+    """Commit changes that were planned on `state` on top of the newest snapshot.
 
     If `state` is the newest, no manifest of the table is read, unless files are deleted.
     An identifier at or below the user's newest one is a replay and changes nothing. The content is

@@ -28,14 +28,14 @@ _FULL_FILES = 3
 
 @dataclass(frozen=True, slots=True)
 class AppendPlan:
-    """Files of one bucket to be put together, in this order."""
+    """Files of one bucket to be merged into new files, in this order."""
 
     bucket: CompactBucket
     inputs: tuple[DataFileMeta, ...]
     reason: str
 
     def run(self) -> tuple[CommitMessage, tuple[DataFileMeta, ...]]:
-        """Compact; the message, and the files that were made for it."""
+        """Compact the files; return the message and the new files."""
         bucket, table = self.bucket, self.bucket.table
         vectors = DeletionVectors.of(table, bucket.index)
         reader = DataFileReader(table, vectors)
@@ -94,7 +94,7 @@ def _bucket_groups(
 def _full(
     bucket: CompactBucket, files: list[DataFileMeta], deleted: dict[str, int]
 ) -> list[DataFileMeta]:
-    """Return all files after the first large ones, if more of them are small than large."""
+    """Return all files after the leading large ones, if most of these are small."""
     table = bucket.table
     vectors = honoured.DELETION_VECTORS.of(table.schema.options)
     rewrites_all = compaction_options(table.schema).rewrites_all
@@ -117,7 +117,7 @@ def _full(
 def _packed(
     bucket: CompactBucket, deleted: dict[str, int], *, full: bool
 ) -> list[list[DataFileMeta]]:
-    """Bins of files that are small or of which much is deleted.
+    """Return groups of files that are small, or have many deleted rows.
 
     Files whose vectors share an index file go together: it is written again once.
     """
@@ -172,7 +172,7 @@ def _vector_files(bucket: CompactBucket) -> list[IndexManifestEntry]:
 
 
 def _deleted_rows(bucket: CompactBucket) -> dict[str, int]:
-    """Return how many rows of each data file are deleted."""
+    """Return the number of deleted rows of each data file."""
     vectors = DeletionVectors.of(bucket.table, bucket.index)
     names = {dv_range.data_file_name for entry in _vector_files(bucket) for dv_range in
              entry.dv_ranges or ()}  # fmt: skip

@@ -29,7 +29,7 @@ from ingestd.paimon.table.write.commit_message import CommitMessage
 
 @dataclass(frozen=True, slots=True)
 class CompactBucket:
-    """A bucket as it is: its live files, and the index files that are about it."""
+    """A bucket to compact: its live files, and its index files."""
 
     table: FileStoreTable
     partition: bytes
@@ -44,14 +44,14 @@ class CompactBucket:
         return FileTarget(self.table, values, self.bucket, level)
 
     def delete(self, files: Sequence[DataFileMeta], index: Sequence[IndexManifestEntry]) -> None:
-        """Delete files that were made for the bucket and will not be committed."""
+        """Delete new files that will not be committed."""
         values = partition_values(self.table, self.partition)
         delete_files(self.table, values, self.bucket, files)
         for entry in index:
             self.table.io.delete_quietly(dv_index_path(self.table, entry))
 
     def message(self, change: BucketChange, beside: Sequence[str]) -> CommitMessage:
-        """Return the change as the committer takes it; `beside` are files that it relies on."""
+        """Return the commit message of a change; `beside` are files that it relies on."""
         index = () if change.index is None else (change.index,)
         return CommitMessage(
             self.partition,
@@ -67,7 +67,7 @@ class CompactBucket:
 
 @dataclass(frozen=True, slots=True)
 class TreePlan:
-    """Plan of one bucket: the newest runs by `choice`, or single `files` of the top level.
+    """Plan for one bucket: the newest runs by `choice`, or single `files` of the top level.
 
     Such files have deleted rows.
     """
@@ -84,14 +84,14 @@ class TreePlan:
 
     @property
     def inputs(self) -> tuple[DataFileMeta, ...]:
-        """Return the files concerned."""
+        """Return the files to compact."""
         if self.files:
             return self.files
         runs = self.levels.runs[: self.choice.count]
         return tuple(file for run in runs for file in run.files)
 
     def run(self) -> tuple[CommitMessage, tuple[DataFileMeta, ...]]:
-        """Compact; the message, and the files that were made for it."""
+        """Compact the files; return the message and the new files."""
         bucket, table = self.bucket, self.bucket.table
         rules = TreeRules(compaction_options(table.schema), lookup_rules(table.schema))
         vectors = BucketVectors(table, bucket.partition, bucket.bucket, bucket.index)
@@ -117,7 +117,7 @@ class TreePlan:
 
 
 def plan_bucket(bucket: CompactBucket, moment: Moment, *, full: bool) -> TreePlan | None:
-    """Plan a bucket, with `full` to one sorted run; None if nothing is due."""
+    """Plan the compaction of a bucket, with `full` to one sorted run; None if nothing is due."""
     table = bucket.table
     options = compaction_options(table.schema)
     types = [field.type for field in table.schema.key_fields]
@@ -135,7 +135,7 @@ def plan_bucket(bucket: CompactBucket, moment: Moment, *, full: bool) -> TreePla
 
 
 def _top_rewrites(bucket: CompactBucket, levels: Levels) -> TreePlan | None:
-    """Return files that are worth rewriting although there is but the top level."""
+    """Return files of the top level that are worth rewriting by themselves."""
     options = compaction_options(bucket.table.schema)
     deleted = {
         dv_range.data_file_name for entry in bucket.index for dv_range in entry.dv_ranges or ()

@@ -38,7 +38,7 @@ class ChangeRules:
 def changes_between(
     rows: pa.Table, merged: pa.Table, rules: ChangeRules, *, engine: str, top_level: int | None
 ) -> pa.Table:
-    """Return the changes of some keys, ordered by key, -U in front of +U.
+    """Return the changes of keys, ordered by key, -U before +U.
 
     `rows` are all rows of the keys with `_LEVEL` and `_KEY_NUMBER`, `merged` what they have become
     with `_KEY_NUMBER`. With `top_level` the row of a key before is the one of that level, and a
@@ -74,7 +74,7 @@ def changes_between(
 
 
 def _at(count: int, key: Index, positions: Index) -> Index:
-    """By key the position of its row, -1 without one."""
+    """Return the row number of each key, -1 for a key without a row."""
     at = np.full(count, -1, np.int64)
     at[key] = positions
     return at

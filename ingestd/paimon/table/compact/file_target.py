@@ -17,7 +17,7 @@ from ingestd.paimon.table.write.figures import FileOrigin
 
 @dataclass(frozen=True, slots=True)
 class FileTarget:
-    """Target of new files: a level of a bucket, for data or, with `changelog`, changelog files."""
+    """Where and how new files of a level are written; with `changelog`, changelog files."""
 
     table: FileStoreTable
     partition_values: tuple[object, ...]
@@ -32,7 +32,7 @@ class FileTarget:
         return options.for_changelog() if self.changelog else options.at_level(self.level)
 
     def names(self) -> Iterator[str]:
-        """Return names for new files: one UUID, then a counter."""
+        """Yield names for new files: one UUID, then a counter."""
         prefix = self.table.options.data_file_prefix
         if self.changelog:
             prefix = honoured.CHANGELOG_PREFIX.of(self.table.schema.options)

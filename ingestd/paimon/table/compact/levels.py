@@ -15,7 +15,7 @@ from ingestd.paimon.table.read.bucket_read import comparable_key
 
 @dataclass(frozen=True, slots=True)
 class SortedRun:
-    """Files of one level in key order, without a key in two of them."""
+    """Files of one level in key order; no key is in two of them."""
 
     level: int
     files: tuple[DataFileMeta, ...]
@@ -28,7 +28,7 @@ class SortedRun:
 
 @dataclass(frozen=True, slots=True)
 class Levels:
-    """The sorted runs of a bucket from the newest to the oldest; levels go up to `max_level`."""
+    """The sorted runs of a bucket from newest to oldest; levels are numbered up to `max_level`."""
 
     runs: tuple[SortedRun, ...]
     max_level: int
@@ -37,7 +37,7 @@ class Levels:
     def of(
         cls, types: Sequence[DataType], files: Sequence[DataFileMeta], num_levels: int
     ) -> "Levels":
-        """Return the runs of live files; levels above `num_levels` that have files count, too."""
+        """Return the runs of live files; levels above `num_levels` that have files are included."""
         by_level: dict[int, list[DataFileMeta]] = defaultdict(list)
         for file in files:
             by_level[file.level].append(file)
@@ -56,7 +56,7 @@ class Levels:
 
     @property
     def highest(self) -> int:
-        """Return the highest level that has a file, -1 without any file."""
+        """Return the highest level that has a file, -1 for a bucket without files."""
         return max((run.level for run in self.runs), default=-1)
 
     @property

@@ -17,7 +17,7 @@ from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 
 
 class BucketVectors:
-    """Vectors by data file; what is deleted here is not seen by `deletions`."""
+    """Vectors by data file; rows deleted here are not visible in `deletions`."""
 
     def __init__(
         self,
@@ -37,7 +37,7 @@ class BucketVectors:
         self._added: dict[str, list[Positions]] = {}
 
     def has(self, file_name: str) -> bool:
-        """Return whether rows of a data file were deleted before."""
+        """Return whether a data file had deleted rows before."""
         return file_name in self._before
 
     def remove(self, file_name: str) -> None:
@@ -50,7 +50,7 @@ class BucketVectors:
             self._added.setdefault(file_name, []).append(positions)
 
     def write(self) -> IndexManifestEntry | None:
-        """Return the new index file of the bucket; None if all is as before."""
+        """Return the new index file of the bucket; None if no vector changed."""
         gone = self._removed & self._before
         if not (gone or self._added):
             return None

@@ -29,7 +29,7 @@ class RunSize:
 
 @dataclass(frozen=True, slots=True)
 class CompactionPick:
-    """The newest `count` runs are to become files of level `output_level`, and why."""
+    """The newest `count` runs, to be compacted into `output_level`, and the reason."""
 
     count: int
     output_level: int
@@ -49,7 +49,7 @@ class Moment:
 def choose(
     runs: Sequence[RunSize], max_level: int, options: CompactionOptions, moment: Moment
 ) -> CompactionPick | None:
-    """Return what to compact now, by the first trigger that is due; None if none is.
+    """Return what to compact, by the first trigger that is due; None if none is due.
 
     Where no file may stay in level 0, these files are what is left to do.
     """
@@ -63,7 +63,7 @@ def choose(
 
 
 def choose_full(runs: Sequence[RunSize], max_level: int) -> CompactionPick | None:
-    """All runs into the top level; None if there is nothing, or nothing but the top level."""
+    """Return all runs, into the top level; None if there is nothing to compact."""
     if not runs or (len(runs) == 1 and runs[0].level == max_level):
         return None
     return CompactionPick(len(runs), max_level, "full")
@@ -91,7 +91,7 @@ def _choose_universal(
 def _prestart_full(
     runs: Sequence[RunSize], max_level: int, options: CompactionOptions, moment: Moment
 ) -> Reason | None:
-    """Return the reason of a full compaction that is due before other triggers; None if none."""
+    """Return the reason of a full compaction that precedes other triggers; None if none is due."""
     if len(runs) <= 1:
         return None
     interval, last = options.full_interval_ms, moment.last_full_ms
@@ -113,7 +113,7 @@ def _extended(
     count: int,
     reason: Reason,
 ) -> CompactionPick | None:
-    """Return the newest `count` runs and those after that are not much larger than all before them.
+    """Return the newest `count` runs and following runs that are not much larger than their sum.
 
     None if that is a single run, unless level 0 has to be emptied.
     """
@@ -132,7 +132,7 @@ def _extended(
 
 
 def _placed(runs: Sequence[RunSize], max_level: int, count: int, reason: Reason) -> CompactionPick:
-    """Return the level right above what stays.
+    """Return the pick with the level directly above the remaining runs as its output.
 
     Level 0 is no place for the outcome, so runs are added
     up to the first of a higher level."""

@@ -39,7 +39,7 @@ _LEAST_SHARE = 20
 
 
 class RollingWriter:
-    """Writes rows in the order in which they come; `files` are those that are complete.
+    """Writes rows in the order in which they arrive; `files` are the complete files.
 
     Rows have the table's columns, and those of a primary-key table `_SEQUENCE_NUMBER` and
     `_VALUE_KIND`, keys ascending. Rows of an append table are numbered from `first_sequence`.
@@ -69,13 +69,13 @@ class RollingWriter:
             self._flush()
 
     def close(self) -> list[DataFileMeta]:
-        """Write what is left; all files."""
+        """Write the remaining rows; return all files."""
         self._flush()
         self._finish()
         return self.files
 
     def abort(self) -> None:
-        """Delete everything that was written."""
+        """Delete all files that were written."""
         if self._open is not None:
             self._open.abort()
             self._open = None
@@ -94,7 +94,7 @@ class RollingWriter:
             rows = rows.slice(count)
 
     def _fitting(self, rows: pa.Table) -> int:
-        """Return how many of the rows go into the open file, or into a new one."""
+        """Return the number of rows that fit into the open file, or into a new one."""
         if self._row_bytes is None and rows.nbytes <= self._target_bytes:
             return rows.num_rows
         if self._row_bytes is None:
@@ -104,7 +104,7 @@ class RollingWriter:
         return max(int(left / self._row_bytes), whole // _LEAST_SHARE, 1)
 
     def _sampled(self, rows: pa.Table) -> float:
-        """Return bytes that one of the rows takes in a file."""
+        """Return the estimated bytes of a row in a file, from a sample."""
         sample = rows.slice(rows.num_rows // 2, _SAMPLE_ROWS)
         options = options_for_rows(self._target.options, sample)
         size = load_format(options.file_format).encoded_size(sample, options)
@@ -137,7 +137,7 @@ class RollingWriter:
 
 
 class _OpenFile:
-    """One file that is being written, and what the manifest will say of it."""
+    """One file that is being written, and its metadata for the manifest."""
 
     def __init__(
         self,
@@ -165,7 +165,7 @@ class _OpenFile:
 
     @property
     def is_exact(self) -> bool:
-        """Return whether `size` is that of the file so far, not an estimate."""
+        """Return whether `size` is the size of the file so far, not an estimate."""
         return self._sink.size is not None
 
     def write(self, rows: pa.Table, row_bytes: float | None) -> None:

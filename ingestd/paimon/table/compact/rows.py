@@ -64,7 +64,7 @@ class Compacted:
 
 
 def compact_block(block: Block, sources: Sequence[Source], rules: RowRules) -> Compacted:
-    """Merge the rows of a block, which has all rows of its keys that the sources have."""
+    """Merge the rows of a block; the block has all rows of its keys in the sources."""
     if rules.looks_up:
         return _looked_up(block, sources, rules)
     if rules.changes is not None:
@@ -106,7 +106,7 @@ def _joined(block: Block) -> pa.Table:
 
 
 def _numbered(rows: pa.Table, rules: RowRules) -> pa.Table:
-    """Return the rows ordered by key, with the number of their key."""
+    """Return the rows ordered by key, with the number of each row's key."""
     keys = sort_keys(rows, rules.key_names)
     numbers = np.cumsum(keys.first) - 1
     return rows.take(keys.order).append_column(KEY_NUMBER, pa.array(numbers))
@@ -159,7 +159,7 @@ class _Marks:
         )
 
     def per_key(self, marks: Mask) -> Mask:
-        """For each key whether one of its rows is marked."""
+        """Return for each key whether one of its rows is marked."""
         return _per_key(self.key, marks)
 
 

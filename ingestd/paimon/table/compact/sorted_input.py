@@ -1,4 +1,4 @@
-"""Read sorted runs side by side, in blocks whose keys are in no other block.
+"""Read sorted runs in parallel, in blocks with disjoint key ranges.
 
 Every run is read in batches. A block ends at the smallest of the last keys of the batches: up to
 there all runs have been read. So memory holds one batch per run, whatever the size of the runs. In
@@ -38,7 +38,7 @@ Mask = npt.NDArray[np.bool_]
 
 
 def touched_rows(rows: pa.Table, keys: pa.Table) -> pa.Table:
-    """Return the rows of all keys in `keys`, and perhaps more; `keys` has the key columns.
+    """Return at least the rows of all keys in `keys`; `keys` has the key columns.
 
     `rows` are ordered by key and have each key once; `keys` may come in any order.
     """
@@ -77,13 +77,13 @@ def _among(column: Column, keys: Column) -> Mask:
 
 
 def batch_size(count: int) -> BatchSize:
-    """What a batch may take where `count` files are read side by side."""
+    """Return the size of a batch when `count` files are read in parallel."""
     return BatchSize(_MEMORY // max(count, 1))
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Files of one level in the order of their keys, which no two of them share.
+    """Files of one level in key order; no key is in two of them.
 
     Without `picked` the files are not compacted themselves: they are asked for older rows.
     `fields` are the columns to read.
@@ -106,7 +106,7 @@ class BucketInput:
     places: bool = False
 
     def blocks(self, sources: Sequence[Source]) -> Iterator[list[tuple[int, pa.Table]]]:
-        """Rows with consecutive ranges of keys: per block the sources that have some, and which.
+        """Yield blocks of rows with consecutive key ranges, and the sources of their rows.
 
         Rows of a source are ordered by key; they have the fields of the source and `LEVEL`. Each
         block has rows of sources that are picked, and of the others hardly more than the rows of
@@ -167,7 +167,7 @@ class BucketInput:
 
 
 def _as_one(blocks: list[list[tuple[int, pa.Table]]]) -> list[tuple[int, pa.Table]]:
-    """Successive blocks as one of them; the list of them is emptied."""
+    """Concatenate successive blocks; the list is emptied."""
     parts: dict[int, list[pa.Table]] = defaultdict(list)
     for block in blocks:
         for number, part in block:
@@ -193,17 +193,17 @@ class _Cursor:
 
     @property
     def has_rows(self) -> bool:
-        """Return whether there are rows at hand: after `fill`, whether there are any."""
+        """Return whether unread rows are buffered; after `fill`, whether any remain."""
         return self._rows is not None
 
     @property
     def keys(self) -> pa.Table:
-        """Return the keys of the rows at hand."""
+        """Return the keys of the buffered rows."""
         rows = pa.table({}) if self._rows is None else self._rows
         return rows.select(self._given.key_names)
 
     def fill(self) -> None:
-        """Have rows, unless there are no more; `is_last` if none are known to be behind them."""
+        """Read rows if none are buffered; `is_last` is set if no more follow."""
         if self._rows is None:
             # Also where the last rows were promised to be: only the end says that they are.
             self._rows = next(self._batches, None)

@@ -54,7 +54,7 @@ class KeyRows:
 
     @property
     def retracts(self) -> _Mask:
-        """Marks the rows that take something back."""
+        """Return a mask of the rows that retract another."""
         marks: _Mask = (self.kind == RowKind.UPDATE_BEFORE) | (self.kind == RowKind.DELETE)
         return marks
 
@@ -73,7 +73,7 @@ class Moves:
 
 
 def moves_of(engine: str, rows: KeyRows, *, every_step: bool) -> Moves:
-    """What happens to the rows of a batch under a merge engine.
+    """Return the moves of the rows of a batch under a merge engine.
 
     Without `every_step` a key goes straight to where it ends: what it passes on its way there is
     neither written nor deleted.
@@ -106,7 +106,7 @@ def _followed(rows: KeyRows, every_step: bool) -> Moves:
 
 
 def ends_gone(rows: KeyRows, engine: str, *, remove_on_delete: bool) -> _Mask:
-    """Marks the keys that have no row any more when all rows are merged."""
+    """Return a mask of the keys that have no row after all rows are merged."""
     last = rows.kind[rows.last]
     if engine == "deduplicate":
         return rows.retracts[rows.last]
@@ -125,7 +125,7 @@ class PlacedRows:
 
 
 class CrossPartitionAssigner:
-    """Places the rows of one share of a table's keys, for one batch."""
+    """Assigns the rows of one share of a table's keys to partitions, for one batch."""
 
     def __init__(self, table: FileStoreTable, snapshot_id: int | None, share: KeyShare) -> None:
         self._table = table
@@ -160,14 +160,14 @@ class CrossPartitionAssigner:
         return PlacedRows(written, targets, known, placed)
 
     def partitions_of(self, rows: pa.Table) -> frozenset[bytes]:
-        """Return the partitions that the keys of some rows are in so far."""
+        """Return the partitions that contain the keys of the rows."""
         keys = prints_of(self._table, rows)
         index = KEPT.open(self._table, self._snapshot_id, self._share, keys)
         places = np.unique(index.lookup(keys)).tolist()
         return frozenset(index.book.place(one)[0] for one in places if one != UNKNOWN)
 
     def wrote(self, files: Collection[str]) -> None:
-        """Say which data files the placed rows are in: with them the keys are where they are."""
+        """Record the data files of the placed rows; from then on the index has their keys."""
         if self._after is not None and files:
             KEPT.note(self._table, self._share, files, self._after)
 
@@ -180,7 +180,7 @@ class CrossPartitionAssigner:
 
 
 class _Buckets:
-    """The bucket of each key in each partition that it comes to in the batch.
+    """The bucket of each key in each partition that it enters in the batch.
 
     `before` has the place of each key so far, `old` the partition of that place.
     """
@@ -220,7 +220,7 @@ class _Buckets:
 
 @dataclass(frozen=True, slots=True)
 class _Fillers:
-    """Places for keys that are new in a partition."""
+    """Assigns buckets to keys that are new in a partition."""
 
     table: FileStoreTable
     share: KeyShare
@@ -271,7 +271,7 @@ def _partitions_of(places: Places, index: KeyIndex, known: list[bytes]) -> Numbe
 def _written(
     table: FileStoreTable, rows: pa.Table, moves: Moves, codes: Numbers, known: Sequence[bytes]
 ) -> pa.Table:
-    """Rows that stay and deletions of those that left, with the partition that each goes to."""
+    """Return the rows that stay and the deletions of moved rows, with the partition of each."""
     left = rows.take(moves.left)
     at = left.column_names.index(VALUE_KIND)
     kind = pa.array(np.full(len(moves.left), int(RowKind.DELETE), np.int8))

@@ -33,7 +33,7 @@ _Key = tuple[str, str, tuple[str, ...], KeyShare]
 
 @dataclass(slots=True)
 class _Kept:
-    """The index as of a snapshot (None: before the first), and what may come of it."""
+    """The index as of a snapshot (None: before the first), and its pending successors."""
 
     snapshot: Snapshot | None
     index: KeyIndex
@@ -45,7 +45,7 @@ class _Kept:
 
 
 class IndexCache:
-    """Indexes by table and share, the longest unused ones given up first."""
+    """Indexes by table and share; the least recently used are evicted."""
 
     def __init__(self, max_bytes: int) -> None:
         self._max_bytes = max_bytes
@@ -53,7 +53,7 @@ class IndexCache:
         self._lock = threading.Lock()
 
     def limit(self, max_bytes: int) -> None:
-        """Set the limit, and give up what is above it."""
+        """Set the limit, and evict indexes above it."""
         with self._lock:
             self._max_bytes = max_bytes
             self._give_up()
@@ -83,7 +83,7 @@ class IndexCache:
     def note(
         self, table: FileStoreTable, share: KeyShare, files: Collection[str], index: KeyIndex
     ) -> None:
-        """Note the index as of the snapshot that will contain these data files."""
+        """Cache the index as of the snapshot that will contain these data files."""
         with self._lock:
             kept = self._kept.get(_key(table, share))
             if kept is not None:

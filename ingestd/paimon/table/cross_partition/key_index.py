@@ -32,7 +32,7 @@ class PlaceBook:
         self._numbers: dict[bytes, dict[int, int]] = {}
 
     def number(self, partition: bytes, bucket: int) -> int:
-        """Return the number of a partition and bucket; assign one if it has none."""
+        """Return the number of a partition and bucket; assign one if it is new."""
         found = self._numbers.setdefault(partition, {}).setdefault(bucket, len(self._places))
         if found == len(self._places):
             self._places.append((partition, bucket))
@@ -52,14 +52,14 @@ class PlaceBook:
 
 @dataclass(frozen=True, slots=True)
 class _Layer:
-    """Keys by their first number, each once, and their places."""
+    """Distinct keys, ordered by their first number, and their places."""
 
     keys: KeyPrints
     places: Places
 
     @classmethod
     def of(cls, keys: KeyPrints, places: Places) -> "_Layer":
-        """Return a layer of keys in any order, each of which is there once."""
+        """Return a layer of distinct keys in any order."""
         order = np.argsort(keys.first, kind="stable")
         return cls(keys.take(order), places[order])
 

@@ -35,13 +35,13 @@ _Mask = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True)
 class KeyShare:
-    """The keys that are in the care of one of several assigners."""
+    """The keys that one of several assigners owns."""
 
     assigner: int
     assigners: int
 
     def mine(self, hashes: npt.NDArray[np.int32]) -> _Mask:
-        """Marks the keys of this share by the hash of the primary key."""
+        """Return a mask of the keys of this share, by the hash of the primary key."""
         marks: _Mask = assigners_of_keys(hashes, self.assigners) == self.assigner
         return marks
 
@@ -52,13 +52,13 @@ def assigners_of_keys(hashes: npt.NDArray[np.int32], assigners: int) -> npt.NDAr
 
 
 def primary_key_hashes(table: FileStoreTable, rows: pa.Table) -> npt.NDArray[np.int32]:
-    """Hash of the whole primary key of each row."""
+    """Return the hash of the whole primary key of each row."""
     fields = _key_fields(table)
     return hash_columns([rows.column(f.name) for f in fields], [f.type for f in fields])
 
 
 def prints_of(table: FileStoreTable, rows: pa.Table) -> KeyPrints:
-    """Print of the whole primary key of each row."""
+    """Return the print of the whole primary key of each row."""
     fields = _key_fields(table)
     return key_prints([rows.column(f.name) for f in fields], [f.type for f in fields], _SEEDS)
 
@@ -90,7 +90,7 @@ def load_index(
 def index_after(
     table: FileStoreTable, snapshot: Snapshot, share: KeyShare, index: KeyIndex
 ) -> KeyIndex:
-    """Return an index as of the snapshot before carried over what an APPEND snapshot added."""
+    """Return an index advanced by the rows that an APPEND snapshot added."""
     added = [
         delta_entry
         for delta_entry in delta_entries(table, snapshot)
@@ -129,7 +129,7 @@ def _key_fields(table: FileStoreTable) -> tuple[DataField, ...]:
 
 
 class _Gathered:
-    """Keys and places as they are read; beyond the limit the wanted ones only."""
+    """Keys and places as they are read; beyond the limit only the wanted ones."""
 
     def __init__(self, max_bytes: int, wanted: KeyPrints) -> None:
         self.book = PlaceBook()

@@ -288,7 +288,7 @@ def _check_kinds(path: str, kinds: Column) -> None:
 
 
 def check_nulls(path: str, rows: pa.Table, file: DataFileMeta, schema: TableSchema) -> None:
-    """FormatError if columns of all the file's rows have other null counts than promised."""
+    """Raise FormatError if null counts of columns differ from those of the manifest entry."""
     names = schema.field_names if file.value_stats_cols is None else file.value_stats_cols
     counts = file.value_stats.null_counts
     if len(counts) != len(names):

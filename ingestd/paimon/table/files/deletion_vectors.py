@@ -58,7 +58,7 @@ class DeletionVectors:
         return cls(table, places)
 
     def deleted_rows(self, partition: bytes, bucket: int, file_name: str) -> Positions:
-        """Positions of the deleted rows of a data file, ascending; none if it has no vector."""
+        """Return the positions of deleted rows, ascending; empty without a vector."""
         place = self._places.get((partition, bucket, file_name))
         if place is None:
             return _NONE

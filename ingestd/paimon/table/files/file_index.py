@@ -165,7 +165,7 @@ def with_file_index(
 
 
 def encode_indexes(schema: TableSchema, rows: pa.Table) -> bytes | None:
-    """Return the container of all indexes of some rows; None if the table has none."""
+    """Return the container of all indexes of rows; None if the table has no indexes."""
     indexes = column_indexes(schema)
     if not indexes:
         return None

@@ -32,7 +32,7 @@ _Numbers: TypeAlias = npt.NDArray[Any]
 
 
 class ColumnChecksums:
-    """One checksum for each part of each column of rows that come in parts, by its path."""
+    """A checksum for each part of each column, by its path, of rows added in parts."""
 
     def __init__(self) -> None:
         self.found: dict[str, int] = Counter()

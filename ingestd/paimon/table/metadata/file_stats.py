@@ -90,7 +90,7 @@ def _translated(stats: ColumnStats, old: DataType, new: DataType) -> ColumnStats
 
 
 def same_comparison(old: DataType, new: DataType) -> bool:
-    """Return whether values of an older type compare with those of a newer one as they stand."""
+    """Return whether values of an older type compare as those of a newer one without a cast."""
     if old.as_nullable() == new.as_nullable():
         return True
     if old.root in INTEGER_ROOTS and new.root in INTEGER_ROOTS:

@@ -23,7 +23,7 @@ _KEPT_HANDLES = 1024
 
 @dataclass(frozen=True)
 class FileStoreTable:
-    """A table as of one schema.
+    """A table with one of its schemas.
 
     `path` is the table directory; `name` is "database.table", for messages; `branch` the line of
     snapshots that is meant. `snapshot_commit` commits where files do not decide (None: they do);

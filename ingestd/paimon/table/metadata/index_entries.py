@@ -39,7 +39,7 @@ def index_key(entry: IndexManifestEntry) -> IndexKey:
 def split_index_entries(
     entries: Iterable[IndexManifestEntry],
 ) -> tuple[dict[IndexKey, IndexManifestEntry], tuple[IndexManifestEntry, ...]]:
-    """Return entries by their key, and apart from them those whose key was there already."""
+    """Return entries by key, and the entries whose key is a duplicate."""
     by_key: dict[IndexKey, IndexManifestEntry] = {}
     repeated: list[IndexManifestEntry] = []
     for entry in entries:
@@ -124,7 +124,7 @@ class IndexEntries(Mapping[IndexKey, IndexManifestEntry]):
         return list(found.values())
 
     def with_changes(self, entries: Iterable[IndexManifestEntry]) -> "IndexEntries":
-        """These entries, with others in the places of those that have the same keys."""
+        """Return the entries with others added; equal keys are replaced."""
         new = {index_key(entry): entry for entry in entries}
         changed = self._copy()
         changed._changed = self._changed | new
@@ -166,13 +166,13 @@ class IndexEntries(Mapping[IndexKey, IndexManifestEntry]):
 def read_index_entries(
     io: FileIO, path: str
 ) -> tuple[IndexEntries, tuple[IndexManifestEntry, ...]]:
-    """Return the entries of an index manifest, and apart from them those whose key repeats."""
+    """Return the entries of an index manifest by key, and those with duplicate keys."""
     by_key, repeated = split_index_entries(_read(io, path))
     return IndexEntries(by_key, io=io, path=path), repeated
 
 
 class _BaseCache:
-    """Bases by the path of their manifest, the longest unused ones given up first."""
+    """Bases by the path of their manifest; the least recently used are evicted."""
 
     def __init__(self, max_entries: int) -> None:
         self._max_entries = max_entries

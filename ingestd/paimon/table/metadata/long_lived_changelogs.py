@@ -22,7 +22,7 @@ def changelog_ids(table: FileStoreTable) -> list[int]:
 
 
 def keep_changelogs(table: FileStoreTable, ids: list[int]) -> None:
-    """Copy snapshots that are about to expire; the hints follow."""
+    """Copy snapshots that are about to expire to long-lived changelogs, and update the hints."""
     if not ids:
         return
     for id_ in ids:

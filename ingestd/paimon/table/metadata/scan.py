@@ -96,7 +96,7 @@ def delta_entries(table: FileStoreTable, snapshot: Snapshot) -> list[ManifestEnt
 
 
 def changelog_entries(table: FileStoreTable, snapshot: Snapshot) -> list[ManifestEntry]:
-    """Changelog files of a snapshot, in order; [] if it has none."""
+    """Return the changelog files of a snapshot, in order; [] if it has none."""
     name = snapshot.changelog_manifest_list
     size = snapshot.changelog_manifest_list_size
     return [] if name is None else _list_entries(table, name, size)
@@ -129,14 +129,14 @@ def _bucket_may_be_in(meta: ManifestFileMeta, buckets: Collection[int] | None) -
 
 
 class PartitionBounds:
-    """A set of serialized partitions, to be held against the bounds that a manifest states."""
+    """A set of serialized partitions, to compare with the bounds in a manifest's metadata."""
 
     def __init__(self, table: FileStoreTable, partitions: Collection[bytes]) -> None:
         self._types = table.partition_types
         self._values = [deserialize_row(self._types, partition) for partition in partitions]
 
     def may_be_in(self, meta: ManifestFileMeta) -> bool:
-        """False only if the bounds rule out every partition of the set."""
+        """Return False only if the bounds exclude every partition of the set."""
         if not self._types:
             return bool(self._values)
         low = deserialize_row(self._types, meta.partition_stats.min_values)
@@ -145,7 +145,7 @@ class PartitionBounds:
 
 
 class _PartitionTest:
-    """A partition filter with its answers remembered: partitions repeat in every manifest."""
+    """A partition filter with cached results: partitions repeat in every manifest."""
 
     def __init__(self, table: FileStoreTable, wanted: PartitionFilter | None) -> None:
         self._types = table.partition_types

@@ -36,14 +36,14 @@ class SnapshotCommit(Protocol):
     """Publishes snapshots of a table, and deletes them in a rollback."""
 
     def commit(self, branch: str, snapshot: Snapshot, changes: Iterable[PartitionChange]) -> bool:
-        """Make a snapshot visible; False if its id is another commit's.
+        """Make a snapshot visible; return False if its id belongs to another commit.
 
         StorageError means that the outcome is not known: look for the snapshot.
         """
         ...
 
     def rollback(self, branch: str, snapshot_id: int, tag: str | None) -> None:
-        """Forget the snapshots after one; `tag` names it if it has expired but for that.
+        """Delete the snapshots after one; `tag` names it if only the tag still has it.
 
         Raises ConfigError if it isn't there.
         """

@@ -23,7 +23,7 @@ _LOOKS = 3
 
 
 def latest_snapshot_id(io: FileIO, paths: TablePaths) -> int | None:
-    """Id of the newest snapshot, None if the table has none.
+    """Return the id of the newest snapshot, None if the table has none.
 
     The hint is used only if its snapshot exists and the next one does not. Raises FormatError if it
     is ahead of all snapshots: it is written last and removed first, so that a snapshot was lost.
@@ -61,7 +61,7 @@ def _is_newest(io: FileIO, paths: TablePaths, snapshot_id: int) -> bool:
 
 
 def earliest_snapshot_id(io: FileIO, paths: TablePaths) -> int | None:
-    """Id of the oldest snapshot that is still there, None if the table has none."""
+    """Return the id of the oldest existing snapshot, None if the table has none."""
     hint = _read_hint(io, paths.earliest_hint)
     if hint is not None and has_file(io, paths.snapshot(hint)):
         return hint
@@ -74,7 +74,7 @@ def snapshot_ids(io: FileIO, paths: TablePaths) -> list[int]:
 
 
 def first_change_id(io: FileIO, paths: TablePaths) -> int | None:
-    """Id of the oldest snapshot whose changes are still there, None if the table has none."""
+    """Return the id of the oldest snapshot with existing changes, None if the table has none."""
     kept = _ids(io.list_names(paths.changelog_dir), _CHANGELOG_PREFIX)
     return kept[0] if kept else earliest_snapshot_id(io, paths)
 
@@ -85,7 +85,7 @@ def _ids(names: Sequence[str], prefix: str) -> list[int]:
 
 
 def find_snapshot(io: FileIO, paths: TablePaths, snapshot_id: int) -> Snapshot | None:
-    """Return one snapshot, or None if there is no such file."""
+    """Return a snapshot, or None if its file does not exist."""
     return _parsed(io, paths.snapshot(snapshot_id), snapshot_id)
 
 

@@ -58,7 +58,7 @@ class TableState:
     loaded_at: float = field(default_factory=steady_seconds, compare=False)
 
     def index_of(self, partition: bytes) -> list[IndexManifestEntry]:
-        """Return the table index files of a partition, those whose key repeats, too."""
+        """Return the table index files of a partition, those with duplicate keys included."""
         repeated = (
             repeated_index_entry
             for repeated_index_entry in self.repeated_index_entries
@@ -141,7 +141,7 @@ def newest_of_user(table: FileStoreTable, state: TableState, user: str) -> Snaps
 
 
 def committed_after(state: TableState, snapshot: Snapshot) -> Mapping[str, int]:
-    """`committed` once a snapshot has landed on the state."""
+    """Return `committed` after a snapshot was committed on the state."""
     return {**state.committed, **_newest_identifiers([snapshot])}
 
 
@@ -254,14 +254,14 @@ def _retained_record(table: FileStoreTable, snapshot: Snapshot) -> Mapping[str, 
 
 
 def _walk(table: FileStoreTable, snapshot: Snapshot | None) -> Iterator[Snapshot]:
-    """Yield snapshots from one back to the first that is missing."""
+    """Yield snapshots from one back to the first missing one."""
     while snapshot is not None:
         yield snapshot
         snapshot = find_snapshot(table.io, table.paths, snapshot.id - 1)
 
 
 def _newest_identifiers(snapshots: Iterable[Snapshot]) -> dict[str, int]:
-    """Newest streaming identifier per user of snapshots given from the newest back."""
+    """Return the newest streaming identifier by user, of snapshots from newest to oldest."""
     newest: dict[str, int] = {}
     for snapshot in filter(_is_streaming, snapshots):
         newest.setdefault(snapshot.commit_user, snapshot.commit_identifier)

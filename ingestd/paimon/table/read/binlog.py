@@ -38,7 +38,7 @@ def single_rows(rows: pa.Table, fields: Sequence[DataField]) -> pa.Table:
 
 
 def packed_rows(rows: pa.Table, fields: Sequence[DataField], kind: str) -> pa.Table:
-    """Changes in their order, each row of kind -U joined with the one behind it.
+    """Return changes in their order, each row of kind -U joined with the next one.
 
     Columns that are not of the table, as the one named `kind`, are those of the row after.
     """
@@ -52,7 +52,7 @@ def packed_rows(rows: pa.Table, fields: Sequence[DataField], kind: str) -> pa.Ta
 
 
 def _begins_pair(before: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
-    """Marks the rows that are joined with the next: of a run of -U every other one."""
+    """Return a mask of the rows that are joined with the next: in a run of -U every other one."""
     places = np.arange(len(before))
     last_other = np.maximum.accumulate(np.where(before, -1, places))
     begins: npt.NDArray[np.bool_] = before & ((places - last_other) % 2 == 1)
@@ -65,7 +65,7 @@ def _packed(
     starts: npt.NDArray[np.int32],
     constants: npt.NDArray[np.int64],
 ) -> pa.Table:
-    """Rows `starts[i]` up to `starts[i + 1]` as one; other columns as in row `constants[i]`."""
+    """Return rows `starts[i]` to `starts[i + 1]` as one; other columns as in `constants[i]`."""
     columns: dict[str, Column] = {}
     for field in fields:
         values: Any = rows.column(field.name)

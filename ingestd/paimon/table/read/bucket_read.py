@@ -98,7 +98,7 @@ def sections(types: Sequence[DataType], files: Sequence[DataFileMeta]) -> list[l
 
 
 def ages_by_file(files: Sequence[DataFileMeta]) -> bool:
-    """Return whether of any two files that may share a key the later one has all newer rows.
+    """Return whether of any two files with common keys the later one has only newer rows.
 
     Files of one level above 0 share no key. `files` are ordered by their largest sequence numbers.
     """
@@ -222,7 +222,7 @@ class BucketReader:
 
 
 class PickedSection:
-    """Merges a section by picking rows: first the columns that decide, then the others.
+    """Merges a section in two passes: first the columns that decide, then the others.
 
     The cells of a column are taken as soon as it is read. Columns of a large section are read in
     groups, two at a time: memory holds the result and two groups, whatever the size of the section.
@@ -321,7 +321,7 @@ def _columns(rows: pa.Table) -> dict[str, Any]:
 
 
 def _take(columns: dict[str, Any], picked: Positions) -> pa.Table:
-    """Return the cells of some rows, removing the columns from `columns` one by one."""
+    """Return the cells of rows, removing the columns from `columns` one by one."""
     places = pa.array(picked)
     taken = {}
     for name in list(columns):

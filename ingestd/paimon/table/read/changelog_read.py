@@ -42,7 +42,7 @@ CHANGE_FIELDS = (
 def read_changelog(
     table: FileStoreTable, from_id: int | None = None, to_id: int | None = None
 ) -> pa.Table:
-    """Return all changes that `iter_changelog` gives, as one table."""
+    """Return all changes of `iter_changelog` as one table."""
     parts = list(iter_changelog(table, from_id, to_id))
     return pa.concat_tables(parts) if parts else evolve(pa.table({}), (), change_fields(table))
 
@@ -88,7 +88,7 @@ def change_fields(table: FileStoreTable) -> tuple[DataField, ...]:
 
 
 def _changes_of(table: FileStoreTable, snapshot_id: int) -> Snapshot:
-    """Return the snapshot, or what is kept of it."""
+    """Return a snapshot, or its long-lived changelog."""
     found = find_snapshot(table.io, table.paths, snapshot_id)
     if found is None:
         found = find_changelog(table.io, table.paths, snapshot_id)

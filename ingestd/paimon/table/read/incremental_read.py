@@ -22,7 +22,7 @@ from ingestd.paimon.table.read.table_read import TableReader
 def iter_changed(
     reader: TableReader, first_id: int, last_id: int | None = None
 ) -> Iterator[pa.Table]:
-    """Yield the rows that APPEND snapshots from `first_id` to `last_id` (None: the newest) brought.
+    """Yield the rows that APPEND snapshots from `first_id` to `last_id` (None: the newest) added.
 
     Raises ConfigError if a snapshot is gone.
     """

@@ -71,7 +71,7 @@ class KeyFilter:
         return [entry for entry in entries if _may_hold(table, entry, wanted)]
 
     def mask(self, partition: bytes, rows: pa.Table, names: Iterable[str]) -> Array:
-        """Which rows of a partition have one of the keys; `names` are the trimmed key columns."""
+        """Return a mask of rows with one of the keys; `names` are the trimmed key columns."""
         keys = self.by_partition[partition] if self.anywhere is None else self.anywhere
         row_code = np.zeros(rows.num_rows, np.int64)
         key_code = np.zeros(keys.num_rows, np.int64)

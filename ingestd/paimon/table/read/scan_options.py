@@ -53,7 +53,7 @@ _BY_OPTION = {
 
 @dataclass(frozen=True, slots=True)
 class ScanTarget:
-    """Which rows are read: those of `snapshot` (None: none at all), or what came `between` two.
+    """The rows to read: those of `snapshot` (None: no rows), or of the changes `between` two.
 
     `between` are the ids of the snapshot before the first and of the last; the rows are those of
     `iter_added_rows`. With `travels` the columns are those of the snapshot's time.
@@ -65,7 +65,7 @@ class ScanTarget:
 
 
 def scan_target(table: FileStoreTable) -> ScanTarget:
-    """What the options of a table have a batch reader read.
+    """Return the rows that the options of a table select for a batch reader.
 
     ConfigError for options that contradict each other, or name what does not exist; FormatError
     for a snapshot that does not exist; UnsupportedError names an option that is not implemented.

@@ -97,7 +97,7 @@ def _kept_by(tagged: frozenset[tuple[bytes, int, str]]) -> Keep:
 
 
 def _kept_metadata(table: FileStoreTable, tagged: list[Snapshot], last: Snapshot) -> set[str]:
-    """Names of what the tags, the oldest snapshot and the oldest changelog that stays need."""
+    """Return the names of metadata files that tags and remaining snapshots need."""
     earliest = read_snapshot(table.io, table.paths, snapshot_ids(table.io, table.paths)[0])
     kept = metadata_names(table, [*tagged, earliest])
     for name in (last.base_manifest_list, last.delta_manifest_list):

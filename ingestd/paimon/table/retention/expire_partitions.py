@@ -37,7 +37,7 @@ _MONTHS = 12
 
 @dataclass(frozen=True, slots=True)
 class ExpiredPartitions:
-    """Partitions that expire, and the snapshots that took them out (none in a plan)."""
+    """Expired partitions, and the snapshots that removed them (none in a plan)."""
 
     partitions: tuple[Going, ...] = ()
     snapshots: tuple[int, ...] = ()
@@ -46,7 +46,7 @@ class ExpiredPartitions:
 def expire_partitions(
     table: FileStoreTable, options: Mapping[str, str], now_ms: int, *, dry_run: bool = False
 ) -> ExpiredPartitions:
-    """Drop what has expired; nothing without the option `partition.expiration-time`.
+    """Drop expired partitions; do nothing without `partition.expiration-time`.
 
     At most `partition.expiration-max-num` partitions go at a time, by name, in snapshots of
     `partition.expiration-batch-size` each (without it all in one). ConfigError and
@@ -70,7 +70,7 @@ def expire_partitions(
 
 
 def _expired(table: FileStoreTable, options: Mapping[str, str], now_ms: int) -> list[bytes]:
-    """Serialized partitions that have expired, in the order of their texts."""
+    """Return the serialized partitions that have expired, ordered by their texts."""
     strategy = honoured.PARTITION_STRATEGY.of(options)
     age = honoured.PARTITION_EXPIRATION.of(options) or 0
     if age <= 0:
@@ -135,7 +135,7 @@ def _spec(table: FileStoreTable, partition: bytes) -> dict[str, object]:
 
 @dataclass(frozen=True, slots=True)
 class _Format:
-    """A pattern as a regular expression with a group for each letter."""
+    """A date pattern as a regular expression with a group for each letter."""
 
     expression: re.Pattern[str]
     lenient: bool
@@ -201,7 +201,7 @@ def _is_possible(numbers: Mapping[str, int]) -> bool:
 
 
 def _last_valid(year: int, month: int, day: int) -> datetime:
-    """Return a day of a month; the month's last one if it has none of that number."""
+    """Return a day of a month, or the last day of a shorter month."""
     first = datetime(year, month, 1)  # noqa: DTZ001  (a partition names no time zone)
     next_month = (first + timedelta(days=31)).replace(day=1)
     return min(first + timedelta(days=day - 1), next_month - timedelta(days=1))
@@ -219,7 +219,7 @@ def _format(pattern: str) -> _Format:
 
 
 def _parts(pattern: str) -> Iterator[tuple[str, str]]:
-    """Return runs of a letter as (letter, run), and the text between them as ("", text)."""
+    """Yield runs of a letter as (letter, run), and the text between them as ("", text)."""
     pieces = re.findall(r"'(?:[^']|'')*'|.", pattern, re.DOTALL)
     for key, run in itertools.groupby(pieces, key=lambda piece: piece):
         text = "".join(run)

@@ -46,7 +46,7 @@ class ExpireSettings:
 
 
 def expire_settings(options: Mapping[str, str]) -> ExpireSettings:
-    """Return the settings in table options; ConfigError names one that cannot be meant."""
+    """Return the settings of table options. Raises ConfigError for an invalid one."""
     limit = honoured.EXPIRE_LIMIT.of(options)
     if limit < 1:
         raise ConfigError(f"option '{honoured.EXPIRE_LIMIT.name}' = {limit}: nothing could expire")

@@ -45,7 +45,7 @@ from ingestd.paimon.table.retention.used_files import UsedFiles
 
 @dataclass(frozen=True, slots=True)
 class Expiry:
-    """Expired snapshots or changelogs: their ids, and the paths of files deleted with them.
+    """Expired snapshots or changelogs: their ids, and the paths of the deleted files.
 
     `end` is the first id that stays, None if there is nothing at all. `kept_as_changelogs` are
     the ids that live on as long-lived changelogs; `consumers` are forgotten.
@@ -141,7 +141,7 @@ def delete_empty_directories(table: FileStoreTable, bucket: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Files:
-    """The files that go with some neighbouring snapshots when `last` is the first that stays."""
+    """The files to delete with consecutive snapshots when `last` is the first that stays."""
 
     table: FileStoreTable
     settings: ExpireSettings

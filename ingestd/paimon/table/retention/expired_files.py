@@ -79,7 +79,7 @@ def deleted_data(table: FileStoreTable, snapshot: Snapshot, keep: Keep) -> list[
 
 
 def changelog_data(table: FileStoreTable, snapshot: Snapshot) -> list[str]:
-    """Changelog files of a snapshot; as many of them as can still be found."""
+    """Return the existing changelog files of a snapshot."""
     name = snapshot.changelog_manifest_list
     if name is None:
         return []
@@ -108,7 +108,7 @@ def manifests_of(table: FileStoreTable, lists: Iterable[str | None]) -> list[str
 
 
 def indexes_of(table: FileStoreTable, snapshot: Snapshot) -> list[IndexManifestEntry]:
-    """Index files of a snapshot, none if their manifest is gone."""
+    """Return the index files of a snapshot; empty if their manifest is missing."""
     if snapshot.index_manifest is None:
         return []
     try:
@@ -138,7 +138,7 @@ def metadata_names(table: FileStoreTable, snapshots: Iterable[Snapshot]) -> set[
 def index_and_statistics(
     table: FileStoreTable, snapshots: Sequence[Snapshot], kept: set[str]
 ) -> list[str]:
-    """Paths of index files, their manifests and statistics of snapshots, but for kept names."""
+    """Return index files, their manifests and statistics of snapshots, except kept names."""
     found: dict[str, None] = {}
     read: set[str] = set()
     for snapshot in snapshots:

@@ -38,7 +38,7 @@ class MaintenancePlan:
 def run_maintenance(
     table: FileStoreTable, now_ms: int, *, dry_run: bool = False
 ) -> MaintenancePlan:
-    """Make tags, then expire tags, partitions, snapshots and changelogs.
+    """Create tags, then expire tags, partitions, snapshots and changelogs.
 
     A plan tells each step alone: what the earlier ones free is not in it. Raises what these
     raise, and then the later steps are not done.

@@ -38,14 +38,14 @@ class Orphan:
 
 @dataclass(frozen=True, slots=True)
 class Orphans:
-    """Files that nothing refers to, and directories of buckets that are empty, by path."""
+    """Unreferenced files, and empty bucket directories, by path."""
 
     files: tuple[Orphan, ...]
     directories: tuple[str, ...]
 
 
 def find_orphans(table: FileStoreTable, older_than_ms: int) -> Orphans:
-    """Unused files and directories last modified before a time.
+    """Return unreferenced files and directories last modified before a time.
 
     The time is in milliseconds of the epoch by the store's clock (`store_now_ms`).
     FormatError or ConfigError if a snapshot, tag or branch is damaged: what it needs is not known
@@ -85,7 +85,7 @@ def remove_orphans(table: FileStoreTable, orphans: Orphans) -> None:
 def _strangers(
     line: FileStoreTable, directory: str, known: re.Pattern[str], older_than_ms: int
 ) -> list[Orphan]:
-    """Temporary files and the like where only snapshots, or only changelogs, should be."""
+    """Return unknown files in directories that only have snapshots or changelogs."""
     if not _is_inside(line, directory):
         return []
     entries = [e for e in line.io.list_entries(directory) if not known.fullmatch(e.name)]
@@ -101,7 +101,7 @@ def _old_files(directory: str, entries: list[DirectoryEntry], older_than_ms: int
 
 
 def _file_directories(table: FileStoreTable) -> Iterator[str]:
-    """Directories that hold files which snapshots name: metadata, and every bucket."""
+    """Yield the directories of referenced files: metadata, and every bucket."""
     paths = table.paths
     metadata = (paths.manifest_dir, paths.index_dir, f"{paths.root}/statistics")
     yield from (directory for directory in metadata if _is_inside(table, directory))

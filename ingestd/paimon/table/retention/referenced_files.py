@@ -36,7 +36,7 @@ Reference = tuple[FileStoreTable, Snapshot]
 
 
 def referring_snapshots(table: FileStoreTable, *, but_tag: str | None = None) -> list[Reference]:
-    """All snapshots and tags of all branches of a table, but for one tag of its own branch."""
+    """Yield the snapshots and tags of all branches of a table, except one tag of its own branch."""
     main = on_branch(table, MAIN_BRANCH)
     lines = [main, *(on_branch(main, name) for name in branch_names(main.io, main.paths))]
     found: list[Reference] = []
@@ -51,7 +51,7 @@ def referring_snapshots(table: FileStoreTable, *, but_tag: str | None = None) ->
 
 
 def files_of(table: FileStoreTable, snapshot: Snapshot) -> set[str]:
-    """Paths of all files that reading a snapshot may open, its own file left out."""
+    """Return the paths of all files that a reader of a snapshot may open, except its own file."""
     names = [snapshot.base_manifest_list, snapshot.delta_manifest_list]
     paths = {table.paths.manifest(name) for name in names}
     for name in names:
@@ -71,7 +71,7 @@ def files_of(table: FileStoreTable, snapshot: Snapshot) -> set[str]:
 
 
 def data_paths(table: FileStoreTable, entry: ManifestEntry) -> list[str]:
-    """Paths of a data file and of the files that belong to it."""
+    """Return the paths of a data file and of its extra files."""
     place = (table, entry.partition, entry.bucket, entry.file)
     extra = (index_file_path(*place, name) for name in entry.file.extra_files)
     return [live_path(*place), *extra]
@@ -98,7 +98,7 @@ def own_files(table: FileStoreTable, paths: Iterable[str]) -> list[str]:
 def delete_unless_kept(
     table: FileStoreTable, paths: Iterable[str], others: Sequence[Reference]
 ) -> list[str]:
-    """Delete the files of a table that none of some snapshots needs; their paths, sorted."""
+    """Delete the files that no given snapshot needs; return their paths, sorted."""
     kept: set[str] = set()
     for line, snapshot in others:
         kept |= files_of(line, snapshot)

@@ -73,12 +73,12 @@ def delete_tag(table: FileStoreTable, name: str) -> list[str]:
 
 
 def expired_tags(table: FileStoreTable, now_ms: int) -> list[str]:
-    """Return the names of the tags whose time to live is over."""
+    """Return the names of the tags past their time to live."""
     return [name for name in tag_names(table.io, table.paths) if _is_over(table, name, now_ms)]
 
 
 def check_name(what: str, name: str) -> None:
-    """ConfigError if a tag, branch or consumer cannot have this name."""
+    """Raise ConfigError for an invalid name of a tag, branch or consumer."""
     bad = any(char in _FORBIDDEN or char < " " for char in name)
     if not name.strip() or name.startswith(".") or bad:
         raise ConfigError(f"{what} name '{name}' is blank, or no name of a file")
@@ -107,7 +107,7 @@ def _is_over(table: FileStoreTable, name: str, now_ms: int) -> bool:
 
 
 def _local_ms(parts: Iterable[int]) -> float:
-    """Milliseconds of the epoch of a local time as Java's JSON has it."""
+    """Return the milliseconds since 1970 of a local time in Java's JSON form."""
     year, month, day, hour, minute, second, nanos = [*parts, *[0] * 7][:7]
     moment = datetime(year, month, day, hour, minute, second, nanos // 1000).astimezone()
     return moment.timestamp() * 1000

@@ -47,7 +47,7 @@ class UsedFiles:
     _seen: set[str] = field(default_factory=set)
 
     def add_table(self, table: FileStoreTable, *, without: FileStoreTable | None = None) -> None:
-        """All snapshots, tags and long-lived changelogs of all branches but one.
+        """Add all snapshots, tags and long-lived changelogs of all branches but one.
 
         Raises FormatError if a file of one of them is missing or damaged.
         """
@@ -56,13 +56,13 @@ class UsedFiles:
                 self.add_line(line)
 
     def add_line(self, line: FileStoreTable) -> None:
-        """All snapshots, tags and long-lived changelogs of one branch; again: the new ones."""
+        """Add all snapshots, tags and long-lived changelogs of a branch; repeated, the new ones."""
         for snapshot, read_again in _kept_snapshots(line):
             self._add_kept(line, snapshot, read_again)
         self.add_changelogs(line)
 
     def add_changelogs(self, line: FileStoreTable) -> None:
-        """All long-lived changelogs of one branch."""
+        """Add all long-lived changelogs of a branch."""
         for changelog_id in changelog_ids(line):
             changelog = find_changelog(line.io, line.paths, changelog_id)
             if changelog is not None:
@@ -76,7 +76,7 @@ class UsedFiles:
                 raise
 
     def add_snapshot(self, line: FileStoreTable, snapshot: Snapshot) -> None:
-        """All that one snapshot names."""
+        """Add all files that a snapshot refers to."""
         lists = (snapshot.base_manifest_list, snapshot.delta_manifest_list)
         self._add_lists(line, lists)
         if snapshot.changelog_manifest_list is not None:
@@ -88,7 +88,7 @@ class UsedFiles:
             self._use([snapshot.statistics])
 
     def _add_changelog(self, line: FileStoreTable, changelog: Snapshot) -> None:
-        """Return the existing ones of the manifest lists of a long-lived changelog.
+        """Add the existing manifest lists of a long-lived changelog.
 
         Lists without its changes may have been deleted, so a missing one is not an error.
         """
@@ -117,7 +117,7 @@ class UsedFiles:
             self._use([entry.file.file_name, *entry.file.extra_files])
 
     def _is_new(self, name: str) -> bool:
-        """Note a file that names others; whether it was not known yet."""
+        """Record a file that refers to others; return whether it was new."""
         self._use([name])
         new = name not in self._seen
         self._seen.add(name)

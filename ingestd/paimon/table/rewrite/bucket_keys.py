@@ -34,7 +34,7 @@ _BUCKET = "_BUCKET"
 
 @dataclass(frozen=True, slots=True)
 class SharedHash:
-    """A key hash that the files of several buckets have; new rows of it go to `owner`.
+    """A key hash in the files of several buckets; new rows with it are written to `owner`.
 
     `keys` are those that are alive in several buckets, so that readers see them as often, each
     with its values in the order of the key columns. `keepers` are the buckets of their newest rows.
@@ -74,7 +74,7 @@ def shared_hashes(
 
 
 def _in_several(arrays: Sequence[Hashes]) -> Hashes:
-    """Yield the values that more than one of some sorted arrays has, by range of values."""
+    """Return the values that more than one of some sorted arrays has, by range of values."""
     borders = np.linspace(-(2**31), 2**31, _SLICES + 1).astype(np.int64)
     found = [np.empty(0, np.int32)]
     for low, high in zip(borders[:-1].tolist(), borders[1:].tolist(), strict=True):
@@ -85,7 +85,7 @@ def _in_several(arrays: Sequence[Hashes]) -> Hashes:
 
 
 def _rows_of(table: FileStoreTable, partition: bytes, files: Files, wanted: Hashes) -> pa.Table:
-    """Return the rows of all buckets whose hash is wanted: keys, system columns, and `_BUCKET`."""
+    """Return the rows of all buckets with wanted hashes: keys, system columns, and `_BUCKET`."""
     parts = []
     for bucket, own in files.items():
         for rows in _key_rows(table, partition, bucket, own, system=True):

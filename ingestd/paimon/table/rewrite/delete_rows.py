@@ -38,7 +38,7 @@ _BATCH_SIZE = BatchSize(8 << 20)
 
 @dataclass(frozen=True, slots=True)
 class Deletion:
-    """Deleted rows, or those to delete: rows, their files, and the snapshot (None: none)."""
+    """Deleted rows, or rows to delete: their number, their files, and the snapshot (None: none)."""
 
     rows: int
     files: int

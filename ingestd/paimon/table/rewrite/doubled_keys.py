@@ -46,7 +46,7 @@ class Dropped:
 
 
 def refuse_undecided(table: FileStoreTable) -> None:
-    """ConfigError for a table where the newest row of a key is not all there is to it."""
+    """Raise ConfigError for a table where the newest row is not the whole state of a key."""
     rules = merge_rules(table.schema)
     reasons = {
         f"'merge-engine' = '{rules.engine}'": rules.engine != "deduplicate",
@@ -123,7 +123,7 @@ def _table_of(table: FileStoreTable, keys: Sequence[tuple[object, ...]]) -> pa.T
 def _without(
     table: FileStoreTable, entry: ManifestEntry, keys: KeyFilter
 ) -> tuple[list[CommitMessage], int]:
-    """Return the file without the rows of the keys, and how many there were.
+    """Return the file without the rows of the keys, and the number of removed rows.
 
     No message for none.
     """

@@ -102,7 +102,7 @@ def sample_of(read: Read, rows: int) -> pa.Table:
 
 
 def sorted_rows(read: Read, sample: pa.Table, size: int, order: SortOrder) -> Iterator[pa.Table]:
-    """Yield the rows that `read` gives, in order, in parts of `MEMORY` at most.
+    """Yield the rows of `read` in order, in parts of at most `MEMORY` bytes.
 
     `size` is about how many bytes they have; `sample` has some of them, with the columns that are
     sorted by. Raises StorageError if the local disk is full.
@@ -139,7 +139,7 @@ def _in_memory(read: Read) -> pa.Table | None:
 
 
 class _Spill:
-    """Rows on the local disk by the number of their range; files without names."""
+    """Rows on the local disk by range number, in unnamed files."""
 
     def __init__(self, ranges: int) -> None:
         self.rows = [0] * ranges

@@ -47,7 +47,7 @@ _NONE = np.empty(0, np.int32)
 
 @dataclass(frozen=True, slots=True)
 class WrongIndex:
-    """The index of one bucket that is recreated, and what is wrong with the one that is there.
+    """The rebuilt index of a bucket, and the error of the old one.
 
     `missing` keys of the bucket are not in it, `foreign` ones are in another bucket. `problem`
     says why it could not be used at all.
@@ -63,7 +63,7 @@ class WrongIndex:
 
 @dataclass(frozen=True, slots=True)
 class IndexRepair:
-    """Indexes rebuilt, or to rebuild; `shared` by partition; `snapshot` is None without one.
+    """Rebuilt indexes, or those to rebuild; `shared` by partition; `snapshot` is None if none.
 
     `dropped` are the deleted rows of shared keys, if that was requested.
     """
@@ -84,7 +84,7 @@ def repair_hash_index(
     dry_run: bool = False,
     drop_doubled: bool = False,
 ) -> IndexRepair:
-    """Rebuild the hash index of a table, partition by partition in memory, if it is wrong.
+    """Rebuild the hash index of a table where it is wrong, partition by partition in memory.
 
     Keys in several buckets are only reported: their rows stay, and new rows are written to the
     bucket of the newest one. With `drop_doubled` their other rows are deleted by a second snapshot.
@@ -168,7 +168,7 @@ def _plan(table: FileStoreTable, state: TableState, wanted: PartitionFilter | No
 
 
 def _entries(state: TableState, partition: bytes) -> dict[int, list[IndexManifestEntry]]:
-    """Return the hash index files of a partition by bucket, of which one is right."""
+    """Return the valid hash index file of each bucket of a partition."""
     found: dict[int, list[IndexManifestEntry]] = defaultdict(list)
     for entry in state.index_of(partition):
         if entry.index_type == HASH_INDEX:

@@ -70,7 +70,7 @@ def stored_parts(
     files: Iterable[DataFileMeta],
     fields: Sequence[DataField],
 ) -> Iterator[pa.Table]:
-    """Yield the rows of files of a bucket as they stand, file by file; no part is empty."""
+    """Yield the unmerged rows of files of a bucket, file by file; no part is empty."""
     for file in files:
         place = (bucket.partition, bucket.bucket)
         for _, rows in reader.batches(*place, file, fields, batch_size(1)):
@@ -79,7 +79,7 @@ def stored_parts(
 
 
 def rounds(parts: Iterable[pa.Table], most_bytes: int) -> Iterator[pa.Table]:
-    """Consecutive parts as one table of this many bytes at most; a larger part comes alone."""
+    """Yield consecutive parts joined to at most this many bytes; a larger part is yielded alone."""
     held, size = list[pa.Table](), 0
     for part in parts:
         if held and size + part.nbytes > most_bytes:

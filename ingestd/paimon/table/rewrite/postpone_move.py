@@ -49,7 +49,7 @@ def move_waiting(
     now_ms: int,
     partition_filter: PartitionFilter | None = None,
 ) -> CommitResult:
-    """Move the postponed rows as of `state` into buckets; the result is `empty` if there are none.
+    """Move the postponed rows of `state` into buckets; the result is `empty` without any.
 
     New files are of level 0: readable at once, except for tables whose readers skip level 0.
     Raises what `commit` raises; CommitConflictError if another process has moved the same rows. The
@@ -119,14 +119,14 @@ def bucket_count(table: FileStoreTable, settled: Iterable[ManifestEntry]) -> int
 
 @dataclass(slots=True)
 class _Bucket:
-    """A bucket that got rows: their files, and the next sequence number."""
+    """A bucket that receives rows: their files, and the next sequence number."""
 
     sequence: int
     files: list[DataFileMeta]
 
 
 class _Move:
-    """The waiting rows of one partition on their way."""
+    """The move of the postponed rows of one partition."""
 
     def __init__(
         self, table: FileStoreTable, partition: bytes, settled: Sequence[ManifestEntry]

@@ -44,7 +44,7 @@ OPEN_WRITERS = 8
 
 @dataclass(frozen=True, slots=True)
 class PartitionRescale:
-    """A partition that is in another number of buckets than it should."""
+    """A partition whose bucket count differs from the table's."""
 
     partition: bytes
     buckets: int
@@ -72,7 +72,7 @@ class Rescaled:
 
 
 def refuse_rescale(table: FileStoreTable, buckets: int) -> None:
-    """ConfigError for a table or a number of buckets that cannot be."""
+    """Raise ConfigError for a table or bucket count that cannot be rescaled."""
     mode = bucket_mode(table.schema)
     if mode not in (BucketMode.HASH_FIXED, BucketMode.POSTPONE):
         raise ConfigError(
@@ -120,7 +120,7 @@ def rescale(
     clock_ms: Callable[[], int],
     partition_filter: PartitionFilter | None = None,
 ) -> Iterator[Rescaled]:
-    """Rewrite the partitions with another number of buckets; yield the result of each commit.
+    """Rewrite partitions with the new bucket count; yield the result of each commit.
 
     The schema of `table` has the new number in the option `bucket` already, unless the table has
     postponed buckets. Raises as `plan_rescale`; CommitConflictError if files of a partition were
@@ -204,7 +204,7 @@ def _old_buckets(
 
 @dataclass(frozen=True, slots=True)
 class Rewrite:
-    """A partition on its way from a number of buckets to another one."""
+    """The rewrite of a partition from one bucket count to another."""
 
     table: FileStoreTable
     partition: bytes
@@ -261,7 +261,7 @@ def _written(
 
 
 class _Sink:
-    """Some new buckets, and the sorted runs that each has got."""
+    """New buckets, and the sorted runs written to each."""
 
     def __init__(self, rewrite: Rewrite, numbers: Sequence[int], level: int) -> None:
         self.runs: dict[int, list[list[DataFileMeta]]] = {number: [] for number in numbers}

@@ -45,7 +45,7 @@ STRATEGIES = ("order", "zorder")
 
 @dataclass(frozen=True, slots=True)
 class SortPlan:
-    """A partition with its files, all of which are written again."""
+    """A partition and its files, all of which are rewritten."""
 
     bucket: CompactBucket
 
@@ -62,7 +62,7 @@ class SortPlan:
 
 @dataclass(frozen=True, slots=True)
 class Sorted:
-    """A partition that was written again: its new files, and the snapshot that has them."""
+    """A rewritten partition: its new files, and their snapshot."""
 
     plan: SortPlan
     files: tuple[DataFileMeta, ...]

@@ -98,7 +98,7 @@ def compute_statistics(
 
 
 class ColumnFigures:
-    """Gathers the figures of one column; of nested types only nulls are counted."""
+    """Accumulates the statistics of one column; for nested types only null counts."""
 
     def __init__(self, field: DataField) -> None:
         self._field = field
@@ -155,7 +155,7 @@ class ColumnFigures:
         self._settled = max(_FEW, 2 * self._waiting)
 
     def _bounds(self, distinct: Array | None) -> tuple[str | None, str | None]:
-        """Least and greatest value; none where there is a NaN, whose order engines dispute."""
+        """Return the least and greatest value; none with a NaN, whose order engines dispute."""
         if distinct is None or len(distinct) == 0 or self._root not in _BOUNDED:
             return None, None
         if self._root in _FLOATS and pc.any(pc.is_nan(distinct)).as_py():

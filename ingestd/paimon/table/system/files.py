@@ -164,7 +164,7 @@ def partition_rows(table: FileStoreTable, snapshot: Snapshot | None) -> list[Cel
 
 
 def bucket_rows(table: FileStoreTable, snapshot: Snapshot | None) -> list[Cells]:
-    """Rows of `buckets`, by partition and number; record counts are of rows not merged yet."""
+    """Return the rows of `buckets`, by partition and number; records are counted before merging."""
     entries = live_files(table, snapshot)
     groups = _grouped(entries, lambda entry: (entry.partition, entry.bucket))
     rows = [

@@ -106,7 +106,7 @@ def _millis(parts: Sequence[int] | None) -> int | None:
 
 
 def _duration(seconds: float) -> str:
-    """Java's text of a duration: PT1H30M, PT0.5S."""
+    """Return a duration as Java prints it: PT1H30M, PT0.5S."""
     hours, rest = divmod(seconds, 3600)
     minutes, left = divmod(rest, 60)
     parts = f"{int(hours)}H" if hours else ""

@@ -33,7 +33,7 @@ def read_statistics(table: FileStoreTable, snapshot: Snapshot) -> TableStatistic
 
 
 def statistics_rows(table: FileStoreTable, snapshot: Snapshot | None) -> list[Cells]:
-    """Return the one row of `statistics`, or none."""
+    """Return the single row of `statistics`, or no row."""
     found = None if snapshot is None else read_statistics(table, snapshot)
     if found is None:
         return []

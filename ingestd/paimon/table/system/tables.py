@@ -76,7 +76,7 @@ def read_system_table(table: FileStoreTable, name: str, snapshot: Snapshot | Non
 
 
 def split_name(name: str) -> tuple[str, str | None, str | None]:
-    """`table[$branch_b][$view]` as table, branch and view; ConfigError if it is something else."""
+    """Split `table[$branch_b][$view]` into table, branch and view; ConfigError for other forms."""
     table, *suffixes = name.split("$")
     branch: str | None = None
     if suffixes and suffixes[0].startswith(BRANCH_PREFIX):

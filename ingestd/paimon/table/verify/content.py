@@ -124,7 +124,7 @@ class _FileCheck:
         check_file_index(table, self.entry, rows, self.findings)
 
     def _check_place(self, table: FileStoreTable, rows: pa.Table) -> None:
-        """Every row must belong to the partition and the bucket that its file is in."""
+        """Check that every row belongs to the partition and bucket of its file."""
         values = deserialize_row(table.partition_types, self.entry.partition)
         for name, value in zip(table.schema.partition_keys, values, strict=True):
             if any(found != value for found in column_values(pc.unique(rows.column(name)))):
@@ -174,7 +174,7 @@ class _FileCheck:
 
 
 def all_hashes(content: BucketContent) -> npt.NDArray[np.int32]:
-    """Hashes of all keys of a bucket, sorted."""
+    """Return the hashes of all keys of a bucket, sorted."""
     parts: Sequence[npt.NDArray[np.int32]] = content.key_hashes
     return np.unique(np.concatenate(parts)) if parts else np.empty(0, np.int32)
 
@@ -268,7 +268,7 @@ def _check_ranges(
 def _check_sequences(
     types: Sequence[DataType], files: Sequence[DataFileMeta], findings: VerifyFindings
 ) -> None:
-    """Files of one key range must not share sequence numbers; rolled files share no keys."""
+    """Check that files with common keys have disjoint sequence numbers."""
     ordered = sorted(files, key=lambda file: (file.min_sequence_number, file.file_name))
     for one, two in pairwise(ordered):
         if one.max_sequence_number < two.min_sequence_number:

@@ -12,7 +12,7 @@ Severity = Literal["error", "warning"]
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Something about a table that is not as it should be.
+    """A problem of a table.
 
     `code` is a short constant word, `where` the file (or snapshot) that it is about.
     """
@@ -30,11 +30,11 @@ class VerifyFindings:
     found: dict[Finding, None] = field(default_factory=dict)
 
     def error(self, code: str, where: str, message: str) -> None:
-        """Note that the table is wrong."""
+        """Record that the table is wrong."""
         self.found.setdefault(Finding("error", code, where, message))
 
     def warning(self, code: str, where: str, message: str) -> None:
-        """Note that the table is unusual."""
+        """Record that the table is unusual."""
         self.found.setdefault(Finding("warning", code, where, message))
 
     @contextlib.contextmanager

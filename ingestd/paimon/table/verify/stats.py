@@ -27,7 +27,7 @@ def check_partition_stats(
     partitions: Sequence[bytes],
     findings: VerifyFindings,
 ) -> None:
-    """Hold the partitions of a manifest's entries against its statistics."""
+    """Check the partitions of a manifest's entries against its statistics."""
     fields = table.schema.select(table.schema.partition_keys)
     if not fields:
         return
@@ -43,7 +43,7 @@ def check_stats(
     fields: Sequence[DataField],
     findings: VerifyFindings,
 ) -> None:
-    """Hold rows against statistics of `fields`; statistics of no columns promise nothing."""
+    """Check rows against statistics of `fields`; statistics of no columns are not checked."""
     if stats.min_values == EMPTY_ROW and not stats.null_counts:
         return
     types = [field.type.as_nullable() for field in fields]
@@ -82,7 +82,7 @@ def _outside(column: Column, field: DataField, low: object, high: object) -> lis
 
 
 def _extremes(column: Column) -> list[Any]:
-    """Smallest and largest value; NaN is above every other number."""
+    """Return the smallest and largest value; NaN sorts after every other number."""
     values: Any = column
     extremes: Any = pc.min_max(values)
     smallest, largest = column_values(pa.array([extremes["min"], extremes["max"]], column.type))

@@ -246,7 +246,7 @@ def _check_branch(
 def _look_for(
     table: FileStoreTable, snapshot: Snapshot, where: str, there: set[str], findings: VerifyFindings
 ) -> None:
-    """Note the files of a snapshot that are missing; `there` has those that were found before."""
+    """Record the missing files of a snapshot; `there` has those found before."""
     for path in sorted(files_of(table, snapshot) - there):
         if table.io.exists(path):
             there.add(path)

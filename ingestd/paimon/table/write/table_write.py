@@ -175,7 +175,7 @@ def _prepare(table: FileStoreTable, rows: pa.Table) -> pa.Table:
 
 
 def _merged(table: FileStoreTable, rows: pa.Table) -> pa.Table:
-    """Return one row per key in key order; unchanged rows for tables that are not merged here."""
+    """Return one row per key in key order; tables that do not merge here keep all rows."""
     if not table.schema.primary_keys:
         return rows
     if table.options.bucket == POSTPONE_BUCKET:
