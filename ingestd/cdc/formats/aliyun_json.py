@@ -181,7 +181,7 @@ def _position(payload: _Payload) -> int | None:
     return number if number is not None and number < 2**63 else None
 
 
-def _layout(form: TableNormalizer, plan: RowPlan) -> TwoImages | None:
+def _layout(normalizer: TableNormalizer, plan: RowPlan) -> TwoImages | None:
     """Return the layout of a table's messages; None if they can only be decoded in Python."""
     specs = plan.specs
     if specs is None:
@@ -194,7 +194,7 @@ def _layout(form: TableNormalizer, plan: RowPlan) -> TwoImages | None:
         ("ddl", False, _NO_DDL_SPEC),
     ]
     fields = [
-        *constant_fields(form.constants, ("schema",)),
+        *constant_fields(normalizer.constants, ("schema",)),
         (_PAYLOAD, True, open_object(payload)),
         ("ddl", False, _NO_DDL_SPEC),
     ]

@@ -132,13 +132,13 @@ def _images(before: bytes, row: bytes) -> tuple[bytes, bytes]:
     return image_of(old) if before == NULL and old else before, image_of(new)
 
 
-def _layout(form: TableNormalizer, plan: RowPlan) -> OneRow | None:
+def _layout(normalizer: TableNormalizer, plan: RowPlan) -> OneRow | None:
     """Return the layout of a table's messages; None if they can only be decoded in Python."""
     specs = plan.specs
     if specs is None or any(column.name.startswith(_BEFORE) for column in plan.columns):
         return None
     metadata = [
-        *constant_fields(form.constants, ("schema-name", "table-name")),
+        *constant_fields(normalizer.constants, ("schema-name", "table-name")),
         ("operation", True, words_spec(_WORDS)),
         ("record-type", False, words_spec(("data",))),
     ]

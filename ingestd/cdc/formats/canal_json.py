@@ -184,13 +184,13 @@ def _updates(normalizer: TableNormalizer, head: _Head) -> tuple[bytes, ...]:
     )
 
 
-def _layout(form: TableNormalizer, plan: RowPlan) -> ListedRows | None:
+def _layout(normalizer: TableNormalizer, plan: RowPlan) -> ListedRows | None:
     """Return the layout of a table's messages; None if they can only be decoded in Python."""
     specs = plan.specs
     if specs is None:
         return None
     fields = [
-        *constant_fields(form.constants, _CONSTANT),
+        *constant_fields(normalizer.constants, _CONSTANT),
         ("type", True, words_spec(_WORDS)),
         ("isDdl", False, FLAG_SPEC),
         ("data", True, ("rows", specs.whole)),

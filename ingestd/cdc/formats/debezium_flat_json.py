@@ -243,14 +243,14 @@ class _Added:
         return found
 
 
-def flat_layout(form: TableNormalizer, plan: RowPlan) -> OneRow | None:
+def flat_layout(normalizer: TableNormalizer, plan: RowPlan) -> OneRow | None:
     """Return the layout of a table's messages; None if they can only be decoded in Python."""
     by_name = {column.name: column for column in plan.columns}
-    if plan.specs is None or PAYLOAD in by_name or not form.hidden.isdisjoint(plan.key_names):
+    if plan.specs is None or PAYLOAD in by_name or not normalizer.hidden.isdisjoint(plan.key_names):
         return None
     try:
         added = _Added(_short_names(by_name))
-        specs = added.specs(form.constants) | _operation_specs(by_name)
+        specs = added.specs(normalizer.constants) | _operation_specs(by_name)
     except _InvalidError:
         return None
     fields = [

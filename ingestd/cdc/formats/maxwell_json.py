@@ -190,13 +190,13 @@ class _BinaryLog:
         return (self._number << 32 | place) << 12 | row
 
 
-def _layout(form: TableNormalizer, plan: RowPlan) -> OneRow | None:
+def _layout(normalizer: TableNormalizer, plan: RowPlan) -> OneRow | None:
     """Return the layout of a table's messages; None if they can only be decoded in Python."""
     specs = plan.specs
     if specs is None:
         return None
     fields = [
-        *constant_fields(form.constants, ("database", "table", "primary_key_columns")),
+        *constant_fields(normalizer.constants, ("database", "table", "primary_key_columns")),
         ("type", True, words_spec(_WORDS)),
         ("data", True, specs.whole),
         ("old", False, specs.old),

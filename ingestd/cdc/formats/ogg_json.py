@@ -142,13 +142,13 @@ def _present(image: bytes) -> bytes:
     return image_of(fields)
 
 
-def _layout(form: TableNormalizer, plan: RowPlan) -> TwoImages | None:
+def _layout(normalizer: TableNormalizer, plan: RowPlan) -> TwoImages | None:
     """Return the layout of a table's messages; None if they can only be decoded in Python."""
     specs = plan.specs
     if specs is None or any(column.name.endswith(_MISSING) for column in plan.columns):
         return None
     fields = [
-        *constant_fields(form.constants, ("table", "primary_keys")),
+        *constant_fields(normalizer.constants, ("table", "primary_keys")),
         ("op_type", True, words_spec(_WORDS)),
         ("pos", False, ("numbered", "", _DIGITS)),
         ("before", False, specs.old),

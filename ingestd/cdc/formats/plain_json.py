@@ -102,7 +102,7 @@ def topic_table(topic: str) -> SourceTable:
     return SourceTable(".".join(qualifiers[:-1]) or None, schema or None, table or topic)
 
 
-def _layout(form: TableNormalizer, plan: RowPlan) -> OneRow | None:
+def _layout(normalizer: TableNormalizer, plan: RowPlan) -> OneRow | None:
     """Return the layout of a topic's messages; None if they can only be decoded in Python."""
     specs = plan.specs
     if specs is None or any(column.name == PAYLOAD for column in plan.columns):

@@ -156,7 +156,7 @@ def no_objects(keys: Sequence[bytes | None]) -> bool:
 _MAY_OPEN = frozenset({b"{", b" ", b"\t", b"\r", b"\n"})
 
 
-def no_layout(form: TableNormalizer, plan: RowPlan) -> None:
+def no_layout(normalizer: TableNormalizer, plan: RowPlan) -> None:
     """Return None: the format has no layouts."""
     return
 
@@ -198,22 +198,22 @@ class FormatReaders:
         """Return indices of messages that may have one layout, by table."""
         return [] if self._classifier is None else self._classifier.sort(values)
 
-    def reader(self, form: TableNormalizer, plan: RowPlan) -> NativeReader | None:
+    def reader(self, normalizer: TableNormalizer, plan: RowPlan) -> NativeReader | None:
         """Return the reader of a table's messages; None if they can only be decoded in Python."""
-        if form.is_normalized:
+        if normalizer.is_normalized:
             return plan.native
         found = self._readers.get(id(plan))
         if found is not None:
             return found[1]
         if len(self._readers) >= _MAX_READERS:
             self._readers.clear()
-        reader = self._new_reader(form, plan)
+        reader = self._new_reader(normalizer, plan)
         # The plan is referenced, so that no other plan gets its id.
         self._readers[id(plan)] = (plan, reader)
         return reader
 
-    def _new_reader(self, form: TableNormalizer, plan: RowPlan) -> NativeReader | None:
-        layout = self._native.make_layout(form, plan)
+    def _new_reader(self, normalizer: TableNormalizer, plan: RowPlan) -> NativeReader | None:
+        layout = self._native.make_layout(normalizer, plan)
         if layout is None or plan.specs is None or self._module is None:
             return None
-        return native_reader(self._module, layout, plan.specs, form.hidden)
+        return native_reader(self._module, layout, plan.specs, normalizer.hidden)

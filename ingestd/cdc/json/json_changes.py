@@ -60,11 +60,11 @@ class _Types:
     known: KnownColumns
     declared: KnownColumns
 
-    def of(self, form: TableNormalizer) -> tuple[Types, Types]:
+    def of(self, normalizer: TableNormalizer) -> tuple[Types, Types]:
         """Return the known and the declared types of one table."""
         return (
-            self.known.get(form.source, _NO_TYPES),
-            self.declared.get(form.source, _NO_TYPES),
+            self.known.get(normalizer.source, _NO_TYPES),
+            self.declared.get(normalizer.source, _NO_TYPES),
         )
 
 
@@ -115,8 +115,8 @@ class JsonChanges:
         messages = None if group is None else self._messages(valued, group)
         if group is None or messages is None:
             return None
-        if group.form.is_normalized:
-            known, declared = types.of(group.form)
+        if group.normalizer.is_normalized:
+            known, declared = types.of(group.normalizer)
             memory = self._memory(group, known)
             batch = decode_if_uniform(memory, messages, known, declared)
         else:
@@ -129,7 +129,7 @@ class JsonChanges:
     def _decode_mixed(self, chunk: RecordChunk, types: _Types) -> Decoded:
         read = self._decode_tables(chunk, types)
         found = self._sort(chunk, read)
-        batches = {one.indices[0]: [one.batch] for one in read.values()}
+        batches = {table.indices[0]: [table.batch] for table in read.values()}
         for group in found.groups.values():
             made, refused = self._decode_group(chunk, group, types)
             for place, reason in refused.items():
@@ -173,12 +173,12 @@ class JsonChanges:
         are of it.
         """
         left = np.ones(len(chunk.values), np.bool_)
-        for one in read.values():
-            left[one.indices] = False
+        for table in read.values():
+            left[table.indices] = False
         found = sort_records(self._dialect, chunk, np.flatnonzero(left).tolist())
         split = [read.pop(key) for key in found.groups if key in read]
-        for one in split:
-            left[one.indices] = True
+        for table in split:
+            left[table.indices] = True
         if split:
             found = sort_records(self._dialect, chunk, np.flatnonzero(left).tolist())
         return found
@@ -186,32 +186,32 @@ class JsonChanges:
     def _decode_group(
         self, chunk: RecordChunk, group: Group, types: _Types
     ) -> tuple[list[ChangeBatch], Reasons]:
-        form = group.key.form
-        known, declared = types.of(form)
+        normalizer = group.key.normalizer
+        known, declared = types.of(normalizer)
         keys = None if group.key.key_shape is None else group.keys
         messages = Messages(group.values, keys, chunk.offsets[group.indices])
         memory = self._memory(group.key, known)
         batches, refused = decode_messages(memory, messages, known, declared)
-        seen = [strip_hidden(batch, form) for batch in batches]
-        for one in seen:
-            if not one.types:
-                rows = np.flatnonzero(np.isin(messages.offsets, one.offset)).tolist()
+        seen = [strip_hidden(batch, normalizer) for batch in batches]
+        for batch in seen:
+            if not batch.types:
+                rows = np.flatnonzero(np.isin(messages.offsets, batch.offset)).tolist()
                 refused |= dict.fromkeys(rows, _EMPTY_ROW)
-        return [one for one in seen if one.types], refused
+        return [batch for batch in seen if batch.types], refused
 
     def _read_natively(
         self, group: GroupKey, messages: Messages, types: _Types
     ) -> ChangeBatch | None:
         """Read messages with the current plan of their group; None if any must be normalized."""
-        known, declared = types.of(group.form)
+        known, declared = types.of(group.normalizer)
         memory = self._memory(group, known)
         plan = memory.plan
         if plan is None or not memory.is_current(known, declared):
             return None
         if not memory.takes(messages.values):
             return None
-        batch = read_natively(self._readers.reader(group.form, plan), plan, messages)
-        seen = None if batch is None else strip_hidden(batch, group.form)
+        batch = read_natively(self._readers.reader(group.normalizer, plan), plan, messages)
+        seen = None if batch is None else strip_hidden(batch, group.normalizer)
         return seen if seen is not None and seen.types else None
 
     def _with_values(self, chunk: RecordChunk) -> RecordChunk | None:
@@ -235,7 +235,7 @@ class JsonChanges:
         if not chunk.values:
             return None
         values = cast("Sequence[bytes]", chunk.values)
-        envelope = group.form.envelope
+        envelope = group.normalizer.envelope
         if group.key_shape is None:
             keyless = self._native.keyless(chunk.keys)
             return Messages(values, None, chunk.offsets, envelope) if keyless else None
@@ -249,22 +249,22 @@ class JsonChanges:
             self._latest[topic] = group
 
     def _memory(self, group: GroupKey, known: Types) -> TableMemory:
-        form, shape, names = group
-        if not names and not form.is_normalized:
+        normalizer, shape, names = group
+        if not names and not normalizer.is_normalized:
             names = _key_of(known)
-        key = GroupKey(form, shape, names)
+        key = GroupKey(normalizer, shape, names)
         memory = self._memories.get(key)
         if memory is None:
             if len(self._memories) >= _MAX_MEMORIES:
                 self._memories.clear()
             memory = self._memories[key] = TableMemory(
-                form.source,
+                normalizer.source,
                 names,
-                form.columns,
+                normalizer.columns,
                 None if shape is None else shape.columns,
                 module=self._module,
                 type_mapping=self._settings.type_mapping,
-                partial=form.partial,
+                partial=normalizer.partial,
                 images=self._settings.images,
             )
         return memory

@@ -21,7 +21,7 @@ NULL = b"null"
 STREAMED, SNAPSHOT = b',"snapshot":"false"', b',"snapshot":"true"'
 """Fields that mark rows of the log and rows of a snapshot."""
 
-_MAX_FORMS = 2000
+_MAX_NORMALIZERS = 2000
 _encode = msgspec.json.encode
 
 
@@ -85,7 +85,7 @@ class TableNormalizer:
 class NormalizedEvent(msgspec.Struct, gc=False):
     """The changes of one message, and its key if it is the key of the row."""
 
-    form: TableNormalizer
+    normalizer: TableNormalizer
     changes: tuple[bytes, ...]
     key: MessageKey = NO_KEY
 
@@ -102,18 +102,18 @@ class TableNormalizers:
 
     def __init__(self, *, images: bool = False) -> None:
         self._images = images
-        self._forms: dict[Hashable, TableNormalizer] = {}
+        self._normalizers: dict[Hashable, TableNormalizer] = {}
 
     def get(self, which: Hashable) -> TableNormalizer | None:
         """Return the cached normalizer."""
-        return self._forms.get(which)
+        return self._normalizers.get(which)
 
-    def keep(self, which: Hashable, form: TableNormalizer) -> TableNormalizer:
+    def keep(self, which: Hashable, normalizer: TableNormalizer) -> TableNormalizer:
         """Cache a normalizer and return it."""
-        if len(self._forms) >= _MAX_FORMS:
-            self._forms.clear()
-        kept = replace(form, images=True) if self._images else form
-        self._forms[which] = kept
+        if len(self._normalizers) >= _MAX_NORMALIZERS:
+            self._normalizers.clear()
+        kept = replace(normalizer, images=True) if self._images else normalizer
+        self._normalizers[which] = kept
         return kept
 
 
@@ -151,17 +151,17 @@ class GroupKey(NamedTuple):
     """What the changes of a group have in common.
 
     `key_shape` is the envelope of the message keys, None without one. `key_names` are the columns
-    of the message keys, or those that the form has.
+    of the message keys, or those of the normalizer.
     """
 
-    form: TableNormalizer
+    normalizer: TableNormalizer
     key_shape: Shape | None
     key_names: tuple[str, ...]
 
     @classmethod
     def of(cls, event: NormalizedEvent) -> "GroupKey":
         """Return the key of the group that an event belongs to."""
-        return cls(event.form, event.key.shape, event.key.names or event.form.key_names)
+        return cls(event.normalizer, event.key.shape, event.key.names or event.normalizer.key_names)
 
 
 @dataclass(slots=True)
@@ -194,8 +194,8 @@ class SortedRecords:
             if group is None:
                 group = self.groups[key] = Group(key)
             self.latest = group
-        for one in change.changes:
-            group.values.append(one)
+        for event in change.changes:
+            group.values.append(event)
             group.keys.append(change.key.payload)
             group.indices.append(index)
 

@@ -11,18 +11,18 @@ from ingestd.paimon.spec.arrow import Column
 from ingestd.paimon.spec.data_types import DataType
 
 
-def strip_hidden(batch: ChangeBatch, form: TableNormalizer) -> ChangeBatch:
+def strip_hidden(batch: ChangeBatch, normalizer: TableNormalizer) -> ChangeBatch:
     """Return a batch without hidden fields, whose types are long enough for its values.
 
     Events that are not rewritten keep the types that they state.
     """
-    if form.is_normalized:
+    if normalizer.is_normalized:
         return batch
-    hidden = [name for name in batch.types if name in form.hidden]
+    hidden = [name for name in batch.types if name in normalizer.hidden]
     types: dict[str, DataType] = {
         name: _long_enough(batch, name, data_type)
         for name, data_type in batch.types.items()
-        if name not in form.hidden
+        if name not in normalizer.hidden
     }
     if not hidden and types == dict(batch.types):
         return batch
@@ -30,7 +30,9 @@ def strip_hidden(batch: ChangeBatch, form: TableNormalizer) -> ChangeBatch:
         batch,
         columns=batch.columns.drop_columns(hidden),
         types=types,
-        unavailable={n: marks for n, marks in batch.unavailable.items() if n not in form.hidden},
+        unavailable={
+            n: marks for n, marks in batch.unavailable.items() if n not in normalizer.hidden
+        },
     )
 
 

@@ -42,10 +42,10 @@ KEYED = chunk(VALUES, [b'{"id":1}'] * len(VALUES))
 
 def test_records_are_apart_by_table_and_by_what_they_are() -> None:
     found = sort_records(DebeziumDialect(), KEYED, range(len(VALUES)))
-    groups = {key.form.source.table: group.indices for key, group in found.groups.items()}
+    groups = {key.normalizer.source.table: group.indices for key, group in found.groups.items()}
     assert groups == {"a": [1, 7], "b": [2], "t": [6]}
-    assert [key.form.is_normalized for key in found.groups] == [True, True, False]
-    assert [key.form.envelope for key in found.groups] == [BARE] * 3
+    assert [key.normalizer.is_normalized for key in found.groups] == [True, True, False]
+    assert [key.normalizer.envelope for key in found.groups] == [BARE] * 3
     assert [key[1:] for key in found.groups] == [(BARE, ("id",))] * 3
     assert found.control == 2
     assert [(truncate.offset, truncate.position) for truncate in found.truncates] == [(13, 5)]
