@@ -148,7 +148,10 @@ class ColumnImage(_Unchecked):
 
     def lacking(self, column: PlanColumn) -> Mask:
         """See `Image`."""
-        return lacking(self.columns[(*self.path, column.name)], len(self.there)) & self.there
+        found = self.columns[(*self.path, column.name)]
+        if found.seen == np.count_nonzero(self.there):
+            return np.zeros_like(self.there)
+        return lacking(found, len(self.there)) & self.there
 
     def cells(self, column: PlanColumn, wanted: Mask | None = None) -> Cells | None:
         """See `Image`. Raises IrregularError if an absent field has a default."""
