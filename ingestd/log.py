@@ -141,7 +141,7 @@ def _escaped(found: re.Match[str]) -> str:
 
 
 def event_fields(record: logging.LogRecord) -> dict[str, object]:
-    """Fields of a line: of the process, of the thread, of the event; secret names masked."""
+    """Return fields of a line: of the process, of the thread, of the event; secret names masked."""
     context = getattr(record, "ctx", None)
     fields = {**_process_fields, **_bound.get({}), **(context or {})}
     return {name: MASK if is_secret_name(name) else value for name, value in fields.items()}

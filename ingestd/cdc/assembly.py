@@ -113,7 +113,7 @@ def assemble_valid(
             try:
                 batch = _Assembly(changes, bad).batch()
             except BUILD_ERRORS as error:
-                bad = bad or dict.fromkeys(range(len(left)), reason_of(error))
+                bad = bad or dict.fromkeys(range(len(left)), _reason_of(error))
         if not bad:
             return batch, refused
         refused |= {int(left[index]): reason for index, reason in bad.items()}
@@ -121,7 +121,7 @@ def assemble_valid(
     return None, refused
 
 
-def reason_of(error: Exception) -> Reason:
+def _reason_of(error: Exception) -> Reason:
     """Return the reason for one of `BUILD_ERRORS` of a whole change."""
     if isinstance(error, RecordError):
         return error.reason

@@ -85,18 +85,18 @@ class Recent:
             self.batches.append(batch)
 
     def rates(self) -> list[tuple[float, float]]:
-        """Records a second between samples, as (time, rate)."""
+        """Return records a second between samples, as (time, rate)."""
         return [
             (after.at, (after.records - before.records) / (after.at - before.at))
             for before, after in pairwise(self.samples)
         ]
 
     def lags(self) -> list[tuple[float, float]]:
-        """Records behind, as (time, lag), where it was known."""
+        """Return records behind, as (time, lag), where it was known."""
         return [(sample.at, float(sample.lag)) for sample in self.samples if sample.lag is not None]
 
     def document(self) -> dict[str, Any]:
-        """All of it for /status, newest first; times are seconds since 1970."""
+        """Return all of it for /status, newest first; times are seconds since 1970."""
         return {
             "rates": self.rates(),
             "lags": self.lags(),
@@ -132,7 +132,7 @@ class Recent:
 
 
 def total_lag(sources: Mapping[str, Any]) -> int | None:
-    """Records behind, summed over all topic partitions; None while one is unknown."""
+    """Return records behind, summed over all topic partitions; None while one is unknown."""
     lags = [
         one["lag"]
         for source in sources.values()

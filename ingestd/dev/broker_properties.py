@@ -101,7 +101,7 @@ def choose_ports(listeners: Mapping[str, Listener], member: Member | None) -> di
 
 
 def controllers_of(ports: Mapping[str, int], member: Member | None) -> Mapping[int, int]:
-    """Ports of all controllers by number: a broker without a cluster is its own."""
+    """Return ports of all controllers by number: a broker without a cluster is its own."""
     return {1: ports[_CONTROLLER]} if member is None else member.controllers
 
 

@@ -55,7 +55,7 @@ def java_command() -> str:
 
 
 def read_pins(path: Path) -> dict[str, str]:
-    """Pinned archives of a file with a line `group:artifact:version SHA-256` for each."""
+    """Return pinned archives of a file with a line `group:artifact:version SHA-256` for each."""
     lines = (line.split("#")[0].split() for line in path.read_text(encoding="utf-8").splitlines())
     return {line[0]: line[1] for line in lines if line}
 
@@ -67,7 +67,7 @@ def fetch(
     transitive: bool = False,
     pins: Mapping[str, str] | None = None,
 ) -> list[Path]:
-    """Archives of Maven coordinates `group:artifact:version[:classifier]`, sorted by name.
+    """Return archives of Maven coordinates `group:artifact:version[:classifier]`, sorted by name.
 
     They are put into `directory`.
 

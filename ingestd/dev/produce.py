@@ -58,7 +58,7 @@ class Message:
 
 
 def messages(workload: Workload) -> Iterator[Message]:
-    """What the connector would send: one message a change, a tombstone behind each delete.
+    """Yield what the connector would send: one message a change, a tombstone behind each delete.
 
     All messages of one key go to one partition, so their order survives.
     """
@@ -183,7 +183,7 @@ def _payload(workload: Workload, change: Change) -> Mapping[str, Any]:
 
 
 def _before(change: Change) -> Mapping[str, Value]:
-    """What the default replica identity leaves of a deleted row: its key."""
+    """Return what the default replica identity leaves of a deleted row: its key."""
     key = KEYS[change.table]
     return {c.name: change.key if c.name == key else None for c in change.columns}
 

@@ -98,7 +98,7 @@ class Workload:
         return {table: f"{self.prefix}.public.{table}" for table in TABLES}
 
     def changes(self) -> Iterator[Change]:
-        """Every change in the order in which the database made it."""
+        """Yield every change in the order in which the database made it."""
         shop = _Shop(self.seed)
         for number in range(self.events):
             yield shop.change(number, with_coupon=number >= self.events // 2)
@@ -139,7 +139,7 @@ def printed(column: Column, value: Value) -> Value:
 
 
 def iso_micros(value: int) -> str:
-    """Microseconds since 1970 as an ISO timestamp with six digits."""
+    """Return microseconds since 1970 as an ISO timestamp with six digits."""
     moment = EPOCH + timedelta(microseconds=value)
     return moment.strftime("%Y-%m-%dT%H:%M:%S.%f")
 

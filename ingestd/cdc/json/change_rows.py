@@ -36,13 +36,13 @@ class Events:
     keys: list[Row] | None
     offsets: npt.NDArray[np.int64]
 
-    def take(self, indices: Sequence[int]) -> "Events":
-        """Return the events at these indices."""
-        return Events(
-            [self.changes[index] for index in indices],
-            None if self.keys is None else [self.keys[index] for index in indices],
-            self.offsets[np.asarray(indices, np.int64)],
-        )
+    def take(self, indices: Indices) -> "Events":
+        """Return the events at ascending indices."""
+        if len(indices) == len(self.changes):
+            return self
+        places = indices.tolist()
+        keys = None if self.keys is None else [self.keys[place] for place in places]
+        return Events([self.changes[place] for place in places], keys, self.offsets[indices])
 
 
 def assemble(plan: RowPlan, events: Events) -> ChangeBatch:
@@ -50,14 +50,11 @@ def assemble(plan: RowPlan, events: Events) -> ChangeBatch:
     return assemble_changes(_table_changes(plan, events))
 
 
-def partition_valid(plan: RowPlan, events: Events) -> Reasons:
-    """Return the reason, by index, of each event that `assemble` would raise for."""
-
-    def changes_at(indices: Indices) -> TableChanges[PlanColumn]:
-        whole = len(indices) == len(events.changes)
-        return _table_changes(plan, events if whole else events.take(indices.tolist()))
-
-    return assemble_valid(len(events.changes), changes_at)[1]
+def assemble_good(plan: RowPlan, events: Events) -> tuple[ChangeBatch | None, Reasons]:
+    """Return the batch of the valid events, and the reasons of the others, by index."""
+    return assemble_valid(
+        len(events.changes), lambda indices: _table_changes(plan, events.take(indices))
+    )
 
 
 def _table_changes(plan: RowPlan, events: Events) -> TableChanges[PlanColumn]:

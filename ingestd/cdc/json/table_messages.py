@@ -9,9 +9,8 @@ from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
 
-from ingestd.cdc.assembly import reason_of
 from ingestd.cdc.base import ChangeBatch
-from ingestd.cdc.json.change_rows import Events, assemble, join, partition_valid
+from ingestd.cdc.json.change_rows import Events, assemble, assemble_good, join
 from ingestd.cdc.json.column_learning import (
     CellKinds,
     TableMemory,
@@ -167,14 +166,10 @@ class _Learning:
         return self._plan()
 
     def _decode_good(self, plan: RowPlan) -> tuple[ChangeBatch | None, Reasons]:
-        places, events = self._sieve(plan, self._bad)
-        if not places:
-            return None, self._bad
-        self._remember()
-        try:
-            return assemble(plan, events), self._bad
-        except BUILD_ERRORS as error:
-            return None, self._bad | dict.fromkeys(places, reason_of(error))
+        batch = self._sieve(plan, self._bad)
+        if batch is not None:
+            self._remember()
+        return batch, self._bad
 
     def _look_into(self, places: Iterable[int]) -> dict[int, CellKinds]:
         """Return the kinds of the messages' values; add reasons of invalid messages to `_bad`."""
@@ -201,8 +196,8 @@ class _Learning:
         """Cache a plan of the valid messages only: invalid ones would make its readers slower."""
         self._memory.remember(self._plan(), self._counts)
 
-    def _sieve(self, plan: RowPlan, refused: Reasons) -> tuple[list[int], Events]:
-        """Return the valid events and their indices; add reasons of the others to `refused`."""
+    def _sieve(self, plan: RowPlan, refused: Reasons) -> ChangeBatch | None:
+        """Return the batch of the valid messages; add reasons of the others to `refused`."""
         keys = self._messages.keys
         places: list[int] = []
         changes, key_rows = [], []
@@ -222,7 +217,6 @@ class _Learning:
             places.append(place)
         has_keys = keys is not None
         events = Events(changes, key_rows if has_keys else None, self._messages.offsets[places])
-        invalid = partition_valid(plan, events)
+        batch, invalid = assemble_good(plan, events)
         refused |= {places[index]: reason for index, reason in invalid.items()}
-        fit = [index for index in range(len(places)) if index not in invalid]
-        return [places[index] for index in fit], events.take(fit)
+        return batch

@@ -112,7 +112,7 @@ class MaintenanceScheduler:
         return (None, None) if work is None else (work.level_0, work.runs)
 
     def over_stop(self) -> Collection[str]:
-        """Tables whose compaction ingestion should wait for."""
+        """Return tables whose compaction ingestion should wait for."""
         return self._over if self._pace.compacts else ()
 
     def triggered(self, now: float) -> list[str]:

@@ -20,7 +20,7 @@ from ingestd.paimon.spec.table_schema import TableSchema
 
 
 def check_default_values(schema: TableSchema) -> None:
-    """SchemaConflictError names a column whose default value is no value of its type."""
+    """Raise SchemaConflictError names a column whose default value is no value of its type."""
     for column in schema.fields:
         inner = (field for t in walk_types(column.type) for field in t.fields)
         for field in (column, *inner):

@@ -42,7 +42,7 @@ _UNITS = {"ms": "millisecond", "us": "microsecond", "ns": "nanosecond"}
 
 @lru_cache(maxsize=1024)
 def columns_schema(fields: tuple[DataField, ...]) -> pa.Schema:
-    """Cached `arrow_schema`: the many files of a table share a few schemas."""
+    """Return cached `arrow_schema`: the many files of a table share a few schemas."""
     return arrow_schema(fields)
 
 
@@ -161,7 +161,7 @@ def _cast_plain(array: Array, source: DataType, target: DataType) -> Array:
 
 
 def cast_text(array: Array, target: DataType) -> Array:
-    """Texts as values of any type; UnsupportedError names a text that is not one.
+    """Return texts as values of any type; UnsupportedError names a text that is not one.
 
     More than `cast_array` takes: default values of nested columns are texts as well.
     """

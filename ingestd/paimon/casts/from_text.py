@@ -42,7 +42,7 @@ _EPOCH_DIGITS = {0: 1, 3: 10**3, 6: 10**6, 9: 10**9}
 
 
 def cast_from_text(array: Array, target: DataType) -> Array:
-    """Texts as values of a type that is neither text nor nested.
+    """Return texts as values of a type that is neither text nor nested.
 
     UnsupportedError names a text that is no such value.
     """
@@ -112,7 +112,7 @@ def _decimal(text: str) -> Decimal:
 
 
 def _date(text: str) -> int:
-    """Days of the epoch; a plain number is one already."""
+    """Return days of the epoch; a plain number is one already."""
     if _DIGITS.fullmatch(text):
         return _integer(text, DataType("INT"))
     end = text.find(" ")
@@ -132,7 +132,7 @@ def _day(text: str, year: int, month: int, day: int) -> int:
 
 
 def _time(text: str) -> int:
-    """Milliseconds of the day; a plain number is that already."""
+    """Return milliseconds of the day; a plain number is that already."""
     if _DIGITS.fullmatch(text):
         return _integer(text, DataType("INT"))
     match = _TIME.fullmatch(text.strip())
@@ -152,7 +152,7 @@ def _milliseconds(digits: str) -> int:
 
 
 def _timestamp(text: str, target: DataType) -> int:
-    """Ticks of the target's unit; a plain number is an epoch with the target's digits."""
+    """Return ticks of the target's unit; a plain number is an epoch with the target's digits."""
     precision = target.precision or 0
     ticks = _TICKS[timestamp_unit(precision)]
     if _DIGITS.fullmatch(text) and target.root == "TIMESTAMP":

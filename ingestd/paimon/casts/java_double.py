@@ -29,7 +29,7 @@ def java_double(value: float) -> str:
 
 
 def _notation(digits: str, point: int) -> str:
-    """Digits as text; `point` of them precede the decimal point."""
+    """Return digits as text; `point` of them precede the decimal point."""
     if 0 < point < 8:
         whole = digits[:point].ljust(point, "0")
         return f"{whole}.{digits[point:] or '0'}"
@@ -39,7 +39,7 @@ def _notation(digits: str, point: int) -> str:
 
 
 def _digits(value: float) -> tuple[str, int]:
-    """Digits of a positive double without leading zeros, and how many are before the point."""
+    """Return the digits of a positive double, and how many are before the point."""
     fraction, exponent = math.frexp(value)
     exponent -= 1
     mantissa = int(fraction * (1 << 53))
@@ -51,7 +51,7 @@ def _digits(value: float) -> tuple[str, int]:
 
 
 def _integer_digits(number: int, exponent: int) -> tuple[str, int]:
-    """Digits past those that tell a double from its neighbours are rounded away."""
+    """Return digits past those that tell a double from its neighbours are rounded away."""
     dropped = len(str(1 << max(exponent - 54, 0))) - 1
     unit: int = 10**dropped
     rounded = (number + (unit >> 1)) // unit if dropped else number
@@ -59,7 +59,7 @@ def _integer_digits(number: int, exponent: int) -> tuple[str, int]:
 
 
 def _bits_of_power(exponent: int) -> int:
-    """Bits that Java reckons with for a power of five."""
+    """Return bits that Java reckons with for a power of five."""
     if exponent == 0:
         return 0
     return (5**exponent).bit_length() if exponent < 27 else 3 * exponent

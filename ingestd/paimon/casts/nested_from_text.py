@@ -27,7 +27,7 @@ _Parts = list[str | None]
 
 
 def cast_text_to_nested(array: Array, target: DataType, cast: _Cast) -> Array:
-    """Texts as nested values; `cast` casts an array of texts to a type inside.
+    """Return texts as nested values; `cast` casts an array of texts to a type inside.
 
     UnsupportedError names a text that is no such value.
     """

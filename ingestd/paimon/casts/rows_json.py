@@ -55,7 +55,7 @@ def sorted_json_lines(rows: pa.Table, fields: Sequence[DataField]) -> list[str]:
 
 
 def sort_lines(lines: Iterable[str]) -> list[str]:
-    """Lines ordered by their UTF-16 code units, as Java compares strings."""
+    """Return lines ordered by their UTF-16 code units, as Java compares strings."""
     return sorted(lines, key=utf16)
 
 
@@ -75,7 +75,7 @@ def _strings(texts: Array) -> list[str]:
 
 
 def _objects(arrays: Sequence[Array], fields: Sequence[DataField], count: int) -> Array:
-    """JSON objects of columns; a null cell is `null`."""
+    """Return JSON objects of columns; a null cell is `null`."""
     parts: list[Any] = []
     opening = "{"
     for array, field in zip(arrays, fields, strict=True):
@@ -93,7 +93,7 @@ def _values(array: Array, t: DataType) -> Array:
 
 
 def _texts(array: Array, t: DataType) -> Array:
-    """JSON text of each cell, null where the cell is null."""
+    """Return JSON text of each cell, null where the cell is null."""
     if t.root in CHARACTER_ROOTS:
         return _string_texts(array)
     if t.root in INTEGER_ROOTS or t.root == "BOOLEAN":
@@ -121,7 +121,7 @@ def _in_quotes(texts: Array) -> Array:
 
 
 def _joined(*parts: Array | str) -> Array:
-    """Texts side by side; null where one is null."""
+    """Return texts side by side; null where one is null."""
     join: Any = pc.binary_join_element_wise
     texts: Array = join(*parts, "")
     return texts
@@ -137,7 +137,7 @@ def _variant(parts: Mapping[str, bytes]) -> str:
 
 
 def _float_texts(array: Array) -> Array:
-    """Distinct values once: printing one takes long."""
+    """Return distinct values once: printing one takes long."""
     # By their bits, because -0.0 equals 0.0.
     encoded: Any = array.cast(pa.float64()).view(pa.int64()).dictionary_encode()
     values = encoded.dictionary.view(pa.float64()).to_pylist()

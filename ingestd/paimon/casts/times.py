@@ -26,7 +26,7 @@ _Longs = npt.NDArray[np.int64]
 
 
 def cast_time(array: Array, source: DataType, target: DataType) -> Array:
-    """Times as times or whole seconds, whole seconds as timestamps.
+    """Return times as times or whole seconds, whole seconds as timestamps.
 
     Raises UnsupportedError if a timestamp is out of the range that the target's unit has.
     """
@@ -52,7 +52,7 @@ def longs(array: Array) -> _Longs:
 
 
 def timestamps(numbers: _Longs, nulls: npt.NDArray[np.bool_], target: DataType) -> Array:
-    """Timestamps from ticks of the target's unit."""
+    """Return timestamps from ticks of the target's unit."""
     return pa.array(numbers, mask=nulls).cast(to_arrow_type(target))
 
 

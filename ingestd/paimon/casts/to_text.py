@@ -49,7 +49,7 @@ def cast_to_text(array: Array, source: DataType, target: DataType) -> Array:
 
 
 def cast_to_bytes(array: Array, target: DataType) -> Array:
-    """Texts or bytes as bytes of the target's length."""
+    """Return texts or bytes as bytes of the target's length."""
     data: Array = array.cast(pa.binary())
     if target.length is None:
         return data
@@ -82,7 +82,7 @@ def text_of(array: Array, t: DataType) -> Array:
 
 
 def _floats(array: Array) -> Array:
-    """Distinct values once; a float is printed as the shortest decimal that is no other."""
+    """Return distinct values once; a float is printed as the shortest decimal that is no other."""
     single = array.type == pa.float32()
     cells = array.to_numpy(zero_copy_only=False)
     texts = {}
@@ -113,7 +113,7 @@ def _trimmed(text: str | None, most: int) -> str | None:
 
 
 def _times(array: Array, precision: int) -> Array:
-    """Digits of the fraction without zeros at the end, but for one."""
+    """Return digits of the fraction without zeros at the end, but for one."""
     cells: Any = time_texts(array).to_pylist()
     return pa.array([None if cell is None else _time(cell, precision) for cell in cells])
 

@@ -23,7 +23,7 @@ _Longs = npt.NDArray[np.int64]
 
 
 def decimal_texts(array: Array) -> Array:
-    """Decimals with their full scale and never with an exponent."""
+    """Return decimals with their full scale and never with an exponent."""
     return pa.array([None if v is None else _plain(v) for v in array.to_pylist()], pa.string())
 
 
@@ -32,20 +32,20 @@ def _plain(value: Decimal) -> str:
 
 
 def date_texts(array: Array) -> Array:
-    """Dates as ISO 8601 with at least four digits of the year; `+` from the year 10000 on."""
+    """Return dates as ISO 8601 with at least four digits of the year; `+` from 10000 on."""
     dates = _dates(_numbers(array))
     return pa.array(dates, pa.string(), mask=_nulls(array))
 
 
 def time_texts(array: Array) -> Array:
-    """Times (ms) with three digits of the second's fraction."""
+    """Return times (ms) with three digits of the second's fraction."""
     millis = _numbers(array) % _MILLIS_OF_DAY
     texts = [f"{clock}.{rest:03d}" for clock, rest in _clocks(millis, 1000)]
     return pa.array(texts, pa.string(), mask=_nulls(array))
 
 
 def timestamp_texts(array: Array, precision: int, suffix: str) -> Array:
-    """Timestamps as ISO 8601 with exactly `precision` digits of the fraction, then `suffix`."""
+    """Return timestamps as ISO 8601 with `precision` digits of the fraction, then `suffix`."""
     kind: Any = array.type
     ticks = _TICKS[kind.unit]
     width = len(str(ticks)) - 1
@@ -69,7 +69,7 @@ def _nulls(array: Array) -> npt.NDArray[np.bool_]:
 
 
 def _clocks(within: _Longs, ticks: int) -> list[tuple[str, int]]:
-    """Hours, minutes and seconds of a time of day, and the ticks that remain."""
+    """Return hours, minutes and seconds of a time of day, and the ticks that remain."""
     seconds, rest = np.divmod(within, ticks)
     minutes, second = np.divmod(seconds, 60)
     hour, minute = np.divmod(minutes, 60)
@@ -78,7 +78,7 @@ def _clocks(within: _Longs, ticks: int) -> list[tuple[str, int]]:
 
 
 def _dates(days: _Longs) -> list[str]:
-    """Days of the epoch as dates of the proleptic Gregorian calendar."""
+    """Return days of the epoch as dates of the proleptic Gregorian calendar."""
     era, day_of_era = np.divmod(days + _DAYS_TO_YEAR_0, _DAYS_OF_ERA)
     leaps = day_of_era // 1460 - day_of_era // 36_524 + day_of_era // 146_096
     year_of_era = (day_of_era - leaps) // 365

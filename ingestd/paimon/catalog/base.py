@@ -25,20 +25,20 @@ _SEPARATORS = frozenset("/\\:")
 
 
 class TableNotFoundError(ConfigError):
-    """A table (or its database) that the catalog does not have."""
+    """The catalog does not have the table, or its database."""
 
 
 class TableExistsError(ConfigError):
-    """A table that was to be created is there already."""
+    """The table to create exists."""
 
 
 class DatabaseNotEmptyError(ConfigError):
-    """A database that was to be dropped still has tables."""
+    """The database to drop has tables."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Identifier:
-    """Name of a table in a catalog; ConfigError if a part cannot be the name of a directory."""
+    """Name of a table in a catalog; ConfigError for a part that no directory can have as name."""
 
     database: str
     table: str
@@ -51,7 +51,7 @@ class Identifier:
 
     @classmethod
     def parse(cls, text: str) -> "Identifier":
-        """`database.table`; the table may hold further dots."""
+        """Parse `database.table`; the table may contain further dots."""
         database, dot, table = text.partition(".")
         if not dot:
             raise ConfigError(f"table name '{text}' has no database; write database.table")
@@ -69,11 +69,11 @@ class Catalog(Protocol):
         ...
 
     def create_database(self, name: str, properties: Mapping[str, str] | None = None) -> None:
-        """Create a database; one that exists is fine, and keeps its properties."""
+        """Create a database, if it does not exist; an existing one keeps its properties."""
         ...
 
     def database_properties(self, name: str) -> Mapping[str, str]:
-        """Properties of a database. Raises TableNotFoundError if there is no such."""
+        """Return the properties of a database. Raises TableNotFoundError."""
         ...
 
     def drop_database(self, name: str, *, cascade: bool = False) -> None:
@@ -84,7 +84,7 @@ class Catalog(Protocol):
         ...
 
     def list_tables(self, database: str) -> list[str]:
-        """Names of the tables of a database, sorted; TableNotFoundError if there is no such."""
+        """Return the names of the tables of a database, sorted. Raises TableNotFoundError."""
         ...
 
     def table_exists(self, identifier: Identifier) -> bool:
@@ -108,7 +108,7 @@ class Catalog(Protocol):
     def alter_table(
         self, identifier: Identifier, changes: Sequence[SchemaChange], now_ms: int
     ) -> FileStoreTable:
-        """Publish one new schema with the changes, on top of whatever others published."""
+        """Publish one new schema with the changes, on top of concurrent changes."""
         ...
 
     def drop_table(self, identifier: Identifier) -> None:
@@ -141,7 +141,7 @@ def load_catalog(
 
 
 def check_case(names: Iterable[str], *, case_sensitive: bool) -> None:
-    """ConfigError if a catalog that is not case-sensitive is given a name with a capital."""
+    """Raise ConfigError for capitals in names of a catalog that is not case-sensitive."""
     if case_sensitive:
         return
     for name in names:
@@ -159,14 +159,14 @@ def new_column_names(changes: Sequence[SchemaChange]) -> list[str]:
 
 
 def check_database_name(name: str) -> None:
-    """ConfigError if a database cannot have this name."""
+    """Raise ConfigError for an invalid name of a database."""
     _check_name("database", name)
     if "." in name:
         raise ConfigError(f"database name '{name}': a dot separates database and table")
 
 
 def nearest_name_hint(name: str, known: Iterable[str]) -> str:
-    """The end of a message about a missing name: what may have been meant, or what there is."""
+    """Return the hint of a message about a missing name: the nearest one, or all names."""
     names = sorted(known)
     close = difflib.get_close_matches(name, names, n=1)
     if close:
@@ -184,7 +184,7 @@ def _check_name(what: str, name: str) -> None:
 
 
 def _name_problem(name: str) -> str | None:
-    """Why a name cannot be one directory below its parent, readable by all implementations."""
+    """Return why a name cannot be a directory that all implementations read; None if it can."""
     if not name or name != name.strip():
         return "is empty, or begins or ends with a blank"
     if name.startswith("."):

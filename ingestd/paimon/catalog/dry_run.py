@@ -47,20 +47,20 @@ class DryRunCatalog:
         return sorted(name for name in names if self._databases.get(name, {}) is not None)
 
     def create_database(self, name: str, properties: Mapping[str, str] | None = None) -> None:
-        """Pretend that a database is there."""
+        """Simulate the creation of a database."""
         check_database_name(name)
         check_case([name], case_sensitive=self.case_sensitive)
         if name not in self.list_databases():
             self._databases[name] = dict(properties or {})
 
     def database_properties(self, name: str) -> Mapping[str, str]:
-        """Properties of a database. Raises TableNotFoundError if there is no such."""
+        """Return the properties of a database. Raises TableNotFoundError."""
         self._check_database(name)
         pretended = self._databases.get(name)
         return self.base.database_properties(name) if pretended is None else pretended
 
     def drop_database(self, name: str, *, cascade: bool = False) -> None:
-        """Pretend that a database is gone; raises what a catalog raises."""
+        """Simulate dropping a database; raises as a catalog."""
         tables = self.list_tables(name)
         if tables and not cascade:
             raise DatabaseNotEmptyError(f"database '{name}' still has tables: {', '.join(tables)}")
@@ -69,7 +69,7 @@ class DryRunCatalog:
         self._databases[name] = None
 
     def list_tables(self, database: str) -> list[str]:
-        """Names of the tables of a database, sorted; TableNotFoundError if there is no such."""
+        """Return the names of the tables of a database, sorted. Raises TableNotFoundError."""
         self._check_database(database)
         names = {table.table for table in self._tables if table.database == database}
         if database not in self._databases:
@@ -96,7 +96,7 @@ class DryRunCatalog:
     def create_table(
         self, identifier: Identifier, schema: TableSchema, *, ignore_if_exists: bool = False
     ) -> FileStoreTable:
-        """Pretend that a table is there, and its database; raises what a catalog raises."""
+        """Simulate the creation of a table and its database; raises as a catalog."""
         if self.table_exists(identifier):
             if not ignore_if_exists:
                 raise TableExistsError(f"table '{identifier}' exists already")
@@ -112,7 +112,7 @@ class DryRunCatalog:
     def alter_table(
         self, identifier: Identifier, changes: Sequence[SchemaChange], now_ms: int
     ) -> FileStoreTable:
-        """Pretend that a table has one new schema with the changes.
+        """Simulate one new schema with the changes.
 
         Raises SchemaConflictError if the table cannot take them; no changes make no schema.
         """
@@ -126,12 +126,12 @@ class DryRunCatalog:
         return table.with_schema(schema)
 
     def drop_table(self, identifier: Identifier) -> None:
-        """Pretend that a table is gone. Raises TableNotFoundError if it isn't there."""
+        """Simulate dropping a table. Raises TableNotFoundError."""
         self.get_table(identifier)
         self._tables[identifier] = None
 
     def rename_table(self, source: Identifier, target: Identifier) -> None:
-        """Pretend that a table has another name; raises what a catalog raises."""
+        """Simulate renaming a table; raises as a catalog."""
         table = self.get_table(source)
         if self.table_exists(target):
             raise TableExistsError(f"table '{target}' exists already")

@@ -77,7 +77,7 @@ class FilesystemCatalog:
         return sorted(n.removesuffix(_SUFFIX) for n in names if n.endswith(_SUFFIX) and n[0] != ".")
 
     def create_database(self, name: str, properties: Mapping[str, str] | None = None) -> None:
-        """Create a database; one that exists is fine. Raises ConfigError for any property."""
+        """Create a database, if it does not exist. Raises ConfigError for properties."""
         check_database_name(name)
         check_case([name], case_sensitive=self.case_sensitive)
         if properties:
@@ -88,7 +88,7 @@ class FilesystemCatalog:
         self.io.make_directory(self._database_path(name))
 
     def database_properties(self, name: str) -> Mapping[str, str]:
-        """None ever. Raises TableNotFoundError if there is no such database."""
+        """Return no properties. Raises TableNotFoundError."""
         self._check_database(name)
         return {}
 
@@ -107,7 +107,7 @@ class FilesystemCatalog:
         self.io.delete_tree(self._database_path(name))
 
     def list_tables(self, database: str) -> list[str]:
-        """Names of the tables of a database, sorted; TableNotFoundError if there is no such."""
+        """Return the names of the tables of a database, sorted. Raises TableNotFoundError."""
         path = self._database_path(database)
         names = self.io.list_names(path)
         if not names:
@@ -171,7 +171,7 @@ class FilesystemCatalog:
     def alter_table(
         self, identifier: Identifier, changes: Sequence[SchemaChange], now_ms: int
     ) -> FileStoreTable:
-        """Publish one new schema with the changes, on top of whatever others published.
+        """Publish one new schema with the changes, on top of concurrent changes.
 
         Raises SchemaConflictError if the table cannot take them; no changes make no schema.
         """
@@ -233,7 +233,7 @@ class FilesystemCatalog:
         return f"{self._database_path(identifier.database)}/{identifier.table}"
 
     def _publish(self, paths: TablePaths, schema: TableSchema) -> bool:
-        """Publish a schema; after an unclear answer, what is there decides."""
+        """Publish a schema; after an unclear answer the stored schema decides."""
         try:
             return publish_schema(self.io, paths, schema)
         except StorageError:

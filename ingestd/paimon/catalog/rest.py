@@ -91,7 +91,7 @@ class RestCatalog:
         return sorted(self.client.pages(self._at("databases"), "databases"))
 
     def create_database(self, name: str, properties: Mapping[str, str] | None = None) -> None:
-        """Create a database; one that exists is fine, and keeps its properties."""
+        """Create a database, if it does not exist; an existing one keeps its properties."""
         check_database_name(name)
         document = {"name": name, "options": dict(properties or {})}
         answer = self.client.post(self._at("databases"), document)
@@ -99,7 +99,7 @@ class RestCatalog:
             raise ConfigError(f"database '{name}' cannot be created: {answer.message}")
 
     def database_properties(self, name: str) -> Mapping[str, str]:
-        """Properties of a database. Raises TableNotFoundError if there is no such."""
+        """Return the properties of a database. Raises TableNotFoundError."""
         answer = self.client.get(self._database(name))
         if answer.missing is not None:
             raise self._no_database(name)
@@ -108,7 +108,7 @@ class RestCatalog:
     def alter_database(
         self, name: str, updates: Mapping[str, str], removals: Iterable[str] = ()
     ) -> None:
-        """Set and remove properties of a database; TableNotFoundError if there is no such."""
+        """Set and remove properties of a database. Raises TableNotFoundError."""
         document = {"removals": list(removals), "updates": dict(updates)}
         if self.client.post(self._database(name), document).missing is not None:
             raise self._no_database(name)
@@ -127,7 +127,7 @@ class RestCatalog:
             raise self._no_database(name)
 
     def list_tables(self, database: str) -> list[str]:
-        """Names of the tables of a database, sorted; TableNotFoundError if there is no such."""
+        """Return the names of the tables of a database, sorted. Raises TableNotFoundError."""
         check_database_name(database)
         try:
             return sorted(self.client.pages(f"{self._database(database)}/tables", "tables"))
@@ -280,7 +280,7 @@ class ServerCommit:
     table_id: str
 
     def commit(self, branch: str, snapshot: Snapshot, changes: Iterable[PartitionChange]) -> bool:
-        """Make a snapshot visible; False if its id is another commit's."""
+        """Make a snapshot visible; return False if its id belongs to another commit."""
         return self.catalog.commit_snapshot(
             self.identifier, branch, self.table_id, snapshot, changes
         )

@@ -1,4 +1,4 @@
-"""Authentication at a REST catalog: a bearer token, given or in a file that is renewed.
+"""Authentication at a REST catalog: a bearer token, as a value or in a file that is renewed.
 
 Specification: https://paimon.apache.org/docs/1.4/concepts/rest/rest-api/
 
@@ -36,7 +36,7 @@ class BearerToken:
         return {"Authorization": f"Bearer {self._token}"} if self._token else {}
 
     def renew(self) -> bool:
-        """After a refusal: whether there is another token now."""
+        """Read the token again after a refusal; return whether it has changed."""
         if self.path is None:
             return False
         before, self._read_at = self._token, -1

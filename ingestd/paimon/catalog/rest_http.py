@@ -1,4 +1,4 @@
-"""Requests to a REST catalog and their answers: JSON over HTTP, with retries where they are safe.
+"""Requests to a REST catalog and their answers: JSON over HTTP, with retries where these are safe.
 
 Specification: https://paimon.apache.org/docs/1.4/concepts/rest/rest-api/
 
@@ -36,7 +36,7 @@ Method = Literal["GET", "POST", "DELETE"]
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """An answer that its caller has to judge: success, 404 (not there) or 409 (there already)."""
+    """An answer to be judged by the caller: success, 404 (not found) or 409 (exists)."""
 
     status: int
     document: Mapping[str, Any]
@@ -48,7 +48,7 @@ class Answer:
 
     @property
     def exists(self) -> bool:
-        """Return whether what was to be made is there already."""
+        """Return whether the resource to create exists."""
         return self.status == 409
 
     @property
@@ -82,20 +82,20 @@ class RestClient:
     sleep: Callable[[float], None] = time.sleep
 
     def get(self, path: str, query: Mapping[str, str] | None = None) -> Answer:
-        """Ask for something."""
+        """Send a GET request."""
         suffix = f"?{urllib.parse.urlencode(query)}" if query else ""
         return self._request("GET", path + suffix, None)
 
     def post(self, path: str, document: Mapping[str, Any]) -> Answer:
-        """Ask for a change."""
+        """Send a POST request."""
         return self._request("POST", path, json.dumps(document).encode())
 
     def delete(self, path: str) -> Answer:
-        """Ask for a removal; what is gone at a second try was removed by the first."""
+        """Send a DELETE request; a resource missing at a second try was deleted by the first."""
         return self._request("DELETE", path, None)
 
     def pages(self, path: str, member: str) -> Iterator[str]:
-        """All names of a listing, page by page; NothingThereError if there is nothing to list.
+        """Yield all names of a listing, page by page. Raises NothingThereError.
 
         Raises StorageError for a listing that is not one, or has no end.
         """
@@ -141,7 +141,7 @@ class RestClient:
     def _send(
         self, method: Method, path: str, body: bytes | None
     ) -> tuple[int, Mapping[str, Any], str | None]:
-        """Status, document and `Retry-After` of one try."""
+        """Return status, document and `Retry-After` of one try."""
         headers = {"Accept": "application/json", **self.headers, **self.token.headers()}
         if body is not None:
             headers["Content-Type"] = "application/json"

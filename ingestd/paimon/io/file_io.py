@@ -54,7 +54,7 @@ class FileIO(Protocol):
         ...
 
     def try_write_atomic(self, path: str, data: bytes) -> bool:
-        """Publish a file if the name is free; False, and nothing changed, if it is taken.
+        """Publish a file if the name is free; return False, and change nothing, if it is taken.
 
         StorageError means that the outcome is not known: read the file back.
         """
@@ -65,7 +65,7 @@ class FileIO(Protocol):
         ...
 
     def list_names(self, directory: str) -> list[str]:
-        """Sorted names of the files and directories in it; [] if there is no such directory."""
+        """Return the sorted names in a directory; [] if it does not exist."""
         ...
 
     def list_entries(self, directory: str) -> list[DirectoryEntry]:
@@ -81,7 +81,7 @@ class FileIO(Protocol):
         ...
 
     def make_directory(self, path: str) -> None:
-        """Create a directory and its parents; one that exists is fine."""
+        """Create a directory and its parents, if they do not exist."""
         ...
 
     def delete_quietly(self, path: str) -> None:
@@ -93,7 +93,7 @@ class FileIO(Protocol):
         ...
 
     def delete_tree(self, path: str) -> None:
-        """Delete a directory with all it holds; an absent one is fine."""
+        """Delete a directory with its content, if it exists."""
         ...
 
     def rename_directory(self, source: str, target: str) -> None:

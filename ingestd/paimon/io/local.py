@@ -1,4 +1,4 @@
-"""Local disks: files appear whole or not at all, and are on the disk before they are named.
+"""Local disks: files appear whole or not at all, and are synced before they are named.
 
 Publishing is `link(2)` of a synced temporary file: unlike a rename it never replaces what
 another process has published, and unlike exclusive creation it never shows half a file.
@@ -58,7 +58,7 @@ class LocalFileIO:
             self._sync_directory(target.parent)
 
     def try_write_atomic(self, path: str, data: bytes) -> bool:
-        """Publish a file if the name is free; False, and nothing changed, if it is taken."""
+        """Publish a file if the name is free; return False, and change nothing, if it is taken."""
         target = Path(local_path(path))
         temporary = target.with_name(f".{target.name}.{uuid.uuid4()}.tmp")
         with _storage_errors("publish", path):
@@ -89,7 +89,7 @@ class LocalFileIO:
             self._sync_directory(target.parent)
 
     def list_names(self, directory: str) -> list[str]:
-        """Sorted names of the files and directories in it; [] if there is no such directory."""
+        """Return the sorted names in a directory; [] if it does not exist."""
         with _storage_errors("list", directory):
             try:
                 return sorted(entry.name for entry in Path(local_path(directory)).iterdir())
@@ -120,7 +120,7 @@ class LocalFileIO:
             return Path(local_path(path)).stat().st_size
 
     def make_directory(self, path: str) -> None:
-        """Create a directory and its parents; one that exists is fine."""
+        """Create a directory and its parents, if they do not exist."""
         with _storage_errors("create", path):
             self._make_directories(Path(local_path(path)))
 

@@ -1,4 +1,4 @@
-"""A warehouse in memory, with the same rules as the real ones; what unit tests run on."""
+"""Files in memory with the rules of real stores, for tests and dry runs."""
 
 import contextlib
 import threading
@@ -47,7 +47,7 @@ class MemoryFileIO:
             raise StorageError(f"cannot write {path}: File exists")
 
     def try_write_atomic(self, path: str, data: bytes) -> bool:
-        """Publish a file if the name is free; False, and nothing changed, if it is taken."""
+        """Publish a file if the name is free; return False, and change nothing, if it is taken."""
         with self._lock:
             if _key(path) in self.files:
                 return False
@@ -60,7 +60,7 @@ class MemoryFileIO:
             self.files[_key(path)] = bytes(data)
 
     def list_names(self, directory: str) -> list[str]:
-        """Sorted names of the files and directories in it; [] if there is no such directory."""
+        """Return the sorted names in a directory; [] if it does not exist."""
         prefix = _key(directory) + "/"
         with self._lock:
             paths = [*self.files, *self.directories]
@@ -88,7 +88,7 @@ class MemoryFileIO:
         return len(self.read_bytes(path))
 
     def make_directory(self, path: str) -> None:
-        """Create a directory; one that exists is fine."""
+        """Create a directory, if it does not exist."""
         with self._lock:
             self.directories.add(_key(path))
 
@@ -107,7 +107,7 @@ class MemoryFileIO:
             return known and not inside
 
     def delete_tree(self, path: str) -> None:
-        """Delete a directory with all it holds; an absent one is fine."""
+        """Delete a directory with its content, if it exists."""
         key = _key(path)
         with self._lock:
             for name in [p for p in self.files if p == key or p.startswith(key + "/")]:
@@ -130,7 +130,7 @@ class MemoryFileIO:
 
     @contextlib.contextmanager
     def open_output(self, path: str) -> Iterator[pa.NativeFile]:
-        """A stream to a file that must not exist yet; no file if the body raises."""
+        """Open a stream to a new file; no file remains if the body raises."""
         with pa.BufferOutputStream() as stream:
             yield stream
             if not stream.closed:

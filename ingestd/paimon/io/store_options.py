@@ -30,7 +30,7 @@ class Family:
     home: str = _OBJECTS
 
     def bare_name(self, name: str) -> str | None:
-        """Return an option's name as in `names`; None if it is not one of this kind of store."""
+        """Return an option's name as in `names`; None for another kind of store."""
         found = next((prefix for prefix in self.prefixes if name.startswith(prefix)), None)
         return name if found is not None and self.whole else found and name[len(found) :]
 
@@ -129,7 +129,7 @@ def storage_options(options: Mapping[str, str]) -> Mapping[str, str]:
 
 
 def check_storage_options(scheme: str, options: Mapping[str, str]) -> None:
-    """ConfigError for an option that is not known, or that the scheme has no use for."""
+    """Raise ConfigError for an unknown option, or one that the scheme does not use."""
     family = SCHEMES.get(scheme)
     if options and family is None:
         names = ", ".join(sorted(options))
@@ -156,7 +156,7 @@ def client_name(family: Family, name: str) -> str | None:
 
 
 def refuse_scheme(uri: str, scheme: str) -> UnsupportedError:
-    """Why there is no warehouse with this scheme."""
+    """Return why no warehouse can have this scheme."""
     reason = REFUSED.get(scheme)
     return UnsupportedError(
         f"warehouse {uri}: the scheme '{scheme}' is not supported"

@@ -78,7 +78,7 @@ class Table:
         return scan_rows(self.files, how)
 
     def changes(self, **how: Unpack[ChangeSelection]) -> Scan:
-        """Changes in the order in which they were committed, read when they are taken.
+        """Return changes in the order in which they were committed, read when they are taken.
 
         Raises ConfigError for a column that does not exist or a condition that cannot be read.
         """

@@ -82,7 +82,7 @@ _Identify = Callable[[int, bool], dict[bytes, bytes] | None]
 
 
 def timestamp_unit(precision: int) -> str:
-    """Arrow unit of TIMESTAMP(precision): ms up to 3 digits, us up to 6, ns above."""
+    """Return the Arrow unit of TIMESTAMP(precision): ms up to 3 digits, us up to 6, ns above."""
     if precision <= 3:
         return "ms"
     return "us" if precision <= 6 else "ns"
@@ -182,7 +182,7 @@ def from_arrow_type(arrow_type: pa.DataType) -> DataType:
 
 
 def column_values(column: Column) -> list[object]:
-    """Cells as BinaryRow takes them: dates, times and timestamps are whole numbers.
+    """Return cells as BinaryRow takes them: dates, times and timestamps are whole numbers.
 
     Never by way of `datetime`, which ends where tables do not (before year 1, after 9999).
     """

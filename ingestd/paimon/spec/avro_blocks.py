@@ -48,7 +48,7 @@ BROKEN = (
 
 
 class ByteSink(Protocol):
-    """What bytes are written to."""
+    """A stream that bytes are written to."""
 
     def write(self, data: bytes, /) -> object:
         """Write them."""
@@ -65,7 +65,7 @@ class AvroBlocks:
 
 @dataclass(frozen=True, slots=True)
 class OpenBlocks:
-    """A container file that is being read: `blocks` are decompressed one by one."""
+    """A container file that is being read; `blocks` are decompressed one by one."""
 
     schema: str
     blocks: Iterator[tuple[int, bytes]]
@@ -87,7 +87,7 @@ def encode_blocks(
 
 
 class BlockWriter:
-    """Blocks that come one by one; they wait in `spool`, since the header has their checksum."""
+    """Collects blocks in `spool`, since the header contains their checksum."""
 
     def __init__(self, schema: str, spool: IO[bytes], codec: str, level: int) -> None:
         self._meta = {"avro.schema": schema.encode(), "avro.codec": codec.encode()}
@@ -104,7 +104,7 @@ class BlockWriter:
         return self._ends[-1] + _SYNC_SIZE * len(self._ends) if self._ends else 0
 
     def add(self, count: int, payload: bytes) -> None:
-        """One more block of this many records, given as their encoded bytes."""
+        """Add a block of this many records, given as their encoded bytes."""
         block = self._pack(payload, self._level)
         self._checksum = _checksum(self._checksum, count, block)
         self._digest.update(block)
@@ -112,7 +112,7 @@ class BlockWriter:
         self._ends.append(self._spool.tell())
 
     def write_to(self, out: ByteSink) -> None:
-        """The whole file."""
+        """Write the whole file."""
         meta = {**self._meta, _CHECKSUM: b"%08x" % self._checksum}
         sync, header = self._digest.digest(), io.BytesIO()
         fastavro.schemaless_writer(
@@ -125,7 +125,7 @@ class BlockWriter:
 
 
 def decode_blocks(data: bytes) -> AvroBlocks:
-    """Return the blocks of a container file, decompressed; one of `BROKEN` if it is not one."""
+    """Return the decompressed blocks of a container file; raise one of `BROKEN` if invalid."""
     opened = open_blocks(io.BytesIO(data), len(data))
     return AvroBlocks(opened.schema, tuple(opened.blocks))
 
@@ -152,7 +152,7 @@ def _header_checksum(meta: Mapping[str, bytes]) -> int:
 
 
 def _checksum(found: int, count: int, block: bytes) -> int:
-    """With one more block, as it is stored: few codecs notice other bytes."""
+    """Return the checksum with another block, in stored form: few codecs notice other bytes."""
     return zlib.crc32(block, zlib.crc32(encode_long(count), found))
 
 
@@ -279,7 +279,7 @@ _DECODERS: Mapping[str, Callable[[bytes], bytes]] = {
 
 
 def encode_long(number: int) -> bytes:
-    """Avro's long of a number that is not negative."""
+    """Return the Avro long of a non-negative number."""
     rest, out = number << 1, bytearray()
     while rest > 0x7F:
         out.append(rest & 0x7F | 0x80)

@@ -78,7 +78,7 @@ def pack_encoded(schema: Mapping[str, Any], records: Sequence[bytes]) -> bytes:
 def join_files(
     schema: Mapping[str, Any], version: int, files: Iterable[bytes]
 ) -> tuple[int, bytes] | None:
-    """Return the records of several container files as one file, and their count.
+    """Join the records of several container files to one file; return it and their count.
 
     Nothing is decoded.
 

@@ -17,7 +17,7 @@ _AvroType = str | _Schema | Sequence[str | _Schema]
 
 
 def is_avro_name(name: str) -> bool:
-    """Whether a field of Avro can have the name; other writers refuse all others."""
+    """Return whether an Avro field can have the name; other writers refuse all others."""
     return _NAME.fullmatch(name) is not None
 
 

@@ -48,12 +48,12 @@ _HEADER_BITS = 8
 
 
 def null_area_size(arity: int) -> int:
-    """Bytes of row kind and null bits in front of the slots: 8 up to 56 fields."""
+    """Return the bytes of row kind and null bits before the slots: 8 for at most 56 fields."""
     return (arity + 63 + _HEADER_BITS) // 64 * 8
 
 
 def is_compact(t: DataType) -> bool:
-    """Return whether a DECIMAL or timestamp stands in its slot.
+    """Return whether a DECIMAL or timestamp is stored in its slot.
 
     The others reserve room for nulls.
     """
@@ -63,7 +63,7 @@ def is_compact(t: DataType) -> bool:
 
 
 def ticks_per_milli(t: DataType) -> int:
-    """How many of a non-compact timestamp's units are one millisecond."""
+    """Return the number of a non-compact timestamp's units in a millisecond."""
     return 1000 if (t.precision or 0) <= 6 else 1_000_000
 
 
@@ -80,7 +80,7 @@ class _Buffer:
         self.slots[offset : offset + len(data)] = data
 
     def refer(self, offset: int, low: int, data: bytes, reserve: int = 0) -> None:
-        """Append to the variable part; the slot gets its offset and the low word."""
+        """Append to the variable part; its offset and the low word are put into the slot."""
         position = len(self.slots) + len(self.tail)
         self.put(offset, _SLOT.pack(position << 32 | low))
         size = max(reserve, (len(data) + 7) // 8 * 8)
@@ -187,7 +187,7 @@ def _encode_nested(t: DataType, value: _Cell) -> bytes:
 
 
 def element_size(t: DataType) -> int:
-    """Bytes of one element of an array: its natural width, 8 for all that is not fixed."""
+    """Return the bytes of an array element: its natural width, 8 for variable-width types."""
     return struct.calcsize(FIXED_FORMATS.get(t.root, "<q"))
 
 

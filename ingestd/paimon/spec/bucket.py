@@ -1,4 +1,4 @@
-"""Which bucket a row belongs to: the hash of its key and what is made of the hash.
+"""Bucket functions: the bucket of a row, from the hash of its bucket key.
 
 Columns go in, arrays come out; only nested types are hashed row by row.
 
@@ -54,7 +54,7 @@ def hash_row(types: Sequence[DataType], values: Sequence[object]) -> int:
 
 
 def hash_bytes(data: bytes) -> int:
-    """Murmur3 of bytes with the format's seed; every byte past the last whole word is a word."""
+    """Return the Murmur3 hash of bytes; each byte after the last whole word counts as a word."""
     whole = len(data) // 4 * 4
     words = np.frombuffer(data, "<u4", whole // 4).tolist()
     tail = np.frombuffer(data, np.int8, len(data) - whole, whole).tolist()
@@ -71,7 +71,7 @@ def _rotated(number: int, bits: int) -> int:
 
 
 def _mix_word(hashes: _Hashes, word: Words) -> _Hashes:
-    """Both halves of 8-byte words, the low one first."""
+    """Mix both halves of 8-byte words, the low one first."""
     low = _mix(hashes, word.astype(np.uint32))
     return _mix(low, (word >> np.uint64(32)).astype(np.uint32))
 
@@ -103,7 +103,7 @@ def _finish(hashes: _Hashes, lengths: npt.NDArray[np.int64]) -> _Hashes:
 
 
 def _remainder(hashes: npt.NDArray[np.int32], divisor: int) -> npt.NDArray[np.int32]:
-    """Size of the remainder whose sign is that of the hash."""
+    """Return the absolute remainder, as Java's of a signed hash."""
     # Divisions of 32 bits cost a quarter of those of 64.
     return np.abs(np.fmod(hashes, np.int32(divisor)))
 
@@ -114,7 +114,7 @@ def fixed_buckets(hashes: npt.NDArray[np.int32], n: int) -> npt.NDArray[np.int32
 
 
 def mod_buckets(column: Column, n: int) -> npt.NDArray[np.int32]:
-    """Buckets 0 to n-1 of rows by a single INT or BIGINT key (`bucket-function.type` mod).
+    """Return buckets 0 to n-1 of rows by a single INT or BIGINT key (`bucket-function.type` mod).
 
     A null counts as 0.
     """
@@ -140,7 +140,7 @@ def assigner_of(
     channels: int,
     assigners: int,
 ) -> npt.NDArray[np.int32]:
-    """Which of `channels` tasks decides the dynamic bucket of each key.
+    """Return which of `channels` tasks assigns the dynamic bucket of each key.
 
     `partition_hash` is that of the partition of all keys, or of each.
     """

@@ -1,4 +1,4 @@
-"""What the buckets of a table may not be together with, if ingestd is to write it.
+"""Refuse tables whose bucket options are in conflict with others, or not supported.
 
 Specification: https://paimon.apache.org/docs/1.4/primary-key-table/data-distribution/#fixed-bucket
 """
@@ -18,7 +18,7 @@ _NEEDED = {
 
 
 def refuse_bucket_keys(schema: TableSchema, function: str, keys: Sequence[str]) -> None:
-    """UnsupportedError if the bucket function has no bucket for keys of these types."""
+    """Raise UnsupportedError if the bucket function does not support the key types."""
     columns = schema.select(keys)
     if not takes_bucket_keys(function, [column.type for column in columns]):
         named = ", ".join(f"{column.name} {column.type}" for column in columns)
@@ -29,7 +29,7 @@ def refuse_bucket_keys(schema: TableSchema, function: str, keys: Sequence[str]) 
 
 
 def refuse_across_partitions(schema: TableSchema) -> None:
-    """UnsupportedError for options under which a key that moves would leave its old row behind."""
+    """Raise UnsupportedError for options under which a moved key would leave its old row."""
     options = schema.options
     if honoured.ROWKIND_FIELD.of(options):
         raise _across(schema, honoured.ROWKIND_FIELD)
@@ -38,7 +38,7 @@ def refuse_across_partitions(schema: TableSchema) -> None:
 
 
 def refuse_postponed(schema: TableSchema) -> None:
-    """UnsupportedError for options that ask more of postponed rows than to wait."""
+    """Raise UnsupportedError for options that postponed buckets do not support."""
     producer = honoured.CHANGELOG_PRODUCER.of(schema.options)
     if producer == "input":
         raise UnsupportedError(

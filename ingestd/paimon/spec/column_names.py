@@ -1,4 +1,4 @@
-"""Names that no column can have: in any table, or in files of one format.
+"""Column names that are refused: in any table, or in files of one format.
 
 Every reason is the end of a sentence about the column.
 """
@@ -19,7 +19,7 @@ _FILE_FORMATS = (honoured.FILE_FORMAT, honoured.FILE_FORMAT_PER_LEVEL, honoured.
 
 
 def table_name_problem(name: str) -> str | None:
-    """Why a table cannot have a column of that name; None if it can.
+    """Return why a table cannot have a column of that name; None if it can.
 
     Specification: https://paimon.apache.org/docs/1.4/concepts/spec/schema/#datafield
     """
@@ -31,7 +31,7 @@ def table_name_problem(name: str) -> str | None:
 
 
 def file_name_problem(name: str, file_format: str) -> str | None:
-    """Why files of a format cannot have a column of that name; None if they can.
+    """Return why files of a format cannot have a column of that name; None if they can.
 
     Specification: https://paimon.apache.org/docs/1.4/concepts/spec/fileformat/#avro
     """
@@ -44,7 +44,7 @@ def file_name_problem(name: str, file_format: str) -> str | None:
 
 
 def nested_name_problem(data_type: DataType, file_format: str) -> str | None:
-    """Why files of a format cannot have the fields of a type's rows; None if they can."""
+    """Return why files of a format cannot have the fields of a type's rows; None if they can."""
     for walk_type in walk_types(data_type):
         for inner in walk_type.fields:
             problem = file_name_problem(inner.name, file_format)
@@ -56,7 +56,7 @@ def nested_name_problem(data_type: DataType, file_format: str) -> str | None:
 def nested_name_problems(
     types: Mapping[str, DataType], options: Mapping[str, str]
 ) -> dict[str, str]:
-    """Those of the columns whose rows no file of a table with such options can have, and why."""
+    """Return the columns with nested fields that files of the table cannot name, and why."""
     found: dict[str, str] = {}
     for name, data_type in types.items():
         problems = (
@@ -77,7 +77,7 @@ def _particular_formats(options: Mapping[str, str]) -> list[str]:
 
 
 def column_name_problems(names: Iterable[str], options: Mapping[str, str]) -> dict[str, str]:
-    """Those of the names that no column of a table with such options can have, and why."""
+    """Return the column names that a table with such options cannot have, and why."""
     formats = _particular_formats(options)
     found: dict[str, str] = {}
     for name in names:

@@ -1,4 +1,4 @@
-"""What the options of a table say about compaction: when, which files, and what comes of it.
+"""Compaction options of a table.
 
 Specification: https://paimon.apache.org/docs/1.4/primary-key-table/compaction/#compaction-options
 """
@@ -15,14 +15,14 @@ _HOURS = 24
 
 @dataclass(frozen=True, slots=True)
 class OffPeak:
-    """Hours of the day, from `start` up to `end` (perhaps past midnight), with another ratio."""
+    """Off-peak hours, from `start` to before `end` (perhaps past midnight), and their ratio."""
 
     start: int
     end: int
     ratio: int
 
     def holds(self, hour: int) -> bool:
-        """Return whether an hour of the day is one of them."""
+        """Return whether an hour of the day is off-peak."""
         if self.start <= self.end:
             return self.start <= hour < self.end
         return hour >= self.start or hour < self.end
@@ -30,7 +30,7 @@ class OffPeak:
 
 @dataclass(frozen=True, slots=True)
 class CompactionOptions:
-    """The options of compaction; sizes in bytes, times in milliseconds, None: not given.
+    """Compaction options; sizes in bytes, times in milliseconds, None if not set.
 
     `trigger` sorted runs start a compaction and above `stop_trigger` writers should wait. The
     amplification and the ratio are percentages. `forces_level_0`: no file may stay in level 0,
@@ -56,7 +56,7 @@ class CompactionOptions:
 
 @dataclass(frozen=True, slots=True)
 class LookupRules:
-    """Whether compaction asks the higher levels what a key had before, and what for.
+    """Whether, and for what, compaction looks up the previous row of a key in higher levels.
 
     `vectors`: to delete the older row by a deletion vector. `changelog`: to tell what changed.
     `full_changelog`: the changes are those of the top level. `deduplicates`: no change is told
@@ -72,7 +72,7 @@ class LookupRules:
 
 
 def compaction_options(schema: TableSchema) -> CompactionOptions:
-    """The options of a table; ConfigError names one whose value cannot be understood."""
+    """Return the compaction options of a table; ConfigError for an invalid value."""
     options = schema.options
     trigger = honoured.COMPACTION_TRIGGER.of(options)
     levels = num_levels(options)
@@ -99,13 +99,13 @@ def compaction_options(schema: TableSchema) -> CompactionOptions:
 
 
 def num_levels(options: Options) -> int:
-    """Return the number of levels of a bucket; without the option one more than the trigger."""
+    """Return the number of levels of a bucket; by default one more than the trigger."""
     levels = honoured.NUM_LEVELS.of(options)
     return honoured.COMPACTION_TRIGGER.of(options) + 1 if levels is None else levels
 
 
 def lookup_rules(schema: TableSchema) -> LookupRules:
-    """Why a table's compaction looks at higher levels.
+    """Return why a table's compaction looks up rows in higher levels.
 
     UnsupportedError for producers that compaction cannot serve together with the rest.
     """

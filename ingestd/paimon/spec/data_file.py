@@ -1,4 +1,4 @@
-"""What a manifest says about one data file, and the statistics of its columns.
+"""The metadata of a data file in a manifest, with the statistics of its columns.
 
 How statistics are taken from rows lives in `stats`.
 """
@@ -10,7 +10,7 @@ from ingestd.paimon.spec.binary_row import EMPTY_ROW
 
 
 class FileSource(IntEnum):
-    """Who made a data file; the values of `_FILE_SOURCE`."""
+    """Origin of a data file; the values of `_FILE_SOURCE`."""
 
     APPEND = 0
     COMPACT = 1
@@ -18,7 +18,7 @@ class FileSource(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class SimpleStats:
-    """Smallest and largest value per column as serialized rows, and nulls per column.
+    """Column statistics: smallest and largest values as serialized rows, and null counts.
 
     A null in the rows means that the bound is not known.
 
@@ -35,7 +35,7 @@ EMPTY_STATS = SimpleStats(EMPTY_ROW, EMPTY_ROW, ())
 
 @dataclass(frozen=True, slots=True)
 class DataFileMeta:
-    """One data file.
+    """Metadata of one data file.
 
     Specification: https://paimon.apache.org/docs/1.4/concepts/spec/manifest/#data-manifest
 

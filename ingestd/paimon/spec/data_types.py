@@ -1,4 +1,4 @@
-"""Data types, fields and row kinds of a table, and their text in schema files.
+"""Data types, fields and row kinds of a table, and their form in schema files.
 
 Everything that names a type by its Paimon words lives here; what the type is in Arrow lives in
 `arrow`, how its values are laid out as bytes in `binary_row`.
@@ -49,7 +49,7 @@ _TYPE_TEXT = re.compile(r"([A-Z_]+(?: [A-Z]+)*) ?(?:\( ?(\d+) ?(?:, ?(\d+) ?)?\)
 
 
 class RowKind(IntEnum):
-    """What a row does to its key; the byte values of `_VALUE_KIND`."""
+    """The kind of a change of a row; the byte values of `_VALUE_KIND`."""
 
     INSERT = 0
     UPDATE_BEFORE = 1
@@ -58,13 +58,13 @@ class RowKind(IntEnum):
 
     @property
     def symbol(self) -> str:
-        """Short form as users see it: +I, -U, +U, -D."""
+        """Return the short form that users see: +I, -U, +U, -D."""
         return ("+I", "-U", "+U", "-D")[self]
 
 
 @dataclass(frozen=True, slots=True)
 class DataType:
-    """A column type: `root` is its Paimon word, the other fields what the root needs.
+    """A column type: `root` is its name in Paimon, the other fields are its parameters.
 
     Missing precisions, scales and lengths take the defaults of the specification (section
     Schema). A combination that no table can have is a ValueError.
@@ -106,7 +106,7 @@ class DataType:
 
 @dataclass(frozen=True, slots=True)
 class DataField:
-    """A named column, or a field of a ROW; the id stays when the name changes."""
+    """A column, or a field of a ROW; the id stays when the name changes."""
 
     id: int
     name: str

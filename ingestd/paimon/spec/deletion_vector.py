@@ -108,7 +108,7 @@ def decode_deletion_vector(data: bytes, source: str) -> Positions:
 
 
 def _encode_64(positions: Positions) -> bytes:
-    """Bitmaps by upper 32 bits, preceded by their number; as in Java none is left out."""
+    """Encode bitmaps by their upper 32 bits, preceded by their number; as in Java without gaps."""
     count = int(positions[-1] >> 32) + 1 if len(positions) else 0
     borders = np.searchsorted(positions, np.arange(1, count, dtype=np.int64) << 32)
     parts = np.split(positions & 0xFFFF_FFFF, borders)[:count]
@@ -119,7 +119,7 @@ def _encode_64(positions: Positions) -> bytes:
 
 
 def _decode_64(body: bytes, source: str) -> tuple[Positions, int]:
-    """Bitmaps by upper 32 bits, counted by a 64-bit number."""
+    """Decode bitmaps by their upper 32 bits, preceded by a 64-bit count."""
     if len(body) < 12:
         raise FormatError(f"{source}: the file ends before they do")
     (count,) = struct.unpack_from("<q", body, 4)

@@ -1,4 +1,4 @@
-"""Whether a document still says what was written: a checksum after its end, its keys, its names.
+"""Checks of JSON documents: a checksum after the end, and misspelt keys.
 
 Snapshot and schema files have no checksum in the specification. Those written here end with one in
 blanks, which are no part of a JSON document: whoever reads it finds what Java would have written,
@@ -22,7 +22,7 @@ def sealed(document: bytes) -> bytes:
 
 
 def check_seal(document: bytes) -> None:
-    """ValueError if the document has a checksum and it is not that of its bytes."""
+    """Raise ValueError if the document has a checksum that does not match its bytes."""
     match = _SEALED.fullmatch(document)
     if match and match["sum"] != _blanks(match["body"]):
         raise ValueError("the checksum behind its end is wrong: it was damaged or edited")
@@ -33,7 +33,7 @@ def _blanks(document: bytes) -> bytes:
 
 
 def refuse_misspelt(found: Iterable[str], known: Collection[str]) -> None:
-    """ValueError for a key that is a known one but for a single character.
+    """Raise ValueError for a key that is a known one but for a single character.
 
     Keys that are not known belong to newer writers and are passed over. One that has lost its
     name would be passed over as well, and take what it says along.

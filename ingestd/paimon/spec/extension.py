@@ -1,4 +1,4 @@
-"""What the native extension does for the columns of tables, where it is installed.
+"""Functions of the native extension for columns of tables, where it is installed.
 
 This is the only place below the change formats that knows whether it is there. Without it, or with
 one of another version, Arrow and numpy do the same.
@@ -34,7 +34,7 @@ class NativeColumns(Protocol):
         validity: npt.NDArray[np.uint8] | None,
         first: int,
     ) -> tuple[Bytes, Bytes, Bytes | None, int]:
-        """Offsets, bytes and validity of the texts at some places, and how many are null.
+        """Return offsets, bytes and validity of texts by index, and the number of nulls.
 
         IndexError for a place that is no row, OverflowError for more than 2 GiB of text.
         """

@@ -1,4 +1,4 @@
-"""The container of a data file's indexes: which columns have which, as bytes.
+"""The container of the file indexes of a data file, as bytes.
 
 What is inside one index lives in `file_index_bloom` and `file_index_bitmap`. Numbers are
 big-endian.
@@ -65,7 +65,7 @@ def decode_file_index(data: bytes, source: str) -> FileIndexes:
 
 
 def _check_sum(data: bytes, size: int) -> None:
-    """ValueError if there is a checksum at the end of the head and it is not that of the bytes."""
+    """Raise ValueError if the head ends with a checksum that does not match its bytes."""
     at = size - _SUM.size
     if at < len(_MARK) or data[at - len(_MARK) : at] != _MARK:
         return
@@ -109,7 +109,7 @@ class _Head:
 
 
 def _text(text: str) -> bytes:
-    """Java's modified UTF-8: code points above U+FFFF as surrogates, no zero byte."""
+    """Encode Java's modified UTF-8: code points above U+FFFF as surrogates, no zero byte."""
     units = text.encode("utf-16-be", "surrogatepass")
     chars = (chr(unit) for (unit,) in struct.iter_unpack(">H", units))
     raw = b"".join(

@@ -40,7 +40,7 @@ _Value = Any
 
 
 def has_bitmap(t: DataType) -> bool:
-    """Whether columns of a type can have a bitmap index."""
+    """Return whether columns of a type can have a bitmap index."""
     return t.root in _LAYOUTS or t.root in CHARACTER_ROOTS
 
 
@@ -106,7 +106,7 @@ def _rows_by_value(column: Column, t: DataType) -> Iterator[tuple[_Value, Number
 
 
 def _physical(array: Any, t: DataType) -> Any:  # noqa: ANN401  (any type)
-    """Floats by their bits, so that -0.0 is a value of its own; timestamps as whole numbers."""
+    """Return floats as their bits, so that -0.0 is a value of its own; timestamps as integers."""
     if t.root in ("FLOAT", "DOUBLE"):
         return array.view(pa.int32() if t.root == "FLOAT" else pa.int64())
     if t.root in ("DATE", "TIME"):
@@ -126,7 +126,7 @@ def _from_physical(value: _Value, t: DataType) -> _Value:
 
 
 def _sort_key(value: _Value) -> _Value:
-    """Java's order: texts by their bytes, -0.0 below 0.0, NaN above all."""
+    """Return the key of Java's order: texts by their bytes, -0.0 below 0.0, NaN last."""
     if isinstance(value, str):
         return value.encode()
     if isinstance(value, float):
@@ -143,7 +143,7 @@ def _encode_value(value: _Value, t: DataType) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class BitmapIndex:
-    """A bitmap index that was read; `blocks` are the first values of blocks and their places."""
+    """A decoded bitmap index; `blocks` are the first values of blocks and their positions."""
 
     data: bytes
     type: DataType
@@ -176,7 +176,7 @@ class BitmapIndex:
             return self._find(_stored(value, self.type)) is not None
 
     def values(self) -> Iterator[_Value]:
-        """All values but null, ascending, timestamps of high precision in microseconds."""
+        """Yield all values but null, ascending, timestamps of high precision in microseconds."""
         with _Damage(self.source):
             for _, at in self.blocks:
                 yield from (value for value, _ in self._entries(at))
@@ -246,7 +246,7 @@ def _stored(value: _Value, t: DataType) -> _Value:
 
 
 class _Damage:
-    """What fails while an index is taken apart says that it is damaged."""
+    """Raise errors of decoding in the block as FormatError for a damaged index."""
 
     def __init__(self, source: str) -> None:
         self._source = source

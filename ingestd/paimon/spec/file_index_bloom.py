@@ -1,4 +1,4 @@
-"""Bloom filters of a file index: which values a column certainly does not hold.
+"""Bloom filters of a file index: they exclude values that a column does not contain.
 
 Bytes: the number of hash functions (32 bits, big-endian), then the bits, least significant
 first.
@@ -34,7 +34,7 @@ def encode_bloom_filter(hashes: Hashes, items: int, fpp: float) -> bytes:
 
 
 def may_contain(data: bytes, hashes: Hashes, source: str) -> npt.NDArray[np.bool_]:
-    """Which of some hashes a filter may hold; FormatError names `source` if it is damaged."""
+    """Return which hashes a filter may contain; FormatError, naming `source`, if it is damaged."""
     if len(data) <= _COUNT.size:
         raise FormatError(f"bloom filter of {source} is damaged: it has {len(data)} bytes")
     (functions,) = _COUNT.unpack_from(data)

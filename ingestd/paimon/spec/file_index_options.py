@@ -1,4 +1,4 @@
-"""Which file indexes a writer makes of which columns.
+"""Table options for file indexes: which columns have which.
 
 Specification: https://paimon.apache.org/docs/1.4/concepts/spec/fileindex/#index-file
 """
@@ -56,7 +56,7 @@ def column_indexes(schema: TableSchema) -> tuple[ColumnIndex, ...]:
 
 
 def manifest_threshold(schema: TableSchema) -> int:
-    """Bytes up to which the indexes of a file stand in its manifest entry."""
+    """Return the bytes up to which the indexes of a file are stored in its manifest entry."""
     return honoured.INDEX_THRESHOLD.of(schema.options)
 
 

@@ -1,4 +1,4 @@
-"""How the files of a table are encoded: format, compression and statistics, per level.
+"""Encoding of the files of a table by level: format, compression and statistics.
 
 `CoreOptions.at_level` and `CoreOptions.for_changelog` give the options of one kind of file.
 
@@ -47,7 +47,7 @@ _AVRO_TIME_PRECISION = 3
 
 
 def library_compression(file_format: str, compression: str) -> str:
-    """What the library of a file format calls a compression; UnsupportedError if it has none."""
+    """Return the library's name of a compression; UnsupportedError if it has none."""
     known = COMPRESSIONS[file_format]
     if compression not in known:
         raise UnsupportedError(
@@ -59,7 +59,7 @@ def library_compression(file_format: str, compression: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class FileStyle:
-    """How the files of one level, or those of the changelog, are encoded."""
+    """Encoding of the files of one level, or of changelog files."""
 
     file_format: str
     file_compression: str
@@ -68,7 +68,7 @@ class FileStyle:
 
 @dataclass(frozen=True, slots=True)
 class ParquetSettings:
-    """Settings of Parquet files; sizes in bytes, None where the writer decides.
+    """Settings of Parquet files; sizes in bytes, None for the writer's default.
 
     `compression` and `zstd_level` replace those of the file's style.
     """
@@ -112,7 +112,7 @@ def orc_settings(options: Options) -> OrcSettings:
 
 
 def data_file_styles(schema: TableSchema) -> dict[int | None, FileStyle]:
-    """Styles of the levels that have one of their own, and under None that of all others.
+    """Return the styles by level, and under None that of all other levels.
 
     ConfigError names an option whose value cannot be understood.
     """
@@ -139,7 +139,7 @@ def data_file_styles(schema: TableSchema) -> dict[int | None, FileStyle]:
 
 
 def changelog_style(schema: TableSchema, base: FileStyle) -> FileStyle:
-    """Return the style of changelog files, of which `base` is what no option says otherwise."""
+    """Return the style of changelog files; `base` has the defaults."""
     options = schema.options
     mode = _stats_mode(honoured.CHANGELOG_STATS_MODE, options)
     return FileStyle(
@@ -150,7 +150,7 @@ def changelog_style(schema: TableSchema, base: FileStyle) -> FileStyle:
 
 
 def _per_level(options: Options, option: TableOption[str]) -> dict[int | None, str]:
-    """`0:avro,5:orc` as a mapping."""
+    """Parse `0:avro,5:orc` to a mapping by level."""
     text, found = option.of(options), dict[int | None, str]()
     for part in filter(None, map(str.strip, text.split(","))):
         level, colon, value = part.partition(":")
@@ -190,7 +190,7 @@ def _checked_mode(name: str, mode: str) -> str:
 
 
 def refuse_style(style: FileStyle, fields: tuple[DataField, ...]) -> None:
-    """UnsupportedError, naming option or column, if files of that style cannot hold `fields`."""
+    """Raise UnsupportedError, naming option or column, if such files cannot hold `fields`."""
     known = COMPRESSIONS.get(style.file_format)
     if known is None:
         raise UnsupportedError(
@@ -223,13 +223,13 @@ def refuse_style(style: FileStyle, fields: tuple[DataField, ...]) -> None:
 
 
 def with_orc_zone(options: Options) -> dict[str, str]:
-    """Options of a new table: with ORC files, their TIMESTAMP_LTZ do not depend on a zone."""
+    """Return the options of a new table, so that TIMESTAMP_LTZ in ORC depends on no time zone."""
     uses_orc = any("orc" in (option.of(options) or "").lower() for option in _FORMAT_OPTIONS)
     return {ORC_ZONE_OPTION: "false", **options} if uses_orc else dict(options)
 
 
 def refuse_zoned_orc(file_format: str, fields: Sequence[DataField], options: Options) -> None:
-    """UnsupportedError, naming option and column, for ORC files that depend on a time zone."""
+    """Raise UnsupportedError, naming option and column, for ORC that depends on a time zone."""
     if file_format != "orc" or not honoured.ORC_LEGACY_LTZ.of(options):
         return
     for column in fields:

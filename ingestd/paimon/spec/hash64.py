@@ -1,4 +1,4 @@
-"""The 64-bit hashes with which file indexes know values.
+"""The 64-bit hashes of values in file indexes.
 
 Specification: https://paimon.apache.org/docs/1.4/concepts/spec/fileindex/#index-bloomfilter
 
@@ -75,7 +75,7 @@ def _words(array: Any, t: DataType) -> npt.NDArray[np.int64]:  # noqa: ANN401  (
 
 
 def _mix(words: npt.NDArray[np.int64]) -> Hashes:
-    """Thomas Wang's mix, with the signed shifts that Java's form of it has."""
+    """Mix by Thomas Wang's function, with signed shifts as in Java."""
     k = ~words + (words << 21)
     k = k ^ (k >> 24)
     k = k + (k << 3) + (k << 8)
@@ -87,7 +87,7 @@ def _mix(words: npt.NDArray[np.int64]) -> Hashes:
 
 
 def _hash_bytes(array: Any) -> Hashes:  # noqa: ANN401  (strings or binaries)
-    """xxHash64, all values of one length at once."""
+    """Return the xxHash64 of values of one length."""
     binary = array.cast(pa.large_binary())
     buffers = binary.buffers()
     count = len(binary)
@@ -150,6 +150,6 @@ def _rotate(h: Hashes, bits: int) -> Hashes:
 
 
 def _take(rows: _Rows, at: int, size: int) -> Hashes:
-    """Little-endian words of 4 or 8 bytes."""
+    """Return little-endian words of 4 or 8 bytes."""
     part = np.ascontiguousarray(rows[:, at : at + size])
     return part.view(f"<u{size}").reshape(-1).astype(np.uint64)

@@ -1,4 +1,4 @@
-"""The hash of rows as Hive has it, for tables with `bucket-function.type` = hive.
+"""The hash of rows as in Hive, for tables with `bucket-function.type` = hive.
 
 A row's hash is that of its cells, each time 31 more; a null is 0. Columns go in, arrays come out.
 
@@ -46,7 +46,7 @@ def hive_hashes(columns: Sequence[Column], types: Sequence[DataType]) -> npt.NDA
 
 
 def hive_buckets(hashes: npt.NDArray[np.int32], n: int) -> npt.NDArray[np.int32]:
-    """Buckets 0 to n-1 of rows by their hash, the sign of which is left out."""
+    """Return buckets 0 to n-1 of rows by their hash, the sign of which is left out."""
     return ((hashes & 0x7FFFFFFF) % n).astype(np.int32)
 
 
@@ -82,13 +82,13 @@ def _of_numbers(array: Array, t: DataType) -> _Hashes:
 
 
 def _folded(words: npt.NDArray[Any]) -> _Hashes:
-    """Both halves of 8-byte words in one of 4 bytes."""
+    """Fold 8-byte words to 4 bytes: the exclusive or of their halves."""
     plain = words.view(np.uint64)
     return (plain ^ plain >> np.uint64(32)).astype(np.uint32)
 
 
 def _of_floats(array: Array, width: int) -> _Hashes:
-    """By their bits, with one NaN and one zero."""
+    """Hash floats by their bits, with one NaN and one zero."""
     anyhow: Any = array.cast(pa.float32() if width == 4 else pa.float64())
     values: npt.NDArray[Any] = pc.fill_null(anyhow, 0.0).to_numpy(zero_copy_only=False)
     bits = (values + values.dtype.type(0)).view(np.uint32 if width == 4 else np.uint64)
@@ -97,7 +97,7 @@ def _of_floats(array: Array, width: int) -> _Hashes:
 
 
 def _of_bytes(array: Array) -> _Hashes:
-    """Each byte, with its sign, times a power of 31 that counts the bytes after it."""
+    """Hash bytes: the sum of each signed byte times 31 to the number of the bytes after it."""
     large: Any = array.cast(pa.large_binary())
     buffers = large.buffers()
     offsets = np.frombuffer(buffers[1], np.int64)[large.offset : large.offset + len(large) + 1]
@@ -118,7 +118,7 @@ def _of_bytes(array: Array) -> _Hashes:
 
 
 def _of_decimals(array: Array, t: DataType) -> _Hashes:
-    """As Java hashes a BigDecimal without zeros at its end."""
+    """Hash decimals as Java's BigDecimal without trailing zeros."""
     scale = t.scale or 0
     if (t.precision or 0) <= _INT64_DIGITS:
         return _of_small_decimals(array, scale)
@@ -146,7 +146,7 @@ def _of_small_decimals(array: Array, scale: int) -> _Hashes:
 
 
 def _of_digits(digits: int, scale: int) -> int:
-    """One number that may not fit into a word."""
+    """Hash a number that may exceed a word."""
     if digits == 0:
         return 0
     while scale > 0 and digits % 10 == 0:

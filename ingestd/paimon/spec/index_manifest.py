@@ -28,7 +28,7 @@ DELETION_VECTORS_INDEX = "DELETION_VECTORS"
 
 @dataclass(frozen=True, slots=True)
 class DeletionVectorRange:
-    """Where the deletion vector of one data file is in its index file."""
+    """Position of the deletion vector of a data file in its index file."""
 
     data_file_name: str
     offset: int
@@ -38,7 +38,7 @@ class DeletionVectorRange:
 
 @dataclass(frozen=True, slots=True)
 class GlobalIndex:
-    """What an index over rows of many files says about itself; kept as it came."""
+    """Metadata of an index over the rows of many files; kept as read."""
 
     row_range_start: int
     row_range_end: int
@@ -70,7 +70,7 @@ def encode_index_manifest(entries: Iterable[IndexManifestEntry]) -> bytes:
 
 
 def encode_index_records(entries: Iterable[IndexManifestEntry]) -> list[bytes]:
-    """Each entry as the record that an index manifest has of it."""
+    """Return the index manifest record of each entry."""
     return encode_each(INDEX_MANIFEST_SCHEMA, INDEX_MANIFEST_VERSION, map(_record, entries))
 
 

@@ -1,4 +1,4 @@
-"""Keys as pairs of 64-bit numbers that are as good as the keys: for indexes in memory.
+"""Prints of keys: pairs of 64-bit hashes that stand for keys in memory.
 
 A print is made of the words of the key's BinaryRow. Of a key that is one word it is the key in
 another form; of longer keys two have the same print by a chance of one in 2^128. Prints are never
@@ -26,7 +26,7 @@ _FACTORS = ((0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9), (0xC2B2AE3D27D4EB4F, 0x94D
 
 @dataclass(frozen=True, slots=True)
 class KeyPrints:
-    """Prints of some keys; both arrays have one number of each key."""
+    """Prints of keys; both arrays have one number for each key."""
 
     first: Numbers
     second: Numbers
@@ -35,12 +35,12 @@ class KeyPrints:
         return len(self.first)
 
     def take(self, picked: npt.NDArray[np.int64] | npt.NDArray[np.bool_]) -> "KeyPrints":
-        """Return the prints at some places, or where a mask is true."""
+        """Return the prints at indices, or where a mask is true."""
         return KeyPrints(self.first[picked], self.second[picked])
 
     @classmethod
     def concat(cls, parts: "Sequence[KeyPrints]") -> "KeyPrints":
-        """Return the prints of several, one after the other."""
+        """Return several prints joined."""
         empty = np.zeros(0, np.uint64)
         return cls(
             np.concatenate([empty, *(part.first for part in parts)]),
@@ -51,7 +51,7 @@ class KeyPrints:
 def key_prints(
     columns: Sequence[Column], types: Sequence[DataType], seeds: tuple[int, int]
 ) -> KeyPrints:
-    """The prints of every row of key columns; only those of the same seeds can be compared.
+    """Return the prints of rows of key columns; only prints of equal seeds are comparable.
 
     ValueError without columns.
     """

@@ -1,4 +1,4 @@
-"""Values written as text by people, as values of a column's type."""
+"""Parse literals typed by users to values of a column's type."""
 
 import re
 from datetime import UTC, datetime, timedelta
@@ -82,7 +82,7 @@ def _days(text: str) -> int:
 
 
 def _nanos(text: str) -> int:
-    """Nanoseconds of the day."""
+    """Return nanoseconds of the day."""
     match = _TIME.fullmatch(text)
     if match is None:
         raise ValueError("no time")
@@ -116,7 +116,7 @@ def _offset_nanos(zone: str | None) -> int:
 
 
 def timestamp_millis(text: str) -> int:
-    """Milliseconds of the epoch of an ISO timestamp, UTC unless it says otherwise.
+    """Return the milliseconds since 1970 of an ISO timestamp, UTC without an offset.
 
     ConfigError if it is not one; a plain number is taken for milliseconds already.
     """

@@ -22,7 +22,7 @@ FileIdentifier = tuple[bytes, int, int, str, tuple[str, ...], bytes | None, str 
 
 
 class FileKind(IntEnum):
-    """Whether an entry adds its file or takes it away."""
+    """Whether an entry adds or deletes its file."""
 
     ADD = 0
     DELETE = 1
@@ -44,7 +44,7 @@ class ManifestEntry:
 
     @property
     def identifier(self) -> FileIdentifier:
-        """What an ADD and its DELETE have in common; the level is part of it."""
+        """Return the identity that an ADD shares with its DELETE; the level is part of it."""
         file = self.file
         return (
             self.partition,
@@ -79,7 +79,7 @@ class ManifestFileMeta:
 
 
 def fold_entries(entries: Iterable[ManifestEntry]) -> list[ManifestEntry]:
-    """What remains of entries in their order: live ADDs, and DELETEs whose ADD came earlier.
+    """Return the net effect of entries: live ADDs, and DELETEs of earlier manifests' files.
 
     FormatError if a file is added while it is there. File names are never used again, so an
     ADD after a pending DELETE of the same file is an error too.

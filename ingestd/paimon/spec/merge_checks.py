@@ -1,4 +1,4 @@
-"""Merge options that cannot stand together, or not with the table's columns.
+"""Check merge options against each other and against the table's columns.
 
 Specification: https://paimon.apache.org/docs/1.4/primary-key-table/merge-engine/overview/#overview
 """
@@ -34,7 +34,7 @@ _UNORDERED_ROOTS = NESTED_ROOTS | {"BOOLEAN", "VARIANT", "BLOB"}
 
 
 def check_merge_options(schema: TableSchema) -> None:
-    """ConfigError for merge options that no table can have, naming them."""
+    """Raise ConfigError, naming them, for merge options that no table can have."""
     _check_names(schema)
     rules = merge_rules(schema)
     _check_sequence_field(schema, rules)
@@ -52,7 +52,7 @@ def check_merge_options(schema: TableSchema) -> None:
 
 
 def refuse_functions(schema: TableSchema) -> None:
-    """UnsupportedError names a column whose aggregate function is not implemented."""
+    """Raise UnsupportedError for a column whose aggregate function is not implemented."""
     for name, function in merge_rules(schema).functions.items():
         if function.name not in _TYPE_CHECKS:
             raise UnsupportedError(

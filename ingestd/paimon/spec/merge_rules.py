@@ -1,4 +1,4 @@
-"""What the table options say of how rows of one key become one row.
+"""Merge rules of a table, from its options.
 
 What they may not say together lives in `merge_checks`.
 
@@ -75,7 +75,7 @@ class MergeRules:
     merges_single: bool = False
 
     def columns_beside(self, columns: Sequence[str]) -> tuple[str, ...]:
-        """Columns that must be read to merge rows of `columns`, without these."""
+        """Return the further columns that merging rows of `columns` needs."""
         needed = [*self.sequence_fields]
         for group in self.groups:
             if group.removes or set(columns) & {*group.columns, *group.sequence}:
@@ -92,7 +92,7 @@ class MergeRules:
 
 
 def merge_rules(schema: TableSchema) -> MergeRules:
-    """The rules of a table; ConfigError names an option whose value cannot be understood."""
+    """Return the merge rules of a table; ConfigError for an option with an invalid value."""
     options = schema.options
     engine = honoured.MERGE_ENGINE.of(options)
     sequence = honoured.SEQUENCE_FIELD.of(options)
@@ -141,7 +141,7 @@ def columns_of(name: str) -> tuple[str, ...]:
 
 
 def columns_named(options: Options) -> tuple[str, ...]:
-    """All columns that a table must have for its options on merging and on single columns."""
+    """Return all columns that the options on merging and on single columns name."""
     names = [
         *honoured.SEQUENCE_FIELD.of(options),
         *filter(None, [honoured.ROWKIND_FIELD.of(options)]),

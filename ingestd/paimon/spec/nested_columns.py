@@ -1,4 +1,4 @@
-"""Finding a column inside other columns by its path, and putting another one into its place.
+"""Find and replace nested columns by their path.
 
 Specification: https://paimon.apache.org/docs/1.4/concepts/spec/schema/#datafield
 """
@@ -68,7 +68,7 @@ def change_type(
 def _step(
     t: DataType, path: Sequence[str], depth: int, inside: Callable[[DataType, int], DataType]
 ) -> DataType:
-    """One step of a path into a collection."""
+    """Apply `inside` to the element or value type of a collection, one step of the path."""
     name = _STEPS.get(t.root)
     if name is None or depth >= len(path) or path[depth] != name:
         steps = f"'{name}' is what leads into it" if name else "nothing is inside it"

@@ -1,4 +1,4 @@
-"""What changes of a schema do to its options: which may change, and which name columns.
+"""Which table options may change, and which name columns.
 
 Specification: https://paimon.apache.org/docs/1.4/concepts/spec/schema/#update-schema
 """
@@ -19,7 +19,7 @@ _LISTED_SUFFIXES = ("sequence-group", "nested-key")
 
 
 def check_option_change(options: Options, key: str, value: str | None) -> None:
-    """SchemaConflictError if a table with snapshots cannot take a new value (None: the default)."""
+    """Raise SchemaConflictError if a table with snapshots cannot take a value (None: default)."""
     if options.get(key) == value:
         return
     option = find_option(key)
@@ -89,7 +89,7 @@ def _renamed(key: str, value: str, renamed: Callable[[str], str]) -> tuple[str, 
 
 
 def refuse_named_column(options: Options, name: str) -> None:
-    """SchemaConflictError, naming the option, if one names a column that is to be dropped."""
+    """Raise SchemaConflictError if an option names a column that is to be dropped."""
     for option in _LISTS:
         if name in option.of(options):
             raise SchemaConflictError(f"column '{name}' of '{option.name}' cannot be dropped")

@@ -1,4 +1,4 @@
-"""What a table option is: its name, its type and default, and what becomes of its values here.
+"""The types of table option declarations.
 
 The declarations are in `table_options`.
 """
@@ -105,7 +105,7 @@ class Access(IntEnum):
 
 
 class ChangeRule(Enum):
-    """Which new values an option takes once the table has snapshots."""
+    """Which values an option may take once the table has snapshots."""
 
     ANY = "any"
     TO_TRUE = "from false to true"
@@ -114,7 +114,7 @@ class ChangeRule(Enum):
 
 @dataclass(frozen=True, slots=True)
 class TableOption(Generic[T_co]):
-    """A declaration: all that ingestd knows of a table option.
+    """The declaration of a table option.
 
     `name` may contain placeholders in angle brackets, each for one or more characters. Values
     outside `values` (None: all are supported) are refused from the access `refused_from` on.

@@ -47,7 +47,7 @@ _UNSUPPORTED_ROOTS = frozenset({"BLOB", "VECTOR"})
 
 
 class BucketMode(Enum):
-    """How the bucket of a row is found.
+    """How a table assigns rows to buckets.
 
     Specification: https://paimon.apache.org/docs/1.4/primary-key-table/data-distribution/#data-distribution
     """
@@ -100,7 +100,7 @@ class CoreOptions:
     write_only: bool
 
     def stats_mode(self, column: str) -> str:
-        """none, counts, truncate(n) or full: what statistics of a column are kept."""
+        """Return the statistics kept of a column: none, counts, truncate(n) or full."""
         if column in SYSTEM_COLUMN_NAMES or column.startswith(KEY_PREFIX):
             return _SYSTEM_STATS_MODE
         return self.stats_modes[column]
@@ -119,7 +119,7 @@ class CoreOptions:
 
     @property
     def file_extension(self) -> str:
-        """What follows the first dot of a data file's name."""
+        """Return the extension of a data file's name, after the first dot."""
         if self.file_suffix_include_compression:
             return f"{self.file_compression}.{self.file_format}"
         return self.file_format
@@ -143,7 +143,7 @@ class CoreOptions:
 
 
 def core_options(schema: TableSchema) -> CoreOptions:
-    """The options of a table; ConfigError names one whose value cannot be understood."""
+    """Return the options of a table; ConfigError names one whose value cannot be understood."""
     options = schema.options
     styles = data_file_styles(schema)
     style = styles[None]
@@ -189,7 +189,7 @@ def _target_file_size(schema: TableSchema) -> int:
 
 
 def bucket_mode(schema: TableSchema) -> BucketMode:
-    """How rows of the table find their bucket.
+    """Return how rows of the table find their bucket.
 
     Specification: https://paimon.apache.org/docs/1.4/primary-key-table/data-distribution/#data-distribution
     """

@@ -39,7 +39,7 @@ _DAYS_OF_ERA = 146_097
 
 
 def escape(text: str) -> str:
-    """Text as part of a path: characters that a file system may mind become %XX."""
+    """Return text as part of a path: characters that a file system may mind become %XX."""
     return text.translate(_ESCAPES)
 
 
@@ -111,7 +111,7 @@ def _decimal_text(value: Decimal, scale: int) -> str:
 
 
 def _float_text(value: float, single: bool) -> str:
-    """Shortest decimal text, in Java's notation."""
+    """Return shortest decimal text, in Java's notation."""
     if value != value:
         return "NaN"
     if value in (float("inf"), float("-inf")):
@@ -124,7 +124,7 @@ def _float_text(value: float, single: bool) -> str:
 
 
 def _civil(days: int) -> tuple[int, int, int]:
-    """Year, month and day of a day of the epoch; any year, proleptic Gregorian calendar."""
+    """Return year, month and day of a day of the epoch; any year, proleptic Gregorian calendar."""
     era, day_of_era = divmod(days + _DAYS_TO_YEAR_0, _DAYS_OF_ERA)
     leaps = day_of_era // 1460 - day_of_era // 36_524 + day_of_era // 146_096
     year_of_era = (day_of_era - leaps) // 365

@@ -43,7 +43,7 @@ class ColumnStats:
 
 
 def may_match(predicate: Predicate, leaf_test: LeafTest, negated: bool = False) -> bool:
-    """Whether a predicate may be true for some row, from what is known of its leaves."""
+    """Return whether a predicate may be true for some row, from what is known of its leaves."""
     if isinstance(predicate, Not):
         return may_match(predicate.inner, leaf_test, not negated)
     if isinstance(predicate, And | Or):
@@ -55,7 +55,7 @@ def may_match(predicate: Predicate, leaf_test: LeafTest, negated: bool = False) 
 
 
 def stats_test(stats: Mapping[str, ColumnStats]) -> LeafTest:
-    """The test of leaves by column statistics; a column without any may hold everything."""
+    """Return the test of leaves by column statistics; a column without any may hold everything."""
 
     def test(leaf: Leaf, negated: bool) -> bool:
         found = stats.get(leaf.column)

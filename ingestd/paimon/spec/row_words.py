@@ -63,7 +63,7 @@ class RowWords:
     null_words: tuple[Words, ...]
 
     def __iter__(self) -> Iterator[tuple[Words, Rows | None]]:
-        """Each word with the rows that have it; None for all rows."""
+        """Yield each word with the rows that have it; None for all rows."""
         for word in self.null_words:
             yield word, None
         position = np.full(len(self.lengths), 8 * (len(self.null_words) + len(self.fields)))
@@ -186,7 +186,7 @@ def _decimal_halves(column: Array) -> Words:
 
 
 def _wide_decimal_field(column: Array, nulls: npt.NDArray[np.bool_] | None) -> _Field:
-    """Java's minimal big-endian bytes at the front of 16."""
+    """Return Java's minimal big-endian bytes at the front of 16."""
     halves = np.ascontiguousarray(_decimal_halves(column))
     if nulls is not None:
         halves = np.where(nulls[:, None], np.uint64(0), halves)
@@ -208,7 +208,7 @@ def _wide_decimal_field(column: Array, nulls: npt.NDArray[np.bool_] | None) -> _
 
 
 def _significant_bytes(big_endian: npt.NDArray[np.uint8]) -> npt.NDArray[np.int64]:
-    """Bytes of the shortest two's complement form of 16-byte numbers."""
+    """Return bytes of the shortest two's complement form of 16-byte numbers."""
     fill = (big_endian[:, :1].view(np.int8) >> 7).view(np.uint8)
     redundant = (big_endian[:, :-1] == fill) & ((big_endian[:, 1:] ^ fill) < 0x80)
     leading = np.logical_and.accumulate(redundant, axis=1).sum(axis=1)

@@ -132,7 +132,7 @@ def _new_position(schema: TableSchema, fields: Fields) -> int:
 
 
 def _place(fields: Fields, move: Move) -> int:
-    """Where a column is put in among fields without it."""
+    """Return where a column is put in among fields without it."""
     if move.place is Place.FIRST:
         return 0
     if move.place is Place.LAST:

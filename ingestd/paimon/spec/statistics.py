@@ -48,7 +48,7 @@ class TableStatistics:
     columns: tuple[ColumnStatistics, ...] = ()
 
     def document(self) -> dict[str, Any]:
-        """What stands in the file."""
+        """Return what stands in the file."""
         figures = {
             "snapshotId": self.snapshot_id,
             "schemaId": self.schema_id,

@@ -36,7 +36,7 @@ def collect_stats(
     *,
     dense: bool = True,
 ) -> tuple[SimpleStats, tuple[str, ...] | None]:
-    """Bounds and null counts of the columns, and which columns they are of.
+    """Return bounds and null counts of the columns, and which columns they are of.
 
     `mode` gives none, counts, truncate(n) or full for a column name. With `dense` columns of
     mode none are left out, and the second part names those that are left in; it is None if the
@@ -92,7 +92,7 @@ def _text_bounds(column: Any) -> tuple[object, object] | None:  # noqa: ANN401  
 
 
 def _ordered_zeros(column: Column, least: float, most: float) -> tuple[float, float]:
-    """Bounds in Java's order, where -0.0 is below 0.0; Arrow takes either for the other."""
+    """Return bounds in Java's order, where -0.0 is below 0.0; Arrow takes either for the other."""
     if least != 0 and most != 0:
         return least, most
     numbers: npt.NDArray[np.float64] = np.asarray(column.drop_null())

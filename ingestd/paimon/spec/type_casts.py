@@ -48,7 +48,7 @@ _IMPLICIT: Mapping[str, frozenset[str]] = {
 
 
 def can_cast(old: DataType, new: DataType, *, explicit: bool = True) -> bool:
-    """Whether a column of type `old` may become `new`; files keep the old type.
+    """Return whether a column of type `old` may become `new`; files keep the old type.
 
     `explicit` false leaves only the casts that SQL would do without being told. Whether nulls
     are allowed is not looked at.

@@ -150,7 +150,7 @@ def _packed(
 def _bins(
     bucket: CompactBucket, groups: Iterable[list[DataFileMeta]], *, least: int
 ) -> Iterator[list[DataFileMeta]]:
-    """Groups together until they are worth two files; what is left if it is `least` files."""
+    """Yield groups together until they are worth two files; what is left if it is `least` files."""
     options, target = compaction_options(bucket.table.schema), bucket.table.options.target_file_size
     files: list[DataFileMeta] = []
     for group in groups:

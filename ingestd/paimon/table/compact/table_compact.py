@@ -261,7 +261,7 @@ def _live_buckets(
 def _buckets(
     table: FileStoreTable, entries: Iterable[ManifestEntry], state: TableState
 ) -> Iterator[CompactBucket]:
-    """Buckets with files; what waits for its bucket is not among them."""
+    """Yield buckets with files; what waits for its bucket is not among them."""
     groups: dict[tuple[bytes, int], list[ManifestEntry]] = defaultdict(list)
     for entry in entries:
         if entry.bucket >= 0:

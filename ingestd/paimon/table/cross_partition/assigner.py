@@ -134,7 +134,7 @@ class CrossPartitionAssigner:
         self._after: KeyIndex | None = None
 
     def place(self, rows: pa.Table, codes: Numbers, partitions: Sequence[bytes]) -> PlacedRows:
-        """Where rows go that have sequence numbers and row kinds; all of the batch at once.
+        """Return where rows go that have sequence numbers and row kinds; all of the batch at once.
 
         `partitions[codes[i]]` is the partition that row i came with. Among the placed rows are
         deletions of what has moved. Raises what reading the table raises, and UnsupportedError

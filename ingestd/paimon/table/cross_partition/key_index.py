@@ -82,7 +82,7 @@ class _Layer:
         return found
 
     def over(self, newer: "_Layer") -> "_Layer":
-        """Both as one layer, in which the newer one counts."""
+        """Return both as one layer, in which the newer one counts."""
         replaced = self.find(newer.keys)
         kept = np.ones(len(self.places), bool)
         kept[replaced[replaced >= 0]] = False

@@ -146,7 +146,7 @@ def _equal_values(value: Value) -> tuple[Value, ...]:
 def with_file_index(
     table: FileStoreTable, path: str, rows: pa.Table, meta: DataFileMeta
 ) -> DataFileMeta:
-    """Index the rows of the data file at `path`, as the table's options require.
+    """Return index the rows of the data file at `path`, as the table's options require.
 
     Return the manifest entry with the index. If the index cannot be written, the data file is
     deleted, too.

@@ -31,7 +31,7 @@ def latest_schema(io: FileIO, paths: TablePaths) -> TableSchema | None:
 
 
 def latest_schema_id(io: FileIO, paths: TablePaths, known: int) -> int:
-    """Id of the newest schema, when `known` is known to exist: one look in the usual case.
+    """Return id of the newest schema, when `known` is known to exist: one look in the usual case.
 
     A listing may be after, so the ids that follow are looked for instead.
     """

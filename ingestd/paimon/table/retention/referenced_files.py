@@ -36,7 +36,7 @@ Reference = tuple[FileStoreTable, Snapshot]
 
 
 def referring_snapshots(table: FileStoreTable, *, but_tag: str | None = None) -> list[Reference]:
-    """Yield the snapshots and tags of all branches of a table, except one tag of its own branch."""
+    """List the snapshots and tags of all branches of a table, except one tag of its own branch."""
     main = on_branch(table, MAIN_BRANCH)
     lines = [main, *(on_branch(main, name) for name in branch_names(main.io, main.paths))]
     found: list[Reference] = []
