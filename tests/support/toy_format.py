@@ -9,7 +9,7 @@ import msgspec
 from ingestd.cdc.base import FormatDescriptor, FormatSettings, JsonObject, SourceTable
 from ingestd.cdc.columns.type_mapping import JSON_TYPE_MAPPINGS
 from ingestd.cdc.event_time import EventTime
-from ingestd.cdc.json.format_readers import Look, NativeFormat
+from ingestd.cdc.json.format_readers import NativeFormat, TableFields
 from ingestd.cdc.json.json_changes import JsonChanges
 from ingestd.cdc.json.message_head import HeadReader, required
 from ingestd.cdc.json.message_layout import OneRow, chosen, no_log
@@ -33,7 +33,7 @@ from ingestd.paimon.spec.data_types import RowKind
 
 _WORDS = ("put", "drop")
 _KINDS = (NO_KIND, RowKind.INSERT, RowKind.DELETE)
-_LOOK = Look((("toy",),), {("do",): texts_of(_WORDS)})
+_TABLE_FIELDS = TableFields((("toy",),), {("do",): texts_of(_WORDS)})
 
 
 class _Head(msgspec.Struct, gc=False):
@@ -82,7 +82,9 @@ def _layout(table: TableNormalizer, plan: RowPlan) -> OneRow | None:
 
 
 def _new_decoder(settings: FormatSettings) -> JsonChanges:
-    return JsonChanges("toy", ToyDialect(), settings, native_module(), NativeFormat(_layout, _LOOK))
+    return JsonChanges(
+        "toy", ToyDialect(), settings, native_module(), NativeFormat(_layout, _TABLE_FIELDS)
+    )
 
 
 def _is_toy(message: JsonObject) -> bool:

@@ -20,7 +20,7 @@ from ingestd.cdc.base import (
 from ingestd.cdc.columns.column_encoding import Spec
 from ingestd.cdc.columns.type_mapping import JSON_TYPE_MAPPINGS
 from ingestd.cdc.columns.wire_column import BIGINT, STRING, Meaning, WireColumn
-from ingestd.cdc.json.format_readers import Look, NativeFormat
+from ingestd.cdc.json.format_readers import NativeFormat, TableFields
 from ingestd.cdc.json.json_changes import JsonChanges
 from ingestd.cdc.json.message_head import HeadReader, required
 from ingestd.cdc.json.message_layout import Log, TwoImages, chosen
@@ -61,7 +61,7 @@ _WORDS = ("INSERT", "UPDATE_AFTER", "UPDATE_BEFORE", "DELETE")
 _KINDS = (NO_KIND, RowKind.INSERT, RowKind.UPDATE_AFTER, RowKind.DELETE, RowKind.DELETE)
 _NO_DDL_SPEC: Spec = ("choice", _NO_DDL)
 _DIGITS = 19
-_LOOK = Look(
+_TABLE_FIELDS = TableFields(
     tuple(("schema", "source", name) for name in ("dbName", "schemaName", "tableName")),
     {(_PAYLOAD, "op"): texts_of(_WORDS), (_PAYLOAD, "ddl"): _NO_DDL, ("ddl",): _NO_DDL},
 )
@@ -71,7 +71,7 @@ def new_format(settings: FormatSettings) -> JsonChanges:
     """Return a decoder without cached tables."""
     dialect = AliyunDialect(images=settings.images)
     return JsonChanges(
-        "aliyun-json", dialect, settings, native_module(), NativeFormat(_layout, _LOOK)
+        "aliyun-json", dialect, settings, native_module(), NativeFormat(_layout, _TABLE_FIELDS)
     )
 
 

@@ -15,7 +15,7 @@ from ingestd.cdc.base import (
     SourceTable,
 )
 from ingestd.cdc.columns.type_mapping import JSON_TYPE_MAPPINGS
-from ingestd.cdc.json.format_readers import Look, NativeFormat
+from ingestd.cdc.json.format_readers import NativeFormat, TableFields
 from ingestd.cdc.json.json_changes import JsonChanges
 from ingestd.cdc.json.message_head import HeadReader, fields_of, image_of, required
 from ingestd.cdc.json.message_layout import Log, OneRow, chosen
@@ -52,7 +52,7 @@ _WORDS = ("load", "insert", "update", "delete")
 _KINDS = (NO_KIND, RowKind.INSERT, RowKind.INSERT, RowKind.UPDATE_AFTER, RowKind.DELETE)
 _LOAD = 1
 """Number of the operation in its choice."""
-_LOOK = Look(
+_TABLE_FIELDS = TableFields(
     ((_METADATA, "schema-name"), (_METADATA, "table-name")),
     {_OPERATION: texts_of(_WORDS), (_METADATA, "record-type"): (b'"data"', NULL)},
 )
@@ -61,7 +61,11 @@ _LOOK = Look(
 def new_format(settings: FormatSettings) -> JsonChanges:
     """Return a decoder without cached tables."""
     return JsonChanges(
-        "aws-dms-json", DmsDialect(), settings, native_module(), NativeFormat(_layout, _LOOK)
+        "aws-dms-json",
+        DmsDialect(),
+        settings,
+        native_module(),
+        NativeFormat(_layout, _TABLE_FIELDS),
     )
 
 

@@ -12,7 +12,7 @@ from ingestd.cdc.columns.type_mapping import JSON_TYPE_MAPPINGS, MYSQL_TYPE_MAPP
 from ingestd.cdc.columns.wire_column import WireColumn
 from ingestd.cdc.ddl.inference import proven_alone
 from ingestd.cdc.event_time import EventTime
-from ingestd.cdc.json.format_readers import Look, NativeFormat
+from ingestd.cdc.json.format_readers import NativeFormat, TableFields
 from ingestd.cdc.json.json_changes import JsonChanges
 from ingestd.cdc.json.message_head import HeadReader, required
 from ingestd.cdc.json.message_layout import ListedRows, chosen, no_log
@@ -58,7 +58,7 @@ _CONTROL = frozenset(
 _WORDS = ("INSERT", "ROW", "UPDATE", "DELETE")
 _KINDS = (NO_KIND, RowKind.INSERT, RowKind.INSERT, RowKind.UPDATE_AFTER, RowKind.DELETE)
 _CONSTANT = ("database", "table", "pkNames", "mysqlType", "sqlType")
-_LOOK = Look(
+_TABLE_FIELDS = TableFields(
     (("database",), ("table",)), {("type",): texts_of(_WORDS), ("isDdl",): (b"false", NULL)}
 )
 
@@ -66,7 +66,9 @@ _LOOK = Look(
 def new_format(settings: FormatSettings) -> JsonChanges:
     """Return a decoder without cached tables."""
     canal = CanalDialect(settings.type_mapping, images=settings.images)
-    return JsonChanges("canal-json", canal, settings, native_module(), NativeFormat(_layout, _LOOK))
+    return JsonChanges(
+        "canal-json", canal, settings, native_module(), NativeFormat(_layout, _TABLE_FIELDS)
+    )
 
 
 class _Head(msgspec.Struct, rename="camel", gc=False):

@@ -9,7 +9,7 @@ from ingestd.cdc.columns.type_mapping import JSON_TYPE_MAPPINGS
 from ingestd.cdc.ddl.schema_events import ddl_events
 from ingestd.cdc.formats.debezium_flat_json import FlatDialect, flat_layout
 from ingestd.cdc.json.debezium_event import EVENT_TIME, Event, is_debezium, read_event
-from ingestd.cdc.json.format_readers import Look, NativeFormat, no_keys
+from ingestd.cdc.json.format_readers import NativeFormat, TableFields, no_keys
 from ingestd.cdc.json.json_changes import JsonChanges
 from ingestd.cdc.json.message_layout import OPERATIONS
 from ingestd.cdc.json.messages import Envelopes, MessageKeys, Shape
@@ -28,12 +28,12 @@ from ingestd.cdc.source_position import position_of
 _FLATTENED = (b'"__op"', b'"__deleted"')
 """Fields that Debezium's ExtractNewRecordState adds to rows."""
 _NAMES = tuple(("source", name) for name in ("db", "schema", "table"))
-_LOOK = Look(
+_TABLE_FIELDS = TableFields(
     (*_NAMES, *(("payload", *path) for path in _NAMES)),
     {("op",): (*OPERATIONS, NULL), ("payload", "op"): (*OPERATIONS, NULL)},
 )
 """Messages with an envelope and without one."""
-NATIVE = NativeFormat(flat_layout, _LOOK, no_keys)
+NATIVE = NativeFormat(flat_layout, _TABLE_FIELDS, no_keys)
 """The layout of Debezium's own events is that of normalized events."""
 
 

@@ -22,7 +22,7 @@ from ingestd.cdc.columns.type_mapping import JSON_TYPE_MAPPINGS
 from ingestd.cdc.ddl.alter_text import column_changes
 from ingestd.cdc.ddl.inference import proven_by_columns
 from ingestd.cdc.event_time import EventTime
-from ingestd.cdc.json.format_readers import Look, NativeFormat
+from ingestd.cdc.json.format_readers import NativeFormat, TableFields
 from ingestd.cdc.json.json_changes import JsonChanges
 from ingestd.cdc.json.message_head import HeadReader, required
 from ingestd.cdc.json.message_layout import Log, OneRow, chosen, run_lengths
@@ -58,14 +58,14 @@ _WORDS = ("insert", "update", "delete", "bootstrap-insert")
 _KINDS = (NO_KIND, RowKind.INSERT, RowKind.UPDATE_AFTER, RowKind.DELETE, RowKind.INSERT)
 _SNAPSHOT, _COMMITS = 4, 1
 """Numbers of words in their choices."""
-_LOOK = Look((("database",), ("table",)), {("type",): texts_of(_WORDS)})
+_TABLE_FIELDS = TableFields((("database",), ("table",)), {("type",): texts_of(_WORDS)})
 
 
 def new_format(settings: FormatSettings) -> JsonChanges:
     """Return a decoder without cached tables."""
     dialect = MaxwellDialect(images=settings.images)
     return JsonChanges(
-        "maxwell-json", dialect, settings, native_module(), NativeFormat(_layout, _LOOK)
+        "maxwell-json", dialect, settings, native_module(), NativeFormat(_layout, _TABLE_FIELDS)
     )
 
 

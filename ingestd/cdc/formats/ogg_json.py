@@ -17,7 +17,7 @@ from ingestd.cdc.base import (
     SourceTable,
 )
 from ingestd.cdc.columns.type_mapping import JSON_TYPE_MAPPINGS
-from ingestd.cdc.json.format_readers import Look, NativeFormat
+from ingestd.cdc.json.format_readers import NativeFormat, TableFields
 from ingestd.cdc.json.json_changes import JsonChanges
 from ingestd.cdc.json.message_head import HeadReader, fields_of, image_of, required
 from ingestd.cdc.json.message_layout import Log, TwoImages, chosen
@@ -50,13 +50,15 @@ _POSITION = re.compile(r"\d{1,20}")
 _KINDS = (NO_KIND, RowKind.INSERT, RowKind.UPDATE_AFTER, RowKind.DELETE)
 _DIGITS = 20
 _WORDS = ("I", "U", "D")
-_LOOK = Look((("table",), ("primary_keys",)), {("op_type",): texts_of(_WORDS)})
+_TABLE_FIELDS = TableFields((("table",), ("primary_keys",)), {("op_type",): texts_of(_WORDS)})
 
 
 def new_format(settings: FormatSettings) -> JsonChanges:
     """Return a decoder without cached tables."""
     dialect = OggDialect(images=settings.images)
-    return JsonChanges("ogg-json", dialect, settings, native_module(), NativeFormat(_layout, _LOOK))
+    return JsonChanges(
+        "ogg-json", dialect, settings, native_module(), NativeFormat(_layout, _TABLE_FIELDS)
+    )
 
 
 class _Head(msgspec.Struct, gc=False):

@@ -27,12 +27,12 @@ KeyCheck = Callable[[Sequence[bytes | None]], bool]
 """Whether a format regards all of these message keys as absent."""
 _MAX_READERS = 2000
 _NULL = b"null"
-_MISFITS = 64
+_MAX_MISMATCHES = 64
 """Failed reads after which classification gives up."""
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class TableFields:
     """Fields that name a table, and the JSON texts that other fields have in row messages.
 
     An absent field is null.
@@ -64,15 +64,15 @@ class _Seen:
 
     indices: list[Indices] = field(default_factory=list)
     columns: list[Columns] = field(default_factory=list)
-    misfits: int = 0
+    mismatches: int = 0
 
 
 class Classifier:
     """Sorts the messages of chunks by table."""
 
-    def __init__(self, module: NativeModule, look: Look) -> None:
-        self._look = look
-        self._plan: NativePlan = module.Plan(look.spec)
+    def __init__(self, module: NativeModule, fields: TableFields) -> None:
+        self._fields = fields
+        self._plan: NativePlan = module.Plan(fields.spec)
 
     def sort(self, values: Texts) -> list[Indices]:
         """Return ascending indices of the row messages of each table; others are unclassified."""
@@ -86,14 +86,14 @@ class Classifier:
 
     def _read(self, indices: Indices, values: Sequence[bytes], seen: _Seen) -> None:
         """Read the messages; parts that fail are halved until the irregular messages are found."""
-        if not values or seen.misfits >= _MISFITS:
+        if not values or seen.mismatches >= _MAX_MISMATCHES:
             return
         columns = self._plan.read(values, b"", b"")
         if columns is not None:
             seen.indices.append(indices)
             seen.columns.append(columns)
             return
-        seen.misfits += 1
+        seen.mismatches += 1
         if len(values) > 1:
             half = len(values) // 2
             self._read(indices[:half], values[:half], seen)
@@ -102,7 +102,7 @@ class Classifier:
     def _tables(self, seen: _Seen) -> Indices:
         """Return a number per message, equal for messages of one table."""
         found = np.zeros(sum(map(len, seen.indices)), np.int64)
-        for path in self._look.names:
+        for path in self._fields.names:
             codes, texts = _texts(seen, path)
             if len(texts) > 1:
                 # Renumber after each field, so that numbers do not overflow.
@@ -112,7 +112,7 @@ class Classifier:
     def _rows(self, seen: _Seen) -> Mask:
         """Return a mask of the messages that are rows."""
         marks = np.ones(sum(map(len, seen.indices)), np.bool_)
-        for path, wanted in self._look.rows.items():
+        for path, wanted in self._fields.rows.items():
             codes, texts = _texts(seen, path)
             marks &= np.array([text in wanted for text in texts], np.bool_)[codes]
         return marks
@@ -165,18 +165,18 @@ def no_layout(normalizer: TableNormalizer, plan: RowPlan) -> None:
 class NativeFormat:
     """The native decoding of a format.
 
-    `look` is None if messages must be decoded in order, because one affects the next; else
+    `table_fields` is None if messages must be decoded in order, because one affects the next; else
     tombstones are no changes.
     """
 
     make_layout: MakeLayout = no_layout
-    look: Look | None = None
+    table_fields: TableFields | None = None
     keyless: KeyCheck = any_keys
 
     @property
     def in_order(self) -> bool:
         """Return whether messages must be decoded in order."""
-        return self.look is None
+        return self.table_fields is None
 
 
 PYTHON_ONLY = NativeFormat()
@@ -190,8 +190,8 @@ class FormatReaders:
         self._module = module
         self._native = native
         self._classifier = None
-        if module is not None and native.look is not None:
-            self._classifier = Classifier(module, native.look)
+        if module is not None and native.table_fields is not None:
+            self._classifier = Classifier(module, native.table_fields)
         self._readers: dict[int, tuple[RowPlan, NativeReader | None]] = {}
 
     def by_table(self, values: Sequence[bytes | None]) -> list[Indices]:

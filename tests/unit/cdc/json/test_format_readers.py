@@ -2,19 +2,21 @@
 
 import pytest
 
-from ingestd.cdc.json.format_readers import Classifier, Look
+from ingestd.cdc.json.format_readers import Classifier, TableFields
 from ingestd.cdc.native_module import native_module
 
 pytestmark = pytest.mark.skipif(
     native_module() is None, reason="the native extension is not built: `make setup` needs cargo"
 )
-LOOK = Look((("db",), ("in", "table")), {("type",): (b'"row"',), ("ddl",): (b"false", b"null")})
+TABLE_FIELDS = TableFields(
+    (("db",), ("in", "table")), {("type",): (b'"row"',), ("ddl",): (b"false", b"null")}
+)
 
 
 def sort(values: list[bytes | None]) -> list[list[int]]:
     module = native_module()
     assert module is not None
-    return [found.tolist() for found in Classifier(module, LOOK).sort(values)]
+    return [found.tolist() for found in Classifier(module, TABLE_FIELDS).sort(values)]
 
 
 def row(table: str, more: str = "") -> bytes:
