@@ -70,7 +70,7 @@ def json_of(body: bytes) -> Any:  # noqa: ANN401  (any JSON)
 
 
 def shown(text: object, most: int = _SHOWN) -> str:
-    """What a server has said as a message can hold it: one line of at most this many characters."""
+    """Return what a server has said as one printable line of at most `most` characters."""
     said = text if isinstance(text, str) else type(text).__name__
     line = "".join(c if c.isprintable() else " " for c in said[: most + 1])
     return line if len(line) <= most else f"{line[:most]}... ({len(said)} characters)"
@@ -87,7 +87,8 @@ class _PlainHttp(urllib.request.HTTPHandler):
 
 class _Https(urllib.request.HTTPSHandler):
     def __init__(self, end: float, context: ssl.SSLContext | None) -> None:
-        super().__init__()
+        # Without a context, Python 3.12 and later load all certificates for each opener.
+        super().__init__(context=ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT))
         self._end = end
         self._tls = context
 
