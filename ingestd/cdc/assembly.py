@@ -9,8 +9,8 @@ The rules of change data capture are applied here, for every source of changes:
 * A before image of an update may contain the changed fields only; the others are as in the after
   image.
 * An update that changed its key, and rows before changes: see `row_layout`.
-* A batch has the columns that occurred in any row. With `partial`, a column that an update lacks
-  is omitted there: the old value still holds.
+* A batch has the columns that any row has. A row that is only a key has null in all others. With
+  `partial`, a column that an update lacks is omitted there: the old value still holds.
 """
 
 from collections.abc import Callable, Sequence

@@ -150,7 +150,7 @@ class ColumnImage(_Unchecked):
         """See `Image`."""
         found = self.columns[(*self.path, column.name)]
         if found.seen == np.count_nonzero(self.there):
-            return np.zeros(len(self.there), np.bool_)
+            return np.zeros_like(self.there)
         return lacking(found, len(self.there)) & self.there
 
     def cells(self, column: PlanColumn, wanted: Mask | None = None) -> Cells | None:
