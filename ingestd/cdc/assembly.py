@@ -160,6 +160,8 @@ class _Assembly(Generic[ColumnT]):
         self._bad = bad
         self._deletes: Mask = changes.kinds == RowKind.DELETE
         self._updates: Mask = (changes.kinds == RowKind.UPDATE_AFTER) & changes.before.there
+        deleted_rows = bool((changes.after.there & self._deletes).any())
+        self._inserted_or_updated = ~self._deletes if deleted_rows else None
         self._new_keys = {column.name: self._new(column) for column in _key_columns(changes)}
         self._old_keys: dict[str, Cells | None] = {}
         self._layout = self._lay_out()
@@ -207,8 +209,7 @@ class _Assembly(Generic[ColumnT]):
     def _new(self, column: ColumnT) -> Cells | None:
         """Return the cells of rows after changes; a delete of a table with a key has only that."""
         changes, deletes = self._changes, self._deletes
-        no_after = ~deletes if (changes.after.there & deletes).any() else None
-        cells = self._read(changes.after, column, no_after)
+        cells = self._read(changes.after, column, self._inserted_or_updated)
         is_key = column.name in changes.key_names
         if changes.key_names and not is_key:
             return cells

@@ -156,17 +156,20 @@ class ColumnImage(_Unchecked):
     def cells(self, column: PlanColumn, wanted: Mask | None = None) -> Cells | None:
         """See `Image`. Raises IrregularError if an absent field has a default."""
         found = self.columns[(*self.path, column.name)]
-        used = self.there if wanted is None else self.there & wanted
-        if column.default is not UNSET and (self.lacking(column) & used).any():
+        if column.default is not UNSET and self._used(self.lacking(column), wanted).any():
             raise IrregularError(f"{column.name} has a default")
         if not found.seen:
             return None
         cells = to_cells(found, form_of(column), len(self.there))
         if wanted is not None:
-            if not (used & ~self.lacking(column)).any():
+            if not self._used(self.there & ~self.lacking(column), wanted).any():
                 return None
             cells = kept(cells, wanted)
         return build(column, cells)
+
+    @staticmethod
+    def _used(images: Mask, wanted: Mask | None) -> Mask:
+        return images if wanted is None else images & wanted
 
 
 @dataclass(frozen=True, slots=True)

@@ -97,11 +97,11 @@ class DataType:
 
     def not_null(self) -> "DataType":
         """Return the same type, refusing nulls."""
-        return replace(self, nullable=False)
+        return replace(self, nullable=False) if self.nullable else self
 
     def as_nullable(self) -> "DataType":
         """Return the same type, taking nulls."""
-        return replace(self, nullable=True)
+        return self if self.nullable else replace(self, nullable=True)
 
 
 @dataclass(frozen=True, slots=True)
