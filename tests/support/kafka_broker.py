@@ -1,6 +1,7 @@
 """One real broker for a test run, and putting records into it."""
 
 import struct
+import time
 import uuid
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -11,6 +12,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, Topi
 from confluent_kafka.admin import AdminClient
 
 from ingestd.dev.broker import DevBroker
+from ingestd.kafka.offsets import OffsetClient
 from ingestd.kafka.properties import KafkaSource
 
 WAIT_SECONDS = 30
@@ -104,7 +106,13 @@ def produce(
 def produce_transaction(
     broker: DevBroker, topic: str, records: Iterable[Record], partition: int = 0, *, commit: bool
 ) -> None:
-    """Append records in a transaction of its own; it leaves a marker behind."""
+    """Append records in a transaction of its own, and its marker; return once both can be read."""
+    offsets = OffsetClient(source_of(broker, topic))
+
+    def end() -> int:
+        return offsets.end_offsets({topic: (partition,)})[topic][partition]
+
+    records, first = list(records), end()
     client = Producer(
         {
             "bootstrap.servers": broker.bootstrap,
@@ -121,6 +129,12 @@ def produce_transaction(
         client.commit_transaction(WAIT_SECONDS)
     else:
         client.abort_transaction(WAIT_SECONDS)
+    # The coordinator answers before it has written the marker.
+    deadline = time.monotonic() + WAIT_SECONDS
+    while end() < first + len(records) + 1:
+        assert time.monotonic() < deadline, f"the marker of {topic} does not arrive"
+        time.sleep(0.02)
+    offsets.close()
 
 
 def source_of(broker: DevBroker, *topics: str, name: str = "src", **fields: object) -> KafkaSource:
