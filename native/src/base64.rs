@@ -50,7 +50,7 @@ fn word_of(four: &[u8]) -> Fit<u32> {
         if value == NONE {
             return Err(Mismatch);
         }
-        word = word << 6 | value as u32;
+        word = word << 6 | u32::from(value);
     }
     Ok(word)
 }

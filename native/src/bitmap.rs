@@ -9,12 +9,12 @@ pub struct Bitmap {
 impl Bitmap {
     #[inline(always)]
     pub fn push(&mut self, bit: bool) {
-        let place = self.length % 8;
-        if place == 0 {
+        let bit_index = self.length % 8;
+        if bit_index == 0 {
             self.bytes.push(0);
         }
         if let Some(last) = self.bytes.last_mut() {
-            *last |= (bit as u8) << place;
+            *last |= u8::from(bit) << bit_index;
         }
         self.length += 1;
     }

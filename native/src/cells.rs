@@ -1,7 +1,7 @@
 //! The cells of columns by type, in the layout of Arrow.
 
 use crate::bitmap::Bitmap;
-use crate::cursor::{Fit, Mismatch, Piece};
+use crate::cursor::{Fit, FixedText, Mismatch};
 use crate::runs::Runs;
 
 /// Integers are divided, rounding down, and must then be from `low` to `high`.
@@ -49,7 +49,7 @@ pub enum Cells {
     /// Base64 of big-endian integers.
     Unscaled(Vec<i128>),
     /// The number of one of some JSON texts, from one; zero where the field is missing.
-    Choice(Vec<Piece>, Vec<u8>),
+    Choice(Vec<FixedText>, Vec<u8>),
     /// Strings that end in at most this many digits after a separator, or consist of digits.
     Numbered {
         separator: Option<u8>,

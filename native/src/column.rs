@@ -12,7 +12,7 @@ use crate::values::{
 
 pub struct Column {
     pub cells: Cells,
-    marks: Marks,
+    placeholders: Placeholders,
     absent: Absent,
     /// Rows so far, including skipped ones.
     length: usize,
@@ -38,17 +38,17 @@ pub struct Finished {
 }
 
 /// The result of reading a value.
-enum Found {
+enum Outcome {
     Cell,
     Null,
     LeftOut,
 }
 
 impl Column {
-    pub fn new(cells: Cells, marks: Vec<Vec<u8>>) -> Self {
+    pub fn new(cells: Cells, placeholders: Vec<Vec<u8>>) -> Self {
         Column {
             cells,
-            marks: Marks::new(marks),
+            placeholders: Placeholders::new(placeholders),
             absent: Absent::default(),
             length: 0,
             revision: 0,
@@ -108,8 +108,11 @@ impl Column {
             Cells::Text(pieces) => {
                 let start = pieces.data.len();
                 let mut ahead = *cursor;
-                let found = text::append_plain(&mut ahead, &mut pieces.data);
-                if !found || self.marks.hold(&pieces.data[start..]) || pieces.close().is_err() {
+                let is_plain = text::append_plain(&mut ahead, &mut pieces.data);
+                if !is_plain
+                    || self.placeholders.contain(&pieces.data[start..])
+                    || pieces.close().is_err()
+                {
                     pieces.data.truncate(start);
                     return false;
                 }
@@ -146,9 +149,9 @@ impl Column {
         self.length = row + 1;
         self.revision = 0;
         match self.read_cell(cursor, row)? {
-            Found::Cell => Ok(()),
-            Found::Null => self.add_absent(row, 1),
-            Found::LeftOut => {
+            Outcome::Cell => Ok(()),
+            Outcome::Null => self.add_absent(row, 1),
+            Outcome::LeftOut => {
                 self.left_out.push(row as u32);
                 self.add_absent(row, 1)
             }
@@ -199,13 +202,13 @@ impl Column {
         self.cells.pad(start, count)
     }
 
-    fn read_cell(&mut self, cursor: &mut Cursor, row: usize) -> Fit<Found> {
+    fn read_cell(&mut self, cursor: &mut Cursor, row: usize) -> Fit<Outcome> {
         let keeps_null = matches!(
             self.cells,
             Cells::Raw(_) | Cells::Runs(_) | Cells::Choice(..)
         );
         if !keeps_null && cursor.null()? {
-            return Ok(Found::Null);
+            return Ok(Outcome::Null);
         }
         match &mut self.cells {
             Cells::Int8(range, values) => values.push(integer(cursor, *range)? as i8),
@@ -215,9 +218,9 @@ impl Column {
             Cells::Text(pieces) => {
                 let start = pieces.data.len();
                 text::append(cursor, &mut pieces.data)?;
-                if self.marks.hold(&pieces.data[start..]) {
+                if self.placeholders.contain(&pieces.data[start..]) {
                     pieces.data.truncate(start);
-                    return Ok(Found::LeftOut);
+                    return Ok(Outcome::LeftOut);
                 }
                 pieces.close()?;
             }
@@ -226,11 +229,11 @@ impl Column {
             Cells::Float64(special, values) => values.push(double(cursor, *special)?),
             Cells::Boolean(bits) => bits.push(boolean(cursor)?),
             Cells::Base64(pieces) => {
-                let found = unescaped(cursor)?;
-                if self.marks.hold(found) {
-                    return Ok(Found::LeftOut);
+                let text = unescaped(cursor)?;
+                if self.placeholders.contain(text) {
+                    return Ok(Outcome::LeftOut);
                 }
-                base64::append(found, &mut pieces.data)?;
+                base64::append(text, &mut pieces.data)?;
                 pieces.close()?;
             }
             Cells::Decimal {
@@ -239,11 +242,11 @@ impl Column {
                 values,
             } => values.push(decimal(cursor, *precision, *scale)?),
             Cells::Unscaled(values) => {
-                let found = unescaped(cursor)?;
-                if self.marks.hold(found) {
-                    return Ok(Found::LeftOut);
+                let text = unescaped(cursor)?;
+                if self.placeholders.contain(text) {
+                    return Ok(Outcome::LeftOut);
                 }
-                values.push(base64::unscaled(found)?);
+                values.push(base64::unscaled(text)?);
             }
             Cells::Numbered {
                 separator,
@@ -261,27 +264,27 @@ impl Column {
             }
             Cells::Runs(runs) => runs.push(row, Some(raw(cursor)?)),
         }
-        Ok(Found::Cell)
+        Ok(Outcome::Cell)
     }
 }
 
 /// Texts that are placeholders for a value left out by the source.
-struct Marks {
+struct Placeholders {
     texts: Vec<Vec<u8>>,
     /// A bit for the length of each placeholder, modulo 64.
     lengths: u64,
 }
 
-impl Marks {
+impl Placeholders {
     fn new(texts: Vec<Vec<u8>>) -> Self {
         let lengths = texts
             .iter()
             .fold(0, |bits, text| bits | 1 << (text.len() % 64));
-        Marks { texts, lengths }
+        Placeholders { texts, lengths }
     }
 
     #[inline(always)]
-    fn hold(&self, found: &[u8]) -> bool {
-        self.lengths >> (found.len() % 64) & 1 != 0 && self.texts.iter().any(|text| text == found)
+    fn contain(&self, text: &[u8]) -> bool {
+        self.lengths >> (text.len() % 64) & 1 != 0 && self.texts.iter().any(|other| other == text)
     }
 }

@@ -1,6 +1,6 @@
 //! A position in a JSON text, and basic steps that all readers share.
 
-use crate::simd16::{BLOCK, Block, same};
+use crate::simd16::{BLOCK, Block};
 
 /// A text that does not match the plan.
 #[derive(Debug)]
@@ -63,9 +63,9 @@ impl<'a> Cursor<'a> {
     #[inline(always)]
     pub fn lend<T>(&mut self, call: impl FnOnce(&mut Cursor<'a>) -> T) -> T {
         let mut lent = *self;
-        let found = call(&mut lent);
+        let result = call(&mut lent);
         *self = lent;
-        found
+        result
     }
 
     /// Skips white space, of which there is usually none.
@@ -92,21 +92,18 @@ impl<'a> Cursor<'a> {
         Ok(())
     }
 
-    /// Skips a piece of text if it is at this position.
+    /// Skips a text if it is at this position.
     #[inline(always)]
-    pub fn passes(&mut self, piece: &Piece) -> bool {
-        let length = piece.text.len();
-        let found = match self.block() {
-            Some(block) => {
-                same(block, &piece.block, piece.beyond)
-                    && (length <= BLOCK || piece.goes_on(self.rest()))
-            }
-            None => piece.is_start(self.rest()),
+    pub fn passes(&mut self, text: &FixedText) -> bool {
+        let length = text.text.len();
+        let is_here = match self.block() {
+            Some(block) => text.starts(block) && (length <= BLOCK || text.goes_on(self.rest())),
+            None => text.is_start(self.rest()),
         };
-        if found {
+        if is_here {
             self.at += length;
         }
-        found
+        is_here
     }
 
     #[inline(always)]
@@ -154,24 +151,30 @@ impl<'a> Cursor<'a> {
 }
 
 /// A short text that is compared many times.
-pub struct Piece {
+pub struct FixedText {
     pub text: Vec<u8>,
-    /// The first bytes of the text, and a mask of the bits beyond its end.
-    block: Block,
-    beyond: u32,
+    /// The first block of the text as a number, and a mask of the bits within the text.
+    first: u128,
+    within: u128,
 }
 
-impl Piece {
+impl FixedText {
     pub fn new(text: Vec<u8>) -> Self {
-        let mut block = [0; BLOCK];
-        let first = &text[..text.len().min(BLOCK)];
-        block[..first.len()].copy_from_slice(first);
-        let beyond = 0xFFFF & (0xFFFF << first.len());
-        Piece {
+        let length = text.len().min(BLOCK);
+        let (mut first, mut within) = ([0; BLOCK], [0; BLOCK]);
+        first[..length].copy_from_slice(&text[..length]);
+        within[..length].fill(0xFF);
+        FixedText {
             text,
-            block,
-            beyond,
+            first: u128::from_le_bytes(first),
+            within: u128::from_le_bytes(within),
         }
+    }
+
+    /// Whether a block starts with the first block of this text.
+    #[inline(always)]
+    fn starts(&self, block: &Block) -> bool {
+        (u128::from_le_bytes(*block) ^ self.first) & self.within == 0
     }
 
     /// Whether a text starts with this one, given that the first block matches.

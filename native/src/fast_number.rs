@@ -29,9 +29,10 @@ impl FastNumber {
     #[inline(always)]
     pub fn as_float(&self) -> f64 {
         let value = self.digits as f64 / POWERS[self.fraction] as f64;
-        match self.negative {
-            true if self.fraction > 0 || self.digits > 0 => -value,
-            _ => value,
+        if self.negative && (self.fraction > 0 || self.digits > 0) {
+            -value
+        } else {
+            value
         }
     }
 }
@@ -40,7 +41,7 @@ impl FastNumber {
 #[inline(always)]
 pub fn fast_number(cursor: &mut Cursor) -> Option<FastNumber> {
     let negative = cursor.peek() == b'-';
-    cursor.at += negative as usize;
+    cursor.at += usize::from(negative);
     let leads = cursor.peek() == b'0';
     let (mut digits, whole) = natural(cursor);
     if whole == 0 || (leads && whole > 1) {

@@ -1,14 +1,14 @@
 //! The expected value of a field, and the two ways to read it.
 
 use crate::column::Column;
-use crate::cursor::{Cursor, Fit, Mismatch, Piece};
+use crate::cursor::{Cursor, Fit, FixedText, Mismatch};
 use crate::object::Object;
 use crate::rows::Rows;
 
 /// The expected value of a field.
 pub enum Node {
     /// Exactly this JSON text.
-    Literal(Box<Piece>),
+    Literal(Box<FixedText>),
     /// Only null.
     Null,
     Object(Box<Object>),

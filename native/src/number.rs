@@ -17,7 +17,7 @@ fn digit(cursor: &Cursor) -> Option<u8> {
 #[inline(always)]
 pub fn integer(cursor: &mut Cursor) -> Fit<i64> {
     let negative = cursor.peek() == b'-';
-    cursor.at += negative as usize;
+    cursor.at += usize::from(negative);
     let leads = cursor.peek() == b'0';
     let (value, count) = natural(cursor);
     if count == 0 || (leads && count > 1) || matches!(cursor.peek(), b'.' | b'e' | b'E') {
@@ -43,7 +43,7 @@ pub fn natural_text(text: &[u8]) -> Fit<i64> {
         }
         value = value
             .checked_mul(10)
-            .and_then(|value| value.checked_add(next as i64))
+            .and_then(|value| value.checked_add(i64::from(next)))
             .ok_or(Mismatch)?;
     }
     Ok(value)
@@ -67,7 +67,7 @@ pub fn natural(cursor: &mut Cursor) -> (u64, usize) {
 pub fn plain_integer(cursor: &mut Cursor) -> Option<i64> {
     let mut ahead = *cursor;
     let negative = ahead.peek() == b'-';
-    ahead.at += negative as usize;
+    ahead.at += usize::from(negative);
     let around = ahead.around()?;
     let (_, digits) = simd16::halves(around);
     let (value, count) = simd16::natural(around);
@@ -92,7 +92,7 @@ fn natural_slowly(cursor: &mut Cursor) -> (u64, usize) {
     let mut value = 0u64;
     while let Some(next) = digit(cursor) {
         // Wraps only after more digits than are accepted below.
-        value = value.wrapping_mul(10).wrapping_add(next as u64);
+        value = value.wrapping_mul(10).wrapping_add(u64::from(next));
         cursor.at += 1;
     }
     // Nineteen digits are less than 2^64.
@@ -110,7 +110,7 @@ struct Shape {
 #[inline(always)]
 fn shape(cursor: &mut Cursor) -> Fit<Shape> {
     let start = cursor.at;
-    cursor.at += (cursor.peek() == b'-') as usize;
+    cursor.at += usize::from(cursor.peek() == b'-');
     let first = digit(cursor).ok_or(Mismatch)?;
     cursor.at += 1;
     if first != 0 {
@@ -127,7 +127,7 @@ fn shape(cursor: &mut Cursor) -> Fit<Shape> {
     if matches!(cursor.peek(), b'e' | b'E') {
         is_integer = false;
         cursor.at += 1;
-        cursor.at += matches!(cursor.peek(), b'+' | b'-') as usize;
+        cursor.at += usize::from(matches!(cursor.peek(), b'+' | b'-'));
         some_digits(cursor)?;
     }
     Ok(Shape {
@@ -204,26 +204,26 @@ pub fn skip(cursor: &mut Cursor) -> Fit<()> {
 
 /// Returns the nearest double; a negative zero only for a number with a fraction.
 pub fn float(cursor: &mut Cursor) -> Fit<f64> {
-    match short_float(cursor) {
+    match fast_float(cursor) {
         Some(value) => Ok(value),
-        None => long_float(cursor),
+        None => slow_float(cursor),
     }
 }
 
 /// Reads a number of few digits as a double; None, without moving, for any other number.
 #[inline(always)]
-pub fn short_float(cursor: &mut Cursor) -> Option<f64> {
+pub fn fast_float(cursor: &mut Cursor) -> Option<f64> {
     let mut ahead = *cursor;
-    let found = fast_number(&mut ahead)?;
+    let number = fast_number(&mut ahead)?;
     if matches!(ahead.peek(), b'e' | b'E') {
         return None;
     }
     *cursor = ahead;
-    Some(found.as_float())
+    Some(number.as_float())
 }
 
 #[inline(never)]
-fn long_float(cursor: &mut Cursor) -> Fit<f64> {
+fn slow_float(cursor: &mut Cursor) -> Fit<f64> {
     let start = cursor.at;
     let shape = shape(cursor)?;
     let text = std::str::from_utf8(cursor.since(start)).map_err(|_| Mismatch)?;
@@ -238,33 +238,33 @@ fn long_float(cursor: &mut Cursor) -> Fit<f64> {
 /// than the precision as written, do not match.
 #[inline(always)]
 pub fn decimal(cursor: &mut Cursor, precision: u32, scale: u32) -> Fit<i128> {
-    match short_decimal(cursor, precision, scale) {
+    match fast_decimal(cursor, precision, scale) {
         Some(value) => Ok(value),
-        None => cursor.lend(|lent| long_decimal(lent, precision, scale)),
+        None => cursor.lend(|lent| slow_decimal(lent, precision, scale)),
     }
 }
 
 /// Reads a number of few digits as a decimal; None, without moving, for any other number.
 #[inline(always)]
-pub fn short_decimal(cursor: &mut Cursor, precision: u32, scale: u32) -> Option<i128> {
+pub fn fast_decimal(cursor: &mut Cursor, precision: u32, scale: u32) -> Option<i128> {
     let mut ahead = *cursor;
-    let found = fast_number(&mut ahead)?;
-    let missing = (scale as usize).checked_sub(found.fraction)?;
-    if found.digits < POWERS[found.fraction]
+    let number = fast_number(&mut ahead)?;
+    let missing = (scale as usize).checked_sub(number.fraction)?;
+    if number.digits < POWERS[number.fraction]
         || missing > MOST
-        || found.whole + found.fraction + missing > precision as usize
+        || number.whole + number.fraction + missing > precision as usize
     {
         return None;
     }
     *cursor = ahead;
-    let value = found.digits as i128 * POWERS[missing] as i128;
-    Some(if found.negative { -value } else { value })
+    let value = i128::from(number.digits) * i128::from(POWERS[missing]);
+    Some(if number.negative { -value } else { value })
 }
 
 #[inline(never)]
-fn long_decimal(cursor: &mut Cursor, precision: u32, scale: u32) -> Fit<i128> {
+fn slow_decimal(cursor: &mut Cursor, precision: u32, scale: u32) -> Fit<i128> {
     let negative = cursor.peek() == b'-';
-    cursor.at += negative as usize;
+    cursor.at += usize::from(negative);
     let mut value: i128 = 0;
     let mut count = 0u32;
     let first = digit(cursor).ok_or(Mismatch)?;
@@ -306,9 +306,9 @@ fn push_digit(value: &mut i128, count: &mut u32, next: u8) -> Fit<()> {
     }
     *value = if *count <= 18 {
         // Much faster in 64 bits.
-        (*value as i64 * 10 + next as i64) as i128
+        i128::from(*value as i64 * 10 + i64::from(next))
     } else {
-        *value * 10 + next as i128
+        *value * 10 + i128::from(next)
     };
     Ok(())
 }

@@ -6,7 +6,7 @@ use crate::column::Finished;
 use crate::cursor::{Cursor, Fit, Mismatch};
 use crate::node::Node;
 use crate::skip;
-use crate::template::{Place, Template, Then};
+use crate::template::{FieldPosition, Template, Then};
 use crate::text::unescaped;
 
 pub struct Field {
@@ -175,20 +175,20 @@ impl Object {
         for step in &self.template.steps[..number] {
             for &index in &step.named {
                 self.fields[index].seen = row + 1;
-                required += self.fields[index].required as usize;
+                required += usize::from(self.fields[index].required);
             }
         }
-        let mut place = self.template.steps.get(number).map_or(0, |step| step.first);
+        let mut position = self.template.steps.get(number).map_or(0, |step| step.first);
         let mut cursor = *start;
         let mut lead = cursor.at;
         let learns = self.template.learns();
         // The first object is read in full: it is the template for the others.
         let is_first = self.template.revision() == 0;
-        while self.goes_on(&mut cursor, place)? {
-            let found = self.name(&mut cursor, place)?;
+        while Self::goes_on(&mut cursor, position)? {
+            let field = self.name(&mut cursor, position)?;
             let value = cursor.at;
             let mut stable = true;
-            match found {
+            match field {
                 None if !is_first && skip::passes(&mut cursor) => {}
                 None => skip::value(&mut cursor)?,
                 Some(index) => {
@@ -197,17 +197,17 @@ impl Object {
                         return Err(Mismatch);
                     }
                     field.seen = row + 1;
-                    required += field.required as usize;
+                    required += usize::from(field.required);
                     cursor.lend(|lent| field.node.read_unlike(lent, row, is_first))?;
                     stable = field.node.is_stable();
                 }
             }
             if learns {
                 let (lead, value) = (cursor.between(lead, value), cursor.since(value));
-                self.template.note(place, lead, value, stable);
+                self.template.note(position, lead, value, stable);
             }
             lead = cursor.at;
-            place += 1;
+            position += 1;
         }
         if required != self.required {
             return Err(Mismatch);
@@ -215,7 +215,7 @@ impl Object {
         if learns {
             let fields = &self.fields;
             let is_cell = |index: usize| matches!(fields[index].node, Node::Column(_));
-            self.template.learn(place, cursor.since(lead), is_cell);
+            self.template.learn(position, cursor.since(lead), is_cell);
         }
         *start = cursor;
         Ok(())
@@ -223,32 +223,32 @@ impl Object {
 
     /// Moves to the name of the next field; false after the end of the object.
     #[inline(always)]
-    fn goes_on(&self, cursor: &mut Cursor, place: usize) -> Fit<bool> {
-        if place > 0 {
+    fn goes_on(cursor: &mut Cursor, position: usize) -> Fit<bool> {
+        if position > 0 {
             return cursor.more(b'}');
         }
         cursor.expect(b'{')?;
         cursor.blanks();
         let is_empty = cursor.peek() == b'}';
-        cursor.at += is_empty as usize;
+        cursor.at += usize::from(is_empty);
         Ok(!is_empty)
     }
 
     /// Skips a name and its colon; None if the name is unknown.
     #[inline(always)]
-    fn name(&mut self, cursor: &mut Cursor, place: usize) -> Fit<Option<usize>> {
+    fn name(&mut self, cursor: &mut Cursor, position: usize) -> Fit<Option<usize>> {
         cursor.blanks();
-        if let Some(known) = self.template.places.get(place)
+        if let Some(known) = self.template.positions.get(position)
             && cursor.passes(&known.token)
         {
             cursor.blanks();
             return Ok(known.field);
         }
-        cursor.lend(|lent| self.unexpected_name(lent, place))
+        cursor.lend(|lent| self.unexpected_name(lent, position))
     }
 
     #[cold]
-    fn unexpected_name(&mut self, cursor: &mut Cursor, place: usize) -> Fit<Option<usize>> {
+    fn unexpected_name(&mut self, cursor: &mut Cursor, position: usize) -> Fit<Option<usize>> {
         let start = cursor.at;
         let name = unescaped(cursor)?;
         let mut token = cursor.since(start).to_vec();
@@ -260,10 +260,10 @@ impl Object {
             return Err(Mismatch);
         }
         token.push(b':');
-        let found = Place::new(token, field);
-        match self.template.places.get_mut(place) {
-            Some(old) => *old = found,
-            None => self.template.places.push(found),
+        let renewed = FieldPosition::new(token, field);
+        match self.template.positions.get_mut(position) {
+            Some(old) => *old = renewed,
+            None => self.template.positions.push(renewed),
         }
         Ok(field)
     }

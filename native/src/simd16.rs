@@ -1,5 +1,12 @@
 //! Operations on blocks of sixteen bytes, with SIMD instructions where available.
 
+#[cfg(not(target_arch = "x86_64"))]
+use portable as wide;
+#[cfg(target_arch = "x86_64")]
+use sse2 as wide;
+
+pub use wide::{digits, special};
+
 pub const BLOCK: usize = 16;
 pub type Block = [u8; BLOCK];
 
@@ -43,10 +50,8 @@ pub fn halves(around: &[u8; 2 * BLOCK]) -> (&Block, &Block) {
     (&blocks[0], &blocks[1])
 }
 
-pub use wide::{digits, same, special};
-
 #[cfg(target_arch = "x86_64")]
-mod wide {
+pub mod sse2 {
     use super::Block;
     use std::arch::x86_64::{
         __m128i, _mm_add_epi8, _mm_add_epi16, _mm_and_si128, _mm_cmpeq_epi8, _mm_cvtsi128_si64,
@@ -58,7 +63,7 @@ mod wide {
     #[inline(always)]
     fn load(block: &Block) -> __m128i {
         // SAFETY: the block has sixteen bytes, and every x86-64 processor has SSE2.
-        unsafe { _mm_loadu_si128(block.as_ptr().cast::<__m128i>()) }
+        unsafe { _mm_loadu_si128(std::ptr::from_ref(block).cast()) }
     }
 
     /// Returns the index of the first quote, backslash or control character, or 16 or more.
@@ -66,13 +71,13 @@ mod wide {
     pub fn special(block: &Block) -> usize {
         let bytes = load(block);
         // SAFETY: every x86-64 processor has SSE2.
-        let found = unsafe {
+        let hits = unsafe {
             let control = _mm_cmpeq_epi8(_mm_min_epu8(bytes, _mm_set1_epi8(0x1F)), bytes);
             let quote = _mm_cmpeq_epi8(bytes, _mm_set1_epi8(b'"' as i8));
             let slash = _mm_cmpeq_epi8(bytes, _mm_set1_epi8(b'\\' as i8));
             _mm_movemask_epi8(_mm_or_si128(control, _mm_or_si128(quote, slash)))
         };
-        found.trailing_zeros() as usize
+        hits.trailing_zeros() as usize
     }
 
     /// Returns the number of bytes before the first that is not a digit.
@@ -89,14 +94,6 @@ mod wide {
         (digits ^ 0x1_FFFF).trailing_zeros() as usize
     }
 
-    /// Whether two blocks are equal, apart from the bytes whose bits are set.
-    #[inline(always)]
-    pub fn same(one: &Block, other: &Block, beyond: u32) -> bool {
-        // SAFETY: every x86-64 processor has SSE2.
-        let equal = unsafe { _mm_movemask_epi8(_mm_cmpeq_epi8(load(one), load(other))) };
-        equal as u32 | beyond == 0xFFFF
-    }
-
     /// Returns two numbers of eight digits, the first in the lower half.
     #[inline(always)]
     pub fn eights(block: &Block, mask: &Block) -> u64 {
@@ -106,16 +103,16 @@ mod wide {
             let tens = _mm_mullo_epi16(digits, _mm_set1_epi16(10));
             let pairs = _mm_add_epi16(tens, _mm_srli_epi16::<8>(digits));
             let pairs = _mm_and_si128(pairs, _mm_set1_epi16(0xFF));
-            let fours = _mm_madd_epi16(pairs, _mm_set1_epi32(1 << 16 | 100));
+            let fours = _mm_madd_epi16(pairs, _mm_set1_epi32((1 << 16) + 100));
             let fours = _mm_packs_epi32(fours, fours);
-            let eights = _mm_madd_epi16(fours, _mm_set1_epi32(1 << 16 | 10_000));
+            let eights = _mm_madd_epi16(fours, _mm_set1_epi32((1 << 16) + 10_000));
             _mm_cvtsi128_si64(eights) as u64
         }
     }
 }
 
-#[cfg(not(target_arch = "x86_64"))]
-mod wide {
+#[cfg(any(test, not(target_arch = "x86_64")))]
+pub mod portable {
     use super::Block;
 
     const ONES: u64 = 0x0101_0101_0101_0101;
@@ -129,8 +126,8 @@ mod wide {
 
     /// Returns the index of the first byte whose high bit is set, else sixteen.
     #[inline(always)]
-    fn first(found: [u64; 2]) -> usize {
-        match found {
+    fn first(hits: [u64; 2]) -> usize {
+        match hits {
             [0, second] => 8 + second.trailing_zeros() as usize / 8,
             [first, _] => first.trailing_zeros() as usize / 8,
         }
@@ -142,7 +139,7 @@ mod wide {
         let zero = |x: u64| x.wrapping_sub(ONES) & !x & HIGH;
         first(words(block).map(|word| {
             let control = word.wrapping_sub(ONES * 0x20) & !word & HIGH;
-            control | zero(word ^ ONES * b'"' as u64) | zero(word ^ ONES * b'\\' as u64)
+            control | zero(word ^ (ONES * u64::from(b'"'))) | zero(word ^ (ONES * u64::from(b'\\')))
         }))
     }
 
@@ -151,26 +148,18 @@ mod wide {
     pub fn digits(block: &Block) -> usize {
         // The high bit stays off only for '0' to '9'; borrows reach no byte below the first other.
         first(words(block).map(|word| {
-            let low = word.wrapping_sub(ONES * b'0' as u64);
-            let high = word.wrapping_add(ONES * (0x7F - b'9') as u64);
+            let low = word.wrapping_sub(ONES * u64::from(b'0'));
+            let high = word.wrapping_add(ONES * u64::from(0x7F - b'9'));
             (low | high | word) & HIGH
         }))
-    }
-
-    /// Whether two blocks are equal, apart from the bytes whose bits are set.
-    #[inline(always)]
-    pub fn same(one: &Block, other: &Block, beyond: u32) -> bool {
-        let unlike = u128::from_le_bytes(*one) ^ u128::from_le_bytes(*other);
-        let length = (beyond | 0x1_0000).trailing_zeros();
-        length == 0 || unlike << (128 - 8 * length) == 0
     }
 
     /// Returns two numbers of eight digits, the first in the lower half.
     #[inline(always)]
     pub fn eights(block: &Block, mask: &Block) -> u64 {
         let (digits, mask) = (words(block), words(mask));
-        let number = |place: usize| {
-            let digits = digits[place] & mask[place];
+        let number = |half: usize| {
+            let digits = digits[half] & mask[half];
             let pairs = (digits.wrapping_mul(10) + (digits >> 8)) & 0x00FF_00FF_00FF_00FF;
             let fours = (pairs.wrapping_mul(100) + (pairs >> 16)) & 0x0000_FFFF_0000_FFFF;
             (fours.wrapping_mul(10_000) + (fours >> 32)) & 0xFFFF_FFFF

@@ -1,22 +1,17 @@
 //! Look up sorted numbers in other sorted numbers.
 
-use pyo3::prelude::*;
-
-use crate::buffer::Buffer;
-use crate::slices::Items;
-
 /// Returns for each of some ascending numbers 1 if it is among other ascending ones, else 0.
 ///
 /// A search begins where the last one ended and doubles its steps, so its cost is logarithmic in the
 /// distance between two numbers, and close to zero where numbers are as dense as the others.
-fn contains_sorted(numbers: &[i32], known: &[i32]) -> Vec<u8> {
+pub fn contains_sorted(numbers: &[i32], known: &[i32]) -> Vec<u8> {
     let mut flags = vec![0; numbers.len()];
     let mut at = 0;
     for (flag, &number) in flags.iter_mut().zip(numbers) {
         at = lower_bound(known, at, number);
         match known.get(at) {
             None => break,
-            Some(&found) => *flag = u8::from(found == number),
+            Some(&next) => *flag = u8::from(next == number),
         }
     }
     flags
@@ -26,8 +21,8 @@ fn contains_sorted(numbers: &[i32], known: &[i32]) -> Vec<u8> {
 #[inline]
 fn lower_bound(known: &[i32], mut at: usize, number: i32) -> usize {
     let mut step = 1;
-    while let Some(&found) = known.get(at + step - 1) {
-        if found >= number {
+    while let Some(&far) = known.get(at + step - 1) {
+        if far >= number {
             break;
         }
         at += step;
@@ -35,22 +30,5 @@ fn lower_bound(known: &[i32], mut at: usize, number: i32) -> usize {
     }
     // Everything before `at` is below; what `step` reaches is not, or is beyond the end.
     let end = (at + step - 1).min(known.len());
-    at + known[at..end].partition_point(|&found| found < number)
-}
-
-/// Returns which of some sorted 32-bit integers are in a sorted array: a byte, 0 or 1, for each.
-///
-/// Unsorted integers may not be found. Releases the GIL.
-#[pyfunction]
-pub fn sorted_among(
-    py: Python<'_>,
-    numbers: &Bound<'_, PyAny>,
-    known: &Bound<'_, PyAny>,
-) -> PyResult<Py<Buffer>> {
-    let (numbers, known) = (Items::<i32>::of(numbers)?, Items::<i32>::of(known)?);
-    let (numbers, known) = (numbers.slice(), known.slice());
-    Py::new(
-        py,
-        Buffer::of(py.detach(|| contains_sorted(numbers, known))),
-    )
+    at + known[at..end].partition_point(|&other| other < number)
 }

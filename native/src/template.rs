@@ -5,7 +5,7 @@
 //! faster than parsing it. At a difference the rest of the object is read field by field, and the
 //! template is learned again.
 
-use crate::cursor::Piece;
+use crate::cursor::FixedText;
 
 /// Maximum number of times that a template is learned in one reading.
 const MAX_REVISIONS: usize = 24;
@@ -13,9 +13,9 @@ const MAX_REVISIONS: usize = 24;
 const LONGEST_CONSTANT: usize = 64;
 
 /// A field at its position in the latest object.
-pub struct Place {
+pub struct FieldPosition {
     /// `"name":`
-    pub token: Piece,
+    pub token: FixedText,
     pub field: Option<usize>,
     /// The text from the previous value to this value.
     lead: Vec<u8>,
@@ -23,10 +23,10 @@ pub struct Place {
     constant: Option<Vec<u8>>,
 }
 
-impl Place {
+impl FieldPosition {
     pub fn new(token: Vec<u8>, field: Option<usize>) -> Self {
-        let token = Piece::new(token);
-        Place {
+        let token = FixedText::new(token);
+        FieldPosition {
             token,
             field,
             lead: Vec::new(),
@@ -53,7 +53,7 @@ pub enum Then {
 
 /// A constant text, and what follows it.
 pub struct Step {
-    pub text: Piece,
+    pub text: FixedText,
     pub then: Then,
     /// The index of the first field in the text.
     pub first: usize,
@@ -66,7 +66,7 @@ pub struct Step {
 #[derive(Default)]
 pub struct Template {
     /// The fields of the latest object that was read field by field.
-    pub places: Vec<Place>,
+    pub positions: Vec<FieldPosition>,
     pub steps: Vec<Step>,
     revisions: usize,
 }
@@ -87,8 +87,8 @@ impl Template {
     }
 
     /// Records the field at an index; `stable` says that its value may be constant.
-    pub fn note(&mut self, place: usize, lead: &[u8], value: &[u8], stable: bool) {
-        let Some(noted) = self.places.get_mut(place) else {
+    pub fn note(&mut self, index: usize, lead: &[u8], value: &[u8], stable: bool) {
+        let Some(noted) = self.positions.get_mut(index) else {
             return;
         };
         if noted.is_new() {
@@ -106,25 +106,21 @@ impl Template {
     /// `is_cell` returns whether the constant value of a field is a cell.
     pub fn learn(&mut self, count: usize, tail: &[u8], is_cell: impl Fn(usize) -> bool) {
         self.revisions += 1;
-        self.places.truncate(count);
+        self.positions.truncate(count);
         self.steps.clear();
         let mut draft = Draft::default();
-        for (place, noted) in self.places.iter().enumerate() {
+        for (index, noted) in self.positions.iter().enumerate() {
             draft.text.extend_from_slice(&noted.lead);
             draft.named.extend(noted.field);
-            match &noted.constant {
-                Some(value) => {
-                    draft.text.extend_from_slice(value);
-                    let cell = noted.field.filter(|&field| is_cell(field));
-                    draft
-                        .repeated
-                        .extend(cell.map(|field| (field, value.clone())));
-                }
-                None => {
-                    let then = noted.field.map_or(Then::Skip, Then::Field);
-                    self.steps.push(draft.step(then));
-                    draft.first = place + 1;
-                }
+            if let Some(value) = &noted.constant {
+                draft.text.extend_from_slice(value);
+                let cell = noted.field.filter(|&field| is_cell(field));
+                let repeated = cell.map(|field| (field, value.clone()));
+                draft.repeated.extend(repeated);
+            } else {
+                let then = noted.field.map_or(Then::Skip, Then::Field);
+                self.steps.push(draft.step(then));
+                draft.first = index + 1;
             }
         }
         draft.text.extend_from_slice(tail);
@@ -144,7 +140,7 @@ struct Draft {
 impl Draft {
     fn step(&mut self, then: Then) -> Step {
         Step {
-            text: Piece::new(std::mem::take(&mut self.text)),
+            text: FixedText::new(std::mem::take(&mut self.text)),
             then,
             first: self.first,
             named: std::mem::take(&mut self.named),

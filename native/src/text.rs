@@ -40,11 +40,11 @@ pub fn passes_plain(cursor: &mut Cursor) -> bool {
     let mut ahead = *cursor;
     ahead.at += 1;
     while let Some(block) = ahead.block() {
-        let found = special(block);
-        if found < BLOCK {
-            let is_end = block[found] == b'"';
+        let end = special(block);
+        if end < BLOCK {
+            let is_end = block[end] == b'"';
             if is_end {
-                cursor.at = ahead.at + found + 1;
+                cursor.at = ahead.at + end + 1;
             }
             return is_end;
         }
@@ -56,11 +56,11 @@ pub fn passes_plain(cursor: &mut Cursor) -> bool {
 /// Reads a string without escapes.
 #[inline(always)]
 pub fn unescaped<'a>(cursor: &mut Cursor<'a>) -> Fit<&'a [u8]> {
-    let found = quoted(cursor)?;
-    if found.escaped {
+    let text = quoted(cursor)?;
+    if text.escaped {
         Err(Mismatch)
     } else {
-        Ok(found.raw)
+        Ok(text.raw)
     }
 }
 
@@ -69,9 +69,9 @@ pub fn unescaped<'a>(cursor: &mut Cursor<'a>) -> Fit<&'a [u8]> {
 fn plain_length(bytes: &[u8]) -> usize {
     let mut at = 0;
     while let Some(block) = bytes.get(at..at + BLOCK).and_then(<[u8]>::first_chunk) {
-        let found = special(block);
-        if found < BLOCK {
-            return at + found;
+        let end = special(block);
+        if end < BLOCK {
+            return at + end;
         }
         at += BLOCK;
     }
@@ -128,10 +128,10 @@ pub fn append(cursor: &mut Cursor, data: &mut Vec<u8>) -> Fit<()> {
     while let Some(block) = cursor.block() {
         // Copying a whole block is faster than a part of it.
         data.extend_from_slice(block);
-        let found = special(block);
-        if found < BLOCK {
-            data.truncate(data.len() - (BLOCK - found));
-            cursor.at += found;
+        let end = special(block);
+        if end < BLOCK {
+            data.truncate(data.len() - (BLOCK - end));
+            cursor.at += end;
             if cursor.peek() != b'"' {
                 break;
             }
@@ -154,13 +154,13 @@ pub fn append_plain(cursor: &mut Cursor, data: &mut Vec<u8>) -> bool {
     ahead.at += 1;
     while let Some(block) = ahead.block() {
         data.extend_from_slice(block);
-        let found = special(block);
-        if found < BLOCK {
-            if block[found] != b'"' {
+        let end = special(block);
+        if end < BLOCK {
+            if block[end] != b'"' {
                 break;
             }
-            data.truncate(data.len() - (BLOCK - found));
-            cursor.at = ahead.at + found + 1;
+            data.truncate(data.len() - (BLOCK - end));
+            cursor.at = ahead.at + end + 1;
             return true;
         }
         ahead.at += BLOCK;

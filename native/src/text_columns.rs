@@ -1,30 +1,25 @@
 //! Text columns in the layout of Arrow: select rows, and find the smallest and largest text.
 
-use pyo3::exceptions::{PyIndexError, PyOverflowError};
-use pyo3::prelude::*;
-
-use crate::buffer::Buffer;
-use crate::slices::Items;
-
 /// Number of rows by which texts are prefetched into the cache while others are copied.
 const AHEAD: usize = 12;
 /// Texts are copied in blocks of this many bytes, beyond their ends if there is space.
 const BLOCK: usize = 32;
 
 /// A column: one more 32-bit offset than rows, bytes, and a bit for each row if some are null.
-struct Texts<'a> {
-    offsets: &'a [i32],
-    data: &'a [u8],
-    validity: Option<&'a [u8]>,
+pub struct TextColumn<'a> {
+    pub offsets: &'a [i32],
+    pub data: &'a [u8],
+    pub validity: Option<&'a [u8]>,
     /// Index of row 0 in offsets and bits.
-    first: usize,
+    pub first: usize,
 }
 
-impl<'a> Texts<'a> {
+impl TextColumn<'_> {
     /// Returns start and end of a row's text; None for an invalid row.
     #[inline]
     fn range(&self, row: usize) -> Option<(usize, usize)> {
         let at = self.first.checked_add(row)?;
+        // A negative offset becomes larger than any length.
         let start = *self.offsets.get(at)? as usize;
         let end = *self.offsets.get(at + 1)? as usize;
         (start <= end && end <= self.data.len()).then_some((start, end))
@@ -40,51 +35,59 @@ impl<'a> Texts<'a> {
     }
 }
 
-struct Taken {
-    offsets: Vec<i32>,
-    data: Vec<u8>,
-    validity: Option<Vec<u8>>,
-    nulls: usize,
+/// Selected rows of a column.
+#[derive(Debug, PartialEq)]
+pub struct Taken {
+    pub offsets: Vec<i32>,
+    pub data: Vec<u8>,
+    /// None if no row is null.
+    pub validity: Option<Vec<u8>>,
+    pub nulls: usize,
 }
 
-enum Trouble {
+#[derive(Debug, PartialEq)]
+pub enum ColumnError {
     /// An index that is not a row of the column.
-    Place,
+    Row,
     /// More text than 32-bit offsets can address.
     Size,
 }
 
-fn take(texts: &Texts, places: &[i64]) -> Result<Taken, Trouble> {
-    let mut ranges: Vec<(u32, u32)> = Vec::with_capacity(places.len());
-    let mut offsets: Vec<i32> = Vec::with_capacity(places.len() + 1);
-    let mut validity = texts.validity.map(|_| vec![0_u8; places.len().div_ceil(8)]);
+/// Returns the texts of some rows, in this order.
+pub fn take(column: &TextColumn, rows: &[i64]) -> Result<Taken, ColumnError> {
+    let mut ranges: Vec<(u32, u32)> = Vec::with_capacity(rows.len());
+    let mut offsets: Vec<i32> = Vec::with_capacity(rows.len() + 1);
+    let mut validity = column.validity.map(|_| vec![0_u8; rows.len().div_ceil(8)]);
     let (mut total, mut nulls) = (0_usize, 0);
     offsets.push(0);
-    for (row, &place) in places.iter().enumerate() {
-        let place = usize::try_from(place).map_err(|_| Trouble::Place)?;
-        let (start, mut end) = texts.range(place).ok_or(Trouble::Place)?;
+    for (at, &row) in rows.iter().enumerate() {
+        let row = usize::try_from(row).map_err(|_| ColumnError::Row)?;
+        let (start, mut end) = column.range(row).ok_or(ColumnError::Row)?;
         if let Some(bits) = &mut validity {
-            let valid = texts.is_valid(place);
-            bits[row / 8] |= u8::from(valid) << (row % 8);
+            let valid = column.is_valid(row);
+            bits[at / 8] |= u8::from(valid) << (at % 8);
             if !valid {
                 nulls += 1;
                 end = start;
             }
         }
         total += end - start;
-        offsets.push(i32::try_from(total).map_err(|_| Trouble::Size)?);
+        offsets.push(i32::try_from(total).map_err(|_| ColumnError::Size)?);
         // Offsets are 32-bit numbers, so starts and lengths are.
         ranges.push((start as u32, (end - start) as u32));
     }
     Ok(Taken {
         offsets,
-        data: copied(texts.data, &ranges, total),
+        data: copied(column.data, &ranges, total),
         validity: validity.filter(|_| nulls > 0),
         nulls,
     })
 }
 
 /// Concatenates the bytes of ranges (start, length), `total` of them.
+///
+/// By raw pointers the loop copies single blocks; a copy of slices becomes a call for each text, and
+/// a check of the target's end for each block takes as long as the copy.
 fn copied(data: &[u8], ranges: &[(u32, u32)], total: usize) -> Vec<u8> {
     let mut taken: Vec<u8> = Vec::with_capacity(total + BLOCK);
     let mut done = 0;
@@ -96,8 +99,8 @@ fn copied(data: &[u8], ranges: &[(u32, u32)], total: usize) -> Vec<u8> {
         let blocks = length.div_ceil(BLOCK);
         if start + blocks * BLOCK <= data.len() {
             for block in 0..blocks {
-                // SAFETY: the source was just checked against the data; the target has room for
-                // `total` bytes and a block, and everything after `done` is written later.
+                // SAFETY: the source was just checked against the data. The lengths of all ranges
+                // are `total`, so the target has room for a block after `done` plus the length.
                 unsafe {
                     std::ptr::copy_nonoverlapping(
                         data.as_ptr().add(start + block * BLOCK),
@@ -108,7 +111,7 @@ fn copied(data: &[u8], ranges: &[(u32, u32)], total: usize) -> Vec<u8> {
             }
         } else {
             let text = &data[start..start + length];
-            // SAFETY: the lengths of all ranges are `total`.
+            // SAFETY: the lengths of all ranges are `total`, for which the target has room.
             unsafe {
                 std::ptr::copy_nonoverlapping(text.as_ptr(), taken.as_mut_ptr().add(done), length);
             }
@@ -116,7 +119,7 @@ fn copied(data: &[u8], ranges: &[(u32, u32)], total: usize) -> Vec<u8> {
         done += length;
     }
     debug_assert_eq!(done, total);
-    // SAFETY: every byte was written.
+    // SAFETY: every byte before `done` was written, without a gap.
     unsafe { taken.set_len(done) };
     taken
 }
@@ -124,12 +127,11 @@ fn copied(data: &[u8], ranges: &[(u32, u32)], total: usize) -> Vec<u8> {
 #[inline]
 fn prefetch(data: &[u8], at: usize) {
     #[cfg(target_arch = "x86_64")]
-    if at + 64 < data.len() {
+    if let Some(lines) = data.get(at..at + 65) {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        // SAFETY: a prefetch hint, for addresses within the data.
-        unsafe {
-            _mm_prefetch(data.as_ptr().add(at).cast(), _MM_HINT_T0);
-            _mm_prefetch(data.as_ptr().add(at + 64).cast(), _MM_HINT_T0);
+        for line in [&lines[0], &lines[64]] {
+            // SAFETY: a hint for an address within the data; every x86-64 processor has it.
+            unsafe { _mm_prefetch(std::ptr::from_ref(line).cast(), _MM_HINT_T0) };
         }
     }
     #[cfg(not(target_arch = "x86_64"))]
@@ -141,7 +143,7 @@ fn prefetch(data: &[u8], at: usize) {
 fn head(data: &[u8], start: usize, length: usize) -> u64 {
     let mut bytes = [0; 8];
     match data.get(start..start + 8) {
-        Some(found) => bytes.copy_from_slice(found),
+        Some(eight) => bytes.copy_from_slice(eight),
         None => bytes[..length.min(8)].copy_from_slice(&data[start..start + length.min(8)]),
     }
     let number = u64::from_be_bytes(bytes);
@@ -152,99 +154,30 @@ fn head(data: &[u8], start: usize, length: usize) -> u64 {
     }
 }
 
-/// Returns the rows of the smallest and the largest text by bytes; None if all are null.
-fn bounds(texts: &Texts, rows: usize) -> Result<Option<(usize, usize)>, Trouble> {
-    let mut found: Option<(usize, usize)> = None;
+/// Returns the first rows of the smallest and the largest of `rows` texts by bytes; None if all
+/// are null.
+pub fn bounds(column: &TextColumn, rows: usize) -> Result<Option<(usize, usize)>, ColumnError> {
+    let mut bounds: Option<(usize, usize)> = None;
     let (mut least, mut greatest): (&[u8], &[u8]) = (&[], &[]);
     let (mut low, mut high) = (0, 0);
     for row in 0..rows {
-        let (start, end) = texts.range(row).ok_or(Trouble::Place)?;
-        if !texts.is_valid(row) {
+        let (start, end) = column.range(row).ok_or(ColumnError::Row)?;
+        if !column.is_valid(row) {
             continue;
         }
-        let text = &texts.data[start..end];
-        let own = head(texts.data, start, end - start);
-        let Some((first, last)) = &mut found else {
+        let text = &column.data[start..end];
+        let own = head(column.data, start, end - start);
+        let Some((smallest, largest)) = &mut bounds else {
             (least, greatest, low, high) = (text, text, own, own);
-            found = Some((row, row));
+            bounds = Some((row, row));
             continue;
         };
         if own < low || (own == low && text < least) {
-            (*first, low, least) = (row, own, text);
+            (*smallest, low, least) = (row, own, text);
         }
         if own > high || (own == high && text > greatest) {
-            (*last, high, greatest) = (row, own, text);
+            (*largest, high, greatest) = (row, own, text);
         }
     }
-    Ok(found)
-}
-
-fn raised(trouble: Trouble) -> PyErr {
-    match trouble {
-        Trouble::Place => PyIndexError::new_err("a place that the column does not have"),
-        Trouble::Size => PyOverflowError::new_err("more text than one array can hold"),
-    }
-}
-
-/// A text column: offsets, data, validity bits (None if no row is null), and the null count.
-type TextColumn = (Py<Buffer>, Py<Buffer>, Option<Py<Buffer>>, usize);
-
-/// Returns offsets, bytes, validity and null count of selected rows of a text column.
-///
-/// `offsets` are 32-bit, `places` 64-bit integers, `validity` None or the bits of rows; row 0 is at
-/// index `first` of offsets and bits. Raises IndexError for an invalid row, OverflowError for more
-/// text than 32-bit offsets can address. Releases the GIL.
-#[pyfunction]
-pub fn take_texts(
-    py: Python<'_>,
-    places: &Bound<'_, PyAny>,
-    offsets: &Bound<'_, PyAny>,
-    data: &Bound<'_, PyAny>,
-    validity: Option<&Bound<'_, PyAny>>,
-    first: usize,
-) -> PyResult<TextColumn> {
-    let places = Items::<i64>::of(places)?;
-    let (offsets, data) = (Items::<i32>::of(offsets)?, Items::<u8>::of(data)?);
-    let validity = validity.map(Items::<u8>::of).transpose()?;
-    let texts = Texts {
-        offsets: offsets.slice(),
-        data: data.slice(),
-        validity: validity.as_ref().map(Items::slice),
-        first,
-    };
-    let places = places.slice();
-    let taken = py.detach(|| take(&texts, places)).map_err(raised)?;
-    Ok((
-        Py::new(py, Buffer::of(taken.offsets))?,
-        Py::new(py, Buffer::of(taken.data))?,
-        taken
-            .validity
-            .map(|bits| Py::new(py, Buffer::of(bits)))
-            .transpose()?,
-        taken.nulls,
-    ))
-}
-
-/// Returns the rows of the smallest and the largest of `rows` texts, None if all are null.
-///
-/// Of equal ones the first. A column is passed as to `take_texts`. Raises IndexError if it has
-/// fewer rows.
-#[pyfunction]
-pub fn text_bounds(
-    py: Python<'_>,
-    rows: usize,
-    offsets: &Bound<'_, PyAny>,
-    data: &Bound<'_, PyAny>,
-    validity: Option<&Bound<'_, PyAny>>,
-    first: usize,
-) -> PyResult<Option<(usize, usize)>> {
-    let (offsets, data) = (Items::<i32>::of(offsets)?, Items::<u8>::of(data)?);
-    let validity = validity.map(Items::<u8>::of).transpose()?;
-    let texts = Texts {
-        offsets: offsets.slice(),
-        data: data.slice(),
-        validity: validity.as_ref().map(Items::slice),
-        first,
-    };
-    py.detach(|| bounds(&texts, rows)).map_err(raised)
+    Ok(bounds)
 }

@@ -1,7 +1,7 @@
 //! Read single values of columns.
 
 use crate::cells::Range;
-use crate::cursor::{Cursor, Fit, Mismatch, Piece};
+use crate::cursor::{Cursor, Fit, FixedText, Mismatch};
 use crate::number;
 use crate::skip;
 use crate::text::unescaped;
@@ -31,18 +31,18 @@ fn within(mut value: i64, range: Range) -> Option<i64> {
 #[inline(always)]
 pub fn plain_integer(cursor: &mut Cursor, range: Range, push: impl FnOnce(i64)) -> bool {
     let mut ahead = *cursor;
-    let found = number::plain_integer(&mut ahead).and_then(|value| within(value, range));
-    if let Some(value) = found {
+    let integer = number::plain_integer(&mut ahead).and_then(|value| within(value, range));
+    if let Some(value) = integer {
         *cursor = ahead;
         push(value);
     }
-    found.is_some()
+    integer.is_some()
 }
 
 /// Reads a double in its usual form; false for any other value.
 #[inline(never)]
 pub fn plain_double(cursor: &mut Cursor, values: &mut Vec<f64>) -> bool {
-    match number::short_float(cursor) {
+    match number::fast_float(cursor) {
         Some(value) => values.push(value),
         None => return false,
     }
@@ -58,9 +58,9 @@ pub fn plain_decimal(
     values: &mut Vec<i128>,
 ) -> bool {
     let mut ahead = *cursor;
-    let quotes = (ahead.peek() == b'"') as usize;
+    let quotes = usize::from(ahead.peek() == b'"');
     ahead.at += quotes;
-    let Some(value) = number::short_decimal(&mut ahead, precision, scale) else {
+    let Some(value) = number::fast_decimal(&mut ahead, precision, scale) else {
         return false;
     };
     let passes = match quotes {
@@ -77,7 +77,7 @@ pub fn plain_decimal(
 
 /// Reads which of the texts is at this position, counted from one.
 #[inline(never)]
-pub fn choice(cursor: &mut Cursor, texts: &[Piece]) -> Fit<u8> {
+pub fn choice(cursor: &mut Cursor, texts: &[FixedText]) -> Fit<u8> {
     for (number, text) in (1..).zip(texts) {
         if cursor.passes(text) {
             return Ok(number);
@@ -92,7 +92,7 @@ pub fn numbered(text: &[u8], separator: Option<u8>, longest: usize) -> Fit<(&[u8
     let digits = text
         .iter()
         .rposition(|byte| !byte.is_ascii_digit())
-        .map_or(0, |place| place + 1);
+        .map_or(0, |last| last + 1);
     let head = match separator {
         None if digits == 0 => &text[..0],
         Some(mark) if digits > 0 && text[digits - 1] == mark => &text[..digits - 1],
@@ -133,9 +133,9 @@ pub fn single(cursor: &mut Cursor, special: bool) -> Fit<f32> {
 pub fn boolean(cursor: &mut Cursor) -> Fit<bool> {
     let value = cursor.peek() == b't';
     if value {
-        cursor.word(b"true")?
+        cursor.word(b"true")?;
     } else {
-        cursor.word(b"false")?
+        cursor.word(b"false")?;
     }
     Ok(value)
 }

@@ -7,10 +7,6 @@ use pyo3::prelude::*;
 /// An array that Python keeps alive as long as this object.
 pub struct Items<T: Element>(PyBuffer<T>);
 
-// SAFETY: nothing but reading is done with the memory, and the buffer is given back with the
-// interpreter attached.
-unsafe impl<T: Element> Sync for Items<T> {}
-
 impl<T: Element> Items<T> {
     /// Raises ValueError for items that are not contiguous.
     pub fn of(array: &Bound<'_, PyAny>) -> PyResult<Self> {

@@ -1,18 +1,19 @@
 //! The Python interface: plans and their columns.
 
+use pyo3::Borrowed;
 use pyo3::exceptions::PyTypeError;
-use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyTuple};
 
-use crate::buffer::Buffer;
+use super::buffer::Buffer;
+use super::spec;
+use super::texts::Texts;
 use crate::cells::Cells;
 use crate::column::Finished;
-use crate::cursor::{Cursor, Fit, Mismatch};
-use crate::object::{Object, Output, Outputs};
+use crate::cursor::Mismatch;
+use crate::object::{Output, Outputs};
+use crate::plan;
 use crate::runs::{Run, Runs};
-use crate::spec;
-use crate::texts::Texts;
 
 /// A column of all texts: buffers in the layout of Arrow, None if the type has no such buffer.
 #[pyclass(frozen, get_all, module = "ingestd_native")]
@@ -51,10 +52,10 @@ impl Column {
         })
     }
 
-    fn of_cells(py: Python, found: Finished) -> PyResult<Self> {
+    fn of_cells(py: Python, column: Finished) -> PyResult<Self> {
         let mut offsets = None;
         let mut runs = None;
-        let data = match found.cells {
+        let data = match column.cells {
             Cells::Int8(_, values) => buffer(py, values)?,
             Cells::Int16(_, values) => buffer(py, values)?,
             Cells::Int32(_, values) => buffer(py, values)?,
@@ -68,8 +69,8 @@ impl Column {
                 offsets = buffer(py, pieces.offsets)?;
                 buffer(py, pieces.data)?
             }
-            Cells::Runs(found) => {
-                runs = Some(texts_of(py, found));
+            Cells::Runs(texts) => {
+                runs = Some(texts_of(py, texts));
                 None
             }
             Cells::Numbered { heads, numbers, .. } => {
@@ -78,19 +79,13 @@ impl Column {
             }
         };
         Ok(Column {
-            seen: found.seen,
-            nulls: found.nulls,
-            validity: found.validity.map_or(Ok(None), |bits| buffer(py, bits))?,
+            seen: column.seen,
+            nulls: column.nulls,
+            validity: column.validity.map_or(Ok(None), |bits| buffer(py, bits))?,
             offsets,
             data,
-            left_out: match found.left_out.is_empty() {
-                true => None,
-                false => buffer(py, found.left_out)?,
-            },
-            lacking: match found.lacking.is_empty() {
-                true => None,
-                false => buffer(py, found.lacking)?,
-            },
+            left_out: buffer_of_some(py, column.left_out)?,
+            lacking: buffer_of_some(py, column.lacking)?,
             runs,
         })
     }
@@ -100,23 +95,36 @@ fn buffer<T: Send + Sync + 'static>(py: Python, values: Vec<T>) -> PyResult<Opti
     Py::new(py, Buffer::of(values)).map(Some)
 }
 
-fn texts_of(py: Python, found: Runs) -> Vec<(usize, Option<Py<PyBytes>>)> {
+/// As `buffer`, but None without values.
+fn buffer_of_some<T: Send + Sync + 'static>(
+    py: Python,
+    values: Vec<T>,
+) -> PyResult<Option<Py<Buffer>>> {
+    if values.is_empty() {
+        Ok(None)
+    } else {
+        buffer(py, values)
+    }
+}
+
+fn texts_of(py: Python, runs: Runs) -> Vec<(usize, Option<Py<PyBytes>>)> {
     let text_of = |(row, text): Run| (row, text.map(|text| PyBytes::new(py, &text).unbind()));
-    found.runs.into_iter().map(text_of).collect()
+    runs.runs.into_iter().map(text_of).collect()
 }
 
 /// The fields to read from JSON texts and their types; `spec` consists of nested tuples.
 #[pyclass(module = "ingestd_native")]
 pub struct Plan {
-    root: Object,
+    plan: plan::Plan,
 }
 
 #[pymethods]
 impl Plan {
     #[new]
     fn new(spec: &Bound<PyTuple>) -> PyResult<Self> {
+        let root = spec::root(spec)?;
         Ok(Plan {
-            root: spec::root(spec)?,
+            plan: plan::Plan::new(root),
         })
     }
 
@@ -131,27 +139,30 @@ impl Plan {
         prefix: &[u8],
         suffix: &[u8],
     ) -> PyResult<Option<Bound<'py, PyDict>>> {
-        let root = &mut self.root;
+        let plan = &mut self.plan;
         let rows = texts.len()?;
-        root.start(rows);
-        let read = match texts.cast::<Texts>() {
-            Ok(texts) => read_texts(py, root, texts.get(), prefix, suffix)?,
-            Err(_) => read_list(root, texts.cast()?, prefix, suffix)?,
+        plan.start(rows);
+        let matches = match texts.cast::<Texts>() {
+            Ok(texts) => read_texts(py, plan, texts.get(), prefix, suffix)?,
+            Err(_) => read_list(plan, texts.cast()?, prefix, suffix)?,
         };
-        if !read {
+        if !matches {
             return Ok(None);
         }
-        match py.detach(|| finished(root, rows)) {
+        match py.detach(|| plan.finish(rows)) {
             Ok(outputs) => into_python(py, outputs).map(Some),
             Err(Mismatch) => Ok(None),
         }
     }
 }
 
+/// Number of texts read at a time, so that the memory they touch fits the cache.
+const BLOCK: usize = 512;
+
 /// Whether all texts match. The slices of a block stay in the cache with their texts.
 fn read_texts(
     py: Python,
-    root: &mut Object,
+    plan: &mut plan::Plan,
     texts: &Texts,
     prefix: &[u8],
     suffix: &[u8],
@@ -160,7 +171,7 @@ fn read_texts(
         let Some(slices) = texts.slices(start, texts.len().min(start + BLOCK)) else {
             return Err(PyTypeError::new_err("a text is missing"));
         };
-        let read = py.detach(|| read_some(root, start, &slices, prefix, suffix));
+        let read = py.detach(|| plan.read(start, &slices, prefix, suffix));
         if read.is_err() {
             return Ok(false);
         }
@@ -170,7 +181,7 @@ fn read_texts(
 
 /// Whether all texts of a list match.
 fn read_list(
-    root: &mut Object,
+    plan: &mut plan::Plan,
     texts: &Bound<PyList>,
     prefix: &[u8],
     suffix: &[u8],
@@ -178,11 +189,13 @@ fn read_list(
     let rows = texts.len();
     for start in (0..rows).step_by(BLOCK) {
         // A separate tuple: no text can be removed while it is read.
-        let kept = texts.get_slice(start, start + BLOCK).to_tuple();
-        let slices = slices_of(&kept)?;
+        let block = texts.get_slice(start, start + BLOCK).to_tuple();
+        let objects = block.iter_borrowed().map(Borrowed::cast);
+        let objects: Vec<Borrowed<PyBytes>> = objects.collect::<Result<_, _>>()?;
+        let slices: Vec<&[u8]> = objects.iter().map(|text| text.as_bytes()).collect();
         let read = texts
             .py()
-            .detach(|| read_some(root, start, &slices, prefix, suffix));
+            .detach(|| plan.read(start, &slices, prefix, suffix));
         if read.is_err() || slices.len() != BLOCK.min(rows - start) {
             return Ok(false);
         }
@@ -190,65 +203,15 @@ fn read_list(
     Ok(true)
 }
 
-/// Number of texts read at a time, so that the memory they touch fits the cache.
-const BLOCK: usize = 512;
-
-/// The contents of a tuple of bytes objects.
-fn slices_of<'a>(texts: &'a Bound<'_, PyTuple>) -> PyResult<Vec<&'a [u8]>> {
-    let mut slices = Vec::with_capacity(texts.len());
-    for text in texts.iter_borrowed() {
-        let mut start = std::ptr::null_mut();
-        let mut length = 0;
-        // SAFETY: the object is alive, and its type is looked at by the call.
-        let found =
-            unsafe { ffi::PyBytes_AsStringAndSize(text.as_ptr(), &raw mut start, &raw mut length) };
-        if found != 0 {
-            return Err(PyErr::fetch(texts.py()));
-        }
-        // SAFETY: bytes objects never change, and the tuple keeps them.
-        slices.push(unsafe { std::slice::from_raw_parts(start.cast::<u8>(), length as usize) });
-    }
-    Ok(slices)
-}
-
-/// Reads the texts of the rows from `start` on.
-fn read_some(
-    root: &mut Object,
-    start: usize,
-    texts: &[&[u8]],
-    prefix: &[u8],
-    suffix: &[u8],
-) -> Fit<()> {
-    for (row, text) in (start..).zip(texts) {
-        let inner = text
-            .strip_prefix(prefix)
-            .and_then(|text| text.strip_suffix(suffix));
-        let inner = inner.ok_or(Mismatch)?;
-        // From here on every piece between two ASCII characters is UTF-8 too.
-        simdutf8::basic::from_utf8(inner).map_err(|_| Mismatch)?;
-        let mut cursor = Cursor::new(inner);
-        cursor.blanks();
-        root.read(&mut cursor, row)?;
-        cursor.end()?;
-    }
-    Ok(())
-}
-
-fn finished(root: &mut Object, rows: usize) -> Fit<Outputs> {
-    let mut outputs = Outputs::new();
-    root.finish(rows, &[], &mut outputs)?;
-    Ok(outputs)
-}
-
 fn into_python(py: Python<'_>, outputs: Outputs) -> PyResult<Bound<'_, PyDict>> {
-    let found = PyDict::new(py);
+    let columns = PyDict::new(py);
     for (path, output) in outputs {
         let column = match output {
             Output::Presence(presence, seen) => Column::of_numbers(py, presence, seen)?,
             Output::Counts(counts, seen) => Column::of_numbers(py, counts, seen)?,
             Output::Column(finished) => Column::of_cells(py, finished)?,
         };
-        found.set_item(PyTuple::new(py, path)?, Py::new(py, column)?)?;
+        columns.set_item(PyTuple::new(py, path)?, Py::new(py, column)?)?;
     }
-    Ok(found)
+    Ok(columns)
 }

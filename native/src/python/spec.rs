@@ -11,7 +11,7 @@ use pyo3::types::PyTuple;
 use crate::bitmap::Bitmap;
 use crate::cells::{Cells, Pieces, Range};
 use crate::column::Column;
-use crate::cursor::Piece;
+use crate::cursor::FixedText;
 use crate::node::Node;
 use crate::object::{Field, Object};
 use crate::rows::Rows;
@@ -42,7 +42,7 @@ fn node(spec: &Bound<PyTuple>) -> PyResult<Node> {
         }
         "literal" => {
             let (_, json): (String, Vec<u8>) = spec.extract()?;
-            Node::Literal(Box::new(Piece::new(json)))
+            Node::Literal(Box::new(FixedText::new(json)))
         }
         "null" => Node::Null,
         _ => column(&kind, spec)?,
@@ -55,7 +55,7 @@ fn field(spec: &Bound<PyTuple>) -> PyResult<Field> {
 }
 
 fn column(kind: &str, spec: &Bound<PyTuple>) -> PyResult<Node> {
-    let mut marks = Vec::new();
+    let mut placeholders = Vec::new();
     let cells = match kind {
         "integer" => integers(spec)?,
         "float" => {
@@ -69,7 +69,7 @@ fn column(kind: &str, spec: &Bound<PyTuple>) -> PyResult<Node> {
         "boolean" => Cells::Boolean(Bitmap::default()),
         "text" | "base64" | "unscaled" => {
             let (_, texts): (String, Vec<String>) = spec.extract()?;
-            marks = texts.into_iter().map(String::into_bytes).collect();
+            placeholders = texts.into_iter().map(String::into_bytes).collect();
             match kind {
                 "text" => Cells::Text(Pieces::default()),
                 "base64" => Cells::Base64(Pieces::default()),
@@ -92,7 +92,7 @@ fn column(kind: &str, spec: &Bound<PyTuple>) -> PyResult<Node> {
             if texts.len() > 255 || texts.iter().any(Vec::is_empty) {
                 return Err(PyValueError::new_err("a choice is among 255 texts at most"));
             }
-            Cells::Choice(texts.into_iter().map(Piece::new).collect(), Vec::new())
+            Cells::Choice(texts.into_iter().map(FixedText::new).collect(), Vec::new())
         }
         "numbered" => {
             let (_, separator, longest): (String, String, usize) = spec.extract()?;
@@ -104,8 +104,8 @@ fn column(kind: &str, spec: &Bound<PyTuple>) -> PyResult<Node> {
                     heads,
                     numbers,
                 },
-                [one] if one.is_ascii_punctuation() => Cells::Numbered {
-                    separator: Some(*one),
+                [separator] if separator.is_ascii_punctuation() => Cells::Numbered {
+                    separator: Some(*separator),
                     longest,
                     heads,
                     numbers,
@@ -121,7 +121,7 @@ fn column(kind: &str, spec: &Bound<PyTuple>) -> PyResult<Node> {
             )));
         }
     };
-    Ok(Node::Column(Box::new(Column::new(cells, marks))))
+    Ok(Node::Column(Box::new(Column::new(cells, placeholders))))
 }
 
 fn integers(spec: &Bound<PyTuple>) -> PyResult<Cells> {

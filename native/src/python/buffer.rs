@@ -2,6 +2,7 @@
 
 use std::any::Any;
 use std::ffi::c_int;
+use std::sync::atomic::{AtomicPtr, Ordering};
 
 use pyo3::exceptions::PyBufferError;
 use pyo3::ffi;
@@ -12,21 +13,18 @@ use pyo3::prelude::*;
 pub struct Buffer {
     /// Keeps the memory: a vector.
     _owner: Box<dyn Any + Send + Sync>,
-    address: *mut u8,
+    /// Written once. Rust does not read the memory again; as with any array, Python code that
+    /// writes to it must consider other readers.
+    address: AtomicPtr<u8>,
     length: usize,
 }
-
-// SAFETY: nothing here moves or frees the memory before the owner is dropped, and Rust does
-// not read it again. As with any array, Python code that writes to it must consider other readers.
-unsafe impl Send for Buffer {}
-unsafe impl Sync for Buffer {}
 
 impl Buffer {
     pub fn of<T: Send + Sync + 'static>(mut values: Vec<T>) -> Self {
         if values.capacity() / 2 > values.len() {
             values.shrink_to_fit();
         }
-        let address = values.as_mut_ptr().cast::<u8>();
+        let address = AtomicPtr::new(values.as_mut_ptr().cast());
         let length = std::mem::size_of_val(values.as_slice());
         Buffer {
             _owner: Box::new(values),
@@ -56,7 +54,7 @@ impl Buffer {
             ffi::PyBuffer_FillInfo(
                 view,
                 slf.as_ptr(),
-                this.address.cast(),
+                this.address.load(Ordering::Relaxed).cast(),
                 this.length as ffi::Py_ssize_t,
                 0,
                 flags,
