@@ -13,10 +13,10 @@ The rules of change data capture are applied here, for every source of changes:
   `partial`, a column that an update lacks is omitted there: the old value still holds.
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Generic
+from typing import Generic, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -89,12 +89,43 @@ def kinds_of_operations(letters: npt.NDArray[np.uint8]) -> Kinds:
 def assemble_changes(changes: TableChanges[ColumnT]) -> ChangeBatch:
     """Return the batch of changes.
 
-    Raises RecordError for a change without a row, one of `CELL_ERRORS` for a value that does not
-    fit its column.
+    Raises RecordError for a change without a row, one of `CELL_ERRORS` for a value that is invalid.
     """
     for reason in _without_row(changes).values():
         raise RecordError(reason)
-    return _Assembly(changes).batch()
+    rows = _Rows(changes)
+    layout = rows.layout
+    columns: dict[str, Array] = {}
+    types: dict[str, DataType] = {}
+    unavailable: dict[str, Mask] = {}
+    for column in changes.columns:
+        if column.table_type is None:
+            continue
+        new = rows.keys[column.name] if column.name in rows.keys else rows.new(column)
+        cells, omitted = rows.laid_out(column, new), rows.omitted(column)
+        if cells is None and (omitted is not None or rows.have_bare_keys):
+            cells = Cells(nulls(rows.count, to_arrow_type(column.table_type)))
+        if cells is None:
+            continue
+        columns[column.name] = cells.array
+        types[column.name] = column.table_type.as_nullable()
+        masks = [mask for mask in (cells.left_out, omitted) if mask is not None and mask.any()]
+        if masks:
+            unavailable[column.name] = np.logical_or.reduce(masks)
+    if not columns:
+        raise refuse("decode", "empty-row", "a row has no columns")
+    taken = slice(None) if layout is None else layout.changes
+    return ChangeBatch(
+        source=changes.source,
+        columns=pa.table(columns),
+        types=types,
+        primary_keys=changes.key_names,
+        row_kind=changes.kinds if layout is None else layout.kinds,
+        offset=changes.offset[taken],
+        position=changes.position[taken],
+        snapshot_row=changes.snapshot_row[taken],
+        unavailable=unavailable,
+    )
 
 
 def assemble_valid(
@@ -111,7 +142,7 @@ def assemble_valid(
         bad, batch = _without_row(changes), None
         if not bad:
             try:
-                batch = _Assembly(changes, bad).batch()
+                batch = assemble_changes(_recording(changes, bad))
             except BUILD_ERRORS as error:
                 bad = bad or dict.fromkeys(range(len(left)), _reason_of(error))
         if not bad:
@@ -149,82 +180,89 @@ def _key_columns(changes: TableChanges[ColumnT]) -> list[ColumnT]:
     return [column for column in changes.columns if column.name in changes.key_names]
 
 
-class _Assembly(Generic[ColumnT]):
-    """The assembly of changes that all have a row.
+@dataclass(frozen=True, slots=True)
+class _RecordingImage(Generic[ColumnT]):
+    """Images that add the reasons of values that do not fit to `bad`, and read them as absent.
 
-    With `bad`, the reasons of values that do not fit are added to it; the batch is then of no use.
+    A batch with such images is of no use if there are reasons.
     """
 
-    def __init__(self, changes: TableChanges[ColumnT], bad: Reasons | None = None) -> None:
-        self._changes = changes
-        self._bad = bad
-        self._deletes: Mask = changes.kinds == RowKind.DELETE
-        self._updates: Mask = (changes.kinds == RowKind.UPDATE_AFTER) & changes.before.there
-        deleted_rows = bool((changes.after.there & self._deletes).any())
-        self._inserted_or_updated = ~self._deletes if deleted_rows else None
-        self._new_keys = {column.name: self._new(column) for column in _key_columns(changes)}
-        self._old_keys: dict[str, Cells | None] = {}
-        self._layout = self._lay_out()
+    image: Image[ColumnT]
+    bad: Reasons
 
-    def batch(self) -> ChangeBatch:
-        changes, layout = self._changes, self._layout
-        columns: dict[str, Array] = {}
-        types: dict[str, DataType] = {}
-        unavailable: dict[str, Mask] = {}
-        for column in changes.columns:
-            cells = self._cells(column)
-            if cells is None or column.table_type is None:
-                continue
-            columns[column.name] = cells.array
-            types[column.name] = column.table_type.as_nullable()
-            if cells.left_out is not None and cells.left_out.any():
-                unavailable[column.name] = cells.left_out
-        if not columns:
-            raise refuse("decode", "empty-row", "a row has no columns")
-        rows = slice(None) if layout is None else layout.changes
-        return ChangeBatch(
-            source=changes.source,
-            columns=pa.table(columns),
-            types=types,
-            primary_keys=changes.key_names,
-            row_kind=changes.kinds if layout is None else layout.kinds,
-            offset=changes.offset[rows],
-            position=changes.position[rows],
-            snapshot_row=changes.snapshot_row[rows],
-            unavailable=unavailable,
-        )
+    @property
+    def there(self) -> Mask:
+        """See `Image`."""
+        return self.image.there
 
-    def _read(
-        self, image: Image[ColumnT], column: ColumnT, wanted: Mask | None = None
-    ) -> Cells | None:
+    def lacking(self, column: ColumnT) -> Mask:
+        """See `Image`."""
+        return self.image.lacking(column)
+
+    def cells(self, column: ColumnT, wanted: Mask | None = None) -> Cells | None:
+        """See `Image`; raises only if the invalid values are not known."""
         try:
-            return image.cells(column, wanted)
+            return self.image.cells(column, wanted)
         except CELL_ERRORS:
-            found = {} if self._bad is None else dict(image.invalid(column, wanted))
-            if self._bad is None or not found:
+            invalid = dict(self.image.invalid(column, wanted))
+            if not invalid:
                 raise
-            self._bad.update(found | self._bad)
+            self.bad.update(invalid | self.bad)
             return None
 
-    def _new(self, column: ColumnT) -> Cells | None:
+    def invalid(self, column: ColumnT, wanted: Mask | None) -> Iterable[tuple[int, Reason]]:
+        """See `Image`."""
+        return self.image.invalid(column, wanted)
+
+    def overlaid(self, over: Mask, other: Self) -> Image[ColumnT]:
+        """See `Image`."""
+        return _RecordingImage(self.image.overlaid(over, other.image), self.bad)
+
+
+def _recording(changes: TableChanges[ColumnT], bad: Reasons) -> TableChanges[ColumnT]:
+    key = None if changes.key is None else _RecordingImage(changes.key, bad)
+    after, before = _RecordingImage(changes.after, bad), _RecordingImage(changes.before, bad)
+    return replace(changes, after=after, before=before, key=key)
+
+
+class _Rows(Generic[ColumnT]):
+    """The rows of changes that all have one: their layout, and the cells of their columns.
+
+    `layout` is None if every change is one row, as it is after the change. `keys` are the cells of
+    key columns after changes.
+    """
+
+    def __init__(self, changes: TableChanges[ColumnT]) -> None:
+        self._changes = changes
+        self._deletes: Mask = changes.kinds == RowKind.DELETE
+        self._updates: Mask = (changes.kinds == RowKind.UPDATE_AFTER) & changes.before.there
+        self._rows = changes.after
+        if not changes.key_names and self._deletes.any():
+            self._rows = changes.after.overlaid(self._deletes, changes.before)
+        deleted_rows = bool((changes.after.there & self._deletes).any())
+        self._inserted_or_updated = ~self._deletes if deleted_rows else None
+        self.keys = {column.name: self.new(column) for column in _key_columns(changes)}
+        self._old_keys: dict[str, Cells | None] = {}
+        self.layout = self._lay_out()
+
+    def new(self, column: ColumnT) -> Cells | None:
         """Return the cells of rows after changes; a delete of a table with a key has only that."""
-        changes, deletes = self._changes, self._deletes
-        cells = self._read(changes.after, column, self._inserted_or_updated)
-        is_key = column.name in changes.key_names
-        if changes.key_names and not is_key:
+        changes, wanted = self._changes, self._deletes
+        if not changes.key_names:
+            return self._rows.cells(column)
+        cells = changes.after.cells(column, self._inserted_or_updated)
+        if column.name not in changes.key_names:
             return cells
-        image, wanted = changes.before, deletes
+        keys = changes.before if changes.key is None else changes.key
         if changes.key is not None:
-            image, wanted = changes.key, deletes | changes.after.lacking(column)
-        if not wanted.any():
-            return cells
-        return choose(wanted, self._read(image, column, wanted), cells)
+            wanted = wanted | changes.after.lacking(column)
+        return choose(wanted, keys.cells(column, wanted), cells) if wanted.any() else cells
 
     def _old(self, column: ColumnT, new: Cells | None, wanted: Mask) -> Cells | None:
         """Return the cells of before images; fields that those of updates lack are as in `new`."""
         before = self._changes.before
         unwanted = (before.there & ~wanted).any()
-        cells = self._read(before, column, wanted if unwanted else None)
+        cells = before.cells(column, wanted if unwanted else None)
         lacking = before.lacking(column) & self._updates
         return choose(lacking, new, cells) if lacking.any() else cells
 
@@ -236,7 +274,7 @@ class _Assembly(Generic[ColumnT]):
             return None
         complete, moved = self._updates, np.zeros_like(self._updates)
         for column in _key_columns(changes):
-            new = self._new_keys[column.name]
+            new = self.keys[column.name]
             old = self._old_keys[column.name] = self._old(column, new, self._updates)
             if old is None or column.table_type is None:
                 complete = np.zeros_like(complete)
@@ -249,30 +287,13 @@ class _Assembly(Generic[ColumnT]):
             return row_layout_with_images(changes.kinds, old_keys, has_before, partial=partial)
         return row_layout(changes.kinds, old_keys) if (complete & moved).any() else None
 
-    def _cells(self, column: ColumnT) -> Cells | None:
-        """Return the cells of a column in the rows of the batch; None if no row has it."""
-        if column.table_type is None:
-            return None
-        cells, omitted = self._laid_out(column), self._omitted(column)
-        if cells is None:
-            if omitted is None and not self._has_key_only_rows:
-                return None
-            size = len(self._deletes if self._layout is None else self._layout.kinds)
-            cells = Cells(nulls(size, to_arrow_type(column.table_type)))
-        if omitted is None:
-            return cells
-        left_out = omitted if cells.left_out is None else cells.left_out | omitted
-        return Cells(cells.array, left_out)
-
-    def _laid_out(self, column: ColumnT) -> Cells | None:
-        """Return the cells of a column from the images that rows are taken from."""
-        changes, layout, size = self._changes, self._layout, len(self._deletes)
-        is_key = column.name in changes.key_names
-        new = self._new_keys[column.name] if is_key else self._new(column)
+    def laid_out(self, column: ColumnT, new: Cells | None) -> Cells | None:
+        """Return the cells of a column in the rows of the batch, from the images of the rows."""
+        changes, layout, size = self._changes, self.layout, len(self._deletes)
         if layout is None:
             return new
         positions, old = layout.values, None
-        if is_key:
+        if column.name in changes.key_names:
             positions, old = layout.keys, self._old_keys[column.name]
         elif changes.images:
             old = self._old(column, new, self._shown)
@@ -286,13 +307,13 @@ class _Assembly(Generic[ColumnT]):
     def _shown(self) -> Mask:
         """A mask (n,) of the changes whose before image is a row."""
         size, shown = len(self._deletes), np.zeros_like(self._deletes)
-        if self._layout is not None:
-            shown[self._layout.values[self._layout.values >= size] - size] = True
+        if self.layout is not None:
+            shown[self.layout.values[self.layout.values >= size] - size] = True
         return shown
 
-    def _omitted(self, column: ColumnT) -> Mask | None:
+    def omitted(self, column: ColumnT) -> Mask | None:
         """Return a mask of the rows whose update does not state the column; None if all do."""
-        changes, layout = self._changes, self._layout
+        changes, layout = self._changes, self.layout
         is_filled = column.name in changes.key_names and changes.key is not None
         if not changes.partial or is_filled:
             return None
@@ -302,10 +323,14 @@ class _Assembly(Generic[ColumnT]):
         omitted: Mask = lacking & (kinds == RowKind.UPDATE_AFTER)
         return omitted if omitted.any() else None
 
+    @property
+    def count(self) -> int:
+        return len(self._deletes if self.layout is None else self.layout.kinds)
+
     @cached_property
-    def _has_key_only_rows(self) -> bool:
+    def have_bare_keys(self) -> bool:
         """Whether a row is only the key of a deleted row, and null in all other columns."""
-        changes, layout, deletes = self._changes, self._layout, self._deletes
+        changes, layout, deletes = self._changes, self.layout, self._deletes
         if not changes.key_names:
             return False
         if layout is not None and (layout.values == ABSENT).any():

@@ -68,6 +68,14 @@ class RecordChunk:
             sizes=None if self.sizes is None else self.sizes[indices],
         )
 
+    def record_sizes(self) -> npt.NDArray[np.int64]:
+        """Return the bytes of key and value of each record, shape (records,)."""
+        if self.sizes is not None:
+            return self.sizes
+        pairs = zip(self.keys, self.values, strict=True)
+        sizes = (len(key or b"") + len(value or b"") for key, value in pairs)
+        return np.fromiter(sizes, np.int64, len(self.values))
+
     def listed(self) -> "RecordChunk":
         """Return the chunk with lists of keys and values, for repeated access to items."""
         return replace(self, keys=list(self.keys), values=list(self.values))
@@ -297,8 +305,8 @@ def describe_format(name: str) -> FormatDescriptor:
         raise ConfigError(
             f"there is no data format {name!r}; choose one of {', '.join(sorted(DATA_FORMATS))}"
         )
-    found: FormatDescriptor = importlib.import_module(module).FORMAT
-    return found
+    descriptor: FormatDescriptor = importlib.import_module(module).FORMAT
+    return descriptor
 
 
 def format_descriptors() -> list[FormatDescriptor]:

@@ -6,7 +6,7 @@ An image is a row after a change, a row before it, or a message key. Every sourc
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar
+from typing import Any, Generic, Protocol, Self, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -72,6 +72,54 @@ class Image(Protocol[_ColumnT]):
         """Return the indices of values that `cells` raises for; empty if they are not known."""
         ...
 
+    def overlaid(self, over: Mask, other: Self) -> "Image[_ColumnT]":
+        """Return the images of `other` where the mask (n,) is set, else these."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class OverlaidImage(Generic[_ColumnT]):
+    """The images of `first` where the mask is not set, else those of `second`."""
+
+    over: Mask
+    first: Image[_ColumnT]
+    second: Image[_ColumnT]
+
+    @property
+    def there(self) -> Mask:
+        """See `Image`."""
+        there: Mask = np.where(self.over, self.second.there, self.first.there)
+        return there
+
+    def lacking(self, column: _ColumnT) -> Mask:
+        """See `Image`."""
+        first, second = self.first.lacking(column), self.second.lacking(column)
+        lacking: Mask = np.where(self.over, second, first)
+        return lacking
+
+    def cells(self, column: _ColumnT, wanted: Mask | None = None) -> Cells | None:
+        """See `Image`."""
+        above, below = self._wanted(wanted)
+        first = self.first.cells(column, below)
+        return choose(self.over, self.second.cells(column, above), first) if above.any() else first
+
+    def invalid(self, column: _ColumnT, wanted: Mask | None) -> Iterable[tuple[int, Reason]]:
+        """See `Image`."""
+        above, below = self._wanted(wanted)
+        yield from self.first.invalid(column, below)
+        yield from self.second.invalid(column, above)
+
+    def overlaid(self, over: Mask, other: Image[_ColumnT]) -> "OverlaidImage[_ColumnT]":
+        """See `Image`."""
+        return OverlaidImage(over, self, other)
+
+    def _wanted(self, wanted: Mask | None) -> tuple[Mask, Mask | None]:
+        """Return the wanted images of both; None for all that the first has."""
+        hidden = (self.first.there & self.over).any()
+        if wanted is None:
+            return self.over, ~self.over if hidden else None
+        return self.over & wanted, wanted & ~self.over
+
 
 def choose(from_first: Mask, first: Cells | None, second: Cells | None) -> Cells | None:
     """Return cells of the first column where the mask is set, else of the second.
@@ -112,7 +160,7 @@ def stacked(first: Cells, second: Cells) -> Cells:
     """Return the cells of two columns, one after the other."""
     left_out = None
     if first.left_out is not None or second.left_out is not None:
-        columns = [np.broadcast_to(_marks(one), len(one.array)) for one in (first, second)]
+        columns = [np.broadcast_to(_marks(cells), len(cells.array)) for cells in (first, second)]
         left_out = np.concatenate(columns)
     return Cells(pa.concat_arrays([first.array, second.array]), left_out)
 
@@ -137,7 +185,9 @@ def differ(first: Cells, second: Cells) -> Mask:
 def _set_bits(array: Array) -> Mask:
     """Return booleans as a mask. Filling nulls would take several times as long as comparing."""
     size = len(array)
-    validity, values = (None if part is None else _bits(part, array) for part in array.buffers())
+    validity, values = (
+        None if buffer is None else _bits(buffer, array) for buffer in array.buffers()
+    )
     if values is None:
         return np.zeros(size, np.bool_)
     return values if validity is None else values & validity

@@ -42,11 +42,11 @@ class EventTime:
         except (msgspec.MsgspecError, UnicodeDecodeError):
             return None
         for path in self.paths:
-            found: Any = document
+            value: Any = document
             for name in path:
-                found = None if found is None else getattr(found, _attribute(name))
-            if found is not None:
-                time: int = found * self.unit
+                value = None if value is None else getattr(value, _attribute(name))
+            if value is not None:
+                time: int = value * self.unit
                 return time if 0 < time < _LATEST else None
         return None
 
@@ -96,11 +96,11 @@ def _read_one(message: bytes, paths: Sequence[Path]) -> int | None:
     except (msgspec.DecodeError, UnicodeDecodeError):
         return None
     for path in paths:
-        found = document
+        value = document
         for name in path:
-            found = found.get(name) if isinstance(found, dict) else None
-        if type(found) is int and abs(found) < _LATEST:
-            return found
+            value = value.get(name) if isinstance(value, dict) else None
+        if type(value) is int and abs(value) < _LATEST:
+            return value
     return None
 
 
@@ -120,8 +120,8 @@ def _read_batch(messages: list[bytes], paths: Sequence[Path]) -> Values:
     )
     if rows.num_rows != len(messages):
         raise pa.ArrowInvalid("a message contains more than one document")
-    found: list[Values] = [_at(rows, path) for path in paths]
-    return pc.coalesce(*found).combine_chunks()
+    columns: list[Values] = [_at(rows, path) for path in paths]
+    return pc.coalesce(*columns).combine_chunks()
 
 
 def _field(path: Path) -> Values:

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any, Literal, Protocol, cast
 
-from ingestd.cdc.columns.column_encoding import Spec
+from ingestd.cdc.columns.column_reader import Spec
 
 _LOG = logging.getLogger(__name__)
 _NAME = "ingestd_native"

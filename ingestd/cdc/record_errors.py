@@ -46,15 +46,18 @@ def refuse(stage: str, code: str, message: str) -> RecordError:
     return RecordError(Reason(stage, code, message))
 
 
-def explain(error: Exception, part: str, stage: str = "decode") -> Reason:
-    """Return the reason for one of `PARSE_ERRORS`; `part` is "message value" or "message key"."""
+def explain(error: Exception, document: str, stage: str = "decode") -> Reason:
+    """Return the reason for one of `PARSE_ERRORS`.
+
+    `document` is "message value" or "message key".
+    """
     text = str(error)
     if isinstance(error, UnicodeDecodeError):
-        return Reason(stage, "invalid-utf8", f"the {part} is not UTF-8: {text}")
+        return Reason(stage, "invalid-utf8", f"the {document} is not UTF-8: {text}")
     if isinstance(error, RecursionError):
-        return Reason(stage, "too-deep", f"the {part} is nested too deeply")
+        return Reason(stage, "too-deep", f"the {document} is nested too deeply")
     if not isinstance(error, msgspec.ValidationError):
-        return Reason(stage, "invalid-json", f"the {part} is not JSON: {text}")
+        return Reason(stage, "invalid-json", f"the {document} is not JSON: {text}")
     column = (_AT_KEY if stage == "key" else _AT_COLUMN).search(text)
     if column:
         what = text.rpartition(" - at ")[0]
@@ -64,9 +67,9 @@ def explain(error: Exception, part: str, stage: str = "decode") -> Reason:
         )
     unknown = _UNKNOWN_FIELD.search(text)
     if unknown:
-        message = f"the {part} has the field {unknown[1]!r}, which its schema lacks"
+        message = f"the {document} has the field {unknown[1]!r}, which its schema lacks"
         return Reason(stage, "unknown-column", message)
-    return Reason(stage, "wrong-type", f"the {part} is not a change event: {text}")
+    return Reason(stage, "wrong-type", f"the {document} is not a change event: {text}")
 
 
 def too_many_cells(error: CellBudgetError, stage: str, part: str) -> Reason:

@@ -39,9 +39,9 @@ class SchemaFrame(NamedTuple):
             return int.from_bytes(self.mark[1:], "big")
         if kind == _GUID and len(self.mark) == 1 + _GUID_BYTES:
             return self.mark[1:].hex()
-        part = "message key" if stage == "key" else "message value"
+        document = "message key" if stage == "key" else "message value"
         shown = self.mark[:8].hex(" ") or "nothing"
-        message = f"the {part} names no schema: it begins with {shown}"
+        message = f"the {document} names no schema: it begins with {shown}"
         raise refuse(stage, "no-schema-id", message)
 
 

@@ -21,8 +21,8 @@ class _TextsInMemory(Protocol):
 
     lengths: Any
 
-    def take(self, places: Numbers) -> Texts: ...
-    def join(self, parts: list[Texts]) -> Texts: ...
+    def take(self, indices: Numbers) -> Texts: ...
+    def join(self, others: list[Texts]) -> Texts: ...
     def __contains__(self, text: bytes | None) -> bool: ...
 
 
@@ -36,11 +36,11 @@ def joined(parts: Sequence[Texts]) -> Texts:
     return list(chain.from_iterable(parts))
 
 
-def picked(texts: Texts, places: Numbers) -> Texts:
+def picked(texts: Texts, indices: Numbers) -> Texts:
     """Return the texts at these indices."""
     if _in_memory(texts):
-        return texts.take(places)
-    return [texts[place] for place in places.tolist()]
+        return texts.take(indices)
+    return [texts[index] for index in indices.tolist()]
 
 
 def all_there(texts: Texts) -> bool:
@@ -56,8 +56,8 @@ def there(texts: Texts, *, empty: bool) -> Numbers:
     least = 0 if empty else 1
     if _in_memory(texts):
         return np.flatnonzero(_lengths(texts) >= least)
-    places = [place for place, text in enumerate(texts) if text is not None and len(text) >= least]
-    return np.array(places, np.int64)
+    indices = [index for index, text in enumerate(texts) if text is not None and len(text) >= least]
+    return np.array(indices, np.int64)
 
 
 def bytes_of(texts: Texts) -> int:

@@ -29,9 +29,8 @@ from ingestd.cdc.columns.arrow_calls import (
 from ingestd.cdc.columns.decimal_columns import from_unscaled, plain_number, unscaled_text
 from ingestd.cdc.columns.json_columns import choose_reader
 from ingestd.cdc.columns.json_inference import kinds_of
-from ingestd.cdc.columns.recast import recast
 from ingestd.cdc.columns.temporal_columns import read_texts, time_of_day
-from ingestd.cdc.columns.wire_column import Meaning, WireColumn
+from ingestd.cdc.columns.wire_column import Meaning, WireColumn, recast
 from ingestd.cdc.row_layout import Mask
 from ingestd.paimon.spec.arrow import Array, to_arrow_type
 from ingestd.paimon.spec.data_types import TIMESTAMP_ROOTS
@@ -163,10 +162,12 @@ def _map(array: Array, column: WireColumn, node: AvroNode) -> Array:
 
 
 def _element(column: WireColumn) -> WireColumn:
+    if column.element is not None:
+        return column.element
     inner = column.data_type.element or column.data_type.value
-    if column.element is None and inner is None:
+    if inner is None:
         raise ValueError(f"column {column.name} has no elements")
-    return column.element or WireColumn("element", inner or column.data_type)
+    return WireColumn("element", inner)
 
 
 def _row(array: Array, column: WireColumn, node: AvroNode) -> Array:

@@ -9,9 +9,9 @@ from ingestd.cdc.record_errors import Reason, too_many_cells
 
 def rejections(cursor: AvroCursor, stage: str) -> dict[int, Reason]:
     """Return the reason, by index, for each message that does not match its schema."""
-    part = "the message key" if stage == "key" else "the message value"
-    broken = Reason(stage, "invalid-avro", f"{part} is not as its Avro schema says")
-    found = dict.fromkeys(np.flatnonzero(cursor.bad).tolist(), broken)
+    document = "the message key" if stage == "key" else "the message value"
+    broken = Reason(stage, "invalid-avro", f"{document} is not as its Avro schema says")
+    reasons = dict.fromkeys(np.flatnonzero(cursor.bad).tolist(), broken)
     for index in np.flatnonzero(cursor.over).tolist():
-        found[index] = too_many_cells(CellBudgetError(int(cursor.sizes[index])), stage, part)
-    return found
+        reasons[index] = too_many_cells(CellBudgetError(int(cursor.sizes[index])), stage, document)
+    return reasons

@@ -13,10 +13,9 @@ from ingestd.cdc.avro.envelope import Changes
 from ingestd.cdc.avro.nodes import AvroNode
 from ingestd.cdc.avro.positions import source_positions, source_snapshots
 from ingestd.cdc.base import ChangeBatch
-from ingestd.cdc.change_images import Cells, invalid_values
+from ingestd.cdc.change_images import Cells, Image, OverlaidImage, invalid_values
 from ingestd.cdc.columns.arrow_calls import keep_rows, members, take_rows, valid_marks
-from ingestd.cdc.columns.recast import recast
-from ingestd.cdc.columns.wire_column import WireColumn
+from ingestd.cdc.columns.wire_column import WireColumn, recast
 from ingestd.cdc.record_errors import Reason, Reasons
 from ingestd.cdc.row_layout import Indices, Mask
 from ingestd.paimon.spec.arrow import Array
@@ -143,6 +142,10 @@ class _AvroImage:
                 field.array,
                 lambda part: replace(field, array=take_rows(part, np.arange(len(part)))).cells(),
             )
+
+    def overlaid(self, over: Mask, other: Image[WireColumn]) -> Image[WireColumn]:
+        """See `Image`."""
+        return OverlaidImage(over, self, other)
 
     def _field(self, column: WireColumn, wanted: Mask | None) -> AvroColumn | None:
         field = self.fields.get(column.name)

@@ -1,7 +1,13 @@
-"""Columns with their readers, and the ways of building Arrow arrays that readers share."""
+"""Columns of JSON messages: their readers in Python, and their encodings in the native reader.
+
+A reader has the msgspec type of a column's JSON values and builds the Arrow array. An encoding is
+the way in which the native reader reads and stores the same values; it accepts only values that the
+reader in Python accepts, with the same result.
+"""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from decimal import Decimal
 from operator import attrgetter
 from typing import Any
 
@@ -12,16 +18,107 @@ import pyarrow as pa
 from msgspec import UNSET
 
 from ingestd.cdc.columns import raw_cells, unavailable
-from ingestd.cdc.columns.column_encoding import ColumnEncoding
-from ingestd.cdc.columns.wire_column import WireColumn
+from ingestd.cdc.columns.decimal_columns import within_reach
+from ingestd.cdc.columns.temporal_columns import DAY_MILLIS, read_texts
+from ingestd.cdc.columns.unavailable import BASE64, TEXT
+from ingestd.cdc.columns.wire_column import WireColumn, recast
 from ingestd.cdc.record_errors import PARSE_ERRORS
 from ingestd.paimon.spec.arrow import Array, to_arrow_type
-from ingestd.paimon.spec.data_types import DataType
+from ingestd.paimon.spec.data_types import TIMESTAMP_ROOTS, DataType
 
 WireType = Any
 Value = Any
 Values = Sequence[Any]
 Build = Callable[[Values], Array]
+Spec = tuple[Any, ...]
+"""A node of a native plan; the documentation of the extension lists them."""
+Finish = Callable[[Array], Array]
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnEncoding:
+    """The encoding of a column.
+
+    `storage` is the Arrow type of the buffers, `finish` converts them to the column's array if they
+    are of another type.
+    `comparable` is whether two cells are equal exactly when their JSON values are.
+    """
+
+    spec: Spec
+    storage: pa.DataType
+    finish: Finish | None = None
+    comparable: bool = True
+
+
+TEXT_ENCODING = ColumnEncoding(("text", (TEXT, BASE64)), pa.string())
+BINARY_ENCODING = ColumnEncoding(("base64", (BASE64,)), pa.binary())
+BOOLEAN_ENCODING = ColumnEncoding(("boolean",), pa.bool_())
+RAW = ColumnEncoding(("raw",), pa.binary(), comparable=False)
+"""The JSON texts themselves, for the reader in Python."""
+
+
+def integer_encoding(arrow_type: pa.DataType) -> ColumnEncoding:
+    """Return the encoding of integers of any width, and of dates and timestamps stored as such."""
+    bits = arrow_type.bit_width
+    return ColumnEncoding(_integers(bits), arrow_type)
+
+
+def _integers(bits: int) -> Spec:
+    return ("integer", bits, 1, -(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
+
+
+INT64_ENCODING = integer_encoding(pa.int64())
+
+
+def time_encoding(per_milli: int) -> ColumnEncoding:
+    """Return the encoding of times of day in units of 1 / `per_milli` milliseconds."""
+    spec = ("integer", 32, per_milli, 0, DAY_MILLIS - 1)
+    return ColumnEncoding(spec, pa.time32("ms"), comparable=per_milli == 1)
+
+
+def temporal_encoding(data_type: DataType) -> ColumnEncoding:
+    """Return the encoding of integers in the type's unit; see `temporal_columns.read_integers`."""
+    if data_type.root == "TIME":
+        return time_encoding(1 if (data_type.precision or 0) <= 3 else 1000)
+    return integer_encoding(to_arrow_type(data_type))
+
+
+def iso_encoding(data_type: DataType) -> ColumnEncoding:
+    """Return the encoding of ISO 8601 text, like `temporal_columns.read_texts`."""
+    target = to_arrow_type(data_type)
+
+    def finish(texts: Array) -> Array:
+        if data_type.root in TIMESTAMP_ROOTS:
+            try:
+                return texts.cast(target)
+            except pa.ArrowInvalid:
+                pass  # notations that Arrow does not parse
+        return read_texts(texts.to_pylist(), data_type)
+
+    return ColumnEncoding(("text", ()), pa.string(), finish)
+
+
+def float_encoding(arrow_type: pa.DataType, *, special: bool) -> ColumnEncoding:
+    """Return the encoding of floats; with `special`, NaN and infinities may be text."""
+    return ColumnEncoding(("float", arrow_type.bit_width, special), arrow_type, comparable=False)
+
+
+def decimal_encoding(data_type: DataType) -> ColumnEncoding:
+    """Return the encoding of decimals as JSON numbers, quoted or not."""
+    precision, scale = data_type.precision or 0, data_type.scale or 0
+    return ColumnEncoding(("decimal", precision, scale), to_arrow_type(data_type))
+
+
+def unscaled_encoding(scale: int, arrow_type: pa.DataType) -> ColumnEncoding | None:
+    """Return the encoding of base64 unscaled integers, like `decimal_columns.from_unscaled`."""
+    if not 0 <= scale <= 38:
+        return None
+    storage = pa.decimal128(38, scale)
+
+    def finish(array: Array) -> Array:
+        return array if array.type == arrow_type else array.cast(arrow_type)
+
+    return ColumnEncoding(("unscaled", (BASE64,)), storage, finish)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,42 +154,53 @@ class ColumnReader:
 
 @dataclass(frozen=True, slots=True)
 class PlanColumn:
-    """A column with its reader; both None while all its values have been null."""
+    """A column with its reader; both None while all its values have been null.
+
+    `wire` is the msgspec type of a value that may be null, `default` the value of an absent field:
+    the default in the message's schema, else UNSET. `table_type` is the column's type in the table,
+    which is not that of its values in messages if `is_declared`. `encoding` is that of the native
+    reader, or JSON text for the reader in Python.
+    """
 
     name: str
     column: WireColumn | None
     reader: ColumnReader | None
     attribute: str
+    wire: WireType = field(init=False, default=None)
+    default: Value = field(init=False, default=UNSET)
+    table_type: DataType | None = field(init=False, default=None)
+    is_declared: bool = field(init=False, default=False)
+    encoding: ColumnEncoding = field(init=False, default=RAW)
 
-    @property
-    def table_type(self) -> DataType | None:
-        """Return the column's type in the table; None while all its values have been null."""
-        return None if self.column is None else self.column.table_type
-
-    @property
-    def values_of(self) -> Callable[[Sequence[Any]], list[Any]]:
-        """Return a function from rows to the column's values."""
-        get = attrgetter(self.attribute)
-        return lambda rows: list(map(get, rows))
-
-    @property
-    def wire(self) -> WireType:
-        """The msgspec type of a value that may be null."""
-        if self.reader is None:
-            return None
+    def __post_init__(self) -> None:
+        if self.column is None or self.reader is None:
+            return
         wire = self.reader.wire
-        return wire if wire is msgspec.Raw else wire | None
+        object.__setattr__(self, "wire", wire if wire is msgspec.Raw else wire | None)
+        object.__setattr__(self, "table_type", self.column.table_type)
+        object.__setattr__(self, "is_declared", self.column.declared is not None)
+        object.__setattr__(self, "encoding", self.reader.native or RAW)
+        if self.column.default is not None:
+            object.__setattr__(self, "default", _default(self.column.default, self.wire))
 
-    @property
-    def default(self) -> Value:
-        """The value of an absent field: the default in the message's schema, else UNSET."""
-        if self.column is None or self.reader is None or self.column.default is None:
-            return UNSET
-        try:
-            value = msgspec.json.decode(self.column.default, type=self.wire)
-        except PARSE_ERRORS:
-            return UNSET
-        return UNSET if isinstance(value, list | dict | msgspec.Struct) else value
+    def values_of(self, rows: Sequence[Any]) -> list[Value]:
+        """Return the column's value in each row."""
+        return list(map(attrgetter(self.attribute), rows))
+
+    def as_declared(self, array: Array) -> Array:
+        """Return an array of the type in messages in the declared type; raises as `recast`."""
+        if self.column is None or not self.is_declared:
+            return array
+        return recast(array, self.column)
+
+
+def _default(text: bytes, wire: WireType) -> Value:
+    """Return the value of a default; UNSET for one that is invalid or not a scalar."""
+    try:
+        value = msgspec.json.decode(text, type=wire)
+    except PARSE_ERRORS:
+        return UNSET
+    return UNSET if isinstance(value, list | dict | msgspec.Struct) else value
 
 
 def present(values: Values) -> list[Any]:
@@ -144,6 +252,17 @@ def raw_reader(convert: Callable[[bytes], Any], arrow_type: pa.DataType) -> Colu
     return ColumnReader(msgspec.Raw, build, unavailable.find_raw)
 
 
-def any_encoding(data_type: DataType) -> ColumnReader:
+def any_reader(data_type: DataType) -> ColumnReader:
     """Return the slow reader, which accepts values in every form."""
     return raw_reader(lambda raw: raw_cells.read_cell(raw, data_type), to_arrow_type(data_type))
+
+
+def decimal_numbers(data_type: DataType) -> ColumnReader:
+    """Return the reader of DECIMAL from numbers, quoted or not."""
+    arrow_type, scale = to_arrow_type(data_type), data_type.scale or 0
+
+    def build(values: Values) -> Array:
+        fit = [None if v is None else within_reach(v, scale) for v in present(values)]
+        return pa.array(fit, arrow_type)
+
+    return ColumnReader(Decimal, build, unavailable.find_nothing, decimal_encoding(data_type))

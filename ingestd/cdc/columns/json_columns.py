@@ -10,37 +10,43 @@ from typing import Any
 import msgspec
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from ingestd.cdc.columns import unavailable
-from ingestd.cdc.columns.column_encoding import (
+from ingestd.cdc.columns import raw_cells, unavailable
+from ingestd.cdc.columns.column_reader import (
     BINARY_ENCODING,
     BOOLEAN_ENCODING,
     TEXT_ENCODING,
-    iso_form,
-    temporal_form,
-)
-from ingestd.cdc.columns.column_reader import (
+    Build,
     ColumnReader,
     Values,
-    any_encoding,
+    any_reader,
+    converting,
+    decimal_numbers,
+    float_encoding,
     from_present,
+    integer_encoding,
+    iso_encoding,
     plain,
+    present,
+    raw_reader,
+    temporal_encoding,
+    unscaled_encoding,
+)
+from ingestd.cdc.columns.decimal_columns import (
+    VariableScale,
+    from_unscaled,
+    unscaled_text,
+    variable_scale_text,
 )
 from ingestd.cdc.columns.json_inference import (
     ELEMENT,
     ENTRY,
     INTEGER_KINDS,
+    NUMBER_KINDS,
     TEXT_KINDS,
     Kinds,
     inner_kinds,
-)
-from ingestd.cdc.columns.number_readers import (
-    bits_reader,
-    decimal_reader,
-    float_reader,
-    integer_reader,
-    unscaled_reader,
-    variable_decimal_reader,
 )
 from ingestd.cdc.columns.source_text import SOURCE_MEANINGS, source_text_reader
 from ingestd.cdc.columns.temporal_columns import read_integers, read_texts
@@ -63,7 +69,7 @@ def choose_reader(column: WireColumn, kinds: Kinds) -> ColumnReader:
     """
     refuse_unreadable(column.name, column.data_type)
     choose = _BY_MEANING.get(column.meaning) or _BY_ROOT.get(column.data_type.root)
-    return choose(column, kinds) if choose else any_encoding(column.data_type)
+    return choose(column, kinds) if choose else any_reader(column.data_type)
 
 
 def refuse_unreadable(column: str, data_type: DataType) -> None:
@@ -78,34 +84,34 @@ def refuse_unreadable(column: str, data_type: DataType) -> None:
 def _text(column: WireColumn, kinds: Kinds) -> ColumnReader:
     if kinds <= TEXT_KINDS:
         return ColumnReader(str, plain(pa.string()), unavailable.find_text, TEXT_ENCODING)
-    return any_encoding(column.data_type)
+    return any_reader(column.data_type)
 
 
 def _binary(column: WireColumn, kinds: Kinds) -> ColumnReader:
     if kinds <= TEXT_KINDS:
         return ColumnReader(bytes, plain(pa.binary()), unavailable.find_bytes, BINARY_ENCODING)
-    return any_encoding(column.data_type)
+    return any_reader(column.data_type)
 
 
 def _boolean(column: WireColumn, kinds: Kinds) -> ColumnReader:
     if kinds <= {"bool"}:
         return ColumnReader(bool, plain(pa.bool_()), unavailable.find_nothing, BOOLEAN_ENCODING)
-    return any_encoding(column.data_type)
+    return any_reader(column.data_type)
 
 
 def _any_json(column: WireColumn, kinds: Kinds) -> ColumnReader:
-    return any_encoding(column.data_type)
+    return any_reader(column.data_type)
 
 
 def _temporal(column: WireColumn, kinds: Kinds) -> ColumnReader:
     data_type = column.data_type
     if kinds <= INTEGER_KINDS:
         build = from_present(lambda values: read_integers(values, data_type))
-        return ColumnReader(int, build, unavailable.find_nothing, temporal_form(data_type))
+        return ColumnReader(int, build, unavailable.find_nothing, temporal_encoding(data_type))
     if kinds <= TEXT_KINDS:
         build = from_present(lambda values: read_texts(values, data_type))
-        return ColumnReader(str, build, unavailable.find_nothing, iso_form(data_type))
-    return any_encoding(data_type)
+        return ColumnReader(str, build, unavailable.find_nothing, iso_encoding(data_type))
+    return any_reader(data_type)
 
 
 def _element_reader(column: WireColumn, inner: DataType, kinds: Kinds) -> ColumnReader:
@@ -120,10 +126,10 @@ def _array(column: WireColumn, kinds: Kinds) -> ColumnReader:
     inner = column.data_type.element
     outer = {kind for kind in kinds if not kind.startswith(ELEMENT)}
     if inner is None or not outer <= {"array"}:
-        return any_encoding(column.data_type)
+        return any_reader(column.data_type)
     element = _element_reader(column, inner, inner_kinds(ELEMENT, kinds))
     if element.wire is msgspec.Raw:
-        return any_encoding(column.data_type)
+        return any_reader(column.data_type)
     arrow_type: Any = to_arrow_type(column.data_type)
 
     def build(values: list[Any]) -> Array:
@@ -140,10 +146,10 @@ def _map(column: WireColumn, kinds: Kinds) -> ColumnReader:
     inner, key = column.data_type.value, column.data_type.key
     outer = {kind for kind in kinds if not kind.startswith(ENTRY)}
     if inner is None or key is None or key.root not in CHARACTER_ROOTS or not outer <= {"object"}:
-        return any_encoding(column.data_type)
+        return any_reader(column.data_type)
     element = _element_reader(column, inner, inner_kinds(ENTRY, kinds))
     if element.wire is msgspec.Raw:
-        return any_encoding(column.data_type)
+        return any_reader(column.data_type)
     arrow_type: Any = to_arrow_type(column.data_type)
 
     def build(values: list[Any]) -> Array:
@@ -166,23 +172,136 @@ def _layout(values: Values) -> tuple[Any, Any]:
     return pa.array(offsets), pa.array([value is None for value in values], pa.bool_())
 
 
+def _integer(column: WireColumn, kinds: Kinds) -> ColumnReader:
+    """Return the reader of TINYINT to BIGINT."""
+    data_type = column.data_type
+    arrow_type = to_arrow_type(data_type)
+    if kinds <= INTEGER_KINDS | {"big"}:
+        encoding = integer_encoding(arrow_type)
+        return ColumnReader(int, plain(arrow_type), unavailable.find_nothing, encoding)
+    return any_reader(data_type)
+
+
+def _float(column: WireColumn, kinds: Kinds) -> ColumnReader:
+    """Return the reader of FLOAT and DOUBLE; NaN and infinities are text."""
+    data_type = column.data_type
+    arrow_type = to_arrow_type(data_type)
+    if not kinds <= NUMBER_KINDS | TEXT_KINDS:
+        return any_reader(data_type)
+    if data_type.root == "DOUBLE":
+        build = converting(arrow_type, raw_cells.float_of)
+    else:
+        build = _build_singles(arrow_type)
+    special = not kinds <= NUMBER_KINDS
+    encoding = float_encoding(arrow_type, special=special)
+    return ColumnReader(
+        float | str if special else float, build, unavailable.find_nothing, encoding
+    )
+
+
+def _build_singles(arrow_type: pa.DataType) -> Build:
+    build = converting(arrow_type, raw_cells.single_of)
+
+    def checked(values: Values) -> Array:
+        array = build(values)
+        if pc.any(pc.is_inf(array)).as_py():
+            return pa.array(
+                [None if v is None else raw_cells.single_of(v) for v in present(values)], arrow_type
+            )
+        return array
+
+    return checked
+
+
+def _is_base64(scale: int, kinds: Kinds) -> bool:
+    """Return whether the strings of a decimal column are base64 unscaled integers.
+
+    Strings that could be both (only digits, length a multiple of four) are numbers unless another
+    value of the column is clearly base64, or the scale requires a decimal point.
+    """
+    return "text" in kinds or ("digits" in kinds and "numeral" not in kinds and scale > 0)
+
+
+def _decimal_of_type(column: WireColumn, kinds: Kinds) -> ColumnReader:
+    """Return the reader of DECIMAL; unscaled integers have the scale of the type."""
+    return _decimal(column.data_type, column.data_type.scale or 0, kinds)
+
+
+def _decimal(data_type: DataType, scale: int, kinds: Kinds) -> ColumnReader:
+    arrow_type = to_arrow_type(data_type)
+    base64 = _is_base64(scale, kinds)
+    if base64 and kinds <= TEXT_KINDS:
+        build = from_present(lambda values: from_unscaled(values, scale, arrow_type))
+        encoding = unscaled_encoding(scale, arrow_type)
+        return ColumnReader(bytes, build, unavailable.find_bytes, encoding)
+    if not base64 and kinds <= NUMBER_KINDS | TEXT_KINDS:
+        return decimal_numbers(data_type)
+    return raw_reader(lambda raw: raw_cells.decimal_cell(raw, scale, base64=base64), arrow_type)
+
+
+def _unscaled(column: WireColumn, kinds: Kinds) -> ColumnReader:
+    """Return the reader of unscaled integers of one scale; text if too long for DECIMAL."""
+    scale = column.scale
+    if column.data_type.root == "DECIMAL":
+        return _decimal(column.data_type, scale, kinds)
+    if kinds <= TEXT_KINDS and _is_base64(scale, kinds):
+        build = from_present(lambda values: pa.array(unscaled_text(values, scale), pa.string()))
+        return ColumnReader(bytes, build, unavailable.find_bytes)
+    return _number_text_reader(scale, base64=_is_base64(scale, kinds))
+
+
+def _number_text_reader(scale: int, *, base64: bool) -> ColumnReader:
+    return raw_reader(
+        lambda raw: raw_cells.number_text_cell(raw, scale, base64=base64), pa.string()
+    )
+
+
+def _variable_decimal(column: WireColumn, kinds: Kinds) -> ColumnReader:
+    """Return the reader of decimals with a scale of their own, as plain numbers."""
+    if {kind for kind in kinds if not kind.startswith(ENTRY)} <= {"object"}:
+        build = from_present(lambda values: pa.array(variable_scale_text(values), pa.string()))
+        return ColumnReader(VariableScale, build, unavailable.find_nothing)
+    return _number_text_reader(0, base64=False)
+
+
+def _bits(column: WireColumn, kinds: Kinds) -> ColumnReader:
+    """Return the reader of bit strings: one bit is a boolean, more are big-endian bytes."""
+    if column.data_type.root == "BOOLEAN":
+        if kinds <= {"bool"}:
+            return ColumnReader(bool, plain(pa.bool_()), unavailable.find_nothing, BOOLEAN_ENCODING)
+        build = from_present(
+            lambda values: pa.array([None if v is None else any(v) for v in values], pa.bool_())
+        )
+    else:
+        build = from_present(
+            lambda values: pa.array(
+                [None if v is None else _big_endian(v, column.width) for v in values], pa.binary()
+            )
+        )
+    return ColumnReader(bytes, build, unavailable.find_bytes)
+
+
+def _big_endian(little: bytes, width: int) -> bytes:
+    return int.from_bytes(little, "little").to_bytes(width or len(little), "big")
+
+
 _UNREADABLE = frozenset({"VARIANT", "MULTISET"})
 _Choose = Callable[[WireColumn, Kinds], ColumnReader]
 _BY_MEANING: Mapping[Meaning, _Choose] = {
-    Meaning.UNSCALED: unscaled_reader,
-    Meaning.VARIABLE_DECIMAL: variable_decimal_reader,
-    Meaning.BITS: bits_reader,
+    Meaning.UNSCALED: _unscaled,
+    Meaning.VARIABLE_DECIMAL: _variable_decimal,
+    Meaning.BITS: _bits,
     Meaning.JSON: _any_json,
     **dict.fromkeys(SOURCE_MEANINGS, source_text_reader),
 }
 _BY_ROOT: Mapping[str, _Choose] = {
     **dict.fromkeys(CHARACTER_ROOTS, _text),
     **dict.fromkeys(BINARY_ROOTS, _binary),
-    **dict.fromkeys(INTEGER_ROOTS, integer_reader),
+    **dict.fromkeys(INTEGER_ROOTS, _integer),
     **dict.fromkeys(TIMESTAMP_ROOTS | {"DATE", "TIME"}, _temporal),
-    **dict.fromkeys(("FLOAT", "DOUBLE"), float_reader),
+    **dict.fromkeys(("FLOAT", "DOUBLE"), _float),
     "BOOLEAN": _boolean,
-    "DECIMAL": decimal_reader,
+    "DECIMAL": _decimal_of_type,
     "ARRAY": _array,
     "MAP": _map,
 }

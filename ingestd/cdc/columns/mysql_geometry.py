@@ -25,12 +25,12 @@ def geometry_json(text: str) -> str:
     reader = _Reader(data)
     try:
         (srid,) = struct.unpack_from("<I", data)
-        found = reader.geometry()
+        geometry = reader.geometry()
     except struct.error as error:
         raise ValueError(f"not a geometry: {error}") from error
-    if reader.place != len(data):
+    if reader.offset != len(data):
         raise ValueError("not a geometry: bytes are left over")
-    return json.dumps(found | {"srid": srid}, separators=(",", ":"))
+    return json.dumps(geometry | {"srid": srid}, separators=(",", ":"))
 
 
 class _Reader:
@@ -39,7 +39,7 @@ class _Reader:
     def __init__(self, data: bytes) -> None:
         self._data = data
         self._order = "<"
-        self.place = 4
+        self.offset = 4
 
     def geometry(self) -> dict[str, Any]:
         """Return one geometry as a GeoJSON object."""
@@ -52,10 +52,10 @@ class _Reader:
         if kind == _COLLECTION:
             return {"type": name, "geometries": [self.geometry() for _ in range(self._count())]}
         if kind > 3:
-            parts = [self.geometry() for _ in range(self._count())]
-            if any("coordinates" not in part for part in parts):
+            members = [self.geometry() for _ in range(self._count())]
+            if any("coordinates" not in member for member in members):
                 raise ValueError("not a geometry: a collection inside of another kind")
-            return {"type": name, "coordinates": [part["coordinates"] for part in parts]}
+            return {"type": name, "coordinates": [member["coordinates"] for member in members]}
         read = (self._point, self._points, self._rings)[kind - 1]
         return {"type": name, "coordinates": read()}
 
@@ -74,8 +74,8 @@ class _Reader:
             raise ValueError("not a geometry: more parts than bytes")
         return int(count)
 
-    def _take(self, form: str) -> tuple[Any, ...]:
-        form = self._order + form
-        found = struct.unpack_from(form, self._data, self.place)
-        self.place += struct.calcsize(form)
-        return found
+    def _take(self, layout: str) -> tuple[Any, ...]:
+        layout = self._order + layout
+        values = struct.unpack_from(layout, self._data, self.offset)
+        self.offset += struct.calcsize(layout)
+        return values

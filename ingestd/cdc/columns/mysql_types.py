@@ -37,8 +37,8 @@ class _Type:
     @property
     def sizes(self) -> tuple[int, ...]:
         """Return the numbers in the parentheses."""
-        parts = [part.strip() for part in self.inside.split(",")]
-        return tuple(int(part) for part in parts) if all(map(_is_size, parts)) else ()
+        numbers = [number.strip() for number in self.inside.split(",")]
+        return tuple(int(number) for number in numbers) if all(map(_is_size, numbers)) else ()
 
 
 def mysql_column(name: str, text: str, mapping: frozenset[str]) -> WireColumn:
@@ -48,8 +48,8 @@ def mysql_column(name: str, text: str, mapping: frozenset[str]) -> WireColumn:
         return _column(name, STRING)
     base, inside, attributes = match[1].lower(), match[2] or "", match[3].lower()
     unsigned = "unsigned" in attributes or "zerofill" in attributes or base == "serial"
-    found = _Type(base, inside, unsigned)
-    column = _special(name, found) or _plain(name, found, mapping)
+    mysql_type = _Type(base, inside, unsigned)
+    column = _special(name, mysql_type) or _plain(name, mysql_type, mapping)
     if TO_STRING in mapping:
         return replace(column, data_type=STRING)
     return column

@@ -133,10 +133,10 @@ def single_of(value: object) -> float:
 
 
 def _boolean(value: object) -> bool:
-    found = _BOOLEANS.get(str(value).lower())
-    if found is None or isinstance(value, Decimal):
+    flag = _BOOLEANS.get(str(value).lower())
+    if flag is None or isinstance(value, Decimal):
         raise ValueError("not a boolean")
-    return found
+    return flag
 
 
 def binary_of(value: object) -> bytes:

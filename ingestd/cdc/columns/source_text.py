@@ -1,4 +1,4 @@
-"""Readers of columns whose values are text in the form in which a source database prints them.
+"""Readers of columns whose values are text in the encoding in which a source database prints them.
 
 All values of a column become one Arrow array of strings, which is cast as a whole.
 """
@@ -14,11 +14,15 @@ import pyarrow.compute as pc
 from msgspec import UNSET
 
 from ingestd.cdc.columns import unavailable
-from ingestd.cdc.columns.column_encoding import ColumnEncoding
-from ingestd.cdc.columns.column_reader import ColumnReader, Values, from_present
+from ingestd.cdc.columns.column_reader import (
+    ColumnEncoding,
+    ColumnReader,
+    Values,
+    decimal_numbers,
+    from_present,
+)
 from ingestd.cdc.columns.json_inference import NUMBER_KINDS, TEXT_KINDS, Kinds
 from ingestd.cdc.columns.mysql_geometry import geometry_json
-from ingestd.cdc.columns.number_readers import decimal_numbers
 from ingestd.cdc.columns.raw_cells import text_of
 from ingestd.cdc.columns.temporal_columns import read_texts
 from ingestd.cdc.columns.wire_column import Meaning, WireColumn
@@ -51,8 +55,8 @@ def source_text_reader(column: WireColumn, kinds: Kinds) -> ColumnReader:
         def build(values: list[Any]) -> Array:
             return finish(pa.array(values, pa.string()))
 
-        form = ColumnEncoding(("text", ()), pa.string(), finish)
-        return ColumnReader(str, from_present(build), unavailable.find_nothing, form)
+        encoding = ColumnEncoding(("text", ()), pa.string(), finish)
+        return ColumnReader(str, from_present(build), unavailable.find_nothing, encoding)
 
     def build_any(values: Values) -> Array:
         return finish(pa.array([_text(value) for value in values], pa.string()))
@@ -149,11 +153,11 @@ def _labels(texts: Array, column: WireColumn) -> Array:
     numbers = {str(number): label for number, label in enumerate(by_number)}
     encoded = texts.dictionary_encode()
     distinct = map(str, encoded.dictionary.to_pylist())
-    found = [numbers.get(text, text) for text in distinct]
-    unknown = set(found) - {*by_number}
+    named = [numbers.get(text, text) for text in distinct]
+    unknown = set(named) - {*by_number}
     if unknown and column.labels:
         raise ValueError(f"{min(unknown)!r} is no label of the enumeration")
-    labels = pa.array(found, pa.string())
+    labels = pa.array(named, pa.string())
     return pa.DictionaryArray.from_arrays(encoded.indices, labels).dictionary_decode()
 
 
@@ -166,17 +170,17 @@ def _label_sets(texts: Array, column: WireColumn) -> Array:
 
 
 def _chosen(text: str, labels: tuple[str, ...], seen: dict[str, list[str]]) -> list[str]:
-    found = seen.get(text)
-    if found is None:
+    chosen = seen.get(text)
+    if chosen is None:
         if text.isdecimal() and text not in labels and len(text) < 20:
             bits = int(text)
             if bits >> len(labels):
                 raise ValueError(f"{text} has bits for more labels than there are")
-            found = [label for place, label in enumerate(labels) if bits >> place & 1]
+            chosen = [label for bit, label in enumerate(labels) if bits >> bit & 1]
         else:
-            found = text.split(",") if text else []
-        seen[text] = found
-    return found
+            chosen = text.split(",") if text else []
+        seen[text] = chosen
+    return chosen
 
 
 def _geometries(texts: Array, column: WireColumn) -> Array:

@@ -17,20 +17,22 @@ from ingestd.cdc.base import (
     JsonObject,
     SourceTable,
 )
-from ingestd.cdc.columns.column_encoding import Spec
+from ingestd.cdc.columns.column_reader import Spec
 from ingestd.cdc.columns.type_mapping import JSON_TYPE_MAPPINGS
 from ingestd.cdc.columns.wire_column import BIGINT, STRING, Meaning, WireColumn
 from ingestd.cdc.json.format_readers import NativeFormat, TableFields
 from ingestd.cdc.json.json_changes import JsonChanges
 from ingestd.cdc.json.message_head import HeadReader, required
-from ingestd.cdc.json.message_layout import Log, TwoImages, chosen
-from ingestd.cdc.json.native_cells import numbers
-from ingestd.cdc.json.native_plan import (
+from ingestd.cdc.json.message_layout import (
+    Log,
+    TwoImages,
+    chosen,
     constant_fields,
     open_object,
     texts_of,
     words_spec,
 )
+from ingestd.cdc.json.native_cells import numbers
 from ingestd.cdc.json.normalized_events import (
     NULL,
     NormalizedEvent,
@@ -205,7 +207,7 @@ def _layout(normalizer: TableNormalizer, plan: RowPlan) -> TwoImages | None:
 
 def _log(columns: Columns, kinds: Kinds) -> Log:
     size = len(kinds)
-    number, known = numbers(columns[_SEQUENCE], size)
+    number, known = numbers(columns, _SEQUENCE, size)
     return Log(np.where(known, number, UNKNOWN_POSITION), np.zeros(size, np.bool_))
 
 

@@ -35,10 +35,10 @@ class AvroFields:
         self, frame: SchemaFrame, messages: Sequence[bytes], stage: str, refused: Reasons
     ) -> Fields:
         """Return the columns of messages; add reasons of rejected ones to `refused`."""
-        part = "message key" if stage == "key" else "message value"
+        document = "message key" if stage == "key" else "message value"
         node = self._writers.node(frame, stage)
         if node.kind != "record" or not node.names:
-            message = f"the {part} is not an Avro record with fields"
+            message = f"the {document} is not an Avro record with fields"
             raise refuse(stage, "not-an-object", message)
         record = self._writers.record(node)
         cursor = AvroCursor(messages, frame.skip)

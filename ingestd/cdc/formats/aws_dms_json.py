@@ -18,14 +18,16 @@ from ingestd.cdc.columns.type_mapping import JSON_TYPE_MAPPINGS
 from ingestd.cdc.json.format_readers import NativeFormat, TableFields
 from ingestd.cdc.json.json_changes import JsonChanges
 from ingestd.cdc.json.message_head import HeadReader, fields_of, image_of, required
-from ingestd.cdc.json.message_layout import Log, OneRow, chosen
-from ingestd.cdc.json.native_cells import codes
-from ingestd.cdc.json.native_plan import (
+from ingestd.cdc.json.message_layout import (
+    Log,
+    OneRow,
+    chosen,
     constant_fields,
     open_object,
     texts_of,
     words_spec,
 )
+from ingestd.cdc.json.native_cells import codes
 from ingestd.cdc.json.normalized_events import (
     NULL,
     SNAPSHOT,

@@ -15,10 +15,12 @@ from ingestd.cdc.event_time import EventTime
 from ingestd.cdc.json.format_readers import NativeFormat, TableFields
 from ingestd.cdc.json.json_changes import JsonChanges
 from ingestd.cdc.json.message_head import HeadReader, required
-from ingestd.cdc.json.message_layout import ListedRows, chosen, no_log
-from ingestd.cdc.json.native_plan import (
+from ingestd.cdc.json.message_layout import (
     FLAG_SPEC,
+    ListedRows,
+    chosen,
     constant_fields,
+    no_log,
     open_object,
     texts_of,
     words_spec,

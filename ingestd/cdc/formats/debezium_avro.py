@@ -24,7 +24,6 @@ from ingestd.cdc.avro.positions import source_positions
 from ingestd.cdc.avro.reader import all_fields, read_fields
 from ingestd.cdc.avro.refusals import rejections
 from ingestd.cdc.avro.rows import AvroChanges, AvroColumn, change_batch
-from ingestd.cdc.avro.schema_events import statements
 from ingestd.cdc.avro.writers import AvroRecord, AvroWriters
 from ingestd.cdc.base import (
     UNKNOWN_POSITION,
@@ -33,12 +32,14 @@ from ingestd.cdc.base import (
     FormatSettings,
     KnownColumns,
     RecordChunk,
+    SchemaChangeEvent,
     SourceTable,
     Truncate,
 )
 from ingestd.cdc.columns.arrow_calls import keep_rows
 from ingestd.cdc.columns.key_types import key_column
 from ingestd.cdc.columns.wire_column import WireColumn
+from ingestd.cdc.ddl.schema_events import ddl_events_of
 from ingestd.cdc.record_errors import Reasons, RecordError, refuse, rejected
 from ingestd.cdc.row_layout import Indices
 from ingestd.cdc.schema_frames import FrameGroup, grouped
@@ -46,6 +47,7 @@ from ingestd.cdc.schema_lookup import Framing, RegisteredSchema, SchemaLookup, l
 from ingestd.paimon.spec.data_types import CHARACTER_ROOTS, DataType
 
 Types = Mapping[str, DataType]
+_STATEMENT_FIELDS = ("source", "databaseName", "schemaName", "ddl", "tableChanges")
 
 
 def new_format(settings: FormatSettings) -> "DebeziumAvro":
@@ -94,7 +96,7 @@ class DebeziumAvro:
         try:
             envelope = self._writers.node(group.value, "decode")
             if is_control(envelope, chunk.topic):
-                decoded.schema_changes.extend(statements(chunk, group, envelope))
+                decoded.schema_changes.extend(_statements(chunk, group, envelope))
                 return len(group.indices)
             key_record, row = self._key_record(group), row_node(envelope)
             found = self._sorted(envelope, group, key_record)
@@ -192,6 +194,21 @@ def _truncates(chunk: RecordChunk, indices: Indices, found: Changes) -> list[Tru
         )
         for place, position in zip(found.places.tolist(), places, strict=True)
     ]
+
+
+def _statements(chunk: RecordChunk, group: FrameGroup, node: AvroNode) -> list[SchemaChangeEvent]:
+    """Return the column changes that control messages prove; none if they are of another kind."""
+    if not set(_STATEMENT_FIELDS) <= set(node.names):
+        return []
+    cursor = AvroCursor(group.values, group.value.skip)
+    fields = read_fields(cursor, node, dict.fromkeys(_STATEMENT_FIELDS))
+    cursor.finish()
+    cells = {name: fields[name].to_pylist() for name in _STATEMENT_FIELDS}
+    events: list[SchemaChangeEvent] = []
+    for index in np.flatnonzero(~cursor.bad).tolist():
+        message = {name: values[index] for name, values in cells.items()}
+        events += [event.at(chunk, group.indices[index]) for event in ddl_events_of(message)]
+    return events
 
 
 def _is_envelope(schema: RegisteredSchema) -> bool:

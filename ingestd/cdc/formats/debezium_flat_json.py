@@ -12,8 +12,7 @@ import msgspec
 import numpy as np
 
 from ingestd.cdc.base import FormatDescriptor, FormatSettings, JsonObject, SourceTable
-from ingestd.cdc.columns.column_encoding import BOOLEAN_ENCODING, Spec
-from ingestd.cdc.columns.column_reader import PlanColumn
+from ingestd.cdc.columns.column_reader import BOOLEAN_ENCODING, PlanColumn, Spec
 from ingestd.cdc.columns.type_mapping import JSON_TYPE_MAPPINGS
 from ingestd.cdc.event_time import EventTime
 from ingestd.cdc.formats.plain_json import PAYLOAD, RowValues, topic_table
@@ -21,10 +20,17 @@ from ingestd.cdc.json.debezium_event import read_event
 from ingestd.cdc.json.format_readers import NativeFormat, no_keys
 from ingestd.cdc.json.json_changes import JsonChanges
 from ingestd.cdc.json.message_head import HeadReader
-from ingestd.cdc.json.message_layout import Log, OneRow, SourceLog, run_lengths
+from ingestd.cdc.json.message_layout import (
+    RUNS_SPEC,
+    Log,
+    OneRow,
+    SourceLog,
+    constant_field,
+    spec_of,
+    words_spec,
+)
 from ingestd.cdc.json.messages import MessageKey, MessageKeys, Shape
-from ingestd.cdc.json.native_cells import codes
-from ingestd.cdc.json.native_plan import RUNS_SPEC, constant_field, form_of, spec_of, words_spec
+from ingestd.cdc.json.native_cells import codes, run_lengths, run_texts
 from ingestd.cdc.json.normalized_events import (
     NULL,
     NormalizedEvent,
@@ -283,7 +289,7 @@ def _constant_spec(column: PlanColumn, spec: Spec) -> Spec:
 def _position_spec(short: str, column: PlanColumn) -> Spec:
     if short in _TEXTS and _is_text(column):
         return RUNS_SPEC
-    spec = form_of(column).spec
+    spec = column.encoding.spec
     if short in _NUMBERS and spec[0] == "integer" and spec[2] == 1:
         return ("integer", 64, *spec[2:])
     raise _InvalidError(column.name)
@@ -299,7 +305,7 @@ def _operation_specs(by_name: Mapping[str, PlanColumn]) -> dict[str, tuple[bool,
     if deleted is not None and deleted.reader is not None:
         if _is_text(deleted):
             specs[_DELETED] = (op is None, words_spec(("true", "false")))
-        elif form_of(deleted) is BOOLEAN_ENCODING:
+        elif deleted.encoding is BOOLEAN_ENCODING:
             specs[_DELETED] = (op is None, ("choice", (b"true", b"false")))
         else:
             raise _InvalidError(_DELETED)
@@ -309,7 +315,7 @@ def _operation_specs(by_name: Mapping[str, PlanColumn]) -> dict[str, tuple[bool,
 
 
 def _is_text(column: PlanColumn) -> bool:
-    return bool(form_of(column).spec[0] == "text")
+    return bool(column.encoding.spec[0] == "text")
 
 
 @dataclass(frozen=True, slots=True)
@@ -334,13 +340,13 @@ class _Reader:
         path = self.added.path("snapshot")
         if path is not None:
             runs = columns[path]
-            texts = [NULL if text is None else text for _, text in runs.runs or ()]
+            texts = run_texts(runs)
             lengths = run_lengths(runs, len(kinds))
             marked = np.repeat(_marks(texts, lambda text: text != NULL), lengths)
             true = np.repeat(_marks(texts, lambda text: is_snapshot(_decode_mark(text))), lengths)
             snapshot = np.where(marked, true, snapshot)
         where = SourceLog(None, *map(self.added.path, ("lsn", "file", "pos", "row")))
-        return Log(where.positions(columns, snapshot), snapshot)
+        return Log(where.positions(columns, len(kinds)), snapshot)
 
 
 def _marks(texts: Sequence[bytes], predicate: Callable[[bytes], bool]) -> Mask:

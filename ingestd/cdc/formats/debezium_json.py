@@ -4,7 +4,7 @@ Flattened rows among them are recognised by the fields that the transform adds; 
 such rows is faster to read as `debezium-flat-json`.
 """
 
-from ingestd.cdc.base import UNKNOWN_POSITION, FormatDescriptor, FormatSettings, SourceTable
+from ingestd.cdc.base import UNKNOWN_POSITION, FormatDescriptor, FormatSettings
 from ingestd.cdc.columns.type_mapping import JSON_TYPE_MAPPINGS
 from ingestd.cdc.ddl.schema_events import ddl_events
 from ingestd.cdc.formats.debezium_flat_json import FlatDialect, flat_layout
@@ -12,7 +12,7 @@ from ingestd.cdc.json.debezium_event import EVENT_TIME, Event, is_debezium, read
 from ingestd.cdc.json.format_readers import NativeFormat, TableFields, no_keys
 from ingestd.cdc.json.json_changes import JsonChanges
 from ingestd.cdc.json.message_layout import OPERATIONS
-from ingestd.cdc.json.messages import Envelopes, MessageKeys, Shape
+from ingestd.cdc.json.messages import Envelopes, MessageKeys
 from ingestd.cdc.json.normalized_events import (
     NULL,
     Message,
@@ -70,22 +70,18 @@ class DebeziumDialect:
         if event.is_truncate:
             return _truncate(event)
         opened = self._keys.open(key)
-        return NormalizedEvent(self._normalizer(event.source, envelope), (payload,), opened)
-
-    def normalize_tombstone(self, key: bytes | None, topic: str) -> None:
-        """Return None: a tombstone follows a delete."""
-        return
-
-    def _normalizer(self, source: SourceTable, envelope: Shape) -> TableNormalizer:
-        normalizer = self._normalizers.get((source, envelope))
-        if normalizer is not None:
-            return normalizer
-        return self._normalizers.keep(
+        source = event.source
+        normalizer = self._normalizers.get((source, envelope)) or self._normalizers.keep(
             (source, envelope),
             TableNormalizer(
                 source, columns=envelope.columns, envelope=envelope, is_normalized=True
             ),
         )
+        return NormalizedEvent(normalizer, (payload,), opened)
+
+    def normalize_tombstone(self, key: bytes | None, topic: str) -> None:
+        """Return None: a tombstone follows a delete."""
+        return
 
 
 def _may_be_flattened(value: bytes) -> bool:

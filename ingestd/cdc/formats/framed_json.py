@@ -30,12 +30,12 @@ class FramedJson:
         decoded = self._inner.decode(bare, known, declared)
         if not decoded.rejected:
             return decoded
-        places = {offset: place for place, offset in enumerate(chunk.offsets.tolist())}
+        indices = {offset: index for index, offset in enumerate(chunk.offsets.tolist())}
         rejected = [
             replace(
                 rejected_record,
-                key=chunk.keys[places[rejected_record.offset]],
-                value=chunk.values[places[rejected_record.offset]],
+                key=chunk.keys[indices[rejected_record.offset]],
+                value=chunk.values[indices[rejected_record.offset]],
             )
             for rejected_record in decoded.rejected
         ]

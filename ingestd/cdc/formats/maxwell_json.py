@@ -17,7 +17,7 @@ from ingestd.cdc.base import (
     JsonObject,
     SourceTable,
 )
-from ingestd.cdc.columns.column_encoding import INT64_ENCODING
+from ingestd.cdc.columns.column_reader import INT64_ENCODING
 from ingestd.cdc.columns.type_mapping import JSON_TYPE_MAPPINGS
 from ingestd.cdc.ddl.alter_text import column_changes
 from ingestd.cdc.ddl.inference import proven_by_columns
@@ -25,14 +25,16 @@ from ingestd.cdc.event_time import EventTime
 from ingestd.cdc.json.format_readers import NativeFormat, TableFields
 from ingestd.cdc.json.json_changes import JsonChanges
 from ingestd.cdc.json.message_head import HeadReader, required
-from ingestd.cdc.json.message_layout import Log, OneRow, chosen, run_lengths
-from ingestd.cdc.json.native_cells import codes, numbers
-from ingestd.cdc.json.native_plan import (
+from ingestd.cdc.json.message_layout import (
+    Log,
+    OneRow,
+    chosen,
     constant_fields,
     open_object,
     texts_of,
     words_spec,
 )
+from ingestd.cdc.json.native_cells import codes, numbers, run_lengths
 from ingestd.cdc.json.normalized_events import (
     NULL,
     Message,
@@ -209,15 +211,15 @@ def _layout(normalizer: TableNormalizer, plan: RowPlan) -> OneRow | None:
 
 def _log(columns: Columns, kinds: Kinds) -> Log:
     size = len(kinds)
-    places = columns[("position",)]
-    pos, has_pos = numbers(places, size)
-    heads = ["" if head is None else head.decode() for _, head in places.runs or ()]
+    pos, has_pos = numbers(columns, ("position",), size)
+    logged = columns[("position",)]
+    heads = ["" if head is None else head.decode() for _, head in logged.runs or ()]
     files = np.array([file_number(head) for head in heads], np.int64)
-    xoffset, has_row = numbers(columns[("xoffset",)], size)
+    xoffset, has_row = numbers(columns, ("xoffset",), size)
     commits = codes(columns[("commit",)]) == _COMMITS
     row = np.where(commits, LAST_ROW, xoffset)
     known = has_pos & (commits | has_row & (row >= 0) & (row < LAST_ROW))
-    position = packed_positions(np.repeat(files, run_lengths(places, size)), pos, row)
+    position = packed_positions(np.repeat(files, run_lengths(logged, size)), pos, row)
     position[~known] = UNKNOWN_POSITION
     return Log(position, codes(columns[("type",)]) == _SNAPSHOT)
 

@@ -20,14 +20,16 @@ from ingestd.cdc.columns.type_mapping import JSON_TYPE_MAPPINGS
 from ingestd.cdc.json.format_readers import NativeFormat, TableFields
 from ingestd.cdc.json.json_changes import JsonChanges
 from ingestd.cdc.json.message_head import HeadReader, fields_of, image_of, required
-from ingestd.cdc.json.message_layout import Log, TwoImages, chosen
-from ingestd.cdc.json.native_cells import numbers
-from ingestd.cdc.json.native_plan import (
+from ingestd.cdc.json.message_layout import (
+    Log,
+    TwoImages,
+    chosen,
     constant_fields,
     open_object,
     texts_of,
     words_spec,
 )
+from ingestd.cdc.json.native_cells import numbers
 from ingestd.cdc.json.normalized_events import (
     NULL,
     NormalizedEvent,
@@ -162,7 +164,7 @@ def _layout(normalizer: TableNormalizer, plan: RowPlan) -> TwoImages | None:
 
 def _log(columns: Columns, kinds: Kinds) -> Log:
     size = len(kinds)
-    pos, has_pos = numbers(columns[("pos",)], size)
+    pos, has_pos = numbers(columns, ("pos",), size)
     return Log(np.where(has_pos, pos, UNKNOWN_POSITION), np.zeros(size, np.bool_))
 
 

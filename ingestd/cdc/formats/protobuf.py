@@ -14,8 +14,12 @@ from ingestd.cdc.base import FormatDescriptor, FormatSettings
 from ingestd.cdc.cell_budget import CellBudgetError
 from ingestd.cdc.formats.plain_records import Fields, PlainRecords
 from ingestd.cdc.protobuf.columns import ProtoColumn, proto_column
-from ingestd.cdc.protobuf.renames import former_names
-from ingestd.cdc.protobuf.schema import ProtobufSchemaError, ProtoTypes, parse_protobuf
+from ingestd.cdc.protobuf.schema import (
+    ProtobufSchemaError,
+    ProtoTypes,
+    former_names,
+    parse_protobuf,
+)
 from ingestd.cdc.protobuf.wire import MessageReader, WireError, read_varint
 from ingestd.cdc.record_errors import (
     BUILD_ERRORS,
@@ -80,22 +84,24 @@ class ProtobufFields:
         self, frame: SchemaFrame, messages: Sequence[bytes], stage: str, refused: Reasons
     ) -> Fields:
         """Return the columns of messages of one type; add reasons of rejected ones to `refused`."""
-        part = "message key" if stage == "key" else "message value"
+        document = "message key" if stage == "key" else "message value"
         try:
             indexes, _ = _indexes(frame.detail, 0)
         except WireError as error:
-            raise refuse(stage, "invalid-protobuf", f"the {part}: {error}") from error
+            raise refuse(stage, "invalid-protobuf", f"the {document}: {error}") from error
         kind = self._message(frame, indexes, stage)
         found: list[dict[str, object] | None] = []
-        for place, data in enumerate(messages):
+        for index, data in enumerate(messages):
             row = None
             try:
                 row = kind.reader.read(kind.name, data, frame.skip)
             except WireError as error:
-                why = Reason(stage, "invalid-protobuf", f"the {part} is no such message: {error}")
-                refused.setdefault(place, why)
+                why = Reason(
+                    stage, "invalid-protobuf", f"the {document} is no such message: {error}"
+                )
+                refused.setdefault(index, why)
             except CellBudgetError as error:
-                refused.setdefault(place, too_many_cells(error, stage, f"the {part}"))
+                refused.setdefault(index, too_many_cells(error, stage, f"the {document}"))
             found.append(row)
         return {column.column.name: _part(column, found, refused) for column in kind.columns}
 
@@ -159,13 +165,13 @@ def _part(
     try:
         array = column.build(values)
     except BUILD_ERRORS:
-        for place, value in enumerate(values):
+        for index, value in enumerate(values):
             try:
                 column.build([value])
             except BUILD_ERRORS as error:
                 why = explain_cell(error, name, value, column.column.data_type)
-                refused.setdefault(place, why)
-                values[place] = None
+                refused.setdefault(index, why)
+                values[index] = None
         array = column.build(values)
     return AvroColumn(column.column, None, array)
 

@@ -21,7 +21,6 @@ from ingestd.cdc.base import ChangeBatch
 from ingestd.cdc.change_images import Cells, invalid_values, take
 from ingestd.cdc.columns.arrow_calls import nulls
 from ingestd.cdc.columns.column_reader import PlanColumn, Value
-from ingestd.cdc.columns.recast import recast
 from ingestd.cdc.json.row_plan import Row, RowPlan
 from ingestd.cdc.record_errors import Reason, Reasons
 from ingestd.cdc.row_layout import ABSENT, Indices, Kinds, Mask
@@ -40,9 +39,9 @@ class Events:
         """Return the events at ascending indices."""
         if len(indices) == len(self.changes):
             return self
-        places = indices.tolist()
-        keys = None if self.keys is None else [self.keys[place] for place in places]
-        return Events([self.changes[place] for place in places], keys, self.offsets[indices])
+        kept = indices.tolist()
+        keys = None if self.keys is None else [self.keys[index] for index in kept]
+        return Events([self.changes[index] for index in kept], keys, self.offsets[indices])
 
 
 def assemble(plan: RowPlan, events: Events) -> ChangeBatch:
@@ -82,7 +81,10 @@ def _row_kinds(changes: Sequence[Any]) -> Kinds:
     letters = "".join(operations).encode("ascii", "replace")
     if len(letters) == len(operations):
         return kinds_of_operations(np.frombuffer(letters, np.uint8))
-    single = [one.encode("ascii", "replace") if len(one) == 1 else b"?" for one in operations]
+    single = [
+        operation.encode("ascii", "replace") if len(operation) == 1 else b"?"
+        for operation in operations
+    ]
     return kinds_of_operations(np.frombuffer(b"".join(single), np.uint8))
 
 
@@ -128,9 +130,16 @@ class _StructImage:
         if reader is not None and target is not None:
             indices = np.flatnonzero(self.there if wanted is None else wanted & self.there)
             values = self._values_at(column, indices)
-            read = lambda values: recast(reader.read(values)[0], target)  # noqa: E731
-            for place, reason in invalid_values(target, values, read):
-                yield int(indices[place]), reason
+            read = lambda values: column.as_declared(reader.read(values)[0])  # noqa: E731
+            for position, reason in invalid_values(target, values, read):
+                yield int(indices[position]), reason
+
+    def overlaid(self, over: Mask, other: "_StructImage") -> "_StructImage":
+        """See `Image`."""
+        rows = self._rows.copy()
+        for index in np.flatnonzero(over).tolist():
+            rows[index] = other._rows[index]
+        return _StructImage(rows, np.where(over, other.there, self.there))
 
     def _values(self, column: PlanColumn) -> list[Value]:
         # The cells of a column are asked for, and then which images lack it.
@@ -149,7 +158,7 @@ def _read(column: PlanColumn, values: list[Value], there: Mask) -> Cells | None:
     if column.reader is None or column.column is None:
         return Cells(nulls(len(values)))
     array, left_out = column.reader.read(values)
-    return Cells(recast(array, column.column), left_out)
+    return Cells(column.as_declared(array), left_out)
 
 
 def join(plan: RowPlan, batches: Sequence[ChangeBatch]) -> ChangeBatch:

@@ -12,7 +12,7 @@ from typing import cast
 import numpy as np
 import pyarrow as pa
 
-from ingestd.cdc.columns.column_encoding import RAW, Spec
+from ingestd.cdc.columns.column_reader import RAW, Spec
 from ingestd.cdc.json.message_layout import Layout, NativeReader, native_reader
 from ingestd.cdc.json.native_cells import to_cells
 from ingestd.cdc.json.normalized_events import TableNormalizer
@@ -101,13 +101,13 @@ class Classifier:
 
     def _tables(self, seen: _Seen) -> Indices:
         """Return a number per message, equal for messages of one table."""
-        found = np.zeros(sum(map(len, seen.indices)), np.int64)
+        numbers = np.zeros(sum(map(len, seen.indices)), np.int64)
         for path in self._fields.names:
             codes, texts = _texts(seen, path)
             if len(texts) > 1:
                 # Renumber after each field, so that numbers do not overflow.
-                found = np.unique(found * len(texts) + codes, return_inverse=True)[1]
-        return found
+                numbers = np.unique(numbers * len(texts) + codes, return_inverse=True)[1]
+        return numbers
 
     def _rows(self, seen: _Seen) -> Mask:
         """Return a mask of the messages that are rows."""
@@ -120,12 +120,12 @@ class Classifier:
 
 def _texts(seen: _Seen, path: Path) -> tuple[Indices, list[bytes]]:
     """Return the text of a field in each message, as an index into the list of distinct texts."""
-    parts = [
+    arrays = [
         to_cells(columns[path], RAW, len(indices)).array
         for columns, indices in zip(seen.columns, seen.indices, strict=True)
     ]
-    found = pa.concat_arrays(parts)
-    encoded = (found.fill_null(_NULL) if found.null_count else found).dictionary_encode()
+    column = pa.concat_arrays(arrays)
+    encoded = (column.fill_null(_NULL) if column.null_count else column).dictionary_encode()
     texts = [text or _NULL for text in encoded.dictionary.to_pylist()]
     return encoded.indices.to_numpy().astype(np.int64), texts
 
@@ -135,7 +135,7 @@ def _grouped(indices: Indices, tables: Indices) -> list[Indices]:
     order = np.argsort(tables, kind="stable")
     bounds = np.flatnonzero(np.diff(tables[order])) + 1
     groups: list[Indices] = np.split(indices[order], bounds)
-    return sorted((group for group in groups if len(group)), key=lambda one: int(one[0]))
+    return sorted((group for group in groups if len(group)), key=lambda group: int(group[0]))
 
 
 def any_keys(keys: Sequence[bytes | None]) -> bool:
@@ -202,9 +202,9 @@ class FormatReaders:
         """Return the reader of a table's messages; None if they can only be decoded in Python."""
         if normalizer.is_normalized:
             return plan.native
-        found = self._readers.get(id(plan))
-        if found is not None:
-            return found[1]
+        cached = self._readers.get(id(plan))
+        if cached is not None:
+            return cached[1]
         if len(self._readers) >= _MAX_READERS:
             self._readers.clear()
         reader = self._new_reader(normalizer, plan)

@@ -6,11 +6,12 @@ of each table. Every other message becomes a normalized event (`normalized_event
 of one table are decoded by one row plan, which they extend.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import cast
 
 import numpy as np
+import pyarrow.compute as pc
 
 from ingestd.cdc.base import (
     ChangeBatch,
@@ -20,10 +21,8 @@ from ingestd.cdc.base import (
     RecordChunk,
     RejectedRecord,
 )
-from ingestd.cdc.json.column_learning import TableMemory, Types
 from ingestd.cdc.json.format_readers import PYTHON_ONLY, FormatReaders, NativeFormat
 from ingestd.cdc.json.messages import BARE, Messages
-from ingestd.cdc.json.native_rows import read_natively
 from ingestd.cdc.json.normalized_events import (
     Dialect,
     Group,
@@ -33,11 +32,18 @@ from ingestd.cdc.json.normalized_events import (
     TableNormalizer,
     sort_records,
 )
-from ingestd.cdc.json.table_messages import decode_if_uniform, decode_messages
-from ingestd.cdc.json.visible_columns import strip_hidden
+from ingestd.cdc.json.table_messages import (
+    TableMemory,
+    Types,
+    decode_if_uniform,
+    decode_messages,
+    read_natively,
+)
 from ingestd.cdc.native_module import NativeModule
 from ingestd.cdc.record_errors import Reason, Reasons, RecordError, rejected
 from ingestd.cdc.texts import all_there, there
+from ingestd.paimon.spec.arrow import Column
+from ingestd.paimon.spec.data_types import DataType
 
 _MAX_MEMORIES = 2000
 _PAYLOAD = "payload"
@@ -46,26 +52,19 @@ _EMPTY_ROW = Reason("decode", "empty-row", "a row has no columns")
 
 
 @dataclass(frozen=True, slots=True)
+class _Uniform:
+    """All messages of a chunk, which may be of one group."""
+
+    group: GroupKey
+    messages: Messages
+
+
+@dataclass(frozen=True, slots=True)
 class _Read:
     """The records of a group that were read natively, by index."""
 
     indices: list[int]
     batch: ChangeBatch
-
-
-@dataclass(frozen=True, slots=True)
-class _Types:
-    """Column types of all tables: those that the target tables have, and declared ones."""
-
-    known: KnownColumns
-    declared: KnownColumns
-
-    def of(self, normalizer: TableNormalizer) -> tuple[Types, Types]:
-        """Return the known and the declared types of one table."""
-        return (
-            self.known.get(normalizer.source, _NO_TYPES),
-            self.declared.get(normalizer.source, _NO_TYPES),
-        )
 
 
 class JsonChanges:
@@ -98,12 +97,23 @@ class JsonChanges:
         `known` are the columns that the target table has, `declared` those whose types the
         configuration fixes. Raises UnsupportedError for a column type without an Arrow type.
         """
-        types = _Types(known, declared)
-        decoded = self._decode_uniform(chunk, types)
-        return self._decode_mixed(chunk, types) if decoded is None else decoded
+        uniform = self._uniform(chunk)
+        if uniform is None:
+            return self._decode_mixed(chunk, known, declared)
+        group, messages = uniform.group, uniform.messages
+        if group.normalizer.is_normalized:
+            types = known.get(group.normalizer.source, _NO_TYPES)
+            fixed = declared.get(group.normalizer.source, _NO_TYPES)
+            batch = decode_if_uniform(self._memory(group, types), messages, types, fixed)
+        else:
+            batch = self._read_natively(group, messages, known, declared)
+        if batch is None:
+            return self._decode_mixed(chunk, known, declared)
+        self._latest[chunk.topic] = group
+        return Decoded([batch], [], [], len(chunk.values) - len(messages.values))
 
-    def _decode_uniform(self, chunk: RecordChunk, types: _Types) -> Decoded | None:
-        """Decode a chunk if all its messages are of one group and of one layout; else return None.
+    def _uniform(self, chunk: RecordChunk) -> _Uniform | None:
+        """Return the messages of a chunk that may be of one group; None if they are not.
 
         The group is the topic's latest; that of the first message, if messages are decoded in
         order.
@@ -111,108 +121,10 @@ class JsonChanges:
         valued = self._with_values(chunk)
         if valued is None:
             return None
-        group = self._latest.get(chunk.topic) or self._first_group(valued)
+        latest = None if self._in_order else self._latest.get(chunk.topic)
+        group = latest or self._first_group(valued)
         messages = None if group is None else self._messages(valued, group)
-        if group is None or messages is None:
-            return None
-        if group.normalizer.is_normalized:
-            known, declared = types.of(group.normalizer)
-            memory = self._memory(group, known)
-            batch = decode_if_uniform(memory, messages, known, declared)
-        else:
-            batch = self._read_natively(group, messages, types)
-        if batch is None:
-            return None
-        self._remember(chunk.topic, group)
-        return Decoded([batch], [], [], len(chunk.values) - len(messages.values))
-
-    def _decode_mixed(self, chunk: RecordChunk, types: _Types) -> Decoded:
-        read = self._decode_tables(chunk, types)
-        found = self._sort(chunk, read)
-        batches = {table.indices[0]: [table.batch] for table in read.values()}
-        for group in found.groups.values():
-            made, refused = self._decode_group(chunk, group, types)
-            for place, reason in refused.items():
-                found.bad.setdefault(group.indices[place], reason)
-            batches[group.indices[0]] = made
-            if made:
-                self._remember(chunk.topic, group.key)
-        in_order = [batch for first in sorted(batches) for batch in batches[first]]
-        return Decoded(
-            _without_records(in_order, chunk, found.bad),
-            _rejected(chunk, found.bad),
-            found.truncates,
-            found.control,
-            found.altered,
-        )
-
-    def _decode_tables(self, chunk: RecordChunk, types: _Types) -> dict[GroupKey, _Read]:
-        """Decode the messages of each table whose messages all match the plan of the first one."""
-        found: dict[GroupKey, _Read] = {}
-        if not self._memories:
-            return found
-        for indices in self._readers.by_table(chunk.values):
-            part = chunk.take(indices)
-            group = self._first_group(part)
-            # What is named in two ways may still be one table.
-            if group is None or group in found:
-                continue
-            messages = self._messages(part, group)
-            # Keys with their fields in another order are of another group.
-            if messages is None or not messages.has_keys_in_order(group.key_names):
-                continue
-            batch = self._read_natively(group, messages, types)
-            if batch is not None:
-                found[group] = _Read(indices.tolist(), batch)
-        return found
-
-    def _sort(self, chunk: RecordChunk, read: dict[GroupKey, _Read]) -> SortedRecords:
-        """Sort the remaining records.
-
-        A group is read natively as a whole or in Python; it is removed from `read` if other records
-        are of it.
-        """
-        left = np.ones(len(chunk.values), np.bool_)
-        for table in read.values():
-            left[table.indices] = False
-        found = sort_records(self._dialect, chunk, np.flatnonzero(left).tolist())
-        split = [read.pop(key) for key in found.groups if key in read]
-        for table in split:
-            left[table.indices] = True
-        if split:
-            found = sort_records(self._dialect, chunk, np.flatnonzero(left).tolist())
-        return found
-
-    def _decode_group(
-        self, chunk: RecordChunk, group: Group, types: _Types
-    ) -> tuple[list[ChangeBatch], Reasons]:
-        normalizer = group.key.normalizer
-        known, declared = types.of(normalizer)
-        keys = None if group.key.key_shape is None else group.keys
-        messages = Messages(group.values, keys, chunk.offsets[group.indices])
-        memory = self._memory(group.key, known)
-        batches, refused = decode_messages(memory, messages, known, declared)
-        seen = [strip_hidden(batch, normalizer) for batch in batches]
-        for batch in seen:
-            if not batch.types:
-                rows = np.flatnonzero(np.isin(messages.offsets, batch.offset)).tolist()
-                refused |= dict.fromkeys(rows, _EMPTY_ROW)
-        return [batch for batch in seen if batch.types], refused
-
-    def _read_natively(
-        self, group: GroupKey, messages: Messages, types: _Types
-    ) -> ChangeBatch | None:
-        """Read messages with the current plan of their group; None if any must be normalized."""
-        known, declared = types.of(group.normalizer)
-        memory = self._memory(group, known)
-        plan = memory.plan
-        if plan is None or not memory.is_current(known, declared):
-            return None
-        if not memory.takes(messages.values):
-            return None
-        batch = read_natively(self._readers.reader(group.normalizer, plan), plan, messages)
-        seen = None if batch is None else strip_hidden(batch, group.normalizer)
-        return seen if seen is not None and seen.types else None
+        return None if group is None or messages is None else _Uniform(group, messages)
 
     def _with_values(self, chunk: RecordChunk) -> RecordChunk | None:
         """Return the records that have a value; None if tombstones among them are changes."""
@@ -244,10 +156,6 @@ class JsonChanges:
         keys = cast("Sequence[bytes]", chunk.keys)
         return Messages(values, keys, chunk.offsets, envelope, group.key_shape)
 
-    def _remember(self, topic: str, group: GroupKey) -> None:
-        if not self._in_order:
-            self._latest[topic] = group
-
     def _memory(self, group: GroupKey, known: Types) -> TableMemory:
         normalizer, shape, names = group
         if not names and not normalizer.is_normalized:
@@ -268,6 +176,100 @@ class JsonChanges:
                 images=self._settings.images,
             )
         return memory
+
+    def _read_natively(
+        self, group: GroupKey, messages: Messages, known: KnownColumns, declared: KnownColumns
+    ) -> ChangeBatch | None:
+        """Read messages with the current plan of their group; None if any must be normalized."""
+        types = known.get(group.normalizer.source, _NO_TYPES)
+        memory = self._memory(group, types)
+        plan = memory.plan
+        fixed = declared.get(group.normalizer.source, _NO_TYPES)
+        if plan is None or not memory.is_current(types, fixed):
+            return None
+        if not memory.takes(messages.values):
+            return None
+        batch = read_natively(self._readers.reader(group.normalizer, plan), plan, messages)
+        visible = None if batch is None else strip_hidden(batch, group.normalizer)
+        return visible if visible is not None and visible.types else None
+
+    def _decode_mixed(
+        self, chunk: RecordChunk, known: KnownColumns, declared: KnownColumns
+    ) -> Decoded:
+        read = self._decode_tables(chunk, known, declared)
+        records = self._sort(chunk, read)
+        batches = {table.indices[0]: [table.batch] for table in read.values()}
+        for group in records.groups.values():
+            decoded, refused = self._decode_group(chunk, group, known, declared)
+            for index, reason in refused.items():
+                records.bad.setdefault(group.indices[index], reason)
+            batches[group.indices[0]] = decoded
+            if decoded:
+                self._latest[chunk.topic] = group.key
+        in_order = [batch for first in sorted(batches) for batch in batches[first]]
+        return Decoded(
+            _without_records(in_order, chunk, records.bad),
+            _rejected(chunk, records.bad),
+            records.truncates,
+            records.control,
+            records.altered,
+        )
+
+    def _decode_tables(
+        self, chunk: RecordChunk, known: KnownColumns, declared: KnownColumns
+    ) -> dict[GroupKey, _Read]:
+        """Decode the messages of each table whose messages all match the plan of the first one."""
+        read: dict[GroupKey, _Read] = {}
+        if not self._memories:
+            return read
+        for indices in self._readers.by_table(chunk.values):
+            records = chunk.take(indices)
+            group = self._first_group(records)
+            # What is named in two ways may still be one table.
+            if group is None or group in read:
+                continue
+            messages = self._messages(records, group)
+            # Keys with their fields in another order are of another group.
+            if messages is None or not messages.has_keys_in_order(group.key_names):
+                continue
+            batch = self._read_natively(group, messages, known, declared)
+            if batch is not None:
+                read[group] = _Read(indices.tolist(), batch)
+        return read
+
+    def _sort(self, chunk: RecordChunk, read: dict[GroupKey, _Read]) -> SortedRecords:
+        """Sort the remaining records.
+
+        A group is read natively as a whole or in Python; it is removed from `read` if other records
+        are of it.
+        """
+        left = np.ones(len(chunk.values), np.bool_)
+        for table in read.values():
+            left[table.indices] = False
+        records = sort_records(self._dialect, chunk, np.flatnonzero(left).tolist())
+        split = [read.pop(key) for key in records.groups if key in read]
+        for table in split:
+            left[table.indices] = True
+        if split:
+            records = sort_records(self._dialect, chunk, np.flatnonzero(left).tolist())
+        return records
+
+    def _decode_group(
+        self, chunk: RecordChunk, group: Group, known: KnownColumns, declared: KnownColumns
+    ) -> tuple[list[ChangeBatch], Reasons]:
+        normalizer = group.key.normalizer
+        types = known.get(normalizer.source, _NO_TYPES)
+        fixed = declared.get(normalizer.source, _NO_TYPES)
+        keys = None if group.key.key_shape is None else group.keys
+        messages = Messages(group.values, keys, chunk.offsets[group.indices])
+        memory = self._memory(group.key, types)
+        batches, refused = decode_messages(memory, messages, types, fixed)
+        visible = [strip_hidden(batch, normalizer) for batch in batches]
+        for batch in visible:
+            if not batch.types:
+                rows = np.flatnonzero(np.isin(messages.offsets, batch.offset)).tolist()
+                refused |= dict.fromkeys(rows, _EMPTY_ROW)
+        return [batch for batch in visible if batch.types], refused
 
 
 def _key_of(types: Types) -> tuple[str, ...]:
@@ -293,3 +295,46 @@ def _without_records(
 
 def _rejected(chunk: RecordChunk, bad: Mapping[int, Reason]) -> list[RejectedRecord]:
     return [rejected(chunk, index, bad[index]) for index in sorted(bad)]
+
+
+def strip_hidden(batch: ChangeBatch, normalizer: TableNormalizer) -> ChangeBatch:
+    """Return a batch without hidden fields, whose types are long enough for its values.
+
+    Events that are not rewritten keep the types that they state.
+    """
+    if normalizer.is_normalized:
+        return batch
+    hidden = [name for name in batch.types if name in normalizer.hidden]
+    types: dict[str, DataType] = {
+        name: _long_enough(batch, name, data_type)
+        for name, data_type in batch.types.items()
+        if name not in normalizer.hidden
+    }
+    if not hidden and types == dict(batch.types):
+        return batch
+    return replace(
+        batch,
+        columns=batch.columns.drop_columns(hidden),
+        types=types,
+        unavailable={
+            n: marks for n, marks in batch.unavailable.items() if n not in normalizer.hidden
+        },
+    )
+
+
+def _long_enough(batch: ChangeBatch, name: str, data_type: DataType) -> DataType:
+    if data_type.length is None or data_type.root not in _LENGTHS:
+        return data_type
+    measure, root = _LENGTHS[data_type.root]
+    longest = pc.max(measure(batch.columns.column(name))).as_py() or 0
+    return data_type if longest <= data_type.length else DataType(root, length=longest)
+
+
+_characters: Callable[..., Column] = pc.utf8_length
+_bytes: Callable[..., Column] = pc.binary_length
+_LENGTHS: Mapping[str, tuple[Callable[[Column], Column], str]] = {
+    "CHAR": (_characters, "VARCHAR"),
+    "VARCHAR": (_characters, "VARCHAR"),
+    "BINARY": (_bytes, "VARBINARY"),
+    "VARBINARY": (_bytes, "VARBINARY"),
+}

@@ -1,10 +1,11 @@
 """Message layouts: where messages have the fields of a change, for the native reader.
 
-A layout describes a whole message, and converts its columns to changes. It may refuse any message;
-what it accepts, it decodes to the same changes as the format's decoder in Python.
+A layout describes a whole message as a tree of nodes, the native plan, and converts its columns to
+changes. It may refuse any message; what it accepts, it decodes to the same changes as the format's
+decoder in Python.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -13,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ingestd.cdc.base import UNKNOWN_POSITION, SourceTable
-from ingestd.cdc.columns.column_encoding import INT64_ENCODING, Spec
+from ingestd.cdc.columns.column_reader import INT64_ENCODING, PlanColumn, Spec
 from ingestd.cdc.json.native_cells import (
     CoalescedImage,
     ColumnImage,
@@ -25,9 +26,10 @@ from ingestd.cdc.json.native_cells import (
     counts,
     flags,
     numbers,
+    run_lengths,
+    run_texts,
 )
-from ingestd.cdc.json.native_plan import NULL_SPEC, RUNS_SPEC, RowSpecs, texts_of
-from ingestd.cdc.native_module import Columns, NativeColumn, NativeModule, NativePlan, Path
+from ingestd.cdc.native_module import Columns, NativeModule, NativePlan, Path
 from ingestd.cdc.row_layout import NO_KIND, Indices, Kinds, Mask
 from ingestd.cdc.source_position import file_number, is_snapshot, packed_positions
 from ingestd.paimon.spec.data_types import RowKind
@@ -35,6 +37,82 @@ from ingestd.paimon.spec.data_types import RowKind
 Numbers = npt.NDArray[np.int64]
 _decode_mark = msgspec.json.Decoder(str | bool | None).decode
 _decode_name = msgspec.json.Decoder(str | None).decode
+NULL_SPEC: Spec = ("null",)
+NULL = b"null"
+Field = tuple[str, bool, Spec]
+"""The name of a field, whether messages must have it, and its node."""
+RUNS_SPEC: Spec = ("runs",)
+FLAG_SPEC: Spec = ("choice", (b"false", NULL))
+"""JSON texts of false and null."""
+
+
+@dataclass(frozen=True, slots=True)
+class RowSpecs:
+    """The nodes of a table's after images, before images (`old`) and message keys.
+
+    Images may be null, `whole` ones not. `key` is None if the table has no key.
+    """
+
+    row: Spec
+    whole: Spec
+    old: Spec
+    key: Spec | None
+
+
+def row_specs(
+    columns: Sequence[PlanColumn], key_columns: Sequence[PlanColumn], *, images: bool
+) -> RowSpecs | None:
+    """Return the nodes of a table; None if its messages can only be decoded in Python.
+
+    The key must be comparable, because an update that changes it becomes two rows. With `images`,
+    before images are read whole, else only their keys.
+    """
+    if any(not column.encoding.comparable for column in key_columns):
+        return None
+    row = columns_spec(columns, nullable=True, closed=True)
+    whole = columns_spec(columns, nullable=False, closed=True)
+    keys_only = not images and bool(key_columns)
+    old = columns_spec(key_columns, nullable=True, closed=False) if keys_only else row
+    key = columns_spec(key_columns, nullable=False, closed=True, required=True)
+    return RowSpecs(row, whole, old, key if key_columns else None)
+
+
+def spec_of(column: PlanColumn) -> Spec:
+    """Return the node of a column's values."""
+    return NULL_SPEC if column.reader is None else column.encoding.spec
+
+
+def columns_spec(
+    columns: Sequence[PlanColumn], *, nullable: bool, closed: bool, required: bool = False
+) -> Spec:
+    """Return the node of objects with these columns; `closed` objects have no other fields."""
+    fields = [(column.name, required, spec_of(column)) for column in columns]
+    return ("object", nullable, closed, fields)
+
+
+def constant_fields(constants: Mapping[str, bytes], names: Sequence[str]) -> list[Field]:
+    """Return nodes of fields with a known JSON text; a null may be absent."""
+    return [constant_field(name, constants[name]) for name in names]
+
+
+def constant_field(name: str, text: bytes) -> Field:
+    """Return the node of a field with a known JSON text; a null may be absent."""
+    return (name, False, NULL_SPEC) if text == NULL else (name, True, ("literal", text))
+
+
+def open_object(fields: Sequence[Field], *, nullable: bool = False) -> Spec:
+    """Return the node of an object with these fields and any others."""
+    return ("object", nullable, False, tuple(fields))
+
+
+def words_spec(words: Sequence[str]) -> Spec:
+    """Return the node of a choice of words."""
+    return ("choice", texts_of(words))
+
+
+def texts_of(words: Sequence[str]) -> tuple[bytes, ...]:
+    """Return words as JSON texts."""
+    return tuple(b'"%s"' % word.encode() for word in words)
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,19 +212,19 @@ class ListedRows:
         if not sizes.all():
             raise IrregularError("a message has no row")
         log = self.log(columns, kinds)
-        places = _places(kinds, sizes, counts(olds)) if olds.seen else None
+        old_indices = _old_indices(kinds, sizes, counts(olds)) if olds.seen else None
         if len(sizes) != columns[self.row].seen:
             kinds, offsets = np.repeat(kinds, sizes), np.repeat(offsets, sizes)
             log = Log(np.repeat(log.position, sizes), np.repeat(log.snapshot, sizes))
         rows = ColumnImage(columns, self.row, np.ones(len(kinds), np.bool_))
         old = None
-        if places is not None:
+        if old_indices is not None:
             image = ColumnImage(columns, self.old, np.ones(olds.seen, np.bool_))
-            old = GatheredImage(image, places)
+            old = GatheredImage(image, old_indices)
         return _of_rows(rows, old, kinds, lambda *_: log, columns, offsets)
 
 
-def _places(kinds: Kinds, sizes: Indices, olds: Indices) -> Indices:
+def _old_indices(kinds: Kinds, sizes: Indices, olds: Indices) -> Indices:
     """Return the index of each row's old image, negative for rows without one."""
     updates = kinds == RowKind.UPDATE_AFTER
     if (updates & (olds != 0) & (olds != sizes)).any():
@@ -179,10 +257,10 @@ def chosen(path: Path, kinds: Sequence[int]) -> ReadKinds:
     by_code = np.array(kinds, np.int8)
 
     def read(columns: Columns) -> Kinds:
-        found: Kinds = by_code[codes(columns[path])]
-        if (found == NO_KIND).any():
+        row_kinds: Kinds = by_code[codes(columns[path])]
+        if (row_kinds == NO_KIND).any():
             raise IrregularError("a message has no operation")
-        return found
+        return row_kinds
 
     return read
 
@@ -209,52 +287,31 @@ class SourceLog:
     def read(self, columns: Columns, kinds: Kinds) -> Log:
         """Return positions and snapshot rows. Raises IrregularError or one of `PARSE_ERRORS`."""
         size = len(kinds)
-        snapshot = np.zeros(size, np.bool_)
+        position, snapshot = self.positions(columns, size), np.zeros(size, np.bool_)
         if self.snapshot is not None:
-            snapshot = _snapshot_rows(columns[self.snapshot], size)
-        return Log(self.positions(columns, snapshot), snapshot)
+            runs = columns[self.snapshot]
+            marks = [is_snapshot(_decode_mark(text)) for text in run_texts(runs)]
+            snapshot = np.repeat(np.array(marks, np.bool_), run_lengths(runs, size))
+        return Log(position, snapshot)
 
-    def positions(self, columns: Columns, snapshot: Mask) -> Numbers:
+    def positions(self, columns: Columns, size: int) -> Numbers:
         """Return the position of each change. Raises IrregularError or one of `PARSE_ERRORS`."""
-        size = len(snapshot)
-        lsn, has_lsn = _numbers(columns, self.lsn, size)
+        lsn, has_lsn = numbers(columns, self.lsn, size)
         if (lsn < 0).any():
             raise IrregularError("positions of more than one kind")
         if has_lsn.all():
             return lsn
+        pos, has_pos = numbers(columns, self.pos, size)
+        row, _ = numbers(columns, self.row, size)
         files = np.full(size, UNKNOWN_POSITION, np.int64)
         if self.file is not None:
             runs = columns[self.file]
-            found = [file_number(_decode_name(text)) for text in _texts(runs)]
-            files = np.repeat(np.array(found, np.int64), run_lengths(runs, size))
-        pos, has_pos = _numbers(columns, self.pos, size)
-        row, _ = _numbers(columns, self.row, size)
+            lengths = run_lengths(runs, size)
+            file_numbers = [file_number(_decode_name(text)) for text in run_texts(runs)]
+            files = np.repeat(np.array(file_numbers, np.int64), lengths)
         packed = packed_positions(files, pos, row)
         packed[~has_pos] = UNKNOWN_POSITION
         return np.where(has_lsn, lsn, packed)
-
-
-def _numbers(columns: Columns, path: Path | None, size: int) -> tuple[Numbers, Mask]:
-    if path is None:
-        return np.zeros(size, np.int64), np.zeros(size, np.bool_)
-    return numbers(columns[path], size)
-
-
-def _snapshot_rows(runs: NativeColumn, size: int) -> Mask:
-    marks = [is_snapshot(_decode_mark(text)) for text in _texts(runs)]
-    return np.repeat(np.array(marks, np.bool_), run_lengths(runs, size))
-
-
-def _texts(column: NativeColumn) -> list[bytes]:
-    """Return the JSON text of each run; an absent field is null."""
-    return [b"null" if text is None else text for _, text in column.runs or ()]
-
-
-def run_lengths(column: NativeColumn, rows: int) -> Indices:
-    """Return the number of rows of each run."""
-    bounds = np.array([*(start for start, _ in column.runs or ()), rows], np.int64)
-    lengths: Indices = bounds[1:] - bounds[:-1]
-    return lengths
 
 
 _BEFORE, _AFTER, _SOURCE = "before", "after", "source"
@@ -292,15 +349,15 @@ def normalized_layout(source: SourceTable, specs: RowSpecs) -> TwoImages | None:
 
 def _source_names(source: SourceTable) -> list[tuple[str, bool, Spec]] | None:
     """Return the fields that name the table; None if JSON has to escape a name."""
-    found: list[tuple[str, bool, Spec]] = []
-    for field, name in zip(("db", "schema", "table"), source, strict=True):
+    fields: list[tuple[str, bool, Spec]] = []
+    for key, name in zip(("db", "schema", "table"), source, strict=True):
         if name is None:
-            found.append((field, False, NULL_SPEC))
+            fields.append((key, False, NULL_SPEC))
         elif any(character in '"\\' or character < " " for character in name):
             return None
         else:
-            found.append((field, True, ("literal", f'"{name}"'.encode())))
-    return found
+            fields.append((key, True, ("literal", f'"{name}"'.encode())))
+    return fields
 
 
 @dataclass(frozen=True, slots=True)
@@ -324,3 +381,11 @@ def native_reader(
     """Return the reader of messages of a layout, whose images have these nodes."""
     keys = None if specs.key is None else module.Plan(specs.key)
     return NativeReader(layout, module.Plan(layout.root), keys, hidden)
+
+
+def native_reader_of_events(
+    module: NativeModule, source: SourceTable, specs: RowSpecs
+) -> NativeReader | None:
+    """Return the reader of a table's normalized events; None if JSON escapes the table's name."""
+    layout = normalized_layout(source, specs)
+    return None if layout is None else native_reader(module, layout, specs)

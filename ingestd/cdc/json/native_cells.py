@@ -5,6 +5,7 @@ Every image has one cell per change; the cells of a change without the image are
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import cast
 
 import msgspec
 import numpy as np
@@ -12,11 +13,8 @@ import numpy.typing as npt
 import pyarrow as pa
 from msgspec import UNSET
 
-from ingestd.cdc.change_images import Cells, Image, choose, take
-from ingestd.cdc.columns.column_encoding import RAW, ColumnEncoding
-from ingestd.cdc.columns.column_reader import PlanColumn, Value, WireType
-from ingestd.cdc.columns.recast import recast
-from ingestd.cdc.json.native_plan import form_of
+from ingestd.cdc.change_images import Cells, Image, OverlaidImage, choose, take
+from ingestd.cdc.columns.column_reader import RAW, ColumnEncoding, PlanColumn, Value, WireType
 from ingestd.cdc.native_module import Columns, NativeColumn, Path
 from ingestd.cdc.record_errors import Reason
 from ingestd.cdc.row_layout import ABSENT, Indices, Mask
@@ -29,51 +27,69 @@ class IrregularError(ValueError):
     """Messages that only the decoder in Python can decode."""
 
 
-def to_cells(found: NativeColumn, form: ColumnEncoding, rows: int) -> Cells:
+def to_cells(native: NativeColumn, encoding: ColumnEncoding, rows: int) -> Cells:
     """Return a column of the native reader in its storage type, without copying its memory."""
-    validity = None if found.validity is None else pa.py_buffer(found.validity)
+    validity = None if native.validity is None else pa.py_buffer(native.validity)
     buffers = [validity]
-    if found.offsets is not None:
-        buffers.append(pa.py_buffer(found.offsets))
-    buffers.append(pa.py_buffer(found.data))
-    array: Array = pa.Array.from_buffers(form.storage, rows, buffers, found.nulls)
+    if native.offsets is not None:
+        buffers.append(pa.py_buffer(native.offsets))
+    buffers.append(pa.py_buffer(native.data))
+    array: Array = pa.Array.from_buffers(encoding.storage, rows, buffers, native.nulls)
     left_out = None
-    if found.left_out is not None:
+    if native.left_out is not None:
         left_out = np.zeros(rows, np.bool_)
-        left_out[np.frombuffer(found.left_out, np.uint32)] = True
+        left_out[np.frombuffer(native.left_out, np.uint32)] = True
     return Cells(array, left_out)
 
 
-def numbers(found: NativeColumn, rows: int) -> tuple[npt.NDArray[np.int64], Mask]:
-    """Return 64-bit integers and a mask of those that are not null."""
-    values = np.frombuffer(found.data, np.int64)
-    if found.validity is None:
+def numbers(columns: Columns, path: Path | None, rows: int) -> tuple[npt.NDArray[np.int64], Mask]:
+    """Return the 64-bit integers at a path, and a mask of those that are not null.
+
+    None is the path of a field that no message has.
+    """
+    if path is None:
+        return np.zeros(rows, np.int64), np.zeros(rows, np.bool_)
+    native = columns[path]
+    values = np.frombuffer(native.data, np.int64)
+    if native.validity is None:
         return values, np.ones(rows, np.bool_)
-    bits = np.frombuffer(found.validity, np.uint8)
+    bits = np.frombuffer(native.validity, np.uint8)
     return values, np.unpackbits(bits, count=rows, bitorder="little").view(np.bool_)
 
 
-def flags(found: NativeColumn) -> Mask:
+def run_texts(native: NativeColumn) -> list[bytes]:
+    """Return the JSON text of each run of equal values; an absent field is null."""
+    return [b"null" if text is None else text for _, text in native.runs or ()]
+
+
+def run_lengths(native: NativeColumn, rows: int) -> Indices:
+    """Return the number of rows of each run."""
+    bounds = np.array([*(start for start, _ in native.runs or ()), rows], np.int64)
+    lengths: Indices = bounds[1:] - bounds[:-1]
+    return lengths
+
+
+def flags(native: NativeColumn) -> Mask:
     """Return a mask of the messages that had the object."""
-    return np.frombuffer(found.data, np.bool_)
+    return np.frombuffer(native.data, np.bool_)
 
 
-def codes(found: NativeColumn) -> npt.NDArray[np.uint8]:
+def codes(native: NativeColumn) -> npt.NDArray[np.uint8]:
     """Return the number of each row's text in a choice, from 1; 0 if the field is absent."""
-    return np.frombuffer(found.data, np.uint8)
+    return np.frombuffer(native.data, np.uint8)
 
 
-def counts(found: NativeColumn) -> Indices:
+def counts(native: NativeColumn) -> Indices:
     """Return the number of objects in each array."""
-    return np.frombuffer(found.data, np.uint32).astype(np.int64)
+    return np.frombuffer(native.data, np.uint32).astype(np.int64)
 
 
-def lacking(found: NativeColumn, rows: int) -> Mask:
+def lacking(native: NativeColumn, rows: int) -> Mask:
     """Return a mask of the rows without the field."""
-    if found.lacking is None:
+    if native.lacking is None:
         return np.zeros(rows, np.bool_)
     marks = np.zeros(rows + 1, np.int8)
-    bounds = np.frombuffer(found.lacking, np.uint32).reshape(-1, 2)
+    bounds = np.frombuffer(native.lacking, np.uint32).reshape(-1, 2)
     marks[bounds[:, 0]] = 1
     marks[bounds[:, 1]] = -1
     return np.cumsum(marks[:-1], dtype=np.int8).view(np.bool_)
@@ -93,21 +109,15 @@ def kept(cells: Cells, rows: Mask) -> Cells:
     return Cells(masked, left_out)
 
 
-def build(column: PlanColumn, cells: Cells) -> Cells:
-    """Return the cells of a column in its table type.
+def _read_texts(column: PlanColumn, cells: Cells) -> Cells:
+    """Return the cells of JSON texts, as the column's reader in Python reads them.
 
     Raises one of `BUILD_ERRORS` or `PARSE_ERRORS` if any value does not fit.
     """
-    if column.column is None or column.reader is None:
+    if column.reader is None:
         raise ValueError(f"column {column.name} has no reader yet")
-    form = form_of(column)
-    left_out = cells.left_out
-    if form is RAW:
-        array, placeholders = column.reader.read(_decoded(column.wire, cells.array))
-        left_out = _either(left_out, placeholders)
-    else:
-        array = form.finish(cells.array)
-    return Cells(recast(array, column.column), left_out)
+    array, placeholders = column.reader.read(_decoded(column.wire, cells.array))
+    return Cells(column.as_declared(array), _either(cells.left_out, placeholders))
 
 
 def _either(first: Mask | None, second: Mask | None) -> Mask | None:
@@ -137,6 +147,10 @@ class _Unchecked:
         """See `Image`."""
         return ()
 
+    def overlaid(self, over: Mask, other: NativeImage) -> NativeImage:
+        """See `Image`."""
+        return OverlaidImage(over, cast("NativeImage", self), other)
+
 
 @dataclass(frozen=True, slots=True)
 class ColumnImage(_Unchecked):
@@ -148,24 +162,28 @@ class ColumnImage(_Unchecked):
 
     def lacking(self, column: PlanColumn) -> Mask:
         """See `Image`."""
-        found = self.columns[(*self.path, column.name)]
-        if found.seen == np.count_nonzero(self.there):
+        native = self.columns[(*self.path, column.name)]
+        if native.seen == np.count_nonzero(self.there):
             return np.zeros_like(self.there)
-        return lacking(found, len(self.there)) & self.there
+        return lacking(native, len(self.there)) & self.there
 
     def cells(self, column: PlanColumn, wanted: Mask | None = None) -> Cells | None:
         """See `Image`. Raises IrregularError if an absent field has a default."""
-        found = self.columns[(*self.path, column.name)]
+        native = self.columns[(*self.path, column.name)]
         if column.default is not UNSET and self._used(self.lacking(column), wanted).any():
             raise IrregularError(f"{column.name} has a default")
-        if not found.seen:
+        if not native.seen:
             return None
-        cells = to_cells(found, form_of(column), len(self.there))
+        cells = to_cells(native, column.encoding, len(self.there))
         if wanted is not None:
             if not self._used(self.there & ~self.lacking(column), wanted).any():
                 return None
             cells = kept(cells, wanted)
-        return build(column, cells)
+        if column.encoding is RAW:
+            return _read_texts(column, cells)
+        finish = column.encoding.finish
+        array = cells.array if finish is None else finish(cells.array)
+        return Cells(column.as_declared(array) if column.is_declared else array, cells.left_out)
 
     @staticmethod
     def _used(images: Mask, wanted: Mask | None) -> Mask:
@@ -192,30 +210,30 @@ class MaskedImage(_Unchecked):
 class GatheredImage(_Unchecked):
     """Images stored consecutively for the changes that have one.
 
-    `places` is the index of each change's image, negative for changes without one."""
+    `indices` is the index of each change's image, negative for changes without one."""
 
     image: ColumnImage
-    places: Indices
+    indices: Indices
 
     @property
     def there(self) -> Mask:
         """See `Image`."""
-        marks: Mask = self.places >= 0
+        marks: Mask = self.indices >= 0
         return marks
 
     def lacking(self, column: PlanColumn) -> Mask:
         """See `Image`."""
         if not len(self.image.there):
-            return np.zeros(len(self.places), np.bool_)
-        return self.image.lacking(column)[self.places] & self.there
+            return np.zeros(len(self.indices), np.bool_)
+        return self.image.lacking(column)[self.indices] & self.there
 
     def cells(self, column: PlanColumn, wanted: Mask | None = None) -> Cells | None:
         """See `Image`."""
-        places = self.places if wanted is None else np.where(wanted, self.places, ABSENT)
+        indices = self.indices if wanted is None else np.where(wanted, self.indices, ABSENT)
         used = np.zeros(len(self.image.there), np.bool_)
-        used[places[places >= 0]] = True
+        used[indices[indices >= 0]] = True
         cells = self.image.cells(column, used)
-        return None if cells is None else take(cells, places)
+        return None if cells is None else take(cells, indices)
 
 
 @dataclass(frozen=True, slots=True)

@@ -161,7 +161,19 @@ class GroupKey(NamedTuple):
     @classmethod
     def of(cls, event: NormalizedEvent) -> "GroupKey":
         """Return the key of the group that an event belongs to."""
-        return cls(event.normalizer, event.key.shape, event.key.names or event.normalizer.key_names)
+        return cls(event.normalizer, event.key.shape, _key_names(event))
+
+    def includes(self, event: NormalizedEvent) -> bool:
+        """Return whether an event belongs to the group; False for an equal, other normalizer."""
+        return (
+            self.normalizer is event.normalizer
+            and self.key_shape is event.key.shape
+            and self.key_names == _key_names(event)
+        )
+
+
+def _key_names(event: NormalizedEvent) -> tuple[str, ...]:
+    return event.key.names or event.normalizer.key_names
 
 
 @dataclass(slots=True)
@@ -187,9 +199,9 @@ class SortedRecords:
 
     def add(self, index: int, change: NormalizedEvent) -> None:
         """Add the changes of a record to their group."""
-        key = GroupKey.of(change)
         group = self.latest
-        if group is None or group.key != key:
+        if group is None or not group.key.includes(change):
+            key = GroupKey.of(change)
             group = self.groups.get(key)
             if group is None:
                 group = self.groups[key] = Group(key)
@@ -202,7 +214,7 @@ class SortedRecords:
 
 def sort_records(dialect: Dialect, chunk: RecordChunk, indices: Iterable[int]) -> SortedRecords:
     """Sort the records at these indices, in this order."""
-    found = SortedRecords()
+    records = SortedRecords()
     values, keys, topic = chunk.values, chunk.keys, chunk.topic
     normalize = dialect.normalize
     for index in indices:
@@ -214,24 +226,24 @@ def sort_records(dialect: Dialect, chunk: RecordChunk, indices: Iterable[int]) -
             else:
                 change = normalize(value, key, topic)
         except RecordError as error:
-            found.bad[index] = error.reason
+            records.bad[index] = error.reason
             continue
         if isinstance(change, NormalizedEvent):
-            found.add(index, change)
+            records.add(index, change)
         else:
-            _add_other(found, chunk, index, change)
-    return found
+            _add_other(records, chunk, index, change)
+    return records
 
 
 def _add_other(
-    found: SortedRecords,
+    records: SortedRecords,
     chunk: RecordChunk,
     index: int,
     change: TruncateEvent | Sequence[DdlEvent] | None,
 ) -> None:
     if isinstance(change, TruncateEvent):
         offset = int(chunk.offsets[index])
-        found.truncates.append(Truncate(change.source, chunk.partition, offset, change.position))
+        records.truncates.append(Truncate(change.source, chunk.partition, offset, change.position))
         return
-    found.control += 1
-    found.altered += [event.at(chunk, index) for event in change or ()]
+    records.control += 1
+    records.altered += [event.at(chunk, index) for event in change or ()]

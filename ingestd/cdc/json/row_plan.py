@@ -22,10 +22,13 @@ from ingestd.cdc.columns.column_reader import PlanColumn
 from ingestd.cdc.columns.json_columns import choose_reader
 from ingestd.cdc.columns.json_inference import Kinds, default_kinds
 from ingestd.cdc.columns.wire_column import WireColumn
-from ingestd.cdc.json.message_layout import NativeReader, native_reader, normalized_layout
-from ingestd.cdc.json.native_plan import RowSpecs, row_specs
+from ingestd.cdc.json.message_layout import (
+    NativeReader,
+    RowSpecs,
+    native_reader_of_events,
+    row_specs,
+)
 from ingestd.cdc.native_module import NativeModule
-from ingestd.cdc.record_errors import refuse
 from ingestd.cdc.source_position import SourcePosition
 
 Row = Any
@@ -44,7 +47,7 @@ _encode_fields = msgspec.json.Encoder().encode
 class Decoders:
     """A msgspec decoder; `lines` is None if messages can only be decoded one by one."""
 
-    one: Callable[[bytes], Any]
+    single: Callable[[bytes], Any]
     lines: Callable[[bytes], list[Any]] | None
 
     def many(self, messages: Sequence[bytes]) -> list[Any]:
@@ -57,8 +60,8 @@ class Decoders:
             decoded = self.lines(b"\n".join(messages))
             if len(decoded) == len(messages):
                 return decoded
-        one = self.one
-        return [one(message) for message in messages]
+        single = self.single
+        return [single(message) for message in messages]
 
 
 def _all_braced(messages: Sequence[bytes]) -> bool:
@@ -113,8 +116,8 @@ def make_plan(
 ) -> RowPlan:
     """Return the plan for rows of these columns, each with the kinds of values seen in it.
 
-    Key fields are among the columns. With `module` there is a native plan. Raises RecordError for a
-    column name that no table can have, UnsupportedError for a type without an Arrow form.
+    Key fields are among the columns. With `module` there is a native plan. Raises UnsupportedError
+    for a type without an Arrow form.
     """
     plan_columns = tuple(
         _plan_column(number, name, column, kinds.get(name))
@@ -126,27 +129,21 @@ def make_plan(
     before = row if wants.images or not key_names else _struct("BeforeKey", key_columns)
     key = _struct("Key", key_columns, required=True, forbid_unknown_fields=True)
     plain, change = all(map(has_plain_name, columns)), _change_struct(source, row, before)
+    changes = _decoders(change, None if plain else normalized_images)
+    keys = _decoders(key, None if plain else normalized)
     specs = row_specs(plan_columns, key_columns, images=wants.images) if module else None
+    native = native_reader_of_events(module, source, specs) if module and specs else None
     return RowPlan(
         source=source,
         columns=plan_columns,
         key_names=key_names,
-        changes=_decoders(change, None if plain else normalized_images),
-        keys=_decoders(key, None if plain else normalized),
+        changes=changes,
+        keys=keys,
         empty_row=row(**dict.fromkeys((c.attribute for c in plan_columns), None)),
         specs=specs,
-        native=_native(module, source, specs),
+        native=native,
         wants=wants,
     )
-
-
-def _native(
-    module: NativeModule | None, source: SourceTable, specs: RowSpecs | None
-) -> NativeReader | None:
-    if module is None or specs is None:
-        return None
-    layout = normalized_layout(source, specs)
-    return None if layout is None else native_reader(module, layout, specs)
 
 
 def _decoders(struct: type[msgspec.Struct], normalize: _Normalize | None) -> Decoders:
@@ -159,17 +156,10 @@ def _decoders(struct: type[msgspec.Struct], normalize: _Normalize | None) -> Dec
 def _plan_column(
     number: int, name: str, column: WireColumn | None, kinds: Kinds | None
 ) -> PlanColumn:
-    check_name(name)
     if column is None:
         return PlanColumn(name, None, None, f"c{number}")
     reader = choose_reader(column, kinds or default_kinds(column))
     return PlanColumn(name, column, reader, f"c{number}")
-
-
-def check_name(name: str) -> None:
-    """Raise RecordError for a column name that no table can have."""
-    if not name.strip():
-        raise refuse("schema", "unsupported-column-name", "a column has an empty name")
 
 
 def _struct(
@@ -222,7 +212,7 @@ def has_plain_name(name: str) -> bool:
 
 def escaped_name(name: str) -> str:
     """Return a name that msgspec accepts; different names have different ones."""
-    return _ESCAPED.sub(lambda found: f"{_MARK}{ord(found[0]):02x}", name)
+    return _ESCAPED.sub(lambda match: f"{_MARK}{ord(match[0]):02x}", name)
 
 
 def normalized(message: bytes) -> bytes:
@@ -266,4 +256,4 @@ def with_own_names(decode: Callable[[bytes], Any]) -> Callable[[bytes], Any]:
 
 
 def _own_names(text: str) -> str:
-    return _ESCAPE.sub(lambda found: chr(int(found[1], 16)), text)
+    return _ESCAPE.sub(lambda match: chr(int(match[1], 16)), text)

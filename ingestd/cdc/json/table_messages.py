@@ -1,59 +1,134 @@
 """Decode the messages of one source table into change batches, and reject invalid ones.
 
-Messages go through the plan of the last ones. If any does not pass, a sample of them and then all
-that still do not pass are looked into, and a new plan is made; what fails then is refused. All
-become one batch, unless they scatter their columns.
+Messages are decoded with the row plan of the previous ones, natively if the extension is installed.
+If any does not match the plan, columns are learned: the kinds of values are counted by column, in a
+sample of the messages and then in all that still do not match, and a new plan is made from the
+schema in the messages, from declared and known types, or from the kinds alone. What fails then is
+rejected.
+
+Every row of a batch has a cell for each of its columns, so n messages with one new column each
+would have n times n cells. Columns that the table has are not limited. More than `FEW` columns that
+it lacks may have at most as many cells as the messages have bytes; otherwise the messages become
+several batches. That does not happen if each message has most of the columns.
 """
 
-from collections.abc import Iterable
-from dataclasses import replace
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 
-from ingestd.cdc.base import ChangeBatch
-from ingestd.cdc.json.change_rows import Events, assemble, assemble_good, join
-from ingestd.cdc.json.column_learning import (
-    CellKinds,
-    TableMemory,
-    TooManyCellsError,
-    Types,
-    check_cells,
-    counted,
-    look_into,
-    parts,
-    plan_of,
-)
-from ingestd.cdc.json.messages import Messages
-from ingestd.cdc.json.native_rows import read_natively
-from ingestd.cdc.json.row_plan import RowPlan
-from ingestd.cdc.record_errors import BUILD_ERRORS, PARSE_ERRORS, Reasons, RecordError, explain
+import msgspec
+import numpy as np
 
+from ingestd.cdc.assembly import TableChanges, assemble_changes
+from ingestd.cdc.base import ChangeBatch, SourceTable
+from ingestd.cdc.change_images import CELL_ERRORS
+from ingestd.cdc.columns.json_inference import Kinds, default_kinds, kinds_of, resolve_type
+from ingestd.cdc.columns.key_types import key_column
+from ingestd.cdc.columns.type_mapping import DECIMAL_NO_CHANGE, TO_STRING
+from ingestd.cdc.columns.wire_column import STRING, Meaning, WireColumn
+from ingestd.cdc.json.change_rows import Events, assemble, assemble_good, join
+from ingestd.cdc.json.message_layout import NativeReader
+from ingestd.cdc.json.messages import Messages
+from ingestd.cdc.json.native_cells import ColumnImage
+from ingestd.cdc.json.row_plan import RowPlan, RowWants, make_plan
+from ingestd.cdc.native_module import Columns, NativeModule
+from ingestd.cdc.record_errors import (
+    BUILD_ERRORS,
+    PARSE_ERRORS,
+    Reasons,
+    RecordError,
+    explain,
+    refuse,
+)
+from ingestd.cdc.texts import Texts, bytes_of
+from ingestd.paimon.spec.data_types import CHARACTER_ROOTS, DataType
+
+Types = Mapping[str, DataType]
+CellKinds = Mapping[str, tuple[str, ...]]
+"""Kinds of the values of one message by column."""
+KindCounts = Mapping[str, Counter[str]]
+"""How often each kind occurred in each column."""
+
+MOST_IN_A_RECORD = 32_768
+"""Limit of columns in a message that its plan does not have."""
+FEW = 256
+"""Columns that the table lacks and that are always accepted."""
 _SLICE = 4096
 _SAMPLE = 256
 
 
-def decode_with(plan: RowPlan, messages: Messages) -> ChangeBatch:
-    """Decode all messages with a plan; raises `PARSE_ERRORS` or `BUILD_ERRORS` if one fails.
+class _Images(msgspec.Struct, gc=False):
+    before: msgspec.Raw = msgspec.Raw(b"null")
+    after: msgspec.Raw = msgspec.Raw(b"null")
 
-    If not all of them can be read natively they go in slices, so that one odd message costs no
-    more than its slice; and the structs of a slice stay in the processor's cache until they are
-    columns.
+
+_decode_images = msgspec.json.Decoder(_Images).decode
+_decode_fields = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
+
+
+class TooManyCellsError(Exception):
+    """Columns that the table lacks would make more cells than the messages have bytes."""
+
+
+@dataclass(slots=True)
+class TableMemory:
+    """The state learnt from messages of one table, schema and kind of key.
+
+    `value_columns` and `key_columns` are those of the schema in the messages, None without one.
+    `module` builds native plans. `type_mapping` are names of `type_mapping`. With `partial`
+    updates omit columns that they did not change; with `images` before images are decoded, too.
+    `width` is the number of columns of the plan that the table lacks.
     """
-    batch = read_natively(plan.native, plan, messages)
-    if batch is not None:
-        return batch
-    size = len(messages.values)
-    parts = [messages.part(start, start + _SLICE) for start in range(0, size, _SLICE)]
-    batches = []
-    for part in parts:
-        batch = read_natively(plan.native, plan, part) if len(parts) > 1 else None
-        batches.append(batch or _decode_in_python(plan, part.payloads()))
-    return join(plan, batches)
 
+    source: SourceTable
+    key_names: tuple[str, ...]
+    value_columns: tuple[WireColumn, ...] | None
+    key_columns: tuple[WireColumn, ...] | None
+    kinds: KindCounts = field(default_factory=dict)
+    plan: RowPlan | None = None
+    width: int = 0
+    known: Types = field(default_factory=dict)
+    declared: Types = field(default_factory=dict)
+    module: NativeModule | None = None
+    type_mapping: frozenset[str] = frozenset()
+    partial: bool = False
+    images: bool = False
 
-def _decode_in_python(plan: RowPlan, payloads: Messages) -> ChangeBatch:
-    changes = plan.changes.many(payloads.values)
-    keys = None if payloads.keys is None else plan.keys.many(payloads.keys)
-    return assemble(plan, Events(changes, keys, payloads.offsets))
+    def is_current(self, known: Types, declared: Types) -> bool:
+        """Return whether the plan was made for these types."""
+        return self.plan is not None and known == self.known and declared == self.declared
+
+    def renew(self, known: Types, declared: Types) -> None:
+        """Set new types; with a schema in the messages, build the plan from them."""
+        self.known, self.declared = dict(known), dict(declared)
+        self.remember(None, self.kinds)
+        if self.value_columns is not None:
+            self.plan = plan_of(self, self.kinds)
+
+    def remember(self, plan: RowPlan | None, counts: KindCounts) -> None:
+        """Cache the plan, the counts and the number of columns that the table lacks."""
+        self.plan, self.kinds, self.width = plan, counts, len(self.lacking(counts))
+
+    def lacking(self, names: Iterable[str]) -> list[str]:
+        """Return the names without a column in the table; empty if messages have a schema."""
+        if self.value_columns is not None:
+            return []
+        return [name for name in names if name not in self.known]
+
+    def takes(self, values: Sequence[bytes | None]) -> bool:
+        """Return False if the cached plan has too many columns for these messages."""
+        return self.plan is None or not too_many_cells(self.width, values)
+
+    def forget(self) -> None:
+        """Forget the columns that the table lacks."""
+        lacking = frozenset(self.lacking(self.kinds))
+        self.remember(None, {n: counter for n, counter in self.kinds.items() if n not in lacking})
+
+    def fixed(self, name: str) -> DataType | None:
+        """Return the declared type of a column."""
+        declared = self.declared.get(name)
+        return STRING if declared is None and TO_STRING in self.type_mapping else declared
 
 
 def decode_if_uniform(
@@ -68,11 +143,79 @@ def decode_if_uniform(
             memory.renew(known, declared)
         if not memory.takes(messages.values):
             memory.forget()
-        if memory.plan is None:
-            return _Learning(memory, messages.payloads()).decode_by_sample()
-        return decode_with(memory.plan, messages)
+        plan, counts = memory.plan, memory.kinds
+        if plan is None:
+            learning = _Learning(memory, messages.payloads())
+            plan, counts = learning.plan_of_sample(), learning.counts
+        batch = read_natively(plan.native, plan, messages)
+        if batch is None:
+            batch = _decode_in_slices(plan, messages)
     except (*PARSE_ERRORS, *BUILD_ERRORS, TooManyCellsError):
         return None
+    if memory.plan is None:
+        memory.remember(plan, counts)
+    return batch
+
+
+def read_natively(
+    native: NativeReader | None, plan: RowPlan, messages: Messages
+) -> ChangeBatch | None:
+    """Return the batch of messages; None if any must be decoded in Python, as without a reader."""
+    if native is None:
+        return None
+    envelope = messages.value_shape
+    columns = native.values.read(messages.values, envelope.prefix, envelope.suffix)
+    if columns is None:
+        return None
+    keys: Columns | None = None
+    if native.keys is not None and messages.keys is not None:
+        envelope = messages.key_shape
+        keys = native.keys.read(messages.keys, envelope.prefix, envelope.suffix)
+        if keys is None:
+            return None
+    try:
+        changes = native.layout.changes(columns, messages.offsets)
+        all_changes = np.ones(len(changes.kinds), np.bool_)
+        readable = (column for column in plan.columns if column.reader is not None)
+        return assemble_changes(
+            TableChanges(
+                source=plan.source,
+                columns=[column for column in readable if column.name not in native.hidden],
+                key_names=plan.key_names,
+                kinds=changes.kinds,
+                after=changes.after,
+                before=changes.before,
+                key=None if keys is None else ColumnImage(keys, (), all_changes),
+                offset=changes.offsets,
+                position=changes.log.position,
+                snapshot_row=changes.log.snapshot,
+                partial=plan.wants.partial,
+                images=plan.wants.images,
+            )
+        )
+    except CELL_ERRORS:
+        return None
+
+
+def _decode_in_slices(plan: RowPlan, messages: Messages) -> ChangeBatch:
+    """Decode messages that cannot all be read natively; raises `PARSE_ERRORS` or `BUILD_ERRORS`.
+
+    In slices, one irregular message costs no more than its slice; and the structs of a slice stay
+    in the processor's cache until they are columns.
+    """
+    size = len(messages.values)
+    slices = [messages.part(start, start + _SLICE) for start in range(0, size, _SLICE)]
+    batches = []
+    for some in slices:
+        batch = read_natively(plan.native, plan, some) if len(slices) > 1 else None
+        batches.append(batch or _decode_in_python(plan, some.payloads()))
+    return join(plan, batches)
+
+
+def _decode_in_python(plan: RowPlan, payloads: Messages) -> ChangeBatch:
+    changes = plan.changes.many(payloads.values)
+    keys = None if payloads.keys is None else plan.keys.many(payloads.keys)
+    return assemble(plan, Events(changes, keys, payloads.offsets))
 
 
 def decode_messages(
@@ -98,34 +241,46 @@ def _decode_in_parts(memory: TableMemory, payloads: Messages) -> tuple[list[Chan
     memory.forget()
     batches: list[ChangeBatch] = []
     refused: Reasons = {}
-    for start, stop in parts(payloads.values, partial(_lacking_in, memory, payloads)):
+    for start, stop in batch_bounds(payloads.values, partial(_lacking_in, memory, payloads)):
         learning = _Learning(replace(memory), payloads.part(start, stop))
         batch, bad = learning.decode()
         batches += [] if batch is None else [batch]
-        refused |= {start + place: reason for place, reason in bad.items()}
+        refused |= {start + index: reason for index, reason in bad.items()}
     return batches, refused
 
 
-def _lacking_in(memory: TableMemory, payloads: Messages, place: int) -> list[str]:
+def _lacking_in(memory: TableMemory, payloads: Messages, index: int) -> list[str]:
     """Return a message's columns that the table lacks; empty if the message is invalid."""
-    key = None if payloads.keys is None else payloads.keys[place]
+    key = None if payloads.keys is None else payloads.keys[index]
     try:
-        return memory.lacking(look_into(payloads.values[place], key, images=memory.images))
+        return memory.lacking(look_into(payloads.values[index], key, images=memory.images))
     except RecordError:
         return []
 
 
 class _Learning:
-    """One pass that learns columns from messages which the cached plan does not match."""
+    """One pass that learns columns from messages which the cached plan does not match.
+
+    `counts` are the kinds of the values that the latest plan was made from.
+    """
 
     def __init__(self, memory: TableMemory, messages: Messages) -> None:
+        self.counts: KindCounts = {}
         self._memory, self._messages = memory, messages
         self._bad: Reasons = {}
         self._sampled: dict[int, CellKinds] = {}
         self._irregular: dict[int, CellKinds] = {}
         self._weight = 1
 
+    def plan_of_sample(self) -> RowPlan:
+        """Return a plan made from a sample. Raises RecordError for an invalid message in it."""
+        self._take_sample()
+        for reason in self._bad.values():
+            raise RecordError(reason)
+        return self._plan()
+
     def decode(self) -> tuple[ChangeBatch | None, Reasons]:
+        """Return the batch of the valid messages, and the reasons of the others."""
         if self._memory.plan is not None:
             refused: Reasons = {}
             self._sieve(self._memory.plan, refused)
@@ -139,15 +294,6 @@ class _Learning:
             return None, dict.fromkeys(range(len(self._messages.values)), error.reason)
         return self._decode_good(self._replan(plan))
 
-    def decode_by_sample(self) -> ChangeBatch | None:
-        """Decode with a plan made from a sample; raises if a message does not match it."""
-        self._take_sample()
-        if self._bad:
-            return None
-        batch = decode_with(self._plan(), self._messages)
-        self._remember()
-        return batch
-
     def _take_sample(self) -> None:
         size = len(self._messages.values)
         sample = list(range(size))
@@ -156,67 +302,230 @@ class _Learning:
             self._weight = size // len(sample)
         self._sampled = self._look_into(sample)
 
+    def _look_into(self, indices: Iterable[int]) -> dict[int, CellKinds]:
+        """Return the kinds of the messages' values; add reasons of invalid messages to `_bad`."""
+        seen: dict[int, CellKinds] = {}
+        keys = self._messages.keys
+        for index in indices:
+            try:
+                key = None if keys is None else keys[index]
+                value, images = self._messages.values[index], self._memory.images
+                seen[index] = look_into(value, key, images=images)
+            except RecordError as error:
+                self._bad[index] = error.reason
+        return seen
+
+    def _plan(self) -> RowPlan:
+        """Return the plan for all valid messages. Raises TooManyCellsError."""
+        sampled = (kinds for index, kinds in self._sampled.items() if index not in self._bad)
+        irregular = (kinds for index, kinds in self._irregular.items() if index not in self._bad)
+        self.counts = counted(counted(self._memory.kinds, sampled, self._weight), irregular)
+        if too_many_cells(len(self._memory.lacking(self.counts)), self._messages.values):
+            raise TooManyCellsError
+        return plan_of(self._memory, self.counts)
+
     def _replan(self, plan: RowPlan) -> RowPlan:
         """Return a plan extended by all messages that do not match the given one."""
         refused: Reasons = {}
         self._sieve(plan, refused)
         self._irregular = self._look_into(
-            [place for place in refused if place not in self._sampled]
+            [index for index in refused if index not in self._sampled]
         )
         return self._plan()
 
     def _decode_good(self, plan: RowPlan) -> tuple[ChangeBatch | None, Reasons]:
         batch = self._sieve(plan, self._bad)
         if batch is not None:
-            self._remember()
+            # A plan of the valid messages only: invalid ones would make its readers slower.
+            valid = self._plan()
+            self._memory.remember(valid, self.counts)
         return batch, self._bad
-
-    def _look_into(self, places: Iterable[int]) -> dict[int, CellKinds]:
-        """Return the kinds of the messages' values; add reasons of invalid messages to `_bad`."""
-        seen: dict[int, CellKinds] = {}
-        keys = self._messages.keys
-        for place in places:
-            try:
-                key = None if keys is None else keys[place]
-                value, images = self._messages.values[place], self._memory.images
-                seen[place] = look_into(value, key, images=images)
-            except RecordError as error:
-                self._bad[place] = error.reason
-        return seen
-
-    def _plan(self) -> RowPlan:
-        """Return the plan for all valid messages. Raises TooManyCellsError."""
-        sampled = (kinds for place, kinds in self._sampled.items() if place not in self._bad)
-        irregular = (kinds for place, kinds in self._irregular.items() if place not in self._bad)
-        self._counts = counted(counted(self._memory.kinds, sampled, self._weight), irregular)
-        check_cells(len(self._memory.lacking(self._counts)), self._messages.values)
-        return plan_of(self._memory, self._counts)
-
-    def _remember(self) -> None:
-        """Cache a plan of the valid messages only: invalid ones would make its readers slower."""
-        self._memory.remember(self._plan(), self._counts)
 
     def _sieve(self, plan: RowPlan, refused: Reasons) -> ChangeBatch | None:
         """Return the batch of the valid messages; add reasons of the others to `refused`."""
         keys = self._messages.keys
-        places: list[int] = []
+        indices: list[int] = []
         changes, key_rows = [], []
-        for place, value in enumerate(self._messages.values):
-            if place in self._bad:
+        for index, value in enumerate(self._messages.values):
+            if index in self._bad:
                 continue
-            part, stage = "message value", "decode"
+            document, stage = "message value", "decode"
             try:
-                change = plan.changes.one(value)
+                change = plan.changes.single(value)
                 if keys is not None:
-                    part, stage = "message key", "key"
-                    key_rows.append(plan.keys.one(keys[place]))
+                    document, stage = "message key", "key"
+                    key_rows.append(plan.keys.single(keys[index]))
             except PARSE_ERRORS as error:
-                refused[place] = explain(error, part, stage)
+                refused[index] = explain(error, document, stage)
                 continue
             changes.append(change)
-            places.append(place)
+            indices.append(index)
         has_keys = keys is not None
-        events = Events(changes, key_rows if has_keys else None, self._messages.offsets[places])
+        events = Events(changes, key_rows if has_keys else None, self._messages.offsets[indices])
         batch, invalid = assemble_good(plan, events)
-        refused |= {places[index]: reason for index, reason in invalid.items()}
+        refused |= {indices[event]: reason for event, reason in invalid.items()}
         return batch
+
+
+def look_into(value: bytes, key: bytes | None, *, images: bool = False) -> CellKinds:
+    """Return the kinds of all values in the row images of a message. Raises RecordError.
+
+    With `images`, before images count as well.
+    """
+    document = "message value"
+    try:
+        row_images = _decode_images(value)
+        rows = [row_images.after]
+        if key is None or images:
+            rows.append(row_images.before)
+        cells: dict[str, set[str]] = {}
+        for row in rows:
+            _add_kinds(cells, bytes(row))
+        document = "message key"
+        if key is not None:
+            _add_kinds(cells, key)
+    except PARSE_ERRORS as error:
+        raise RecordError(explain(error, document)) from error
+    check_width(cells)
+    for name in cells:
+        check_name(name)
+    return {name: tuple(kinds) for name, kinds in cells.items()}
+
+
+def _add_kinds(cells: dict[str, set[str]], row: bytes) -> None:
+    if row != b"null":
+        for name, raw in _decode_fields(row).items():
+            cells.setdefault(name, set()).update(kinds_of(bytes(raw)))
+
+
+def check_width(names: Collection[str]) -> None:
+    """Raise RecordError for a message with more than `MOST_IN_A_RECORD` columns."""
+    if len(names) > MOST_IN_A_RECORD:
+        raise refuse(
+            "schema",
+            "too-many-columns",
+            f"the message has {len(names)} columns; {MOST_IN_A_RECORD} are read of one message",
+        )
+
+
+def check_name(name: str) -> None:
+    """Raise RecordError for a column name that no table can have."""
+    if not name.strip():
+        raise refuse("schema", "unsupported-column-name", "a column has an empty name")
+
+
+def counted(before: KindCounts, seen: Iterable[CellKinds], weight: int = 1) -> KindCounts:
+    """Return the counts with those of further messages, each of which counts `weight` times."""
+    counts = {name: counter.copy() for name, counter in before.items()}
+    for cells in seen:
+        for name, kinds in cells.items():
+            counter = counts.setdefault(name, Counter())
+            for kind in kinds:
+                counter[kind] += weight
+    return counts
+
+
+def plan_of(memory: TableMemory, counts: KindCounts) -> RowPlan:
+    """Return the plan for these kinds of values. Raises RecordError, UnsupportedError."""
+    if memory.value_columns is not None:
+        columns = _schema_columns(memory, memory.value_columns)
+    else:
+        columns = _inferred_columns(memory, counts)
+        if not any(columns.values()):
+            # A row whose values are all null still needs a column.
+            columns = {name: WireColumn(name, STRING) for name in columns}
+    kinds: dict[str, Kinds] = {}
+    for name, column in columns.items():
+        check_name(name)
+        kinds[name] = frozenset(counts.get(name, ()))
+        if column is not None and memory.value_columns is not None:
+            kinds[name] |= default_kinds(column)
+    return make_plan(
+        memory.source,
+        columns,
+        kinds,
+        memory.key_names,
+        memory.module,
+        wants=RowWants(memory.partial, memory.images),
+    )
+
+
+def _schema_columns(
+    memory: TableMemory, value_columns: tuple[WireColumn, ...]
+) -> dict[str, WireColumn | None]:
+    """Return the columns of the schema in the messages, in their declared types."""
+    natural = {column.name: column for column in (memory.key_columns or ())}
+    natural |= {column.name: column for column in value_columns}
+    ordered = dict.fromkeys([column.name for column in value_columns] + list(memory.key_names))
+    columns: dict[str, WireColumn | None] = {}
+    for name in ordered:
+        column = natural.get(name) or WireColumn(name, STRING, Meaning.JSON)
+        if name in memory.key_names:
+            column = key_column(column)
+        columns[name] = _as_declared(_sized(column, memory), memory.fixed(name))
+    return columns
+
+
+def _sized(column: WireColumn, memory: TableMemory) -> WireColumn:
+    """Return columns with the table's decimal sizes, where those of messages do not count."""
+    known = memory.known.get(column.name)
+    if known is None or known.root != "DECIMAL" or column.data_type.root != "DECIMAL":
+        return column
+    if column.sized and DECIMAL_NO_CHANGE not in memory.type_mapping:
+        return column
+    return replace(column, data_type=known.as_nullable())
+
+
+def _as_declared(column: WireColumn, declared: DataType | None) -> WireColumn:
+    if declared is None or declared.as_nullable() == column.data_type:
+        return column
+    if column.text and declared.root in CHARACTER_ROOTS:
+        return WireColumn(column.name, declared)
+    if column.meaning is Meaning.SOURCE_TEXT:
+        return replace(column, data_type=declared.as_nullable())
+    return column.declared_as(declared)
+
+
+def _inferred_columns(memory: TableMemory, counts: KindCounts) -> dict[str, WireColumn | None]:
+    columns: dict[str, WireColumn | None] = {}
+    untouched = memory.known if memory.partial else ()
+    for name in dict.fromkeys([*counts, *memory.key_names, *untouched]):
+        data_type = resolve_type(
+            counts.get(name, Counter()),
+            memory.fixed(name),
+            memory.known.get(name),
+            is_key=name in memory.key_names,
+        )
+        columns[name] = None if data_type is None else WireColumn(name, data_type.as_nullable())
+    return columns
+
+
+def too_many_cells(lacking: int, values: Texts) -> bool:
+    """Return whether messages with `lacking` columns that the table lacks exceed one batch."""
+    if lacking <= FEW:
+        return False
+    return _too_many(lacking, len(values), bytes_of(values))
+
+
+def _too_many(lacking: int, messages: int, size: int) -> bool:
+    return lacking > FEW and messages > 1 and lacking * messages > size
+
+
+def batch_bounds(
+    values: Sequence[bytes], lacking_in: Callable[[int], Collection[str]]
+) -> Iterator[tuple[int, int]]:
+    """Yield the bounds `[start, end)` of consecutive messages that fit into one batch.
+
+    `lacking_in` returns the columns of the message at an index that the table lacks.
+    """
+    start, size = 0, 0
+    names: set[str] = set()
+    for index, value in enumerate(values):
+        added = [name for name in lacking_in(index) if name not in names]
+        size += len(value)
+        if _too_many(len(names) + len(added), index - start + 1, size):
+            yield start, index
+            start, size, names = index, len(value), set()
+            added = list(lacking_in(index))
+        names.update(added)
+    yield start, len(values)

@@ -10,6 +10,8 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
+from ingestd.cdc.avro.aliases import Names
+
 # An unterminated comment or string is refused: searching its end again at every later position
 # would take quadratic time.
 _TOKEN = re.compile(
@@ -297,3 +299,30 @@ WELL_KNOWN: Mapping[str, tuple[ProtoField, ...]] = {
     },
 }
 """Types that every file may import and that need not be registered."""
+
+
+def former_names(older: Iterable[ProtoField], newer: Iterable[ProtoField]) -> Names:
+    """Return old and new names; an old name that another field has now is left out.
+
+    A number never changes its meaning, so a field of the same number and type under another name
+    was renamed. A number that was given to a field of another type is not proof of a rename.
+
+    Specification: https://protobuf.dev/programming-guides/proto3/#updating
+    """
+    fields = list(newer)
+    names = {field.name for field in fields}
+    before = {field.number: field for field in older}
+    pairs = ((before.get(field.number), field) for field in fields)
+    return tuple(
+        (old.name, new.name)
+        for old, new in pairs
+        if old is not None and old.name not in names and _same_type(old, new)
+    )
+
+
+def _same_type(old: ProtoField, new: ProtoField) -> bool:
+    return (old.type_name, old.repeated, old.key_type) == (
+        new.type_name,
+        new.repeated,
+        new.key_type,
+    )

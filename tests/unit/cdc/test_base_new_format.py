@@ -30,10 +30,10 @@ from ingestd.paimon.catalog.base import load_catalog
 from ingestd.paimon.catalog.dry_run import DryRunCatalog
 from ingestd.paimon.io.local import LocalFileIO
 from ingestd.paimon.spec.data_types import RowKind
-from tests.support import toy_format
 from tests.support.cdc_samples import decoded, samples
 from tests.support.command_line import run_command
 from tests.support.ingest_rig import DEAD_LETTERS, Rig
+from tests.unit.cdc import toy_format
 
 Capture = pytest.CaptureFixture[str]
 

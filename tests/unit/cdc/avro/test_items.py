@@ -32,3 +32,12 @@ def test_items_that_take_bytes_cannot_be_more_than_these() -> None:
 
 def test_items_without_bytes_may_be_more() -> None:
     assert lengths(EMPTY, [2000, 3]) == [2000, 3]
+
+
+def test_a_text_of_negative_length_is_refused() -> None:
+    schema = {"type": "array", "items": ["null", "string"]}
+    field = {"type": "record", "name": "T", "fields": [{"name": "x", "type": schema}]}
+    # A reader that steps back by one byte for it sees a block of one more text.
+    cursor = AvroCursor([b"\x02\x02\x01\x00\x02\x02a\x00", b"\x02\x02\x02a\x00"])
+    read_fields(cursor, parse_avro(json.dumps(field)), {"x": None})
+    assert cursor.bad.tolist() == [True, False]

@@ -3,6 +3,7 @@
 import json
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from ingestd.cdc.base import load_data_format
@@ -70,3 +71,12 @@ def test_marks_of_long_chunks_stay_with_their_rows() -> None:
     [batch] = decoded.batches
     assert batch.unavailable["v"].nonzero()[0].tolist() == [5000]
     assert batch.columns.column("n")[5000].as_py() == 5000
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [(unavailable.TEXT, True), (unavailable.BASE64, True), (unavailable.TEXT + "!", False)],
+)
+def test_only_texts_as_long_as_a_placeholder_are_looked_at(text: str, expected: bool) -> None:
+    texts = pa.array(["cut off", "x", text, None])
+    assert unavailable.may_hold_text(texts.slice(1)) is expected

@@ -12,12 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ingestd.cdc.base import DataFormat, Decoded, RecordChunk, load_data_format
-from ingestd.cdc.json import column_learning
-from ingestd.cdc.json.column_learning import (
+from ingestd.cdc.json import table_messages
+from ingestd.cdc.json.table_messages import (
     FEW,
     MOST_IN_A_RECORD,
+    batch_bounds,
     check_width,
-    parts,
     too_many_cells,
 )
 from ingestd.cdc.record_errors import RecordError
@@ -133,9 +133,12 @@ def test_a_message_of_too_many_columns_is_refused_by_name() -> None:
 
 def test_few_columns_are_never_taken_apart() -> None:
     values = [b"{}"] * FEW
-    assert list(parts(values, lambda place: [str(place)])) == [(0, FEW)]
+    assert list(batch_bounds(values, lambda index: [str(index)])) == [(0, FEW)]
     assert not too_many_cells(FEW, values)
-    assert list(parts([*values, b"{}"], lambda place: [str(place)])) == [(0, FEW), (FEW, FEW + 1)]
+    assert list(batch_bounds([*values, b"{}"], lambda index: [str(index)])) == [
+        (0, FEW),
+        (FEW, FEW + 1),
+    ]
     assert too_many_cells(FEW + 1, values)
 
 
@@ -144,19 +147,19 @@ def test_parts_follow_each_other_and_none_but_a_single_message_breaks_the_bound(
     messages: list[tuple[int, set[int]]],
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(column_learning, "FEW", 3)
+        patch.setattr(table_messages, "FEW", 3)
         follow_each_other(messages)
 
 
 def follow_each_other(messages: list[tuple[int, set[int]]]) -> None:
     values = [b"x" * size for size, _ in messages]
-    found = list(parts(values, lambda place: [str(name) for name in messages[place][1]]))
+    found = list(batch_bounds(values, lambda place: [str(name) for name in messages[place][1]]))
     assert [start for start, _ in found] == [0, *(stop for _, stop in found[:-1])]
     assert found[-1][1] == len(messages)
     for start, stop in found:
         names = set().union(*(brought for _, brought in messages[start:stop]))
         size = sum(size for size, _ in messages[start:stop])
-        few = len(names) <= column_learning.FEW
+        few = len(names) <= table_messages.FEW
         assert few or stop == start + 1 or len(names) * (stop - start) <= size
 
 
@@ -164,7 +167,7 @@ def follow_each_other(messages: list[tuple[int, set[int]]]) -> None:
 def test_five_thousand_messages_with_a_column_each_take_little_memory(name: str) -> None:
     script = (
         "import resource\n"
-        "from tests.unit.cdc.json.test_column_learning_scattered import decoder, scattered\n"
+        "from tests.unit.cdc.json.test_table_messages_scattered import decoder, scattered\n"
         "now = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10\n"
         f"chunk, reader = scattered({name!r}, 5000), decoder({name!r})\n"
         "before = now()\n"

@@ -1,6 +1,5 @@
 from ingestd.cdc.base import FormatSettings, load_data_format
-from ingestd.cdc.protobuf.renames import former_names
-from ingestd.cdc.protobuf.schema import ProtoField
+from ingestd.cdc.protobuf.schema import ProtoField, former_names
 from tests.support.registered import Registered, chunk_of, framed
 
 OLD = 'syntax = "proto3"; message Item { int64 id = 1; string label = 2; int32 n = 3; }'
