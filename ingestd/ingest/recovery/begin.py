@@ -59,7 +59,7 @@ def _not_covered(registry: TableRegistry, vector: Vector) -> set[str]:
 
 
 def at_origin(table: str) -> Callable[[TableRegistry], Vector]:
-    """Cover nothing: the table gets all records that the logs still have."""
+    """Cover no offsets: the table gets all records that the logs still have."""
 
     def vector(registry: TableRegistry) -> Vector:
         one = registry.tables[table]
@@ -79,7 +79,7 @@ def at_origin(table: str) -> Callable[[TableRegistry], Vector]:
 
 
 def at_claims(table: str, claims: Claims | None) -> Callable[[TableRegistry], Vector]:
-    """Cover the offsets of the claims file: correct if only the table's records were removed.
+    """Cover the offsets of the claims file: valid if only the progress records were removed.
 
     Raises ConfigError if the file is missing or damaged, has no entry for the table, or if the
     table was rolled back or restored since.

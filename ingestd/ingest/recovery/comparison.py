@@ -1,4 +1,4 @@
-"""Compare the offsets that tables cover with the logs; asks brokers, and changes nothing."""
+"""Compare the offsets that tables cover with the logs on the brokers, without changing anything."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
@@ -38,17 +38,17 @@ class OpenTables(Protocol):
 
     @property
     def progress(self) -> PipelineProgress:
-        """The progress of the pipeline, from all records together."""
+        """The progress of the pipeline, merged from the progress records of all tables."""
 
 
 @dataclass(frozen=True, slots=True)
 class LogComparison:
-    """How the brokers' logs compare with the positions that were reached in them.
+    """The result of comparing the brokers' logs with the positions that tables reached in them.
 
-    `divergences` are offsets from which a log differs; `replaced` are logs whose last covered
-    record is another one, or whose epochs are older than the one that was reached. `confirmed`
-    states how a log was identified: by its last covered record, or by leader epochs only. For logs
-    in none of these, only offsets were compared.
+    `divergences` are the offsets from which a log differs from the records that were read.
+    `replaced` are logs with a different record at the last covered offset, or whose leader epochs
+    are all older than that of the position. `confirmed` states how a log was identified: by its
+    last covered record, or by leader epochs only. For all other logs, only offsets were compared.
     """
 
     divergences: Mapping[Place, int] = field(default_factory=dict)
@@ -106,7 +106,7 @@ def compare_logs(
     logs: Logs,
     founded: Collection[str] = (),
 ) -> LogComparison:
-    """Find logs that diverge from what was read, or whose last record is another one.
+    """Find logs that diverge from the records that were read, or whose last covered record differs.
 
     Skips logs of the sources in `founded`. Raises SourceError if brokers do not answer.
     """

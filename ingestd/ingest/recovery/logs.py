@@ -31,13 +31,13 @@ class LogCluster(Cluster, Protocol):
     def divergences(
         self, positions: Mapping[tuple[str, int], tuple[int, int]]
     ) -> Mapping[tuple[str, int], int]:
-        """Return where logs diverge from what was read, by (topic, partition).
+        """Return the offsets at which logs diverge from the records read, by (topic, partition).
 
-        `positions` are (offset, leader epoch) pairs that were reached.
+        `positions` are the (offset, leader epoch) pairs that tables reached.
         """
 
     def fingerprints(self, offsets: Mapping[tuple[str, int], int]) -> Mapping[tuple[str, int], int]:
-        """Return checksums of the last records before some offsets, where the logs have them."""
+        """Return checksums of the last records before the offsets, if the logs have them."""
 
     def close(self) -> None:
         """Close the connections."""

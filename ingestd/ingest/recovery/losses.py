@@ -17,13 +17,13 @@ from ingestd.kafka.properties import OutOfRangePolicy
 from ingestd.kafka.ranges import OffsetRange
 
 TO_BE = "tables that are not created yet"
-"""Placeholder for a table that was not created yet, but may have been the target of lost rows."""
+"""Stands for tables not created yet, which may have been the target of lost rows."""
 NO_END = -1
 
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """Offsets [`start`, `until`) of a log that a table lacks, or has with other records.
+    """Offsets [`start`, `until`) of a log that a table lacks, or covers with other records.
 
     `reason` is a reason code of dead letters; `until` is -1 if the end of the log is unknown;
     `goes_on` is the position of the table after the loss is accepted.
@@ -101,8 +101,9 @@ def lost_ranges(
 ) -> list[Loss]:
     """Return the records that tables lack and logs no longer have.
 
-    `divergences` are offsets from which a log differs from what was read; `replaced_logs` those
-    whose last covered record is another one; `policies` are by source.
+    `divergences` are the offsets from which a log differs from the records that were read;
+    `replaced_logs` those with a different record at the last covered offset; `policies` are by
+    source.
     """
     losses: list[Loss] = []
     for place, state in logs.states.items():

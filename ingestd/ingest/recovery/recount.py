@@ -39,7 +39,7 @@ _POSTPONED = -2
 _DROPPED_OPTIONS = frozenset(
     {CARRIED_OPTION, honoured.CHANGELOG_PRODUCER.name, honoured.DELETION_VECTORS.name}
 )
-"""Of no account for the rows that a table has once they are merged."""
+"""Options that do not affect the merged rows of a table."""
 StreamOf = Callable[[TableRegistry, PipelineSettings, Offsets], Stream]
 SAMPLES = 5
 _DIGEST_BYTES = 12
@@ -48,10 +48,11 @@ _TEXT = 80
 
 @dataclass(frozen=True, slots=True)
 class RowDifference:
-    """Numbers of rows: of both tables, and of their differences.
+    """The numbers of rows of two tables, and of their differences.
 
-    `missing` are only in the expected table, `extra` only in the other one, `different` have the
-    same key and other values. `samples` are texts of the first keys (or rows) of each kind.
+    `missing` rows are only in the expected table, `extra` rows only in the other one; `different`
+    rows have the same key and different values. `samples` are texts of the first keys (or rows) of
+    each kind.
     """
 
     expected: int = 0
@@ -64,11 +65,11 @@ class RowDifference:
 
 @dataclass(frozen=True, slots=True)
 class Recount:
-    """The records of a table's logs, and how its rows differ from them.
+    """The result of a recount: how the rows of a table differ from those of its logs.
 
-    `records` were read; `rejected` of those for the table are invalid. If not `complete`, the logs
-    no longer have all records that the table covers: then extra rows mean nothing, and values of a
-    row may come from expired records.
+    `records` is the number of records read, `rejected` that of invalid ones for the table. Unless
+    `complete`, the logs no longer have all records that the table covers: then extra rows are no
+    sign of an error, and values of a row may be from expired records.
     """
 
     table: str
@@ -80,7 +81,7 @@ class Recount:
 
 @dataclass(frozen=True, slots=True)
 class RecountSpan:
-    """Offsets of the logs that a table covers, from `start` to `end`, and whether that is all."""
+    """The offsets to replay, `start` to `end`; `complete` if the logs have all covered ones."""
 
     start: Offsets
     end: Offsets
@@ -92,8 +93,8 @@ def covered_span(
 ) -> RecountSpan:
     """Return the offsets of existing logs that a table covers; some of them may have expired.
 
-    Logs that only brought rows to other tables are left out; logs that brought rows to no table
-    are included.
+    Logs whose rows are only in other tables are excluded; logs without rows in any table are
+    included.
     """
     one = tables[name]
     others = (other.progress for table, other in tables.items() if table != name)
@@ -114,10 +115,10 @@ def covered_span(
 
 
 class Replay:
-    """Writes the records of logs for one table into an empty one of the same schema.
+    """Writes the records of a table's logs into an empty table of the same schema.
 
-    `settings` are those of `scratch_settings`. `fetch` reads a range of offsets, None for the
-    daemon's method; `stream_of` returns the stream state that truncates need for a batch.
+    `settings` are those of `scratch_settings`. `fetch` reads a range of offsets (None: as the
+    daemon does); `stream_of` returns the stream state that a batch with truncates needs.
     """
 
     def __init__(

@@ -1,14 +1,24 @@
 """Select rows of change batches and records of chunks, and build rejected records."""
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from ingestd.cdc.base import ChangeBatch, RecordChunk, RejectedRecord
-from ingestd.ingest.rows.conform import Failure
 
 Mask = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Rows that the table rejects, and why; `stage` and `reason` as in dead letters."""
+
+    rows: Mask
+    stage: str
+    reason: str
+    message: str
 
 
 def effective_positions(batch: ChangeBatch) -> npt.NDArray[np.int64]:
@@ -25,18 +35,9 @@ def effective_positions(batch: ChangeBatch) -> npt.NDArray[np.int64]:
     return np.where(batch.position >= 0, batch.position, neighbours)
 
 
-def record_sizes(chunk: RecordChunk) -> npt.NDArray[np.int64]:
-    """Return the bytes of key and value of each record, shape (records,)."""
-    if chunk.sizes is not None:
-        return chunk.sizes
-    pairs = zip(chunk.keys, chunk.values, strict=True)
-    sizes = (len(key or b"") + len(value or b"") for key, value in pairs)
-    return np.fromiter(sizes, np.int64, len(chunk.values))
-
-
 def drop_oversized(chunk: RecordChunk, max_bytes: int) -> tuple[RecordChunk, list[RejectedRecord]]:
     """Split off records with more than `max_bytes` of key and value, which are rejected."""
-    sizes = record_sizes(chunk)
+    sizes = chunk.record_sizes()
     if int(sizes.max(initial=0)) <= max_bytes:
         return chunk, []
     rejected = [

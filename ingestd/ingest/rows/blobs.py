@@ -45,11 +45,6 @@ class BlobOrigin:
     offset: int
 
     @property
-    def topic_partition(self) -> TopicPartition:
-        """The topic partition of the rows."""
-        return TopicPartition(self.source, self.topic, self.partition)
-
-    @property
     def order(self) -> tuple[str, int, str, int]:
         """Sort key: topic, partition, source, first offset."""
         return self.topic, self.partition, self.source, self.offset
@@ -90,8 +85,8 @@ class UnsentRows:
         return sink.getvalue()
 
     def _write(self, sink: pa.NativeFile) -> None:
-        one = self.origin
-        document = [one.table, one.source, one.topic, one.partition, one.offset]
+        origin = self.origin
+        document = [origin.table, origin.source, origin.topic, origin.partition, origin.offset]
         schema = self.rows.schema.with_metadata({_METADATA_KEY: json.dumps(document).encode()})
         with pa.ipc.new_stream(sink, schema) as writer:
             writer.write_table(self.rows.replace_schema_metadata(schema.metadata))
@@ -166,21 +161,21 @@ class Received:
 
 def receive(blobs: Iterable[Blob]) -> Received:
     """Decode all blobs of a task; rows of a table are in (topic, partition, offset) order."""
-    found: list[RowBlob] = []
+    row_blobs: list[RowBlob] = []
     reports: list[Report] = []
     void = False
     for blob in blobs:
         if isinstance(blob, UnsentRows):
-            found.append(RowBlob(blob.origin, blob.rows))
+            row_blobs.append(RowBlob(blob.origin, blob.rows))
         elif isinstance(blob, pa.Buffer) or not blob.startswith((_REPORT_MARK, _VOID)):
-            found.append(_decode_rows(blob))
+            row_blobs.append(_decode_rows(blob))
         elif blob == _VOID:
             void = True
         else:
             reports.append(pickle.loads(blob[len(_REPORT_MARK) :]))  # noqa: S301  (our own stage 1)
     rows: dict[str, list[RowBlob]] = {}
-    for one in sorted(found, key=lambda blob: blob.origin.order):
-        rows.setdefault(one.origin.table, []).append(one)
+    for row_blob in sorted(row_blobs, key=lambda blob: blob.origin.order):
+        rows.setdefault(row_blob.origin.table, []).append(row_blob)
     return Received(rows, tuple(reports), void or any(report.runs_again for report in reports))
 
 

@@ -13,10 +13,9 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from ingestd.cdc.base import ChangeBatch, Decoded, RecordChunk
-from ingestd.ingest.rows.batch_rows import record_sizes
-from ingestd.ingest.rows.before_images import announced
 from ingestd.ingest.rows.blobs import KIND, OFFSET, POSITION, UNAVAILABLE_PREFIX, Encoded
 from ingestd.ingest.rows.conform import conform
+from ingestd.ingest.rows.row_shape import announced
 from ingestd.ingest.schemas.column_history import COLUMN_HISTORY_OPTION
 from ingestd.ingest.schemas.discovery import CachedChunk
 from ingestd.ingest.settings.context import BatchContext
@@ -44,7 +43,7 @@ class BlobStore(Protocol):
 
 
 def keep(
-    blob_store: BlobStore | None,
+    blob_store: BlobStore,
     source: str,
     table: str,
     start: int,
@@ -60,7 +59,7 @@ def keep(
         and not decoded.rejected
         and not (decoded.truncates or decoded.schema_changes)
     )
-    if blob_store is None or not plain or len(chunk.offsets) < LEAST_RECORDS:
+    if not plain or len(chunk.offsets) < LEAST_RECORDS:
         return None
     batch = decoded.batches[0]
     name = blob_store.put(_encode(batch))
@@ -72,7 +71,7 @@ def keep(
         start=start,
         until=int(chunk.offsets[-1]) + 1,
         records=len(chunk.offsets),
-        size=int(record_sizes(chunk).sum()),
+        size=int(chunk.record_sizes().sum()),
         control=decoded.control,
         last=fingerprint_of_last(chunk),
         table=table,
@@ -82,20 +81,21 @@ def keep(
     )
 
 
-def place_of(where: TopicPartition) -> RecordChunk:
-    """Return a chunk without records of a topic partition, to identify it."""
-    none = np.zeros(0, np.int64)
+def chunk_without_records(cached: CachedChunk) -> RecordChunk:
+    """Return a chunk without records of the topic partition of a cached one, to identify it."""
+    none, where = np.zeros(0, np.int64), cached.where
     return RecordChunk(where.topic, where.partition, none, none, [], [], None)
 
 
 def leading(kept: Iterable[CachedChunk], wanted: OffsetRange) -> Iterator[CachedChunk]:
     """Yield the cached chunks at the beginning of a range, without gaps between them."""
     where = TopicPartition(wanted.source, wanted.topic, wanted.partition)
-    at = wanted.start
-    for one in sorted((one for one in kept if one.where == where), key=lambda one: one.start):
-        if one.start == at and one.until <= wanted.until:
-            yield one
-            at = one.until
+    start = wanted.start
+    of_partition = (cached for cached in kept if cached.where == where)
+    for cached in sorted(of_partition, key=lambda cached: cached.start):
+        if cached.start == start and cached.until <= wanted.until:
+            yield cached
+            start = cached.until
 
 
 def take(

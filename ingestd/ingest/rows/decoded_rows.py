@@ -38,7 +38,7 @@ class DecodedTable:
     @property
     def name(self) -> str:
         """The name of the source table with its database and schema."""
-        return ".".join(part for part in self.source if part)
+        return ".".join(name for name in self.source if name)
 
 
 def decoded_tables(decoded: Decoded) -> list[DecodedTable]:
@@ -55,7 +55,7 @@ def rejected_documents(decoded: Decoded) -> list[dict[str, object]]:
             "reason": rejected_record.reason,
             "message": rejected_record.message,
         }
-        for rejected_record in sorted(decoded.rejected, key=lambda one: one.offset)
+        for rejected_record in sorted(decoded.rejected, key=lambda record: record.offset)
     ]
 
 

@@ -14,8 +14,7 @@ import numpy as np
 
 from ingestd.cdc.base import ChangeBatch, RecordChunk, RejectedRecord, SourceTable
 from ingestd.errors import ConfigError, PolicyStopError, SchemaConflictError
-from ingestd.ingest.rows.batch_rows import judge_records
-from ingestd.ingest.rows.conform import Failure
+from ingestd.ingest.rows.batch_rows import Failure, judge_records
 from ingestd.ingest.settings.context import BatchContext, Feed, RoutingConfig
 from ingestd.ingest.settings.ordering import refuse_other_ordering
 from ingestd.ingest.settings.rejection import SourceRejection
@@ -67,8 +66,8 @@ class Router:
         Also None if the target's name would be invalid. Raises PolicyStopError if excluded source
         tables stop the pipeline.
         """
-        found = self.route_of(topic, source_table)
-        return None if found is None else found.table
+        route = self.route_of(topic, source_table)
+        return None if route is None else route.table
 
     def route_of(self, topic: str, source_table: SourceTable) -> Route | None:
         """Return the route as `route`, with the columns that it adds."""
@@ -139,9 +138,9 @@ class Router:
     def _matched(self, topic: str, source_table: SourceTable) -> Matched | None:
         """Return the result of the first rule that matches."""
         for rule in self._rules:
-            found = rule.match(topic, source_table)
-            if found is not None:
-                return found
+            matched = rule.match(topic, source_table)
+            if matched is not None:
+                return matched
         return None
 
     def _name(self, source_table: SourceTable, forms: tuple[str, ...]) -> str:
@@ -180,7 +179,7 @@ def sharing_problem(routing: RoutingConfig, table: str, feeds: frozenset[Feed]) 
 
 
 def admitted_feeds(
-    routing: RoutingConfig, table: str, known: frozenset[Feed], found: Mapping[Feed, int]
+    routing: RoutingConfig, table: str, known: frozenset[Feed], rows_by_feed: Mapping[Feed, int]
 ) -> frozenset[Feed]:
     """Return those of the found source tables (with row counts) that a target accepts.
 
@@ -188,7 +187,7 @@ def admitted_feeds(
     which it has rows. A target without rows accepts those that the configuration names, or else
     the one with most rows, the first by name in case of a tie.
     """
-    everyone = frozenset(found)
+    everyone = frozenset(rows_by_feed)
     if sharing_problem(routing, table, known | everyone) is None:
         return everyone
     if known:
@@ -198,7 +197,7 @@ def admitted_feeds(
         )
         return (everyone & known).union(may)
     named = everyone - _unnamed(routing, everyone)
-    return named or frozenset({min(everyone, key=lambda one: (-found[one], str(one)))})
+    return named or frozenset({min(everyone, key=lambda feed: (-rows_by_feed[feed], str(feed)))})
 
 
 def _unnamed(routing: RoutingConfig, feeds: frozenset[Feed]) -> frozenset[Feed]:
@@ -242,13 +241,13 @@ def _compiled(routing: RoutingConfig) -> tuple[CompiledRule, ...]:
     )
 
 
+@dataclass(frozen=True, slots=True)
 class Admission:
     """Decide whether a source table may write to a target table; decisions are cached."""
 
-    def __init__(self, context: BatchContext, router: Router) -> None:
-        self.router = router
-        self._context = context
-        self._known: dict[tuple[str, Feed], SourceRejection | None] = {}
+    _context: BatchContext
+    router: Router
+    _known: dict[tuple[str, Feed], SourceRejection | None] = field(default_factory=dict)
 
     def target(
         self, source: str, chunk: RecordChunk, batch: ChangeBatch

@@ -3,16 +3,22 @@
 In this order: columns are renamed; columns of the route, of the record, and computed ones are
 added; columns that are not selected are dropped. Most tables have no such settings. Decoders look
 up the column types of the targets here, by source table and under the names of the source.
+
+Rows before changes are dropped, too, unless the target needs them. A table with the changelog
+producer `input` shows its readers the row before an update or a delete, which only the source
+knows. If a key is computed from a changed column, the message key does not change, so only the row
+before the update shows it. All formats of the batch's sources then decode these rows.
 """
 
 import time
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from ingestd.cdc.base import ChangeBatch, RecordChunk, SourceTable
 from ingestd.cdc.source_position import ordering_positions
@@ -24,12 +30,14 @@ from ingestd.ingest.computed.metadata_columns import (
     SOURCE_POSITION,
     metadata_column,
 )
-from ingestd.ingest.rows.before_images import as_wanted, tells_changes
-from ingestd.ingest.rows.conform import Failure
-from ingestd.ingest.rows.moved_keys import deletes_of_moved
+from ingestd.ingest.rows.batch_rows import Failure
 from ingestd.ingest.rows.router import Route, Router
 from ingestd.ingest.schemas.column_aliases import renamed
-from ingestd.ingest.schemas.column_history import read_column_history, with_old_names
+from ingestd.ingest.schemas.column_history import (
+    COLUMN_HISTORY_OPTION,
+    read_column_history,
+    with_old_names,
+)
 from ingestd.ingest.settings.context import (
     BatchContext,
     SourceSettings,
@@ -38,6 +46,9 @@ from ingestd.ingest.settings.context import (
 )
 from ingestd.ingest.settings.shape_settings import ShapeSettings
 from ingestd.ingest.values.row_groups import Values
+from ingestd.paimon.merge.row_kinds import retraction_refusal
+from ingestd.paimon.spec import honoured_options as honoured
+from ingestd.paimon.spec.changelog_checks import INPUT, writes_input
 from ingestd.paimon.spec.data_types import DataType, RowKind
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 
@@ -111,13 +122,13 @@ def row_shape(route: Route, settings: TableSettings) -> RowShape | None:
     )
 
 
+@dataclass(frozen=True, slots=True)
 class Shapes:
     """The shapes of all source tables, cached."""
 
-    def __init__(self, context: BatchContext, router: Router) -> None:
-        self._context = context
-        self._router = router
-        self._known: dict[tuple[str, SourceTable], RowShape | None] = {}
+    _context: BatchContext
+    _router: Router
+    _known: dict[tuple[str, SourceTable], RowShape | None] = field(default_factory=dict)
 
     def of(self, topic: str, source_table: SourceTable) -> RowShape | None:
         """Return the shape of a source table's rows; None for unchanged or excluded rows."""
@@ -128,30 +139,11 @@ class Shapes:
             self._known[key] = row_shape(route, settings) if route and settings else None
         return self._known[key]
 
-    def apply(
-        self, source: str, chunk: RecordChunk, batch: ChangeBatch, target: TableContext | None
-    ) -> tuple[ChangeBatch, tuple[Failure, ...]]:
-        """Apply the shape of the batch's source table as `reshape`, at the current time."""
-        shape = self.of(chunk.topic, batch.source)
-        if shape is None:
-            return batch, ()
-        settings = self._context.sources[source]
-        batch, failures = reshape(shape, batch, chunk, settings, time.time_ns() // 1_000_000)
-        if not shape.moving or target is None or tells_changes(target.table):
-            return batch, failures
-        batch, kept = deletes_of_moved(batch, shape.moving)
-        return batch, tuple(replace(failure, rows=failure.rows[kept]) for failure in failures)
-
     def check_key(self, topic: str, source_table: SourceTable, target: TableContext | None) -> None:
         """Raise SchemaConflictError if the target exists without the key of its route."""
         shape = self.of(topic, source_table)
         if shape is not None and target is not None:
             _refuse_other_key(shape, target)
-
-    def as_wanted(self, topic: str, batch: ChangeBatch, table: FileStoreTable) -> ChangeBatch:
-        """Return `before_images.as_wanted`, but keep rows before changes that the shape needs."""
-        shape = self.of(topic, batch.source)
-        return as_wanted(batch, table) if shape is None or not shape.moving else batch
 
 
 def _refuse_other_key(shape: RowShape, target: TableContext) -> None:
@@ -165,6 +157,25 @@ def _refuse_other_key(shape: RowShape, target: TableContext) -> None:
             "overwrite each other; drop or rename the table to create it again, or set its "
             "key in primary-keys"
         )
+
+
+def apply_shape(
+    shape: RowShape,
+    batch: ChangeBatch,
+    chunk: RecordChunk,
+    source: SourceSettings,
+    target: TableContext | None,
+) -> tuple[ChangeBatch, tuple[Failure, ...]]:
+    """Apply a shape to a batch of a chunk as `reshape`, at the current time.
+
+    If an update changed the key, a DELETE of the old one is added for tables whose changelog has no
+    rows before updates.
+    """
+    batch, failures = reshape(shape, batch, chunk, source, time.time_ns() // 1_000_000)
+    if not shape.moving or target is None or writes_before_images(target.table):
+        return batch, failures
+    batch, kept = deletes_of_moved(batch, shape.moving)
+    return batch, tuple(replace(failure, rows=failure.rows[kept]) for failure in failures)
 
 
 def reshape(
@@ -271,7 +282,7 @@ class _Work:
         if name in self._types:
             raise SchemaConflictError(
                 f"table {self._shape.table}: column '{name}' is to be added, but "
-                f"{'.'.join(part for part in self._batch.source if part)} has a column of that "
+                f"{'.'.join(name for name in self._batch.source if name)} has a column of that "
                 "name; give it another name (metadata columns: a metadata-column-prefix), or "
                 "leave out the source's by select.exclude"
             )
@@ -296,30 +307,27 @@ class _Work:
         )
 
 
+@dataclass(frozen=True, eq=False)
 class _ByRoute(Mapping[SourceTable, ColumnTypes]):
     """Column types by source table, looked up through its route."""
 
-    def __init__(self, context: BatchContext, router: Router, topic: str) -> None:
-        self._context = context
-        self._router = router
-        self._topic = topic
-        self._found: dict[SourceTable, ColumnTypes | None] = {}
+    _context: BatchContext
+    _router: Router
+    _topic: str
+    _known: dict[SourceTable, ColumnTypes | None] = field(default_factory=dict)
 
     def __getitem__(self, source_table: SourceTable) -> ColumnTypes:
-        if source_table not in self._found:
-            self._found[source_table] = self._find(source_table)
-        types = self._found[source_table]
+        if source_table not in self._known:
+            route = self._router.route_of(self._topic, source_table)
+            types = None if route is None else self._types(route.table)
+            if route is not None and types is not None:
+                shape = row_shape(route, self._context.settings_of(route.table))
+                types = types if shape is None else shape.as_in_source(types)
+            self._known[source_table] = types
+        types = self._known[source_table]
         if types is None:
             raise KeyError(source_table)
         return types
-
-    def _find(self, source_table: SourceTable) -> ColumnTypes | None:
-        route = self._router.route_of(self._topic, source_table)
-        types = None if route is None else self._types(route.table)
-        if route is None or types is None:
-            return None
-        shape = row_shape(route, self._context.settings_of(route.table))
-        return types if shape is None else shape.as_in_source(types)
 
     def __iter__(self) -> Iterator[SourceTable]:
         """Yield the source tables that are known to feed the context's tables."""
@@ -353,6 +361,8 @@ class TableColumns(_ByRoute):
             else column.type.as_nullable()
             for column in schema.fields
         }
+        if COLUMN_HISTORY_OPTION not in schema.options:
+            return types
         return with_old_names(types, read_column_history(schema.options, table))
 
 
@@ -361,3 +371,83 @@ class DeclaredColumns(_ByRoute):
 
     def _types(self, table: str) -> ColumnTypes | None:
         return self._context.settings_of(table).column_types or None
+
+
+def wants_images(context: BatchContext) -> bool:
+    """Return whether a table of the batch, or one it may create, needs rows before changes.
+
+    Needed for the changelog producer `input`, for a key computed from columns outside the message
+    key, and for a table without a key that keeps every change.
+    """
+    if announced(context) or context.computes_keys():
+        return True
+    all_settings = (context.defaults, *context.settings.values())
+    if any(settings.keyless_table_mode == "audit" for settings in all_settings):
+        return True
+    return any(writes_input(table.table.schema) for table in context.tables.values())
+
+
+def announced(context: BatchContext) -> bool:
+    """Return whether the configuration sets the changelog producer `input` for any table."""
+    all_settings = (context.defaults, *context.settings.values())
+    return any(
+        honoured.CHANGELOG_PRODUCER.of(settings.options) == INPUT for settings in all_settings
+    )
+
+
+def as_wanted(shape: RowShape | None, batch: ChangeBatch, table: FileStoreTable) -> ChangeBatch:
+    """Return the changes without rows before updates, unless the table or the shape needs them.
+
+    A table needs none if row kinds are in a column, or if rows cannot be retracted: then an update
+    is only the row after it, as without a changelog.
+    """
+    if (shape is not None and shape.moving) or writes_before_images(table):
+        return batch
+    return batch.filter(batch.row_kind != RowKind.UPDATE_BEFORE)
+
+
+def writes_before_images(table: FileStoreTable) -> bool:
+    """Return whether the changelog of a table contains rows before updates."""
+    rules = table.merge_rules
+    takes_input = writes_input(table.schema) and rules.rowkind_field is None
+    return takes_input and retraction_refusal(rules) is None
+
+
+def deletes_of_moved(batch: ChangeBatch, key: Sequence[str]) -> tuple[ChangeBatch, Mask]:
+    """Add a DELETE for each row before an update whose columns of `key` changed.
+
+    Other rows before updates are removed; the mask states which rows were kept.
+    """
+    before = batch.row_kind == RowKind.UPDATE_BEFORE
+    where = np.flatnonzero(before)
+    if not len(where):
+        return batch, np.ones(len(before), np.bool_)
+    following = np.minimum(where + 1, len(before) - 1)
+    paired = (batch.offset[following] == batch.offset[where]) & (following > where)
+    moved = np.zeros(len(before), np.bool_)
+    moved[where] = ~paired | ~_equal(batch, key, where, following)
+    kinds = np.where(moved, np.int8(RowKind.DELETE), batch.row_kind)
+    keep = ~before | moved
+    return replace(batch, row_kind=kinds).filter(keep), keep
+
+
+def _equal(
+    batch: ChangeBatch,
+    key: Sequence[str],
+    rows: npt.NDArray[np.int64],
+    others: npt.NDArray[np.int64],
+) -> Mask:
+    equal = np.ones(len(rows), np.bool_)
+    for name in key:
+        values: Values = batch.columns.column(name)
+        equal &= _same(values.take(pa.array(rows)), values.take(pa.array(others)))
+    return equal
+
+
+def _same(left: Values, right: Values) -> Mask:
+    """Return whether values are equal, with null equal to null."""
+    equal: Values = pc.equal(left, right)
+    same: Values = pc.fill_null(equal, False)
+    marks: Mask = np.asarray(same)
+    nulls: Mask = np.asarray(left.is_null()) & np.asarray(right.is_null())
+    return marks | nulls

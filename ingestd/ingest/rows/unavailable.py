@@ -17,7 +17,7 @@ from ingestd.errors import UnsupportedError
 from ingestd.ingest.rows.blobs import KIND, UNAVAILABLE_PREFIX
 from ingestd.ingest.settings.context import TableContext
 from ingestd.ingest.values.row_groups import RowGroups, Values, group_rows, stable_places
-from ingestd.paimon.merge.stable_order import stable_order
+from ingestd.paimon.merge.key_order import stable_order
 from ingestd.paimon.merge.value_order import sequence_codes
 from ingestd.paimon.spec.data_types import RowKind
 from ingestd.paimon.spec.merge_rules import MergeRules
@@ -44,8 +44,6 @@ def fill_unavailable(
     for a table in postpone bucket mode, where older values cannot be looked up.
     """
     marks = [name for name in rows.column_names if name.startswith(UNAVAILABLE_PREFIX)]
-    if not marks:
-        return rows, 0
     plain = rows.drop_columns(marks)
     groups = group_rows(plain, target.table.schema.primary_keys)
     kinds, rules = plain.column(KIND).to_numpy(), target.table.merge_rules

@@ -4,7 +4,7 @@
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from ingestd.cdc.base import SourceTable
 from ingestd.ingest.schemas.column_history import ProvenChange
@@ -91,12 +91,12 @@ class CachedChunk:
     primary_keys: tuple[str, ...]
 
 
+@dataclass(frozen=True, slots=True)
 class DiscoveryLog:
     """Collects and merges the discoveries of a task."""
 
-    def __init__(self) -> None:
-        self._found: dict[tuple[str, Feed], Discovery] = {}
-        self._unmerged: list[Discovery] = []
+    _found: dict[tuple[str, Feed], Discovery] = field(default_factory=dict)
+    _unmerged: list[Discovery] = field(default_factory=list)
 
     @property
     def is_empty(self) -> bool:

@@ -1,7 +1,7 @@
-"""The batch context that tasks receive, and the settings it is made from: frozen, picklable, small.
+"""The context of a batch that tasks receive, and its settings, as small picklable values.
 
-There is no I/O here; the driver fills a `BatchContext` from the state of the tables and sends it
-to every task of the batch.
+The driver creates a `BatchContext` from the state of the tables and sends it to every task of the
+batch. There is no I/O in this module.
 """
 
 from collections.abc import Mapping
@@ -34,7 +34,7 @@ SIGNAL_TABLES = r"(dbz|debezium)[._]signals?([._].*)?"
 
 
 class Feed(NamedTuple):
-    """A table of a source database, as delivered by one configured source."""
+    """A table of a source database, and the configured source that reads it."""
 
     source: str
     database: str | None
@@ -61,8 +61,8 @@ class RoutingConfig:
     source tables may share a target only by `table_mapping` or with `merge_shards`. `unmatched`
     sets what happens to rows of tables that are not included: they are counted, or the pipeline
     stops, or rows of tables that are not excluded by name become dead letters. Databases have their
-    own patterns, and prefixes and suffixes by database that replace the general ones. The first
-    matching one of the `rules` takes precedence over all other naming. `limits` bound the number of
+    own patterns, and prefixes and suffixes by database replace the general ones. The first
+    matching rule of `rules` takes precedence over all other naming. `limits` bound the number of
     tables; names are in lower case unless the catalog is `case_sensitive`. `only_target` excludes
     all tables with another target, to examine one table. Limits and `only_target` do not change how
     rows are routed, so they are not in the text of a routing.
@@ -151,7 +151,7 @@ class TableSettings:
 
 @dataclass(frozen=True, slots=True)
 class SourceSettings:
-    """One source: where it is read from, and the data format of its messages."""
+    """One source: its Kafka settings, and the data format of its messages."""
 
     kafka: KafkaSource
     data_format: str
@@ -160,9 +160,9 @@ class SourceSettings:
 
 @dataclass(frozen=True, slots=True)
 class Emptying:
-    """How a batch empties a table: which of the rows it reads are older than the truncate.
+    """A truncate of a table in a batch: which rows of the batch are older than it.
 
-    Older are those with a source position up to `position` (None: unknown positions), and those
+    These are the rows with a source position up to `position` (None: unknown positions), and those
     before the offsets `covered` (None: the table's own). Later records are read again.
     """
 
@@ -222,17 +222,17 @@ def commit_user(pipeline: str) -> str:
 class BatchContext:
     """The values that all tasks of one batch share.
 
-    `tables` by identifier "database.table"; a routed table that is missing has yet to be created,
-    or is one of `others`: existing tables that the topics of the batch have not fed before.
+    `tables` are by identifier "database.table"; a routed table that is missing is created by the
+    batch, or is in `others`: existing tables that the topics of the batch have not fed before.
     `settings` are by target table name (without database), with `defaults` for unset fields.
     `slots` is the number of tasks of the write stage. `dead_letters` is the identifier of the
     dead-letter table, which must be among `tables`. `write_buffer_size` bounds the rows of one
     table that a write task processes at a time, `index_cache_bytes` the hash indexes that a worker
-    keeps for later tasks. Rejected records go to `dead_letter_topic` instead of the table if it is
-    set, or are handled by the `error_policy`. `refused_truncates` are records by (source, topic,
-    partition, offset) that empty no table, with the reason; `refused_tables` tables that are not
-    created, with the reason; `owners` by target are the source tables that may feed it, if several
-    claimed it in this batch.
+    keeps for later tasks. Rejected records are handled by the `error_policy`; dead letters are
+    written to `dead_letter_topic` instead of the table if it is set. `refused_truncates` are the
+    reasons for truncates that are not applied, by (source, topic, partition, offset);
+    `refused_tables` the reasons for tables that are not created; `owners` by target are the source
+    tables that may feed it, if several claimed it in this batch.
     """
 
     pipeline: str

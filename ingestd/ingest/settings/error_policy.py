@@ -1,7 +1,7 @@
-"""What happens to rejected records, by the stage at which they failed.
+"""The handling of rejected records, by the stage at which they failed.
 
-A dead letter stores the record; or the pipeline stops, and nothing of the batch is committed; or
-the record is dropped and only counted.
+A record becomes a dead letter; or it stops the pipeline, and nothing of the batch is committed; or
+it is dropped and only counted.
 """
 
 from collections.abc import Mapping
@@ -23,7 +23,7 @@ STAGES: Mapping[str, str] = {
 }
 """Stages at which records fail, with the possible causes."""
 CLAIM_STAGES = frozenset({"route", "schema"})
-"""Stages of records that claim a table, a schema or a name that is not available to them."""
+"""The stages that reject records for the table, schema or name that they state."""
 
 
 UnreadableAction = Literal["fail", "dead-letter"]
@@ -31,7 +31,7 @@ UnreadableAction = Literal["fail", "dead-letter"]
 
 @dataclass(frozen=True, slots=True)
 class UnreadablePolicy:
-    """What happens to offsets that could not be read `most_tries` times (None: retry for ever)."""
+    """The handling of offsets after `most_tries` failed reads (None: retry without limit)."""
 
     most_tries: int | None = None
     action: UnreadableAction = "fail"

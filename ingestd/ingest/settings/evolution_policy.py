@@ -1,4 +1,4 @@
-"""How far the schema of a table may follow its source, and what happens to other changes."""
+"""Which schema changes of its source a table applies, and how it handles all others."""
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -21,15 +21,15 @@ MAX_COLUMNS = 2000
 
 @dataclass(frozen=True, slots=True)
 class EvolutionPolicy:
-    """How a table's schema reacts to new columns and types in messages; None: not set.
+    """How a table handles new columns and types in messages; None: not set.
 
-    `mode` sets which changes are allowed, `on_refused` what happens to the others: records whose
-    values do not fit become dead letters (the default), or the pipeline stops. Besides,
-    "ignore" leaves out new columns, "string" converts a column to text if no type holds old and
-    new values, and "new-column" stores the new ones in a separate column. `aliases` (new name to
-    old name) are renamed columns, `drop` dropped ones; both are declared. `on_rename` and `on_drop`
-    set whether the table applies what DDL of the source proves. `max_columns` is the maximum number
-    of columns of a table, including added ones.
+    `mode` sets which changes are allowed, `on_refused` what happens to the others: by default,
+    records whose values do not fit become dead letters; or the pipeline stops; "ignore" leaves out
+    new columns, "string" converts a column to text if no type holds old and new values, and
+    "new-column" stores the new values in a separate column. `aliases` (new name to old name)
+    declares renamed columns, `drop` dropped ones. `on_rename` and `on_drop` set whether the table
+    applies renames and drops proven by DDL of the source. `max_columns` is the maximum number of
+    columns of a table, including added ones.
     """
 
     mode: EvolutionMode | None = None
@@ -59,7 +59,7 @@ class EvolutionPolicy:
 
     @property
     def column_limit(self) -> int:
-        """The number of columns beyond which a table gets no new ones."""
+        """The maximum number of columns."""
         return self.max_columns or MAX_COLUMNS
 
     @property
@@ -79,7 +79,7 @@ class EvolutionPolicy:
         return (name for name in self.drop if name in schema.field_names)
 
     def is_settled(self, schema: TableSchema) -> bool:
-        """Return whether the table has all declared changes."""
+        """Return whether all declared changes have been applied to the table."""
         return not any(self.renames(schema)) and not any(self.drops(schema))
 
 
@@ -122,10 +122,10 @@ def judge_growth(
     policy: EvolutionPolicy,
     names: Collection[str] = (),
 ) -> Verdict:
-    """Classify the columns that a table lacks, or has with too narrow a type.
+    """Classify columns that the table lacks or whose type in the table is too narrow.
 
-    `names` are all columns of the messages, which other columns are not stored in. If the policy
-    is to fail, all columns are in `grow`, and the driver raises the error.
+    `names` are all columns of the messages, in which no values of other columns are stored. If the
+    policy is to fail, all columns are in `grow`, and the driver raises the error.
     """
     if policy.fails:
         return Verdict(beyond)
@@ -153,7 +153,7 @@ def judge_growth(
 def rejection_reason(
     schema: TableSchema, name: str, found: DataType, policy: EvolutionPolicy
 ) -> str | None:
-    """Return why a table must not get a column of a type; None if it may."""
+    """Return the reason to refuse a column of a type; None if it is allowed."""
     mode = policy.mode or "evolve"
     if name not in schema.field_names:
         return f"it is new, and schema.evolution is {mode}" if mode == "none" else None

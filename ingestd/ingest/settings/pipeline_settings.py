@@ -82,6 +82,6 @@ class PipelineSettings:
 
     @property
     def is_bounded(self) -> bool:
-        """Whether reading ends in every source, so that the pipeline ends by itself."""
+        """Whether all sources have an end, so that the pipeline stops by itself."""
         bounded = [source.kafka.is_bounded for source in self.sources.values()]
         return bool(bounded) and all(bounded)

@@ -1,7 +1,7 @@
-"""Limits on rejected records, and their count.
+"""Count rejected records, and stop the pipeline if they exceed a limit.
 
-The driver checks them before anything of a batch is committed. So a source whose format changes
-does not fill the dead letters, and nothing of the batch is lost: the next run reads it again.
+The driver checks the limits before it commits a batch, so a source whose format changes does not
+flood the dead-letter table, and no record is lost: the next run reads the batch again.
 """
 
 from collections import deque

@@ -33,12 +33,12 @@ def sanitize(name: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class RouteRule:
-    """One rule: patterns, and their result.
+    """A routing rule: patterns, and the result of a match.
 
     `match` has regular expressions for some of `PARTS`; a name that a source does not have is "".
-    `to` is the target's name (None: as without the rule), `add_columns` text columns with their
-    constant value; those in `key_columns` precede the message key in a key that is taken from it.
-    `merge_shards` lets source tables share a target by this rule.
+    `to` is the target's name (None: as without the rule), `add_columns` are text columns with
+    constant values; those in `key_columns` precede the columns of the message key in the primary
+    key. `merge_shards` allows source tables to share a target by this rule.
     """
 
     match: Mapping[str, str] = field(default_factory=dict)

@@ -1,6 +1,6 @@
-"""Columns that a target table adds to those of its source, and source columns that it leaves out.
+"""Settings for columns that a target table adds to those of its source, or leaves out.
 
-Plain values from the configuration; `row_shape` applies them to rows.
+`row_shape` applies them to rows.
 """
 
 from collections.abc import Collection, Iterator, Mapping
@@ -63,7 +63,7 @@ class ShapeSettings:
         return (name for one in self.computed for name in one.sources)
 
     def gives_way(self, name: str) -> bool:
-        """Return whether an added column replaces a source column of the same name."""
+        """Return whether an added column replaces the source column of this name."""
         return not self.selects(name) and name in self.added()
 
     def sources_of(self, name: str) -> Iterator[str]:

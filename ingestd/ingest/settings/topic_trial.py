@@ -1,4 +1,4 @@
-"""Check whether a topic can be decoded at all, by its first records in a run.
+"""Check by the first records of a topic in a run whether its data format is correct.
 
 With a wrong data format, every record of a topic would become a dead letter, and its offsets would
 count as read. Such a topic is set aside: its position does not change.

@@ -12,8 +12,8 @@ import numpy.typing as npt
 
 from ingestd.cdc.base import ChangeBatch, RecordChunk, describe_format
 from ingestd.cdc.format_guess import look_of
+from ingestd.cdc.schema_lookup import Framing
 from ingestd.ingest.dead_letters.dead_letter import DeadLetter
-from ingestd.ingest.rows.batch_rows import record_sizes
 from ingestd.ingest.rows.blobs import Report
 from ingestd.ingest.schemas.discovery import CachedChunk, DiscoveryLog, TableTruncate
 from ingestd.ingest.settings.context import Feed, SourceSettings
@@ -26,6 +26,7 @@ from ingestd.kafka.log_checks import fingerprint_of_last
 
 MAX_SAMPLES = 20
 """Maximum number of rejected records reported with coordinates; all are counted."""
+_UNFRAMED = Framing()
 ASKED_FOR = "no-route"
 """Reason of dead letters that `routing.unmatched` configures."""
 
@@ -52,10 +53,10 @@ class Findings:
         return bool(self._truncates or self.unreadable) or not self.discoveries.is_empty
 
     def note_chunk(self, source: str, chunk: RecordChunk) -> None:
-        """Count the records and bytes of a chunk."""
+        """Count the records of a chunk and their bytes."""
         where = TopicPartition(source, chunk.topic, chunk.partition)
         self.counts.records[where] += len(chunk.offsets)
-        self.counts.bytes[where] += int(record_sizes(chunk).sum())
+        self.counts.bytes[where] += int(chunk.record_sizes().sum())
         if len(chunk.offsets):
             self._last_records[where] = (int(chunk.offsets[-1]), fingerprint_of_last(chunk))
 
@@ -101,20 +102,22 @@ class Findings:
         for dead_letter in dead_letters:
             self.counts.rejected[dead_letter.rejected.stage, dead_letter.rejected.reason] += 1
         room = MAX_SAMPLES - len(self._samples)
-        self._samples += [RejectedSample.of(source, one.rejected) for one in dead_letters[:room]]
-        kept = [one for one in dead_letters if policy.keeps(one.rejected, self.counts)]
+        self._samples += [
+            RejectedSample.of(source, letter.rejected) for letter in dead_letters[:room]
+        ]
+        kept = [letter for letter in dead_letters if policy.keeps(letter.rejected, self.counts)]
         self._note_unusable(source, kept)
         return kept
 
     def _note_unusable(self, source: str, dead_letters: list[DeadLetter]) -> None:
         """Count records that may have another data format, and guess the format of some of them."""
-        for one in (dead_letter.rejected for dead_letter in dead_letters):
-            if one.stage == GAP_STAGE or one.reason == ASKED_FOR:
+        for rejected in (dead_letter.rejected for dead_letter in dead_letters):
+            if rejected.stage == GAP_STAGE or rejected.reason == ASKED_FOR:
                 continue
-            topic = (source, one.topic)
+            topic = (source, rejected.topic)
             self.counts.unusable[topic] += 1
-            if one.value and self.counts.unusable[topic] <= MAX_SAMPLES:
-                look = look_of(one.value)
+            if rejected.value and self.counts.unusable[topic] <= MAX_SAMPLES:
+                look = look_of(rejected.value)
                 self.counts.looks.update([(*topic, look)] if look else [])
 
     def report(self) -> Report:
@@ -134,6 +137,7 @@ class Findings:
         )
 
 
+@dataclass(frozen=True, slots=True)
 class EventClock:
     """Records the times of changes in a task.
 
@@ -141,15 +145,14 @@ class EventClock:
     one number is found without decoding the message.
     """
 
-    def __init__(self, sources: Mapping[str, SourceSettings], times: BatchTimes) -> None:
-        self._sources = sources
-        self._times = times
+    sources: Mapping[str, SourceSettings]
+    times: BatchTimes
 
     def note_chunk(self, source: str, chunk: RecordChunk) -> None:
         """Record the offset and time of a chunk's last record."""
         if len(chunk.offsets) and (time := self._time(source, chunk, -1)) is not None:
             where = TopicPartition(source, chunk.topic, chunk.partition)
-            self._times.note_reached(where, int(chunk.offsets[-1]), time)
+            self.times.note_reached(where, int(chunk.offsets[-1]), time)
 
     def note_rows(
         self, table: str, source: str, chunk: RecordChunk, offsets: npt.NDArray[np.int64]
@@ -163,22 +166,25 @@ class EventClock:
         ends = np.searchsorted(chunk.offsets, (offsets[0], offsets[-1]))
         for index in {int(end) for end in ends}:
             if (time := self._time(source, chunk, index)) is not None:
-                self._times.note_event(table, time)
+                self.times.note_event(table, time)
 
     def _time(self, source: str, chunk: RecordChunk, index: int) -> int | None:
         """Return the time of a change, else the timestamp of its record; None without both."""
-        settings = self._sources[source]
-        value = chunk.values[index]
-        if value is not None:
-            value = settings.format_settings.framing.json_body(value)
-        made = change_time(settings.data_format, value)
+        settings = self.sources[source]
+        made = change_time(
+            settings.data_format, chunk.values[index], settings.format_settings.framing
+        )
         if made is not None:
             return made
         stamp = int(chunk.timestamps[index])
         return stamp if stamp > 0 else None
 
 
-def change_time(data_format: str, message: bytes | None) -> int | None:
+def change_time(
+    data_format: str, message: bytes | None, framing: Framing = _UNFRAMED
+) -> int | None:
     """Return when the source made a change, in milliseconds since 1970; None if not stated."""
     event_time = describe_format(data_format).event_time
-    return None if event_time is None or message is None else event_time.of_message(message)
+    if event_time is None or message is None:
+        return None
+    return event_time.of_message(framing.json_body(message))

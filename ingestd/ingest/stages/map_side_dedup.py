@@ -50,16 +50,16 @@ class _Held:
 
     @property
     def rows(self) -> int:
-        return sum(part.num_rows for part, _ in self.parts)
+        return sum(rows.num_rows for rows, _ in self.parts)
 
     @property
     def can_be_left_out(self) -> bool:
-        names = {tuple(part.column_names) for part, _ in self.parts}
-        return len(names) == 1 and all(can_be_left_out(part) for part, _ in self.parts)
+        names = {tuple(rows.column_names) for rows, _ in self.parts}
+        return len(names) == 1 and all(can_be_left_out(rows) for rows, _ in self.parts)
 
     def in_order(self) -> tuple[pa.Table, Slots]:
         """Return all rows in the order of their offsets, and their slots."""
-        rows = pa.concat_tables([part for part, _ in self.parts])
+        rows = pa.concat_tables([table for table, _ in self.parts])
         slots = np.concatenate([slots for _, slots in self.parts])
         offsets = rows.column(OFFSET).to_numpy()
         if bool((offsets[1:] >= offsets[:-1]).all()):
@@ -69,20 +69,21 @@ class _Held:
         return rows.take(order), slots[order]
 
 
+@dataclass(slots=True)
 class MapSideDedup:
     """Output of one decode task. Dropped rows are counted as rows."""
 
-    def __init__(self, context: BatchContext, task_index: int, counts: Counts) -> None:
-        self._context = context
-        self._index = task_index
-        self._counts = counts
-        self._held: dict[tuple[str, TopicPartition], _Held] = {}
-        self._bytes = 0
+    _context: BatchContext
+    _index: int
+    _counts: Counts
+    _held: dict[tuple[str, TopicPartition], _Held] = field(default_factory=dict)
+    _bytes: int = 0
 
     def add(self, target: TableContext, where: TopicPartition, rows: pa.Table) -> Pairs:
         """Add rows of a table, in its columns; yield blobs of those that are not held back."""
+        newest = keeps_newest(target.table)
         placed, slots = place(target, rows, self._context.slots, self._index)
-        if not keeps_newest(target.table):
+        if not newest:
             yield from _blobs(target.identifier, where, placed, slots)
             return
         self._bytes += placed.nbytes
@@ -133,9 +134,9 @@ def _blobs(
     picked: npt.NDArray[np.int64] | None = None,
 ) -> Pairs:
     """Yield one blob per slot, of all rows or of the `picked` ones."""
-    for slot, part in split_by_slot(rows, slots, picked):
-        first = int(part.column(OFFSET)[0].as_py())
-        yield slot, UnsentRows(BlobOrigin(table, *where, first), part)
+    for slot, slot_rows in split_by_slot(rows, slots, picked):
+        first = int(slot_rows.column(OFFSET)[0].as_py())
+        yield slot, UnsentRows(BlobOrigin(table, *where, first), slot_rows)
 
 
 def keeps_newest(table: FileStoreTable) -> bool:
@@ -197,10 +198,10 @@ def with_reached_positions(rows: pa.Table, slots: npt.NDArray[np.int64]) -> pa.T
     return rows.set_column(at, POSITION, pa.array(reached))
 
 
-def _equal(column: Values, one: Places, other: Places) -> npt.NDArray[np.bool_]:
+def _equal(column: Values, rows: Places, others: Places) -> npt.NDArray[np.bool_]:
     if pa.types.is_integer(column.type) and not column.null_count:
         numbers = column.to_numpy()
-        same: npt.NDArray[np.bool_] = numbers[one] == numbers[other]
+        same: npt.NDArray[np.bool_] = numbers[rows] == numbers[others]
         return same
-    equal: Values = pc.equal(column.take(pa.array(one)), column.take(pa.array(other)))
+    equal: Values = pc.equal(column.take(pa.array(rows)), column.take(pa.array(others)))
     return np.asarray(pc.fill_null(equal, False))

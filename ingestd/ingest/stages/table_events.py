@@ -56,8 +56,8 @@ class TableEvents:
 
     def _ask_for(self, table: str, feed: Feed, chunk: RecordChunk, offset: int) -> None:
         """Run the batch again with an existing table that was not in its context."""
-        place = (chunk.topic, chunk.partition, offset)
-        self._findings.discoveries.add(Discovery(table, feed, {}, (), *place, fresh=True))
+        coordinates = (chunk.topic, chunk.partition, offset)
+        self._findings.discoveries.add(Discovery(table, feed, {}, (), *coordinates, fresh=True))
 
     def _truncate(self, chunk: RecordChunk, truncate: Truncate) -> DeadLetter | None:
         table = self._router.route(chunk.topic, truncate.source)
@@ -75,9 +75,9 @@ class TableEvents:
         policy = self._context.settings_of(target.identifier).truncates
         if not policy.applies:
             return None
-        place = (chunk.topic, chunk.partition, truncate.offset)
-        found = TableTruncate(target.identifier, feed, _known(truncate.position), *place)
-        why = self._context.refused_truncates.get(found.place)
+        coordinates = (chunk.topic, chunk.partition, truncate.offset)
+        emptying = TableTruncate(target.identifier, feed, _known(truncate.position), *coordinates)
+        why = self._context.refused_truncates.get(emptying.place)
         if why is not None:
             dead_letter = rejected_record(
                 chunk, truncate.offset, ("decode", "refused-truncate"), why
@@ -88,8 +88,8 @@ class TableEvents:
                 else None
             )
         self._findings.note_source(target.identifier, feed, chunk.topic, 0)
-        if found.position is None or found.position > _before(target):
-            self._findings.note_truncate(found)
+        if emptying.position is None or emptying.position > _before(target):
+            self._findings.note_truncate(emptying)
         return None
 
     def _change(self, chunk: RecordChunk, event: SchemaChangeEvent) -> DeadLetter | None:
@@ -109,26 +109,28 @@ class TableEvents:
             self._ask_for(table, feed, chunk, event.offset)
             return None
         at = _stated(chunk, event)
-        found = tuple(ProvenChange(event.position or 0, old, new or "", at) for old, new in wanted)
+        changes = tuple(
+            ProvenChange(event.position or 0, old, new or "", at) for old, new in wanted
+        )
         target = self._context.tables.get(table)
         options = self._context.settings_of(table).options
         why_not = None
         if target is not None:
-            found = _not_followed(target, event, found)
+            changes = _not_followed(target, event, changes)
             options = target.table.schema.options
-            why_not = _why_not(target.table.schema, sorted({*self._found_so_far(table), *found}))
-        why_not = _bad_name(found, options) or why_not
+            why_not = _why_not(target.table.schema, sorted({*self._proven_so_far(table), *changes}))
+        why_not = _bad_name(changes, options) or why_not
         if why_not is not None:
             return self._refused(chunk, event, table, policy, why_not)
-        if found:
-            place = (chunk.topic, chunk.partition, event.offset)
+        if changes:
+            coordinates = (chunk.topic, chunk.partition, event.offset)
             fresh = target is None
             self._findings.discoveries.add(
-                Discovery(table, feed, {}, (), *place, fresh=fresh, proven=found)
+                Discovery(table, feed, {}, (), *coordinates, fresh=fresh, proven=changes)
             )
         return None
 
-    def _found_so_far(self, table: str) -> Iterator[ProvenChange]:
+    def _proven_so_far(self, table: str) -> Iterator[ProvenChange]:
         """Yield earlier changes of the same batch, which a change may build on."""
         for finding in self._findings.discoveries.findings():
             if finding.table == table:
@@ -185,7 +187,7 @@ def _before(target: TableContext) -> int:
 
 
 def _not_followed(
-    target: TableContext, event: SchemaChangeEvent, found: tuple[ProvenChange, ...]
+    target: TableContext, event: SchemaChangeEvent, changes: tuple[ProvenChange, ...]
 ) -> tuple[ProvenChange, ...]:
     """Return the changes that the table has not applied yet.
 
@@ -195,28 +197,28 @@ def _not_followed(
     column_history = read_column_history(target.table.schema.options, target.identifier)
     if not event.is_standing:
         if event.position is None:
-            return tuple(one for one in found if one not in column_history)
-        return found if event.position > followed_until(column_history) else ()
-    followed = {(one.old, one.new) for one in column_history}
+            return tuple(change for change in changes if change not in column_history)
+        return changes if event.position > followed_until(column_history) else ()
+    followed = {(change.old, change.new) for change in column_history}
     schema = target.table.schema
     return tuple(
-        one
-        for one in found
-        if (one.old, one.new) not in followed and _why_not(schema, (one,)) is None
+        change
+        for change in changes
+        if (change.old, change.new) not in followed and _why_not(schema, (change,)) is None
     )
 
 
-def _bad_name(found: Iterable[ProvenChange], options: Mapping[str, str]) -> str | None:
+def _bad_name(changes: Iterable[ProvenChange], options: Mapping[str, str]) -> str | None:
     """Return why a new column name is invalid; None if all are valid."""
-    problems = column_name_problems([one.new for one in found if one.new], options)
+    problems = column_name_problems([change.new for change in changes if change.new], options)
     return next((f"'{name}' {why}" for name, why in problems.items()), None)
 
 
-def _why_not(schema: TableSchema, found: Iterable[ProvenChange]) -> str | None:
+def _why_not(schema: TableSchema, changes: Iterable[ProvenChange]) -> str | None:
     """Return why the changes cannot be applied in sequence to the schema; None if they can."""
     try:
-        for one in found:
-            schema = apply_changes(schema, column_changes(schema, one), schema.time_millis)
+        for change in changes:
+            schema = apply_changes(schema, column_changes(schema, change), schema.time_millis)
     except (SchemaConflictError, ConfigError, UnsupportedError) as error:
         return error.message
     return None

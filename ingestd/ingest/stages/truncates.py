@@ -67,16 +67,18 @@ class Truncates:
         by_table: dict[str, list[TableTruncate]] = {}
         for truncate in result.truncates:
             by_table.setdefault(truncate.table, []).append(truncate)
-        for found in by_table.values():
-            with_position = [one for one in found if one.position is not None]
-            for one in sorted(with_position, key=lambda one: one.position or 0, reverse=True):
-                verdict = _by_position(context, result, one, stream)
-                self._take(context, one, verdict)
+        for truncates in by_table.values():
+            with_position = [truncate for truncate in truncates if truncate.position is not None]
+            for truncate in sorted(
+                with_position, key=lambda truncate: truncate.position or 0, reverse=True
+            ):
+                verdict = _by_position(context, result, truncate, stream)
+                self._take(context, truncate, verdict)
                 if isinstance(verdict, Emptying):
                     break  # the newer truncate deletes everything that an older one would
-            for one in found:
-                if one.position is None:
-                    self._take(context, one, _by_offset(context, result, one, stream))
+            for truncate in truncates:
+                if truncate.position is None:
+                    self._take(context, truncate, _by_offset(context, result, truncate, stream))
 
     def _take(
         self, context: BatchContext, truncate: TableTruncate, verdict: Emptying | str
@@ -139,8 +141,12 @@ def _by_position(
             "other topic partitions, and has no snapshot left from before them to start from"
         )
     held = dict(_flat(stream.held(table)))
-    wanted = {place: start for place, start in _flat(starts) if start < held.get(place, start)}
-    rows = sum(held[place] - start for place, start in wanted.items())
+    wanted = {
+        topic_partition: start
+        for topic_partition, start in _flat(starts)
+        if start < held.get(topic_partition, start)
+    }
+    rows = sum(held[topic_partition] - start for topic_partition, start in wanted.items())
     obstacle = _unreadable(wanted, rows, stream)
     if obstacle is not None:
         return f"it contains rows after source position {position} already, and {obstacle}"
@@ -157,9 +163,9 @@ def _unreadable(wanted: Mapping[Place, int], rows: int, stream: Stream) -> str |
             f"to find them {rows} records would be read again, above the limit of {MAX_READ_AGAIN}"
         )
     begins = stream.begins(wanted.keys()) if wanted else {}
-    for place, start in sorted(wanted.items()):
-        source, topic, partition = place
-        begin = begins.get(place)
+    for topic_partition, start in sorted(wanted.items()):
+        source, topic, partition = topic_partition
+        begin = begins.get(topic_partition)
         if begin is None or start < begin:
             log = "no longer exists" if begin is None else f"has a log that begins at {begin}"
             return (
@@ -201,16 +207,16 @@ def _feeds(context: BatchContext, result: AttemptResult, table: str) -> frozense
     return result.feeds.get(table, frozenset()) | context.tables[table].feeds
 
 
-def _both(one: Emptying | None, other: Emptying) -> Emptying:
+def _both(first: Emptying | None, second: Emptying) -> Emptying:
     """Combine two truncates of a table: the later position, and the larger offsets."""
-    if one is None:
-        return other
-    position = max((p for p in (one.position, other.position) if p is not None), default=None)
-    if one.covered is None or other.covered is None:
-        return Emptying(position, one.covered or other.covered)
-    later = dict(_flat(one.covered))
-    for place, offset in _flat(other.covered):
-        later[place] = max(offset, later.get(place, offset))
+    if first is None:
+        return second
+    position = max((p for p in (first.position, second.position) if p is not None), default=None)
+    if first.covered is None or second.covered is None:
+        return Emptying(position, first.covered or second.covered)
+    later = dict(_flat(first.covered))
+    for topic_partition, offset in _flat(second.covered):
+        later[topic_partition] = max(offset, later.get(topic_partition, offset))
     return Emptying(position, _nested(later))
 
 

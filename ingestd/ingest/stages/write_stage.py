@@ -2,9 +2,16 @@
 
 Files are not visible before the driver commits them; files of a failed attempt are orphan files,
 never data.
+
+The rows of a table are written in runs of bounded size. Rows of a topic partition are ordered by
+offset. Rows of several topic partitions are ordered by the position in the source's log: a key may
+change its partition (its bytes do if the type of a key column changes), and its rows must still
+count in the order of the source.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -12,11 +19,20 @@ import pyarrow as pa
 
 from ingestd.crash_points import Point, reach
 from ingestd.ingest.dead_letters.dead_letter_topic import send_dead_letters
-from ingestd.ingest.rows.blobs import BUCKET, HASH, KIND, OFFSET, POSITION, Blob, RowBlob, receive
+from ingestd.ingest.rows.blobs import (
+    BUCKET,
+    HASH,
+    KIND,
+    OFFSET,
+    POSITION,
+    UNAVAILABLE_PREFIX,
+    Blob,
+    RowBlob,
+    receive,
+)
 from ingestd.ingest.rows.placement import assigners_of, partition_values
 from ingestd.ingest.rows.unavailable import fill_unavailable
 from ingestd.ingest.settings.context import BatchContext
-from ingestd.ingest.stages.arrival import RANK, Run, repeated_rows, runs
 from ingestd.ingest.stages.outcome import WriteOutcome
 from ingestd.ingest.values.counts import Counts
 from ingestd.ingest.values.row_groups import group_rows, stable_places
@@ -40,6 +56,16 @@ from ingestd.paimon.table.write.postpone import waiting_room
 from ingestd.paimon.table.write.table_write import data_file_names, write_bucket
 
 _Numbers = npt.NDArray[np.int64]
+RANK = "ingestd:rank"
+"""Position of a row among all rows of the table in this task, from 0."""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """Rows in order, with their rank; `topics` has the number of each row's topic in the run."""
+
+    rows: pa.Table
+    topics: _Numbers
 
 
 def write_slot(context: BatchContext, blobs: Iterable[Blob]) -> WriteOutcome:
@@ -58,12 +84,12 @@ def write_slot(context: BatchContext, blobs: Iterable[Blob]) -> WriteOutcome:
     counts = Counts()
     messages: dict[str, tuple[CommitMessage, ...]] = {}
     if not received.void:
-        for identifier, parts in received.rows.items():
+        for identifier, row_blobs in received.rows.items():
             if identifier == context.dead_letters and context.dead_letter_topic is not None:
-                send_dead_letters(context, [part.rows for part in parts])
+                send_dead_letters(context, [blob.rows for blob in row_blobs])
                 continue
             writer = _TableWriter(context, identifier, counts)
-            written = writer.write(parts, context.write_buffer_size)
+            written = writer.write(row_blobs, context.write_buffer_size)
             if written:
                 messages[identifier] = written
     reach(Point.SLOT_WRITTEN)
@@ -83,7 +109,7 @@ class _TableWriter:
         self._assigners: dict[tuple[bytes, int], DynamicBucketAssigner] = {}
         self._new_name: Callable[[], str] = data_file_names(self._table)
 
-    def write(self, parts: list[RowBlob], write_buffer_size: int) -> tuple[CommitMessage, ...]:
+    def write(self, blobs: list[RowBlob], write_buffer_size: int) -> tuple[CommitMessage, ...]:
         """Return messages of all buckets with rows, and of those whose hash index grew."""
         messages: list[CommitMessage] = []
         waits = self._mode is BucketMode.POSTPONE
@@ -91,7 +117,7 @@ class _TableWriter:
         by_number = bool(self._table.schema.primary_keys) and not waits
         whole = self._table.merge_rules.engine in ("partial-update", "aggregation")
         whole |= waits or self._mode is BucketMode.KEY_DYNAMIC
-        for run in runs(parts, write_buffer_size, by_number=by_number, whole=whole):
+        for run in runs(blobs, write_buffer_size, by_number=by_number, whole=whole):
             rows = self._prepared(run)
             if rows.num_rows:
                 messages.extend(self._write_rows(rows))
@@ -115,10 +141,12 @@ class _TableWriter:
             self._counts.skip(identifier, "repeated", int(np.count_nonzero(repeated)))
             if bool(repeated.any()):
                 rows = rows.filter(~repeated)
-        across = self._mode is BucketMode.KEY_DYNAMIC
-        whereabouts = self._partitions_of if across else None
-        rows, unknown = fill_unavailable(self._target, self._without_ignored(rows), whereabouts)
-        self._counts.unknown[identifier] += unknown
+        rows = self._without_ignored(rows)
+        if any(name.startswith(UNAVAILABLE_PREFIX) for name in rows.column_names):
+            across = self._mode is BucketMode.KEY_DYNAMIC
+            whereabouts = self._partitions_of if across else None
+            rows, unknown = fill_unavailable(self._target, rows, whereabouts)
+            self._counts.unknown[identifier] += unknown
         kinds = np.bincount(rows.column(KIND).to_numpy())
         for kind in np.flatnonzero(kinds).tolist():
             self._counts.rows[identifier, kind] += int(kinds[kind])
@@ -130,11 +158,11 @@ class _TableWriter:
 
     def _partitions_of(self, keys: pa.Table) -> frozenset[bytes]:
         """Return the present partitions of keys that do not include the partition columns."""
-        found: frozenset[bytes] = frozenset()
+        partitions: frozenset[bytes] = frozenset()
         for share, mine in self._shares(keys):
             assigner = CrossPartitionAssigner(self._table, self._target.snapshot_id, share)
-            found |= assigner.partitions_of(keys.take(mine))
-        return found
+            partitions |= assigner.partitions_of(keys.take(mine))
+        return partitions
 
     def _shares(self, keys: pa.Table) -> Iterator[tuple[KeyShare, _Numbers]]:
         """Yield each hash range of keys with the indices of its rows."""
@@ -172,7 +200,7 @@ class _TableWriter:
             placed = assigner.place(rows.take(mine), codes[mine], partitions)
             written = list(self._write_placed(placed))
             yield from written
-            assigner.wrote([file.file_name for one in written for file in one.new_files])
+            assigner.wrote([file.file_name for message in written for file in message.new_files])
 
     def _write_placed(self, placed: PlacedRows) -> Iterator[CommitMessage]:
         table = self._table
@@ -224,3 +252,149 @@ class _TableWriter:
                 self._target.assigners,
             )
         return self._assigners[key]
+
+
+def runs(
+    blobs: Sequence[RowBlob],
+    max_bytes: int,
+    *,
+    by_number: bool = False,
+    whole: bool = False,
+) -> Iterator[Run]:
+    """Yield the rows of blobs in runs of about `max_bytes`, with at least one blob or row.
+
+    Ranks order rows across runs; a run contains a rank only once. Rows of a table with left-out
+    cells are one run, since an older value may be in any earlier row, and so are all rows with
+    `whole`: for merges that cannot add rows of a key later. The rows of a run are sorted. With
+    `by_number` they are in order of arrival, for callers that use only ranks, but no run has a row
+    of lower rank than an earlier run, even if that splits blobs: changelog readers read the files
+    of a snapshot in sequence, and take the last row of a key as the newest.
+    """
+    fills = any(
+        name.startswith(UNAVAILABLE_PREFIX) for blob in blobs for name in blob.rows.column_names
+    )
+    together, in_order = whole or fills, fills or not by_number
+    ranks = arrival_ranks(blobs)
+    if by_number and not together and sum(blob.rows.nbytes for blob in blobs) > max_bytes:
+        yield from _in_turn(blobs, ranks, max_bytes)
+        return
+    held: list[int] = []
+    size = 0
+    for number, blob in enumerate(blobs):
+        if held and not together and size + blob.rows.nbytes > max_bytes:
+            yield _run(blobs, ranks, held, in_order=in_order)
+            held, size = [], 0
+        held.append(number)
+        size += blob.rows.nbytes
+    if held:
+        yield _run(blobs, ranks, held, in_order=in_order)
+
+
+def _in_turn(blobs: Sequence[RowBlob], ranks: Sequence[_Numbers], max_bytes: int) -> Iterator[Run]:
+    """Yield runs of successive ranks; all rows of a blob are assumed to have the same size."""
+    sizes = np.zeros(sum(len(rank) for rank in ranks))
+    for blob, rank in zip(blobs, ranks, strict=True):
+        sizes[rank] = blob.rows.nbytes / max(len(rank), 1)
+    numbers = ((np.cumsum(sizes) - sizes) // max_bytes).astype(np.int64)
+    borders = np.flatnonzero(np.diff(numbers, prepend=-1, append=-1))
+    for start, end in pairwise(borders.tolist()):
+        pieces, piece_ranks = [], []
+        for blob, rank in zip(blobs, ranks, strict=True):
+            mine = np.flatnonzero((rank >= start) & (rank < end))
+            if len(mine):
+                pieces.append(RowBlob(blob.origin, _picked(blob.rows, mine)))
+                piece_ranks.append(rank[mine])
+        yield _run(pieces, piece_ranks, list(range(len(pieces))), in_order=False)
+
+
+def _picked(rows: pa.Table, indices: _Numbers) -> pa.Table:
+    first, count = int(indices[0]), len(indices)
+    if int(indices[-1]) - first == count - 1:
+        return rows.slice(first, count)
+    return rows.take(indices)
+
+
+def arrival_ranks(blobs: Sequence[RowBlob]) -> list[_Numbers]:
+    """Return for each blob the rank of each of its rows, among the rows of all blobs."""
+    origins = [blob.origin for blob in blobs]
+    partitions = [(origin.source, origin.topic, origin.partition) for origin in origins]
+    numbers = {partition: number for number, partition in enumerate(sorted(set(partitions)))}
+    lengths = [blob.rows.num_rows for blob in blobs]
+    offsets = _concatenated([blob.rows.column(OFFSET).to_numpy() for blob in blobs])
+    owners = np.repeat([numbers[partition] for partition in partitions], lengths)
+    order = stable_places(owners, offsets)
+    if len(numbers) > 1:
+        positions = _concatenated([_positions(blob) for blob in blobs])[order]
+        reached = _reached(positions, owners[order])
+        order = order[np.argsort(reached, kind="stable")]
+    ranks = np.empty(len(order), np.int64)
+    ranks[order] = np.arange(len(order))
+    borders = np.cumsum(lengths)[:-1]
+    return np.split(ranks, borders)
+
+
+def _positions(blob: RowBlob) -> _Numbers:
+    if POSITION not in blob.rows.column_names:
+        return np.full(blob.rows.num_rows, -1, np.int64)
+    return blob.rows.column(POSITION).to_numpy()
+
+
+def _reached(positions: _Numbers, owners: _Numbers) -> _Numbers:
+    """Return the largest source position up to each row of a partition.
+
+    It never decreases, even if rows were sent twice, so sorting by it keeps the order of
+    partitions.
+    """
+    borders = np.flatnonzero(np.diff(owners)) + 1
+    return _concatenated([np.maximum.accumulate(some) for some in np.split(positions, borders)])
+
+
+def _concatenated(parts: list[_Numbers]) -> _Numbers:
+    return np.concatenate(parts) if parts else np.empty(0, np.int64)
+
+
+def _run(
+    blobs: Sequence[RowBlob], ranks: Sequence[_Numbers], picked: list[int], *, in_order: bool
+) -> Run:
+    topics: dict[tuple[str, str], int] = {}
+    owners: list[int] = []
+    for number in picked:
+        origin = blobs[number].origin
+        owners.append(topics.setdefault((origin.source, origin.topic), len(topics)))
+    tables = [blobs[number].rows.append_column(RANK, pa.array(ranks[number])) for number in picked]
+    rows = pa.concat_tables(tables, promote_options="default")
+    of_topic = np.repeat(owners, [table.num_rows for table in tables])
+    rank = _concatenated([ranks[number] for number in picked])
+    if in_order and bool((np.diff(rank) < 0).any()):
+        order = np.argsort(rank)
+        rows, of_topic = rows.take(order), of_topic[order]
+    return Run(rows, of_topic)
+
+
+def repeated_rows(
+    rows: pa.Table, topics: npt.NDArray[np.int64], columns: list[str]
+) -> npt.NDArray[np.bool_]:
+    """Return a mask of rows with the topic, position and values of an earlier row; shape (rows,).
+
+    A connector that was killed sends changes again. In a table without a primary key such rows
+    would be duplicates. Rows without a position, and rows of a snapshot, which share one, are
+    never repeats. `topics` is the number of the topic of each row.
+    """
+    repeated = np.zeros(rows.num_rows, np.bool_)
+    positions = rows.column(POSITION).to_numpy()
+    order = np.argsort(positions, kind="stable")
+    ordered = positions[order]
+    twin = np.zeros(len(order), np.bool_)
+    twin[1:] = ordered[1:] == ordered[:-1]
+    twin[:-1] |= twin[1:]
+    suspects = np.sort(order[twin & (ordered >= 0)])
+    if not len(suspects):
+        return repeated
+    # These are few rows, so that Python values are affordable.
+    values = rows.select(columns).take(suspects).to_pylist()
+    seen: set[str] = set()
+    for row, value in zip(suspects, values, strict=True):
+        text = repr((int(topics[row]), int(positions[row]), value))
+        repeated[row] = text in seen
+        seen.add(text)
+    return repeated

@@ -118,7 +118,10 @@ def replaced(vector: Vector, changes: Vector) -> Vector:
 
 
 def lowest(vectors: Iterable[Vector], origin: LogOffsets) -> Vector:
-    """Return the smallest position of each log; for a vector without the log, its origin."""
+    """Return the smallest position of each log over all vectors.
+
+    A vector that lacks a log has the position of the log's origin, or offset 0.
+    """
     distinct = list({id(vector): vector for vector in vectors}.values())
     logs = {(key, partition) for one in distinct for key in one for partition in one[key]}
     least: dict[str, dict[int, Position]] = {}

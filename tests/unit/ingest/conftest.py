@@ -3,7 +3,7 @@
 import pytest
 
 from ingestd.ingest.stages import decode_stage
-from tests.support.ingest_rig import JsonChanges
+from tests.support.json_changes import JsonChanges
 
 
 @pytest.fixture

@@ -13,7 +13,8 @@ from ingestd.ingest.dead_letters.dead_letter_topic import dead_letter_messages, 
 from ingestd.ingest.settings.context import SourceSettings
 from ingestd.kafka.producing import Outgoing
 from ingestd.kafka.properties import KafkaSource
-from tests.support.ingest_rig import DEAD_LETTERS, Change, JsonChanges, Rig, record
+from tests.support.ingest_rig import DEAD_LETTERS, Rig
+from tests.support.json_changes import Change, JsonChanges, record
 
 
 def rejected(offset: int, timestamp: int = 1000) -> RejectedRecord:

@@ -7,6 +7,9 @@ from ingestd.ingest.maintenance.jobs import CompactionDone, Expired, NotDone, do
 from ingestd.ingest.maintenance.scheduler import Job
 from ingestd.paimon.catalog.filesystem import FilesystemCatalog
 from ingestd.paimon.io.local import LocalFileIO
+from ingestd.paimon.table.metadata import scan
+from ingestd.paimon.table.metadata.scan import ManifestCache
+from ingestd.paimon.table.metadata.table_state import load_state
 from ingestd.paimon.table.read.table_read import read_table
 from tests.support.native_tables import NOW_MS, native_table, open_native, put
 
@@ -87,3 +90,21 @@ def test_an_error_is_an_answer(catalog: FilesystemCatalog) -> None:
     done = do_job(catalog, Job("compact", "db.t"), USER, clock)
     assert isinstance(done, NotDone)
     assert done.error == "TableNotFoundError"
+
+
+def test_job_after_job_keeps_only_the_manifests_of_the_newest_snapshot(
+    tmp_path: Path, catalog: FilesystemCatalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept = ManifestCache(100_000)
+    monkeypatch.setattr(scan, "MANIFEST_CACHE", kept)
+    table = native_table(tmp_path, [("k", "INT")], keys=["k"], options={"bucket": "4"})
+    most = 0
+    for n in range(40):
+        put(table, [{"k": k} for k in range(n, n + 20)])
+        if n % 5 == 4:
+            do_job(catalog, Job("compact", "db.t"), "maintenance")
+            listed = load_state(table).manifests
+            promised = sum(one.num_added_files + one.num_deleted_files for one in listed)
+            assert kept.entries <= promised
+            most = max(most, kept.entries)
+    assert most > 0

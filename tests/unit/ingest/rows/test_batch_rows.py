@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ingestd.cdc.base import RecordChunk
-from ingestd.ingest.rows.batch_rows import drop_oversized, record_sizes
+from ingestd.ingest.rows.batch_rows import drop_oversized
 
 CHUNK = RecordChunk(
     topic="orders",
@@ -21,15 +21,15 @@ COUNTED = replace(CHUNK, sizes=np.array([7, 1, 3]))
 
 
 def test_sizes_are_counted_where_nobody_did() -> None:
-    assert record_sizes(CHUNK).tolist() == [7, 1, 3]
-    assert record_sizes(COUNTED) is COUNTED.sizes
+    assert CHUNK.record_sizes().tolist() == [7, 1, 3]
+    assert COUNTED.record_sizes() is COUNTED.sizes
 
 
 @pytest.mark.parametrize("chunk", [CHUNK, COUNTED], ids=["counted here", "counted before"])
 def test_a_record_above_the_limit_is_rejected_and_its_neighbours_stay(chunk: RecordChunk) -> None:
     kept, rejected = drop_oversized(chunk, 3)
     assert (kept.offsets.tolist(), kept.values) == ([6, 8], [b"v", None])
-    assert record_sizes(kept).tolist() == [1, 3]
+    assert kept.record_sizes().tolist() == [1, 3]
     (one,) = rejected
     assert (one.offset, one.timestamp, one.value, one.reason) == (5, 50, b"value", "too-large")
 

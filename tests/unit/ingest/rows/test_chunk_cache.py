@@ -11,7 +11,8 @@ from ingestd.ingest.settings.context import TableSettings
 from ingestd.ingest.stages.outcome import AttemptResult
 from ingestd.kafka.ranges import OffsetRange
 from ingestd.paimon.spec.data_types import DataType
-from tests.support.ingest_rig import DELETE, UNAVAILABLE, UPDATE_AFTER, Change, Rig, record
+from tests.support.ingest_rig import Rig
+from tests.support.json_changes import DELETE, UNAVAILABLE, UPDATE_AFTER, Change, record
 
 pytestmark = pytest.mark.usefixtures("json_changes")
 

@@ -5,14 +5,8 @@ from typing import Any
 import pytest
 
 from ingestd.ingest.settings.context import TableSettings
-from tests.support.ingest_rig import (
-    DELETE,
-    UNAVAILABLE,
-    UPDATE_AFTER,
-    Change,
-    Rig,
-    record,
-)
+from tests.support.ingest_rig import Rig
+from tests.support.json_changes import DELETE, UNAVAILABLE, UPDATE_AFTER, Change, record
 
 pytestmark = pytest.mark.usefixtures("json_changes")
 

@@ -13,7 +13,8 @@ from ingestd.paimon.io.file_io import MemoryFileIO
 from ingestd.paimon.spec.data_types import DataType
 from ingestd.paimon.spec.schema import new_schema
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
-from tests.support.ingest_rig import Change, Rig, record
+from tests.support.ingest_rig import Rig
+from tests.support.json_changes import Change, record
 
 SLOTS = 4
 

@@ -15,15 +15,8 @@ from ingestd.ingest.settings.evolution_policy import EvolutionPolicy
 from ingestd.ingest.settings.routing_rules import RouteRule
 from ingestd.ingest.settings.shape_settings import ShapeSettings
 from ingestd.paimon.spec.data_types import parse_type
-from tests.support.ingest_rig import (
-    DEAD_LETTERS,
-    DELETE,
-    UNAVAILABLE,
-    UPDATE_AFTER,
-    Change,
-    Rig,
-    record,
-)
+from tests.support.ingest_rig import DEAD_LETTERS, Rig
+from tests.support.json_changes import DELETE, UNAVAILABLE, UPDATE_AFTER, Change, record
 
 pytestmark = pytest.mark.usefixtures("json_changes")
 

@@ -3,13 +3,13 @@
 import pytest
 
 from ingestd.ingest.settings.context import TableSettings
-from tests.support.ingest_rig import (
+from tests.support.ingest_rig import Rig
+from tests.support.json_changes import (
     DELETE,
     UNAVAILABLE,
     UPDATE_AFTER,
     UPDATE_BEFORE,
     Change,
-    Rig,
     record,
 )
 

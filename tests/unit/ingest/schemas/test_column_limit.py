@@ -7,7 +7,8 @@ import pytest
 from ingestd.errors import SchemaConflictError
 from ingestd.ingest.settings.context import TableSettings
 from ingestd.ingest.settings.evolution_policy import MAX_COLUMNS, EvolutionPolicy
-from tests.support.ingest_rig import DEAD_LETTERS, DELETE, Change, Rig, record
+from tests.support.ingest_rig import DEAD_LETTERS, Rig
+from tests.support.json_changes import DELETE, Change, record
 
 pytestmark = pytest.mark.usefixtures("json_changes")
 

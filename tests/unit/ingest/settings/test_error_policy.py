@@ -10,7 +10,8 @@ from ingestd.ingest.settings.context import RoutingConfig, TableSettings
 from ingestd.ingest.settings.error_policy import STAGES, ErrorAction, ErrorPolicy
 from ingestd.ingest.settings.evolution_policy import EvolutionPolicy
 from ingestd.ingest.settings.shape_settings import ShapeSettings
-from tests.support.ingest_rig import DEAD_LETTERS, UPDATE_AFTER, Change, Rig, record
+from tests.support.ingest_rig import DEAD_LETTERS, Rig
+from tests.support.json_changes import UPDATE_AFTER, Change, record
 
 pytestmark = pytest.mark.usefixtures("json_changes")
 

@@ -8,7 +8,8 @@ from ingestd.errors import ConfigError, SchemaConflictError
 from ingestd.ingest.settings.context import TableSettings
 from ingestd.ingest.settings.evolution_policy import EvolutionPolicy, check_policy
 from ingestd.paimon.spec.data_types import DataType, parse_type
-from tests.support.ingest_rig import DEAD_LETTERS, DELETE, Change, JsonChanges, Rig, record
+from tests.support.ingest_rig import DEAD_LETTERS, Rig
+from tests.support.json_changes import DELETE, Change, JsonChanges, record
 
 
 def grown(json_changes: JsonChanges, policy: EvolutionPolicy, **types: str) -> Rig:

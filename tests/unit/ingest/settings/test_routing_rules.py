@@ -7,7 +7,8 @@ from ingestd.errors import ConfigError, SchemaConflictError
 from ingestd.ingest.rows.router import Route, Router, check_sharing
 from ingestd.ingest.settings.context import Feed, RoutingConfig
 from ingestd.ingest.settings.routing_rules import CompiledRule, RouteRule
-from tests.support.ingest_rig import DEAD_LETTERS, Change, Rig, record
+from tests.support.ingest_rig import DEAD_LETTERS, Rig
+from tests.support.json_changes import Change, record
 
 ORDERS = SourceTable("inv_7", "public", "orders")
 

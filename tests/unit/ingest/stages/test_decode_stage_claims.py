@@ -12,14 +12,8 @@ from ingestd.ingest.settings.error_policy import ErrorPolicy
 from ingestd.ingest.settings.evolution_policy import EvolutionPolicy
 from ingestd.ingest.settings.routing_rules import RouteRule, TableLimits
 from ingestd.ingest.settings.shape_settings import ShapeSettings
-from tests.support.ingest_rig import (
-    DEAD_LETTERS,
-    UPDATE_AFTER,
-    Change,
-    Rig,
-    record,
-    statement,
-)
+from tests.support.ingest_rig import DEAD_LETTERS, Rig
+from tests.support.json_changes import UPDATE_AFTER, Change, record, statement
 
 pytestmark = pytest.mark.usefixtures("json_changes")
 

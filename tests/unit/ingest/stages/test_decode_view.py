@@ -8,7 +8,8 @@ import pytest
 from ingestd.ingest.settings.context import BatchContext, Feed, TableContext
 from ingestd.ingest.stages.decode_view import decode_view
 from ingestd.kafka.ranges import OffsetRange
-from tests.support.ingest_rig import DEAD_LETTERS, Change, Rig, record
+from tests.support.ingest_rig import DEAD_LETTERS, Rig
+from tests.support.json_changes import Change, record
 
 ORDERS = "lake.orders"
 RANGES = [OffsetRange("src", "orders", 0, 10, 20), OffsetRange("src", "orders", 1, 5, 9)]

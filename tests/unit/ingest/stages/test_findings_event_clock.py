@@ -15,7 +15,8 @@ from ingestd.ingest.stages.findings import EventClock, change_time
 from ingestd.ingest.values.batch_times import BatchTimes, EventSpan
 from ingestd.ingest.values.counts import TopicPartition
 from ingestd.kafka.properties import KafkaSource
-from tests.support.ingest_rig import Change, Rig, record
+from tests.support.ingest_rig import Rig
+from tests.support.json_changes import Change, record
 
 HERE = TopicPartition("s", "t", 0)
 FIRST = 100

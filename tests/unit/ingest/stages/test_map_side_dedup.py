@@ -16,7 +16,8 @@ from ingestd.ingest.stages.map_side_dedup import MapSideDedup
 from ingestd.ingest.values.counts import Counts, TopicPartition
 from ingestd.paimon.spec.data_types import DataType, RowKind
 from ingestd.paimon.spec.schema import new_schema
-from tests.support.ingest_rig import UPDATE_AFTER, Change, Rig, record
+from tests.support.ingest_rig import Rig
+from tests.support.json_changes import UPDATE_AFTER, Change, record
 
 TABLE = "lake.t"
 WHERE = TopicPartition("src", "orders", 0)

@@ -5,7 +5,8 @@ from dataclasses import replace
 import pytest
 
 from ingestd.ingest.stages.truncates import outlives_batch
-from tests.support.ingest_rig import DEAD_LETTERS, Change, Rig, record
+from tests.support.ingest_rig import DEAD_LETTERS, Rig
+from tests.support.json_changes import Change, record
 
 ORDERS = "lake.orders"
 

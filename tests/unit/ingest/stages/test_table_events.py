@@ -11,15 +11,8 @@ from ingestd.errors import SchemaConflictError
 from ingestd.ingest.schemas.column_history import COLUMN_HISTORY_OPTION
 from ingestd.ingest.settings.context import TableSettings
 from ingestd.ingest.settings.evolution_policy import EvolutionPolicy
-from tests.support.ingest_rig import (
-    DEAD_LETTERS,
-    UPDATE_AFTER,
-    Change,
-    JsonChanges,
-    Rig,
-    record,
-    statement,
-)
+from tests.support.ingest_rig import DEAD_LETTERS, Rig
+from tests.support.json_changes import UPDATE_AFTER, Change, JsonChanges, record, statement
 
 pytestmark = pytest.mark.usefixtures("json_changes")
 

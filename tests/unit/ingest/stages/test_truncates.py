@@ -6,7 +6,8 @@ from ingestd.errors import PolicyStopError
 from ingestd.ingest.settings.context import RoutingConfig, TableSettings
 from ingestd.ingest.settings.truncate_policy import TruncatePolicy
 from ingestd.ingest.stages import truncates
-from tests.support.ingest_rig import UNAVAILABLE, UPDATE_AFTER, Change, Rig, record
+from tests.support.ingest_rig import Rig
+from tests.support.json_changes import UNAVAILABLE, UPDATE_AFTER, Change, record
 
 ORDERS = "lake.orders"
 FAIL = TableSettings(truncates=TruncatePolicy(on_refused="fail"))

@@ -8,15 +8,8 @@ from ingestd.ingest.settings.context import RoutingConfig, TableSettings
 from ingestd.ingest.stages.decode_stage import decode_ranges
 from ingestd.ingest.values.counts import TopicPartition
 from ingestd.paimon.spec.data_types import DataType
-from tests.support.ingest_rig import (
-    DEAD_LETTERS,
-    DELETE,
-    UPDATE_AFTER,
-    Change,
-    JsonChanges,
-    Rig,
-    record,
-)
+from tests.support.ingest_rig import DEAD_LETTERS, Rig
+from tests.support.json_changes import DELETE, UPDATE_AFTER, Change, JsonChanges, record
 
 FIXED = TableSettings(options={"bucket": "3"})
 

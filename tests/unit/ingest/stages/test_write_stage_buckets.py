@@ -12,14 +12,14 @@ from ingestd.paimon.table.cross_partition import assigner as cross_partition
 from ingestd.paimon.table.cross_partition.index_cache import IndexCache
 from ingestd.paimon.table.metadata.table_state import load_state
 from ingestd.paimon.table.rewrite.postpone_move import move_waiting
-from tests.support.ingest_rig import (
+from tests.support.ingest_rig import Rig
+from tests.support.json_changes import (
     DELETE,
     INSERT,
     UNAVAILABLE,
     UPDATE_AFTER,
     UPDATE_BEFORE,
     Change,
-    Rig,
     record,
 )
 

@@ -6,7 +6,8 @@ from ingestd.ingest.settings.context import TableSettings
 from ingestd.paimon.table.metadata.scan import live_files
 from ingestd.paimon.table.metadata.snapshot_manager import latest_snapshot
 from ingestd.paimon.table.verify.table_verify import verify
-from tests.support.ingest_rig import INSERT, Change, Rig, record
+from tests.support.ingest_rig import Rig
+from tests.support.json_changes import INSERT, Change, record
 
 pytestmark = pytest.mark.usefixtures("json_changes")
 

@@ -168,3 +168,7 @@ def test_the_least_advanced_vector_decides_and_an_absent_log_counts_as_its_origi
     }
     assert furthest(one, {"a": {0: Position(9)}}) is one
     assert lowest([], {}) == {}
+
+
+def test_the_version_of_the_record_is_the_one_that_tables_already_have() -> None:
+    assert properties(PROGRESS)["ingestd.v"] == "2"

@@ -102,3 +102,22 @@ def test_the_dead_letters_get_no_table_that_has_rows(settings: PipelineSettings)
     to_letters = RoutingConfig(table_mapping={"eu.item": settings.dead_letter_table})
     with pytest.raises(ConfigError, match=r"errors\.dead-letter-table.*shop:eu\.item"):
         check_routing(replace(settings, routing=to_letters), registry)
+
+
+def test_source_tables_are_matched_to_their_topic_if_there_is_only_one(
+    settings: PipelineSettings,
+) -> None:
+    routing = RoutingConfig(
+        table_mapping={"eu.item": settings.dead_letter_table}, merge_shards=True
+    )
+    routed = replace(settings, routing=routing)
+    with pytest.raises(ConfigError, match=r"shop:eu\.item"):
+        check_routing(routed, fed(settings, "item", ["all"], EU, US))
+
+
+def test_source_tables_of_several_topics_are_not_matched_to_each_of_them(
+    settings: PipelineSettings,
+) -> None:
+    by_topic = RouteRule({"topic": "left"}, settings.dead_letter_table)
+    routed = replace(settings, routing=RoutingConfig(rules=(by_topic,), merge_shards=True))
+    check_routing(routed, fed(settings, "item", ["left", "right"], EU, US))

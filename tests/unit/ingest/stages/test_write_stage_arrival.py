@@ -22,7 +22,7 @@ from ingestd.ingest.rows.blobs import (
 )
 from ingestd.ingest.schemas.discovery import TableTruncate
 from ingestd.ingest.settings.context import Feed
-from ingestd.ingest.stages.arrival import RANK, runs
+from ingestd.ingest.stages.write_stage import RANK, runs
 
 
 def blob(

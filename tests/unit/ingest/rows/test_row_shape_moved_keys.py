@@ -3,18 +3,11 @@
 import pytest
 
 from ingestd.ingest.computed.columns import parse_computed
-from ingestd.ingest.rows.before_images import wants_images
+from ingestd.ingest.rows.row_shape import wants_images
 from ingestd.ingest.settings.context import TableSettings
 from ingestd.ingest.settings.shape_settings import ShapeSettings
-from tests.support.ingest_rig import (
-    DEAD_LETTERS,
-    DELETE,
-    UPDATE_AFTER,
-    UPDATE_BEFORE,
-    Change,
-    Rig,
-    record,
-)
+from tests.support.ingest_rig import DEAD_LETTERS, Rig
+from tests.support.json_changes import DELETE, UPDATE_AFTER, UPDATE_BEFORE, Change, record
 
 pytestmark = pytest.mark.usefixtures("json_changes")
 

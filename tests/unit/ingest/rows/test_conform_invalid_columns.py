@@ -10,14 +10,13 @@ from ingestd.ingest.settings.context import RoutingConfig, TableSettings
 from ingestd.ingest.settings.error_policy import ErrorPolicy
 from ingestd.ingest.settings.evolution_policy import EvolutionPolicy
 from ingestd.ingest.settings.shape_settings import ShapeSettings
-from tests.support.ingest_rig import (
-    DEAD_LETTERS,
+from tests.support.ingest_rig import DEAD_LETTERS, Rig
+from tests.support.json_changes import (
     DELETE,
     UNAVAILABLE,
     UPDATE_AFTER,
     UPDATE_BEFORE,
     Change,
-    Rig,
     record,
 )
 

@@ -6,18 +6,18 @@ from typing import Any
 import pytest
 
 from ingestd.cdc.base import DataFormat, FormatSettings
-from ingestd.ingest.rows.before_images import announced, wants_images
+from ingestd.ingest.rows.row_shape import announced, wants_images
 from ingestd.ingest.settings.context import TableSettings
 from ingestd.ingest.stages import decode_stage
 from ingestd.ingest.values.counts import TopicPartition
 from ingestd.paimon.table.read.changelog_read import read_changelog
-from tests.support.ingest_rig import (
+from tests.support.ingest_rig import Rig
+from tests.support.json_changes import (
     DELETE,
     UPDATE_AFTER,
     UPDATE_BEFORE,
     Change,
     JsonChanges,
-    Rig,
     record,
 )
 

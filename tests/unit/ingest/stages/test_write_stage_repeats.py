@@ -3,14 +3,8 @@
 import pytest
 
 from ingestd.ingest.settings.context import TableSettings
-from tests.support.ingest_rig import (
-    DELETE,
-    UPDATE_AFTER,
-    UPDATE_BEFORE,
-    Change,
-    Rig,
-    record,
-)
+from tests.support.ingest_rig import Rig
+from tests.support.json_changes import DELETE, UPDATE_AFTER, UPDATE_BEFORE, Change, record
 
 pytestmark = pytest.mark.usefixtures("json_changes")
 

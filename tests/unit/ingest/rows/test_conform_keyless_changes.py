@@ -6,13 +6,13 @@ from ingestd.errors import SchemaConflictError
 from ingestd.ingest.settings.context import KeylessTableMode, TableSettings
 from ingestd.ingest.settings.evolution_policy import EvolutionPolicy
 from ingestd.ingest.settings.shape_settings import ShapeSettings
-from tests.support.ingest_rig import (
+from tests.support.ingest_rig import Rig
+from tests.support.json_changes import (
     DELETE,
     UNAVAILABLE,
     UPDATE_AFTER,
     UPDATE_BEFORE,
     Change,
-    Rig,
     record,
 )
 

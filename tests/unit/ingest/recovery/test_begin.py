@@ -1,0 +1,39 @@
+"""What a table that begins again accepts of deleted topics."""
+
+from dataclasses import replace
+from pathlib import Path
+
+from ingestd.ingest.recovery.begin import begin
+from ingestd.ingest.tables.positions import Position
+from ingestd.ingest.tables.registry_opening import RegistryOpening
+from ingestd.ingest.tables.table_registry import TableRegistry
+from ingestd.paimon.io.file_io import LocalFileIO
+from tests.support.truth_rig import Topic, Truth
+
+ORDERS, USERS = "shop.orders", "shop.users"
+NAME = "lake.orders"
+
+
+def test_the_end_of_a_deleted_topic_is_not_accepted_for_a_table_that_does_not_cover_it(
+    tmp_path: Path,
+) -> None:
+    truth = Truth(tmp_path)
+    for topic in (ORDERS, USERS):
+        truth.kafka.topics[topic] = Topic(f"id of {topic}")
+        truth.kafka.produce(topic, *range(10))
+    truth.live()
+    seen: dict[str, frozenset[str]] = {}
+
+    def vector(registry: TableRegistry) -> dict[str, dict[int, Position]]:
+        keys = frozenset(registry.progress.end)
+        registry.note(replace(registry.progress, accepted=keys))
+        (covered, *_) = sorted(keys)
+        seen["covered"], seen["all"] = frozenset({covered}), keys
+        return {covered: dict(registry.progress.end[covered])}
+
+    begin(truth.settings, truth.catalog, LocalFileIO(), NAME, vector, lambda: 1)
+    opened = RegistryOpening(truth.settings, truth.catalog, LocalFileIO()).open()
+    progress = opened.tables[NAME].progress
+    assert progress is not None
+    assert len(seen["all"]) == 2
+    assert progress.pipeline.accepted == seen["covered"]

@@ -1,0 +1,30 @@
+"""Losses as findings of the audit, and as dead letters."""
+
+import pytest
+
+from ingestd.ingest.dead_letters.dead_letter import dead_letter_rows
+from ingestd.ingest.recovery.audit import loss_findings
+from ingestd.ingest.recovery.losses import Loss
+from ingestd.ingest.tables.positions import Position, TopicName
+
+
+def loss(reason: str) -> Loss:
+    name = TopicName("shop.orders", "src")
+    return Loss(name, ("id", 3), 5, 9, "lake.orders", reason, Position(9))
+
+
+@pytest.mark.parametrize(
+    ("reason", "severity"),
+    [("offset-gap", "error"), ("log-truncated", "error"), ("rerouted", "warning")],
+)
+def test_lost_records_are_errors_and_a_changed_routing_is_a_warning(
+    reason: str, severity: str
+) -> None:
+    (finding,) = loss_findings([loss(reason)], "lake.dead_letters", None)
+    assert (finding.severity, finding.code) == (severity, reason)
+
+
+def test_a_dead_letter_of_a_loss_has_coordinates_and_no_timestamp() -> None:
+    (row,) = dead_letter_rows("job", "src", [loss("offset-gap").dead_letter()]).to_pylist()
+    assert (row["topic"], row["partition"], row["offset"]) == ("shop.orders", 3, 5)
+    assert (row["timestamp"], row["key"], row["value"]) == (None, None, None)
