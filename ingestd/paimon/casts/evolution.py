@@ -183,11 +183,11 @@ def _cast_row(column: Array, source: DataType, target: DataType) -> Array:
     }
     children: list[Array] = []
     for field in target.fields:
-        place, inner = sources.get(field.id, (None, field))
-        if place is None:
+        position, inner = sources.get(field.id, (None, field))
+        if position is None:
             children.append(_nulls(len(array), field.type))
         else:
-            children.append(cast_array(array.field(place), inner.type, field.type))
+            children.append(cast_array(array.field(position), inner.type, field.type))
     mask = array.is_null() if array.null_count else None
     arrow_type: Any = to_arrow_type(target)
     fields = [arrow_type.field(i) for i in range(arrow_type.num_fields)]

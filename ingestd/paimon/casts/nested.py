@@ -55,5 +55,5 @@ def _offsets(nested: Any) -> Array:  # noqa: ANN401  # ListArray or MapArray
     """Return the offsets of elements, null for null collections."""
     offsets: Array = nested.offsets
     nulls = nested.is_null().to_numpy(zero_copy_only=False)
-    found: Array = pa.array(offsets.to_numpy(), mask=np.append(nulls, False))
-    return found
+    masked_offsets: Array = pa.array(offsets.to_numpy(), mask=np.append(nulls, False))
+    return masked_offsets

@@ -69,16 +69,16 @@ def split_elements(content: str, *, keep_marks: bool = True) -> list[str]:
         quoted ^= c == '"' and not escaped
         escaped = c == "\\" and not escaped
     parts.append("".join(current))
-    return [part.strip() for part in parts if part]
+    return [piece.strip() for piece in parts if piece]
 
 
-def _null_or(part: str) -> str | None:
-    return None if part == "null" else part
+def _null_or(text: str) -> str | None:
+    return None if text == "null" else text
 
 
 def _arrays(texts: list[str | None], target: DataType, element: DataType, cast: _Cast) -> Array:
     lists = [None if text is None else split_elements(_content(text, "ARRAY")[0]) for text in texts]
-    flat: _Parts = [_null_or(part) for parts in lists for part in parts or ()]
+    flat: _Parts = [_null_or(text) for parts in lists for text in parts or ()]
     values = cast(pa.array(flat, pa.string()), element)
     make: Any = pa.ListArray.from_arrays
     made: Array = make(_offsets(lists), values, to_arrow_type(target), mask=_mask(lists))
@@ -111,13 +111,13 @@ def _entries(text: str) -> list[tuple[str, str]] | None:
         if len(parts) % 2:
             raise UnsupportedError(f"'{text}' cannot be read as MAP: a key has no value")
         return list(dict(zip(parts[::2], parts[1::2], strict=True)).items())
-    found: dict[str, str] = {}
-    for part in parts:
-        match = _ENTRY.fullmatch(part)
+    entries: dict[str, str] = {}
+    for entry in parts:
+        match = _ENTRY.fullmatch(entry)
         if match is None:
             raise UnsupportedError(f"'{text}' cannot be read as MAP")
-        found[match[1].strip()] = match[2].strip()
-    return list(found.items())
+        entries[match[1].strip()] = match[2].strip()
+    return list(entries.items())
 
 
 def _rows(texts: list[str | None], target: DataType, cast: _Cast) -> Array:
@@ -130,8 +130,8 @@ def _rows(texts: list[str | None], target: DataType, cast: _Cast) -> Array:
             parts = [_null_or(element) for element in split_elements(content)]
         if len(parts) != width:
             raise UnsupportedError(f"'{text}' cannot be read as {target}: {len(parts)} fields")
-        for column, part in zip(columns, parts, strict=True):
-            column.append(part)
+        for column, field_text in zip(columns, parts, strict=True):
+            column.append(field_text)
     cells = zip(columns, target.fields, strict=True)
     children = [cast(pa.array(column, pa.string()), field.type) for column, field in cells]
     arrow_type: Any = to_arrow_type(target)

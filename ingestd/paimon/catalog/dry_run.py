@@ -86,12 +86,12 @@ class DryRunCatalog:
         """Return the table as of its newest or its pretended schema."""
         if identifier not in self._tables and identifier.database not in self._databases:
             return self.base.get_table(identifier)
-        found = self._tables.get(identifier)
-        if found is None:
+        table = self._tables.get(identifier)
+        if table is None:
             hint = nearest_name_hint(identifier.table, self.list_tables(identifier.database))
             message = f"no table '{identifier.table}' in database '{identifier.database}'{hint}"
             raise TableNotFoundError(message)
-        return found
+        return table
 
     def create_table(
         self, identifier: Identifier, schema: TableSchema, *, ignore_if_exists: bool = False
@@ -101,7 +101,7 @@ class DryRunCatalog:
             if not ignore_if_exists:
                 raise TableExistsError(f"table '{identifier}' exists already")
             return self.get_table(identifier)
-        names = (identifier.database, identifier.table, *(one.name for one in schema.fields))
+        names = (identifier.database, identifier.table, *(column.name for column in schema.fields))
         check_case(names, case_sensitive=self.case_sensitive)
         self.create_database(identifier.database)
         table = FileStoreTable(f"memory:/{identifier}", schema, self._io, str(identifier))

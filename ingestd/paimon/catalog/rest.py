@@ -21,7 +21,7 @@ from ingestd.paimon.catalog.base import (
     nearest_name_hint,
 )
 from ingestd.paimon.catalog.rest_auth import TOKEN, TOKEN_FILE, TOKEN_PROVIDER, bearer_token
-from ingestd.paimon.catalog.rest_http import Answer, NothingThereError, RestClient, base_uri
+from ingestd.paimon.catalog.rest_http import Answer, NotFoundError, RestClient, base_uri
 from ingestd.paimon.catalog.rest_messages import (
     change_document,
     commit_document,
@@ -131,7 +131,7 @@ class RestCatalog:
         check_database_name(database)
         try:
             return sorted(self.client.pages(f"{self._database(database)}/tables", "tables"))
-        except NothingThereError as error:
+        except NotFoundError as error:
             raise self._no_database(database) from error
 
     def table_exists(self, identifier: Identifier) -> bool:

@@ -58,10 +58,10 @@ class Answer:
 
     def members(self, name: str) -> Mapping[str, Any]:
         """Return an object in the document, {} without it; StorageError if it is something else."""
-        found = self.document.get(name) or {}
-        if not isinstance(found, dict):
+        section = self.document.get(name) or {}
+        if not isinstance(section, dict):
             raise StorageError(f"the catalog's answer has {name} that are no JSON object")
-        return found
+        return section
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +95,7 @@ class RestClient:
         return self._request("DELETE", path, None)
 
     def pages(self, path: str, member: str) -> Iterator[str]:
-        """Yield all names of a listing, page by page. Raises NothingThereError.
+        """Yield all names of a listing, page by page. Raises NotFoundError.
 
         Raises StorageError for a listing that is not one, or has no end.
         """
@@ -103,7 +103,7 @@ class RestClient:
         for _ in range(_MOST_PAGES):
             answer = self.get(path, query)
             if answer.missing is not None:
-                raise NothingThereError(f"{self.uri}{path}: {answer.message or 'not found'}")
+                raise NotFoundError(f"{self.uri}{path}: {answer.message or 'not found'}")
             names = answer.document.get(member) or []
             if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
                 raise StorageError(f"{self.uri}{path}: {member} is no list of names")
@@ -183,7 +183,7 @@ class RestClient:
         return StorageError(message)
 
 
-class NothingThereError(ConfigError):
+class NotFoundError(ConfigError):
     """The resource to list does not exist."""
 
 

@@ -62,18 +62,18 @@ def schema_of(answer: Mapping[str, Any], source: str) -> TableSchema:
 
 
 def _schema_file(answer: Mapping[str, Any]) -> _Document:
-    told = answer.get("schema") or {}
-    fields = told.get("fields") or []
-    options = {k: v for k, v in (told.get("options") or {}).items() if k not in _SERVER_OPTIONS}
+    schema = answer.get("schema") or {}
+    fields = schema.get("fields") or []
+    options = {k: v for k, v in (schema.get("options") or {}).items() if k not in _SERVER_OPTIONS}
     return {
         "version": SCHEMA_VERSION,
         "id": answer.get("schemaId"),
         "fields": fields,
         "highestFieldId": max_field_id(tuple(map(parse_field, fields))) if fields else -1,
-        "partitionKeys": told.get("partitionKeys") or [],
-        "primaryKeys": told.get("primaryKeys") or [],
+        "partitionKeys": schema.get("partitionKeys") or [],
+        "primaryKeys": schema.get("primaryKeys") or [],
         "options": options,
-        "comment": told.get("comment"),
+        "comment": schema.get("comment"),
         "timeMillis": answer.get("updatedAt") or 0,
     }
 

@@ -127,11 +127,11 @@ def _blocks(rows: pa.Table) -> Iterator[pa.Table]:
     """Yield slices of rows that fit into a block, whatever their widths."""
     step = _BLOCK_SIZE.fitting(rows.nbytes / max(rows.num_rows, 1))
     for start in range(0, rows.num_rows, step):
-        part = rows.slice(start, step)
-        if part.num_rows > 1 and part.nbytes > 2 * _BLOCK_SIZE.memory:
-            yield from _blocks(part)
+        block = rows.slice(start, step)
+        if block.num_rows > 1 and block.nbytes > 2 * _BLOCK_SIZE.memory:
+            yield from _blocks(block)
         else:
-            yield part
+            yield block
 
 
 class _Record:

@@ -74,8 +74,8 @@ def record_codec(fields: list[ArrowField], name: str = ROOT_RECORD) -> Codec:
     codecs = {field.name: _field_codec(field, f"{name}_{field.name}") for field in fields}
     parts = []
     for field in fields:
-        part = {"name": _checked_name(field.name), "type": codecs[field.name].type}
-        parts.append({**part, "default": None} if field.nullable else part)
+        record_field = {"name": _checked_name(field.name), "type": codecs[field.name].type}
+        parts.append({**record_field, "default": None} if field.nullable else record_field)
     document: dict[str, Json] = {"type": "record", "name": name, "fields": parts}
     if name == ROOT_RECORD:
         document["namespace"] = NAMESPACE

@@ -103,6 +103,7 @@ class _Sink:
             file_version="0.12",
             compression=library_compression("orc", options.file_compression),
             stripe_size=options.orc.stripe_size,
+            compression_block_size=options.orc.compression_block_size,
             row_index_stride=options.orc.index_stride,
             dictionary_key_size_threshold=options.orc.dictionary_threshold,
             compression_strategy="speed" if fast else "compression",
@@ -131,8 +132,8 @@ class _Sink:
         self._kept.parts.clear()
 
     def _pass_on(self) -> None:
-        for part in self._kept.parts:
-            self._stream.write(part)
+        for chunk in self._kept.parts:
+            self._stream.write(chunk)
         self._kept.parts.clear()
 
 
@@ -171,11 +172,11 @@ def read_batches(
         for batch in scanner.to_reader():
             count += batch.num_rows
             batch.validate(full=True)
-            part = pa.Table.from_batches([batch]).select(wanted)
-            refuse_doubtful(part, zones)
-            yield part
+            batch_rows = pa.Table.from_batches([batch]).select(wanted)
+            refuse_doubtful(batch_rows, zones)
+            yield batch_rows
             # Not in memory while the next one is read.
-            del part
+            del batch_rows
             del batch
         if count != file.nrows:
             raise pa.ArrowInvalid(f"{count} rows, {file.nrows} are promised")

@@ -90,12 +90,12 @@ class OrcLayout:
     @property
     def zones(self) -> frozenset[str]:
         """Return the time zones of the writers of the stripes, where stored."""
-        found = set[str]()
+        zones = set[str]()
         for stripe in _messages(self._footer, 3):
             end = _number(stripe, 1) + _number(stripe, 2) + _number(stripe, 3)
             footer = _message(self._inflated(end, _number(stripe, 4), _LARGE_FOOTER))
-            found |= {name.decode() for name in _texts(footer, 3)}
-        return frozenset(found)
+            zones |= {name.decode() for name in _texts(footer, 3)}
+        return frozenset(zones)
 
     def row_bytes(self, columns: Collection[str] | None) -> float:
         """Return the approximate mean bytes in memory of a row of some columns (None: all).
@@ -115,8 +115,8 @@ class OrcLayout:
 
     def _decimals(self, columns: Collection[str] | None) -> set[int]:
         """Return the type numbers of the decimals."""
-        found = self._numbers(columns)
-        decimals = {number for number in found if _number(self._types[number], 1) == _DECIMAL}
+        numbers = self._numbers(columns)
+        decimals = {number for number in numbers if _number(self._types[number], 1) == _DECIMAL}
         for number in decimals:
             if _number(self._types[number], 6) > _MOST_DIGITS:
                 raise ValueError(f"a decimal of scale {_number(self._types[number], 6)}")
@@ -127,11 +127,13 @@ class OrcLayout:
         root = self._types[0]
         starts = [*_packed(root.get(2, [])), len(self._types)]
         names = [name.decode("utf-8", "replace") for name in _texts(root, 3)]
-        found = set()
+        selected = set()
         for position, name in enumerate(names):
             if columns is None or name in columns:
-                found |= set(range(starts[position], min(starts[position + 1], len(self._types))))
-        return found
+                selected |= set(
+                    range(starts[position], min(starts[position + 1], len(self._types)))
+                )
+        return selected
 
     def _bytes(self, start: int, length: int) -> bytes:
         if start < 0 or length < 0 or start + length > self._size:

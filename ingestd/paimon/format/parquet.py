@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 
 from ingestd.paimon.format.base import decoding
 from ingestd.paimon.format.parquet_footer import check_chunk_types
-from ingestd.paimon.format.parquet_int96 import beyond_nanoseconds, int96_columns
+from ingestd.paimon.format.parquet_int96 import beyond_nanoseconds
 from ingestd.paimon.format.row_groups import (
     BatchSize,
     FilePart,
@@ -106,8 +106,8 @@ class StreamedFile:
 
     def _chunks(self, number: int) -> Iterator[pq.ColumnChunkMetaData]:
         group, wanted = self.reader.metadata.row_group(number), set(self.names)
-        for place in range(group.num_columns):
-            chunk = group.column(place)
+        for column_number in range(group.num_columns):
+            chunk = group.column(column_number)
             path = chunk.path_in_schema
             if path in wanted or path.partition(".")[0] in wanted:
                 yield chunk
@@ -185,7 +185,7 @@ def read_batches(
     source = io.open_input(path)
     with decoding(source, path, "Parquet"):
         file = open_streamed(source, columns, size)
-        if not int96_columns(file.reader, file.names):
+        if not _int96_columns(file.reader, file.names):
             yield from file.batches(size)
             return
         for number in range(file.reader.metadata.num_row_groups):
@@ -200,15 +200,23 @@ def stream_parts(
     with decoding(source, path, "Parquet"):
         check_chunk_types(source)
         file = open_streamed(source, columns, size)
-        for number, (_, count), found in tested_groups(file.reader, wanted):
-            if found and wanted.probe is not None:
-                found = file.may_have(number, size, wanted.probe)
-            if not found:
+        for number, (_, count), is_wanted in tested_groups(file.reader, wanted):
+            if is_wanted and wanted.probe is not None:
+                is_wanted = file.may_have(number, size, wanted.probe)
+            if not is_wanted:
                 yield count, None
                 continue
             for group_batch in _group_batches(source, file, number, size, first):
                 first = next_count(size, group_batch)
                 yield group_batch.num_rows, group_batch
+
+
+def _int96_columns(file: pq.ParquetFile, names: Sequence[str]) -> list[str]:
+    """Return the top-level columns among `names` that contain INT96 values."""
+    schema = file.schema
+    columns = (schema.column(i) for i in range(len(file.metadata.schema)))
+    paths = [f"{column.path}." for column in columns if column.physical_type == "INT96"]
+    return [name for name in names if any(path.startswith(f"{name}.") for path in paths)]
 
 
 def _group_batches(
@@ -219,14 +227,14 @@ def _group_batches(
     first: int | None = None,
 ) -> Iterator[pa.Table]:
     """Yield one row group in parts; INT96 columns keep their bytes."""
-    wide = int96_columns(file.reader, file.names)
+    wide = _int96_columns(file.reader, file.names)
     far, start = beyond_nanoseconds(source, wide, [number]) if wide else {}, 0
-    for part in file.batches(size, [number], first):
+    for batch in file.batches(size, [number], first):
         for name, column in far.items():
-            cells = column.slice(start, part.num_rows)
-            part = part.set_column(part.schema.get_field_index(name), name, cells)
-        start += part.num_rows
-        yield part
+            cells = column.slice(start, batch.num_rows)
+            batch = batch.set_column(batch.schema.get_field_index(name), name, cells)
+        start += batch.num_rows
+        yield batch
 
 
 def _read_part(
@@ -241,12 +249,12 @@ def _read_part(
         rows = file.read(columns=names, use_threads=has_threads()).select(names)
     else:
         check_chunk_types(source)
-        found = wanted_groups(file, wanted)
-        groups = [number for number, _ in found]
+        matching_groups = wanted_groups(file, wanted)
+        groups = [number for number, _ in matching_groups]
         rows = file.read_row_groups(groups, columns=names, use_threads=has_threads())
         rows = rows.select(names)
-        ranges = tuple(part for _, part in found)
-    wide = int96_columns(file, names)
+        ranges = tuple(row_range for _, row_range in matching_groups)
+    wide = _int96_columns(file, names)
     if wide:
         # Nanoseconds reach from 1677 to 2262 only and wrap around in silence.
         for name, column in beyond_nanoseconds(source, wide, groups).items():

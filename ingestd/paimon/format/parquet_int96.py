@@ -32,14 +32,6 @@ _NANO_RANGE = range(-(2**63) // 1000 + 1, 2**63 // 1000)
 _Micros = npt.NDArray[np.int64]
 
 
-def int96_columns(file: pq.ParquetFile, names: Sequence[str]) -> list[str]:
-    """Return the top-level columns among `names` that contain INT96 values."""
-    schema = file.schema
-    columns = (schema.column(i) for i in range(len(file.metadata.schema)))
-    paths = [f"{column.path}." for column in columns if column.physical_type == "INT96"]
-    return [name for name in names if any(path.startswith(f"{name}.") for path in paths)]
-
-
 def beyond_nanoseconds(
     source: pa.NativeFile, names: Sequence[str], groups: Sequence[int]
 ) -> Mapping[str, Column]:

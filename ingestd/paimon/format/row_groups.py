@@ -35,8 +35,10 @@ class BatchSize:
 
 @dataclass(frozen=True, slots=True)
 class RowProbe:
-    """A look at a few `columns` of rows before the others are read: `test` says whether one of
-    the rows may be wanted."""
+    """Test on a few `columns` of rows, to decide whether the other columns are read.
+
+    `test` returns whether one of the rows may be wanted.
+    """
 
     columns: tuple[str, ...]
     test: Callable[[pa.Table], bool]
@@ -44,9 +46,12 @@ class RowProbe:
 
 @dataclass(frozen=True, slots=True)
 class GroupFilter:
-    """Which row groups are wanted. `types` are the Arrow types that columns should have; of a
-    column that a file has in another type nothing is known. `probe` decides about those that
-    statistics do not rule out, where a file is read part by part."""
+    """Test that selects row groups.
+
+    `types` are the expected Arrow types of columns; statistics of a column with another type in the
+    file are ignored. `probe` tests the row groups that statistics do not exclude, where a file is
+    read in parts.
+    """
 
     test: GroupTest
     types: Mapping[str, pa.DataType]
@@ -89,7 +94,7 @@ class RowSink(Protocol):
 
 def wanted_groups(file: pq.ParquetFile, wanted: GroupFilter) -> list[tuple[int, RowRange]]:
     """Return the row groups that may have wanted rows, with their row numbers in the file."""
-    return [(number, rows) for number, rows, found in tested_groups(file, wanted) if found]
+    return [(number, rows) for number, rows, is_wanted in tested_groups(file, wanted) if is_wanted]
 
 
 def tested_groups(
@@ -106,8 +111,8 @@ def tested_groups(
     for number in range(metadata.num_row_groups):
         group = metadata.row_group(number)
         stats = {
-            name: _column_stats(group.column(place), types[name], group.num_rows)
-            for name, place in places.items()
+            name: _column_stats(group.column(column_number), types[name], group.num_rows)
+            for name, column_number in places.items()
             if name in types
         }
         yield number, (start, group.num_rows), wanted.test(stats)
@@ -115,14 +120,14 @@ def tested_groups(
 
 
 def _column_stats(column: Any, arrow_type: pa.DataType, rows: int) -> ColumnStats:  # noqa: ANN401
-    found = column.statistics
-    if found is None:
+    statistics = column.statistics
+    if statistics is None:
         return ColumnStats(None, None, None, rows)
-    nulls = found.null_count if found.has_null_count else None
-    if not found.has_min_max or column.physical_type == "INT96":
+    nulls = statistics.null_count if statistics.has_null_count else None
+    if not statistics.has_min_max or column.physical_type == "INT96":
         return ColumnStats(None, None, nulls, rows)
-    low = _value(found.min_raw, arrow_type)
-    return ColumnStats(low, _value(found.max_raw, arrow_type), nulls, rows)
+    low = _value(statistics.min_raw, arrow_type)
+    return ColumnStats(low, _value(statistics.max_raw, arrow_type), nulls, rows)
 
 
 def _value(raw: Any, arrow_type: pa.DataType) -> Any:  # noqa: ANN401  (of any column type)

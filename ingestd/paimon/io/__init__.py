@@ -1,1 +1,1 @@
-"""The only door to file systems."""
+"""Access to the files of tables on local disks, HDFS and object stores."""

@@ -122,8 +122,8 @@ def file_io_for(uri: str, options: Mapping[str, str] = NO_OPTIONS) -> FileIO:
     if scheme in LOCAL:
         return LocalFileIO()
     if scheme in SCHEMES:
-        found: FileIO = _home(scheme, uri).open_file_io(options)
-        return found
+        file_io: FileIO = _home(scheme, uri).open_file_io(options)
+        return file_io
     raise refuse_scheme(uri, scheme)
 
 
@@ -134,7 +134,7 @@ def _home(scheme: str, uri: str) -> ModuleType:
     except ModuleNotFoundError as error:
         raise ConfigError(
             f"warehouse {uri}: {family.title} needs the package {error.name}, which is not here: "
-            f"install it with `pip install 'ingestd[{scheme}]'`"
+            f"install it with `pip install 'ingestd-paimon[{scheme}]'`"
         ) from error
 
 

@@ -80,17 +80,22 @@ class HdfsFileIO:
         hdfs, hdfs_path = self._resolve(directory)
         with _storage_errors("list", directory):
             try:
-                found = hdfs.with_retries(lambda client: list(client.list_status(hdfs_path, False)))
+                entries = hdfs.with_retries(
+                    lambda client: list(client.list_status(hdfs_path, False))
+                )
             except FileNotFoundError:
                 return []
         below = hdfs_path.rstrip("/") + "/"
         return sorted(
             (
                 DirectoryEntry(
-                    one.path.rpartition("/")[2], one.isdir, one.length, one.modification_time
+                    status.path.rpartition("/")[2],
+                    status.isdir,
+                    status.length,
+                    status.modification_time,
                 )
-                for one in found
-                if one.path.startswith(below)  # the namenode lists a file as itself
+                for status in entries
+                if status.path.startswith(below)  # the namenode lists a file as itself
             ),
             key=lambda entry: entry.name,
         )

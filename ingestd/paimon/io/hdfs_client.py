@@ -118,15 +118,15 @@ def hadoop_settings(options: Mapping[str, str], shuffled: str = "") -> dict[str,
 
     The namenodes of the cluster `shuffled` are tried in random order.
     """
-    found = _ATTEMPTS | {
+    failures = _ATTEMPTS | {
         name.removeprefix(_HADOOP): value
         for name, value in options.items()
         if name.startswith(_HADOOP)
     }
     if shuffled:
         host = shuffled.removeprefix("hdfs://")
-        found[f"dfs.client.failover.random.order.{host}"] = "true"
-    return found
+        failures[f"dfs.client.failover.random.order.{host}"] = "true"
+    return failures
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,16 +205,16 @@ def failure_text(error: Exception) -> str:
     if isinstance(error, OSError):
         text = f"no connection: {text}" if not isinstance(error, DEFINITE) else text
     reason = _REASONS.get(kind, kind)
-    return ": ".join(part for part in (reason, text) if part)
+    return ": ".join(phrase for phrase in (reason, text) if phrase)
 
 
 def _parts(error: Exception) -> tuple[str, str]:
     """Return the Java class or the library's kind of an error, and its message."""
     text = str(error)
-    if isinstance(error, RuntimeError) and (found := _EXCEPTION.match(text)):
-        return found[1], _TRACE.sub("", found[2]).strip()
-    if isinstance(error, RuntimeError) and (found := _PLAIN.match(text)):
-        return found[1], found[2].strip()
+    if isinstance(error, RuntimeError) and (match := _EXCEPTION.match(text)):
+        return match[1], _TRACE.sub("", match[2]).strip()
+    if isinstance(error, RuntimeError) and (match := _PLAIN.match(text)):
+        return match[1], match[2].strip()
     if isinstance(error, RuntimeError) and text in _REASONS:
         return text, ""
     return "", _TRACE.sub("", text).strip()

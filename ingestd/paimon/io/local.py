@@ -98,12 +98,12 @@ class LocalFileIO:
 
     def list_entries(self, directory: str) -> list[DirectoryEntry]:
         """As `list_names`, with what each of them is, and how old."""
-        found = []
+        entries = []
         with _storage_errors("list", directory):
             for name in self.list_names(directory):
                 with contextlib.suppress(FileNotFoundError):
-                    found.append(_entry(Path(local_path(directory)) / name))
-        return found
+                    entries.append(_entry(Path(local_path(directory)) / name))
+        return entries
 
     def exists(self, path: str) -> bool:
         """Return whether a file or directory of that name is there."""
@@ -216,17 +216,17 @@ def room_for(path: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        place = f"the local disk at {tempfile.gettempdir()}"
-        found = storage_error(f"cannot write {path}: {place} has no room for it: {error}", error)
-        if has_full_disk(found):
-            raise found from error
+        device = f"the local disk at {tempfile.gettempdir()}"
+        failure = storage_error(f"cannot write {path}: {device} has no room for it: {error}", error)
+        if has_full_disk(failure):
+            raise failure from error
         raise
 
 
 def _entry(path: Path) -> DirectoryEntry:
-    found = path.lstat()  # a link is no directory of ours, wherever it leads
-    is_directory = stat.S_ISDIR(found.st_mode)
-    return DirectoryEntry(path.name, is_directory, found.st_size, found.st_mtime_ns // 1_000_000)
+    status = path.lstat()  # a link is no directory of ours, wherever it leads
+    is_directory = stat.S_ISDIR(status.st_mode)
+    return DirectoryEntry(path.name, is_directory, status.st_size, status.st_mtime_ns // 1_000_000)
 
 
 @contextlib.contextmanager

@@ -68,12 +68,12 @@ class MemoryFileIO:
 
     def list_entries(self, directory: str) -> list[DirectoryEntry]:
         """As `list_names`; files and directories of this kind are as old as the epoch."""
-        found = []
+        entries = []
         for name in self.list_names(directory):
             with self._lock:
                 data = self.files.get(f"{_key(directory)}/{name}")
-            found.append(DirectoryEntry(name, data is None, len(data or b""), 0))
-        return found
+            entries.append(DirectoryEntry(name, data is None, len(data or b""), 0))
+        return entries
 
     def exists(self, path: str) -> bool:
         """Return whether a file or directory of that name is there."""

@@ -79,12 +79,14 @@ class ObjectFileIO:
         """Return the entries of a directory, sorted by name; directories have the time 0."""
         store, key = self._resolve(directory)
         with _storage_errors("list", directory):
-            found = obstore.list_with_delimiter(store, key)
-        entries = [DirectoryEntry(_name(one), True, 0, 0) for one in found["common_prefixes"]]
-        for one in found["objects"]:
-            if (name := _name(one["path"])) != _DIRECTORY:
-                modified = int(one["last_modified"].timestamp() * 1000)
-                entries.append(DirectoryEntry(name, False, one["size"], modified))
+            listing = obstore.list_with_delimiter(store, key)
+        entries = [
+            DirectoryEntry(_name(folder), True, 0, 0) for folder in listing["common_prefixes"]
+        ]
+        for object_meta in listing["objects"]:
+            if (name := _name(object_meta["path"])) != _DIRECTORY:
+                modified = int(object_meta["last_modified"].timestamp() * 1000)
+                entries.append(DirectoryEntry(name, False, object_meta["size"], modified))
         return sorted(entries, key=lambda entry: entry.name)
 
     def exists(self, path: str) -> bool:
@@ -164,10 +166,10 @@ class ObjectFileIO:
         """Open a seekable stream of an object. Raises FileNotFoundError, StorageError."""
         store, key = self._resolve(path)
         with _storage_errors("open", path, missing_passes=True):
-            found = obstore.get(store, key)
-            size = int(found.meta["size"])
+            response = obstore.get(store, key)
+            size = int(response.meta["size"])
             if size <= _WHOLE_BYTES:
-                return pa.BufferReader(pa.py_buffer(found.bytes()))
+                return pa.BufferReader(pa.py_buffer(response.bytes()))
         return pa.PythonFile(ObjectReader(store, key, path, size), mode="r")
 
     def _resolve(self, path: str) -> tuple[ObjectStore, str]:
@@ -188,10 +190,10 @@ class ObjectReader(RangeReader):
     def read_range(self, start: int, length: int) -> bytes:
         """Return bytes of the object."""
         try:
-            found = obstore.get_range(self._store, self._key, start=start, length=length)
+            content = obstore.get_range(self._store, self._key, start=start, length=length)
         except (BaseError, OSError) as error:
             raise StorageError(f"cannot read {self._path} from {start}: {error}") from error
-        return found.to_bytes()
+        return content.to_bytes()
 
 
 def open_file_io(options: Mapping[str, str]) -> ObjectFileIO:
@@ -201,7 +203,7 @@ def open_file_io(options: Mapping[str, str]) -> ObjectFileIO:
 
 def _below(store: ObjectStore, key: str) -> Iterable[str]:
     for page in obstore.list(store, key):
-        yield from (one["path"] for one in page)
+        yield from (object_meta["path"] for object_meta in page)
 
 
 def _name(path: str) -> str:

@@ -40,6 +40,6 @@ class RangeReader(io.RawIOBase):
         wanted = left if size is None or size < 0 else min(size, left)
         if wanted == 0:
             return b""
-        found = self.read_range(self._at, wanted)
+        data = self.read_range(self._at, wanted)
         self._at += wanted
-        return found
+        return data

@@ -31,13 +31,13 @@ class Family:
 
     def bare_name(self, name: str) -> str | None:
         """Return an option's name as in `names`; None for another kind of store."""
-        found = next((prefix for prefix in self.prefixes if name.startswith(prefix)), None)
-        return name if found is not None and self.whole else found and name[len(found) :]
+        start = next((prefix for prefix in self.prefixes if name.startswith(prefix)), None)
+        return name if start is not None and self.whole else start and name[len(start) :]
 
     def known(self) -> list[str]:
         """Return all its options, sorted."""
         prefix = "" if self.whole else self.prefixes[0]
-        return sorted(f"{prefix}{one}" for one in self.names)
+        return sorted(f"{prefix}{key}" for key in self.names)
 
 
 S3 = Family(
@@ -101,7 +101,7 @@ HDFS = Family(
     home="ingestd.paimon.io.hdfs",
 )
 FAMILIES = (S3, GCS, AZURE, HDFS)
-SCHEMES: Mapping[str, Family] = {scheme: one for one in FAMILIES for scheme in one.schemes}
+SCHEMES: Mapping[str, Family] = {scheme: owner for owner in FAMILIES for scheme in owner.schemes}
 """Schemes of paths that lie in stores of their own."""
 _OWN_HEADER = (
     "this store takes the condition of a put in a header of its own, which ingestd's client does "
@@ -151,7 +151,7 @@ def client_name(family: Family, name: str) -> str | None:
     bare = family.bare_name(name)
     if bare is None:
         return None
-    longer = next((one for one in family.hosted if bare.startswith(f"{one}.")), bare)
+    longer = next((host for host in family.hosted if bare.startswith(f"{host}.")), bare)
     return family.names.get(longer)
 
 

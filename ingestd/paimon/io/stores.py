@@ -81,8 +81,8 @@ def _gcs(bucket: str, config: dict[str, str]) -> ObjectStore:
     return GCSStore(bucket, config=given, client_options=_PLAIN, retry_config=_RETRIES)
 
 
-def _azure(place: str, config: dict[str, str]) -> ObjectStore:
-    container, _, host = place.partition("@")
+def _azure(address: str, config: dict[str, str]) -> ObjectStore:
+    container, _, host = address.partition("@")
     if host:
         config["account_name"] = host.partition(".")[0]
     endpoint = next((os.environ[name] for name in _AZURE_ENDPOINT if os.environ.get(name)), "")

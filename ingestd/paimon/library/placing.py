@@ -60,7 +60,7 @@ class Placer:
             assigner = CrossPartitionAssigner(table, self._snapshot_id, _ALL_KEYS)
             written = list(self._files(assigner.place(rows, codes, partitions)))
             yield from written
-            assigner.wrote([file.file_name for one in written for file in one.new_files])
+            assigner.wrote([file.file_name for message in written for file in message.new_files])
             return
         buckets = self._buckets(rows, codes, partitions)
         yield from self._files(PlacedRows(rows, codes, partitions, buckets))

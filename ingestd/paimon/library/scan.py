@@ -95,8 +95,8 @@ class Scan:
         return (duckdb if connection is None else connection).from_arrow(self.batches())
 
     def _record_batches(self) -> Iterator[pa.RecordBatch]:
-        for part in self._parts():
-            yield from part.cast(self.schema).to_batches()
+        for rows in self._parts():
+            yield from rows.cast(self.schema).to_batches()
 
 
 def scan_rows(table: FileStoreTable, how: Selection) -> Scan:
@@ -140,7 +140,7 @@ def _matching_scan(
     table: FileStoreTable,
     fields: Sequence[DataField],
     how: Selection | ChangeSelection,
-    found: Callable[[], Iterator[pa.Table]],
+    read_parts: Callable[[], Iterator[pa.Table]],
 ) -> Scan:
     """Return the requested part of the rows, in these fields."""
     predicate = _predicate(how.get("where"), fields)
@@ -149,8 +149,8 @@ def _matching_scan(
     names = [field.name for field in shown]
 
     def parts() -> Iterator[pa.Table]:
-        for part in found():
-            yield matching(predicate, part, types).select(names)
+        for rows in read_parts():
+            yield matching(predicate, rows, types).select(names)
 
     return _scan(shown, parts)
 

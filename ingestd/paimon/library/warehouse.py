@@ -35,8 +35,9 @@ class Warehouse:
 
         Raises ConfigError if there is no such database.
         """
+        list_tables = self.catalog.list_tables
         databases = self.catalog.list_databases() if database is None else [database]
-        return [f"{one}.{name}" for one in databases for name in self.catalog.list_tables(one)]
+        return [f"{parent}.{name}" for parent in databases for name in list_tables(parent)]
 
     def table(self, name: str) -> Table:
         """Return the table ``database.table``, or ``database.table$branch_b``, on a branch.
@@ -46,8 +47,8 @@ class Warehouse:
         plain, branch, view = split_name(name)
         if view is not None:
             raise ConfigError(f"'{name}' is a view of {plain}; open the table itself")
-        found = self.catalog.get_table(Identifier.parse(plain))
-        return Table(found if branch is None else on_branch(found, branch))
+        table = self.catalog.get_table(Identifier.parse(plain))
+        return Table(table if branch is None else on_branch(table, branch))
 
     def create(
         self,
@@ -65,9 +66,9 @@ class Warehouse:
         UnsupportedError for a type without a place in a table or an option that is not implemented.
         """
         columns = [
-            (one.name, kind if one.nullable else kind.not_null())
-            for one in schema
-            for kind in [from_arrow_type(one.type)]
+            (column.name, kind if column.nullable else kind.not_null())
+            for column in schema
+            for kind in [from_arrow_type(column.type)]
         ]
         now_ms = int(time.time() * _MILLIS)
         refuse_new_options(options or {})

@@ -72,14 +72,14 @@ def row_by_row(
     """Fold the keys that the last of `into` marks, and write their words and presence."""
     result, present, wanted = into
     mine = np.flatnonzero(wanted[chosen.key])
-    found: dict[int, int | None] = {}
+    decoded: dict[int, int | None] = {}
     rows = zip(
         chosen.key[mine].tolist(), words[mine].tolist(), taken_back[mine].tolist(), strict=True
     )
     for key, (low, high), back in rows:
-        found[key] = step(found.get(key), (high << _WORD) + low % 2**_WORD, back)
+        decoded[key] = step(decoded.get(key), (high << _WORD) + low % 2**_WORD, back)
     for key in np.flatnonzero(wanted).tolist():
-        value = found.get(key)
+        value = decoded.get(key)
         present[key] = value is not None
         low = (value or 0) % 2**_WORD
         result[key] = (low - 2**_WORD if low >= 2 ** (_WORD - 1) else low, (value or 0) >> _WORD)
@@ -149,9 +149,9 @@ def _limb_sums(words: _Words, taken_back: Mask, chosen: Chosen) -> _Words:
     limbs = [low & mask, (low >> _LIMB) & mask, high & mask, high >> _LIMB]
     sign = np.where(taken_back, -1, 1)
     sums = [np.add.reduceat(limb * sign, starts) for limb in limbs]
-    for place in range(3):
-        sums[place + 1] = sums[place + 1] + (sums[place] >> _LIMB)
-        sums[place] = sums[place] & mask
+    for limb_number in range(3):
+        sums[limb_number + 1] += sums[limb_number] >> _LIMB
+        sums[limb_number] &= mask
     return np.stack([sums[0] | (sums[1] << _LIMB), sums[2] | (sums[3] << _LIMB)], axis=1)
 
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from ingestd.paimon.merge.base import Positions, SortedKeys, sort_keys
+from ingestd.paimon.merge.key_order import Positions, SortedKeys, sort_keys
 from ingestd.paimon.merge.merged_rows import MergeInput
 from ingestd.paimon.spec.merge_rules import MergeRules
 from ingestd.paimon.spec.row_picking import take_rows

@@ -61,14 +61,14 @@ def stepwise(
     chosen = elements.chosen
     present = chosen.present.copy()
     bounds = np.searchsorted(elements.event, np.arange(len(chosen.at) + 1))
-    found: dict[int, _Parts | None] = dict.fromkeys(np.flatnonzero(keys).tolist())
+    by_key: dict[int, _Parts | None] = dict.fromkeys(np.flatnonzero(keys).tolist())
     for number in np.flatnonzero(keys[chosen.key]).tolist():
         start, end = int(bounds[number]), int(bounds[number + 1])
         new = list(zip(codes[start:end].tolist(), range(start, end), strict=True))
         key = int(chosen.key[number])
-        found[key] = _step(found[key], new, int(ops[chosen.at[number]]), fold)
+        by_key[key] = _step(by_key[key], new, int(ops[chosen.at[number]]), fold)
     positions: list[int] = []
-    for key, parts in found.items():
+    for key, parts in by_key.items():
         present[key] = parts is not None
         positions += [position for _, position in parts or ()]
     return np.array(positions, np.int64), present
@@ -94,11 +94,11 @@ def collecting(distinct: bool) -> Fold:
     def retract(now: _Parts, new: _Parts) -> _Parts:
         gone = [code for code, _ in new]
         kept = []
-        for part in now:
-            if part[0] in gone:
-                gone.remove(part[0])
+        for element in now:
+            if element[0] in gone:
+                gone.remove(element[0])
             else:
-                kept.append(part)
+                kept.append(element)
         return kept
 
     return Fold(merge, retract, turns=False)
@@ -133,23 +133,23 @@ def nesting(keyed: bool, limit: int | None) -> Fold:
 
 
 def _by_code(parts: _Parts) -> dict[int, Part]:
-    return {part[0]: part for part in parts}
+    return {element[0]: element for element in parts}
 
 
 def _firsts(parts: _Parts) -> _Parts:
-    found: dict[int, Part] = {}
-    for part in parts:
-        found.setdefault(part[0], part)
-    return list(found.values())
+    newest: dict[int, Part] = {}
+    for element in parts:
+        newest.setdefault(element[0], element)
+    return list(newest.values())
 
 
 def _rows(parts: _Parts) -> _Parts:
-    return [part for part in parts if part[0] >= 0]
+    return [element for element in parts if element[0] >= 0]
 
 
 def _without_codes(now: _Parts, new: _Parts) -> _Parts:
     gone = {code for code, _ in new}
-    return [part for part in now if part[0] not in gone]
+    return [element for element in now if element[0] not in gone]
 
 
 def collect(column: Column, events: MergeEvents, ops: Ops, function: FieldFunction) -> Column:

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from ingestd.paimon.merge.base import SortedKeys
+from ingestd.paimon.merge.key_order import SortedKeys
 from ingestd.paimon.spec.arrow import Array, Column
 
 Index = npt.NDArray[np.int64]
@@ -73,15 +73,15 @@ class MergeEvents:
     def last(self, marked: Mask) -> Index:
         """Return the last marked event of each key, or -1."""
         at = np.where(marked, np.arange(len(marked)), -1)
-        found: Index = np.maximum.reduceat(at, self.starts) if self.count else at
-        return found
+        newest: Index = np.maximum.reduceat(at, self.starts) if self.count else at
+        return newest
 
     def first(self, marked: Mask) -> Index:
         """Return the first marked event of each key, or -1."""
         none = len(marked)
         at = np.where(marked, np.arange(none), none)
-        found: Index = np.minimum.reduceat(at, self.starts) if self.count else at
-        return np.where(found == none, -1, found)
+        oldest: Index = np.minimum.reduceat(at, self.starts) if self.count else at
+        return np.where(oldest == none, -1, oldest)
 
     def valid(self, column: Column) -> Mask:
         """Return whether the cell of each event is not null."""

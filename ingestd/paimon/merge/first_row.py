@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import pyarrow as pa
 
 from ingestd.errors import UnsupportedError
-from ingestd.paimon.merge.base import Positions, SortedKeys
+from ingestd.paimon.merge.key_order import Positions, SortedKeys
 from ingestd.paimon.merge.merged_rows import MergeInput
 from ingestd.paimon.spec.merge_rules import MergeRules
 

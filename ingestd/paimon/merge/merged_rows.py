@@ -8,16 +8,15 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from ingestd.paimon.merge.base import SortedKeys
 from ingestd.paimon.merge.events import Index, Mask, MergeEvents
+from ingestd.paimon.merge.key_order import SortedKeys
+from ingestd.paimon.merge.row_kinds import Kinds, retractions
 from ingestd.paimon.spec.arrow import Column
 from ingestd.paimon.spec.data_types import SEQUENCE_NUMBER, VALUE_KIND, RowKind
 from ingestd.paimon.spec.merge_rules import MergeRules
 
 LEVEL = "_LEVEL"
 """The column with the level of each row's file, for tables whose lower levels are merged."""
-
-Kinds = npt.NDArray[np.int8]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +54,8 @@ class MergeInput:
         """Return the last event of each key that is not ignored, or its last event if all are."""
         if not bool(self.ignored.any()):
             return self.events.ends - 1
-        found = self.events.last(~self.ignored)
-        return np.where(found < 0, self.events.ends - 1, found)
+        newest = self.events.last(~self.ignored)
+        return np.where(newest < 0, self.events.ends - 1, newest)
 
     def table(self, column: Callable[[str, Column], Column], deleted: Mask) -> pa.Table:
         """Return the merged rows with system columns; `column` returns the cells of a column.
@@ -76,12 +75,6 @@ class MergeInput:
             elif name != LEVEL:
                 columns[name] = column(name, values)
         return pa.table(columns)
-
-
-def retractions(kinds: Kinds) -> Mask:
-    """Return a mask of the row kinds that retract a row."""
-    marks: Mask = (kinds == RowKind.DELETE) | (kinds == RowKind.UPDATE_BEFORE)
-    return marks
 
 
 def _below_newest_level(levels: npt.NDArray[Any], events: MergeEvents) -> Mask:

@@ -13,7 +13,6 @@ import numpy as np
 import pyarrow as pa
 
 from ingestd.errors import UnsupportedError
-from ingestd.paimon.merge.base import SortedKeys
 from ingestd.paimon.merge.events import (
     AGG,
     RETRACT,
@@ -26,6 +25,7 @@ from ingestd.paimon.merge.events import (
     Ops,
 )
 from ingestd.paimon.merge.functions import fold
+from ingestd.paimon.merge.key_order import SortedKeys
 from ingestd.paimon.merge.merged_rows import MergeInput
 from ingestd.paimon.merge.value_order import is_valid, sequence_ranks
 from ingestd.paimon.spec.arrow import Column
@@ -90,22 +90,22 @@ def restarts(orders: Sequence[GroupOrder], given: MergeInput) -> Mask:
     `orders` is updated: after such an event the groups accept other events. So the first of every
     key is found at once, then the second, and so on.
     """
-    events, found = given.events, np.zeros(len(given.kinds), np.bool_)
+    events, removals = given.events, np.zeros(len(given.kinds), np.bool_)
     deletes = (given.kinds == RowKind.DELETE) & ~given.ignored & ~given.single[events.key]
     removing = [order for order in orders if order.group.removes]
     if not removing or not bool(deletes.any()):
-        return found
+        return removals
     while True:
-        candidates = np.zeros(len(found), np.bool_)
+        candidates = np.zeros(len(removals), np.bool_)
         for order in removing:
             candidates |= deletes & order.accepted
-        done = events.last(found)[events.key]
-        candidates &= np.arange(len(found)) > done
+        done = events.last(removals)[events.key]
+        candidates &= np.arange(len(removals)) > done
         first = events.first(candidates)
         if not bool((first >= 0).any()):
-            return found
-        found[first[first >= 0]] = True
-        segments = np.cumsum(_begins(events) | found) - 1
+            return removals
+        removals[first[first >= 0]] = True
+        segments = np.cumsum(_begins(events) | removals) - 1
         for order in orders:
             order.restart(segments)
 

@@ -38,7 +38,7 @@ def last_non_null_value(column: Column, events: MergeEvents, ops: Ops) -> Column
     known = events.valid(column)
     decides = (ops == SET) | (known & ((ops == AGG) | (ops == RETRACT)))
     at = events.last(decides)
-    empty = (at < 0) | (ops[at] == RETRACT) | ~known[at]
+    empty = (ops[at] == RETRACT) | ~known[at]
     at = _without(at, empty)
     older = known & (ops == REVERSED)
     if bool(older.any()):
@@ -76,19 +76,19 @@ def _with_older(events: MergeEvents, ops: Ops, known: np.ndarray, at: Index) -> 
     """Fold row by row, for keys that get older rows."""
     at = at.copy()
     for key in np.unique(events.key[ops == REVERSED]).tolist():
-        place, fixed = -1, False
+        picked, fixed = -1, False
         for event in range(int(events.starts[key]), int(events.ends[key])):
             op = ops[event]
             if op == SET:
-                place = event
+                picked = event
             elif op == AGG and not fixed and known[event]:
-                place, fixed = event, True
+                picked, fixed = event, True
             elif op == REVERSED:
-                if not fixed and place >= 0 and known[place]:
+                if not fixed and picked >= 0 and known[picked]:
                     fixed = True
                 else:
-                    place = event
-        at[key] = place
+                    picked = event
+        at[key] = picked
     return at
 
 
@@ -122,5 +122,5 @@ def _without(at: Index, empty: np.ndarray) -> Index:
 
 def _floor(events: MergeEvents, since: Index) -> Index:
     """Return the last deciding event of each event's key, which may come before or after it."""
-    found: Index = np.maximum.reduceat(since, events.starts)
-    return found[events.key]
+    newest: Index = np.maximum.reduceat(since, events.starts)
+    return newest[events.key]

@@ -11,28 +11,35 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ingestd.errors import UnsupportedError
+from ingestd.paimon.merge.events import Mask
 from ingestd.paimon.merge.functions import takes_retractions
-from ingestd.paimon.merge.merged_rows import Kinds, retractions
 from ingestd.paimon.spec.arrow import Column
 from ingestd.paimon.spec.data_types import VALUE_KIND, RowKind
 from ingestd.paimon.spec.merge_rules import MergeRules
 
+Kinds = npt.NDArray[np.int8]
 _SYMBOLS = pa.array([kind.symbol for kind in RowKind])
 NO_KIND = -1
 
 
 def kinds_of(column: Column) -> Kinds:
     """Return row kinds from a column of +I, -U, +U and -D; `NO_KIND` for any other text."""
-    found: Any = pc.index_in(column, value_set=_SYMBOLS)
-    kinds: npt.NDArray[Any] = pc.fill_null(found, NO_KIND).to_numpy()
+    codes: Any = pc.index_in(column, value_set=_SYMBOLS)
+    kinds: npt.NDArray[Any] = pc.fill_null(codes, NO_KIND).to_numpy()
     return kinds.astype(np.int8)
 
 
-def ignored_kinds(rules: MergeRules, kinds: Kinds) -> npt.NDArray[np.bool_]:
+def retractions(kinds: Kinds) -> Mask:
+    """Return a mask of the row kinds that retract a row."""
+    marks: Mask = (kinds == RowKind.DELETE) | (kinds == RowKind.UPDATE_BEFORE)
+    return marks
+
+
+def ignored_kinds(rules: MergeRules, kinds: Kinds) -> Mask:
     """Return a mask of the rows that the options tell a writer to ignore."""
     if rules.ignore_delete:
         return retractions(kinds)
-    marks: npt.NDArray[np.bool_] = (kinds == RowKind.UPDATE_BEFORE) & rules.ignore_update_before
+    marks: Mask = (kinds == RowKind.UPDATE_BEFORE) & rules.ignore_update_before
     return marks
 
 

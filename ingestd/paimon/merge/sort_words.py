@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from ingestd.paimon.merge.base import float_codes
 from ingestd.paimon.merge.events import whole
+from ingestd.paimon.merge.key_order import float_codes
 from ingestd.paimon.merge.text_ranks import prefixes
 from ingestd.paimon.merge.value_order import is_valid
 from ingestd.paimon.spec.arrow import Array, Column

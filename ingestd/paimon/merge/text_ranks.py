@@ -59,14 +59,14 @@ def _offsets(array: Array) -> npt.NDArray[np.int64]:
 def _bytes(array: Array, offsets: npt.NDArray[np.int64]) -> npt.NDArray[np.uint8]:
     """Return the bytes of all strings, padded so that a chunk can be read at each byte."""
     _, starts, texts = array.buffers()
-    found = np.zeros(int(offsets[-1]) + _CHUNK, np.uint8)
-    if texts is not None and len(found) > _CHUNK:
+    padded = np.zeros(int(offsets[-1]) + _CHUNK, np.uint8)
+    if texts is not None and len(padded) > _CHUNK:
         positions: Any = starts
         first = int(np.frombuffer(positions, np.int32)[array.offset])
         content: Any = texts
         every = np.frombuffer(content, np.uint8)
-        found[:-_CHUNK] = every[first : first + len(found) - _CHUNK]
-    return found
+        padded[:-_CHUNK] = every[first : first + len(padded) - _CHUNK]
+    return padded
 
 
 def _chunks(

@@ -56,21 +56,21 @@ class _Timed:
         """Return the positions of the kept entries of keys with several maps."""
         chosen = elements.chosen
         bounds = np.searchsorted(elements.event, np.arange(len(chosen.at) + 1))
-        found: dict[int, dict[int, int]] = {}
+        newest: dict[int, dict[int, int]] = {}
         several = elements.cells > 1
         for number in np.flatnonzero(several[chosen.key]).tolist():
             new = range(int(bounds[number]), int(bounds[number + 1]))
             key, op = int(chosen.key[number]), ops[chosen.at[number]]
-            now = found.get(key)
+            now = newest.get(key)
             plain = {int(self.code[entry]): entry for entry in new}
             if now is None or op == SET:
-                found[key] = plain
+                newest[key] = plain
             elif op == REVERSED:
                 self._take_in(plain, list(now.values()))
-                found[key] = plain
+                newest[key] = plain
             else:
                 self._take_in(now, list(new))
-        kept = [entry for entries in found.values() for entry in entries.values()]
+        kept = [entry for entries in newest.values() for entry in entries.values()]
         return np.array(kept, np.int64)
 
     def _take_in(self, now: dict[int, int], new: list[int]) -> None:

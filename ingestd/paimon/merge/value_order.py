@@ -14,9 +14,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ingestd.paimon.merge.base import Ranks, column_ranks, float_codes
 from ingestd.paimon.merge.events import Index, Mask, whole
-from ingestd.paimon.merge.stable_order import stable_order
+from ingestd.paimon.merge.key_order import Ranks, column_ranks, float_codes, stable_order
 from ingestd.paimon.spec.arrow import Array, Column
 
 

@@ -1,1 +1,1 @@
-"""Pure specification: bytes and documents in, frozen values out; no I/O, no clock."""
+"""Pure implementation of the Paimon specification: parse and encode; no I/O, no clock."""

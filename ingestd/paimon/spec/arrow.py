@@ -1,7 +1,7 @@
-"""Paimon data types as Arrow types and back.
+"""Convert between Paimon data types and Arrow types.
 
-Timestamps keep the unit of their declared precision: readers take the unit of a data file from
-the declared type and not from the file (specification: Data files).
+Timestamps have the unit of their declared precision: readers take the unit of a data file from the
+declared type and not from the file (specification: Data files).
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -91,7 +91,7 @@ def timestamp_unit(precision: int) -> str:
 def to_arrow_type(t: DataType) -> pa.DataType:
     """Return the Arrow type of a column.
 
-    Raises UnsupportedError naming a type that has none here.
+    Raises UnsupportedError for a type without an equivalent.
     """
     return _convert(t, _unidentified, 0)
 
@@ -101,7 +101,7 @@ def _unidentified(depth: int, is_key: bool) -> None:
 
 
 def _convert(t: DataType, identify: _Identify, depth: int) -> pa.DataType:
-    """`depth` counts the lists and maps around the value within one column."""
+    """Convert one type; `depth` counts the enclosing lists and maps of the column."""
     if t.root in _FIXED:
         return _FIXED[t.root]
     if t.root == "DECIMAL":
@@ -114,7 +114,9 @@ def _convert(t: DataType, identify: _Identify, depth: int) -> pa.DataType:
     if t.root == "ROW":
         return pa.struct([_field(field, with_ids=with_ids) for field in t.fields])
     if t.root == "VARIANT":
-        return pa.struct([_field(part, with_ids=with_ids) for part in VARIANT_PARTS])
+        return pa.struct(
+            [_field(variant_field, with_ids=with_ids) for variant_field in VARIANT_PARTS]
+        )
     return _convert_collection(t, identify, depth + 1)
 
 
@@ -157,9 +159,10 @@ def arrow_schema(fields: Sequence[DataField]) -> pa.Schema:
 
 
 def from_arrow_type(arrow_type: pa.DataType) -> DataType:
-    """Return the nullable Paimon type that holds an Arrow type's values.
+    """Return the nullable Paimon type that holds the values of an Arrow type.
 
-    Fields of structs get ids from 0 by position. UnsupportedError names a type without one.
+    Fields of structs get ids from 0 by position. Raises UnsupportedError for a type without an
+    equivalent.
     """
     known = _FROM_ARROW.get(arrow_type)
     if known is not None:
@@ -182,21 +185,22 @@ def from_arrow_type(arrow_type: pa.DataType) -> DataType:
 
 
 def column_values(column: Column) -> list[object]:
-    """Return cells as BinaryRow takes them: dates, times and timestamps are whole numbers.
+    """Return the values of a column in the Python form that `binary_row` uses.
 
-    Never by way of `datetime`, which ends where tables do not (before year 1, after 9999).
+    Dates, times and timestamps are integers. They are not converted to `datetime`, which supports
+    only the years 1 to 9999.
     """
     physical: Any = column.cast(_physical(column.type))
     return list(physical.to_pylist())
 
 
 def column_of(values: Sequence[object], t: DataType) -> Array:
-    """Return an Arrow column of a type from cells as `column_values` gives them."""
+    """Return an Arrow column from values as returned by `column_values`."""
     return array_of(values, to_arrow_type(t))
 
 
 def array_of(values: Sequence[object], arrow_type: pa.DataType) -> Array:
-    """Return an Arrow array of a type from cells as `column_values` gives them."""
+    """Return an Arrow array from values as returned by `column_values`."""
     return pa.array(values, _physical(arrow_type)).cast(arrow_type)
 
 

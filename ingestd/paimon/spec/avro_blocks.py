@@ -1,8 +1,8 @@
-"""Avro container files as their blocks: the frame that manifests and Avro data files share.
+"""Read and write the blocks of Avro container files, for manifests and Avro data files.
 
-The frame is laid out here and not left to fastavro, because a reader that meets the end of a
-truncated file as if it were the end of the data would lose rows without a word. What records
-look like is the business of `avro_container` and of the Avro file format.
+The container is parsed here and not by fastavro, which treats a truncated file as a complete one,
+so that rows would be lost silently. Records are encoded in `avro_container` and in the Avro file
+format.
 
 Specification: https://paimon.apache.org/docs/1.4/concepts/spec/fileformat/#avro
 """
@@ -22,7 +22,7 @@ import fastavro
 import pyarrow as pa
 
 Json = Any
-"""A schema, as JSON gives it or as fastavro has parsed it."""
+"""An Avro schema, as parsed JSON or as parsed by fastavro."""
 
 _MAGIC = b"Obj\x01"
 _SYNC_SIZE = 16
@@ -38,26 +38,26 @@ _HEADER_SCHEMA = fastavro.parse_schema(
     }
 )
 _CHECKSUM = "ingestd.crc32"
-"""Beside the header entries of the format, none of which is a checksum."""
+"""Header entry with the checksum. The Avro format itself has none."""
 BROKEN = (
     ArithmeticError, AssertionError, AttributeError, EOFError, LookupError, MemoryError,
     OSError, RecursionError, StopIteration, TypeError, ValueError, lzma.LZMAError, struct.error,
     zlib.error, fastavro.schema.SchemaParseException, fastavro.schema.UnknownType,
 )  # fmt: skip
-"""What broken bytes make the decoders raise; fastavro has no error of its own."""
+"""Exceptions raised by the decoders for damaged bytes; fastavro has no exception of its own."""
 
 
 class ByteSink(Protocol):
-    """A stream that bytes are written to."""
+    """A writable byte stream."""
 
     def write(self, data: bytes, /) -> object:
-        """Write them."""
+        """Write bytes."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class AvroBlocks:
-    """A container file: its schema as JSON text and its blocks (records, their bytes)."""
+    """A container file: schema as JSON text, and blocks as (record count, encoded records)."""
 
     schema: str
     blocks: tuple[tuple[int, bytes], ...]
@@ -65,7 +65,7 @@ class AvroBlocks:
 
 @dataclass(frozen=True, slots=True)
 class OpenBlocks:
-    """A container file that is being read; `blocks` are decompressed one by one."""
+    """A container file that is being read; `blocks` decompresses one block at a time."""
 
     schema: str
     blocks: Iterator[tuple[int, bytes]]
@@ -74,9 +74,9 @@ class OpenBlocks:
 def encode_blocks(
     schema: str, blocks: Sequence[tuple[int, bytes]], codec: str = "zstandard", level: int = 1
 ) -> bytes:
-    """Return a container file of blocks given as (records, their encoded bytes), compressed here.
+    """Return a container file of blocks given as (record count, encoded records).
 
-    `codec` is a name of `ENCODERS`; `level` is that of zstandard.
+    `codec` is a name of `ENCODERS`; `level` is the compression level of zstandard.
     """
     packed = BlockWriter(schema, io.BytesIO(), codec, level)
     for count, payload in blocks:
@@ -87,7 +87,7 @@ def encode_blocks(
 
 
 class BlockWriter:
-    """Collects blocks in `spool`, since the header contains their checksum."""
+    """Buffers blocks in `spool`, because the header contains their checksum."""
 
     def __init__(self, schema: str, spool: IO[bytes], codec: str, level: int) -> None:
         self._meta = {"avro.schema": schema.encode(), "avro.codec": codec.encode()}
@@ -100,11 +100,11 @@ class BlockWriter:
 
     @property
     def size(self) -> int:
-        """Bytes of the blocks so far."""
+        """Number of bytes buffered so far."""
         return self._ends[-1] + _SYNC_SIZE * len(self._ends) if self._ends else 0
 
     def add(self, count: int, payload: bytes) -> None:
-        """Add a block of this many records, given as their encoded bytes."""
+        """Add a block of `count` encoded records."""
         block = self._pack(payload, self._level)
         self._checksum = _checksum(self._checksum, count, block)
         self._digest.update(block)
@@ -125,15 +125,18 @@ class BlockWriter:
 
 
 def decode_blocks(data: bytes) -> AvroBlocks:
-    """Return the decompressed blocks of a container file; raise one of `BROKEN` if invalid."""
+    """Return the decompressed blocks of a container file.
+
+    Raises one of `BROKEN` if it is invalid.
+    """
     opened = open_blocks(io.BytesIO(data), len(data))
     return AvroBlocks(opened.schema, tuple(opened.blocks))
 
 
 def open_blocks(stream: IO[bytes], end: int) -> OpenBlocks:
-    """Return a container file of `end` bytes whose blocks are read as they are asked for.
+    """Open a container file of `end` bytes; its blocks are read on demand.
 
-    One of `BROKEN` if it is not one, perhaps only after the last block.
+    Raises one of `BROKEN` if the file is invalid, which may be detected only after the last block.
     """
     head = stream.read(len(_MAGIC))
     if head != _MAGIC:
@@ -151,9 +154,9 @@ def _header_checksum(meta: Mapping[str, bytes]) -> int:
     return zlib.crc32(meta["avro.codec"] + b"\n" + meta["avro.schema"])
 
 
-def _checksum(found: int, count: int, block: bytes) -> int:
-    """Return the checksum with another block, in stored form: few codecs notice other bytes."""
-    return zlib.crc32(block, zlib.crc32(encode_long(count), found))
+def _checksum(checksum: int, count: int, block: bytes) -> int:
+    """Return the checksum extended by a stored block; most codecs do not detect changed bytes."""
+    return zlib.crc32(block, zlib.crc32(encode_long(count), checksum))
 
 
 def _blocks(
@@ -164,7 +167,7 @@ def _blocks(
 ) -> Iterator[tuple[int, bytes]]:
     meta: Mapping[str, bytes] = header["meta"]
     promised = meta.get(_CHECKSUM)
-    found = 0 if promised is None else _header_checksum(meta)
+    checksum = 0 if promised is None else _header_checksum(meta)
     while stream.tell() < end:
         count, size = _decode_long(stream), _decode_long(stream)
         if count < 0 or not 0 <= size <= end:
@@ -173,39 +176,39 @@ def _blocks(
         if sync != header["sync"]:
             raise ValueError("a block does not end at its sync marker")
         if promised is not None:
-            found = _checksum(found, count, block)
+            checksum = _checksum(checksum, count, block)
         yield count, unpack(block)
-    if promised is not None and promised != b"%08x" % found:
+    if promised is not None and promised != b"%08x" % checksum:
         raise ValueError("its checksum is wrong")
 
 
 def parse_block_schema(document: Json) -> Json:
-    """Return a record's schema as that of a block; logical types are replaced by plain types."""
+    """Return the parsed schema of a block of records; logical types are replaced by plain types."""
     record = _without_logical_types(document)
     return fastavro.parse_schema({"type": "array", "items": record})
 
 
 def _without_logical_types(schema: Json) -> Json:
     if isinstance(schema, list):
-        return [_without_logical_types(part) for part in schema]
+        return [_without_logical_types(branch) for branch in schema]
     if isinstance(schema, dict):
-        kept = {key: part for key, part in schema.items() if key != "logicalType"}
-        return {key: _without_logical_types(part) for key, part in kept.items()}
+        kept = {key: value for key, value in schema.items() if key != "logicalType"}
+        return {key: _without_logical_types(value) for key, value in kept.items()}
     return schema
 
 
 def encode_records(schema: Json, rows: Sequence[Mapping[str, Any]]) -> bytes:
-    """Return the bytes of a block's records; `schema` as `parse_block_schema` gives it."""
+    """Return the encoded records of a block; `schema` is a result of `parse_block_schema`."""
     body = io.BytesIO()
     fastavro.schemaless_writer(body, schema, rows)
-    # An Avro array is a count, its items and a zero: the block of a container within.
+    # An Avro array is encoded as a count, the items and a zero; a block contains the items only.
     return body.getvalue()[len(encode_long(len(rows))) if rows else 0 : -1]
 
 
 def decode_records(schema: Json, count: int, payload: bytes) -> list[dict[str, Any]]:
     """Return the records of a block.
 
-    One of `BROKEN` if the bytes are not exactly `count` of them.
+    Raises one of `BROKEN` unless it has exactly `count` records.
     """
     if count == 0:
         return []
@@ -221,7 +224,7 @@ def _zstd(payload: bytes, level: int) -> bytes:
 
 
 def _unzstd(block: bytes) -> bytes:
-    # The stream form, because a frame need not tell the size of what is in it.
+    # The streaming API, because a zstandard frame need not state its decompressed size.
     with pa.CompressedInputStream(pa.BufferReader(block), "zstd") as stream:
         return bytes(stream.read())
 
@@ -234,7 +237,7 @@ def _deflate(payload: bytes, _level: int) -> bytes:
 def _inflate(block: bytes) -> bytes:
     unpacker = zlib.decompressobj(wbits=-15)
     payload = unpacker.decompress(block)
-    # Some writers leave bytes behind the stream.
+    # Some writers append bytes after the end of the stream.
     if not unpacker.eof:
         raise ValueError("a block ends before its deflate stream does")
     return payload
@@ -267,7 +270,7 @@ ENCODERS: Mapping[str, Callable[[bytes, int], bytes]] = {
     "xz": lambda payload, _: lzma.compress(payload),
     "snappy": _snappy,
 }
-"""Codecs that are written; a level matters to zstandard only."""
+"""Codecs for writing; the level applies to zstandard only."""
 _DECODERS: Mapping[str, Callable[[bytes], bytes]] = {
     "null": bytes,
     "deflate": _inflate,
@@ -279,7 +282,7 @@ _DECODERS: Mapping[str, Callable[[bytes], bytes]] = {
 
 
 def encode_long(number: int) -> bytes:
-    """Return the Avro long of a non-negative number."""
+    """Encode a non-negative number as an Avro long."""
     rest, out = number << 1, bytearray()
     while rest > 0x7F:
         out.append(rest & 0x7F | 0x80)

@@ -1,7 +1,6 @@
-"""Avro files of records with a `_VERSION`: manifest lists, manifests and index manifests.
+"""Encode and decode the Avro files of metadata: manifest lists, manifests and index manifests.
 
-Records in, bytes out and back, and one error for all that is broken. Logical types are left as
-plain numbers.
+Every record has a `_VERSION`. Logical types are decoded as plain numbers.
 
 Specification: https://paimon.apache.org/docs/1.4/concepts/spec/fileformat/#avro
 """
@@ -15,13 +14,13 @@ from ingestd.errors import FormatError, UnsupportedError
 from ingestd.paimon.spec import avro_blocks
 
 _OTHER_FORMATS = {b"ORC": "ORC", b"PAR1": "Parquet"}
-"""How files of the formats begin that `manifest.format` may name besides Avro."""
+"""First bytes of the other file formats that `manifest.format` allows."""
 
 
 def encode_records(
     schema: Mapping[str, Any], version: int, records: Iterable[Mapping[str, Any]]
 ) -> bytes:
-    """Return a container file (codec zstandard) of records, each with its `_VERSION`."""
+    """Return a zstandard-compressed container file of records, each with its `_VERSION`."""
     text = json.dumps(schema)
     rows = [{"_VERSION": version, **record} for record in records]
     if not rows:
@@ -33,8 +32,8 @@ def encode_records(
 def decode_records(data: bytes, version: int, source: str) -> list[dict[str, Any]]:
     """Return the records of a container file.
 
-    FormatError names `source` if the file is broken or a record's `_VERSION` is another one;
-    UnsupportedError if it has one of the other formats that manifests may have.
+    Raises FormatError, naming `source`, if the file is damaged or a record has another `_VERSION`,
+    and UnsupportedError for another manifest format.
     """
     for magic, name in _OTHER_FORMATS.items():
         if data.startswith(magic):
@@ -50,12 +49,12 @@ def decode_records(data: bytes, version: int, source: str) -> list[dict[str, Any
             for count, payload in file.blocks
             for record in avro_blocks.decode_records(schema, count, payload)
         ]
-        found = {record["_VERSION"] for record in records}
+        versions = {record["_VERSION"] for record in records}
     except avro_blocks.BROKEN as error:
         raise FormatError(f"{source} is no readable Avro file: {error!r}") from error
-    if found - {version}:
+    if versions - {version}:
         raise FormatError(
-            f"{source} has _VERSION {sorted(found, key=str)}, only {version} is understood"
+            f"{source} has _VERSION {sorted(versions, key=str)}, only {version} is understood"
         )
     return records
 
@@ -63,14 +62,14 @@ def decode_records(data: bytes, version: int, source: str) -> list[dict[str, Any
 def encode_each(
     schema: Mapping[str, Any], version: int, records: Iterable[Mapping[str, Any]]
 ) -> list[bytes]:
-    """Return the bytes of each record by itself, to be kept and packed later, perhaps often."""
+    """Return the encoded bytes of each record, so that they can be cached and packed repeatedly."""
     block_schema = _block_schema(json.dumps(schema))
     rows = ({"_VERSION": version, **record} for record in records)
     return [avro_blocks.encode_records(block_schema, [row]) for row in rows]
 
 
 def pack_encoded(schema: Mapping[str, Any], records: Sequence[bytes]) -> bytes:
-    """Return a container file of records that `encode_each` has encoded."""
+    """Return a container file of records encoded by `encode_each`."""
     blocks = [(len(records), b"".join(records))] if records else []
     return avro_blocks.encode_blocks(json.dumps(schema), blocks)
 
@@ -78,11 +77,10 @@ def pack_encoded(schema: Mapping[str, Any], records: Sequence[bytes]) -> bytes:
 def join_files(
     schema: Mapping[str, Any], version: int, files: Iterable[bytes]
 ) -> tuple[int, bytes] | None:
-    """Join the records of several container files to one file; return it and their count.
+    """Concatenate the records of container files without decoding; return the file and the count.
 
-    Nothing is decoded.
-
-    None if some file has another schema or version, or is broken: then they must be read.
+    Returns None if the files must be decoded instead: one has another schema or version, or is
+    damaged.
     """
     text, mark = json.dumps(schema), avro_blocks.encode_long(version)
     count, payloads = 0, []
@@ -94,7 +92,7 @@ def join_files(
         if file.schema != text:
             return None
         for records, payload in file.blocks:
-            # Records begin with their version, and one file has one.
+            # Records start with their version, and all records of a file have the same.
             if records and not payload.startswith(mark):
                 return None
             count += records

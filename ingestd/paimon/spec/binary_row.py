@@ -1,9 +1,9 @@
-"""BinaryRow: the byte layout of partitions, keys, column bounds and of what buckets hash.
+"""Encode and decode BinaryRow, the byte layout of partitions, keys, column bounds and bucket keys.
 
-Values in Python: int for integers, DATE (days), TIME (milliseconds of the day) and timestamps
-(in the unit of their Arrow type: ms up to precision 3, us up to 6, ns above), Decimal, str,
-bytes, bool, float; a list for ARRAY, pairs for MAP and MULTISET, a tuple for ROW, (value,
-metadata) for VARIANT. Hashing whole columns lives in `bucket`.
+Values in Python: int for integers, DATE (days), TIME (milliseconds of the day) and timestamps (in
+the unit of their Arrow type: ms up to precision 3, us up to 6, ns above), Decimal, str, bytes,
+bool, float; a list for ARRAY, pairs for MAP and MULTISET, a tuple for ROW, (value, metadata) for
+VARIANT. Whole columns are hashed in `bucket`.
 
 Specification: https://paimon.apache.org/docs/1.4/concepts/spec/manifest/#binaryrow
 """
@@ -31,7 +31,7 @@ EMPTY_ROW = bytes(12)
 COMPACT_DECIMAL_PRECISION = 18
 COMPACT_TIMESTAMP_PRECISION = 3
 INLINE_BYTES = 7
-"""Strings and bytes up to this length stand in the slot itself."""
+"""Strings and bytes up to this length are stored in the slot itself."""
 DECIMAL_RESERVED = 16
 
 FIXED_FORMATS: Mapping[str, str] = {
@@ -42,20 +42,20 @@ _LONG = struct.Struct("<q")
 _SLOT = struct.Struct("<Q")
 _INT = struct.Struct("<i")
 _COUNT = DataType("INT", nullable=False)
-"""What a MULTISET maps its elements to."""
+"""Type of the count that a MULTISET maps each element to."""
 _ARITY = struct.Struct(">i")
 _HEADER_BITS = 8
 
 
 def null_area_size(arity: int) -> int:
-    """Return the bytes of row kind and null bits before the slots: 8 for at most 56 fields."""
+    """Return the size in bytes of the row kind and null bits: 8 for at most 56 fields."""
     return (arity + 63 + _HEADER_BITS) // 64 * 8
 
 
 def is_compact(t: DataType) -> bool:
     """Return whether a DECIMAL or timestamp is stored in its slot.
 
-    The others reserve room for nulls.
+    Other values are stored in the variable-length part, with space reserved even for nulls.
     """
     if t.root == "DECIMAL":
         return (t.precision or 0) <= COMPACT_DECIMAL_PRECISION
@@ -63,12 +63,12 @@ def is_compact(t: DataType) -> bool:
 
 
 def ticks_per_milli(t: DataType) -> int:
-    """Return the number of a non-compact timestamp's units in a millisecond."""
+    """Return the units per millisecond of a non-compact timestamp."""
     return 1000 if (t.precision or 0) <= 6 else 1_000_000
 
 
 class _Buffer:
-    """Slots at fixed offsets and the variable part that grows after them."""
+    """Fixed-size slots, followed by a variable-length part that grows."""
 
     __slots__ = ("slots", "tail")
 
@@ -80,7 +80,7 @@ class _Buffer:
         self.slots[offset : offset + len(data)] = data
 
     def refer(self, offset: int, low: int, data: bytes, reserve: int = 0) -> None:
-        """Append to the variable part; its offset and the low word are put into the slot."""
+        """Append to the variable-length part and store its offset and the low word in the slot."""
         position = len(self.slots) + len(self.tail)
         self.put(offset, _SLOT.pack(position << 32 | low))
         size = max(reserve, (len(data) + 7) // 8 * 8)
@@ -93,9 +93,9 @@ class _Buffer:
 def encode_row(
     types: Sequence[DataType], values: Sequence[object], kind: RowKind = RowKind.INSERT
 ) -> bytes:
-    """Return the row without its arity, as it is hashed.
+    """Return the encoded row without its arity, the form that is hashed.
 
-    Raises ValueError if a value is not of its type.
+    Raises ValueError for a value of another type.
     """
     arity, start = len(types), null_area_size(len(types))
     buffer = _Buffer(start + 8 * arity)
@@ -114,7 +114,7 @@ def encode_row(
 
 
 def serialize_row(types: Sequence[DataType], values: Sequence[object]) -> bytes:
-    """Return the row as manifests hold it: arity (big-endian), then the row."""
+    """Return the row as stored in manifests: the arity (big-endian), then the row."""
     return _ARITY.pack(len(types)) + encode_row(types, values)
 
 
@@ -181,18 +181,20 @@ def _encode_nested(t: DataType, value: _Cell) -> bytes:
     key, item = t.key or t.element, t.value or _COUNT
     if t.root in ("MAP", "MULTISET") and key:
         pairs = list(value.items() if isinstance(value, Mapping) else value)
-        keys = encode_array(key, [one for one, _ in pairs])
-        return _INT.pack(len(keys)) + keys + encode_array(item, [one for _, one in pairs])
+        keys = encode_array(key, [map_key for map_key, _ in pairs])
+        return (
+            _INT.pack(len(keys)) + keys + encode_array(item, [map_value for _, map_value in pairs])
+        )
     raise ValueError(f"{t} has no binary form here")
 
 
 def element_size(t: DataType) -> int:
-    """Return the bytes of an array element: its natural width, 8 for variable-width types."""
+    """Return the size in bytes of an array element: 8 for variable-length types."""
     return struct.calcsize(FIXED_FORMATS.get(t.root, "<q"))
 
 
 def encode_array(element: DataType, values: Sequence[object]) -> bytes:
-    """Return a BinaryArray: int32 size, null bits in words of 4 bytes, elements, variable part."""
+    """Return a BinaryArray: int32 size, null bits in 4-byte words, elements, variable part."""
     header, size = 4 + (len(values) + 31) // 32 * 4, element_size(element)
     buffer = _Buffer((header + size * len(values) + 7) // 8 * 8)
     buffer.put(0, _INT.pack(len(values)))
@@ -222,7 +224,7 @@ def deserialize_row(types: Sequence[DataType], data: bytes) -> tuple[object, ...
 def decode_row(types: Sequence[DataType], data: bytes) -> tuple[object, ...]:
     """Return the values of a row without arity.
 
-    ValueError or struct.error if the bytes are no row.
+    Raises ValueError or struct.error if it is invalid.
     """
     start = null_area_size(len(types))
     if len(data) < start + 8 * len(types):
@@ -296,7 +298,7 @@ def _decode_nested(t: DataType, data: bytes) -> object:
 
 
 def decode_array(element: DataType, data: bytes) -> list[object]:
-    """Return the elements of a BinaryArray; ValueError or struct.error if the bytes are none."""
+    """Return the elements of a BinaryArray. Raises ValueError or struct.error if it is invalid."""
     (count,) = _INT.unpack_from(data)
     header, size = 4 + (count + 31) // 32 * 4, element_size(element)
     if count < 0 or len(data) < header + size * count:

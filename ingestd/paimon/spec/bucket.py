@@ -1,6 +1,6 @@
-"""Bucket functions: the bucket of a row, from the hash of its bucket key.
+"""Compute the bucket of rows from the hash of their bucket key.
 
-Columns go in, arrays come out; only nested types are hashed row by row.
+Columns are hashed as arrays; only nested types are hashed row by row.
 
 Specification: https://paimon.apache.org/docs/1.4/primary-key-table/data-distribution/#fixed-bucket
 """
@@ -27,9 +27,9 @@ _MASK = 0xFFFFFFFF
 
 
 def hash_columns(columns: Sequence[Column], types: Sequence[DataType]) -> npt.NDArray[np.int32]:
-    """Return the hash of every row of key columns, as Java's BinaryRow hashes itself.
+    """Return the hash of each row of key columns, equal to that of Java's BinaryRow; shape (rows,).
 
-    Shape (rows,). ValueError without columns: the hash of no columns is `hash_row((), ())`.
+    Raises ValueError without columns: the hash of an empty row is `hash_row((), ())`.
     """
     arrays = [
         column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
@@ -49,12 +49,12 @@ def hash_columns(columns: Sequence[Column], types: Sequence[DataType]) -> npt.ND
 
 
 def hash_row(types: Sequence[DataType], values: Sequence[object]) -> int:
-    """Return the hash of one row, a signed 32-bit number."""
+    """Return the hash of one row as a signed 32-bit number."""
     return hash_bytes(encode_row(types, values))
 
 
 def hash_bytes(data: bytes) -> int:
-    """Return the Murmur3 hash of bytes; each byte after the last whole word counts as a word."""
+    """Return the Murmur3 hash of bytes; each trailing byte is hashed as a word of its own."""
     whole = len(data) // 4 * 4
     words = np.frombuffer(data, "<u4", whole // 4).tolist()
     tail = np.frombuffer(data, np.int8, len(data) - whole, whole).tolist()
@@ -71,13 +71,13 @@ def _rotated(number: int, bits: int) -> int:
 
 
 def _mix_word(hashes: _Hashes, word: Words) -> _Hashes:
-    """Mix both halves of 8-byte words, the low one first."""
+    """Mix both halves of 8-byte words into the hashes, the low half first."""
     low = _mix(hashes, word.astype(np.uint32))
     return _mix(low, (word >> np.uint64(32)).astype(np.uint32))
 
 
 def _mix(hashes: _Hashes, half: _Hashes) -> _Hashes:
-    # In place on `half`, which is ours: allocations are what this costs.
+    # Computed in place, because allocations dominate the cost.
     half *= np.uint32(_C1)
     high = half >> np.uint32(17)
     half <<= np.uint32(15)
@@ -103,20 +103,20 @@ def _finish(hashes: _Hashes, lengths: npt.NDArray[np.int64]) -> _Hashes:
 
 
 def _remainder(hashes: npt.NDArray[np.int32], divisor: int) -> npt.NDArray[np.int32]:
-    """Return the absolute remainder, as Java's of a signed hash."""
-    # Divisions of 32 bits cost a quarter of those of 64.
+    """Return the absolute value of Java's remainder of signed hashes."""
+    # A 32-bit division takes a quarter of the time of a 64-bit one.
     return np.abs(np.fmod(hashes, np.int32(divisor)))
 
 
 def fixed_buckets(hashes: npt.NDArray[np.int32], n: int) -> npt.NDArray[np.int32]:
-    """Buckets 0 to n-1 of rows by the hash of their bucket key (`bucket-function.type` default)."""
+    """Return buckets 0 to n-1 by the hash of the bucket key (default `bucket-function.type`)."""
     return _remainder(hashes, n)
 
 
 def mod_buckets(column: Column, n: int) -> npt.NDArray[np.int32]:
-    """Return buckets 0 to n-1 of rows by a single INT or BIGINT key (`bucket-function.type` mod).
+    """Return buckets 0 to n-1 by a single INT or BIGINT key (`bucket-function.type` = mod).
 
-    A null counts as 0.
+    A null is treated as 0.
     """
     keys: Any = column
     filled = keys.fill_null(0)
@@ -140,9 +140,9 @@ def assigner_of(
     channels: int,
     assigners: int,
 ) -> npt.NDArray[np.int32]:
-    """Return which of `channels` tasks assigns the dynamic bucket of each key.
+    """Return the number of the assigner task, of `channels` tasks, for each key's dynamic bucket.
 
-    `partition_hash` is that of the partition of all keys, or of each.
+    `partition_hash` is one hash for all keys, or an array with the hash of each key's partition.
     """
     start = np.abs(np.asarray(partition_hash, np.int64)) % channels
     own = _remainder(key_hashes, assigners)

@@ -1,4 +1,4 @@
-"""Refuse tables whose bucket options are in conflict with others, or not supported.
+"""Refuse bucket options that are unsupported or conflict with other options.
 
 Specification: https://paimon.apache.org/docs/1.4/primary-key-table/data-distribution/#fixed-bucket
 """
@@ -29,7 +29,7 @@ def refuse_bucket_keys(schema: TableSchema, function: str, keys: Sequence[str]) 
 
 
 def refuse_across_partitions(schema: TableSchema) -> None:
-    """Raise UnsupportedError for options under which a moved key would leave its old row."""
+    """Raise UnsupportedError for options that would leave the old row of a key that moves."""
     options = schema.options
     if honoured.ROWKIND_FIELD.of(options):
         raise _across(schema, honoured.ROWKIND_FIELD)
@@ -38,7 +38,7 @@ def refuse_across_partitions(schema: TableSchema) -> None:
 
 
 def refuse_postponed(schema: TableSchema) -> None:
-    """Raise UnsupportedError for options that postponed buckets do not support."""
+    """Raise UnsupportedError for options that are not supported with postponed buckets."""
     producer = honoured.CHANGELOG_PRODUCER.of(schema.options)
     if producer == "input":
         raise UnsupportedError(

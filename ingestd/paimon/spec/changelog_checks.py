@@ -1,4 +1,4 @@
-"""The option `changelog-producer`: its value, and options that it excludes.
+"""Validate the option `changelog-producer` and its combinations with other options.
 
 Specification: https://paimon.apache.org/docs/1.4/primary-key-table/changelog-producer/#changelog-producer
 """
@@ -13,17 +13,17 @@ _COMPACTING = ("lookup", "full-compaction")
 
 
 def changelog_producer(schema: TableSchema) -> str:
-    """Return the value of the option, `none` if it is not set."""
+    """Return the value of `changelog-producer`, by default `none`."""
     return honoured.CHANGELOG_PRODUCER.of(schema.options)
 
 
 def writes_input(schema: TableSchema) -> bool:
-    """Return whether a writer of rows also writes the changelog of the table."""
+    """Return whether writers write the changelog (`changelog-producer` = input)."""
     return bool(schema.primary_keys) and changelog_producer(schema) == INPUT
 
 
 def check_changelog_options(schema: TableSchema) -> None:
-    """Raise ConfigError, naming the options, for a changelog that the table cannot have."""
+    """Raise ConfigError for an invalid `changelog-producer`, or one that other options exclude."""
     producer = changelog_producer(schema)
     if producer == "none":
         return

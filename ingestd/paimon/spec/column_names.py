@@ -1,6 +1,6 @@
-"""Column names that are refused: in any table, or in files of one format.
+"""Check column names against the restrictions of tables and of file formats.
 
-Every reason is the end of a sentence about the column.
+Reasons complete a sentence that begins with the column.
 """
 
 from collections.abc import Iterable, Mapping
@@ -19,7 +19,7 @@ _FILE_FORMATS = (honoured.FILE_FORMAT, honoured.FILE_FORMAT_PER_LEVEL, honoured.
 
 
 def table_name_problem(name: str) -> str | None:
-    """Return why a table cannot have a column of that name; None if it can.
+    """Return the reason why no table can have a column of this name; None if it is valid.
 
     Specification: https://paimon.apache.org/docs/1.4/concepts/spec/schema/#datafield
     """
@@ -31,20 +31,20 @@ def table_name_problem(name: str) -> str | None:
 
 
 def file_name_problem(name: str, file_format: str) -> str | None:
-    """Return why files of a format cannot have a column of that name; None if they can.
+    """Return the reason why files of a format cannot have a column of this name; None if they can.
 
     Specification: https://paimon.apache.org/docs/1.4/concepts/spec/fileformat/#avro
     """
     if file_format == "avro" and not is_avro_name(name):
         return "has a name that Avro files cannot have: letters of ASCII, digits and _ only"
     if file_format == "orc" and "`" in name:
-        # Java takes it for a quoted name, and finds no such column, or refuses the file.
+        # Java reads it as a quoted name and does not find the column, or refuses the file.
         return "has a backtick in its name, with which others do not find it in ORC files"
     return None
 
 
 def nested_name_problem(data_type: DataType, file_format: str) -> str | None:
-    """Return why files of a format cannot have the fields of a type's rows; None if they can."""
+    """Return the reason why a format cannot store the nested fields of a type; None if it can."""
     for walk_type in walk_types(data_type):
         for inner in walk_type.fields:
             problem = file_name_problem(inner.name, file_format)
@@ -56,34 +56,34 @@ def nested_name_problem(data_type: DataType, file_format: str) -> str | None:
 def nested_name_problems(
     types: Mapping[str, DataType], options: Mapping[str, str]
 ) -> dict[str, str]:
-    """Return the columns with nested fields that files of the table cannot name, and why."""
-    found: dict[str, str] = {}
+    """Return columns whose nested field names a file format of the table refuses, with reasons."""
+    columns: dict[str, str] = {}
     for name, data_type in types.items():
         problems = (
             nested_name_problem(data_type, particular_format)
             for particular_format in _particular_formats(options)
         )
-        problem = next((one for one in problems if one is not None), None)
+        problem = next((candidate for candidate in problems if candidate is not None), None)
         if problem is not None:
-            found[name] = problem
-    return found
+            columns[name] = problem
+    return columns
 
 
 def _particular_formats(options: Mapping[str, str]) -> list[str]:
-    """Return the file formats of a table that do not take every name."""
+    """Return the file formats of a table that restrict column names."""
     texts = ((option.of(options) or "").lower() for option in _FILE_FORMATS)
-    formats = {part.rpartition(":")[2].strip() for text in texts for part in text.split(",")}
+    formats = {level.rpartition(":")[2].strip() for text in texts for level in text.split(",")}
     return sorted(formats & _PARTICULAR)
 
 
 def column_name_problems(names: Iterable[str], options: Mapping[str, str]) -> dict[str, str]:
-    """Return the column names that a table with such options cannot have, and why."""
+    """Return column names that are invalid for a table with these options, with the reasons."""
     formats = _particular_formats(options)
-    found: dict[str, str] = {}
+    columns: dict[str, str] = {}
     for name in names:
         problem = table_name_problem(name)
         for file_format in formats:
             problem = problem or file_name_problem(name, file_format)
         if problem is not None:
-            found[name] = problem
-    return found
+            columns[name] = problem
+    return columns

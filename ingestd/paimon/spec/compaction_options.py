@@ -15,7 +15,10 @@ _HOURS = 24
 
 @dataclass(frozen=True, slots=True)
 class OffPeak:
-    """Off-peak hours, from `start` to before `end` (perhaps past midnight), and their ratio."""
+    """Off-peak hours from `start` (inclusive) to `end` (exclusive), and their size ratio.
+
+    The range may include midnight.
+    """
 
     start: int
     end: int
@@ -32,9 +35,9 @@ class OffPeak:
 class CompactionOptions:
     """Compaction options; sizes in bytes, times in milliseconds, None if not set.
 
-    `trigger` sorted runs start a compaction and above `stop_trigger` writers should wait. The
-    amplification and the ratio are percentages. `forces_level_0`: no file may stay in level 0,
-    unless `gentle_runs` of them are waited for.
+    A compaction starts at `trigger` sorted runs; writers should wait above `stop_trigger`. The
+    amplification and the ratio are percentages. With `forces_level_0`, level 0 must be emptied, but
+    `gentle_runs` of its files may accumulate first.
     """
 
     trigger: int
@@ -56,11 +59,11 @@ class CompactionOptions:
 
 @dataclass(frozen=True, slots=True)
 class LookupRules:
-    """Whether, and for what, compaction looks up the previous row of a key in higher levels.
+    """Purposes for which a compaction looks up the previous row of a key in higher levels.
 
-    `vectors`: to delete the older row by a deletion vector. `changelog`: to tell what changed.
-    `full_changelog`: the changes are those of the top level. `deduplicates`: no change is told
-    of a row that is as before in all columns but the `ignored` ones.
+    `vectors`: delete the older row by a deletion vector. `changelog`: write the changelog.
+    `full_changelog`: the changelog contains the changes of the top level. `deduplicates`: write no
+    change if only the `ignored` columns of the row differ.
     """
 
     needed: bool
@@ -72,7 +75,7 @@ class LookupRules:
 
 
 def compaction_options(schema: TableSchema) -> CompactionOptions:
-    """Return the compaction options of a table; ConfigError for an invalid value."""
+    """Return the compaction options of a table. Raises ConfigError for an invalid value."""
     options = schema.options
     trigger = honoured.COMPACTION_TRIGGER.of(options)
     levels = num_levels(options)
@@ -99,15 +102,15 @@ def compaction_options(schema: TableSchema) -> CompactionOptions:
 
 
 def num_levels(options: Options) -> int:
-    """Return the number of levels of a bucket; by default one more than the trigger."""
+    """Return the number of levels of a bucket; by default the trigger plus 1."""
     levels = honoured.NUM_LEVELS.of(options)
     return honoured.COMPACTION_TRIGGER.of(options) + 1 if levels is None else levels
 
 
 def lookup_rules(schema: TableSchema) -> LookupRules:
-    """Return why a table's compaction looks up rows in higher levels.
+    """Return the purposes for which compactions of a table look up rows in higher levels.
 
-    UnsupportedError for producers that compaction cannot serve together with the rest.
+    Raises UnsupportedError for a changelog producer that conflicts with other options.
     """
     options = schema.options
     producer = honoured.CHANGELOG_PRODUCER.of(options)

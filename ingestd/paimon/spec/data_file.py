@@ -1,6 +1,6 @@
-"""The metadata of a data file in a manifest, with the statistics of its columns.
+"""Metadata of a data file in a manifest, including its column statistics.
 
-How statistics are taken from rows lives in `stats`.
+Statistics are computed in `stats`.
 """
 
 from dataclasses import dataclass
@@ -18,9 +18,9 @@ class FileSource(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class SimpleStats:
-    """Column statistics: smallest and largest values as serialized rows, and null counts.
+    """Column statistics: minimum and maximum as serialized rows, and null counts.
 
-    A null in the rows means that the bound is not known.
+    A null in the rows is an unknown bound.
 
     Specification: https://paimon.apache.org/docs/1.4/concepts/spec/manifest/#simplestats
     """
@@ -39,9 +39,9 @@ class DataFileMeta:
 
     Specification: https://paimon.apache.org/docs/1.4/concepts/spec/manifest/#data-manifest
 
-    `min_key` and `max_key` are serialized rows of the trimmed primary key (empty rows for
-    append tables); `row_count` includes the `delete_row_count` rows that delete; times are
-    milliseconds of the epoch; None is unknown.
+    `min_key` and `max_key` are serialized rows of the trimmed primary key (empty rows for append
+    tables). `row_count` includes the `delete_row_count` deletions. Times are milliseconds of the
+    epoch. None is unknown.
     """
 
     file_name: str

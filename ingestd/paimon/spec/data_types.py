@@ -1,7 +1,6 @@
-"""Data types, fields and row kinds of a table, and their form in schema files.
+"""Data types, fields and row kinds of a table, and their encoding in schema files.
 
-Everything that names a type by its Paimon words lives here; what the type is in Arrow lives in
-`arrow`, how its values are laid out as bytes in `binary_row`.
+Arrow types are in `arrow`, the byte layout of values in `binary_row`.
 """
 
 import re
@@ -17,12 +16,12 @@ VALUE_KIND = "_VALUE_KIND"
 KEY_PREFIX = "_KEY_"
 
 KEY_FIELD_ID_START = 1073741823
-"""A `_KEY_` column has this plus the id of its column."""
+"""The id of a `_KEY_` column is this number plus the id of its column."""
 SEQUENCE_NUMBER_ID = 2147483646
 VALUE_KIND_ID = 2147483645
 
 SYSTEM_COLUMN_NAMES = frozenset({SEQUENCE_NUMBER, VALUE_KIND, "_LEVEL", "rowkind", "_ROW_ID"})
-"""Names that no column of a table may have."""
+"""Reserved names that no column of a table may have."""
 
 MAX_LENGTH = 2147483647
 CHARACTER_ROOTS = frozenset({"CHAR", "VARCHAR", "STRING"})
@@ -58,7 +57,7 @@ class RowKind(IntEnum):
 
     @property
     def symbol(self) -> str:
-        """Return the short form that users see: +I, -U, +U, -D."""
+        """Return the short form shown to users: +I, -U, +U, -D."""
         return ("+I", "-U", "+U", "-D")[self]
 
 
@@ -66,8 +65,8 @@ class RowKind(IntEnum):
 class DataType:
     """A column type: `root` is its name in Paimon, the other fields are its parameters.
 
-    Missing precisions, scales and lengths take the defaults of the specification (section
-    Schema). A combination that no table can have is a ValueError.
+    Missing precisions, scales and lengths take the defaults of the specification (section Schema).
+    Raises ValueError for an invalid combination.
     """
 
     root: str
@@ -96,17 +95,17 @@ class DataType:
         return _printed(self)
 
     def not_null(self) -> "DataType":
-        """Return the same type, refusing nulls."""
+        """Return the type as NOT NULL."""
         return replace(self, nullable=False) if self.nullable else self
 
     def as_nullable(self) -> "DataType":
-        """Return the same type, taking nulls."""
+        """Return the type as nullable."""
         return self if self.nullable else replace(self, nullable=True)
 
 
 @dataclass(frozen=True, slots=True)
 class DataField:
-    """A column, or a field of a ROW; the id stays when the name changes."""
+    """A column, or a field of a ROW; a rename keeps the id."""
 
     id: int
     name: str
@@ -123,7 +122,7 @@ def _check(t: DataType) -> None:
     elif t.root in _DEFAULT_PRECISION:
         sound = 0 <= (t.precision or 0) <= 9
     elif t.root in _SIZED_ROOTS:
-        # Java prints the empty string's type as CHAR(0).
+        # Java prints the type of an empty string literal as CHAR(0).
         sound = 0 <= (t.length or 0) <= MAX_LENGTH
     elif t.root == "MAP":
         sound = t.key is not None and t.value is not None
@@ -222,7 +221,7 @@ def _printed(t: DataType) -> str:
 
 
 def encode_type(t: DataType) -> str | dict[str, Any]:
-    """Return the text or JSON object of a type as Java writes it.
+    """Return the text or JSON object of a type, in the format of Java.
 
     Specification: https://paimon.apache.org/docs/1.4/concepts/spec/schema/#datafield
     """
@@ -241,7 +240,7 @@ def encode_type(t: DataType) -> str | dict[str, Any]:
 
 
 def encode_field(field: DataField) -> dict[str, Any]:
-    """Return the JSON object of a field as Java writes it."""
+    """Return the JSON object of a field, in the format of Java."""
     document: dict[str, Any] = {
         "id": field.id, "name": field.name, "type": encode_type(field.type)
     }  # fmt: skip
@@ -253,7 +252,7 @@ def encode_field(field: DataField) -> dict[str, Any]:
 
 
 def walk_types(t: DataType) -> Iterator[DataType]:
-    """Yield a type and all types inside it, outermost first."""
+    """Yield a type and all types nested in it, outermost first."""
     yield t
     for inner in (t.element, t.key, t.value, *(field.type for field in t.fields)):
         if inner is not None:
@@ -261,7 +260,7 @@ def walk_types(t: DataType) -> Iterator[DataType]:
 
 
 def max_field_id(fields: tuple[DataField, ...]) -> int:
-    """Return the highest id of the fields and of all ROW fields inside them; -1 without fields."""
+    """Return the highest id of the fields and of their nested ROW fields; -1 without fields."""
     highest = -1
     for field in fields:
         inner = (max_field_id(t.fields) for t in walk_types(field.type))

@@ -1,4 +1,4 @@
-"""Digits of decimals as whole numbers, and those as Java writes them.
+"""Convert decimals to unscaled integers, and those to Java's byte form.
 
 Specification: https://paimon.apache.org/docs/1.4/concepts/spec/manifest/#binaryrow
 """
@@ -7,7 +7,7 @@ from decimal import Decimal
 
 
 def unscaled(value: Decimal, scale: int) -> int:
-    """Return the digits of a decimal at a scale as a whole number.
+    """Return the unscaled integer of a decimal at a scale.
 
     Raises ValueError if digits would be lost.
     """

@@ -1,8 +1,8 @@
-"""Deletion vectors: the positions of a data file's deleted rows, as bytes.
+"""Encode and decode deletion vectors: the positions of the deleted rows of a data file.
 
-An index file is a version byte and then vectors one after another; its manifest entry says
-where the vector of each data file lies. Two layouts exist, distinguished by their magic numbers:
-32-bit ones, which every reader knows, and 64-bit ones (`deletion-vectors.bitmap64`).
+An index file is a version byte followed by vectors; its manifest entry contains the range of the
+vector of each data file. Two layouts exist, distinguished by their magic numbers: 32-bit vectors,
+which every reader supports, and 64-bit vectors (`deletion-vectors.bitmap64`).
 
 Specification: https://paimon.apache.org/docs/1.4/concepts/spec/tableindex/#deletion-vectors
 """
@@ -28,11 +28,11 @@ _MAGIC_64 = struct.pack("<i", 1681511377)
 _WORD = struct.Struct(">i")
 _CRC = struct.Struct(">I")
 _MAX_POSITION = 0x7FFF_FFFF
-"""Where 32-bit vectors end: Java takes their positions for signed."""
+"""Highest position of a 32-bit vector: Java reads positions as signed numbers."""
 
 
 def encode_deletion_vector(positions: Positions, *, bitmap64: bool = False) -> bytes:
-    """Return the bytes of a deletion vector of either layout with its length and checksum."""
+    """Return the bytes of a deletion vector of either layout, including length and checksum."""
     if bitmap64:
         body = _MAGIC_64 + _encode_64(positions)
     elif len(positions) and not 0 <= positions[0] <= positions[-1] <= _MAX_POSITION:
@@ -47,10 +47,10 @@ def encode_dv_index(
     *,
     bitmap64: bool = False,
 ) -> tuple[bytes, tuple[DeletionVectorRange, ...]]:
-    """Return an index file with the deletion vectors of data files, by name, and their ranges.
+    """Return an index file with the deletion vectors of data files by name, and their ranges.
 
-    The length in a range of a 32-bit vector counts neither the length word nor the checksum, that
-    of a 64-bit one both.
+    The length in the range of a 32-bit vector excludes the length word and the checksum; that of a
+    64-bit vector includes both.
     """
     parts, ranges, offset = [_VERSION], [], len(_VERSION)
     for name, positions in vectors.items():
@@ -67,25 +67,25 @@ def decode_dv_index(
 ) -> dict[str, Positions]:
     """Return the deletion vectors of an index file by name of the data file.
 
-    FormatError names `source` and the data file if a vector is damaged.
+    Raises FormatError, naming `source` and the data file, if a vector is damaged.
     """
     if data[:1] != _VERSION:
         raise FormatError(f"deletion vectors {source} have version {data[:1]!r}, not {_VERSION!r}")
     return {range_.data_file_name: _vector(data, range_, source) for range_ in ranges}
 
 
-def _vector(data: bytes, part: DeletionVectorRange, source: str) -> Positions:
-    where = f"deletion vectors {source}, those of {part.data_file_name}"
-    positions = decode_deletion_vector(data[max(part.offset, 1) :], where)
-    if part.cardinality is not None and part.cardinality != len(positions):
+def _vector(data: bytes, dv_range: DeletionVectorRange, source: str) -> Positions:
+    where = f"deletion vectors {source}, those of {dv_range.data_file_name}"
+    positions = decode_deletion_vector(data[max(dv_range.offset, 1) :], where)
+    if dv_range.cardinality is not None and dv_range.cardinality != len(positions):
         raise FormatError(
-            f"{where}: they delete {len(positions)} rows, {part.cardinality} are promised"
+            f"{where}: they delete {len(positions)} rows, {dv_range.cardinality} are promised"
         )
     return positions
 
 
 def decode_deletion_vector(data: bytes, source: str) -> Positions:
-    """Return the positions of the vector (of either layout) with which `data` begins."""
+    """Return the positions of the vector (of either layout) at the start of `data`."""
     if len(data) < _WORD.size:
         raise FormatError(f"{source}: the file ends before them")
     (length,) = _WORD.unpack_from(data)
@@ -108,14 +108,14 @@ def decode_deletion_vector(data: bytes, source: str) -> Positions:
 
 
 def _encode_64(positions: Positions) -> bytes:
-    """Encode bitmaps by their upper 32 bits, preceded by their number; as in Java without gaps."""
+    """Encode bitmaps by their upper 32 bits, preceded by their count; like Java, without gaps."""
     count = int(positions[-1] >> 32) + 1 if len(positions) else 0
     borders = np.searchsorted(positions, np.arange(1, count, dtype=np.int64) << 32)
     parts = np.split(positions & 0xFFFF_FFFF, borders)[:count]
-    found = [struct.pack("<q", count)]
-    for key, part in enumerate(parts):
-        found += [struct.pack("<i", key), encode_roaring(part.astype(np.uint32))]
-    return b"".join(found)
+    pieces = [struct.pack("<q", count)]
+    for key, low_bits in enumerate(parts):
+        pieces += [struct.pack("<i", key), encode_roaring(low_bits.astype(np.uint32))]
+    return b"".join(pieces)
 
 
 def _decode_64(body: bytes, source: str) -> tuple[Positions, int]:

@@ -1,8 +1,10 @@
-"""Checks of JSON documents: a checksum after the end, and misspelt keys.
+"""Detect damaged and edited JSON documents by a checksum in trailing whitespace and by misspelt
+keys.
 
-Snapshot and schema files have no checksum in the specification. Those written here end with one in
-blanks, which are no part of a JSON document: whoever reads it finds what Java would have written,
-and whoever writes it again leaves them out. Of a file without it only the keys can be looked at.
+Snapshot and schema files have no checksum in the specification. Those written here end with one
+encoded as whitespace, which JSON parsers ignore: readers see the document that Java would have
+written, and a program that rewrites it drops the checksum. For files without a checksum, only the
+keys are checked.
 
 Specification: https://paimon.apache.org/docs/1.4/concepts/spec/snapshot/#snapshot
 """
@@ -17,7 +19,7 @@ _SEALED = re.compile(rb"(?P<body>.*\})\n(?P<sum>[ \t]{32})", re.DOTALL)
 
 
 def sealed(document: bytes) -> bytes:
-    """Return a JSON object with its CRC-32 after it, a blank for 0 and a tabulator for 1."""
+    """Return a JSON object followed by its CRC-32: a blank for each 0 bit, a tab for each 1 bit."""
     return document + b"\n" + _blanks(document)
 
 
@@ -32,14 +34,14 @@ def _blanks(document: bytes) -> bytes:
     return f"{zlib.crc32(document):032b}".translate(_BITS).encode()
 
 
-def refuse_misspelt(found: Iterable[str], known: Collection[str]) -> None:
-    """Raise ValueError for a key that is a known one but for a single character.
+def refuse_misspelt(keys: Iterable[str], known: Collection[str]) -> None:
+    """Raise ValueError for an unknown key that differs from a known one by a single character.
 
-    Keys that are not known belong to newer writers and are passed over. One that has lost its
-    name would be passed over as well, and take what it says along.
+    Unknown keys are ignored, since newer writers may add some. Without this check a misspelt key,
+    and its value, would be ignored too.
     """
-    for key in set(found) - set(known):
-        for name in set(known) - set(found):
+    for key in set(keys) - set(known):
+        for name in set(known) - set(keys):
             if len(key) == len(name) and sum(a != b for a, b in zip(key, name, strict=True)) == 1:
                 raise ValueError(f"it has a key {key!r} and none that is called '{name}'")
 
@@ -47,9 +49,8 @@ def refuse_misspelt(found: Iterable[str], known: Collection[str]) -> None:
 def file_name(name: str) -> str:
     """Return the name of a file that a document refers to.
 
-    Raises ValueError if it may lead out of its folder.
-
-    Readers open what they are referred to, and expiry deletes it.
+    Raises ValueError if it could refer to a file outside the folder: readers open referenced files,
+    and expiry deletes them.
     """
     if name in _NO_NAMES or "/" in name or "\0" in name:
         raise ValueError(f"{name!r} is not the name of a file in the folder of the table")

@@ -1,7 +1,7 @@
-"""Functions of the native extension for columns of tables, where it is installed.
+"""Access to the functions of the optional native extension for table columns.
 
-This is the only place below the change formats that knows whether it is there. Without it, or with
-one of another version, Arrow and numpy do the same.
+Below the change formats, only this module checks whether the extension is installed. Without it, or
+with another version of it, Arrow and numpy are used.
 """
 
 import importlib
@@ -14,13 +14,14 @@ import pyarrow as pa
 
 _NAME = "ingestd_native"
 _COLUMNS_FORMAT = 1
-"""Version of the functions here."""
+"""Version of the extension functions used here."""
 
 Bytes = Any
-"""Memory of the extension, with the buffer protocol."""
+"""Memory owned by the extension, with the buffer protocol."""
 TextParts = tuple[npt.NDArray[np.int32], npt.NDArray[np.uint8], npt.NDArray[np.uint8] | None, int]
-"""A column of texts: offsets, bytes, bits of the rows that are not null (None: no row is), and at
-which offset and bit row 0 is."""
+"""A column of texts: offsets, bytes, validity bits (None: no nulls), and the positions of row 0
+among the offsets and among the bits.
+"""
 
 
 class NativeColumns(Protocol):
@@ -36,7 +37,7 @@ class NativeColumns(Protocol):
     ) -> tuple[Bytes, Bytes, Bytes | None, int]:
         """Return offsets, bytes and validity of texts by index, and the number of nulls.
 
-        IndexError for a place that is no row, OverflowError for more than 2 GiB of text.
+        Raises IndexError for an index out of range, OverflowError for more than 2 GiB of text.
         """
         ...
 
@@ -48,20 +49,17 @@ class NativeColumns(Protocol):
         validity: npt.NDArray[np.uint8] | None,
         first: int,
     ) -> tuple[int, int] | None:
-        """Return the rows of the least and the greatest text by their bytes.
-
-        None if all are null.
-        """
+        """Return the rows of the smallest and largest text in byte order; None if all are null."""
         ...
 
     def sorted_among(self, numbers: npt.NDArray[np.int32], known: npt.NDArray[np.int32]) -> Bytes:
-        """Return a byte, 0 or 1, for each of some sorted numbers: whether a sorted array has it."""
+        """Return a byte for each of several sorted numbers, 1 if a sorted array contains it."""
         ...
 
 
 @cache
 def native_columns() -> NativeColumns | None:
-    """Return the extension, None if it is not installed or is of another version."""
+    """Return the extension; None if it is missing or of another version."""
     try:
         module = importlib.import_module(_NAME)
     except ImportError:
@@ -72,7 +70,7 @@ def native_columns() -> NativeColumns | None:
 
 
 def text_parts(array: Any) -> TextParts | None:  # noqa: ANN401  # an Arrow array of any type
-    """Return the parts of an array of strings or binaries; None if it is another or has no rows."""
+    """Return the buffers of a string or binary array; None for other types and for empty arrays."""
     if not (pa.types.is_string(array.type) or pa.types.is_binary(array.type)) or not len(array):
         return None
     validity, offsets, data = array.buffers()

@@ -1,6 +1,6 @@
-"""The container of the file indexes of a data file, as bytes.
+"""Encode and decode the container of the file indexes of a data file.
 
-What is inside one index lives in `file_index_bloom` and `file_index_bitmap`. Numbers are
+The indexes themselves are implemented in `file_index_bloom` and `file_index_bitmap`. Numbers are
 big-endian.
 
 Specification: https://paimon.apache.org/docs/1.4/concepts/spec/fileindex/#index-file
@@ -28,7 +28,7 @@ _TEXT = struct.Struct(">H")
 _EMPTY = -1
 _SUM = struct.Struct(">I")
 _MARK = _COUNT.pack(9) + b"crc32"
-"""Stands with the checksum at the end of the head, where readers pass over 9 bytes."""
+"""Marks the checksum at the end of the head, in 9 bytes that readers skip."""
 
 
 def encode_file_index(indexes: FileIndexes) -> bytes:
@@ -53,7 +53,7 @@ def encode_file_index(indexes: FileIndexes) -> bytes:
 
 
 def decode_file_index(data: bytes, source: str) -> FileIndexes:
-    """Return the indexes of a container. Raises FormatError naming `source` if it is damaged."""
+    """Return the indexes of a container. Raises FormatError, naming `source`, if it is damaged."""
     try:
         magic, version, size = _START.unpack_from(data)
         if magic != _MAGIC or version != _VERSION:
@@ -109,7 +109,7 @@ class _Head:
 
 
 def _text(text: str) -> bytes:
-    """Encode Java's modified UTF-8: code points above U+FFFF as surrogates, no zero byte."""
+    """Encode text as Java's modified UTF-8: surrogate pairs above U+FFFF, no zero byte."""
     units = text.encode("utf-16-be", "surrogatepass")
     chars = (chr(unit) for (unit,) in struct.iter_unpack(">H", units))
     raw = b"".join(

@@ -1,8 +1,8 @@
-"""Bitmap indexes of a file: for each value of a column, and for null, the rows that have it.
+"""Encode and read bitmap indexes of a file: the rows of each value of a column, and of null.
 
-Values stand sorted in blocks, so that looking one up reads a single block. A value of one row
-has the row number in place of a bitmap. Numbers are big-endian; an older layout without blocks
-is not read: an index that is not understood excludes nothing.
+Values are sorted and stored in blocks, so that a lookup reads a single block. A value with one row
+stores the row number instead of a bitmap. Numbers are big-endian. An older layout without blocks is
+not supported; such an index excludes no rows.
 
 Specification: https://paimon.apache.org/docs/1.4/concepts/spec/fileindex/#index-bitmap
 """
@@ -45,7 +45,7 @@ def has_bitmap(t: DataType) -> bool:
 
 
 def encode_bitmap_index(column: Column, t: DataType, block_size: int = DEFAULT_BLOCK_SIZE) -> bytes:
-    """Return the bitmap index of a column. Raises ValueError for a type that has none."""
+    """Return the bitmap index of a column. Raises ValueError for an unsupported type."""
     if not has_bitmap(t):
         raise ValueError(f"columns of type {t} have no bitmap index")
     nulls = _null_rows(column)
@@ -65,20 +65,20 @@ def encode_bitmap_index(column: Column, t: DataType, block_size: int = DEFAULT_B
         end += len(body[-1])
     head = [_HEADER.pack(_VERSION, len(column), len(entries), len(nulls) > 0)]
     if len(nulls):
-        place = -1 - int(nulls[0]) if len(nulls) == 1 else 0
-        head.append(_PLACE.pack(place, len(null_bytes)))
+        offset = -1 - int(nulls[0]) if len(nulls) == 1 else 0
+        head.append(_PLACE.pack(offset, len(null_bytes)))
     return b"".join([*head, *_encode_blocks(entries, block_size), *body])
 
 
 def _encode_blocks(entries: list[tuple[bytes, bytes]], block_size: int) -> list[bytes]:
     blocks: list[tuple[bytes, list[bytes]]] = []
     room = 0
-    for raw, place in entries:
-        size = len(raw) + len(place)
+    for raw, offset in entries:
+        size = len(raw) + len(offset)
         if not blocks or size > room:
             blocks.append((raw, []))
             room = block_size - _INT.size
-        blocks[-1][1].append(raw + place)
+        blocks[-1][1].append(raw + offset)
         room -= size
     bodies = [_INT.pack(len(own)) + b"".join(own) for _, own in blocks]
     starts = np.cumsum([0, *map(len, bodies)]).tolist()
@@ -92,7 +92,7 @@ def _null_rows(column: Column) -> Numbers:
 
 
 def _rows_by_value(column: Column, t: DataType) -> Iterator[tuple[_Value, Numbers]]:
-    """Yield the distinct values in ascending order, each with its rows."""
+    """Yield the distinct values in ascending order, each with its row numbers."""
     array: Any = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
     rows = np.flatnonzero(array.is_valid().to_numpy(zero_copy_only=False))
     encoded = _physical(array.drop_null(), t).dictionary_encode()
@@ -106,7 +106,7 @@ def _rows_by_value(column: Column, t: DataType) -> Iterator[tuple[_Value, Number
 
 
 def _physical(array: Any, t: DataType) -> Any:  # noqa: ANN401  (any type)
-    """Return floats as their bits, so that -0.0 is a value of its own; timestamps as integers."""
+    """Return floats as their bits, so that -0.0 and 0.0 differ, and timestamps as integers."""
     if t.root in ("FLOAT", "DOUBLE"):
         return array.view(pa.int32() if t.root == "FLOAT" else pa.int64())
     if t.root in ("DATE", "TIME"):
@@ -126,7 +126,7 @@ def _from_physical(value: _Value, t: DataType) -> _Value:
 
 
 def _sort_key(value: _Value) -> _Value:
-    """Return the key of Java's order: texts by their bytes, -0.0 below 0.0, NaN last."""
+    """Return the sort key of Java's order: texts by their bytes, -0.0 before 0.0, NaN last."""
     if isinstance(value, str):
         return value.encode()
     if isinstance(value, float):
@@ -143,7 +143,7 @@ def _encode_value(value: _Value, t: DataType) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class BitmapIndex:
-    """A decoded bitmap index; `blocks` are the first values of blocks and their positions."""
+    """A decoded bitmap index; `blocks` contains the first value and the position of each block."""
 
     data: bytes
     type: DataType
@@ -155,15 +155,15 @@ class BitmapIndex:
     body: int
 
     def positions(self, value: _Value | None) -> Numbers:
-        """Return the rows that have a value (None: null).
+        """Return the row numbers of a value (None: null).
 
         Raises FormatError if the index is damaged.
         """
         with _Damage(self.source):
-            place = self.null_place if value is None else self._find(_stored(value, self.type))
-            if place is None:
+            position = self.null_place if value is None else self._find(_stored(value, self.type))
+            if position is None:
                 return np.empty(0, np.uint32)
-            offset, _ = place
+            offset, _ = position
             if offset < 0:
                 return np.array([-1 - offset], np.uint32)
             return decode_roaring(self.data, self.source, self.body + offset)[0]
@@ -176,14 +176,14 @@ class BitmapIndex:
             return self._find(_stored(value, self.type)) is not None
 
     def values(self) -> Iterator[_Value]:
-        """Yield all values but null, ascending, timestamps of high precision in microseconds."""
+        """Yield all non-null values, ascending; timestamps of high precision in microseconds."""
         with _Damage(self.source):
             for _, at in self.blocks:
                 yield from (value for value, _ in self._entries(at))
 
     def _find(self, value: _Value) -> tuple[int, int] | None:
         wanted = _sort_key(value)
-        # Blocks in front of the one that may hold it begin with values that are not greater.
+        # Only the last block with a first value at most the searched one can contain it.
         candidates = [at for first, at in self.blocks if _sort_key(first) <= wanted]
         if not candidates:
             return None
@@ -200,9 +200,9 @@ class BitmapIndex:
 
 
 def decode_bitmap_index(data: bytes, t: DataType, source: str) -> BitmapIndex | None:
-    """Return a bitmap index of a column of some type; None for a layout that is not known.
+    """Return the decoded bitmap index of a column; None for an unknown layout.
 
-    FormatError names `source` if it is damaged.
+    Raises FormatError, naming `source`, if it is damaged.
     """
     if not has_bitmap(t) or data[:1] != bytes([_VERSION]):
         return None
@@ -246,7 +246,7 @@ def _stored(value: _Value, t: DataType) -> _Value:
 
 
 class _Damage:
-    """Raise errors of decoding in the block as FormatError for a damaged index."""
+    """Context manager that raises decoding errors as FormatError for a damaged index."""
 
     def __init__(self, source: str) -> None:
         self._source = source

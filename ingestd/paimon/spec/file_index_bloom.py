@@ -1,7 +1,6 @@
-"""Bloom filters of a file index: they exclude values that a column does not contain.
+"""Bloom filters of a file index, which exclude values that a column does not contain.
 
-Bytes: the number of hash functions (32 bits, big-endian), then the bits, least significant
-first.
+Bytes: the number of hash functions (32 bits, big-endian), then the bits, least significant first.
 
 Specification: https://paimon.apache.org/docs/1.4/concepts/spec/fileindex/#index-bloomfilter
 """
@@ -23,7 +22,7 @@ _COUNT = struct.Struct(">i")
 
 
 def encode_bloom_filter(hashes: Hashes, items: int, fpp: float) -> bytes:
-    """Return a filter of some hashes, sized for `items` values and a rate of false positives."""
+    """Return a filter with these hashes, sized for `items` values and a false-positive rate."""
     wanted = int(-items * math.log(fpp) / math.log(2) ** 2)
     size = wanted + 8 - wanted % 8
     functions = max(1, math.floor(size / items * math.log(2) + 0.5))
@@ -34,22 +33,25 @@ def encode_bloom_filter(hashes: Hashes, items: int, fpp: float) -> bytes:
 
 
 def may_contain(data: bytes, hashes: Hashes, source: str) -> npt.NDArray[np.bool_]:
-    """Return which hashes a filter may contain; FormatError, naming `source`, if it is damaged."""
+    """Return a mask of the hashes that a filter may contain.
+
+    Raises FormatError, naming `source`, if it is damaged.
+    """
     if len(data) <= _COUNT.size:
         raise FormatError(f"bloom filter of {source} is damaged: it has {len(data)} bytes")
     (functions,) = _COUNT.unpack_from(data)
     if not 0 < functions <= _MAX_FUNCTIONS:
         raise FormatError(f"bloom filter of {source} is damaged: {functions} hash functions")
     bits = np.frombuffer(data, np.uint8, offset=_COUNT.size)
-    found = np.ones(len(hashes), bool)
+    possible = np.ones(len(hashes), bool)
     for i in range(1, functions + 1):
         places = _places(hashes, i, 8 * len(bits))
-        found &= (bits[places >> 3] >> (places & 7).astype(np.uint8)) & 1 == 1
-    return found
+        possible &= (bits[places >> 3] >> (places & 7).astype(np.uint8)) & 1 == 1
+    return possible
 
 
 def _places(hashes: Hashes, i: int, size: int) -> npt.NDArray[np.int64]:
-    """Return the bit of the i-th hash function, in the 32-bit arithmetic of Java."""
+    """Return the bit positions of the i-th hash function, in the 32-bit arithmetic of Java."""
     low, high = hashes.astype(np.uint32), (hashes >> np.uint64(32)).astype(np.uint32)
     combined = (low + np.uint32(i) * high).view(np.int32)
     return np.where(combined < 0, ~combined, combined).astype(np.int64) % size

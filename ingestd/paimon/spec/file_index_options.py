@@ -1,4 +1,4 @@
-"""Table options for file indexes: which columns have which.
+"""Parse the table options for file indexes.
 
 Specification: https://paimon.apache.org/docs/1.4/concepts/spec/fileindex/#index-file
 """
@@ -30,8 +30,8 @@ _FITS = {BLOOM_FILTER: is_hashable, BITMAP: has_bitmap}
 class ColumnIndex:
     """One index of one column.
 
-    `items` is the number of values a bloom filter is sized for (None: those of the file),
-    `fpp` its rate of false positives, `block_size` the bytes of a block of a bitmap index.
+    `items` is the number of values that a bloom filter is sized for (None: the number in the file),
+    `fpp` its false-positive rate, `block_size` the size in bytes of a block of a bitmap index.
     """
 
     column: str
@@ -42,10 +42,10 @@ class ColumnIndex:
 
 
 def column_indexes(schema: TableSchema) -> tuple[ColumnIndex, ...]:
-    """Return the indexes that the options of a table ask for.
+    """Return the indexes that the options of a table request.
 
-    ConfigError names an option that cannot be understood or speaks of a column that is not
-    there; UnsupportedError one that asks for what is not implemented.
+    Raises ConfigError for an invalid option or an unknown column, UnsupportedError for an index
+    that is not implemented.
     """
     indexes = []
     for kind in (BLOOM_FILTER, BITMAP):
@@ -56,7 +56,7 @@ def column_indexes(schema: TableSchema) -> tuple[ColumnIndex, ...]:
 
 
 def manifest_threshold(schema: TableSchema) -> int:
-    """Return the bytes up to which the indexes of a file are stored in its manifest entry."""
+    """Return the maximum size in bytes of indexes embedded in the manifest entry."""
     return honoured.INDEX_THRESHOLD.of(schema.options)
 
 
@@ -80,10 +80,10 @@ def _columns(schema: TableSchema, kind: str) -> Iterator[str]:
 
 def _check_settings(schema: TableSchema, kind: str, columns: list[str]) -> None:
     prefix = _COLUMNS[kind].name.removesuffix("columns")
-    expected = {one.name_for(column) for column in columns for one in _SETTINGS[kind]}
+    expected = {setting.name_for(column) for column in columns for setting in _SETTINGS[kind]}
     for name in schema.options:
         if name.startswith(prefix) and name not in {_COLUMNS[kind].name, *expected}:
-            endings = sorted(one.name.rpartition(".")[2] for one in _SETTINGS[kind])
+            endings = sorted(setting.name.rpartition(".")[2] for setting in _SETTINGS[kind])
             raise ConfigError(
                 f"option '{name}': expected {prefix}columns or {prefix}<indexed column>."
                 f"<{'|'.join(endings)}>"

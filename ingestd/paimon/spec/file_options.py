@@ -1,6 +1,6 @@
-"""Encoding of the files of a table by level: format, compression and statistics.
+"""Options of the files of a table by level: format, compression and statistics.
 
-`CoreOptions.at_level` and `CoreOptions.for_changelog` give the options of one kind of file.
+`CoreOptions.at_level` and `CoreOptions.for_changelog` return the options of one kind of file.
 
 Specification: https://paimon.apache.org/docs/1.4/concepts/spec/datafile/#data-file
 """
@@ -32,13 +32,17 @@ COMPRESSIONS: Mapping[str, Mapping[str, str]] = {
     "avro": {"zstd": "zstandard", "zstandard": "zstandard", "deflate": "deflate",
              "null": "null", "bzip2": "bzip2", "snappy": "snappy"},
 }  # fmt: skip
-"""File format -> compression as table options name it -> as the library names it."""
+"""File format -> compression by its name in table options -> its name in the library."""
 _WITHOUT_JAVA = frozenset({("parquet", "brotli"), ("avro", "xz")})
-"""What could be written here and that Paimon's Java library cannot read as it is shipped."""
+"""Compressions that could be written here, but that Paimon's Java distribution cannot read."""
 _TITLES = {"parquet": "Parquet", "orc": "ORC", "avro": "Avro"}
+_ORC_MEMORY_BLOCK = 1 << 16
+_MOST_ORC_BLOCKS = 127
+"""The length of a compressed chunk is stored in 23 bits."""
 ORC_ZONE_OPTION = honoured.ORC_LEGACY_LTZ.name
-"""Unless it is `false`, ORC files hold TIMESTAMP WITH LOCAL TIME ZONE shifted by the zone of the
-machine that wrote them, which no file says."""
+"""Unless it is `false`, ORC files store TIMESTAMP WITH LOCAL TIME ZONE shifted by the time zone of
+the writing process, which the file does not record.
+"""
 _FORMAT_OPTIONS = (honoured.FILE_FORMAT, honoured.FILE_FORMAT_PER_LEVEL, honoured.CHANGELOG_FORMAT)
 
 _STATS_MODE = re.compile(r"none|counts|full|truncate\([1-9]\d*\)")
@@ -47,7 +51,7 @@ _AVRO_TIME_PRECISION = 3
 
 
 def library_compression(file_format: str, compression: str) -> str:
-    """Return the library's name of a compression; UnsupportedError if it has none."""
+    """Return the library's name of a compression. Raises UnsupportedError if it has none."""
     known = COMPRESSIONS[file_format]
     if compression not in known:
         raise UnsupportedError(
@@ -59,7 +63,7 @@ def library_compression(file_format: str, compression: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class FileStyle:
-    """Encoding of the files of one level, or of changelog files."""
+    """Format, compression and statistics of the files of one level, or of changelog files."""
 
     file_format: str
     file_compression: str
@@ -86,12 +90,13 @@ class OrcSettings:
     """Settings of ORC files; sizes in bytes."""
 
     stripe_size: int
+    compression_block_size: int
     index_stride: int
     dictionary_threshold: float
 
 
 def parquet_settings(options: Options) -> ParquetSettings:
-    """Return the settings; ConfigError names an option whose value cannot be understood."""
+    """Return the Parquet settings. Raises ConfigError for an invalid option value."""
     return ParquetSettings(
         compression=honoured.PARQUET_COMPRESSION.of(options) or None,
         zstd_level=honoured.PARQUET_ZSTD_LEVEL.of(options),
@@ -103,18 +108,28 @@ def parquet_settings(options: Options) -> ParquetSettings:
 
 
 def orc_settings(options: Options) -> OrcSettings:
-    """Return the settings; ConfigError names an option whose value cannot be understood."""
+    """Return the ORC settings. Raises ConfigError for an invalid option value."""
     return OrcSettings(
         stripe_size=honoured.BLOCK_SIZE.of(options) or honoured.ORC_STRIPE_SIZE.of(options),
+        compression_block_size=_compression_block_size(options),
         index_stride=honoured.ORC_INDEX_STRIDE.of(options),
         dictionary_threshold=honoured.ORC_DICTIONARY_THRESHOLD.of(options),
     )
 
 
-def data_file_styles(schema: TableSchema) -> dict[int | None, FileStyle]:
-    """Return the styles by level, and under None that of all other levels.
+def _compression_block_size(options: Options) -> int:
+    """Return the block size, rounded and limited to sizes that the library supports.
 
-    ConfigError names an option whose value cannot be understood.
+    Other sizes fail, and too large ones crash the process.
+    """
+    blocks = -(-honoured.ORC_COMPRESS_SIZE.of(options) // _ORC_MEMORY_BLOCK)
+    return min(max(blocks, 1), _MOST_ORC_BLOCKS) * _ORC_MEMORY_BLOCK
+
+
+def data_file_styles(schema: TableSchema) -> dict[int | None, FileStyle]:
+    """Return the styles by level; the key None is for all other levels.
+
+    Raises ConfigError for an invalid option value.
     """
     options = schema.options
     formats = _per_level(options, honoured.FILE_FORMAT_PER_LEVEL)
@@ -139,7 +154,7 @@ def data_file_styles(schema: TableSchema) -> dict[int | None, FileStyle]:
 
 
 def changelog_style(schema: TableSchema, base: FileStyle) -> FileStyle:
-    """Return the style of changelog files; `base` has the defaults."""
+    """Return the style of changelog files; `base` provides the defaults."""
     options = schema.options
     mode = _stats_mode(honoured.CHANGELOG_STATS_MODE, options)
     return FileStyle(
@@ -151,19 +166,19 @@ def changelog_style(schema: TableSchema, base: FileStyle) -> FileStyle:
 
 def _per_level(options: Options, option: TableOption[str]) -> dict[int | None, str]:
     """Parse `0:avro,5:orc` to a mapping by level."""
-    text, found = option.of(options), dict[int | None, str]()
-    for part in filter(None, map(str.strip, text.split(","))):
-        level, colon, value = part.partition(":")
+    text, by_level = option.of(options), dict[int | None, str]()
+    for pair in filter(None, map(str.strip, text.split(","))):
+        level, colon, value = pair.partition(":")
         if not (colon and value.strip() and level.strip().isdecimal()):
             raise ConfigError(
                 f"option '{option.name}' = '{text}': write it like '0:avro,5:parquet'"
             )
-        found[int(level)] = value.strip().lower()
-    return found
+        by_level[int(level)] = value.strip().lower()
+    return by_level
 
 
 def _stats_modes(schema: TableSchema, default: str) -> Mapping[str, str]:
-    """Return the modes; columns past `metadata.stats-keep-first-n-columns` have none."""
+    """Return the statistics modes; columns after `metadata.stats-keep-first-n-columns`: none."""
     kept = honoured.STATS_FIRST_COLUMNS.of(schema.options)
     modes = {}
     for i, name in enumerate(schema.field_names):
@@ -190,7 +205,7 @@ def _checked_mode(name: str, mode: str) -> str:
 
 
 def refuse_style(style: FileStyle, fields: tuple[DataField, ...]) -> None:
-    """Raise UnsupportedError, naming option or column, if such files cannot hold `fields`."""
+    """Raise UnsupportedError, naming option or column, if such files cannot store `fields`."""
     known = COMPRESSIONS.get(style.file_format)
     if known is None:
         raise UnsupportedError(
@@ -223,7 +238,7 @@ def refuse_style(style: FileStyle, fields: tuple[DataField, ...]) -> None:
 
 
 def with_orc_zone(options: Options) -> dict[str, str]:
-    """Return the options of a new table, so that TIMESTAMP_LTZ in ORC depends on no time zone."""
+    """Return the options of a new table, with ORC timestamps independent of the time zone."""
     uses_orc = any("orc" in (option.of(options) or "").lower() for option in _FORMAT_OPTIONS)
     return {ORC_ZONE_OPTION: "false", **options} if uses_orc else dict(options)
 
@@ -248,7 +263,7 @@ def _can_hold(file_format: str, t: DataType) -> bool:
     if file_format != "avro":
         return True
     if t.root == "MULTISET":
-        # Java stores other elements as an array, which it takes for an ARRAY when it reads.
+        # Java stores a MULTISET of another element type as an array, and reads it as an ARRAY.
         return t.element is not None and t.element.root in CHARACTER_ROOTS
     if t.root in TIMESTAMP_ROOTS:
         return (t.precision or 0) <= _AVRO_TIMESTAMP_PRECISION

@@ -1,9 +1,9 @@
-"""The 64-bit hashes of values in file indexes.
+"""Compute the 64-bit hashes of values for file indexes.
 
 Specification: https://paimon.apache.org/docs/1.4/concepts/spec/fileindex/#index-bloomfilter
 
-Texts and bytes are hashed by xxHash64 with seed 0, everything else that can be hashed by a mix
-of its 64-bit form. All in columns: numpy arrays of unsigned words, whose overflow is silent.
+Texts and bytes are hashed by xxHash64 with seed 0, other supported types by a mix function of their
+64-bit form. Columns are numpy arrays of unsigned words, for which overflow is not reported.
 """
 
 from typing import Any
@@ -36,16 +36,13 @@ _WIDE = INTEGER_ROOTS | {"DATE", "TIME"}
 
 
 def is_hashable(t: DataType) -> bool:
-    """Return whether values of a type have a hash: not booleans, decimals and nested values."""
+    """Return whether a type is supported: all except booleans, decimals and nested types."""
     known = CHARACTER_ROOTS | BINARY_ROOTS | _WIDE | TIMESTAMP_ROOTS | {"FLOAT", "DOUBLE"}
     return t.root in known
 
 
 def hash_values(column: Column, t: DataType) -> Hashes:
-    """Return the hash of each value of a column that is not null.
-
-    Raises ValueError for other types.
-    """
+    """Return the hash of each non-null value of a column. Raises ValueError for other types."""
     if not is_hashable(t):
         raise ValueError(f"values of type {t} have no 64-bit hash")
     array: Any = column.drop_null()
@@ -61,7 +58,7 @@ def hash_values(column: Column, t: DataType) -> Hashes:
 def _words(array: Any, t: DataType) -> npt.NDArray[np.int64]:  # noqa: ANN401  (any fixed width)
     if t.root in ("FLOAT", "DOUBLE"):
         numbers = array.to_numpy(zero_copy_only=False)
-        # Java knows one NaN only.
+        # Java has a single NaN.
         numbers = np.where(np.isnan(numbers), numbers.dtype.type("nan"), numbers)
         bits: npt.NDArray[np.int64] = numbers.view(f"i{numbers.itemsize}").astype(np.int64)
         return bits
@@ -75,7 +72,7 @@ def _words(array: Any, t: DataType) -> npt.NDArray[np.int64]:  # noqa: ANN401  (
 
 
 def _mix(words: npt.NDArray[np.int64]) -> Hashes:
-    """Mix by Thomas Wang's function, with signed shifts as in Java."""
+    """Apply Thomas Wang's mix function, with signed shifts as in Java."""
     k = ~words + (words << 21)
     k = k ^ (k >> 24)
     k = k + (k << 3) + (k << 8)
@@ -87,7 +84,7 @@ def _mix(words: npt.NDArray[np.int64]) -> Hashes:
 
 
 def _hash_bytes(array: Any) -> Hashes:  # noqa: ANN401  (strings or binaries)
-    """Return the xxHash64 of values of one length."""
+    """Return the xxHash64 of values that have the same length."""
     binary = array.cast(pa.large_binary())
     buffers = binary.buffers()
     count = len(binary)
@@ -107,7 +104,7 @@ def _xxhash(rows: _Rows, length: int) -> Hashes:
     at = 0
     with np.errstate(over="ignore"):
         if length >= 32:
-            lanes = [np.full(count, one) for one in (_P1 + _P2, _P2, np.uint64(0), ~_P1 + 1)]
+            lanes = [np.full(count, seed) for seed in (_P1 + _P2, _P2, np.uint64(0), ~_P1 + 1)]
             for at in range(0, length - 31, 32):
                 lanes = [_round(lanes[i], _take(rows, at + 8 * i, 8)) for i in range(4)]
             at += 32
@@ -151,5 +148,5 @@ def _rotate(h: Hashes, bits: int) -> Hashes:
 
 def _take(rows: _Rows, at: int, size: int) -> Hashes:
     """Return little-endian words of 4 or 8 bytes."""
-    part = np.ascontiguousarray(rows[:, at : at + size])
-    return part.view(f"<u{size}").reshape(-1).astype(np.uint64)
+    words = np.ascontiguousarray(rows[:, at : at + size])
+    return words.view(f"<u{size}").reshape(-1).astype(np.uint64)

@@ -1,6 +1,6 @@
-"""The hash of rows as in Hive, for tables with `bucket-function.type` = hive.
+"""Compute the Hive hash of rows, for tables with `bucket-function.type` = hive.
 
-A row's hash is that of its cells, each time 31 more; a null is 0. Columns go in, arrays come out.
+The hash of a row combines the hashes of its cells with the factor 31; a null hashes to 0.
 
 Specification: https://paimon.apache.org/docs/1.4/primary-key-table/data-distribution/#fixed-bucket
 """
@@ -24,7 +24,7 @@ _BYTES_ROOTS = CHARACTER_ROOTS | BINARY_ROOTS
 HASHED_ROOTS = frozenset(
     {"BOOLEAN", "BIGINT", "FLOAT", "DOUBLE", "DECIMAL"} | _INT_ROOTS | _BYTES_ROOTS
 )
-"""Types that a bucket key may have; of all others Java knows no such hash."""
+"""Types that a bucket key may have; Java defines no Hive hash for others."""
 
 _FACTOR = 31
 _CANONICAL_NAN = {4: 0x7FC00000, 8: 0x7FF8000000000000}
@@ -32,9 +32,9 @@ _INT64_DIGITS = 18
 
 
 def hive_hashes(columns: Sequence[Column], types: Sequence[DataType]) -> npt.NDArray[np.int32]:
-    """Return the hash of every row of some columns, shape (rows,).
+    """Return the hash of each row of the columns, shape (rows,).
 
-    ValueError without columns and for a type that is not among `HASHED_ROOTS`.
+    Raises ValueError without columns and for a type outside `HASHED_ROOTS`.
     """
     if not columns:
         raise ValueError("rows without columns have no hash")
@@ -46,7 +46,7 @@ def hive_hashes(columns: Sequence[Column], types: Sequence[DataType]) -> npt.NDA
 
 
 def hive_buckets(hashes: npt.NDArray[np.int32], n: int) -> npt.NDArray[np.int32]:
-    """Return buckets 0 to n-1 of rows by their hash, the sign of which is left out."""
+    """Return buckets 0 to n-1 of rows by their hash without its sign bit."""
     return ((hashes & 0x7FFFFFFF) % n).astype(np.int32)
 
 
@@ -88,7 +88,7 @@ def _folded(words: npt.NDArray[Any]) -> _Hashes:
 
 
 def _of_floats(array: Array, width: int) -> _Hashes:
-    """Hash floats by their bits, with one NaN and one zero."""
+    """Hash floats by their bits, with a single NaN and a single zero."""
     anyhow: Any = array.cast(pa.float32() if width == 4 else pa.float64())
     values: npt.NDArray[Any] = pc.fill_null(anyhow, 0.0).to_numpy(zero_copy_only=False)
     bits = (values + values.dtype.type(0)).view(np.uint32 if width == 4 else np.uint64)
@@ -123,10 +123,13 @@ def _of_decimals(array: Array, t: DataType) -> _Hashes:
     if (t.precision or 0) <= _INT64_DIGITS:
         return _of_small_decimals(array, scale)
     encoded: Any = pc.dictionary_encode(array)
-    distinct = [_of_digits(unscaled(one, scale), scale) for one in encoded.dictionary.to_pylist()]
+    distinct = [
+        _of_digits(unscaled(unscaled_value, scale), scale)
+        for unscaled_value in encoded.dictionary.to_pylist()
+    ]
     known: _Hashes = np.array([*distinct, 0], np.uint32)
-    found: _Hashes = known[pc.fill_null(encoded.indices, len(distinct)).to_numpy()]
-    return found
+    hashes: _Hashes = known[pc.fill_null(encoded.indices, len(distinct)).to_numpy()]
+    return hashes
 
 
 def _of_small_decimals(array: Array, scale: int) -> _Hashes:
@@ -146,7 +149,7 @@ def _of_small_decimals(array: Array, scale: int) -> _Hashes:
 
 
 def _of_digits(digits: int, scale: int) -> int:
-    """Hash a number that may exceed a word."""
+    """Hash a number that may exceed 64 bits."""
     if digits == 0:
         return 0
     while scale > 0 and digits % 10 == 0:

@@ -1,6 +1,6 @@
-"""Table options that ingestd obeys, each declared once: name, type, default and effect.
+"""Table options that ingestd implements, each declared once: name, type, default and effect.
 
-`option.of(options)` is the value. What becomes of all other options is in `table_options`.
+`option.of(options)` returns the value. All other options are declared in `table_options`.
 
 Specification: https://paimon.apache.org/docs/1.4/maintenance/configurations/#coreoptions
 """
@@ -228,6 +228,10 @@ PARQUET_DICTIONARY_SIZE = _honoured(
 ORC_STRIPE_SIZE = _honoured(
     "orc.stripe.size", parse_int, 64 * _MB, "Bytes of a stripe, if `file.block-size` is not set."
 )
+ORC_COMPRESS_SIZE = _honoured(
+    "orc.compress.size", parse_int, 64 << 10,
+    "Bytes that are compressed together, rounded up to 64 KiB, at most 8128 KiB.",
+)  # fmt: skip
 ORC_INDEX_STRIDE = _honoured(
     "orc.row.index.stride", parse_int, 10_000, "Rows between two entries of the row index."
 )

@@ -1,4 +1,4 @@
-"""Index manifests (the table index files of a snapshot) and the hash index files they name.
+"""Encode and decode index manifests, and the hash index files that they refer to.
 
 Specification: https://paimon.apache.org/docs/1.4/concepts/spec/manifest/#index-manifest
 """
@@ -38,7 +38,7 @@ class DeletionVectorRange:
 
 @dataclass(frozen=True, slots=True)
 class GlobalIndex:
-    """Metadata of an index over the rows of many files; kept as read."""
+    """Metadata of an index over the rows of several files; written back as read."""
 
     row_range_start: int
     row_range_end: int
@@ -49,7 +49,7 @@ class GlobalIndex:
 
 @dataclass(frozen=True, slots=True)
 class IndexManifestEntry:
-    """One index file of a bucket; `partition` is a serialized row, `row_count` its entries."""
+    """One index file of a bucket; `partition` is a serialized row, `row_count` the entry count."""
 
     kind: FileKind
     partition: bytes
@@ -75,7 +75,7 @@ def encode_index_records(entries: Iterable[IndexManifestEntry]) -> list[bytes]:
 
 
 def pack_index_records(records: Sequence[bytes]) -> bytes:
-    """Return the bytes of an index manifest of records that `encode_index_records` made."""
+    """Return the bytes of an index manifest of records encoded by `encode_index_records`."""
     return pack_encoded(INDEX_MANIFEST_SCHEMA, records)
 
 
@@ -104,12 +104,12 @@ def _record(entry: IndexManifestEntry) -> dict[str, Any]:
     }
 
 
-def _range_record(part: DeletionVectorRange) -> dict[str, Any]:
+def _range_record(dv_range: DeletionVectorRange) -> dict[str, Any]:
     return {
-        "f0": part.data_file_name,
-        "f1": part.offset,
-        "f2": part.length,
-        "_CARDINALITY": part.cardinality,
+        "f0": dv_range.data_file_name,
+        "f1": dv_range.offset,
+        "f2": dv_range.length,
+        "_CARDINALITY": dv_range.cardinality,
     }
 
 
@@ -137,7 +137,7 @@ def _entry(record: Mapping[str, Any]) -> IndexManifestEntry:
         file_size=record["_FILE_SIZE"],
         row_count=record["_ROW_COUNT"],
         dv_ranges=None if ranges is None else tuple(map(_range, ranges)),
-        # Older writers end here.
+        # Older writers omit the following fields.
         external_path=record.get("_EXTERNAL_PATH"),
         global_index=_global(record.get("_GLOBAL_INDEX")),
     )

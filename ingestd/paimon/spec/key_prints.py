@@ -1,8 +1,7 @@
-"""Prints of keys: pairs of 64-bit hashes that stand for keys in memory.
+"""Compute fingerprints of keys: pairs of 64-bit hashes that represent keys in memory.
 
-A print is made of the words of the key's BinaryRow. Of a key that is one word it is the key in
-another form; of longer keys two have the same print by a chance of one in 2^128. Prints are never
-stored.
+A fingerprint is computed from the words of the key's BinaryRow. For keys of one word it is unique;
+two longer keys have the same one with a probability of 1 in 2^128. Fingerprints are never stored.
 
 Specification: https://paimon.apache.org/docs/1.4/concepts/spec/manifest/#binaryrow
 """
@@ -21,12 +20,12 @@ from ingestd.paimon.spec.row_words import Rows, Words, row_words
 Numbers = npt.NDArray[np.uint64]
 
 _FACTORS = ((0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9), (0xC2B2AE3D27D4EB4F, 0x94D049BB133111EB))
-"""Odd numbers, so that what is multiplied by them can be told again."""
+"""Odd numbers, so that the multiplication is reversible."""
 
 
 @dataclass(frozen=True, slots=True)
 class KeyPrints:
-    """Prints of keys; both arrays have one number for each key."""
+    """Fingerprints of keys; both arrays have one number per key."""
 
     first: Numbers
     second: Numbers
@@ -35,25 +34,25 @@ class KeyPrints:
         return len(self.first)
 
     def take(self, picked: npt.NDArray[np.int64] | npt.NDArray[np.bool_]) -> "KeyPrints":
-        """Return the prints at indices, or where a mask is true."""
+        """Return the fingerprints at the given indices, or where a mask is true."""
         return KeyPrints(self.first[picked], self.second[picked])
 
     @classmethod
     def concat(cls, parts: "Sequence[KeyPrints]") -> "KeyPrints":
-        """Return several prints joined."""
+        """Concatenate fingerprints."""
         empty = np.zeros(0, np.uint64)
         return cls(
-            np.concatenate([empty, *(part.first for part in parts)]),
-            np.concatenate([empty, *(part.second for part in parts)]),
+            np.concatenate([empty, *(prints.first for prints in parts)]),
+            np.concatenate([empty, *(prints.second for prints in parts)]),
         )
 
 
 def key_prints(
     columns: Sequence[Column], types: Sequence[DataType], seeds: tuple[int, int]
 ) -> KeyPrints:
-    """Return the prints of rows of key columns; only prints of equal seeds are comparable.
+    """Return the fingerprints of rows of key columns; they are comparable if the seeds are equal.
 
-    ValueError without columns.
+    Raises ValueError without columns.
     """
     arrays = [
         column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column

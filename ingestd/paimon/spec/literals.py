@@ -1,4 +1,4 @@
-"""Parse literals typed by users to values of a column's type."""
+"""Parse literals typed by users as values of a column's type."""
 
 import re
 from datetime import UTC, datetime, timedelta
@@ -30,10 +30,10 @@ _NANOS = 10**9
 
 
 def parse_literal(text: str, field: DataField) -> object:
-    """Return the value that a text means in a column, as BinaryRow takes it.
+    """Return the value of a literal for a column, in the Python form that `binary_row` uses.
 
-    Dates and timestamps are ISO 8601 (a time zone only where the type has one, UTC if it is
-    missing), binaries hexadecimal. ConfigError names the column if the text is no such value.
+    Dates and timestamps are ISO 8601 (a time zone only where the type has one, by default UTC),
+    binary values hexadecimal. Raises ConfigError, naming the column, for an invalid literal.
     """
     try:
         return _parse(text.strip() if field.type.root not in CHARACTER_ROOTS else text, field.type)
@@ -82,7 +82,7 @@ def _days(text: str) -> int:
 
 
 def _nanos(text: str) -> int:
-    """Return nanoseconds of the day."""
+    """Return the nanoseconds since midnight of a time."""
     match = _TIME.fullmatch(text)
     if match is None:
         raise ValueError("no time")
@@ -116,9 +116,9 @@ def _offset_nanos(zone: str | None) -> int:
 
 
 def timestamp_millis(text: str) -> int:
-    """Return the milliseconds since 1970 of an ISO timestamp, UTC without an offset.
+    """Return the milliseconds since 1970 of an ISO timestamp, by default in UTC.
 
-    ConfigError if it is not one; a plain number is taken for milliseconds already.
+    A plain number is returned as milliseconds. Raises ConfigError for anything else.
     """
     if text.isascii() and text.isdigit():
         return int(text)

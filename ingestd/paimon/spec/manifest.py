@@ -1,6 +1,6 @@
-"""Manifests and manifest lists: which data files were added and deleted, and in what order.
+"""Encode and decode manifests and manifest lists: the data files added and deleted, in order.
 
-Names, sizes and reading them from storage are the business of the table.
+File names, sizes and I/O are handled by `table.metadata` and `table.commit`.
 
 Specification: https://paimon.apache.org/docs/1.4/concepts/spec/manifest/#manifest
 """
@@ -32,8 +32,8 @@ class FileKind(IntEnum):
 class ManifestEntry:
     """A data file added to, or deleted from, a bucket.
 
-    `partition` is a serialized row of the partition keys; `total_buckets` the bucket count
-    the file was written with: -1 for dynamic and unaware buckets.
+    `partition` is a serialized row of the partition keys; `total_buckets` the bucket count at the
+    time the file was written, -1 for dynamic and unaware buckets.
     """
 
     kind: FileKind
@@ -44,7 +44,7 @@ class ManifestEntry:
 
     @property
     def identifier(self) -> FileIdentifier:
-        """Return the identity that an ADD shares with its DELETE; the level is part of it."""
+        """Return the identity that an ADD shares with its DELETE; it includes the level."""
         file = self.file
         return (
             self.partition,
@@ -79,10 +79,10 @@ class ManifestFileMeta:
 
 
 def fold_entries(entries: Iterable[ManifestEntry]) -> list[ManifestEntry]:
-    """Return the net effect of entries: live ADDs, and DELETEs of earlier manifests' files.
+    """Return the net effect of entries: live ADDs, and DELETEs of files of earlier manifests.
 
-    FormatError if a file is added while it is there. File names are never used again, so an
-    ADD after a pending DELETE of the same file is an error too.
+    Raises FormatError if a live file is added again, or a file after its DELETE: file names are
+    never reused.
     """
     live: dict[FileIdentifier, ManifestEntry] = {}
     for entry in entries:
@@ -101,14 +101,16 @@ def fold_entries(entries: Iterable[ManifestEntry]) -> list[ManifestEntry]:
 
 def encode_manifest(entries: Iterable[ManifestEntry]) -> bytes:
     """Return the bytes of a manifest."""
-    return encode_records(MANIFEST_SCHEMA, MANIFEST_VERSION, map(_entry_record, entries))
+    return encode_records(
+        MANIFEST_SCHEMA, MANIFEST_VERSION, [_entry_record(entry) for entry in entries]
+    )
 
 
 def join_manifests(manifests: Iterable[bytes]) -> tuple[int, bytes] | None:
-    """Return the joined entries of several manifests, in order and not decoded, and their count.
+    """Concatenate the entries of manifests in order, without decoding; return bytes and count.
 
-    Nothing is folded, so it is for manifests without deletions. None if their bytes must be
-    decoded: another writer made them in another way, or they are broken.
+    ADDs and DELETEs are not folded, so this is for manifests without deletions. Returns None if the
+    manifests must be decoded instead: another writer encoded them differently, or they are damaged.
     """
     return join_files(MANIFEST_SCHEMA, MANIFEST_VERSION, manifests)
 
@@ -124,7 +126,8 @@ def decode_manifest(data: bytes, source: str) -> list[ManifestEntry]:
 
 def encode_manifest_list(metas: Iterable[ManifestFileMeta]) -> bytes:
     """Return the bytes of a manifest list."""
-    return encode_records(MANIFEST_LIST_SCHEMA, MANIFEST_VERSION, map(_meta_record, metas))
+    records = [_meta_record(meta) for meta in metas]
+    return encode_records(MANIFEST_LIST_SCHEMA, MANIFEST_VERSION, records)
 
 
 def decode_manifest_list(data: bytes, source: str) -> list[ManifestFileMeta]:
@@ -202,7 +205,7 @@ def _file(record: Mapping[str, Any]) -> DataFileMeta:
         embedded_index=record["_EMBEDDED_FILE_INDEX"],
         file_source=record["_FILE_SOURCE"],
         value_stats_cols=_tupled(record["_VALUE_STATS_COLS"]),
-        # Older writers end here.
+        # Older writers omit the following fields.
         external_path=record.get("_EXTERNAL_PATH"),
         first_row_id=record.get("_FIRST_ROW_ID"),
         write_cols=_tupled(record.get("_WRITE_COLS")),
@@ -255,7 +258,7 @@ def _meta(record: Mapping[str, Any]) -> ManifestFileMeta:
         num_deleted_files=record["_NUM_DELETED_FILES"],
         partition_stats=_stats(record["_PARTITION_STATS"]),
         schema_id=record["_SCHEMA_ID"],
-        # Older writers end here.
+        # Older writers omit the following fields.
         min_bucket=record.get("_MIN_BUCKET"),
         max_bucket=record.get("_MAX_BUCKET"),
         min_level=record.get("_MIN_LEVEL"),

@@ -1,4 +1,4 @@
-"""Check merge options against each other and against the table's columns.
+"""Validate merge options against each other and against the columns of the table.
 
 Specification: https://paimon.apache.org/docs/1.4/primary-key-table/merge-engine/overview/#overview
 """
@@ -27,14 +27,14 @@ from ingestd.paimon.spec.merge_rules import (
 from ingestd.paimon.spec.table_schema import TableSchema
 
 _SKETCH_FUNCTIONS = frozenset({"rbm32", "rbm64", "hll_sketch", "theta_sketch"})
-"""Functions whose values are serialized sketches: they exist, but not here."""
+"""Paimon's functions on serialized sketches, which are not implemented here."""
 
 _NUMBER_ROOTS = INTEGER_ROOTS | {"FLOAT", "DOUBLE", "DECIMAL"}
 _UNORDERED_ROOTS = NESTED_ROOTS | {"BOOLEAN", "VARIANT", "BLOB"}
 
 
 def check_merge_options(schema: TableSchema) -> None:
-    """Raise ConfigError, naming them, for merge options that no table can have."""
+    """Raise ConfigError, naming the options, for invalid or conflicting merge options."""
     _check_names(schema)
     rules = merge_rules(schema)
     _check_sequence_field(schema, rules)
@@ -200,7 +200,7 @@ def _check_function(column: DataField, function: FieldFunction) -> None:
 
 
 _TypeCheck = Callable[[DataType, FieldFunction], str | None]
-"""What kind of column is needed, or None if it is one."""
+"""Returns the required kind of column; None if the column is of that kind."""
 
 
 def _any(t: DataType, function: FieldFunction) -> str | None:

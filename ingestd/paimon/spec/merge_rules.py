@@ -1,6 +1,6 @@
-"""Merge rules of a table, from its options.
+"""Derive the merge rules of a table from its options.
 
-What they may not say together lives in `merge_checks`.
+Conflicts between the options are checked in `merge_checks`.
 
 Specification: https://paimon.apache.org/docs/1.4/primary-key-table/merge-engine/overview/#overview
 """
@@ -44,8 +44,10 @@ class FieldFunction:
 
 @dataclass(frozen=True, slots=True)
 class SequenceGroup:
-    """Columns of a partial update that follow the `sequence` columns instead of the order in
-    which rows were written; a deletion in a group that `removes` takes the whole row."""
+    """Columns of a partial update that are ordered by the `sequence` columns, not by arrival.
+
+    With `removes`, a deletion in the group deletes the whole row.
+    """
 
     sequence: tuple[str, ...]
     columns: tuple[str, ...]
@@ -54,12 +56,13 @@ class SequenceGroup:
 
 @dataclass(frozen=True, slots=True)
 class MergeRules:
-    """How the rows of a key are ordered, and what becomes of them.
+    """How the rows of a key are ordered and merged.
 
-    `functions` is by column: for the engine aggregation all columns that are not of the primary
-    key, for partial-update those of sequence groups that have one. `newest_level_only`: of the
-    rows above level 0 the one of the lowest level already holds what the others do.
-    `merges_single`: a key with one row is merged, too, which without it stays as it is.
+    `functions` is by column: with the engine aggregation all columns outside the primary key, with
+    partial-update those of sequence groups with an aggregate function. `newest_level_only`: of the
+    rows above level 0, only the row of the lowest level is merged, because it already includes the
+    others. `merges_single`: a key with a single row is merged too; by default such a row is
+    returned unchanged.
     """
 
     engine: str = "deduplicate"
@@ -75,7 +78,7 @@ class MergeRules:
     merges_single: bool = False
 
     def columns_beside(self, columns: Sequence[str]) -> tuple[str, ...]:
-        """Return the further columns that merging rows of `columns` needs."""
+        """Return the additional columns that merging rows of `columns` requires."""
         needed = [*self.sequence_fields]
         for group in self.groups:
             if group.removes or set(columns) & {*group.columns, *group.sequence}:
@@ -83,7 +86,7 @@ class MergeRules:
         return tuple(name for name in dict.fromkeys(needed) if name not in columns)
 
     def keeps_older(self, column: str) -> bool:
-        """Return whether a null in a row leaves the column's older value as it is."""
+        """Return whether a null in a row keeps the older value of the column."""
         function = self.functions.get(column)
         if function is not None:
             return function.name not in _NULL_COUNTS
@@ -92,7 +95,7 @@ class MergeRules:
 
 
 def merge_rules(schema: TableSchema) -> MergeRules:
-    """Return the merge rules of a table; ConfigError for an option with an invalid value."""
+    """Return the merge rules of a table. Raises ConfigError for an invalid option value."""
     options = schema.options
     engine = honoured.MERGE_ENGINE.of(options)
     sequence = honoured.SEQUENCE_FIELD.of(options)
@@ -117,7 +120,7 @@ def merge_rules(schema: TableSchema) -> MergeRules:
 
 
 def removes_on_delete(options: Options) -> bool:
-    """Return whether a deletion takes the whole row, in the engines that have an option for it."""
+    """Return whether a deletion deletes the whole row, in the engines with such an option."""
     option = REMOVE_ON_DELETE.get(honoured.MERGE_ENGINE.of(options))
     return option is not None and option.of(options)
 
@@ -125,23 +128,23 @@ def removes_on_delete(options: Options) -> bool:
 def sequence_groups(options: Options) -> tuple[SequenceGroup, ...]:
     """Return the groups of `fields.<names>.sequence-group`."""
     removing = set(honoured.REMOVE_ON_GROUP.of(options))
-    found = []
+    functions = []
     for name, value in options.items():
         if find_option(name) is honoured.SEQUENCE_GROUP:
             sequence, columns = columns_of(name), parse_names(name, value)
-            found.append(SequenceGroup(sequence, columns, bool(removing & set(sequence))))
-    return tuple(found)
+            functions.append(SequenceGroup(sequence, columns, bool(removing & set(sequence))))
+    return tuple(functions)
 
 
 def columns_of(name: str) -> tuple[str, ...]:
-    """Return the columns in the name of an option on columns, () of all other options."""
+    """Return the columns in the name of a column option; () for all other options."""
     if not name.startswith(FIELDS_PREFIX) or name == honoured.DEFAULT_FUNCTION.name:
         return ()
     return parse_names(name, name.removeprefix(FIELDS_PREFIX).rpartition(".")[0])
 
 
 def columns_named(options: Options) -> tuple[str, ...]:
-    """Return all columns that the options on merging and on single columns name."""
+    """Return all columns named by merge options and column options."""
     names = [
         *honoured.SEQUENCE_FIELD.of(options),
         *filter(None, [honoured.ROWKIND_FIELD.of(options)]),
@@ -154,7 +157,7 @@ def columns_named(options: Options) -> tuple[str, ...]:
 
 
 def function_name(options: Options, column: str) -> str | None:
-    """Return the aggregate function that the options name for a column, or for all columns."""
+    """Return the name of the aggregate function configured for a column, or for all columns."""
     own = honoured.AGGREGATE_FUNCTION.of(options, column)
     return honoured.DEFAULT_FUNCTION.of(options) if own is None else own
 

@@ -12,11 +12,11 @@ from ingestd.paimon.spec.data_types import DataField, DataType
 Fields = tuple[DataField, ...]
 
 _STEPS = {"ARRAY": "element", "MAP": "value"}
-"""Root of a collection -> the name of what is in it, in a path."""
+"""Root of a collection -> the name of its elements in a path."""
 
 
 def find_column(fields: Fields, name: str) -> DataField:
-    """Return the field of that name. Raises SchemaConflictError if it does not exist."""
+    """Return the field with a name. Raises SchemaConflictError if it does not exist."""
     for field in fields:
         if field.name == name:
             return field
@@ -26,16 +26,16 @@ def find_column(fields: Fields, name: str) -> DataField:
 
 
 def replace_column(fields: Fields, column: DataField) -> Fields:
-    """Return the fields with the one of the same id replaced."""
+    """Return the fields with `field` in place of the one that has the same id."""
     return tuple(column if field.id == column.id else field for field in fields)
 
 
 def change_siblings(
     fields: Fields, path: Sequence[str], change: Callable[[Fields], Fields]
 ) -> Fields:
-    """Return the fields, those changed among which the end of a path stands or would stand.
+    """Return the fields after `change` was applied to the list that contains the end of a path.
 
-    SchemaConflictError if the path leads nowhere.
+    Raises SchemaConflictError if the path does not exist.
     """
     if len(path) == 1:
         return change(fields)
@@ -52,7 +52,7 @@ def change_siblings(
 def change_type(
     fields: Fields, path: Sequence[str], change: Callable[[DataType], DataType]
 ) -> Fields:
-    """Return the fields, the type changed to which a path leads; it may end in a collection."""
+    """Return the fields after `change` was applied to the type at a path."""
     field = find_column(fields, path[0])
 
     def inside(t: DataType, depth: int) -> DataType:

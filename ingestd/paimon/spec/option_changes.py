@@ -1,4 +1,4 @@
-"""Which table options may change, and which name columns.
+"""Restrict changes of table options, and find options that name columns.
 
 Specification: https://paimon.apache.org/docs/1.4/concepts/spec/schema/#update-schema
 """
@@ -15,11 +15,14 @@ _FIELDS = "fields."
 _LISTS = (honoured.BUCKET_KEY, honoured.SEQUENCE_FIELD)
 """Options whose value is a list of columns."""
 _LISTED_SUFFIXES = ("sequence-group", "nested-key")
-"""Ends of options under `fields.` whose value is a list of columns as well."""
+"""Suffixes of options under `fields.` whose value is a list of columns, too."""
 
 
 def check_option_change(options: Options, key: str, value: str | None) -> None:
-    """Raise SchemaConflictError if a table with snapshots cannot take a value (None: default)."""
+    """Raise SchemaConflictError if an option of a table with snapshots must not change to `value`.
+
+    None is the default value.
+    """
     if options.get(key) == value:
         return
     option = find_option(key)
@@ -64,7 +67,7 @@ def _check_bucket(options: Options, value: str | None) -> None:
 
 
 def rename_in_options(options: Options, old: str, new: str) -> dict[str, str]:
-    """Return the options with a column's new name wherever they name it."""
+    """Return the options after a column was renamed, wherever they name it."""
 
     def renamed(names: str) -> str:
         parts = (name.strip() for name in names.split(","))
@@ -79,7 +82,7 @@ def _renamed(key: str, value: str, renamed: Callable[[str], str]) -> tuple[str, 
     if not key.startswith(_FIELDS):
         return key, value
     names, dot, suffix = key[len(_FIELDS) :].rpartition(".")
-    # A suffix may have a dot of its own, and so may a column.
+    # Both a suffix and a column name may contain dots.
     for ending in _LISTED_SUFFIXES:
         if suffix == ending:
             return f"{_FIELDS}{renamed(names)}.{suffix}", renamed(value)

@@ -1,6 +1,6 @@
-"""The types of table option declarations.
+"""Types for declaring table options.
 
-The declarations are in `table_options`.
+The declarations are in `table_options` and `honoured_options`.
 """
 
 import re
@@ -42,17 +42,20 @@ def _scaled(name: str, value: str, units: Mapping[str, int], example: str) -> in
 
 
 def parse_size(name: str, value: str) -> int:
-    """Return bytes; ConfigError names the option."""
+    """Return a size in bytes. Raises ConfigError, naming the option, if it is invalid."""
     return _scaled(name, value, _SIZE_UNITS, "'128 mb'")
 
 
 def parse_millis(name: str, value: str) -> int:
-    """Return milliseconds; ConfigError names the option."""
+    """Return a duration in milliseconds.
+
+    Raises ConfigError, naming the option, if it is invalid.
+    """
     return _scaled(name, value, _MILLIS_OF_UNIT, "'10 s'")
 
 
 def parse_int(name: str, value: str) -> int:
-    """Return a whole number; ConfigError names the option."""
+    """Return an integer. Raises ConfigError, naming the option, if it is invalid."""
     try:
         return int(value)
     except ValueError as error:
@@ -60,7 +63,7 @@ def parse_int(name: str, value: str) -> int:
 
 
 def parse_float(name: str, value: str) -> float:
-    """Return a number; ConfigError names the option."""
+    """Return a float. Raises ConfigError, naming the option, if it is invalid."""
     try:
         return float(value)
     except ValueError as error:
@@ -68,36 +71,39 @@ def parse_float(name: str, value: str) -> float:
 
 
 def parse_bool(name: str, value: str) -> bool:
-    """Return whether the value is `true`; ConfigError, naming the option, if not `false` either."""
+    """Return whether the value is `true`.
+
+    Raises ConfigError, naming the option, if it is not a boolean.
+    """
     if value.strip().lower() not in ("true", "false"):
         raise ConfigError(f"option '{name}' = '{value}' is neither 'true' nor 'false'")
     return value.strip().lower() == "true"
 
 
 def parse_text(name: str, value: str) -> str:
-    """Return the value as it is."""
+    """Return the value unchanged."""
     return value
 
 
 def parse_word(name: str, value: str) -> str:
-    """Return the value in lower case, without spaces around it."""
+    """Return the value in lower case, without surrounding spaces."""
     return value.strip().lower()
 
 
 def parse_names(name: str, value: str) -> tuple[str, ...]:
-    """Return the names in a list with commas."""
-    return tuple(part for part in map(str.strip, value.split(",")) if part)
+    """Return the names in a comma-separated list."""
+    return tuple(text for text in map(str.strip, value.split(",")) if text)
 
 
 class Support(Enum):
-    """What ingestd does with an option whose value it does not refuse."""
+    """How ingestd treats an option whose value it does not refuse."""
 
     HONOURED = "honoured"
     IGNORED = "ignored"
 
 
 class Access(IntEnum):
-    """What is done with a table, in the order in which more of its options are refused."""
+    """Kinds of access to a table, ordered by how many of its options they refuse."""
 
     READ = 1
     WRITE = 2
@@ -114,12 +120,12 @@ class ChangeRule(Enum):
 
 @dataclass(frozen=True, slots=True)
 class TableOption(Generic[T_co]):
-    """The declaration of a table option.
+    """Declaration of a table option.
 
     `name` may contain placeholders in angle brackets, each for one or more characters. Values
-    outside `values` (None: all are supported) are refused from the access `refused_from` on.
-    `change` is the rule for a table with snapshots. `aliases` are older names, in the order of
-    lookup.
+    outside `values` (None: all are supported) are refused for the access `refused_from` and those
+    after it. `change` is the rule for a table with snapshots. `aliases` are older names, in lookup
+    order.
     """
 
     name: str
@@ -133,9 +139,9 @@ class TableOption(Generic[T_co]):
     aliases: tuple[str, ...] = ()
 
     def of(self, options: Options, column: str | None = None) -> T_co:
-        """Return the value; `column` replaces the placeholder of an option on columns.
+        """Return the value; `column` replaces the placeholder of a column option.
 
-        Raises ConfigError, naming the option, if the value cannot be parsed.
+        Raises ConfigError, naming the option, if the value is invalid.
         """
         name = self.given(options) if column is None else self.name_for(column)
         if name is None or name not in options:
@@ -143,11 +149,11 @@ class TableOption(Generic[T_co]):
         return self.parse(name, options[name])
 
     def given(self, options: Options) -> str | None:
-        """Return the name under which the option is set, None if it is not."""
+        """Return the name or alias under which the option is set; None if it is not set."""
         return next((name for name in (self.name, *self.aliases) if name in options), None)
 
     def name_for(self, column: str) -> str:
-        """Return the name with a column in the place of its placeholder."""
+        """Return the name with a column in place of its placeholder."""
         before, _, rest = self.name.partition("<")
         return f"{before}{column}{rest.partition('>')[2]}"
 

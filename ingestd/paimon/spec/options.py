@@ -1,4 +1,4 @@
-"""The options of a table as typed values, and the refusal of tables that ingestd cannot serve.
+"""Parse the options of a table, and refuse tables that ingestd does not support.
 
 The options themselves are declared in `honoured_options` and `table_options`.
 
@@ -61,9 +61,9 @@ class BucketMode(Enum):
 
 @dataclass(frozen=True, slots=True)
 class CoreOptions:
-    """The options that ingestd honours, with the defaults of the specification.
+    """The options that ingestd implements, with the defaults of the specification.
 
-    Sizes in bytes, times in milliseconds, None where an option without default is not given.
+    Sizes in bytes, times in milliseconds, None for options without a default that are not set.
     """
 
     bucket: int
@@ -100,32 +100,32 @@ class CoreOptions:
     write_only: bool
 
     def stats_mode(self, column: str) -> str:
-        """Return the statistics kept of a column: none, counts, truncate(n) or full."""
+        """Return the statistics mode of a column: none, counts, truncate(n) or full."""
         if column in SYSTEM_COLUMN_NAMES or column.startswith(KEY_PREFIX):
             return _SYSTEM_STATS_MODE
         return self.stats_modes[column]
 
     @property
     def dynamic_bucket_assigners(self) -> int:
-        """How many assigners give the new keys of a partition their dynamic buckets.
+        """Number of assigners of dynamic buckets in a partition.
 
-        That is also how many buckets a partition begins with, if it gets enough keys; so there
-        are no more assigners than there may be buckets.
+        This is also the initial number of buckets of a partition with enough keys, so it is at most
+        the maximum number of buckets.
         """
         asked = (self.dynamic_bucket_initial_buckets, self.dynamic_bucket_assigner_parallelism)
-        wanted = min((one for one in asked if one), default=1)
+        wanted = min((count for count in asked if count), default=1)
         most = self.dynamic_bucket_max_buckets
         return min(wanted, most) if most > 0 else wanted
 
     @property
     def file_extension(self) -> str:
-        """Return the extension of a data file's name, after the first dot."""
+        """Return the extension of a data file: everything after the first dot of its name."""
         if self.file_suffix_include_compression:
             return f"{self.file_compression}.{self.file_format}"
         return self.file_format
 
     def at_level(self, level: int) -> "CoreOptions":
-        """Return the options for data files of a level, which may have a format of their own."""
+        """Return the options for data files of a level."""
         style = self.level_styles.get(level)
         return self if style is None else self._styled(style)
 
@@ -143,7 +143,7 @@ class CoreOptions:
 
 
 def core_options(schema: TableSchema) -> CoreOptions:
-    """Return the options of a table; ConfigError names one whose value cannot be understood."""
+    """Return the options of a table. Raises ConfigError for an invalid option value."""
     options = schema.options
     styles = data_file_styles(schema)
     style = styles[None]
@@ -189,7 +189,7 @@ def _target_file_size(schema: TableSchema) -> int:
 
 
 def bucket_mode(schema: TableSchema) -> BucketMode:
-    """Return how rows of the table find their bucket.
+    """Return how the table assigns rows to buckets.
 
     Specification: https://paimon.apache.org/docs/1.4/primary-key-table/data-distribution/#data-distribution
     """
@@ -207,8 +207,8 @@ def bucket_mode(schema: TableSchema) -> BucketMode:
 def refuse_unsupported(schema: TableSchema, *, for_write: bool) -> None:
     """Raise UnsupportedError, naming the option or column, if a table is not supported.
 
-    A table that passes with `for_write` false can be read: merged rows as other readers see them.
-    Unknown options, and those that are refused for new tables only, pass: see `ignored_options`.
+    Without `for_write`, only options that affect reading are checked. Unknown options and those
+    refused for new tables only are accepted: see `ignored_options`.
     """
     _refuse_values(schema.options, Access.WRITE if for_write else Access.READ)
     for column in schema.fields:
@@ -227,10 +227,10 @@ def refuse_unsupported(schema: TableSchema, *, for_write: bool) -> None:
 
 
 def refuse_new_options(options: Options) -> None:
-    """Check the options of a new table.
+    """Validate the options of a new table.
 
-    Raises ConfigError for an unknown option, with the nearest declared name, and UnsupportedError
-    for one that a writer would have to obey and ingestd does not.
+    Raises ConfigError for an unknown option, with the most similar declared name, and
+    UnsupportedError for an option that affects writers and is not implemented.
     """
     refuse_unknown_options(options)
     _refuse_values(options, Access.CREATE)

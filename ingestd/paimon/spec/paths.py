@@ -1,8 +1,7 @@
-"""Where everything of a table lies: names of files and directories below its root.
+"""File and directory names of a table.
 
-Paths are plain strings with `/`; nothing here looks at a disk. The values in a partition path
-are text as Java prints them, since every reader derives the directory again from the partition
-row.
+Paths are plain strings with `/`; no file system is accessed. Values in a partition path are
+formatted as Java formats them, because every reader derives the directory from the partition row.
 
 Specification: https://paimon.apache.org/docs/1.4/concepts/basic-concepts/#file-layouts
 """
@@ -39,7 +38,7 @@ _DAYS_OF_ERA = 146_097
 
 
 def escape(text: str) -> str:
-    """Return text as part of a path: characters that a file system may mind become %XX."""
+    """Escape text for a path: characters with a special meaning in file systems become %XX."""
     return text.translate(_ESCAPES)
 
 
@@ -52,8 +51,8 @@ def partition_path(
 ) -> str:
     """Return the directories of a partition with a slash after each ("dt=2024/hr=1/"), or "".
 
-    `legacy` is the option `partition.legacy-name`. UnsupportedError names a column whose
-    values have no text.
+    `legacy` is the option `partition.legacy-name`. Raises UnsupportedError, naming the column, for
+    values without a text form.
     """
     parts = []
     for key, t, value in zip(keys, types, values, strict=True):
@@ -64,9 +63,9 @@ def partition_path(
 
 
 def java_text(name: str, t: DataType, value: object, *, legacy: bool) -> str:
-    """Return a non-null value as Java prints it: its inner form, or cast to text if not `legacy`.
+    """Return the text of a non-null value: Java's internal form if `legacy`, else its cast to text.
 
-    UnsupportedError names the column if its values have no text.
+    Raises UnsupportedError, naming the column, for values without a text form.
     """
     return _value_text(name, t, value, legacy)
 
@@ -111,7 +110,7 @@ def _decimal_text(value: Decimal, scale: int) -> str:
 
 
 def _float_text(value: float, single: bool) -> str:
-    """Return shortest decimal text, in Java's notation."""
+    """Return the shortest decimal text of a float, in Java's notation."""
     if value != value:
         return "NaN"
     if value in (float("inf"), float("-inf")):
@@ -174,10 +173,10 @@ def _timestamp_text(t: DataType, value: int, legacy: bool) -> str:
 
 @dataclass(frozen=True, slots=True)
 class TablePaths:
-    """Paths of one table; `root` is its directory, without a slash at the end.
+    """Paths of one table; `root` is its directory, without a trailing slash.
 
-    A branch has schemas, snapshots, tags and consumers of its own; all other files are where
-    those of the main branch do.
+    A branch has its own schemas, snapshots, tags and consumers; it shares all other directories
+    with the main branch.
     """
 
     root: str
@@ -185,14 +184,14 @@ class TablePaths:
 
     @property
     def branch_root(self) -> str:
-        """Directory of what a branch has of its own."""
+        """Directory of a branch's own metadata."""
         if self.branch == MAIN_BRANCH:
             return self.root
         return f"{self.branches_dir}/branch-{self.branch}"
 
     @property
     def branches_dir(self) -> str:
-        """Directory of the branches other than the main one."""
+        """Directory of the branches except the main branch."""
         return f"{self.root}/branch"
 
     @property
@@ -212,7 +211,7 @@ class TablePaths:
 
     @property
     def consumer_dir(self) -> str:
-        """Directory of the consumers' progress."""
+        """Directory of the progress files of consumers."""
         return f"{self.branch_root}/consumer"
 
     @property
@@ -226,49 +225,49 @@ class TablePaths:
         return f"{self.root}/index"
 
     def schema(self, schema_id: int) -> str:
-        """Return a schema file; ids start at 0."""
+        """Return the path of a schema file; ids start at 0."""
         return f"{self.schema_dir}/schema-{schema_id}"
 
     @property
     def changelog_dir(self) -> str:
-        """Folder of what is kept of expired snapshots for their changes."""
+        """Directory of the long-lived changelogs."""
         return f"{self.branch_root}/changelog"
 
     def changelog(self, snapshot_id: int) -> str:
-        """Return a file of that folder, named by the snapshot that has expired."""
+        """Return the path of a long-lived changelog, by the id of its expired snapshot."""
         return f"{self.changelog_dir}/changelog-{snapshot_id}"
 
     def snapshot(self, snapshot_id: int) -> str:
-        """Return a snapshot file; ids start at 1."""
+        """Return the path of a snapshot file; ids start at 1."""
         return f"{self.snapshot_dir}/snapshot-{snapshot_id}"
 
     @property
     def latest_hint(self) -> str:
-        """File with the id of the newest snapshot, as far as it is right."""
+        """Hint file with the id of the newest snapshot; it may be outdated."""
         return f"{self.snapshot_dir}/LATEST"
 
     @property
     def earliest_hint(self) -> str:
-        """File with the id of the oldest snapshot, as far as it is right."""
+        """Hint file with the id of the oldest snapshot; it may be outdated."""
         return f"{self.snapshot_dir}/EARLIEST"
 
     def manifest(self, name: str) -> str:
-        """Return a manifest, manifest list or index manifest."""
+        """Return the path of a manifest, manifest list or index manifest."""
         return f"{self.manifest_dir}/{name}"
 
     def index(self, name: str) -> str:
-        """Return a table index file."""
+        """Return the path of a table index file."""
         return f"{self.index_dir}/{name}"
 
     def statistics(self, name: str) -> str:
-        """Return a statistics file."""
+        """Return the path of a statistics file."""
         return f"{self.root}/statistics/{name}"
 
     def bucket_dir(self, partition_path: str, bucket: int) -> str:
-        """Directory of a bucket's data files; `partition_path` from the function of that name."""
+        """Return the directory of a bucket; `partition_path` is a result of that function."""
         name = "postpone" if bucket == POSTPONE_BUCKET else str(bucket)
         return f"{self.root}/{partition_path}bucket-{name}"
 
     def data_file(self, partition_path: str, bucket: int, name: str) -> str:
-        """Return a data file."""
+        """Return the path of a data file."""
         return f"{self.bucket_dir(partition_path, bucket)}/{name}"

@@ -1,8 +1,8 @@
-"""Predicates on rows: what they are, and which of some rows they hold for.
+"""Predicates on rows, and their evaluation.
 
-Values are as BinaryRow takes them (whole numbers for dates and timestamps). A comparison with
-null is neither true nor false, and a row counts only if its predicate is true. How a predicate
-is read from text lives in `predicate_text`, what statistics say of it in `predicate_stats`.
+Values have the Python form of `binary_row` (integers for dates and timestamps). A comparison with
+null is unknown, and a row matches only if its predicate is true. Predicates are parsed in
+`predicate_text` and evaluated on statistics in `predicate_stats`.
 """
 
 import re
@@ -22,7 +22,7 @@ Value: TypeAlias = Any
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """A column beside a value; `operator` is one of = != < <= > >=."""
+    """Comparison of a column with a value; `operator` is one of = != < <= > >=."""
 
     column: str
     operator: str
@@ -31,7 +31,7 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True)
 class IsIn:
-    """A column has one of some values."""
+    """A column equals one of several values."""
 
     column: str
     values: tuple[Value, ...]
@@ -39,14 +39,14 @@ class IsIn:
 
 @dataclass(frozen=True, slots=True)
 class IsNull:
-    """A column is null; never unknown."""
+    """A column is null; the result is never unknown."""
 
     column: str
 
 
 @dataclass(frozen=True, slots=True)
 class Like:
-    """A text column matches a pattern: % stands for any text, _ for any one character."""
+    """A text column matches a pattern: % stands for any text, _ for any single character."""
 
     column: str
     pattern: str
@@ -54,21 +54,21 @@ class Like:
 
 @dataclass(frozen=True, slots=True)
 class Not:
-    """The contrary; unknown stays unknown."""
+    """Negation; unknown stays unknown."""
 
     inner: "Predicate"
 
 
 @dataclass(frozen=True, slots=True)
 class And:
-    """All of them."""
+    """Conjunction."""
 
     parts: tuple["Predicate", ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Or:
-    """Any of them."""
+    """Disjunction."""
 
     parts: tuple["Predicate", ...]
 
@@ -88,32 +88,32 @@ OPERATORS = frozenset(_COMPARE)
 
 
 def columns_of(predicate: Predicate) -> frozenset[str]:
-    """Return the columns that a predicate looks at."""
+    """Return the columns that a predicate refers to."""
     if isinstance(predicate, Not):
         return columns_of(predicate.inner)
     if isinstance(predicate, And | Or):
-        return frozenset(name for part in predicate.parts for name in columns_of(part))
+        return frozenset(name for operand in predicate.parts for name in columns_of(operand))
     return frozenset((predicate.column,))
 
 
 def conjuncts(predicate: Predicate | None) -> Iterator[Predicate]:
-    """Yield the predicates that must all hold for this one to hold."""
+    """Yield the predicates whose conjunction is this one."""
     if isinstance(predicate, And):
-        for part in predicate.parts:
-            yield from conjuncts(part)
+        for operand in predicate.parts:
+            yield from conjuncts(operand)
     elif predicate is not None:
         yield predicate
 
 
 def all_of(parts: Sequence[Predicate]) -> Predicate | None:
-    """One predicate of several; None (true for every row) of none."""
+    """Return the conjunction of predicates; None (true for every row) if there are none."""
     return parts[0] if len(parts) == 1 else And(tuple(parts)) if parts else None
 
 
 def only_on(predicate: Predicate | None, columns: frozenset[str]) -> Predicate | None:
-    """Return the part of a predicate that looks at no other columns.
+    """Return the part of a predicate that refers only to these columns.
 
-    It holds wherever the whole does.
+    It is true for every row for which the whole predicate is.
     """
     return all_of(
         [conjunct for conjunct in conjuncts(predicate) if columns_of(conjunct) <= columns]
@@ -121,14 +121,14 @@ def only_on(predicate: Predicate | None, columns: frozenset[str]) -> Predicate |
 
 
 def holds(predicate: Predicate, rows: pa.Table, types: Mapping[str, DataType]) -> Array:
-    """For each row true, false or null (unknown). `types` are those of the columns."""
+    """Return true, false or null (unknown) for each row; `types` are those of the columns."""
     if isinstance(predicate, Not):
         return _call("invert", holds(predicate.inner, rows, types))
     if isinstance(predicate, And | Or):
         name = "and_kleene" if isinstance(predicate, And) else "or_kleene"
         result = holds(predicate.parts[0], rows, types)
-        for part in predicate.parts[1:]:
-            result = _call(name, result, holds(part, rows, types))
+        for operand in predicate.parts[1:]:
+            result = _call(name, result, holds(operand, rows, types))
         return result
     return _leaf_holds(predicate, rows.column(predicate.column), types[predicate.column])
 
@@ -149,25 +149,25 @@ def _leaf_holds(leaf: Leaf, column: Any, t: DataType) -> Array:  # noqa: ANN401 
         return _call(_COMPARE[leaf.operator], column, _scalar(leaf.value, t))
     if isinstance(leaf, Like):
         return cast("Array", pc.match_substring_regex(column, like_regex(leaf.pattern)))
-    found = pc.is_in(column, value_set=column_of(list(leaf.values), t))
-    return _call("if_else", _call("is_null", column), pa.scalar(None, pa.bool_()), found)
+    matches = pc.is_in(column, value_set=column_of(list(leaf.values), t))
+    return _call("if_else", _call("is_null", column), pa.scalar(None, pa.bool_()), matches)
 
 
 def like_regex(pattern: str) -> str:
-    """Return a regular expression (of RE2) for a LIKE pattern.
+    """Return a regular expression (RE2) for a LIKE pattern.
 
-    A backslash takes the next literally.
+    A backslash escapes the next character.
     """
     parts = re.findall(r"\\.|[%_]|[^%_\\]+|\\", pattern, re.DOTALL)
     return f"(?s)\\A{''.join(map(_like_part, parts))}\\z"
 
 
-def _like_part(part: str) -> str:
-    if part == "%":
+def _like_part(pattern: str) -> str:
+    if pattern == "%":
         return ".*"
-    if part == "_":
+    if pattern == "_":
         return "."
-    text = part[1:] if len(part) > 1 and part[0] == "\\" else part
+    text = pattern[1:] if len(pattern) > 1 and pattern[0] == "\\" else pattern
     return "".join(f"\\x{{{ord(char):x}}}" for char in text)
 
 

@@ -1,7 +1,7 @@
-"""What statistics say of a predicate: whether it may hold for a row that was never looked at.
+"""Evaluate predicates on statistics: whether any row of a file may match.
 
-The answer is no only if it is certain. A bound need not be a value that occurs, since texts in
-statistics are cut.
+The result is false only if no row can match. A bound need not be an existing value, because texts
+in statistics are truncated.
 
 Specification: https://paimon.apache.org/docs/1.4/concepts/spec/manifest/#simplestats
 """
@@ -25,7 +25,7 @@ from ingestd.paimon.spec.predicate import (
 )
 
 LeafTest: TypeAlias = Callable[[Leaf, bool], bool]
-"""Whether a leaf (its contrary, if the flag is set) may be true for some row."""
+"""Returns whether a leaf (negated, if the flag is set) may be true for some row."""
 
 _CONTRARY: Mapping[str, str] = {
     "=": "!=", "!=": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">",
@@ -43,23 +43,23 @@ class ColumnStats:
 
 
 def may_match(predicate: Predicate, leaf_test: LeafTest, negated: bool = False) -> bool:
-    """Return whether a predicate may be true for some row, from what is known of its leaves."""
+    """Return whether a predicate may be true for some row, by a test of its leaves."""
     if isinstance(predicate, Not):
         return may_match(predicate.inner, leaf_test, not negated)
     if isinstance(predicate, And | Or):
-        # The contrary of a conjunction is a disjunction of contraries, nulls included.
+        # The negation of a conjunction is a disjunction of negations, also with nulls.
         every = isinstance(predicate, And) is not negated
-        answers = (may_match(part, leaf_test, negated) for part in predicate.parts)
+        answers = (may_match(operand, leaf_test, negated) for operand in predicate.parts)
         return all(answers) if every else any(answers)
     return leaf_test(predicate, negated)
 
 
 def stats_test(stats: Mapping[str, ColumnStats]) -> LeafTest:
-    """Return the test of leaves by column statistics; a column without any may hold everything."""
+    """Return a test of leaves by column statistics; a column without any may contain any value."""
 
     def test(leaf: Leaf, negated: bool) -> bool:
-        found = stats.get(leaf.column)
-        return found is None or _may_match_leaf(leaf, negated, found)
+        column_stats = stats.get(leaf.column)
+        return column_stats is None or _may_match_leaf(leaf, negated, column_stats)
 
     return test
 
@@ -73,7 +73,7 @@ def _may_match_leaf(leaf: Leaf, negated: bool, stats: ColumnStats) -> bool:
         return False
     if isinstance(leaf, Comparison):
         operator = _CONTRARY[leaf.operator] if negated else leaf.operator
-        # NaN makes contraries of floating point comparisons true; statistics do not tell of it.
+        # Negated floating-point comparisons are true for NaN, which statistics do not include.
         if isinstance(leaf.value, float) and (negated or operator == "!="):
             return True
         return _compares(operator, leaf.value, stats)
@@ -108,17 +108,17 @@ def _may_be_like(leaf: Like, stats: ColumnStats) -> bool:
 
 
 def _sure_high(stats: ColumnStats) -> Value | None:
-    """Return the upper bound, unless it may be one that Java cut wrongly.
+    """Return the upper bound; None if Java may have truncated it incorrectly.
 
-    Cutting a text after U+D7FF, Java writes a question mark for the next code point, which
-    makes the bound less than its values.
+    When Java truncates a text after U+D7FF, it writes a question mark for the next code point, so
+    that the bound is less than its values.
     """
     high = stats.high
     return None if isinstance(high, str) and high.endswith("?") and high != stats.low else high
 
 
 def _is_constant(stats: ColumnStats) -> bool:
-    """Return whether one value is all there is; cut bounds are never equal."""
+    """Return whether all values are equal; truncated bounds never are."""
     return stats.low is not None and stats.high is not None and bool(stats.low == stats.high)
 
 

@@ -42,9 +42,10 @@ _Token = tuple[str, str]
 
 
 def parse_predicate(text: str, fields: Sequence[DataField]) -> Predicate:
-    """Return the predicate that a text means for a table with these columns.
+    """Parse a predicate for a table with these columns.
 
-    ConfigError says what is wrong and where, also if a value cannot be of its column's type.
+    Raises ConfigError, with the position, for a syntax error or a value that is invalid for its
+    column.
     """
     parser = _Parser(text, {field.name: field for field in fields})
     predicate = parser.disjunction()
@@ -141,8 +142,8 @@ class _Parser:
         return parse_literal(text, field)
 
     def _accept(self, token: str) -> bool:
-        kind, found = self._peek()
-        if kind not in ("text", "quoted") and found.upper() == token:
+        kind, next_token = self._peek()
+        if kind not in ("text", "quoted") and next_token.upper() == token:
             self._at += 1
             return True
         return False

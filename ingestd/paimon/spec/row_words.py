@@ -1,8 +1,8 @@
-"""Columns as the 8-byte words of the BinaryRows they would make, without making the rows.
+"""Compute the 8-byte words of the BinaryRows of columns without building the rows.
 
-A row is its null bits, one word per field, and after them what did not fit into a word. All
-rows have the same words in front; the rest is asked for word by word, only for the rows that
-are that long.
+A row consists of null bits, one word per field, and the variable-length values that do not fit into
+their word. The words of the fixed part exist in all rows; those of the variable-length part are
+computed word by word, only for the rows that have them.
 
 Specification: https://paimon.apache.org/docs/1.4/concepts/spec/manifest/#binaryrow
 """
@@ -43,10 +43,10 @@ _CANONICAL_NAN = {4: 0x7FC00000, 8: 0x7FF8000000000000}
 
 @dataclass(frozen=True, slots=True)
 class _Field:
-    """One column: its slots, and for rows with more its size and a reader of its words.
+    """One column: its slots and, for rows with variable-length values, their sizes and words.
 
-    `slot` holds the final word, except for rows where `sizes` is above 0: there it is the low
-    half, and the offset is still missing.
+    `slot` is the final word, except for rows with `sizes` above 0: there it is the low half, to
+    which the offset is still to be added.
     """
 
     slot: Words
@@ -56,14 +56,14 @@ class _Field:
 
 @dataclass(frozen=True, slots=True)
 class RowWords:
-    """Rows of one chunk: their byte lengths, and their words in order."""
+    """Rows of one chunk: their lengths in bytes, and their words in order."""
 
     lengths: npt.NDArray[np.int64]
     fields: tuple[_Field, ...]
     null_words: tuple[Words, ...]
 
     def __iter__(self) -> Iterator[tuple[Words, Rows | None]]:
-        """Yield each word with the rows that have it; None for all rows."""
+        """Yield each word together with the rows that have it; None for all rows."""
         for word in self.null_words:
             yield word, None
         position = np.full(len(self.lengths), 8 * (len(self.null_words) + len(self.fields)))
@@ -75,7 +75,7 @@ class RowWords:
 
     @staticmethod
     def _slot(field: _Field, position: npt.NDArray[np.int64]) -> Words:
-        """Return the slots, `position` being where the variable part has got to; moves it on."""
+        """Return the slots for values at `position` of the variable-length part, and advance it."""
         if field.sizes is None:
             return field.slot
         offsets = np.where(field.sizes > 0, position, 0).astype(np.uint64)
@@ -91,7 +91,7 @@ def _tail(sizes: _Sizes, read: _Reader) -> Iterator[tuple[Words, Rows | None]]:
 
 
 def can_make_words(t: DataType) -> bool:
-    """Return whether `row_words` knows the type; nested types are left to `binary_row`."""
+    """Return whether `row_words` supports the type; `binary_row` encodes nested types."""
     return (
         t.root in FIXED_FORMATS
         or t.root in CHARACTER_ROOTS
@@ -102,7 +102,10 @@ def can_make_words(t: DataType) -> bool:
 
 
 def row_words(columns: Sequence[Array], types: Sequence[DataType]) -> RowWords:
-    """Return the words of the rows of columns of one length; ValueError without columns."""
+    """Return the words of rows, given as columns of equal length.
+
+    Raises ValueError without columns.
+    """
     if not columns or len(columns) != len(types):
         raise ValueError(f"{len(columns)} columns for {len(types)} types")
     rows, arity = len(columns[0]), len(columns)
@@ -153,14 +156,14 @@ def _without(words: Words, nulls: npt.NDArray[np.bool_] | None) -> Words:
 
 
 def _values(column: Array, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
-    """Return the value buffer of a fixed-width column; whatever stands there where it is null."""
+    """Return the value buffer of a fixed-width column; values of nulls are arbitrary."""
     return _buffer(column, 1, dtype, len(column), column.offset)
 
 
 def _buffer(
     column: Array, number: int, dtype: npt.DTypeLike, count: int, start: int
 ) -> npt.NDArray[Any]:
-    """`count` items of one of the column's buffers; zeros where Arrow keeps no buffer."""
+    """Return `count` items of one of the column's buffers; zeros where Arrow has no buffer."""
     data: Any = column.buffers()[number]
     if data is None or count == 0:
         return np.zeros(count, dtype)
@@ -181,12 +184,12 @@ def _compact_slot(column: Array, t: DataType) -> Words:
 
 
 def _decimal_halves(column: Array) -> Words:
-    """Low and high word of each decimal, shape (rows, 2)."""
+    """Return the low and the high word of each decimal, shape (rows, 2)."""
     return _buffer(column, 1, np.uint64, 2 * len(column), 2 * column.offset).reshape(-1, 2)
 
 
 def _wide_decimal_field(column: Array, nulls: npt.NDArray[np.bool_] | None) -> _Field:
-    """Return Java's minimal big-endian bytes at the front of 16."""
+    """Return Java's minimal big-endian bytes, left-aligned in 16 bytes."""
     halves = np.ascontiguousarray(_decimal_halves(column))
     if nulls is not None:
         halves = np.where(nulls[:, None], np.uint64(0), halves)
@@ -208,7 +211,7 @@ def _wide_decimal_field(column: Array, nulls: npt.NDArray[np.bool_] | None) -> _
 
 
 def _significant_bytes(big_endian: npt.NDArray[np.uint8]) -> npt.NDArray[np.int64]:
-    """Return bytes of the shortest two's complement form of 16-byte numbers."""
+    """Return the length in bytes of the shortest two's complement form of 16-byte numbers."""
     fill = (big_endian[:, :1].view(np.int8) >> 7).view(np.uint8)
     redundant = (big_endian[:, :-1] == fill) & ((big_endian[:, 1:] ^ fill) < 0x80)
     leading = np.logical_and.accumulate(redundant, axis=1).sum(axis=1)
@@ -226,7 +229,7 @@ def _bytes_field(column: Array, nulls: npt.NDArray[np.bool_] | None) -> _Field:
     lengths = np.diff(offsets).astype(np.int64)
     if nulls is not None:
         lengths = np.where(nulls, 0, lengths)
-    # Eight bytes from any byte on: an unaligned view of the text.
+    # Unaligned 8-byte words of the text from any byte on.
     window: Words = np.ndarray((len(text) - 7,), "<u8", text, strides=(1,))
 
     def read(index: int, rows: Rows | None) -> Words:

@@ -1,4 +1,4 @@
-"""Schema files, the schema of a new table, and the door to all else about schemas.
+"""Parse and encode schema files, create the schema of a new table, and re-export the schema API.
 
 Specification: https://paimon.apache.org/docs/1.4/concepts/spec/schema/#schema
 """
@@ -73,7 +73,7 @@ _KEYS = (
 
 
 def parse_schema(data: bytes, source: str) -> TableSchema:
-    """Return the schema in the bytes of a schema file. Raises FormatError naming `source`."""
+    """Return the schema of a schema file. Raises FormatError naming `source`."""
     try:
         check_seal(data)
         document = json.loads(data)
@@ -142,10 +142,10 @@ def new_schema(
     time_millis: int,
     comment: str | None = None,
 ) -> TableSchema:
-    """Return the first schema of a table: field ids depth first from 0, keys NOT NULL.
+    """Return the first schema of a table: field ids from 0 in depth-first order, keys NOT NULL.
 
-    The options `primary-key` and `partition` may stand in for the two key lists. Raises
-    SchemaConflictError for columns and keys, ConfigError for options that no table can have.
+    The options `primary-key` and `partition` may replace the two key lists. Raises
+    SchemaConflictError for invalid columns and keys, ConfigError for invalid options.
     """
     remaining = with_orc_zone(options)
     primary = _keys_from(remaining, "primary-key", primary_keys)
@@ -177,4 +177,4 @@ def _keys_from(options: dict[str, str], name: str, given: Sequence[str]) -> tupl
         return tuple(given)
     if given:
         raise ConfigError(f"option '{name}' is set to '{text}', but keys {list(given)} are given")
-    return tuple(part.strip() for part in text.split(",") if part.strip())
+    return tuple(column.strip() for column in text.split(",") if column.strip())

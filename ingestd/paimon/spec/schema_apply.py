@@ -1,4 +1,4 @@
-"""The schema that comes of changes; columns are known by id, so no data file is touched.
+"""Apply schema changes; columns are identified by id, so that no data file is rewritten.
 
 Specification: https://paimon.apache.org/docs/1.4/concepts/spec/schema/#update-schema
 """
@@ -59,10 +59,11 @@ def apply_changes(
     *,
     has_snapshots: bool = True,
 ) -> TableSchema:
-    """Return the next version of a schema: id + 1, changes in their order.
+    """Return the next version of a schema, with id + 1, after changes are applied in order.
 
-    Without snapshots options may change that files are written with. SchemaConflictError says
-    which change the table cannot take, and why; ConfigError names an option that does not exist.
+    Without snapshots, options may change that otherwise would not match existing files. Raises
+    SchemaConflictError, naming the change, if it is not allowed, and ConfigError for an unknown
+    option.
     """
     changed = schema
     for change in changes:
@@ -82,7 +83,7 @@ def apply_changes(
 
 
 def _refuse_keys(schema: TableSchema, path: _Path, verb: str, *kinds: str) -> None:
-    """Only columns of the table itself are keys."""
+    """Raise SchemaConflictError for a key column; only top-level columns can be keys."""
     keys = {"partition": schema.partition_keys, "primary": schema.primary_keys}
     for kind in kinds:
         if len(path) == 1 and path[0] in keys[kind]:
@@ -114,10 +115,10 @@ def _add_column(schema: TableSchema, change: AddColumn) -> TableSchema:
         if any(field.name == path[-1] for field in fields):
             raise SchemaConflictError(f"column '{name}' cannot be added: it exists already")
         if change.move is None:
-            place = _new_position(schema, fields) if len(path) == 1 else len(fields)
+            position = _new_position(schema, fields) if len(path) == 1 else len(fields)
         else:
-            place = _place(fields, change.move)
-        return (*fields[:place], column, *fields[place:])
+            position = _place(fields, change.move)
+        return (*fields[:position], column, *fields[position:])
 
     fields = change_siblings(schema.fields, path, siblings)
     return replace(schema, fields=fields, highest_field_id=max_field_id((column,)))
@@ -132,7 +133,7 @@ def _new_position(schema: TableSchema, fields: Fields) -> int:
 
 
 def _place(fields: Fields, move: Move) -> int:
-    """Return where a column is put in among fields without it."""
+    """Return the index at which a column is inserted into fields without it."""
     if move.place is Place.FIRST:
         return 0
     if move.place is Place.LAST:
@@ -146,10 +147,10 @@ def _move_column(schema: TableSchema, change: UpdateColumnPosition) -> TableSche
     others = tuple(field for field in schema.fields if field.id != column.id)
     if change.move.reference == change.name and change.move.place in (Place.AFTER, Place.BEFORE):
         raise SchemaConflictError(f"column '{change.name}' cannot be moved next to itself")
-    place = _place(others, change.move)
-    if change.move.reference is None and schema.fields.index(column) == place:
+    position = _place(others, change.move)
+    if change.move.reference is None and schema.fields.index(column) == position:
         raise SchemaConflictError(f"column '{change.name}' is {change.move} already")
-    return replace(schema, fields=(*others[:place], column, *others[place:]))
+    return replace(schema, fields=(*others[:position], column, *others[position:]))
 
 
 def _update_type(schema: TableSchema, change: UpdateColumnType) -> TableSchema:
@@ -166,7 +167,7 @@ def _update_type(schema: TableSchema, change: UpdateColumnType) -> TableSchema:
             raise SchemaConflictError(
                 f"column '{shown(path)}' of type {old} cannot become {new}: there is no such cast"
             )
-        # Fields inside a nested type keep their ids: only its nullability can differ here.
+        # Fields of a nested type keep their ids: here, only its nullability can differ.
         same = old.as_nullable() == new.as_nullable()
         return replace(old, nullable=new.nullable) if same else new
 

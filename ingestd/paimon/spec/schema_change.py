@@ -1,7 +1,8 @@
-"""Changes of a schema, as values. What comes of them lives in `schema_apply`.
+"""Types of schema changes; `schema_apply` applies them.
 
-A column is named by its name, or inside other columns by a path of names, in which `element`
-stands for what is in an array and `value` for the values of a map: ("orders", "element", "id").
+A column is identified by its name or, for nested columns, by a path of names, in which `element`
+stands for the elements of an array and `value` for the values of a map: ("orders", "element",
+"id").
 
 Specification: https://paimon.apache.org/docs/1.4/concepts/spec/schema/#update-schema
 """
@@ -15,7 +16,7 @@ ColumnPath = str | tuple[str, ...]
 
 
 class Place(Enum):
-    """Where a column goes among its neighbours."""
+    """Kinds of column positions."""
 
     FIRST = "first"
     LAST = "last"
@@ -25,7 +26,7 @@ class Place(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """A place for a column; `reference` is the neighbour of AFTER and BEFORE."""
+    """A column position; `reference` is the neighbour of AFTER and BEFORE."""
 
     place: Place
     reference: str | None = None
@@ -36,7 +37,7 @@ class Move:
 
 @dataclass(frozen=True, slots=True)
 class AddColumn:
-    """A new nullable column, at the end if nothing else is said."""
+    """Add a nullable column, by default at the end."""
 
     name: ColumnPath
     type: DataType
@@ -49,7 +50,7 @@ class AddColumn:
 
 @dataclass(frozen=True, slots=True)
 class UpdateColumnType:
-    """Another type for a column, nullability included unless it is to be kept."""
+    """Change the type of a column, including its nullability unless `keep_nullability` is set."""
 
     name: ColumnPath
     type: DataType
@@ -61,7 +62,7 @@ class UpdateColumnType:
 
 @dataclass(frozen=True, slots=True)
 class UpdateColumnNullability:
-    """Let a column have nulls, or no longer."""
+    """Make a column nullable or NOT NULL."""
 
     name: ColumnPath
     nullable: bool
@@ -69,7 +70,7 @@ class UpdateColumnNullability:
 
 @dataclass(frozen=True, slots=True)
 class UpdateColumnComment:
-    """Another comment for a column; None for none."""
+    """Set the comment of a column; None removes it."""
 
     name: ColumnPath
     comment: str | None
@@ -77,7 +78,7 @@ class UpdateColumnComment:
 
 @dataclass(frozen=True, slots=True)
 class UpdateColumnDefaultValue:
-    """Another default value, as text, for a column; None for none."""
+    """Set the default value of a column, as text; None removes it."""
 
     name: ColumnPath
     default_value: str | None
@@ -85,7 +86,7 @@ class UpdateColumnDefaultValue:
 
 @dataclass(frozen=True, slots=True)
 class UpdateColumnPosition:
-    """Another place for a column of the table."""
+    """Move a top-level column."""
 
     name: str
     move: Move
@@ -93,7 +94,7 @@ class UpdateColumnPosition:
 
 @dataclass(frozen=True, slots=True)
 class RenameColumn:
-    """Another name for a column, which keeps its id."""
+    """Rename a column, which keeps its id."""
 
     name: ColumnPath
     new_name: str
@@ -101,7 +102,7 @@ class RenameColumn:
 
 @dataclass(frozen=True, slots=True)
 class DropColumn:
-    """Take a column away; its id is never given again."""
+    """Drop a column; its id is never reused."""
 
     name: ColumnPath
 
@@ -116,21 +117,21 @@ class SetOption:
 
 @dataclass(frozen=True, slots=True)
 class RemoveOption:
-    """Give a table option its default again."""
+    """Reset a table option to its default."""
 
     key: str
 
 
 @dataclass(frozen=True, slots=True)
 class UpdateComment:
-    """Another comment for the table; None for none."""
+    """Set the comment of the table; None removes it."""
 
     comment: str | None
 
 
 @dataclass(frozen=True, slots=True)
 class DropPrimaryKey:
-    """Make the table one without primary key; only before it has a snapshot."""
+    """Drop the primary key; only for a table without snapshots."""
 
 
 SchemaChange = (
@@ -155,5 +156,5 @@ def path_of(name: ColumnPath) -> tuple[str, ...]:
 
 
 def shown(name: ColumnPath) -> str:
-    """Return a column's name in messages."""
+    """Return a column's name for messages."""
     return ".".join(path_of(name))

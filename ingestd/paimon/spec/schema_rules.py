@@ -1,6 +1,6 @@
-"""What a schema may not be, whoever makes it; checked for new and for changed schemas.
+"""Validation of new and changed schemas.
 
-What ingestd cannot write or read, although the specification allows it, lives in `options`.
+Restrictions of ingestd beyond the specification are checked in `options`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,7 +17,7 @@ def check_schema(
     partition_keys: Sequence[str],
     options: Mapping[str, str],
 ) -> None:
-    """SchemaConflictError for columns and keys, ConfigError for bucket options that cannot be.
+    """Raise SchemaConflictError for invalid columns and keys, ConfigError for bucket options.
 
     Specification: https://paimon.apache.org/docs/1.4/concepts/spec/schema/#schema
     """
@@ -61,7 +61,7 @@ def _check_keys(kind: str, keys: Sequence[str], fields: Sequence[DataField]) -> 
 
 
 def bucket_number(options: Mapping[str, str]) -> int:
-    """Return the option `bucket`; -1 if it is not given, ConfigError if it is no bucket count."""
+    """Return the option `bucket`, by default -1. Raises ConfigError for an invalid bucket count."""
     number = honoured.BUCKET.of(options)
     if number < 1 and number not in (-1, -2):
         raise ConfigError(f"option 'bucket' = '{number}': use a number above 0, or -1 for dynamic")

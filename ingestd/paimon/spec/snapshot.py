@@ -1,4 +1,4 @@
-"""Snapshot files: what a commit published.
+"""Parse and encode snapshot files: the versions of a table published by commits.
 
 Specification: https://paimon.apache.org/docs/1.4/concepts/spec/snapshot/#snapshot
 """
@@ -14,28 +14,28 @@ from ingestd.paimon.spec.document_checks import check_seal, file_name, refuse_mi
 
 SNAPSHOT_VERSION = 3
 BATCH_COMMIT_IDENTIFIER = 9223372036854775807
-"""Commit identifier of every batch job; only a streaming job may count its commits."""
+"""Commit identifier of every batch job; only streaming jobs number their commits."""
 
 CARRIED_PREFIX = "ingestd."
-"""Start of the names of properties that every commit of this package repeats from its base.
+"""Prefix of properties that every commit of this package copies from its base snapshot.
 
 Other implementations drop the properties of a snapshot when they commit on top of it.
 """
 BASE_PROPERTY = f"{CARRIED_PREFIX}base"
-"""Property that names the delta manifest list of the snapshot a record was committed on.
+"""Property that names the delta manifest list of the snapshot on which a record was committed.
 
-Only the commit that brings the record has it. It is not carried.
+It is set only on the snapshot that introduces the record, and is not copied to later ones.
 """
 OVERWRITTEN_PROPERTY = f"{CARRIED_PREFIX}overwritten"
-"""Property with the id of a snapshot above a record in which another program replaced rows."""
+"""Property with the id of a snapshot after a record in which another program replaced rows."""
 CARRIED_OPTION = f"{CARRIED_PREFIX}pipelines"
-"""Table option that lists the pipelines whose records the snapshots of a table carry."""
+"""Table option that lists the pipelines whose records are carried in the table's snapshots."""
 
 _Json = Any
 
 
 class CommitKind(StrEnum):
-    """What a commit did; the text in the file."""
+    """Kind of a commit; the value is the text in the file."""
 
     APPEND = "APPEND"
     COMPACT = "COMPACT"
@@ -45,7 +45,7 @@ class CommitKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Snapshot:
-    """One published version of a table; fields as in the file, None where the file has none."""
+    """One published version of a table, with the fields of its file; None if absent there."""
 
     id: int
     schema_id: int
@@ -92,7 +92,7 @@ _REQUIRED = frozenset(
 
 
 def carried_properties(snapshot: Snapshot) -> dict[str, str]:
-    """Return the properties of a snapshot that a commit on top of it repeats."""
+    """Return the properties of a snapshot that the next commit copies."""
     return {
         name: value
         for name, value in snapshot.properties.items()
@@ -101,16 +101,16 @@ def carried_properties(snapshot: Snapshot) -> dict[str, str]:
 
 
 def parse_snapshot(data: bytes, source: str) -> Snapshot:
-    """Return the snapshot in the bytes of a snapshot file. Raises FormatError naming `source`.
+    """Return the snapshot in a snapshot file. Raises FormatError naming `source`.
 
-    Keys that the specification does not know are ignored.
+    Unknown keys are ignored.
     """
     try:
         check_seal(data)
         document = json.loads(data)
         refuse_misspelt(document.keys(), _JSON_NAMES.values())
         version = document.get("version", SNAPSHOT_VERSION)
-        # As in Java, a later version is one with more keys, which mean nothing to older readers.
+        # As in Java, later versions only add keys, which older readers can ignore.
         if not isinstance(version, int) or isinstance(version, bool) or version < 1:
             raise ValueError(f"version {version!r} is not a number from 1 on")
         values = {

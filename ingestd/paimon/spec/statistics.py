@@ -1,4 +1,4 @@
-"""Statistics files: what ANALYZE found out about a whole table."""
+"""Parse and encode statistics files, the results of ANALYZE for a whole table."""
 
 import json
 from collections.abc import Mapping
@@ -17,9 +17,9 @@ _JSON_NAMES = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnStatistics:
-    """Figures of one column, None where unknown; `min` and `max` as texts of the values.
+    """Statistics of one column, None where unknown; `min` and `max` are texts.
 
-    Lengths are those of values that are not null: characters, bytes, or the size of the type.
+    Lengths are those of non-null values: characters, bytes, or the size of the type.
     """
 
     name: str
@@ -32,14 +32,14 @@ class ColumnStatistics:
     max_len: int | None = None
 
     def document(self) -> dict[str, Any]:
-        """Return the figures under the names of the file, without those that are unknown."""
+        """Return the known figures by their names in the file."""
         pairs = ((json_name, getattr(self, name)) for name, json_name in _JSON_NAMES.items())
         return {name: value for name, value in pairs if value is not None}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableStatistics:
-    """Figures of a table as of a snapshot: merged rows, what they take in bytes, columns."""
+    """Statistics of a table as of a snapshot: merged row count, their size in bytes, columns."""
 
     snapshot_id: int
     schema_id: int
@@ -48,7 +48,7 @@ class TableStatistics:
     columns: tuple[ColumnStatistics, ...] = ()
 
     def document(self) -> dict[str, Any]:
-        """Return what stands in the file."""
+        """Return the JSON document of the file."""
         figures = {
             "snapshotId": self.snapshot_id,
             "schemaId": self.schema_id,
@@ -65,9 +65,9 @@ def encode_statistics(statistics: TableStatistics) -> bytes:
 
 
 def parse_statistics(data: bytes, source: str) -> TableStatistics:
-    """Return the statistics in the bytes of a file. Raises FormatError naming `source`.
+    """Return the statistics in a statistics file. Raises FormatError naming `source`.
 
-    Keys that the specification does not know are ignored.
+    Unknown keys are ignored.
     """
     try:
         document = json.loads(data)
@@ -77,7 +77,8 @@ def parse_statistics(data: bytes, source: str) -> TableStatistics:
             merged_record_count=_number(document, "mergedRecordCount"),
             merged_record_size=_number(document, "mergedRecordSize"),
             columns=tuple(
-                _column(name, one) for name, one in (document.get("colStats") or {}).items()
+                _column(name, column_document)
+                for name, column_document in (document.get("colStats") or {}).items()
             ),
         )
     except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:

@@ -1,7 +1,7 @@
-"""Statistics of columns as manifests keep them, taken from Arrow columns.
+"""Collect column statistics for manifests from Arrow columns.
 
-A bound that is not sure is left out (null): a wrong bound loses rows in readers that skip files,
-an absent one only costs time.
+An uncertain bound is omitted (null): a wrong bound loses rows in readers that skip files, a missing
+one only costs time.
 
 Specification: https://paimon.apache.org/docs/1.4/concepts/spec/manifest/#simplestats
 """
@@ -36,11 +36,11 @@ def collect_stats(
     *,
     dense: bool = True,
 ) -> tuple[SimpleStats, tuple[str, ...] | None]:
-    """Return bounds and null counts of the columns, and which columns they are of.
+    """Return bounds and null counts of the columns, and the names of the columns included.
 
-    `mode` gives none, counts, truncate(n) or full for a column name. With `dense` columns of
-    mode none are left out, and the second part names those that are left in; it is None if the
-    statistics are of all `fields`. Binary and nested columns have null counts only.
+    `mode` returns none, counts, truncate(n) or full for a column name. With `dense`, columns of
+    mode none are left out and the second part names the others; it is None if the statistics
+    include all `fields`. Binary and nested columns have null counts only.
     """
     modes = {field.name: mode(field.name) for field in fields}
     kept = [field for field in fields if not dense or modes[field.name] != "none"]
@@ -73,13 +73,13 @@ def _bounds(column: Column, t: DataType, mode: str) -> tuple[object, object]:
 
 
 def _extremes(column: Column) -> tuple[object, object]:
-    found = pc.min_max(column)
-    least, most = column_values(pa.array([found["min"], found["max"]], column.type))
+    bounds = pc.min_max(column)
+    least, most = column_values(pa.array([bounds["min"], bounds["max"]], column.type))
     return least, most
 
 
 def _text_bounds(column: Any) -> tuple[object, object] | None:  # noqa: ANN401  # a chunked array
-    """Return the least and the greatest text of a column, where the native extension finds them."""
+    """Return the bounds of a text column by the native extension; None if it is not available."""
     native = native_columns()
     if native is None or column.num_chunks != 1:
         return None
@@ -87,12 +87,12 @@ def _text_bounds(column: Any) -> tuple[object, object] | None:  # noqa: ANN401  
     parts = text_parts(texts)
     if parts is None:
         return None
-    found = native.text_bounds(len(texts), *parts)
-    return (None, None) if found is None else (texts[found[0]].as_py(), texts[found[1]].as_py())
+    bounds = native.text_bounds(len(texts), *parts)
+    return (None, None) if bounds is None else (texts[bounds[0]].as_py(), texts[bounds[1]].as_py())
 
 
 def _ordered_zeros(column: Column, least: float, most: float) -> tuple[float, float]:
-    """Return bounds in Java's order, where -0.0 is below 0.0; Arrow takes either for the other."""
+    """Return bounds in Java's order, where -0.0 is less than 0.0; to Arrow they are equal."""
     if least != 0 and most != 0:
         return least, most
     numbers: npt.NDArray[np.float64] = np.asarray(column.drop_null())
@@ -107,16 +107,16 @@ def _length(mode: str) -> int:
 
 
 def truncate_upper(text: str, length: int) -> str | None:
-    """Return a text of at most `length` code points that no text beginning like `text` is above.
+    """Return an upper bound of at most `length` code points for texts that begin like `text`.
 
-    None if there is none.
+    Returns None if there is none.
     """
     if len(text) <= length:
         return text
     for i in range(length - 1, -1, -1):
         following = ord(text[i]) + 1
         if following in _SURROGATES:
-            # No text holds a lone surrogate; the next code point that can stand alone.
+            # A text cannot contain a lone surrogate; use the next valid code point.
             following = _SURROGATES.stop
         if following <= _MAX_CODE_POINT:
             return text[:i] + chr(following)
@@ -124,7 +124,7 @@ def truncate_upper(text: str, length: int) -> str | None:
 
 
 class StatsTotal:
-    """Bounds and null counts of columns over several tables, as `collect_stats` gives them."""
+    """Bounds and null counts over several tables, with the results of `collect_stats`."""
 
     def __init__(
         self, fields: Sequence[DataField], mode: Callable[[str], str], *, dense: bool = True
@@ -136,12 +136,12 @@ class StatsTotal:
         self._parts: list[tuple[SimpleStats, int]] = []
 
     def add(self, rows: pa.Table) -> None:
-        """Take in more rows."""
+        """Add rows."""
         stats, _ = collect_stats(rows, self._fields, self._mode, dense=self._dense)
         self._parts.append((stats, rows.num_rows))
 
     def result(self) -> tuple[SimpleStats, tuple[str, ...] | None]:
-        """Return the statistics, and which columns they are of (None: all)."""
+        """Return the statistics, and the names of the columns included (None: all)."""
         stats = self._parts[0][0] if len(self._parts) == 1 else self._together()
         names = tuple(field.name for field in self._kept)
         return stats, None if len(self._kept) == len(self._fields) else names
@@ -163,7 +163,7 @@ class StatsTotal:
 
 
 class _Bounds:
-    """What is known of one column so far."""
+    """Bounds of one column so far."""
 
     def __init__(self) -> None:
         self.known = True
@@ -186,5 +186,5 @@ class _Bounds:
 
 
 def _comparable(value: object) -> Any:  # noqa: ANN401  (of any column type)
-    """-0.0 is below 0.0 as Java orders them."""
+    """Return floats with -0.0 less than 0.0, as in Java's order."""
     return (value, math.copysign(1, value)) if isinstance(value, float) else value

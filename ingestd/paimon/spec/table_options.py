@@ -1,8 +1,8 @@
-"""Every table option that ingestd knows, and what becomes of it.
+"""Declarations of all known table options, and how ingestd treats them.
 
-Those that ingestd obeys are declared in `honoured_options`; the others here, with the reason why
-they are refused or may be ignored. Refusals, warnings and the page table-options.md follow from the
-declarations.
+Options that ingestd implements are declared in `honoured_options`; the others here, with the reason
+why they are refused or ignored. Refusals, warnings and the page table-options.md are generated from
+the declarations.
 
 Specification: https://paimon.apache.org/docs/1.4/maintenance/configurations/#coreoptions
 """
@@ -22,7 +22,7 @@ _Options = tuple[TableOption[object], ...]
 
 
 def _irrelevant(note: str, *names: str) -> _Options:
-    """Declare options that change nothing that ingestd does; `name|alias` names one twice."""
+    """Declare options that do not affect ingestd; `name|alias` declares an older name."""
     return _declared(names, note, None, Access.WRITE, change=ChangeRule.ANY)
 
 
@@ -33,7 +33,7 @@ def _refused(
     values: Iterable[str] = (),
     change: ChangeRule = ChangeRule.ANY,
 ) -> _Options:
-    """Declare options that are refused from an access on, except for the given values."""
+    """Declare options that an access and those after it refuse, except for the given values."""
     return _declared(names, note, frozenset(values), access, change=change)
 
 
@@ -60,7 +60,7 @@ UNREAD_SCANS: _Options = _refused(
     "scan.version", "scan.watermark", "scan.timestamp", "scan.file-creation-time-millis",
     "scan.creation-time-millis", "incremental-between-timestamp", "incremental-to-auto-tag",
 )  # fmt: skip
-"""Options that have a reader read what is not implemented."""
+"""Options with which a reader would need unimplemented functions."""
 _IGNORED: _Options = (
     # Refused even for reading.
     *_refused(
@@ -153,7 +153,7 @@ _IGNORED: _Options = (
         "pk-multivalue.index.columns", "pk-vector.index.columns",
     ),
 
-    # Refused for new tables; existing ones could always be written.
+    # Refused for new tables; existing tables with them could always be written.
     *_refused(
         Access.CREATE, "ingestd marks no partition as done",
         "partition.mark-done-action", "partition.mark-done-action.custom.class",
@@ -186,12 +186,75 @@ _IGNORED: _Options = (
         Access.WRITE, "files are not encrypted",
         "parquet.crypto.<setting>", "parquet.encryption.<setting>",
     ),
-    *_irrelevant("a setting of Java's Parquet library that changes no row", "parquet.<setting>"),
     *_refused(
-        Access.CREATE, "other settings of Java's ORC writer are not implemented", "orc.<setting>",
+        Access.CREATE, "Avro files are compressed as `file.compression` says", "avro.codec",
+    ),
+    *_refused(
+        Access.CREATE, "records of Avro files keep the names that Java gives them",
+        "avro.row-name-mapping",
+    ),
+    *_refused(
+        Access.CREATE, "this setting of Java's ORC writer is not implemented",
+        "orc.base.delta.ratio", "orc.block.padding", "orc.block.padding.tolerance",
+        "orc.block.size", "orc.bloom.filter.columns", "orc.bloom.filter.fpp",
+        "orc.bloom.filter.write.version", "orc.buffer.size.enforce", "orc.column.encoding.direct",
+        "orc.compress", "orc.compression.strategy", "orc.compression.zstd.level",
+        "orc.compression.zstd.strategy", "orc.compression.zstd.windowlog", "orc.create.index",
+        "orc.dictionary.early.check", "orc.dictionary.max.size.bytes", "orc.encoding.strategy",
+        "orc.proleptic.gregorian", "orc.stripe.row.count", "orc.stripe.size.check.ratio",
+        "orc.write.format", "orc.write.variable.length.blocks",
+    ),
+    *_refused(
+        Access.CREATE, "this setting of Java's ORC reader is not implemented",
+        "orc.filter.plugin", "orc.filter.plugin.allowlist", "orc.filter.use.selected",
+        "orc.force.positional.evolution", "orc.force.positional.evolution.level",
+        "orc.include.columns", "orc.kryo.sarg", "orc.kryo.sarg.buffer",
+        "orc.mapred.input.schema", "orc.mapred.map.output.key.schema",
+        "orc.mapred.map.output.value.schema", "orc.mapred.output.schema",
+        "orc.proleptic.gregorian.default", "orc.sarg.column.names", "orc.sarg.to.filter",
+        "orc.schema.evolution.case.sensitive", "orc.skip.corrupt.data",
+        "orc.tolerate.missing.schema",
+    ),
+    *_refused(
+        Access.CREATE, "files are not encrypted", "orc.encrypt", "orc.key.provider", "orc.mask",
     ),
 
     # Irrelevant to ingestd.
+    *_irrelevant(
+        "a setting of Java's Parquet library that changes no row",
+        "parquet.block.row.count.limit", "parquet.bloom.filter.adaptive.enabled",
+        "parquet.bloom.filter.adaptive.enabled#<column>", "parquet.bloom.filter.candidates.number",
+        "parquet.bloom.filter.candidates.number#<column>", "parquet.bloom.filter.enabled",
+        "parquet.bloom.filter.enabled#<column>", "parquet.bloom.filter.expected.ndv",
+        "parquet.bloom.filter.expected.ndv#<column>", "parquet.bloom.filter.fpp",
+        "parquet.bloom.filter.fpp#<column>", "parquet.bloom.filter.max.bytes",
+        "parquet.column.statistics.enabled", "parquet.column.statistics.enabled#<column>",
+        "parquet.columnindex.truncate.length", "parquet.compression.codec.zstd.bufferPool.enabled",
+        "parquet.compression.codec.zstd.workers", "parquet.decrypt.off-heap.buffer.enabled",
+        "parquet.enable.dictionary#<column>", "parquet.enable.job-summary",
+        "parquet.enable.summary-metadata", "parquet.filter.bloom.enabled",
+        "parquet.filter.columnindex.enabled", "parquet.filter.dictionary.enabled",
+        "parquet.filter.record-level.enabled", "parquet.filter.stats.enabled",
+        "parquet.hadoop.vectored.io.enabled", "parquet.memory.min.chunk.size",
+        "parquet.memory.pool.ratio", "parquet.page.row.count.limit",
+        "parquet.page.size.check.estimate", "parquet.page.size.row.check.max",
+        "parquet.page.size.row.check.min", "parquet.page.value.count.threshold",
+        "parquet.page.verify-checksum.enabled", "parquet.page.write-checksum.enabled",
+        "parquet.private.read.filter.predicate", "parquet.read.bad.record.threshold",
+        "parquet.read.filter", "parquet.read.schema", "parquet.read.support.class",
+        "parquet.size.statistics.enabled", "parquet.size.statistics.enabled#<column>",
+        "parquet.split.files", "parquet.statistics.truncate.length", "parquet.strict.typing",
+        "parquet.summary.metadata.level", "parquet.task.side.metadata", "parquet.validation",
+        "parquet.write.support.class", "parquet.writer.max-padding", "parquet.writer.version",
+    ),
+    *_irrelevant(
+        "memory and reads of Java's ORC library",
+        "orc.bloom.filter.ignore.non-utf8", "orc.dictionary.implementation",
+        "orc.max.disk.range.chunk.limit", "orc.max.file.length", "orc.memory.pool",
+        "orc.min.disk.seek.size", "orc.min.disk.seek.size.tolerance", "orc.overwrite.output.file",
+        "orc.row.batch.size", "orc.row.child.limit", "orc.rows.between.memory.checks",
+        "orc.use.zerocopy",
+    ),
     *_irrelevant(
         "a detail of `data-file.external-paths`, which is refused",
         "data-file.external-paths.strategy", "data-file.external-paths.specific-fs",
@@ -358,7 +421,7 @@ _TEMPLATES = tuple(option for option in DECLARED if option.pattern is not None)
 
 @lru_cache(maxsize=4096)
 def find_option(name: str) -> TableOption[object] | None:
-    """Return the declaration of an option, None if nothing is known of it."""
+    """Return the declaration of an option; None if it is unknown."""
     option = _BY_NAME.get(name)
     if option is not None:
         return option
@@ -368,13 +431,13 @@ def find_option(name: str) -> TableOption[object] | None:
 
 
 def refuse_unknown_options(names: Iterable[str]) -> None:
-    """Raise ConfigError for an option that does not exist, with the nearest declared name."""
+    """Raise ConfigError, with the most similar declared name, for an unknown option."""
     for name in names:
         if find_option(name) is None:
             raise ConfigError(f"table option '{name}' does not exist{nearest_option(name)}")
 
 
 def nearest_option(name: str) -> str:
-    """Return the end of a message about an unknown option: the nearest declared name."""
+    """Return the end of a message about an unknown option: the most similar declared name."""
     close = difflib.get_close_matches(name, _BY_NAME, n=1)
     return f"; did you mean '{close[0]}'?" if close else ""

@@ -1,6 +1,7 @@
 """One version of a table's schema: columns, keys and options.
 
-Its file lives in `schema`, changing it in `schema_change`, what it may not be in `schema_rules`.
+Schema files are parsed in `schema`, changes applied in `schema_apply`, and schemas validated in
+`schema_rules`.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -30,7 +31,7 @@ class TableSchema:
 
     @property
     def trimmed_primary_keys(self) -> tuple[str, ...]:
-        """Primary key columns that are no partition keys, in primary key order."""
+        """Primary key columns except partition keys, in primary key order."""
         return tuple(key for key in self.primary_keys if key not in self.partition_keys)
 
     @property
@@ -39,14 +40,14 @@ class TableSchema:
         return tuple(column.name for column in self.fields)
 
     def field(self, name: str) -> DataField:
-        """Return the column of that name. Raises KeyError if it does not exist."""
+        """Return the column with a name. Raises KeyError if it does not exist."""
         for column in self.fields:
             if column.name == name:
                 return column
         raise KeyError(name)
 
     def select(self, names: Sequence[str]) -> tuple[DataField, ...]:
-        """Return the columns of these names, in the order of the names."""
+        """Return the columns with these names, in that order."""
         by_name = {column.name: column for column in self.fields}
         return tuple(by_name[name] for name in names)
 

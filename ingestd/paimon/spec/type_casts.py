@@ -1,4 +1,4 @@
-"""Which type a column may change to, once files with the old type exist.
+"""Type changes allowed for columns of tables with existing files.
 
 Specification: https://paimon.apache.org/docs/1.4/concepts/spec/schema/#update-schema
 """
@@ -29,7 +29,7 @@ _CASTS: Mapping[str, frozenset[str]] = {
     "TIME": TIMESTAMP_ROOTS | CHARACTER_ROOTS,
     **dict.fromkeys(TIMESTAMP_ROOTS, _TO_TIMESTAMP),
 }
-"""New root to the roots that it may replace."""
+"""New root -> the roots that it may replace."""
 
 _IMPLICIT: Mapping[str, frozenset[str]] = {
     "SMALLINT": frozenset({"TINYINT", "SMALLINT"}),
@@ -44,14 +44,13 @@ _IMPLICIT: Mapping[str, frozenset[str]] = {
     "TIME": frozenset({"TIMESTAMP"}),
     **dict.fromkeys(TIMESTAMP_ROOTS, TIMESTAMP_ROOTS),
 }
-"""The part of `_CASTS` that is left with `disable-explicit-type-casting`."""
+"""The subset of `_CASTS` that `disable-explicit-type-casting` allows."""
 
 
 def can_cast(old: DataType, new: DataType, *, explicit: bool = True) -> bool:
-    """Return whether a column of type `old` may become `new`; files keep the old type.
+    """Return whether a column of type `old` may change to `new`; files keep the old type.
 
-    `explicit` false leaves only the casts that SQL would do without being told. Whether nulls
-    are allowed is not looked at.
+    Without `explicit`, only casts are allowed that SQL does implicitly. Nullability is ignored.
     """
     if old.as_nullable() == new.as_nullable():
         return True

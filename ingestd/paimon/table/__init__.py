@@ -1,1 +1,1 @@
-"""Operations on one table, a package each; imports point down only, as in the architecture."""
+"""Operations on one table, one package each; imports follow the layers in the architecture."""

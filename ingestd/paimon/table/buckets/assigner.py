@@ -2,8 +2,8 @@
 
 Specification: https://paimon.apache.org/docs/1.4/primary-key-table/data-distribution/#dynamic-bucket
 
-A dynamic assigner owns the buckets whose number modulo the number of assigners is its own id.
-It alone puts new keys there, so assigners of one partition never meet.
+A dynamic assigner owns the buckets whose number modulo the number of assigners equals its id. Only
+the owner adds new keys to a bucket, so the assigners of a partition never conflict.
 """
 
 import uuid
@@ -47,7 +47,7 @@ def assign_fixed(table: FileStoreTable, rows: pa.Table) -> Buckets:
 
 
 def assign_among(table: FileStoreTable, rows: pa.Table, n: int) -> Buckets:
-    """Return the bucket of each row for a bucket count of `n`."""
+    """Return the bucket of each row for a bucket count of `n`; shape (rows,)."""
     options = table.options
     keys = options.bucket_keys
     columns = [rows.column(key) for key in keys]
@@ -65,9 +65,9 @@ def assign_among(table: FileStoreTable, rows: pa.Table, n: int) -> Buckets:
 
 
 class DynamicBucketAssigner:
-    """Assigns the keys of one partition to buckets, and creates buckets when those are full.
+    """Assigns the keys of one partition to buckets; creates buckets when they are full.
 
-    `partition` is the serialized row; of `entries` those of other partitions are left out.
+    `partition` is the serialized row; entries of other partitions in `entries` are ignored.
     """
 
     def __init__(
@@ -90,7 +90,7 @@ class DynamicBucketAssigner:
     def assign(self, hashes: Hashes) -> Buckets:
         """Return the bucket of each key hash, shape (rows,).
 
-        A hash that is known in any bucket of the partition stays there.
+        A hash that the index already contains keeps its bucket.
         """
         distinct, first, positions = _distinct(hashes)
         buckets = self._known(distinct)
@@ -103,7 +103,7 @@ class DynamicBucketAssigner:
     def prepare_commit(self, io: FileIO) -> tuple[IndexManifestEntry, ...]:
         """Write a new index file for each bucket with new hashes; return the index entries.
 
-        They belong into the snapshot of the rows that brought the hashes.
+        They must be committed in the same snapshot as the rows with these hashes.
         """
         buckets = dict(self._index.buckets)
         new_name = _names()
@@ -136,7 +136,7 @@ class DynamicBucketAssigner:
         data = encode_hash_index(hashes)
         io.write_new(path, data)
         reach(Point.INDEX_WRITTEN)
-        # The next batch asks for this file; its predecessor would only take up room.
+        # The next batch reads this file; its predecessor would only use cache space.
         CACHE.discard(self._files.get(bucket, ""))
         kept = CACHE.put(path, hashes)
         self._files[bucket] = path
@@ -147,9 +147,9 @@ class DynamicBucketAssigner:
 
 
 def _distinct(hashes: Hashes) -> tuple[Hashes, _Places, _Places]:
-    """Return the distinct hashes in order, the index of the first of each, and each row's number.
+    """Return distinct hashes in order, the first index of each, and the number of each row's hash.
 
-    Sorting hash and place as one number costs a third of what `numpy.unique` costs.
+    Sorting hash and index as one number takes a third of the time of `numpy.unique`.
     """
     packed = (hashes.astype(np.int64) << 32) | np.arange(len(hashes))
     packed.sort()

@@ -1,4 +1,4 @@
-"""Assign new keys to dynamic buckets: the first with room, then a new one.
+"""Assign new keys to dynamic buckets: the first with free capacity, else a new bucket.
 
 Specification: https://paimon.apache.org/docs/1.4/primary-key-table/data-distribution/#dynamic-bucket
 """
@@ -12,16 +12,16 @@ from ingestd.errors import UnsupportedError
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 
 MAX_BUCKETS = 32767
-"""Highest number of dynamic buckets of a partition if the table sets none."""
+"""Maximum number of dynamic buckets of a partition if the table does not set one."""
 
 Buckets = npt.NDArray[np.int32]
 _Unsigned = npt.NDArray[np.uint32] | npt.NDArray[np.uint64]
 
 
 class BucketFiller:
-    """Fills the buckets of one partition that an assigner owns; `counts` has the keys of each.
+    """Fills the buckets of one partition that an assigner owns; `counts` has the key count of each.
 
-    An assigner owns the buckets whose number modulo the number of assigners is its own id.
+    An assigner owns the buckets whose number modulo the number of assigners equals its id.
     """
 
     def __init__(
@@ -35,9 +35,9 @@ class BucketFiller:
     def place(self, keys: _Unsigned) -> Buckets:
         """Return the bucket of each new key.
 
-        The numbers spread them over full buckets, at the limit.
+        The numbers spread the keys over full buckets when no new bucket is allowed.
 
-        Raises UnsupportedError if every bucket is full and no more may be made.
+        Raises UnsupportedError if every bucket is full and no more may be created.
         """
         placed = np.empty(len(keys), np.int32)
         done = 0
@@ -54,7 +54,7 @@ class BucketFiller:
         return placed
 
     def _candidates(self) -> Iterator[int]:
-        """Yield own buckets with room, then numbers of new buckets up to the limit."""
+        """Yield own buckets with free capacity, then numbers of new buckets up to the limit."""
         target = self._table.options.dynamic_bucket_target_row_num
         yield from [bucket for bucket, count in self._counts.items() if count < target]
         limit = self._limit()
@@ -73,7 +73,7 @@ class BucketFiller:
             self._counts[bucket] = self._counts.get(bucket, 0) + keys
 
     def _spread(self, keys: _Unsigned) -> Buckets:
-        """Spread keys evenly over full buckets, when no new bucket is allowed."""
+        """Spread keys evenly over full buckets when no new bucket is allowed."""
         options = self._table.options
         own = np.array(sorted(self._counts), np.int32)
         if options.dynamic_bucket_max_buckets == -1 or not len(own):

@@ -2,9 +2,10 @@
 
 Specification: https://paimon.apache.org/docs/1.4/concepts/spec/tableindex/#dynamic-bucket-index
 
-An index file never changes, so its hashes are kept in this process by the file's path: worker
-processes that write batch after batch read each file at most once. What memory has no room for is
-kept on the local disk, so that a batch costs what it holds, however large the index has become.
+Index files are immutable, so their hashes are cached in this process by path: worker processes,
+which write batch after batch, read each file at most once. Hashes that exceed the memory limit are
+cached on the local disk, so that the cost of a batch depends on its own size and not on that of the
+index.
 """
 
 import logging
@@ -28,13 +29,13 @@ from ingestd.paimon.table.metadata.index_paths import index_path
 
 UNKNOWN_BUCKET = -1
 CACHE_BYTES = 64 << 20
-"""Default limit of the bytes of hashes in memory."""
+"""Default limit in bytes of the hashes in memory."""
 MAPPED_BYTES = 1 << 30
-"""Bytes of hashes that a process keeps on its local disk besides."""
+"""Maximum bytes of hashes that a process caches on its local disk in addition."""
 MAPPED_FILES = 400
-"""Files that these may be: each takes one of the process's file descriptors."""
+"""Maximum number of these files: each uses a file descriptor of the process."""
 _LEAST_MAPPED = 64 << 10
-"""Below this many bytes an index file is read again just as soon."""
+"""An index file below this size in bytes is read again instead of being cached on disk."""
 Hashes = npt.NDArray[np.int32]
 _LOG = logging.getLogger(__name__)
 
@@ -42,8 +43,8 @@ _LOG = logging.getLogger(__name__)
 class HashCache:
     """Sorted hashes by path of the index file; the least recently used are evicted.
 
-    What no longer fits into `max_bytes` of memory is kept on the local disk, if it is worth a
-    file; of that, too, only so much.
+    Hashes beyond `max_bytes` of memory are cached on the local disk if they are large enough, up to
+    a limit of its own.
     """
 
     def __init__(self, max_bytes: int, max_mapped: int = MAPPED_BYTES) -> None:
@@ -54,13 +55,13 @@ class HashCache:
     def get(self, path: str) -> Hashes | None:
         """Return the hashes of a file, or None if they are not cached."""
         with self._lock:
-            found = self._memory.get(path)
-            return self._mapped.get(path) if found is None else found
+            cached = self._memory.get(path)
+            return self._mapped.get(path) if cached is None else cached
 
     def put(self, path: str, hashes: Hashes) -> Hashes:
-        """Keep the hashes of a file if there is room for them; they are used as what is returned.
+        """Cache the hashes of a file if there is room; return the array to use from now on.
 
-        In memory an array above the limit by itself is not kept.
+        An array larger than the limit is not cached in memory.
         """
         known = self.get(path)
         if known is not None:
@@ -76,7 +77,7 @@ class HashCache:
             return kept
 
     def limit(self, max_bytes: int) -> None:
-        """Set the limit of bytes in memory."""
+        """Set the limit in bytes of memory."""
         with self._lock:
             self._memory.max_bytes = max_bytes
             self._memory.give_up()
@@ -99,7 +100,7 @@ class HashCache:
 
 
 class _Kept:
-    """Arrays by path within bounds; the least recently used are evicted."""
+    """Arrays by path within limits; the least recently used are evicted."""
 
     def __init__(self, max_bytes: int, max_arrays: int | None = None) -> None:
         self.max_bytes = max_bytes
@@ -108,10 +109,10 @@ class _Kept:
         self._arrays: OrderedDict[str, Hashes] = OrderedDict()
 
     def get(self, path: str) -> Hashes | None:
-        found = self._arrays.get(path)
-        if found is not None:
+        hashes = self._arrays.get(path)
+        if hashes is not None:
             self._arrays.move_to_end(path)
-        return found
+        return hashes
 
     def has_room(self, hashes: Hashes) -> bool:
         return self.nbytes + hashes.nbytes <= self.max_bytes
@@ -130,9 +131,9 @@ class _Kept:
             self.nbytes -= self._arrays.popitem(last=False)[1].nbytes
 
     def discard(self, path: str) -> None:
-        found = self._arrays.pop(path, None)
-        if found is not None:
-            self.nbytes -= found.nbytes
+        cached = self._arrays.pop(path, None)
+        if cached is not None:
+            self.nbytes -= cached.nbytes
 
 
 CACHE = HashCache(CACHE_BYTES)
@@ -140,15 +141,16 @@ CACHE = HashCache(CACHE_BYTES)
 
 @dataclass(frozen=True, slots=True)
 class PartitionIndex:
-    """The hash index of one partition: sorted distinct hashes of each bucket, by bucket."""
+    """The hash index of one partition: the sorted distinct hashes of each bucket."""
 
     buckets: Mapping[int, Hashes]
 
     @classmethod
     def load(cls, table: FileStoreTable, entries: Sequence[IndexManifestEntry]) -> "PartitionIndex":
-        """Return the index of the HASH entries of one partition.
+        """Return the index from the HASH entries of one partition.
 
-        FormatError names an index file that is missing, damaged or not alone in its bucket.
+        Raises FormatError for an index file that is missing, damaged or not the only one of its
+        bucket.
         """
         buckets: dict[int, Hashes] = {}
         for entry in sorted(entries, key=lambda entry: entry.bucket):
@@ -159,28 +161,28 @@ class PartitionIndex:
         return cls(buckets)
 
     def lookup(self, hashes: Hashes) -> npt.NDArray[np.int32]:
-        """Return the bucket of each hash, -1 where it is not known yet."""
+        """Return the bucket of each hash, -1 for unknown hashes."""
         distinct, positions = np.unique(hashes, return_inverse=True)
         return self.lookup_sorted(distinct)[positions]
 
     def lookup_sorted(self, distinct: Hashes) -> npt.NDArray[np.int32]:
-        """Return the bucket of each hash, for sorted hashes."""
-        found = np.full(len(distinct), UNKNOWN_BUCKET, np.int32)
+        """Return the bucket of each hash, -1 for unknown hashes; the hashes must be sorted."""
+        buckets = np.full(len(distinct), UNKNOWN_BUCKET, np.int32)
         left = np.arange(len(distinct))
         for bucket, known in self.buckets.items():
             among = is_among(distinct, known)
             if among.all():
-                found[left] = bucket
+                buckets[left] = bucket
                 break
             if among.any():
-                # A hash is in one bucket, so the others need not be asked for it.
-                found[left[among]] = bucket
+                # A hash is in at most one bucket, so found hashes are not looked up in the others.
+                buckets[left[among]] = bucket
                 left, distinct = left[~among], distinct[~among]
-        return found
+        return buckets
 
 
 def load_hashes(table: FileStoreTable, entry: IndexManifestEntry) -> Hashes:
-    """Return the sorted hashes of one index file, from the cache if it has them."""
+    """Return the sorted hashes of one index file, from the cache if possible."""
     path = index_path(table, entry)
     known = CACHE.get(path)
     if known is not None:
@@ -217,13 +219,13 @@ def is_sorted(hashes: Hashes) -> bool:
 
 
 def with_gained(known: Hashes, gained: Sequence[Hashes]) -> Hashes:
-    """Merge sorted hashes and new ones into one sorted array; copies the array."""
+    """Merge new hashes into a sorted array; returns a new array."""
     new = np.sort(np.concatenate(gained))
     return np.insert(known, np.searchsorted(known, new), new)
 
 
 def is_among(hashes: Hashes, known: Hashes) -> npt.NDArray[np.bool_]:
-    """Return which hashes are in a sorted array; faster if they are sorted, too."""
+    """Return a mask of the hashes that a sorted array contains; faster if they are sorted, too."""
     if not len(known):
         return np.zeros(len(hashes), bool)
     native = native_columns()
@@ -237,7 +239,7 @@ def is_among(hashes: Hashes, known: Hashes) -> npt.NDArray[np.bool_]:
 def mapped(hashes: npt.NDArray[np.int32]) -> npt.NDArray[np.int32] | None:
     """Return the hashes as a read-only memory map of a file in `TMPDIR`.
 
-    None if that has no room for them.
+    Returns None if there is not enough disk space.
     """
     try:
         with tempfile.TemporaryFile(prefix="ingestd-hashes-", buffering=0) as file:

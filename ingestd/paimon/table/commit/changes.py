@@ -1,15 +1,24 @@
-"""Derive from a committable the changes of each snapshot: kind, manifest entries, index files.
+"""Derive the changes of each snapshot from a committable, and check them for conflicts.
 
-Specification: https://paimon.apache.org/docs/1.4/concepts/spec/snapshot/#snapshot
+Specification: https://paimon.apache.org/docs/1.4/concepts/concurrency-control/#files-conflict
 
 Appended files and compaction results of one committable become two snapshots, APPEND before
-COMPACT, under one commit identifier.
+COMPACT, with the same commit identifier.
+
+A plain append of new files is not checked against the live files: it can only conflict with changes
+of the hash index or of the bucket count. Concurrent appends never conflict with a compaction. A
+concurrent compaction of the same bucket does, even if no file is replaced by both: newer rows could
+get below older ones, or deletion vectors could be lost.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+import itertools
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
-from ingestd.errors import CommitConflictError, UnsupportedError
+from ingestd.errors import CommitConflictError, SchemaConflictError, UnsupportedError
+from ingestd.paimon.io.file_io import LocalFileIO
+from ingestd.paimon.spec.binary_row import deserialize_row
 from ingestd.paimon.spec.data_file import DataFileMeta
 from ingestd.paimon.spec.index_manifest import (
     DELETION_VECTORS_INDEX,
@@ -17,12 +26,23 @@ from ingestd.paimon.spec.index_manifest import (
     IndexManifestEntry,
 )
 from ingestd.paimon.spec.manifest import FileIdentifier, FileKind, ManifestEntry
+from ingestd.paimon.spec.options import BucketMode, bucket_mode, core_options
+from ingestd.paimon.spec.schema import TableSchema
+from ingestd.paimon.spec.schema_rules import bucket_number
 from ingestd.paimon.spec.snapshot import CommitKind
+from ingestd.paimon.table.files.data_files import live_path
+from ingestd.paimon.table.files.file_index import index_file_path
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.index_entries import IndexEntries, index_key, split_index_entries
-from ingestd.paimon.table.metadata.scan import PartitionFilter, partition_test
-from ingestd.paimon.table.metadata.table_state import TableState
+from ingestd.paimon.table.metadata.index_paths import index_path
+from ingestd.paimon.table.metadata.scan import PartitionFilter, live_entries, partition_test
+from ingestd.paimon.table.metadata.snapshot_manager import find_snapshot
+from ingestd.paimon.table.metadata.table_state import TableState, steady_seconds
 from ingestd.paimon.table.write.commit_message import CommitMessage, ManifestCommittable
+
+_Bucket = tuple[bytes, int]
+LONG_COMMIT_SECONDS = 3 * 3600.0
+"""A commit that takes longer than this checks that each of its files still exists."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +50,7 @@ class SnapshotChange:
     """Changes of one snapshot; for an OVERWRITE, only the additions.
 
     `replaced` are the partitions that an OVERWRITE empties (None: all), `rewrites` the only files
-    that it may delete (None: any), `statistics` is the file that an ANALYZE refers to,
+    that it may delete (None: any), `statistics` is the statistics file of an ANALYZE,
     `removed_index_files` are index files that a COMPACT removes, and `expected_files` the other
     files above level 0 that must not have changed, by partition and bucket.
     """
@@ -47,21 +67,21 @@ class SnapshotChange:
 
     @property
     def is_empty(self) -> bool:
-        """Return whether the change leaves the table as it is."""
+        """Return whether the change is empty."""
         speaks_for_itself = self.kind in (CommitKind.OVERWRITE, CommitKind.ANALYZE)
         files = self.entries or self.changelog or self.index or self.removed_index_files
         return not (files or speaks_for_itself)
 
     @property
     def relies_on_hash_index(self) -> bool:
-        """Return whether buckets were chosen by the hash index of the partitions."""
+        """Return whether buckets were assigned using the hash index of the partitions."""
         if self.kind == CommitKind.COMPACT:
             return any(entry.index_type == HASH_INDEX for entry in self.index)
         return self.kind != CommitKind.OVERWRITE
 
     @property
     def partitions(self) -> frozenset[bytes]:
-        """Return the partitions that are changed."""
+        """Return the changed partitions."""
         files = (entry.partition for entry in self.entries)
         return frozenset((*files, *(entry.partition for entry in self.index)))
 
@@ -96,14 +116,14 @@ def index_after(
 ) -> tuple[IndexEntries, tuple[IndexManifestEntry, ...]]:
     """Return the index entries after a change of `state`, and the entries with duplicate keys.
 
-    Raises CommitConflictError if an index file that is to be replaced is not the one of `state`.
+    Raises CommitConflictError if an index file to be replaced is not the current one of `state`.
     """
     if change.kind == CommitKind.OVERWRITE:
         return _index_overwritten(table, change, state)
     if change.removed_index_files:
         return _index_without(table, change, state)
     if not change.index:
-        # The same object, so that the next commit detects by identity that nothing changed.
+        # The same object, so that the next commit detects by identity that the index is unchanged.
         return state.index_entries, state.repeated_index_entries
     repeated_keys = {index_key(entry) for entry in state.repeated_index_entries}
     for entry in change.index:
@@ -113,6 +133,274 @@ def index_after(
                 f"files, so {entry.file_name} cannot take the place of one"
             )
     return state.index_entries.with_changes(change.index), state.repeated_index_entries
+
+
+def check_own_files(table: FileStoreTable, change: SnapshotChange, planned_at: float) -> None:
+    """Raise CommitConflictError if a file that the change adds does not exist.
+
+    The removal of orphan files may delete old uncommitted files, and files on a local disk may be
+    on the disk of another machine. Appended files in an object store are only checked if they may
+    be old; none was written before `planned_at`, a time of `steady_seconds`. Local files are always
+    checked, because it costs little, and so are the files of a compaction, whose process may have
+    lost the leadership of the pipeline.
+    """
+    cheap = isinstance(table.io, LocalFileIO) or change.kind != CommitKind.APPEND
+    if not cheap and steady_seconds() - planned_at < LONG_COMMIT_SECONDS:
+        return
+    for path in _new_paths(table, change):
+        if not table.io.exists(path):
+            raise CommitConflictError(
+                f"table {table.name}: {path} was written for this commit and does not exist: it "
+                "was removed (by `ingestd remove-orphans` with a small --older-than), or written "
+                "to the disk of another machine; nothing of this commit is visible, write again"
+            )
+
+
+def _new_paths(table: FileStoreTable, change: SnapshotChange) -> Iterator[str]:
+    for entry in (*change.entries, *change.changelog):
+        if entry.kind == FileKind.ADD:
+            bucket = (table, entry.partition, entry.bucket, entry.file)
+            yield live_path(*bucket)
+            yield from (index_file_path(*bucket, name) for name in entry.file.extra_files)
+    for index in change.index:
+        yield index_path(table, index)
+    if change.statistics is not None:
+        yield table.paths.statistics(change.statistics)
+
+
+def checked_entries(
+    table: FileStoreTable, change: SnapshotChange, state: TableState
+) -> tuple[ManifestEntry, ...]:
+    """Return the entries of a change on top of `state`, checked against its live files.
+
+    An OVERWRITE first deletes every live file of the partitions that it replaces. A plain append is
+    not checked, so that no manifest is read, unless the bucket count was ever changed.
+
+    Raises what `check_files`, `check_rewrites` and `check_expected_files` raise.
+    """
+    if change.kind == CommitKind.ANALYZE:
+        return change.entries
+    if change.kind == CommitKind.APPEND and not was_rescaled(table):
+        return change.entries
+    if change.kind == CommitKind.OVERWRITE:
+        live = live_entries(table, state.manifests, partition_filter=change.replaced)
+        check_rewrites(table, live, change)
+        entries = (*(replace(entry, kind=FileKind.DELETE) for entry in live), *change.entries)
+        check_files(table, live, entries, same_buckets=False)
+        return entries
+    live = live_entries(table, state.manifests, partition_filter=change.partitions)
+    check_files(table, live, change.entries)
+    check_expected_files(table, live, change)
+    return change.entries
+
+
+def check_files(
+    table: FileStoreTable,
+    live: Iterable[ManifestEntry],
+    delta: Sequence[ManifestEntry],
+    *,
+    same_buckets: bool = True,
+) -> None:
+    """Check the entries of a change against the live files of the changed partitions.
+
+    A file must not be added twice, nor deleted if it is not live. All files of a partition must
+    have the same bucket count. Key ranges of files of a level above 0 must not overlap. Raises
+    CommitConflictError, after which the change can be planned again, and SchemaConflictError if the
+    option `bucket` was altered and the rows were not rescaled.
+    """
+    _check_delta(table, delta)
+    merged = {entry.identifier: entry for entry in live}
+    for entry in delta:
+        if entry.kind == FileKind.DELETE:
+            if merged.pop(entry.identifier, None) is None:
+                raise _conflict(table, entry, "was removed by another commit")
+        elif entry.identifier in merged:
+            raise _conflict(table, entry, "is in the table already")
+        else:
+            merged[entry.identifier] = entry
+    if same_buckets:
+        _check_bucket_counts(table, merged.values())
+    if table.schema.primary_keys:
+        _check_key_ranges(table, merged.values(), {(e.partition, e.bucket) for e in delta})
+
+
+def check_hash_index(
+    table: FileStoreTable, planned: TableState, current: TableState, partitions: Collection[bytes]
+) -> None:
+    """Raise CommitConflictError if another writer changed the hash index of these partitions.
+
+    The buckets of the change were assigned by the old index, so a key could get into two buckets.
+    """
+    if planned.index_entries is current.index_entries:
+        return
+    before, after = _hash_files(planned), _hash_files(current)
+    if any(before.get(partition) != after.get(partition) for partition in partitions):
+        raise CommitConflictError(
+            f"table {table.name}: another writer has changed the hash index of a partition of this "
+            "commit; load the state again and write again (a dynamic-bucket table takes one writer)"
+        )
+
+
+def check_key_places(table: FileStoreTable, planned: TableState, current: TableState) -> None:
+    """Raise CommitConflictError if another writer may have moved keys between partitions.
+
+    The partitions of the change were assigned by an older state, so a key could get into two.
+    """
+    if bucket_mode(table.schema) is not BucketMode.KEY_DYNAMIC or current.snapshot is None:
+        return
+    first = planned.snapshot.id if planned.snapshot else 0
+    for snapshot_id in range(first + 1, current.snapshot.id + 1):
+        snapshot = find_snapshot(table.io, table.paths, snapshot_id)
+        if snapshot is None or snapshot.commit_kind in (CommitKind.APPEND, CommitKind.OVERWRITE):
+            raise CommitConflictError(
+                f"table {table.name}: another writer has written rows since this commit was "
+                "planned, and keys may have moved between partitions; load the state again and "
+                "write again (a table whose keys move between partitions takes one writer)"
+            )
+
+
+def check_bucket_option(table: FileStoreTable, latest: TableSchema) -> None:
+    """Raise CommitConflictError if the bucket count has changed since buckets were assigned."""
+    ours, theirs = table.options.bucket, core_options(latest).bucket
+    if ours != theirs:
+        raise CommitConflictError(
+            f"table {table.name}: option 'bucket' was changed from {ours} to {theirs} meanwhile; "
+            "open the table again and write again"
+        )
+
+
+def was_rescaled(table: FileStoreTable) -> bool:
+    """Return whether partitions may have a bucket count other than the table's current one."""
+    number = table.options.bucket
+    older = (table.schemas(schema_id) for schema_id in range(table.schema.id))
+    return number > 0 and any(bucket_number(schema.options) != number for schema in older)
+
+
+def _check_delta(table: FileStoreTable, delta: Sequence[ManifestEntry]) -> None:
+    added = {entry.identifier for entry in delta if entry.kind == FileKind.ADD}
+    for entry in delta:
+        if entry.kind == FileKind.DELETE and entry.identifier in added:
+            raise _conflict(table, entry, "is both added and deleted by the commit")
+
+
+def _check_bucket_counts(table: FileStoreTable, entries: Iterable[ManifestEntry]) -> None:
+    counts: dict[bytes, int] = {}
+    for entry in entries:
+        if entry.total_buckets <= 0:
+            continue
+        known = counts.setdefault(entry.partition, entry.total_buckets)
+        if known != entry.total_buckets:
+            if entry.total_buckets == table.options.bucket:
+                raise _not_rescaled(table, known)
+            problem = f"has {entry.total_buckets} buckets where its partition has {known}"
+            raise _conflict(table, entry, problem)
+
+
+def _not_rescaled(table: FileStoreTable, buckets: int) -> SchemaConflictError:
+    number, warehouse = table.options.bucket, table.path.rsplit("/", 2)[0]
+    return SchemaConflictError(
+        f"table {table.name}: option 'bucket' was altered to {number}, and rows still are in "
+        f"{buckets} buckets, so nothing can be written there; rewrite them with `ingestd rescale "
+        f"{warehouse} {table.name} --buckets {number}`, or set the option back to {buckets}"
+    )
+
+
+def _check_key_ranges(
+    table: FileStoreTable,
+    entries: Iterable[ManifestEntry],
+    changed: Collection[tuple[bytes, int]],
+) -> None:
+    types = [table.schema.field(name).type for name in table.schema.trimmed_primary_keys]
+    runs: dict[tuple[bytes, int, int], list[ManifestEntry]] = defaultdict(list)
+    for entry in entries:
+        if entry.file.level >= 1 and (entry.partition, entry.bucket) in changed:
+            runs[entry.partition, entry.bucket, entry.file.level].append(entry)
+    for run in runs.values():
+        ranges = sorted(
+            (
+                (deserialize_row(types, e.file.min_key), deserialize_row(types, e.file.max_key), e)
+                for e in run
+            ),
+            key=lambda item: item[0],
+        )
+        for (_, high, _), (low, _, entry) in itertools.pairwise(ranges):
+            if not high < low:
+                raise _conflict(table, entry, "overlaps in key with a file of its level")
+
+
+def _hash_files(state: TableState) -> Mapping[bytes, frozenset[str]]:
+    files: dict[bytes, set[str]] = defaultdict(set)
+    for (partition, _, index_type), entry in state.index_entries.items():
+        if index_type == HASH_INDEX:
+            files[partition].add(entry.file_name)
+    return {partition: frozenset(names) for partition, names in files.items()}
+
+
+def _conflict(table: FileStoreTable, entry: ManifestEntry, problem: str) -> CommitConflictError:
+    return CommitConflictError(
+        f"table {table.name}: file {entry.file.file_name} (bucket {entry.bucket}, level "
+        f"{entry.file.level}) {problem}; plan this change again on the newest snapshot"
+    )
+
+
+def check_expected_files(
+    table: FileStoreTable, live: Iterable[ManifestEntry], change: SnapshotChange
+) -> None:
+    """Raise CommitConflictError if files of a compacted bucket above level 0 have changed."""
+    if not change.expected_files:
+        return
+    replaced = {entry.identifier for entry in change.entries if entry.kind == FileKind.DELETE}
+    upper_files: dict[_Bucket, set[str]] = defaultdict(set)
+    for entry in live:
+        if entry.file.level > 0 and entry.identifier not in replaced:
+            upper_files[entry.partition, entry.bucket].add(entry.file.file_name)
+    for (partition, bucket), names in change.expected_files.items():
+        if upper_files[partition, bucket] != names:
+            raise CommitConflictError(
+                f"table {table.name}: bucket {bucket} was compacted by another commit; plan this "
+                "compaction again on the newest snapshot"
+            )
+
+
+def check_rewrites(
+    table: FileStoreTable, live: Iterable[ManifestEntry], change: SnapshotChange
+) -> None:
+    """Raise CommitConflictError if the overwrite would delete other files than expected."""
+    if change.rewrites is None:
+        return
+    live_identifiers = {entry.identifier for entry in live}
+    changed = live_identifiers ^ change.rewrites
+    if changed:
+        raise CommitConflictError(
+            f"table {table.name}: another commit has changed {len(changed)} files "
+            "of what was rewritten; nothing was changed by this commit: stop writing to it, and "
+            "call again"
+        )
+
+
+def check_deletion_vectors(
+    table: FileStoreTable, planned: TableState, current: TableState, change: SnapshotChange
+) -> None:
+    """Raise CommitConflictError if deletion vectors of the changed buckets were replaced."""
+    if planned.index_entries is current.index_entries:
+        return
+    buckets = {(entry.partition, entry.bucket) for entry in change.entries}
+    buckets |= {(partition, bucket) for partition, bucket, *_ in change.rewrites or ()}
+    before, after = _vector_files(planned, buckets), _vector_files(current, buckets)
+    if before != after:
+        raise CommitConflictError(
+            f"table {table.name}: another commit has changed deletion vectors of a bucket of this "
+            "compaction; plan it again on the newest snapshot"
+        )
+
+
+def _vector_files(state: TableState, buckets: set[_Bucket]) -> Mapping[_Bucket, frozenset[str]]:
+    files: dict[_Bucket, set[str]] = defaultdict(set)
+    for entry in (*state.index_entries.values(), *state.repeated_index_entries):
+        bucket = (entry.partition, entry.bucket)
+        if entry.index_type == DELETION_VECTORS_INDEX and bucket in buckets:
+            files[bucket].add(entry.file_name)
+    return {bucket: frozenset(names) for bucket, names in files.items()}
 
 
 def _appends(message: CommitMessage) -> bool:
@@ -200,7 +488,7 @@ def _index_without(
 def _index_overwritten(
     table: FileStoreTable, change: SnapshotChange, state: TableState
 ) -> tuple[IndexEntries, tuple[IndexManifestEntry, ...]]:
-    """Return the index files of partitions that are kept, plus those of the change."""
+    """Return the index files of unreplaced partitions, plus those of the change."""
     goes = partition_test(table, change.replaced)
     before = (*state.index_entries.values(), *state.repeated_index_entries)
     stay = [entry for entry in before if not goes(entry.partition)]

@@ -33,7 +33,7 @@ _ABOUT_NEW_FILES = frozenset(
         honoured.FORCE_LOOKUP, honoured.INDEX_IN_DATA_DIR,
     )
 ) | {"row-tracking.enabled"}  # fmt: skip
-"""Options that apply to writing files; deleting files ignores them."""
+"""Options that only apply to writing files, so they are not checked when files are deleted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,11 +57,11 @@ def overwrite(
 ) -> CommitResult:
     """Replace the content of a table by the files of a committable.
 
-    By default, in a table with partitions, they replace the partitions that they are in, and
-    nothing at all if there are none. With the option `dynamic-partition-overwrite`=false they
-    replace the partitions that `partition` names (None or empty: the whole table), and
-    ConfigError refuses files outside of them. With `overwrite-upgrade` (the default) files of a
-    bucket that do not overlap land on the top level, where nothing has to merge them.
+    By default, in a partitioned table, only partitions with new files are replaced; without new
+    files nothing changes. With `dynamic-partition-overwrite`=false the partitions given by
+    `partition` (None or empty: the whole table) are replaced; ConfigError refuses files of other
+    partitions. With `overwrite-upgrade` (the default), files of a bucket that do not overlap are
+    added to the top level, where they need no merge.
 
     Raises as `commit`.
     """
@@ -90,9 +90,9 @@ def truncate_table(table: FileStoreTable, *, now_ms: int) -> CommitResult:
 def drop_partitions(
     table: FileStoreTable, partitions: Sequence[PartitionSpec], *, now_ms: int
 ) -> CommitResult:
-    """Empty the partitions that match any of the specs, each of some or all partition columns.
+    """Empty the partitions that match any of the specs, each with some or all partition columns.
 
-    Raises as `commit`. Raises ConfigError for no spec at all or one without columns.
+    Raises as `commit`. Raises ConfigError without specs or for a spec without columns.
     """
     if not partitions or not all(partitions):
         raise ConfigError(f"table {table.name}: name at least one partition column and its value")
@@ -102,7 +102,7 @@ def drop_partitions(
 def going(
     table: FileStoreTable, snapshot: Snapshot | None, replaced: PartitionFilter | None
 ) -> list[Going]:
-    """Return what an overwrite of these partitions would delete, by partition."""
+    """Return the files that an overwrite of these partitions would delete, by partition."""
     parts: dict[bytes, list[DataFileMeta]] = defaultdict(list)
     for entry in live_files(table, snapshot, partition_filter=replaced):
         parts[entry.partition].append(entry.file)
@@ -120,10 +120,10 @@ def going(
 def upgraded_messages(
     table: FileStoreTable, messages: Sequence[CommitMessage]
 ) -> list[CommitMessage]:
-    """Return the messages; new files of a bucket are on the top level if their keys do not overlap.
+    """Return the messages, with new files moved to the top level if their keys do not overlap.
 
-    Nothing is changed in a table without primary keys, in one whose buckets are not settled, and
-    without the option `overwrite-upgrade`.
+    They are unchanged for a table without primary keys, for postponed buckets, and without the
+    option `overwrite-upgrade`.
     """
     wanted = honoured.OVERWRITE_UPGRADE.of(table.schema.options)
     settled = all(

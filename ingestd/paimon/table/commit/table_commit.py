@@ -1,11 +1,11 @@
-"""Commit a committable as snapshots: optimistic concurrency on the file of the next snapshot.
+"""Commit a committable as snapshots, with optimistic concurrency on the next snapshot file.
 
 Specification: https://paimon.apache.org/docs/1.4/concepts/spec/snapshot/#snapshot
 
 A snapshot exists if and only if its file does. The first writer that creates the file of the next
-id has committed; every other writer refreshes its state and tries again. Each try checks for
+id has committed; every other writer refreshes its state and tries again. Each attempt checks for
 conflicts with concurrent commits, writes the manifests, and publishes the snapshot; hint files are
-written last. Data files are never deleted here: the caller may commit them again.
+written last. Data files are never deleted here, because the caller may commit them again.
 """
 
 import logging
@@ -38,22 +38,24 @@ from ingestd.paimon.spec.snapshot import (
     carried_properties,
     encode_snapshot,
 )
-from ingestd.paimon.table.commit.changes import SnapshotChange, index_after, plan_changes
-from ingestd.paimon.table.commit.conflict import (
+from ingestd.paimon.table.commit.changes import (
+    SnapshotChange,
     check_bucket_option,
     check_deletion_vectors,
     check_hash_index,
     check_key_places,
     check_own_files,
     checked_entries,
+    index_after,
+    plan_changes,
 )
-from ingestd.paimon.table.commit.manifest_merge import merge_manifests
-from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
-from ingestd.paimon.table.metadata.manifest_store import (
+from ingestd.paimon.table.commit.manifest_writer import (
+    merge_manifests,
     write_index_manifest,
     write_manifest_list,
     write_manifests,
 )
+from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.schema_manager import latest_schema_id
 from ingestd.paimon.table.metadata.snapshot_commit import partition_changes
 from ingestd.paimon.table.metadata.snapshot_manager import find_snapshot, write_hints
@@ -75,7 +77,7 @@ _LOG = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class CommitRequest:
-    """User, content and time of a commit, the same for every try.
+    """User, content and time of a commit, the same for every attempt.
 
     No file of the commit was written before `planned_at`, a time of `steady_seconds`.
     """
@@ -88,7 +90,7 @@ class CommitRequest:
 
 @dataclass(frozen=True, slots=True)
 class Delta:
-    """Written manifests of a change, reused by every try with the same entries."""
+    """Written manifests of a change, reused by every attempt with the same entries."""
 
     entries: tuple[ManifestEntry, ...]
     manifests: tuple[ManifestFileMeta, ...]
@@ -101,21 +103,21 @@ class Delta:
 
     @property
     def written(self) -> list[str]:
-        """Return the names of all manifests and manifest lists that were written."""
+        """Return the names of all written manifests and manifest lists."""
         names = [meta.file_name for meta in (*self.manifests, *self.changelog_manifests)]
         lists = (self.list_name, self.changelog_list_name)
         return [*names, *(name for name in lists if name is not None)]
 
     @property
     def record_count(self) -> int:
-        """Return the rows of added files minus the rows of deleted files."""
+        """Return the row count of added files minus that of deleted files."""
         signs = {FileKind.ADD: 1, FileKind.DELETE: -1}
         return sum(signs[entry.kind] * entry.file.row_count for entry in self.entries)
 
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """A snapshot ready to be published, and the state of the table once it is."""
+    """A snapshot ready to be published, and the state of the table after it."""
 
     snapshot: Snapshot
     state: TableState
@@ -124,7 +126,7 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True)
 class _Base:
-    """References of a snapshot besides its delta."""
+    """Manifest references of a snapshot other than those of its delta."""
 
     list_name: str
     list_size: int
@@ -133,7 +135,7 @@ class _Base:
 
 
 class Retries:
-    """Retry budget of one commit, for lost races and for unclear answers of the storage.
+    """Retry budget of one commit, for lost races and for unclear responses of the storage.
 
     Allows `commit.max-retries` retries, and none after `commit.timeout`. The wait doubles from
     `commit.min-retry-wait` to `commit.max-retry-wait`, with jitter.
@@ -146,7 +148,7 @@ class Retries:
         self._deadline = time.monotonic() + options.commit_timeout_ms / 1000
 
     def wait(self) -> bool:
-        """Wait until the next retry is due; return False at once if the budget is used up."""
+        """Wait until the next retry is due; return False immediately if the budget is used up."""
         wait_ms = min(self._next_ms, self._longest_ms)
         seconds = wait_ms * (1 + random.uniform(0, _JITTER)) / 1000  # noqa: S311  # no secret
         if self._left <= 0 or time.monotonic() + seconds > self._deadline:
@@ -161,10 +163,10 @@ class Retries:
 class CommitResult:
     """Outcome of a commit.
 
-    `committed`: `snapshot` is the last one created. `replayed`: the user had already committed
-    this identifier or a later one; `snapshot` is that user's newest, None if it has expired.
-    `empty`: there was nothing to commit. `state` is always the newest known state of the table;
-    `attempts` counts the snapshots that were tried.
+    `committed`: `snapshot` is the last one created. `replayed`: the user had already committed this
+    identifier or a later one; `snapshot` is that user's newest, None if it has expired. `empty`:
+    the committable had no changes. `state` is always the newest known state of the table;
+    `attempts` counts the attempted snapshots.
     """
 
     status: CommitStatus
@@ -184,32 +186,32 @@ def commit(
 ) -> CommitResult:
     """Commit changes that were planned on `state` on top of the newest snapshot.
 
-    If `state` is the newest, no manifest of the table is read, unless files are deleted.
-    An identifier at or below the user's newest one is a replay and changes nothing. The content is
-    not compared: the caller does that by the snapshot's properties. `BATCH_COMMIT_IDENTIFIER` is
+    If `state` is the newest, no manifest of the table is read, unless files are deleted. An
+    identifier at or below the user's newest one is a replay and changes nothing. The content is not
+    compared: the caller does that by the properties of the snapshot. `BATCH_COMMIT_IDENTIFIER` is
     never a replay.
 
     Raises FencedError if another committer with this user name committed after `state`;
-    CommitConflictError if the change conflicts with another commit or lost every try: nothing of
-    it is visible then, except an APPEND whose following COMPACT was refused; CommitUnknownError if
-    the storage does not report whether the snapshot was published (delete nothing, try again).
+    CommitConflictError if the change conflicts with another commit or lost every attempt: nothing
+    of it is visible then, except an APPEND whose COMPACT was refused; CommitUnknownError if the
+    storage does not report whether the snapshot was published (delete nothing, try again).
     """
     changes = plan_changes(committable, allow_empty=allow_empty)
     if not changes:
         return CommitResult("empty", state.snapshot, state, 0)
     request = CommitRequest(commit_user, committable, now_ms, state.loaded_at)
-    # Batch commits are never replayed, so their user is not looked up.
+    # Batch commits are never replays, so their user is not looked up.
     current = state if _is_batch(request) else with_user(table, state, commit_user)
     attempts = 0
     if _is_replay(current, request):
         return _replayed(table, refresh_state(table, current), request, attempts)
     retries = Retries(table.options)
     for change in changes:
-        landing = _CommitRetry(table, request, change, current, retries)
-        if not landing.run():
-            return _replayed(table, landing.current, request, landing.attempts)
-        current = landing.current
-        attempts += landing.attempts
+        retry = _CommitRetry(table, request, change, current, retries)
+        if not retry.run():
+            return _replayed(table, retry.current, request, retry.attempts)
+        current = retry.current
+        attempts += retry.attempts
     return CommitResult("committed", current.snapshot, current, attempts)
 
 
@@ -337,7 +339,7 @@ class _CommitRetry:
         return self._delta
 
     def _is_committed_already(self) -> bool:
-        """Return whether the identifier was committed since the plan.
+        """Return whether the identifier was committed since the change was planned.
 
         Raises FencedError if the user committed another identifier.
         """
@@ -366,11 +368,11 @@ def publish(
     retries: Retries,
     entries: Sequence[ManifestEntry] = (),
 ) -> bool:
-    """Create the snapshot file, or have the catalog create it; False if the id is taken.
+    """Create the snapshot file directly or through the catalog; return False if the id is taken.
 
-    `entries` are the changes of the snapshot, for a catalog that keeps partition statistics.
-    A storage error leaves the outcome open: the file is read back, and if it does not exist, the
-    same bytes are written again. Raises CommitUnknownError if the storage gives no answer until
+    `entries` are the changes of the snapshot, for a catalog that keeps partition statistics. After
+    a storage error the outcome is unknown: the file is read back, and if it does not exist, the
+    same bytes are written again. Raises CommitUnknownError if the storage does not respond until
     the retries are used up: the snapshot may still appear.
     """
     path = table.paths.snapshot(snapshot.id)
@@ -379,13 +381,13 @@ def publish(
         try:
             if _create(table, snapshot, entries):
                 return True
-            found = find_snapshot(table.io, table.paths, snapshot.id)
+            stored = find_snapshot(table.io, table.paths, snapshot.id)
         except StorageError as error:
             problem = error
             _LOG.warning("publish_unclear", extra={"ctx": {"path": path, "error": str(error)}})
-            found = _read_back(table, snapshot.id)
-        if found is not None:
-            return is_same_snapshot(found, snapshot)
+            stored = _read_back(table, snapshot.id)
+        if stored is not None:
+            return is_same_snapshot(stored, snapshot)
         if not retries.wait():
             break
     raise CommitUnknownError(
@@ -403,7 +405,7 @@ def _create(table: FileStoreTable, snapshot: Snapshot, entries: Sequence[Manifes
 
 
 def discard(table: FileStoreTable, names: Sequence[str]) -> None:
-    """Delete the manifests of a try that has certainly lost."""
+    """Delete the manifests of an attempt that has definitely failed."""
     for name in names:
         table.io.delete_quietly(table.paths.manifest(name))
 
@@ -418,7 +420,7 @@ def _read_back(table: FileStoreTable, snapshot_id: int) -> Snapshot | None:
 def write_delta(
     table: FileStoreTable, entries: tuple[ManifestEntry, ...], changelog: Sequence[ManifestEntry]
 ) -> Delta:
-    """Write the delta manifests and, for changelog files, the changelog manifests."""
+    """Write the delta manifests and, if there are changelog files, the changelog manifests."""
     manifests = write_manifests(table, entries)
     name, size = write_manifest_list(table, manifests)
     reach(Point.DELTA_WRITTEN)
@@ -477,7 +479,7 @@ def prepare(
 
 
 def _properties(state: TableState, committable: ManifestCommittable) -> dict[str, str]:
-    """Return carried properties overridden by those of the commit; an empty value drops a name."""
+    """Return carried properties overridden by those of the commit; an empty value removes one."""
     own = committable.properties
     if any(name.startswith(CARRIED_PREFIX) for name in own):
         below = state.snapshot.delta_manifest_list if state.snapshot else ""
@@ -505,7 +507,7 @@ def _snapshot(
         commit_user=request.user,
         commit_identifier=committable.identifier,
         commit_kind=change.kind,
-        # Readers search snapshots by time in halves, so times never decrease.
+        # Readers find snapshots by time with a binary search, so times must never decrease.
         time_millis=max(request.now_ms, previous.time_millis if previous else 0),
         total_record_count=total + delta.record_count,
         delta_record_count=delta.record_count,

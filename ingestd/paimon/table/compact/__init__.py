@@ -1,1 +1,1 @@
-"""Compaction: plan, rewrite, changelog."""
+"""Compaction: planning, rewriting, changelog."""

@@ -1,7 +1,7 @@
-"""Compact small files of append tables, and drop rows that deletion vectors delete.
+"""Compact small files of append tables, and remove rows marked by deletion vectors.
 
-With buckets, neighbours in the order of their sequence numbers are joined, so that rows stay in
-order; without, files are packed by size.
+In tables with buckets, files adjacent by sequence number are joined, so that rows stay in order; in
+others, files are packed by size.
 
 Specification: https://paimon.apache.org/docs/1.4/primary-key-table/compaction/#compaction
 """
@@ -23,7 +23,7 @@ from ingestd.paimon.table.files.deletion_vectors import DeletionVectors, write_d
 from ingestd.paimon.table.write.commit_message import CommitMessage
 
 _FULL_FILES = 3
-"""A full compaction of a bucket is worth it from this many files on."""
+"""Minimum number of files for which a full compaction of a bucket is worth its cost."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,11 +42,15 @@ class AppendPlan:
         writer = RollingWriter(bucket.target(0), self.inputs[0].min_sequence_number)
         try:
             for file in self.inputs:
-                place = (bucket.partition, bucket.bucket)
-                for _, part in reader.batches(*place, file, table.schema.fields, batch_size(1)):
-                    writer.add(part)
+                bucket_key = (bucket.partition, bucket.bucket)
+                for _, rows in reader.batches(
+                    *bucket_key, file, table.schema.fields, batch_size(1)
+                ):
+                    writer.add(rows)
             files = tuple(writer.close())
-            index, gone = _index_without(bucket, vectors, {one.file_name for one in self.inputs})
+            index, gone = _index_without(
+                bucket, vectors, {input_file.file_name for input_file in self.inputs}
+            )
         except BaseException:
             writer.abort()
             raise
@@ -63,7 +67,7 @@ class AppendPlan:
 
 
 def plan_append(bucket: CompactBucket, *, has_buckets: bool, full: bool) -> list[AppendPlan]:
-    """Return the files worth compacting in a bucket, or in a partition without buckets."""
+    """Return the files to compact in a bucket, or in a partition of a table without buckets."""
     deleted = _deleted_rows(bucket)
     if has_buckets:
         groups = _bucket_groups(bucket, deleted, full=full)
@@ -86,7 +90,7 @@ def _bucket_groups(
         window.append(file)
         if len(window) >= options.min_file_num:
             return [window]
-        if sum(one.file_size for one in window) >= 2 * target:
+        if sum(input_file.file_size for input_file in window) >= 2 * target:
             window.pop(0)
     return []
 
@@ -119,7 +123,7 @@ def _packed(
 ) -> list[list[DataFileMeta]]:
     """Return groups of files that are small, or have many deleted rows.
 
-    Files whose vectors share an index file go together: it is written again once.
+    Files whose vectors share an index file are grouped, so that it is rewritten only once.
     """
     table = bucket.table
     options, small = (
@@ -150,7 +154,7 @@ def _packed(
 def _bins(
     bucket: CompactBucket, groups: Iterable[list[DataFileMeta]], *, least: int
 ) -> Iterator[list[DataFileMeta]]:
-    """Yield groups together until they are worth two files; what is left if it is `least` files."""
+    """Join groups until they are worth two files; yield the rest if it has `least` files."""
     options, target = compaction_options(bucket.table.schema), bucket.table.options.target_file_size
     files: list[DataFileMeta] = []
     for group in groups:
@@ -186,16 +190,16 @@ def _deleted_rows(bucket: CompactBucket) -> dict[str, int]:
 def _index_without(
     bucket: CompactBucket, vectors: DeletionVectors, gone: set[str]
 ) -> tuple[tuple[IndexManifestEntry, ...], tuple[str, ...]]:
-    """Index files without the vectors of some data files, and the names of those they replace."""
+    """Return index files without the vectors of some data files, and the names of replaced ones."""
     made: list[IndexManifestEntry] = []
     replaced: list[str] = []
-    place = (bucket.partition, bucket.bucket)
+    bucket_key = (bucket.partition, bucket.bucket)
     for entry in _vector_files(bucket):
         names = [dv_range.data_file_name for dv_range in entry.dv_ranges or ()]
         if not gone.intersection(names):
             continue
         replaced.append(entry.file_name)
-        left = {name: vectors.deleted_rows(*place, name) for name in names if name not in gone}
+        left = {name: vectors.deleted_rows(*bucket_key, name) for name in names if name not in gone}
         if left:
-            made.append(write_deletion_vectors(bucket.table, *place, left))
+            made.append(write_deletion_vectors(bucket.table, *bucket_key, left))
     return tuple(made), tuple(replaced)

@@ -2,7 +2,7 @@
 
 Specification: https://paimon.apache.org/docs/1.4/primary-key-table/compaction/#compaction
 
-The outcome is a message for the committer; nothing is visible before.
+The result is a message for the committer; nothing is visible before the commit.
 """
 
 from collections.abc import Sequence
@@ -29,7 +29,7 @@ from ingestd.paimon.table.write.commit_message import CommitMessage
 
 @dataclass(frozen=True, slots=True)
 class CompactBucket:
-    """A bucket to compact: its live files, and its index files."""
+    """A bucket to compact: its live files and its index files."""
 
     table: FileStoreTable
     partition: bytes
@@ -39,7 +39,7 @@ class CompactBucket:
     index: tuple[IndexManifestEntry, ...] = ()
 
     def target(self, level: int) -> FileTarget:
-        """Return the target of new files of a level."""
+        """Return where and how new files of a level are written."""
         values = partition_values(self.table, self.partition)
         return FileTarget(self.table, values, self.bucket, level)
 
@@ -51,7 +51,7 @@ class CompactBucket:
             self.table.io.delete_quietly(dv_index_path(self.table, entry))
 
     def message(self, change: BucketChange, beside: Sequence[str]) -> CommitMessage:
-        """Return the commit message of a change; `beside` are files that it relies on."""
+        """Return the commit message of a change; `beside` are unchanged files that it relies on."""
         index = () if change.index is None else (change.index,)
         return CommitMessage(
             self.partition,
@@ -69,7 +69,7 @@ class CompactBucket:
 class TreePlan:
     """Plan for one bucket: the newest runs by `choice`, or single `files` of the top level.
 
-    Such files have deleted rows.
+    These files are rewritten because of their deleted rows.
     """
 
     bucket: CompactBucket
@@ -117,7 +117,10 @@ class TreePlan:
 
 
 def plan_bucket(bucket: CompactBucket, moment: Moment, *, full: bool) -> TreePlan | None:
-    """Plan the compaction of a bucket, with `full` to one sorted run; None if nothing is due."""
+    """Plan the compaction of a bucket; None if nothing is due.
+
+    With `full`, it is compacted to one sorted run.
+    """
     table = bucket.table
     options = compaction_options(table.schema)
     types = [field.type for field in table.schema.key_fields]
@@ -135,7 +138,7 @@ def plan_bucket(bucket: CompactBucket, moment: Moment, *, full: bool) -> TreePla
 
 
 def _top_rewrites(bucket: CompactBucket, levels: Levels) -> TreePlan | None:
-    """Return files of the top level that are worth rewriting by themselves."""
+    """Return files of the top level that should be rewritten individually."""
     options = compaction_options(bucket.table.schema)
     deleted = {
         dv_range.data_file_name for entry in bucket.index for dv_range in entry.dv_ranges or ()

@@ -1,7 +1,6 @@
-"""The changelog of a compaction: +I, -U and +U, or -D of each key that it changes.
+"""Compute the changelog of a compaction: +I, -U and +U, or -D for each changed key.
 
-Pure. The row of a key before is that of the older level, the row after what the merge has made of
-it.
+Pure. The old row of a key is read from the older level; the new row is the result of the merge.
 
 Specification: https://paimon.apache.org/docs/1.4/primary-key-table/changelog-producer/#changelog-producer
 """
@@ -15,13 +14,14 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ingestd.paimon.merge.merged_rows import LEVEL, retractions
+from ingestd.paimon.merge.merged_rows import LEVEL
+from ingestd.paimon.merge.row_kinds import retractions
 from ingestd.paimon.merge.value_codes import value_codes
 from ingestd.paimon.spec.arrow import Column
 from ingestd.paimon.spec.data_types import VALUE_KIND, RowKind
 
 KEY_NUMBER = "_KEY_NUMBER"
-"""A column with the number of each row's key in its block."""
+"""Column with the number of each row's key in its block."""
 
 Index = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
@@ -29,8 +29,11 @@ Mask = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True)
 class ChangeRules:
-    """How changes are told. `compared` are the columns in which a row must differ from the one
-    before to be a change (None: a row that was written again is one)."""
+    """Settings of the changelog.
+
+    An update is written only if a column of `compared` differs (None: always, also for a row that
+    was written again unchanged).
+    """
 
     compared: tuple[str, ...] | None = None
 
@@ -40,10 +43,10 @@ def changes_between(
 ) -> pa.Table:
     """Return the changes of keys, ordered by key, -U before +U.
 
-    `rows` are all rows of the keys with `_LEVEL` and `_KEY_NUMBER`, `merged` what they have become
-    with `_KEY_NUMBER`. With `top_level` the row of a key before is the one of that level, and a
-    key counts that has any other row; without it is the row of any level above 0, and keys count
-    that have a row of level 0.
+    `rows` are all rows of the keys with `_LEVEL` and `_KEY_NUMBER`, `merged` the merged rows with
+    `_KEY_NUMBER`. With `top_level`, the old row of a key is that of the top level, and keys with
+    any other row are included. Without it, the old row is that of any level above 0, and keys with
+    a row of level 0 are included.
     """
     key, level = rows.column(KEY_NUMBER).to_numpy(), rows.column(LEVEL).to_numpy()
     count = int(key.max()) + 1
@@ -53,7 +56,7 @@ def changes_between(
     touched[key[~older]] = True
     after = _at(count, merged.column(KEY_NUMBER).to_numpy(), np.arange(merged.num_rows))
     if engine == "first-row":
-        # The first row of a key is in the changelog once, unchanged.
+        # The first row of a key is written to the changelog once, unchanged.
         return merged.take(after[touched & (before < 0) & (after >= 0)])
     before = _without(before, retractions(rows.column(VALUE_KIND).to_numpy()))
     after = _without(after, retractions(merged.column(VALUE_KIND).to_numpy()))
@@ -81,8 +84,8 @@ def _at(count: int, key: Index, positions: Index) -> Index:
 
 
 def _without(at: Index, marked: Mask) -> Index:
-    found: Index = np.where((at >= 0) & marked[at], -1, at) if len(marked) else at
-    return found
+    positions: Index = np.where((at >= 0) & marked[at], -1, at) if len(marked) else at
+    return positions
 
 
 def _kinds(where: Mask, yes: RowKind, no: RowKind) -> npt.NDArray[np.int8]:
@@ -91,8 +94,8 @@ def _kinds(where: Mask, yes: RowKind, no: RowKind) -> npt.NDArray[np.int8]:
 
 def _kinded(rows: pa.Table, at: Index, kinds: npt.NDArray[np.int8]) -> pa.Table:
     taken = rows.take(at)
-    place = taken.column_names.index(VALUE_KIND)
-    return taken.set_column(place, VALUE_KIND, pa.array(kinds))
+    kind_position = taken.column_names.index(VALUE_KIND)
+    return taken.set_column(kind_position, VALUE_KIND, pa.array(kinds))
 
 
 def _ordered(olds: pa.Table, news: pa.Table) -> pa.Table:
@@ -106,8 +109,8 @@ def _equal(
 ) -> Mask:
     equal = np.ones(len(left), np.bool_)
     for name in columns:
-        one, two = rows.column(name).take(left), merged.column(name).take(right)
-        equal &= _equal_cells(one, two)
+        before, after = rows.column(name).take(left), merged.column(name).take(right)
+        equal &= _equal_cells(before, after)
     return equal
 
 
@@ -118,10 +121,10 @@ def _equal_cells(left: Column, right: Column) -> Mask:
         nested: Mask = codes[: len(left)] == codes[len(left) :]
         return nested
     same: Any = pc.equal(left, right)
-    found: Any = pc.fill_null(same, False)
+    is_same: Any = pc.fill_null(same, False)
     nulls: Any = pc.and_(left.is_null(), right.is_null())
     either: Any = pc.or_
-    cells: Any = either(found, nulls)
+    cells: Any = either(is_same, nulls)
     equal: Mask = cells.to_numpy(zero_copy_only=False)
     return equal
 

@@ -45,6 +45,6 @@ class FileTarget:
 
     @property
     def origin(self) -> FileOrigin:
-        """Return the origin of the files for their manifest entries."""
+        """Return the table, encoding and origin of the files for their manifest entries."""
         source = FileSource.APPEND if self.changelog else FileSource.COMPACT
         return FileOrigin(self.table, self.options, self.level, source)

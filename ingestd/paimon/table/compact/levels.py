@@ -15,7 +15,7 @@ from ingestd.paimon.table.read.bucket_read import comparable_key
 
 @dataclass(frozen=True, slots=True)
 class SortedRun:
-    """Files of one level in key order; no key is in two of them."""
+    """Files of one level in key order; each key is in at most one of them."""
 
     level: int
     files: tuple[DataFileMeta, ...]

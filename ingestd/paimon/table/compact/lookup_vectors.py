@@ -1,9 +1,8 @@
-"""The deletion vectors of one bucket during a compaction.
+"""Update the deletion vectors of one bucket during a compaction.
 
 Specification: https://paimon.apache.org/docs/1.4/concepts/spec/tableindex/#deletion-vectors
 
-A bucket has one index file with all of its vectors, which is
-written again when one of them changes.
+A bucket has one index file with all of its vectors, which is rewritten when one of them changes.
 """
 
 from collections.abc import Iterable
@@ -17,7 +16,7 @@ from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 
 
 class BucketVectors:
-    """Vectors by data file; rows deleted here are not visible in `deletions`."""
+    """Deletion vectors by data file; rows deleted here are not included in `deletions`."""
 
     def __init__(
         self,
@@ -37,7 +36,7 @@ class BucketVectors:
         self._added: dict[str, list[Positions]] = {}
 
     def has(self, file_name: str) -> bool:
-        """Return whether a data file had deleted rows before."""
+        """Return whether a data file had deleted rows before the compaction."""
         return file_name in self._before
 
     def remove(self, file_name: str) -> None:

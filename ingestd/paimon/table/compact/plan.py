@@ -21,7 +21,7 @@ Reason = Literal[
 
 @dataclass(frozen=True, slots=True)
 class RunSize:
-    """A sorted run as the planner sees it; `size` in bytes."""
+    """Size and level of a sorted run; `size` in bytes."""
 
     level: int
     size: int
@@ -38,8 +38,11 @@ class CompactionPick:
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """When it is: milliseconds of the epoch, the hour of the day, and the last full compaction
-    of the bucket (None: there was none)."""
+    """Time of the planning.
+
+    `now_ms` is in milliseconds of the epoch, `hour` the hour of the day, and `last_full_ms` the
+    time of the last full compaction of the bucket (None: no full compaction yet).
+    """
 
     now_ms: int
     hour: int = 0
@@ -49,9 +52,9 @@ class Moment:
 def choose(
     runs: Sequence[RunSize], max_level: int, options: CompactionOptions, moment: Moment
 ) -> CompactionPick | None:
-    """Return what to compact, by the first trigger that is due; None if none is due.
+    """Return the runs to compact, by the first trigger that is due; None if none is due.
 
-    Where no file may stay in level 0, these files are what is left to do.
+    Where level 0 must be emptied, its files are compacted if no other trigger is due.
     """
     choice = _choose_universal(runs, max_level, options, moment)
     if choice is not None or not options.forces_level_0:
@@ -63,7 +66,7 @@ def choose(
 
 
 def choose_full(runs: Sequence[RunSize], max_level: int) -> CompactionPick | None:
-    """Return all runs, into the top level; None if there is nothing to compact."""
+    """Return all runs, to be compacted into the top level; None if they are already."""
     if not runs or (len(runs) == 1 and runs[0].level == max_level):
         return None
     return CompactionPick(len(runs), max_level, "full")
@@ -79,9 +82,9 @@ def _choose_universal(
         newer = sum(run.size for run in runs[:-1])
         if newer * 100 > options.max_size_amplification * runs[-1].size:
             return CompactionPick(len(runs), max_level, "amplification")
-        found = _extended(runs, max_level, options, moment, 1, "ratio")
-        if found is not None:
-            return found
+        selection = _extended(runs, max_level, options, moment, 1, "ratio")
+        if selection is not None:
+            return selection
     if len(runs) > options.trigger:
         count = len(runs) - options.trigger + 1
         return _extended(runs, max_level, options, moment, count, "file-num")
@@ -91,7 +94,7 @@ def _choose_universal(
 def _prestart_full(
     runs: Sequence[RunSize], max_level: int, options: CompactionOptions, moment: Moment
 ) -> Reason | None:
-    """Return the reason of a full compaction that precedes other triggers; None if none is due."""
+    """Return the reason of a full compaction with priority over other triggers; None if not due."""
     if len(runs) <= 1:
         return None
     interval, last = options.full_interval_ms, moment.last_full_ms
@@ -115,7 +118,7 @@ def _extended(
 ) -> CompactionPick | None:
     """Return the newest `count` runs and following runs that are not much larger than their sum.
 
-    None if that is a single run, unless level 0 has to be emptied.
+    Returns None for a single run, unless level 0 has to be emptied.
     """
     ratio = options.size_ratio
     if options.off_peak is not None and options.off_peak.holds(moment.hour):
@@ -134,8 +137,8 @@ def _extended(
 def _placed(runs: Sequence[RunSize], max_level: int, count: int, reason: Reason) -> CompactionPick:
     """Return the pick with the level directly above the remaining runs as its output.
 
-    Level 0 is no place for the outcome, so runs are added
-    up to the first of a higher level."""
+    The output cannot be level 0, so runs are added up to the first of a higher level.
+    """
     output = max_level if count == len(runs) else max(0, runs[count].level - 1)
     while output == 0 and count < len(runs):
         output = runs[count].level

@@ -1,7 +1,7 @@
 """Write merged rows, given in parts, to data or changelog files of one level of a bucket.
 
-Files roll at `target-file-size`. What is in memory is a row group or stripe, whatever the size of a
-file.
+Files roll at `target-file-size`. Memory holds one row group or stripe, regardless of the size of
+the file.
 
 Specification: https://paimon.apache.org/docs/1.4/concepts/spec/datafile/#table-with-primary-key-data-file
 """
@@ -30,19 +30,19 @@ from ingestd.paimon.table.write.figures import FileFigures
 _GROUP_BYTES = 16 << 20
 """Bytes of a row group in memory."""
 _LOOKUP_GROUP_BYTES = 4 << 20
-"""The same in tables whose compaction asks for older rows of few keys."""
+"""Bytes of a row group in tables whose compactions look up older rows of a few keys."""
 _LEAST_BYTES = 1 << 16
 _SAMPLE_ROWS = 16384
 _FULL = 0.95
-"""A file of this share of its target size is done."""
+"""A file is complete at this share of its target size."""
 _LEAST_SHARE = 20
 
 
 class RollingWriter:
-    """Writes rows in the order in which they arrive; `files` are the complete files.
+    """Writes rows in the order of arrival; `files` are the complete files.
 
-    Rows have the table's columns, and those of a primary-key table `_SEQUENCE_NUMBER` and
-    `_VALUE_KIND`, keys ascending. Rows of an append table are numbered from `first_sequence`.
+    Rows have the table's columns, and in a primary-key table `_SEQUENCE_NUMBER` and `_VALUE_KIND`,
+    with keys ascending. Rows of an append table are numbered from `first_sequence`.
     """
 
     def __init__(self, target: FileTarget, first_sequence: int = 0) -> None:
@@ -94,7 +94,7 @@ class RollingWriter:
             rows = rows.slice(count)
 
     def _fitting(self, rows: pa.Table) -> int:
-        """Return the number of rows that fit into the open file, or into a new one."""
+        """Return the number of rows to write to the open file, or to a new one."""
         if self._row_bytes is None and rows.nbytes <= self._target_bytes:
             return rows.num_rows
         if self._row_bytes is None:
@@ -104,7 +104,7 @@ class RollingWriter:
         return max(int(left / self._row_bytes), whole // _LEAST_SHARE, 1)
 
     def _sampled(self, rows: pa.Table) -> float:
-        """Return the estimated bytes of a row in a file, from a sample."""
+        """Return the estimated size in bytes of an encoded row, from a sample."""
         sample = rows.slice(rows.num_rows // 2, _SAMPLE_ROWS)
         options = options_for_rows(self._target.options, sample)
         size = load_format(options.file_format).encoded_size(sample, options)
@@ -137,7 +137,7 @@ class RollingWriter:
 
 
 class _OpenFile:
-    """One file that is being written, and its metadata for the manifest."""
+    """A file that is being written, and its metadata for the manifest."""
 
     def __init__(
         self,
@@ -165,11 +165,11 @@ class _OpenFile:
 
     @property
     def is_exact(self) -> bool:
-        """Return whether `size` is the size of the file so far, not an estimate."""
+        """Return whether `size` is exact instead of an estimate."""
         return self._sink.size is not None
 
     def write(self, rows: pa.Table, row_bytes: float | None) -> None:
-        """Add rows of about `row_bytes` each in a file (None: unknown)."""
+        """Add rows with an encoded size of about `row_bytes` each (None: unknown)."""
         self._figures.add(rows)
         self.rows += rows.num_rows
         stored = file_rows(self._target.table.schema, rows)

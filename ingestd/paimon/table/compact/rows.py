@@ -1,8 +1,8 @@
-"""Merge the rows of keys in a compaction: one row per key, changes, deletions.
+"""Merge rows by key in a compaction, with deletion vectors and the changelog.
 
-Pure: columns in, columns out. Rows of files that are not compacted themselves (`Source.picked` is
-false) are the older rows of a key; what happens to them is what lookup compaction is for: they
-take part in the merge, a deletion vector may delete them, and the changelog starts from them.
+Pure: Arrow tables in, Arrow tables out. Rows of files that are not compacted themselves
+(`Source.picked` is false) are the older rows of a key for a lookup compaction: they are merged,
+they may be deleted by deletion vectors, and they are the old rows in the changelog.
 
 Specification: https://paimon.apache.org/docs/1.4/primary-key-table/compaction/#compaction
 """
@@ -15,16 +15,17 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from ingestd.paimon.merge.base import SortedKeys, load_merge_engine, sort_keys
-from ingestd.paimon.merge.merged_rows import LEVEL, retractions
-from ingestd.paimon.merge.merging import ordered_rows
+from ingestd.paimon.merge.base import load_merge_engine, ordered_rows
+from ingestd.paimon.merge.key_order import SortedKeys, sort_keys
+from ingestd.paimon.merge.merged_rows import LEVEL
+from ingestd.paimon.merge.row_kinds import retractions
 from ingestd.paimon.spec.data_types import SEQUENCE_NUMBER, VALUE_KIND
 from ingestd.paimon.spec.merge_rules import MergeRules
 from ingestd.paimon.table.compact.changes import KEY_NUMBER, ChangeRules, changes_between
 from ingestd.paimon.table.compact.sorted_input import FILE, POSITION, Source
 
 SOURCE = "_SOURCE"
-"""A column with the number of each row's source."""
+"""Column with the number of each row's source."""
 
 Block = Sequence[tuple[int, pa.Table]]
 Index = npt.NDArray[np.int64]
@@ -33,12 +34,12 @@ Mask = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True)
 class RowRules:
-    """Rules of a compaction of rows.
+    """Settings for merging the rows of a compaction.
 
-    `drops_deletes`: deletions are dropped. `looks_up`: older rows in higher levels count, too.
-    `keeps_older`: they are merged; otherwise only their keys are read. `changes` are the rules of
-    the changelog (None: no changelog), `top_level` is the level from which old rows are taken
-    (None: any level).
+    `drops_deletes`: deletions are dropped. `looks_up`: older rows in higher levels are looked up.
+    `keeps_older`: the older rows are merged; otherwise only their keys are read. `changes` are the
+    settings of the changelog (None: no changelog). `top_level` is the level of the old rows in the
+    changelog (None: any level).
     """
 
     merge: MergeRules
@@ -55,7 +56,7 @@ class RowRules:
 class Compacted:
     """A compacted block: rows with the columns of the table and the system columns.
 
-    `deleted` has, by source and number of the file, positions of older rows that are replaced.
+    `deleted` contains (source number, file number, positions) of replaced older rows.
     """
 
     rows: pa.Table
@@ -64,28 +65,31 @@ class Compacted:
 
 
 def compact_block(block: Block, sources: Sequence[Source], rules: RowRules) -> Compacted:
-    """Merge the rows of a block; the block has all rows of its keys in the sources."""
+    """Merge the rows of a block.
+
+    For each of its keys, the block must contain all rows of the sources.
+    """
     if rules.looks_up:
-        return _looked_up(block, sources, rules)
+        return _lookup(block, sources, rules)
     if rules.changes is not None:
-        return _told(_numbered(_joined(block), rules), rules, ())
+        return _emit_changes(_assign_numbers(_joined(block), rules), rules, ())
     if len(block) == 1:
-        return Compacted(_finished(block[0][1], rules))
+        return Compacted(_finish(block[0][1], rules))
     rows, keys = _ordered(block, rules)
-    return Compacted(_finished(_merged(rows, keys, rules), rules))
+    return Compacted(_finish(_merged(rows, keys, rules), rules))
 
 
 def _ordered(block: Block, rules: RowRules) -> tuple[pa.Table, SortedKeys]:
-    """Return the rows of a block in merge order.
+    """Return the rows of a block in merge order, and their order by key.
 
-    By runs alone where each is newer than the last.
+    If each run is newer than the one before, the runs are concatenated without sorting by sequence.
     """
-    parts = [part for _, part in block]
-    spans = [_span(part) for part in parts]
+    parts = [rows_part for _, rows_part in block]
+    spans = [_span(run_rows) for run_rows in parts]
     order = sorted(range(len(parts)), key=spans.__getitem__)
     rows = pa.concat_tables([parts[i] for i in order]).combine_chunks()
     ends = [spans[i] for i in order]
-    apart = all(one[1] < two[0] for one, two in itertools.pairwise(ends))
+    apart = all(earlier[1] < later[0] for earlier, later in itertools.pairwise(ends))
     if apart and not rules.merge.sequence_fields:
         return rows, sort_keys(rows, rules.key_names)
     return rows, ordered_rows(rows, rules.key_names, rules.merge)
@@ -98,39 +102,42 @@ def _span(rows: pa.Table) -> tuple[int, int]:
 
 def _joined(block: Block) -> pa.Table:
     parts = [
-        part.append_column(SOURCE, pa.array(np.full(part.num_rows, number, np.int32)))
-        for number, part in block
+        rows.append_column(SOURCE, pa.array(np.full(rows.num_rows, number, np.int32)))
+        for number, rows in block
     ]
-    # Of older rows perhaps only the keys were read.
+    # Older rows may have key columns only.
     return pa.concat_tables(parts, promote_options="default").combine_chunks()
 
 
-def _numbered(rows: pa.Table, rules: RowRules) -> pa.Table:
+def _assign_numbers(rows: pa.Table, rules: RowRules) -> pa.Table:
     """Return the rows ordered by key, with the number of each row's key."""
     keys = sort_keys(rows, rules.key_names)
     numbers = np.cumsum(keys.first) - 1
     return rows.take(keys.order).append_column(KEY_NUMBER, pa.array(numbers))
 
 
-def _looked_up(block: Block, sources: Sequence[Source], rules: RowRules) -> Compacted:
-    rows = _numbered(_joined(block), rules)
+def _lookup(block: Block, sources: Sequence[Source], rules: RowRules) -> Compacted:
+    rows = _assign_numbers(_joined(block), rules)
     marks = _Marks.of(rows, sources)
     if rules.merge.engine == "first-row":
-        # A key that there is already stays as it is, and what comes again is left out.
+        # An existing key keeps its row, and later rows of the key are dropped.
         known = marks.per_key(marks.older) & ~marks.per_key(marks.high)
         kept = marks.picked & ~known[marks.key]
-        return _told(rows.filter(pa.array(kept)), rules, ())
+        return _emit_changes(rows.filter(pa.array(kept)), rules, ())
     replaced = _replaced(rows, marks.asked)
     kept = (marks.picked & (marks.level == 0)) | marks.newest_high
     if rules.keeps_older:
         kept |= marks.asked
-    return _told(rows.filter(pa.array(kept)), rules, replaced)
+    return _emit_changes(rows.filter(pa.array(kept)), rules, replaced)
 
 
 @dataclass(frozen=True, slots=True)
 class _Marks:
-    """What each of some rows ordered by key is: `newest_high` the row of the lowest level above 0
-    among those that are compacted, `asked` the one that a lookup finds."""
+    """Masks of rows ordered by key.
+
+    `newest_high` marks the row of the lowest level above 0 among the compacted rows of a key,
+    `asked` the older row that the lookup finds.
+    """
 
     key: Index
     level: npt.NDArray[np.int32]
@@ -164,13 +171,13 @@ class _Marks:
 
 
 def _per_key(key: Index, marks: Mask) -> Mask:
-    found = np.zeros(int(key[-1]) + 1 if len(key) else 0, np.bool_)
-    found[key[marks]] = True
-    return found
+    retracted = np.zeros(int(key[-1]) + 1 if len(key) else 0, np.bool_)
+    retracted[key[marks]] = True
+    return retracted
 
 
 def _lowest(key: Index, level: npt.NDArray[np.int32], marked: Mask) -> Mask:
-    """Of the marked rows of a key the one of the lowest level."""
+    """Return a mask of the marked row of each key with the lowest level."""
     least = np.full(int(key[-1]) + 1 if len(key) else 0, np.iinfo(np.int32).max, np.int32)
     np.minimum.at(least, key[marked], level[marked])
     lowest: Mask = marked & (level == least[key])
@@ -189,12 +196,12 @@ def _replaced(rows: pa.Table, asked: Mask) -> tuple[tuple[int, int, Index], ...]
     )
 
 
-def _told(
+def _emit_changes(
     rows: pa.Table, rules: RowRules, deleted: tuple[tuple[int, int, Index], ...]
 ) -> Compacted:
-    """Return the merged rows and the changes."""
+    """Merge the rows and compute the changes."""
     if not rows.num_rows:
-        return Compacted(_finished(rows, rules), None, deleted)
+        return Compacted(_finish(rows, rules), None, deleted)
     rows = rows.drop_columns([n for n in (FILE, POSITION, SOURCE) if n in rows.column_names])
     rows = rows.combine_chunks()
     merged = _merged(rows, ordered_rows(rows, rules.key_names, rules.merge), rules)
@@ -203,17 +210,17 @@ def _told(
         changes = changes_between(
             rows, merged, rules.changes, engine=rules.merge.engine, top_level=rules.top_level
         ).select([SEQUENCE_NUMBER, VALUE_KIND, *rules.columns])
-    return Compacted(_finished(merged, rules), changes, deleted)
+    return Compacted(_finish(merged, rules), changes, deleted)
 
 
 def _merged(rows: pa.Table, keys: SortedKeys, rules: RowRules) -> pa.Table:
     if not rules.merge.newest_level_only:
-        # With their levels, rows of higher levels would count for nothing.
+        # With the column, rows of higher levels would be ignored.
         rows = rows.drop_columns([LEVEL])
     return load_merge_engine(rules.merge.engine).merge(rows, rules.key_names, keys, rules.merge)
 
 
-def _finished(rows: pa.Table, rules: RowRules) -> pa.Table:
+def _finish(rows: pa.Table, rules: RowRules) -> pa.Table:
     if rules.drops_deletes:
         gone = retractions(rows.column(VALUE_KIND).to_numpy())
         if bool(gone.any()):

@@ -1,9 +1,9 @@
 """Read sorted runs in parallel, in blocks with disjoint key ranges.
 
-Every run is read in batches. A block ends at the smallest of the last keys of the batches: up to
-there all runs have been read. So memory holds one batch per run, whatever the size of the runs. In
-runs that are only looked up for older rows, files and row groups are skipped if their key range
-contains no compacted key.
+Every run is read in batches. A block ends at the smallest last key of the current batches, because
+all runs have been read up to that key. Memory holds one batch per run, regardless of the size of
+the runs. In runs that are only used for lookups, files and row groups are skipped if their key
+range contains no compacted key.
 
 Specification: https://paimon.apache.org/docs/1.4/primary-key-table/compaction/#compaction
 """
@@ -19,42 +19,41 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ingestd.paimon.format.row_groups import BatchSize
-from ingestd.paimon.merge.base import column_ranks
+from ingestd.paimon.merge.key_order import column_ranks
 from ingestd.paimon.merge.merged_rows import LEVEL
 from ingestd.paimon.spec.arrow import Column, column_values
 from ingestd.paimon.spec.data_file import DataFileMeta
 from ingestd.paimon.spec.data_types import DataField
-from ingestd.paimon.table.files.data_files import DataFileReader
-from ingestd.paimon.table.metadata.file_stats import KeyTest
+from ingestd.paimon.table.files.data_files import DataFileReader, KeyTest
 from ingestd.paimon.table.read.bucket_read import Key, comparable_key, comparable_value
 
 FILE = "_FILE"
-"""A column with the number of each row's file among those of its source."""
+"""Column with the number of each row's file within its source."""
 POSITION = "_POSITION"
-"""A column with the position of each row in its file."""
+"""Column with the position of each row in its file."""
 _MEMORY = 16 << 20
-"""Bytes that the batches of all runs take together."""
+"""Total bytes of the batches of all runs."""
 Mask = npt.NDArray[np.bool_]
 
 
 def touched_rows(rows: pa.Table, keys: pa.Table) -> pa.Table:
-    """Return at least the rows of all keys in `keys`; `keys` has the key columns.
+    """Return the rows whose keys are in `keys`, and possibly more; `keys` has the key columns.
 
-    `rows` are ordered by key and have each key once; `keys` may come in any order.
+    `rows` are ordered by key with unique keys; `keys` may be in any order.
     """
     names = keys.column_names
     if len(names) == 1 and _is_number(rows.column(names[0]).type):
         return rows.take(_found(rows.column(names[0]), keys.column(names[0])))
     mask: Mask = np.ones(rows.num_rows, np.bool_)
     for name in names:
-        # To Arrow 0.0 and -0.0 are two values, to keys they are one.
+        # 0.0 and -0.0 are different values in Arrow, but equal as keys.
         if not pa.types.is_floating(keys.column(name).type):
             mask &= _among(rows.column(name), keys.column(name))
     return rows.take(np.flatnonzero(mask))
 
 
 def _is_number(kind: pa.DataType) -> bool:
-    """Return whether values become single numbers that compare alike in all tables."""
+    """Return whether values map to single numbers that compare alike in all tables."""
     types = pa.types
     return bool(types.is_integer(kind) or types.is_temporal(kind) or types.is_floating(kind))
 
@@ -65,8 +64,8 @@ def _found(column: Column, keys: Column) -> npt.NDArray[np.int64]:
     places = np.searchsorted(ranks, wanted)
     inside = places < len(ranks)
     places, wanted = places[inside], wanted[inside]
-    found: npt.NDArray[np.int64] = places[ranks[places] == wanted].astype(np.int64)
-    return found
+    wanted_places: npt.NDArray[np.int64] = places[ranks[places] == wanted].astype(np.int64)
+    return wanted_places
 
 
 def _among(column: Column, keys: Column) -> Mask:
@@ -77,16 +76,16 @@ def _among(column: Column, keys: Column) -> Mask:
 
 
 def batch_size(count: int) -> BatchSize:
-    """Return the size of a batch when `count` files are read in parallel."""
+    """Return the batch size for reading `count` files in parallel."""
     return BatchSize(_MEMORY // max(count, 1))
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Files of one level in key order; no key is in two of them.
+    """Files of one level in key order; each key is in at most one of them.
 
-    Without `picked` the files are not compacted themselves: they are asked for older rows.
-    `fields` are the columns to read.
+    Without `picked`, the files are not compacted, but searched for older rows. `fields` are the
+    columns to read.
     """
 
     level: int
@@ -97,7 +96,7 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class BucketInput:
-    """Where the files of sources lie, and how they are read; `places` adds `FILE`, `POSITION`."""
+    """How to read the files of the sources; with `places`, the rows have `FILE` and `POSITION`."""
 
     reader: DataFileReader
     partition: bytes
@@ -109,20 +108,20 @@ class BucketInput:
         """Yield blocks of rows with consecutive key ranges, and the sources of their rows.
 
         Rows of a source are ordered by key; they have the fields of the source and `LEVEL`. Each
-        block has rows of sources that are picked, and of the others hardly more than the rows of
-        their keys.
+        block contains rows of picked sources and, of the others, few rows besides those of the same
+        keys.
         """
         size = batch_size(len(sources))
         blocks = self._blocks(sources, size)
         if all(source.picked for source in sources):
             yield from blocks
             return
-        # Few of the older rows are left, and deciding about a block has its price.
+        # Few older rows remain, and each block has a fixed cost.
         held: list[list[tuple[int, pa.Table]]] = []
         held_bytes = 0
         for block in blocks:
             held.append(block)
-            held_bytes += sum(part.nbytes for _, part in block)
+            held_bytes += sum(rows.nbytes for _, rows in block)
             del block
             if held_bytes >= size.memory:
                 yield _as_one(held)
@@ -138,7 +137,7 @@ class BucketInput:
         own, others = iter(picked), iter(asked)
         cursors = [next(own if source.picked else others) for source in sources]
         while True:
-            # Which older rows are read depends on the keys that are at hand.
+            # The older rows to read depend on the keys in the buffers.
             for cursor in (*picked, *asked):
                 cursor.fill()
             if not any(cursor.has_rows for cursor in picked):
@@ -148,38 +147,44 @@ class BucketInput:
             block = self._touched(sources, [cursor.take(bound) for cursor in cursors])
             if block:
                 yield block
-            # Not in memory while more is read.
+            # Release the memory before more is read.
             del block
 
     def _touched(
         self, sources: Sequence[Source], parts: Sequence[pa.Table]
     ) -> list[tuple[int, pa.Table]]:
-        """Return the parts that have rows, without older rows of keys that no picked source has."""
+        """Return the non-empty parts, without older rows of keys that no picked source has."""
         both = list(zip(sources, parts, strict=True))
-        keys = [part.select(self.key_names) for one, part in both if one.picked and part.num_rows]
+        keys = [
+            run_rows.select(self.key_names)
+            for run, run_rows in both
+            if run.picked and run_rows.num_rows
+        ]
         if not keys:
             return []
         kept = [
-            part if one.picked or not part.num_rows else touched_rows(part, pa.concat_tables(keys))
-            for one, part in both
+            run_rows
+            if run.picked or not run_rows.num_rows
+            else touched_rows(run_rows, pa.concat_tables(keys))
+            for run, run_rows in both
         ]
-        return [(number, part) for number, part in enumerate(kept) if part.num_rows]
+        return [(number, run_rows) for number, run_rows in enumerate(kept) if run_rows.num_rows]
 
 
 def _as_one(blocks: list[list[tuple[int, pa.Table]]]) -> list[tuple[int, pa.Table]]:
-    """Concatenate successive blocks; the list is emptied."""
+    """Concatenate successive blocks and empty the list."""
     parts: dict[int, list[pa.Table]] = defaultdict(list)
     for block in blocks:
-        for number, part in block:
-            parts[number].append(part)
+        for number, run_rows in block:
+            parts[number].append(run_rows)
     blocks.clear()
     return [(number, pa.concat_tables(own)) for number, own in sorted(parts.items())]
 
 
 class _Cursor:
-    """How far a source has been read; its rows that were read and not taken yet.
+    """Read position of a source, with the rows that were read but not yet taken.
 
-    Unless the source is picked itself, only what may have keys of the cursors `picked` is read.
+    Of a source that is not picked, only rows that may have keys of the cursors `picked` are read.
     """
 
     def __init__(
@@ -193,7 +198,7 @@ class _Cursor:
 
     @property
     def has_rows(self) -> bool:
-        """Return whether unread rows are buffered; after `fill`, whether any remain."""
+        """Return whether rows are buffered; after `fill`, whether any rows remain."""
         return self._rows is not None
 
     @property
@@ -205,28 +210,29 @@ class _Cursor:
     def fill(self) -> None:
         """Read rows if none are buffered; `is_last` is set if no more follow."""
         if self._rows is None:
-            # Also where the last rows were promised to be: only the end says that they are.
+            # Read to the end even after the expected number of rows, to be sure that no more
+            # follow.
             self._rows = next(self._batches, None)
             self.is_last |= self._rows is None
 
     @property
     def last_key(self) -> Key:
-        """Return the key of the last row at hand, which there is unless `is_last`."""
+        """Return the key of the last buffered row; rows are buffered unless `is_last` is set."""
         rows = self._rows
         return () if rows is None else self._key(rows, rows.num_rows - 1)
 
     def may_have(self, low: Key, high: Key) -> bool:
-        """Return whether a row that was not taken yet may have a key from `low` to `high`.
+        """Return whether a row not yet taken may have a key from `low` to `high`.
 
-        Both may be the beginnings of keys.
+        Both may be key prefixes.
         """
         rows = self._rows
         if rows is None:
             return False
-        place = self._first(rows, lambda key: key >= low)
-        if place == rows.num_rows:
+        end_position = self._first(rows, lambda key: key >= low)
+        if end_position == rows.num_rows:
             return not self.is_last
-        return self._key(rows, place)[: len(high)] <= high
+        return self._key(rows, end_position)[: len(high)] <= high
 
     def take(self, bound: Key | None) -> pa.Table:
         """Return the rows up to a key (None: all)."""
@@ -241,7 +247,7 @@ class _Cursor:
         return rows.slice(0, count)
 
     def _first(self, rows: pa.Table, holds: Callable[[Key], bool]) -> int:
-        """Return the first row whose key satisfies a condition that all later keys satisfy, too."""
+        """Return the first row whose key satisfies a monotonic condition."""
         low, high = 0, rows.num_rows
         while low < high:
             middle = (low + high) // 2
@@ -264,19 +270,19 @@ class _Cursor:
         return self._is_asked((comparable_value(low),), (comparable_value(high),))
 
     def _has_asked(self, keys: pa.Table) -> bool:
-        """Return whether some of these keys, which are in order, may be asked for."""
+        """Return whether any of these sorted keys may be looked up."""
         if not keys.num_rows:
             return False
         end = self._key(keys, keys.num_rows - 1)
-        if any(not one.is_last and one.last_key < end for one in self._picked):
+        if any(not run.is_last and run.last_key < end for run in self._picked):
             return True
-        known = [one.keys for one in self._picked if one.has_rows]
+        known = [run.keys for run in self._picked if run.has_rows]
         return bool(known) and touched_rows(keys, pa.concat_tables(known)).num_rows > 0
 
     def _files(self, source: Source) -> Iterator[tuple[int, DataFileMeta]]:
         """Yield the files to read, and their numbers.
 
-        Whether one is left out is seen in its turn.
+        Whether a file is skipped is decided when it is reached.
         """
         types = [field.type for field in self._given.reader.table.schema.key_fields]
         for number, file in enumerate(source.files):
@@ -305,5 +311,5 @@ class _Cursor:
                 ends = number + 1 == len(source.files) and int(positions[-1]) + 1 == file.row_count
                 self.is_last = ends
                 yield batch.combine_chunks()
-                # Not in memory while the next one is read.
+                # Release the memory before the next batch is read.
                 del batch

@@ -1,7 +1,7 @@
-"""Numbers of sorted runs in the buckets of a primary-key table.
+"""Count the sorted runs in the buckets of a primary-key table.
 
-A scheduler that counts what is appended from there on needs no manifest to know which bucket is
-next.
+A scheduler that adds the files of later appends to these counts can choose the next bucket without
+reading manifests.
 
 Specification: https://paimon.apache.org/docs/1.4/primary-key-table/compaction/#number-of-sorted-runs-to-trigger-compaction
 """
@@ -18,9 +18,9 @@ Place = tuple[bytes, int]
 
 @dataclass(frozen=True, slots=True)
 class SortedRuns:
-    """Sorted runs by bucket as of a snapshot (None: there was none); those with one are left out.
+    """Sorted runs by bucket as of a snapshot (None: no snapshot); buckets with one run are omitted.
 
-    `level_0` counts the files of level 0 in all buckets.
+    `level_0` is the number of files of level 0 in all buckets.
     """
 
     snapshot_id: int | None
@@ -33,16 +33,20 @@ def sorted_runs_of(
     files: Mapping[Place, Sequence[DataFileMeta]],
     compacted: Iterable[CommitMessage] = (),
 ) -> SortedRuns:
-    """Return the standing of live files after compactions of some of them."""
+    """Return the sorted runs of live files after compactions of some of them."""
     files = dict(files)
-    for one in compacted:
-        gone = {file.file_name for file in one.compact_before}
-        left = [file for file in files[one.partition, one.bucket] if file.file_name not in gone]
-        files[one.partition, one.bucket] = [*left, *one.compact_after]
-    level_0 = {place: sum(1 for one in own if one.level == 0) for place, own in files.items()}
-    runs = {
-        place: level_0[place] + len({one.level for one in own if one.level > 0})
-        for place, own in files.items()
+    for message in compacted:
+        gone = {file.file_name for file in message.compact_before}
+        left = [
+            file for file in files[message.partition, message.bucket] if file.file_name not in gone
+        ]
+        files[message.partition, message.bucket] = [*left, *message.compact_after]
+    level_0 = {
+        bucket_key: sum(1 for file in own if file.level == 0) for bucket_key, own in files.items()
     }
-    crowded = {place: count for place, count in runs.items() if count > 1}
+    runs = {
+        bucket_key: level_0[bucket_key] + len({file.level for file in own if file.level > 0})
+        for bucket_key, own in files.items()
+    }
+    crowded = {bucket_key: count for bucket_key, count in runs.items() if count > 1}
     return SortedRuns(snapshot_id, sum(level_0.values()), crowded)

@@ -43,7 +43,10 @@ CompactStatus = Literal["compacted", "nothing", "lost"]
 
 @dataclass(frozen=True, slots=True)
 class BucketReport:
-    """Result of a compaction of one bucket; sizes in bytes, `upgraded` files only changed level."""
+    """Result of the compaction of a bucket; sizes in bytes.
+
+    `upgraded` files only changed their level.
+    """
 
     partition: bytes
     bucket: int
@@ -62,7 +65,7 @@ class BucketReport:
 def report_of(
     reason: str, message: CommitMessage, made: Sequence[DataFileMeta], *, lost: bool
 ) -> BucketReport:
-    """Return the report of one bucket from its message and the files `made` for it."""
+    """Return the report of one bucket from its message and the files written for it."""
     before, after = message.compact_before, message.compact_after
     old = {file.file_name for file in before}
     moved = {file.file_name for file in after if file.file_name in old}
@@ -87,7 +90,7 @@ class CompactPlan(Protocol):
 
     @property
     def bucket(self) -> CompactBucket:
-        """Return the bucket as it was when it was planned."""
+        """Return the bucket as of the time of planning."""
         ...
 
     @property
@@ -106,7 +109,7 @@ class CompactPlan(Protocol):
 
 
 def first_plans(plans: Iterable[CompactPlan], most_bytes: int) -> list[CompactPlan]:
-    """Return the plans with the most files, up to this many bytes of input; at least one."""
+    """Return the plans with the most files, up to this size in bytes of input; at least one."""
     chosen: list[CompactPlan] = []
     size = 0
     for plan in sorted(plans, key=lambda plan: -len(plan.inputs)):
@@ -124,7 +127,7 @@ class CompactResult:
     `compacted`: `snapshot` has the changes in `buckets`, except those marked as lost. `nothing`: no
     trigger was due. `lost`: other processes compacted every bucket at the same time; the files
     written are deleted. `seconds` is the duration. `sorted_runs` are those of the buckets when the
-    compaction began, with its changes. `left` is the number of buckets left for the next time.
+    compaction began, with its changes. `left` is the number of buckets left for the next run.
     """
 
     status: CompactStatus
@@ -153,7 +156,7 @@ def plan_compaction(
     partition_filter: PartitionFilter | None = None,
     state: TableState | None = None,
 ) -> list[CompactPlan]:
-    """Return what `compact_table` would do now; only manifests are read.
+    """Plan what `compact_table` would do now; only manifests are read.
 
     Raises UnsupportedError for a table that cannot be written.
     """
@@ -174,14 +177,14 @@ def compact_table(
 ) -> CompactResult:
     """Compact each bucket whose triggers are due once; with `full` all buckets, completely.
 
-    With `most_bytes` buckets with the most files are compacted first, until their inputs have this
-    size, so that the result is committed soon.
+    With `most_bytes`, the buckets with the most files are compacted first, until their inputs reach
+    this size, so that the result is committed soon.
 
-    `table` has its newest schema. The option `write-only` does not apply: it leaves compaction to
-    this function. `commit_user` is the user of its snapshots (None: a new one); two compactions may
-    use the same. Raises UnsupportedError for a table that cannot be written, FormatError for a
-    damaged file, StorageError; no files are left then. Raises CommitUnknownError if the storage
-    does not report whether the snapshot was published: the files stay.
+    `table` must have its newest schema. The option `write-only` does not apply: it leaves
+    compaction to this function. `commit_user` is the user of its snapshots (None: a new one).
+    Raises UnsupportedError for a table that cannot be written, FormatError for a damaged file,
+    StorageError; the files written are deleted then. Raises CommitUnknownError if the storage does
+    not report whether the snapshot was published: the files stay.
     """
     refuse_unsupported(table.schema, for_write=True)
     started = time.monotonic()
@@ -198,8 +201,8 @@ def compact_table(
     user = str(uuid.uuid4()) if commit_user is None else commit_user
     snapshot, lost = _commit(table, state, made, user, now_ms)
     reach(Point.COMPACTION_LANDED)
-    landed = [one for one in made if not any(one is other for other in lost)]
-    reports = tuple(_report(one, lost=not any(one is other for other in landed)) for one in made)
+    landed = [job for job in made if not any(job is other for other in lost)]
+    reports = tuple(_report(job, lost=any(job is other for other in lost)) for job in made)
     status: CompactStatus = "lost" if snapshot is None else "compacted"
     sorted_runs, left = _sorted_runs(table, state, buckets, landed), len(plans) - len(chosen)
     return CompactResult(status, snapshot, reports, time.monotonic() - started, sorted_runs, left)
@@ -233,7 +236,7 @@ def _sorted_runs(
     if not table.schema.primary_keys:
         return SortedRuns(number)
     files = {(bucket.partition, bucket.bucket): bucket.files for bucket in buckets}
-    return sorted_runs_of(number, files, [one.message for one in landed])
+    return sorted_runs_of(number, files, [job.message for job in landed])
 
 
 def _plans(
@@ -261,15 +264,15 @@ def _live_buckets(
 def _buckets(
     table: FileStoreTable, entries: Iterable[ManifestEntry], state: TableState
 ) -> Iterator[CompactBucket]:
-    """Yield buckets with files; what waits for its bucket is not among them."""
+    """Yield buckets with files, except postponed buckets."""
     groups: dict[tuple[bytes, int], list[ManifestEntry]] = defaultdict(list)
     for entry in entries:
         if entry.bucket >= 0:
             groups[entry.partition, entry.bucket].append(entry)
     index = _index_by_bucket(state)
-    for place, own in groups.items():
+    for key, own in groups.items():
         files = tuple(entry.file for entry in own)
-        yield CompactBucket(table, *place, own[-1].total_buckets, files, tuple(index[place]))
+        yield CompactBucket(table, *key, own[-1].total_buckets, files, tuple(index[key]))
 
 
 def _index_by_bucket(state: TableState) -> Mapping[tuple[bytes, int], list[IndexManifestEntry]]:
@@ -282,10 +285,13 @@ def _index_by_bucket(state: TableState) -> Mapping[tuple[bytes, int], list[Index
 def _commit(
     table: FileStoreTable, state: TableState, made: Sequence[_Made], user: str, now_ms: int
 ) -> tuple[Snapshot | None, list[_Made]]:
-    """Land what still can; the snapshot (None: nothing landed) and what was given up."""
+    """Commit the messages that do not conflict; return the snapshot and the messages given up.
+
+    The snapshot is None if nothing was committed.
+    """
     left, lost = list(made), list[_Made]()
     while left:
-        messages = tuple(one.message for one in left)
+        messages = tuple(job.message for job in left)
         committable = ManifestCommittable(BATCH_COMMIT_IDENTIFIER, messages)
         try:
             result = commit(table, user, committable, state=state, now_ms=now_ms)
@@ -293,20 +299,20 @@ def _commit(
             raise
         except CommitConflictError as error:
             state = replace(load_state(table), loaded_at=state.loaded_at)
-            gone = [one for one in left if not _still_fits(table, state, one)]
-            # When all of them fit after all, the other writers were merely faster.
+            gone = [job for job in left if not _still_fits(table, state, job)]
+            # If all of them still fit, the attempts were only lost to faster writers.
             given_up = gone or left
             _LOG.warning(
                 "compaction_lost", extra={"ctx": {"buckets": len(given_up), "error": str(error)}}
             )
             _delete(given_up)
             lost += given_up
-            left = [one for one in left if not any(one is other for other in given_up)]
+            left = [job for job in left if not any(job is other for other in given_up)]
         except IngestdError:
             _delete(left)
             raise
         else:
-            # What else may be raised, as by a signal, does not say that nothing has landed.
+            # Other exceptions, as from a signal, do not imply that nothing was committed.
             return result.snapshot, lost
     return None, lost
 
@@ -334,11 +340,11 @@ def _still_fits(table: FileStoreTable, state: TableState, made: _Made) -> bool:
 
 
 def _vector_files(bucket: CompactBucket) -> set[str]:
-    """Hash indexes may change: no compaction relies on them."""
-    vectors = (one for one in bucket.index if one.index_type == DELETION_VECTORS_INDEX)
+    """Return the files of deletion vectors; compactions do not rely on hash indexes."""
+    vectors = (entry for entry in bucket.index if entry.index_type == DELETION_VECTORS_INDEX)
     return {vector.file_name for vector in vectors}
 
 
 def _delete(made: Iterable[_Made]) -> None:
-    for one in made:
-        one.delete()
+    for job in made:
+        job.delete()

@@ -1,7 +1,7 @@
 """Compact chosen runs of one bucket of a primary-key table into files of a level.
 
-Large files that overlap no other only change their level (an upgrade); all else is rewritten,
-neighbours together.
+Large files that overlap no other file only change their level (an upgrade); all others are
+rewritten, adjacent ones together.
 
 Specification: https://paimon.apache.org/docs/1.4/primary-key-table/compaction/#compaction
 """
@@ -27,13 +27,13 @@ from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.read.bucket_read import comparable_key, sections
 
 _SMALL = 0.7
-"""Files of less than this share of the target size are rewritten rather than upgraded."""
+"""Files below this share of the target size are rewritten instead of upgraded."""
 
 Section = Sequence[DataFileMeta]
 
 
 def small_file_size(target_file_size: int) -> int:
-    """Return bytes below which a file is worth rewriting."""
+    """Return the size in bytes below which a file is worth rewriting."""
     return target_file_size // 10 * int(_SMALL * 10)
 
 
@@ -74,7 +74,7 @@ class TreeCompaction:
         self._levels = levels
         self._rules = rules
         self._vectors = vectors
-        # Deletes are dropped when nothing older is left below that they could be about.
+        # Deletions are dropped if no older row below the output level can have their key.
         lookups = rules.lookups
         self._drops = self._output != 0 and (self._output >= levels.highest or lookups.vectors)
         self._types = [key_field.type for key_field in self._table.schema.key_fields]
@@ -94,12 +94,12 @@ class TreeCompaction:
         self._rewrite_together(waiting)
 
     def rewrite_each(self, files: Sequence[DataFileMeta]) -> None:
-        """Rewrite single files, each by itself."""
+        """Rewrite single files, each separately."""
         for file in files:
             self._rewrite([[file]])
 
     def finish(self) -> BucketChange:
-        """Return the change, the bucket's deletion vectors written."""
+        """Write the deletion vectors of the bucket; return the change."""
         self.change.index = self._vectors.write()
         return self.change
 
@@ -110,16 +110,16 @@ class TreeCompaction:
             self._rewrite(waiting)
 
     def _upgrade(self, file: DataFileMeta) -> None:
-        """Move a file to the output level, as it is if that is right."""
+        """Move a file to the output level, unchanged if possible."""
         has_deletes = file.delete_row_count != 0
         if (self._is_top and has_deletes) or self._rules.options.rewrites_all:
             self._rewrite([[file]])
         elif file.level != self._output:
             if self._must_rewrite(file, has_deletes=has_deletes):
-                self._run([[file]], tells=True)
+                self._run([[file]], with_changes=True)
                 return
-            if self._tells_upgrade(file):
-                self._run([[file]], tells=True, rewrites=False)
+            if self._upgrade_has_changes(file):
+                self._run([[file]], with_changes=True, rewrites=False)
             self.change.before.append(file)
             self.change.after.append(replace(file, level=self._output))
 
@@ -127,15 +127,15 @@ class TreeCompaction:
     def _is_top(self) -> bool:
         return self._output == self._levels.max_level
 
-    def _tells_upgrade(self, file: DataFileMeta) -> bool:
-        """Return whether rows have to be looked at although the file stays as it is."""
+    def _upgrade_has_changes(self, file: DataFileMeta) -> bool:
+        """Return whether rows must be read for the changelog although the file is not rewritten."""
         lookups = self._rules.lookups
         if lookups.full_changelog:
             return self._is_top
         return lookups.needed and file.level == 0
 
     def _must_rewrite(self, file: DataFileMeta, *, has_deletes: bool) -> bool:
-        """Return whether a lookup may change what the file's rows are."""
+        """Return whether a lookup may change the rows of the file."""
         lookups, table = self._rules.lookups, self._table
         if not lookups.needed or file.level != 0:
             return False
@@ -152,17 +152,17 @@ class TreeCompaction:
     def _rewrite(self, parts: Sequence[Section]) -> None:
         lookups = self._rules.lookups
         fresh = any(file.level == 0 for section in parts for file in section)
-        tells = self._is_top if lookups.full_changelog else lookups.needed and fresh
-        self._run(parts, tells=tells and self._output != 0)
+        with_changes = self._is_top if lookups.full_changelog else lookups.needed and fresh
+        self._run(parts, with_changes=with_changes and self._output != 0)
 
-    def _run(self, parts: Sequence[Section], *, tells: bool, rewrites: bool = True) -> None:
-        """Merge sections one after another into new files, telling what changes."""
+    def _run(self, parts: Sequence[Section], *, with_changes: bool, rewrites: bool = True) -> None:
+        """Merge sections one after another into new files, and write changes to the changelog."""
         lookups = self._rules.lookups
-        told = tells and (lookups.changelog or lookups.full_changelog)
+        writes_changelog = with_changes and (lookups.changelog or lookups.full_changelog)
         rows = RollingWriter(self._target) if rewrites else None
-        changes = RollingWriter(replace(self._target, changelog=True)) if told else None
-        writers = [one for one in (rows, changes) if one is not None]
-        rules = self._row_rules(tells=tells, told=told)
+        changes = RollingWriter(replace(self._target, changelog=True)) if writes_changelog else None
+        writers = [output for output in (rows, changes) if output is not None]
+        rules = self._row_rules(with_changes=with_changes, writes_changelog=writes_changelog)
         try:
             for section in parts:
                 self._merge(section, rules, rows, changes)
@@ -209,26 +209,28 @@ class TreeCompaction:
             for source, file, positions in made.deleted:
                 self._vectors.delete(sources[source].files[file].file_name, positions)
 
-    def _row_rules(self, *, tells: bool, told: bool) -> RowRules:
+    def _row_rules(self, *, with_changes: bool, writes_changelog: bool) -> RowRules:
         lookups, merge = self._rules.lookups, self._table.merge_rules
         names = self._table.schema.field_names
         compared = tuple(name for name in names if name not in lookups.ignored)
         newest_wins = merge.engine == "deduplicate" and not merge.sequence_fields
         return RowRules(
-            # Whoever looks up merges what was found even with nothing.
-            merge=replace(merge, merges_single=tells and lookups.needed),
+            # With lookups, rows are merged even if no older row was found.
+            merge=replace(merge, merges_single=with_changes and lookups.needed),
             key_names=self._table.schema.trimmed_primary_keys,
             columns=tuple(names),
             drops_deletes=self._drops,
-            looks_up=tells and lookups.needed,
+            looks_up=with_changes and lookups.needed,
             keeps_older=merge.engine != "first-row"
-            and not (lookups.vectors and newest_wins and not told),
-            changes=ChangeRules(compared if lookups.deduplicates else None) if told else None,
+            and not (lookups.vectors and newest_wins and not writes_changelog),
+            changes=ChangeRules(compared if lookups.deduplicates else None)
+            if writes_changelog
+            else None,
             top_level=self._levels.max_level if lookups.full_changelog else None,
         )
 
     def _sources(self, section: Section, rules: RowRules) -> list[Source]:
-        """Return the files of a section by run, and those above that may have its keys."""
+        """Return the files of a section by run, and older files that may have its keys."""
         schema = self._table.schema
         fields = (*SYSTEM_FIELDS, *schema.fields)
         runs: dict[tuple[int, str], list[DataFileMeta]] = defaultdict(list)
@@ -236,7 +238,7 @@ class TreeCompaction:
             runs[file.level, file.file_name if file.level == 0 else ""].append(file)
         sources = []
         for (level, _), files in sorted(runs.items()):
-            files.sort(key=lambda one: comparable_key(self._types, one.min_key))
+            files.sort(key=lambda added: comparable_key(self._types, added.min_key))
             sources.append(Source(level, tuple(files), fields))
         if rules.looks_up:
             older = fields if rules.keeps_older else schema.key_fields

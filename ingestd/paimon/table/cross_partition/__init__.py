@@ -1,1 +1,1 @@
-"""Primary keys that are unique across partitions: the index of keys, and moves."""
+"""Primary keys that are unique across partitions: the key index, and moves between partitions."""

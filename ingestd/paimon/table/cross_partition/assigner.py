@@ -1,8 +1,8 @@
 """Assign rows of tables whose keys are unique across partitions.
 
-If a row has another partition than its key had: `deduplicate` deletes the old row and writes the
-new one to its partition; `partial-update` and `aggregation` merge it in the old partition;
-`first-row` drops it.
+If a row has another partition than the existing row of its key: `deduplicate` deletes the old row
+and writes the new one to its partition; `partial-update` and `aggregation` merge it in the old
+partition; `first-row` drops it.
 
 Specification: https://paimon.apache.org/docs/1.4/primary-key-table/data-distribution/#cross-partitions-upsert
 """
@@ -32,9 +32,9 @@ _Mask = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True)
 class KeyRows:
-    """Rows by key: the number of its key, the kind, and the partition that each came with.
+    """Rows by key: the key number, the row kind, and the original partition of each.
 
-    `old` is the partition that each key has so far; keys are numbered as they are ordered.
+    `old` is the current partition of each key; keys are numbered in sort order.
     """
 
     key: Numbers
@@ -54,7 +54,7 @@ class KeyRows:
 
     @property
     def retracts(self) -> _Mask:
-        """Return a mask of the rows that retract another."""
+        """Return a mask of the retractions."""
         marks: _Mask = (self.kind == RowKind.UPDATE_BEFORE) | (self.kind == RowKind.DELETE)
         return marks
 
@@ -63,7 +63,7 @@ class KeyRows:
 class Moves:
     """Moves of rows: the partition of each row, whether it is written, and the rows to delete.
 
-    Row `left[i]` moves its key away from partition `left_in[i]`.
+    Row `left[i]` moves its key out of partition `left_in[i]`.
     """
 
     target: Numbers
@@ -75,8 +75,8 @@ class Moves:
 def moves_of(engine: str, rows: KeyRows, *, every_step: bool) -> Moves:
     """Return the moves of the rows of a batch under a merge engine.
 
-    Without `every_step` a key goes straight to where it ends: what it passes on its way there is
-    neither written nor deleted.
+    Without `every_step`, a key moves directly to its last partition: in intermediate partitions
+    nothing is written or deleted.
     """
     if engine == "deduplicate":
         return _followed(rows, every_step)
@@ -106,7 +106,7 @@ def _followed(rows: KeyRows, every_step: bool) -> Moves:
 
 
 def ends_gone(rows: KeyRows, engine: str, *, remove_on_delete: bool) -> _Mask:
-    """Return a mask of the keys that have no row after all rows are merged."""
+    """Return a mask of the keys without a row after all rows are merged."""
     last = rows.kind[rows.last]
     if engine == "deduplicate":
         return rows.retracts[rows.last]
@@ -116,7 +116,7 @@ def ends_gone(rows: KeyRows, engine: str, *, remove_on_delete: bool) -> _Mask:
 
 @dataclass(frozen=True, slots=True)
 class PlacedRows:
-    """Rows with the partition columns of where they go: `partitions[codes[i]]`, `buckets[i]`."""
+    """Rows with the partition columns of their targets: `partitions[codes[i]]`, `buckets[i]`."""
 
     rows: pa.Table
     codes: Numbers
@@ -125,7 +125,7 @@ class PlacedRows:
 
 
 class CrossPartitionAssigner:
-    """Assigns the rows of one share of a table's keys to partitions, for one batch."""
+    """Assigns the rows of a subset of a table's keys to partitions, for one batch."""
 
     def __init__(self, table: FileStoreTable, snapshot_id: int | None, share: KeyShare) -> None:
         self._table = table
@@ -134,11 +134,11 @@ class CrossPartitionAssigner:
         self._after: KeyIndex | None = None
 
     def place(self, rows: pa.Table, codes: Numbers, partitions: Sequence[bytes]) -> PlacedRows:
-        """Return where rows go that have sequence numbers and row kinds; all of the batch at once.
+        """Return the target of rows with sequence numbers and row kinds; takes the batch at once.
 
-        `partitions[codes[i]]` is the partition that row i came with. Among the placed rows are
-        deletions of what has moved. Raises what reading the table raises, and UnsupportedError
-        if no bucket is left.
+        `partitions[codes[i]]` is the original partition of row i. The result includes deletions of
+        moved rows. Raises the errors of reading the table, and UnsupportedError if no bucket is
+        left.
         """
         options = self._table.options
         order, key, keys = _by_key(prints_of(self._table, rows), rows)
@@ -164,10 +164,12 @@ class CrossPartitionAssigner:
         keys = prints_of(self._table, rows)
         index = KEPT.open(self._table, self._snapshot_id, self._share, keys)
         places = np.unique(index.lookup(keys)).tolist()
-        return frozenset(index.book.place(one)[0] for one in places if one != UNKNOWN)
+        return frozenset(
+            index.book.place(place_number)[0] for place_number in places if place_number != UNKNOWN
+        )
 
     def wrote(self, files: Collection[str]) -> None:
-        """Record the data files of the placed rows; from then on the index has their keys."""
+        """Record the data files of the placed rows; afterwards the index contains their keys."""
         if self._after is not None and files:
             KEPT.note(self._table, self._share, files, self._after)
 
@@ -182,7 +184,7 @@ class CrossPartitionAssigner:
 class _Buckets:
     """The bucket of each key in each partition that it enters in the batch.
 
-    `before` has the place of each key so far, `old` the partition of that place.
+    `before` has the current place of each key, `old` the partition of that place.
     """
 
     def __init__(
@@ -195,7 +197,7 @@ class _Buckets:
         self._numbers: Places = np.zeros(0, np.int32)
 
     def of(self, keys: KeyPrints, owners: Numbers, targets: Numbers) -> Numbers:
-        """Return the bucket for each of some keys (by number) in each of some partitions."""
+        """Return the bucket for keys (by number) in given partitions."""
         self._pairs, inverse = np.unique(self._pair(owners, targets), return_inverse=True)
         owner, target = self._pairs // len(self._partitions), self._pairs % len(self._partitions)
         numbers = self._before[owner]
@@ -208,7 +210,7 @@ class _Buckets:
         return self._fillers.buckets(numbers)[inverse]
 
     def places(self, targets: Numbers) -> Places:
-        """Return the place of each key in the partition where it ends."""
+        """Return the place of each key in its last partition."""
         new = np.flatnonzero(targets != self._old)
         places = self._before.copy()
         places[new] = self._numbers[np.searchsorted(self._pairs, self._pair(new, targets[new]))]
@@ -252,26 +254,26 @@ def _by_key(prints: KeyPrints, rows: pa.Table) -> tuple[Numbers, Numbers, KeyPri
 
 
 def _partitions_of(places: Places, index: KeyIndex, known: list[bytes]) -> Numbers:
-    """Return the number in `known` of the partition of each place; unknown ones are added."""
+    """Return the number in `known` of the partition of each place; unknown partitions are added."""
     codes = {partition: code for code, partition in enumerate(known)}
     distinct, inverse = np.unique(places, return_inverse=True)
-    found = []
+    moves = []
     for number in distinct.tolist():
         if number == UNKNOWN:
-            found.append(NOWHERE)
+            moves.append(NOWHERE)
             continue
         partition = index.book.place(number)[0]
         if partition not in codes:
             codes[partition] = len(known)
             known.append(partition)
-        found.append(codes[partition])
-    return np.array(found, np.int64)[inverse]
+        moves.append(codes[partition])
+    return np.array(moves, np.int64)[inverse]
 
 
 def _written(
     table: FileStoreTable, rows: pa.Table, moves: Moves, codes: Numbers, known: Sequence[bytes]
 ) -> pa.Table:
-    """Return the rows that stay and the deletions of moved rows, with the partition of each."""
+    """Return the rows to keep and the deletions of moved rows, with the partition of each."""
     left = rows.take(moves.left)
     at = left.column_names.index(VALUE_KIND)
     kind = pa.array(np.full(len(moves.left), int(RowKind.DELETE), np.int8))

@@ -1,8 +1,8 @@
-"""Key indexes cached between the batches of a pipeline, by table and share of keys.
+"""Key indexes cached between the batches of a pipeline, by table and subset of keys.
 
-An index belongs to a snapshot. What a batch changes is a new index beside it, which counts only
-once a snapshot has the files that the batch wrote: a batch that failed, or ran twice, leaves
-nothing after.
+An index belongs to a snapshot. The changes of a batch produce a pending successor, which becomes
+valid when a snapshot contains the files of the batch: a batch that failed or was repeated has no
+effect on the cache.
 
 Specification: https://paimon.apache.org/docs/1.4/primary-key-table/data-distribution/#cross-partitions-upsert
 """
@@ -25,7 +25,7 @@ KEPT_BYTES = 64 << 20
 """Default limit of the bytes of cached indexes."""
 
 _MAX_STEPS = 32
-"""More snapshots than this are not followed one by one."""
+"""If more snapshots than this were committed in between, the index is loaded again."""
 _MAX_PENDING = 4
 
 _Key = tuple[str, str, tuple[str, ...], KeyShare]
@@ -33,7 +33,7 @@ _Key = tuple[str, str, tuple[str, ...], KeyShare]
 
 @dataclass(slots=True)
 class _Kept:
-    """The index as of a snapshot (None: before the first), and its pending successors."""
+    """The index as of a snapshot (None: before the first one), and its pending successors."""
 
     snapshot: Snapshot | None
     index: KeyIndex
@@ -41,11 +41,13 @@ class _Kept:
 
     @property
     def nbytes(self) -> int:
-        return max(one.nbytes for one in (self.index, *(index for _, index in self.pending)))
+        return max(
+            key_index.nbytes for key_index in (self.index, *(index for _, index in self.pending))
+        )
 
 
 class IndexCache:
-    """Indexes by table and share; the least recently used are evicted."""
+    """Indexes by table and subset of keys; the least recently used are evicted."""
 
     def __init__(self, max_bytes: int) -> None:
         self._max_bytes = max_bytes
@@ -61,9 +63,9 @@ class IndexCache:
     def open(
         self, table: FileStoreTable, snapshot_id: int | None, share: KeyShare, wanted: KeyPrints
     ) -> KeyIndex:
-        """Return the index of a share of a table's keys as of a snapshot; None is the empty table.
+        """Return the index of a subset of a table's keys as of a snapshot; None is the empty table.
 
-        It knows at least the `wanted` keys. Raises what reading the table raises.
+        It contains at least the `wanted` keys. Raises the errors of reading the table.
         """
         if snapshot_id is None:
             return self._keep(table, share, _Kept(None, KeyIndex()))
@@ -110,7 +112,7 @@ KEPT = IndexCache(KEPT_BYTES)
 
 
 def _key(table: FileStoreTable, share: KeyShare) -> _Key:
-    # Keys of another type have other prints.
+    # Keys of another type have other fingerprints.
     types = tuple(str(field.type) for field in table.schema.select(table.schema.primary_keys))
     return table.path, table.branch, types, share
 

@@ -1,7 +1,7 @@
-"""The index of keys across partitions: immutable columns in memory.
+"""The index of keys across partitions: immutable arrays in memory.
 
-An index is a large sorted layer and a small one with what came since, so that a change costs what
-it changes. About 20 bytes a key.
+An index consists of a large sorted layer and a small one with recent changes, so that the cost of a
+change depends on its own size. It takes about 20 bytes per key.
 
 Specification: https://paimon.apache.org/docs/1.4/primary-key-table/data-distribution/#cross-partitions-upsert
 """
@@ -15,7 +15,7 @@ import numpy.typing as npt
 from ingestd.paimon.spec.key_prints import KeyPrints, Numbers
 
 UNKNOWN = -1
-"""The place of a key that is nowhere."""
+"""The place of a key that does not exist."""
 
 Places = npt.NDArray[np.int32]
 _Positions = npt.NDArray[np.int64]
@@ -33,17 +33,17 @@ class PlaceBook:
 
     def number(self, partition: bytes, bucket: int) -> int:
         """Return the number of a partition and bucket; assign one if it is new."""
-        found = self._numbers.setdefault(partition, {}).setdefault(bucket, len(self._places))
-        if found == len(self._places):
+        number = self._numbers.setdefault(partition, {}).setdefault(bucket, len(self._places))
+        if number == len(self._places):
             self._places.append((partition, bucket))
-        return found
+        return number
 
     def place(self, number: int) -> tuple[bytes, int]:
         """Return the partition and the bucket of a number."""
         return self._places[number]
 
     def of_partition(self, partition: bytes) -> Mapping[int, int]:
-        """Return the number of each known place of a partition by its bucket."""
+        """Return the numbers of the known places of a partition by bucket."""
         return self._numbers.get(partition, {})
 
     def __len__(self) -> int:
@@ -59,13 +59,13 @@ class _Layer:
 
     @classmethod
     def of(cls, keys: KeyPrints, places: Places) -> "_Layer":
-        """Return a layer of distinct keys in any order."""
+        """Return a layer of distinct keys given in any order."""
         order = np.argsort(keys.first, kind="stable")
         return cls(keys.take(order), places[order])
 
     def find(self, keys: KeyPrints) -> _Positions:
         """Return the position of each key, -1 if it is not in the layer."""
-        found = np.full(len(keys), -1, np.int64)
+        place_numbers = np.full(len(keys), -1, np.int64)
         count = len(self.keys)
         at = np.searchsorted(self.keys.first, keys.first)
         asked = np.arange(len(keys))
@@ -75,14 +75,14 @@ class _Layer:
             alike = self.keys.first[here] == keys.first[asked]
             asked, here = asked[alike], here[alike]
             same = self.keys.second[here] == keys.second[asked]
-            found[asked[same]] = here[same]
-            # Another key has the same first number: this one may follow it.
+            place_numbers[asked[same]] = here[same]
+            # Another key with the same first number; the searched key may follow it.
             asked = asked[~same]
             at[asked] += 1
-        return found
+        return place_numbers
 
     def over(self, newer: "_Layer") -> "_Layer":
-        """Return both as one layer, in which the newer one counts."""
+        """Return both merged into one layer, in which the newer one takes precedence."""
         replaced = self.find(newer.keys)
         kept = np.ones(len(self.places), bool)
         kept[replaced[replaced >= 0]] = False
@@ -90,7 +90,7 @@ class _Layer:
         return _Layer.of(keys, np.concatenate([self.places[kept], newer.places]))
 
     def settled(self) -> "_Layer":
-        """Return the keys that are somewhere."""
+        """Return the keys that have a place."""
         there = self.places != UNKNOWN
         return _Layer(self.keys.take(there), self.places[there])
 
@@ -102,7 +102,7 @@ def _empty() -> _Layer:
 
 @dataclass(frozen=True, slots=True)
 class KeyIndex:
-    """The places of keys by the numbers of `book`; `counts` has the keys of each place."""
+    """The places of keys by the numbers of `book`; `counts` has the key count of each place."""
 
     book: PlaceBook = field(default_factory=PlaceBook)
     counts: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
@@ -111,9 +111,9 @@ class KeyIndex:
 
     @classmethod
     def of(cls, book: PlaceBook, keys: KeyPrints, places: Places) -> "KeyIndex":
-        """Return an index of keys in any order.
+        """Return an index of keys given in any order.
 
-        Of a key that is there twice the last place counts.
+        The last place of a duplicate key takes precedence.
         """
         distinct = last_of_each(keys)
         keys, places = keys.take(distinct), places[distinct]
@@ -121,16 +121,16 @@ class KeyIndex:
         return cls(book, counts, _Layer(keys, places))
 
     def lookup(self, keys: KeyPrints) -> Places:
-        """Return the number of the place of each key, `UNKNOWN` where it has none."""
+        """Return the number of the place of each key, `UNKNOWN` without one."""
         places = np.full(len(keys), UNKNOWN, np.int32)
         for layer in (self._base, self._recent):
-            found = layer.find(keys)
-            there = found >= 0
-            places[there] = layer.places[found[there]]
+            layer_places = layer.find(keys)
+            there = layer_places >= 0
+            places[there] = layer.places[layer_places[there]]
         return places
 
     def with_changes(self, keys: KeyPrints, places: Places) -> "KeyIndex":
-        """Return the index with keys, each of them once, at other places (`UNKNOWN`: nowhere)."""
+        """Return the index after distinct keys have moved to other places (`UNKNOWN`: removed)."""
         counts = np.zeros(len(self.book), np.int64)
         counts[: len(self.counts)] = self.counts
         for sign, changed in ((-1, self.lookup(keys)), (1, places)):
@@ -141,18 +141,18 @@ class KeyIndex:
         return KeyIndex(self.book, counts, base, recent)
 
     def counted(self, counts: npt.NDArray[np.int64]) -> "KeyIndex":
-        """Return the index with the number of keys of each place, unknown ones included."""
+        """Return the index with the key counts of places, including those of unknown keys."""
         return KeyIndex(self.book, counts, self._base, self._recent)
 
     def counts_of(self, partition: bytes) -> dict[int, int]:
-        """Return the keys in each bucket of a partition."""
+        """Return the key count of each bucket of a partition."""
         places = self.book.of_partition(partition)
         counts = self.counts
         return {b: int(counts[n]) if n < len(counts) else 0 for b, n in places.items()}
 
     @property
     def nbytes(self) -> int:
-        """Return bytes of its columns."""
+        """Return the size of its arrays in bytes."""
         return sum(
             layer.keys.first.nbytes + layer.keys.second.nbytes + layer.places.nbytes
             for layer in (self._base, self._recent)

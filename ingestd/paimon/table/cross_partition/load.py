@@ -1,7 +1,7 @@
 """Load the key index of a table from its rows, and advance it to later snapshots.
 
-Nothing of an index is stored: it is what the key columns of the live files say. Reading them all
-is the start; after that only what later snapshots have added.
+The index is not stored: it is computed from the key columns of all live files at the start, and
+afterwards from the files added by later snapshots.
 
 Specification: https://paimon.apache.org/docs/1.4/primary-key-table/data-distribution/#cross-partitions-upsert
 """
@@ -35,13 +35,13 @@ _Mask = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True)
 class KeyShare:
-    """The keys that one of several assigners owns."""
+    """The subset of keys that one of several assigners owns."""
 
     assigner: int
     assigners: int
 
     def mine(self, hashes: npt.NDArray[np.int32]) -> _Mask:
-        """Return a mask of the keys of this share, by the hash of the primary key."""
+        """Return a mask of the keys in this subset, by the hash of the primary key."""
         marks: _Mask = assigners_of_keys(hashes, self.assigners) == self.assigner
         return marks
 
@@ -58,7 +58,7 @@ def primary_key_hashes(table: FileStoreTable, rows: pa.Table) -> npt.NDArray[np.
 
 
 def prints_of(table: FileStoreTable, rows: pa.Table) -> KeyPrints:
-    """Return the print of the whole primary key of each row."""
+    """Return the fingerprint of the whole primary key of each row."""
     fields = _key_fields(table)
     return key_prints([rows.column(f.name) for f in fields], [f.type for f in fields], _SEEDS)
 
@@ -70,10 +70,10 @@ def load_index(
     max_bytes: int,
     wanted: KeyPrints,
 ) -> tuple[KeyIndex, bool]:
-    """Return the index of a share as of a snapshot, and whether it is whole.
+    """Return the index of a subset of keys as of a snapshot, and whether it is complete.
 
-    One that would be larger than `max_bytes` knows the places of the `wanted` keys only. Reads
-    the key columns of all live files, one section of a bucket at a time.
+    If it would exceed `max_bytes`, it contains the places of the `wanted` keys only. Reads the key
+    columns of all live files, one section of a bucket at a time.
     """
     gathered = _Gathered(max_bytes, wanted)
     entries = live_entries(table, snapshot_manifests(table, snapshot))
@@ -103,9 +103,9 @@ def index_after(
         own = share.mine(primary_key_hashes(table, rows))
         keys, kinds = prints_of(table, rows).take(own), rows.column(VALUE_KIND).to_numpy()[own]
         retracted = (kinds == RowKind.DELETE) | (kinds == RowKind.UPDATE_BEFORE)
-        for part, marks in ((gone, retracted), (there, ~retracted)):
-            part.append((keys.take(marks), np.full(int(marks.sum()), number, np.int32)))
-    # What left one place may have come to another in the same snapshot.
+        for prints, marks in ((gone, retracted), (there, ~retracted)):
+            prints.append((keys.take(marks), np.full(int(marks.sum()), number, np.int32)))
+    # A key that left one place may have entered another in the same snapshot.
     for keys, places in gone:
         leaves = index.lookup(keys) == places
         left = keys.take(leaves)
@@ -129,7 +129,7 @@ def _key_fields(table: FileStoreTable) -> tuple[DataField, ...]:
 
 
 class _Gathered:
-    """Keys and places as they are read; beyond the limit only the wanted ones."""
+    """Keys and places read so far; above the limit only the wanted ones."""
 
     def __init__(self, max_bytes: int, wanted: KeyPrints) -> None:
         self.book = PlaceBook()
@@ -140,14 +140,14 @@ class _Gathered:
         self._counts: dict[int, int] = {}
         self._bytes = 0
 
-    def add(self, keys: KeyPrints, place: int) -> None:
-        self._counts[place] = self._counts.get(place, 0) + len(keys)
-        self._hold(keys, np.full(len(keys), place, np.int32))
+    def add(self, keys: KeyPrints, place_number: int) -> None:
+        self._counts[place_number] = self._counts.get(place_number, 0) + len(keys)
+        self._hold(keys, np.full(len(keys), place_number, np.int32))
         if self.is_whole and self._bytes > self._max_bytes:
             self.is_whole, held = False, self._parts
             self._parts, self._bytes = [], 0
-            for part in held:
-                self._hold(*part)
+            for prints in held:
+                self._hold(*prints)
 
     def _hold(self, keys: KeyPrints, places: Places) -> None:
         if not self.is_whole:

@@ -4,7 +4,7 @@ Specification: https://paimon.apache.org/docs/1.4/concepts/spec/datafile/#data-f
 """
 
 import contextlib
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,9 +17,9 @@ from ingestd.errors import FormatError, UnsupportedError
 from ingestd.paimon.casts.evolution import columns_schema, evolve, file_columns
 from ingestd.paimon.format.base import format_of, read_wanted, stream_wanted
 from ingestd.paimon.format.orc_times import timestamp_problem
-from ingestd.paimon.format.row_groups import BatchSize, FilePart, GroupFilter
+from ingestd.paimon.format.row_groups import BatchSize, FilePart, GroupFilter, RowProbe
 from ingestd.paimon.spec import honoured_options as honoured
-from ingestd.paimon.spec.arrow import Array, Column, column_of
+from ingestd.paimon.spec.arrow import Array, Column, column_of, to_arrow_type
 from ingestd.paimon.spec.binary_row import deserialize_row
 from ingestd.paimon.spec.data_file import DataFileMeta
 from ingestd.paimon.spec.data_types import (
@@ -37,10 +37,11 @@ from ingestd.paimon.spec.deletion_vector import Positions
 from ingestd.paimon.spec.file_options import COMPRESSIONS, refuse_zoned_orc
 from ingestd.paimon.spec.options import CoreOptions
 from ingestd.paimon.spec.paths import partition_path
-from ingestd.paimon.spec.predicate import Predicate
+from ingestd.paimon.spec.predicate import Predicate, columns_of
+from ingestd.paimon.spec.predicate_stats import ColumnStats, may_match, stats_test
 from ingestd.paimon.spec.schema import TableSchema
 from ingestd.paimon.table.files.deletion_vectors import DeletionVectors
-from ingestd.paimon.table.metadata.file_stats import KeyTest, group_filter, key_group_filter
+from ingestd.paimon.table.metadata.file_stats import same_comparison
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 
 RETRACTS = (int(RowKind.UPDATE_BEFORE), int(RowKind.DELETE))
@@ -59,7 +60,7 @@ def key_fields(schema: TableSchema) -> tuple[DataField, ...]:
 
 
 def data_file_fields(schema: TableSchema) -> tuple[DataField, ...]:
-    """Return all columns of a table's data files, in their order."""
+    """Return all columns of a table's data files, in the order of the files."""
     if not schema.primary_keys:
         return schema.fields
     return (*key_fields(schema), *SYSTEM_FIELDS, *schema.fields)
@@ -89,19 +90,32 @@ def live_path(table: FileStoreTable, partition: bytes, bucket: int, file: DataFi
 
 
 def stored_rows(table: FileStoreTable, path: str, columns: Sequence[str] | None = None) -> pa.Table:
-    """Return rows of a data file with those of `columns` (None: all) that the file itself has.
+    """Return rows of a data file in those of `columns` (None: all) that the file contains.
 
-    FormatError names a file that is missing or damaged.
+    Raises FormatError for a missing or damaged file.
     """
     return _part(table, path, columns, None).rows
+
+
+@dataclass(frozen=True, slots=True)
+class KeyTest:
+    """Tests which keys are wanted.
+
+    `between` returns whether the range between two values of the first key column (inclusive) may
+    contain one, `among` whether a sorted table of key columns does.
+    """
+
+    between: Callable[[object, object], bool]
+    among: Callable[[pa.Table], bool]
 
 
 @dataclass(frozen=True, slots=True)
 class DataFileReader:
     """Reads data files of a table without the rows that deletion vectors delete.
 
-    Parts of a file that certainly contain no row matching `wanted` are skipped; other rows may not
-    match it. `keys` does the same for `batches`; it is called when a part of the file is reached.
+    Parts of a file that cannot contain a row matching `wanted` are skipped; other non-matching rows
+    may be returned. `keys` does the same for `batches`; it is called when a part of the file is
+    reached.
     """
 
     table: FileStoreTable
@@ -114,24 +128,24 @@ class DataFileReader:
     ) -> pa.Table:
         """Return rows of a data file as `fields` of the table's schema, or of the system columns.
 
-        Partition columns come from the manifest, as other readers take them. FormatError names
-        a file that is missing, damaged, or has another number of rows than promised.
+        Partition columns are taken from the manifest, as in other readers. Raises FormatError for a
+        file that is missing, damaged, or has another row count than its manifest entry.
         """
         table = self.table
         names = self._stored_names(file, fields)
         path = live_path(table, partition, bucket, file)
-        # Without any of the columns, one is read to count the rows.
+        # If no column is requested, one is read to count the rows.
         least = [VALUE_KIND] if table.schema.primary_keys else None
         wanted = group_filter(table, table.schemas(file.schema_id), self.wanted)
-        part = _part(table, path, names or least, wanted)
-        _check_count(path, part.row_count, file)
-        check_columns(path, part.rows, file, names)
-        if part.rows.num_rows == file.row_count:
-            check_nulls(path, part.rows, file, table.schemas(file.schema_id))
+        file_part = _part(table, path, names or least, wanted)
+        _check_count(path, file_part.row_count, file)
+        check_columns(path, file_part.rows, file, names)
+        if file_part.rows.num_rows == file.row_count:
+            check_nulls(path, file_part.rows, file, table.schemas(file.schema_id))
         kept = self._kept(partition, bucket, file)
-        rows = part.rows
+        rows = file_part.rows
         if kept is not None:
-            masks = [kept[start : start + count] for start, count in part.ranges]
+            masks = [kept[start : start + count] for start, count in file_part.ranges]
             rows = rows.filter(pa.array(np.concatenate(masks) if masks else kept[:0]))
         with _evolving(path, same=file.schema_id == table.schema.id):
             return self._as_declared(rows, partition, file, fields)
@@ -144,9 +158,9 @@ class DataFileReader:
         fields: Sequence[DataField],
         size: BatchSize,
     ) -> Generator[tuple[Positions, pa.Table]]:
-        """Like `read`, in parts of such a size, with the positions of their rows in the file.
+        """Yield the rows as `read` returns them, in batches, with their positions in the file.
 
-        A part may be empty. Parts of the file are left out only where `keys` says so.
+        A batch may be empty. Parts of the file are skipped only by `keys`.
         """
         path = live_path(self.table, partition, bucket, file)
         names = self._stored_names(file, fields)
@@ -155,19 +169,19 @@ class DataFileReader:
         groups = None if self.keys is None else key_group_filter(self.table, schema, self.keys)
         start = 0
         try:
-            for count, part in stream_wanted(self.table.io, path, names or None, size, groups):
+            for count, batch in stream_wanted(self.table.io, path, names or None, size, groups):
                 at = np.arange(start, start + count)
                 start += count
-                if part is None:
+                if batch is None:
                     continue
                 if kept is not None and start <= file.row_count:
-                    part, at = part.filter(pa.array(kept[at])), at[kept[at]]
-                check_columns(path, part, file, names)
+                    batch, at = batch.filter(pa.array(kept[at])), at[kept[at]]
+                check_columns(path, batch, file, names)
                 with _evolving(path, same=file.schema_id == self.table.schema.id):
-                    declared = self._as_declared(part, partition, file, fields)
+                    declared = self._as_declared(batch, partition, file, fields)
                 yield at, declared
-                # Not in memory while the next one is read.
-                del part, declared
+                # Release the memory before the next batch is read.
+                del batch, declared
         except FileNotFoundError as error:
             raise _missing(path) from error
         _check_count(path, start, file)
@@ -181,7 +195,7 @@ class DataFileReader:
     def _as_declared(
         self, rows: pa.Table, partition: bytes, file: DataFileMeta, fields: Sequence[DataField]
     ) -> pa.Table:
-        """Return rows of a file as `fields`, with the columns that the manifest has."""
+        """Return rows of a file as `fields`, with partition columns from the manifest."""
         table, keys = self.table, self.table.schema.partition_keys
         stored = [field for field in fields if field.name not in keys]
         evolved = evolve(rows, (*SYSTEM_FIELDS, *table.schemas(file.schema_id).fields), stored)
@@ -198,7 +212,7 @@ class DataFileReader:
     def _kept(
         self, partition: bytes, bucket: int, file: DataFileMeta
     ) -> npt.NDArray[np.bool_] | None:
-        """Return a mask of the rows that no deletion vector deletes; None: all."""
+        """Return a mask of the rows that no deletion vector deletes; None: all rows."""
         if self.deletions is None:
             return None
         deleted = self.deletions.deleted_rows(partition, bucket, file.file_name)
@@ -221,7 +235,7 @@ def read_data_file(
     file: DataFileMeta,
     fields: Sequence[DataField],
 ) -> pa.Table:
-    """Return all rows of a data file, deleted ones too, as `DataFileReader.read` gives them."""
+    """Return all rows of a data file including deleted ones, as `DataFileReader.read` does."""
     return DataFileReader(table).read(partition, bucket, file, fields)
 
 
@@ -234,16 +248,85 @@ def _part(
         raise _missing(path) from error
 
 
-def _check_count(path: str, found: int, file: DataFileMeta) -> None:
-    if found != file.row_count:
-        raise FormatError(f"data file {path} has {found} rows, {file.row_count} are promised")
+def group_filter(
+    table: FileStoreTable, file_schema: TableSchema, wanted: Predicate | None
+) -> GroupFilter | None:
+    """Return the test of row groups of a file with another schema version; None: read all.
+
+    Renamed columns have their older names there.
+    """
+    if wanted is None:
+        return None
+    by_id = {field.id: field for field in file_schema.fields}
+    names: dict[str, DataField] = {}
+    for field in table.schema.fields:
+        old = by_id.get(field.id)
+        alike = old is not None and same_comparison(old.type, field.type)
+        if old is not None and alike and field.name not in table.schema.partition_keys:
+            names[field.name] = old
+    if not columns_of(wanted) & names.keys():
+        return None
+
+    def test(stats: Mapping[str, ColumnStats]) -> bool:
+        known = {name: stats[old.name] for name, old in names.items() if old.name in stats}
+        return may_match(wanted, stats_test(known))
+
+    return GroupFilter(test, {old.name: to_arrow_type(old.type) for old in names.values()})
+
+
+def key_group_filter(
+    table: FileStoreTable, file_schema: TableSchema, wanted: KeyTest
+) -> GroupFilter | None:
+    """Return the test of row groups of a primary-key table's file.
+
+    Returns None if the file has no statistics of the keys.
+    """
+    by_id = {field.id: field for field in file_schema.fields}
+    field = table.schema.key_fields[0]
+    old = by_id.get(field.id)
+    # Bounds of floating-point columns do not include NaN.
+    if (
+        old is None
+        or old.type.root in ("FLOAT", "DOUBLE")
+        or not same_comparison(old.type, field.type)
+    ):
+        return None
+    name = old.name
+
+    def test(stats: Mapping[str, ColumnStats]) -> bool:
+        column_stats = stats.get(name)
+        if column_stats is None or column_stats.low is None or column_stats.high is None:
+            return True
+        return wanted.between(column_stats.low, column_stats.high)
+
+    stored = [by_id.get(key_field.id) for key_field in table.schema.key_fields]
+    columns = tuple(key_field.name for key_field in stored if key_field is not None)
+    probe = RowProbe(columns, _key_probe(table, wanted)) if len(columns) == len(stored) else None
+    return GroupFilter(test, {name: to_arrow_type(old.type)}, probe)
+
+
+def _key_probe(table: FileStoreTable, wanted: KeyTest) -> Callable[[pa.Table], bool]:
+    fields = table.schema.key_fields
+    names = [field.name for field in fields]
+    types = [to_arrow_type(field.type) for field in fields]
+
+    def test(rows: pa.Table) -> bool:
+        # Keys stored in another type are compared after the conversion to their own type.
+        return rows.schema.types != types or wanted.among(rows.rename_columns(names))
+
+    return test
+
+
+def _check_count(path: str, row_count: int, file: DataFileMeta) -> None:
+    if row_count != file.row_count:
+        raise FormatError(f"data file {path} has {row_count} rows, {file.row_count} are promised")
 
 
 @contextlib.contextmanager
 def _evolving(path: str, *, same: bool) -> Iterator[None]:
     """Raise FormatError for a file whose columns have other types than its schema states.
 
-    With the `same` schema nothing is cast, so that a missing cast is a damaged file, too.
+    With the `same` schema nothing is cast, so that a missing cast means a damaged file, too.
     """
     wrong = f"data file {path} has columns of other types than its schema says"
     try:
@@ -267,8 +350,7 @@ def _repeated(value: object, t: DataType, count: int) -> Array:
 
 
 def check_columns(path: str, rows: pa.Table, file: DataFileMeta, names: Sequence[str]) -> None:
-    """FormatError if the file lacks columns that its schema has and that were asked for, or has
-    row kinds that do not exist."""
+    """Raise FormatError for missing columns of the file's schema and for invalid row kinds."""
     present = set(rows.column_names)
     missing = [name for name in names if name not in present]
     if missing and file.write_cols is None:
@@ -315,8 +397,8 @@ def file_rows(schema: TableSchema, rows: pa.Table) -> pa.Table:
 def options_for_rows(options: CoreOptions, rows: pa.Table) -> CoreOptions:
     """Return the options for a file with these rows: Parquet if ORC cannot store a timestamp.
 
-    So neither a batch nor a compaction fails at a value that the type of the column allows. Readers
-    take the format of a file from its name.
+    A batch or compaction must not fail because of a valid value. Readers determine the format of a
+    file by its name.
     """
     if options.file_format != "orc" or timestamp_problem(rows) is None:
         return options
@@ -336,7 +418,7 @@ def delete_files(
     bucket: int,
     files: Iterable[DataFileMeta],
 ) -> None:
-    """Delete files of a bucket that no snapshot refers to, with their indexes; never raises."""
+    """Delete uncommitted files of a bucket, with their indexes; never raises."""
     for file in files:
         for name in (file.file_name, *file.extra_files):
             table.io.delete_quietly(data_file_path(table, partition_values, bucket, name))

@@ -2,7 +2,7 @@
 
 Specification: https://paimon.apache.org/docs/1.4/concepts/spec/tableindex/#deletion-vectors
 
-The bytes live in `spec.deletion_vector`.
+The byte layout is implemented in `spec.deletion_vector`.
 """
 
 import uuid
@@ -33,7 +33,7 @@ _NONE = np.empty(0, np.int64)
 class DeletionVectors:
     """Deletion vectors of the data files of a snapshot, read on demand.
 
-    The bytes of the index file used last are kept: a bucket has one.
+    The last index file read is cached, because the files of a bucket share one.
     """
 
     table: FileStoreTable
@@ -42,7 +42,10 @@ class DeletionVectors:
 
     @classmethod
     def of(cls, table: FileStoreTable, entries: Iterable[IndexManifestEntry]) -> "DeletionVectors":
-        """Return those of the index files of a snapshot; FormatError if a data file has two."""
+        """Return the vectors of the index files of a snapshot.
+
+        Raises FormatError if a data file has two.
+        """
         places: dict[_FileKey, tuple[IndexManifestEntry, DeletionVectorRange]] = {}
         for entry in entries:
             if entry.index_type != DELETION_VECTORS_INDEX:
@@ -59,19 +62,19 @@ class DeletionVectors:
 
     def deleted_rows(self, partition: bytes, bucket: int, file_name: str) -> Positions:
         """Return the positions of deleted rows, ascending; empty without a vector."""
-        place = self._places.get((partition, bucket, file_name))
-        if place is None:
+        location = self._places.get((partition, bucket, file_name))
+        if location is None:
             return _NONE
-        entry, part = place
+        entry, dv_range = location
         path = dv_index_path(self.table, entry)
-        return decode_dv_index(self._bytes(path), (part,), path)[file_name]
+        return decode_dv_index(self._bytes(path), (dv_range,), path)[file_name]
 
     def cardinality(self, partition: bytes, bucket: int, file: DataFileMeta) -> int:
-        """Return how many rows of a data file are deleted."""
-        place = self._places.get((partition, bucket, file.file_name))
-        if place is None:
+        """Return the number of deleted rows of a data file."""
+        location = self._places.get((partition, bucket, file.file_name))
+        if location is None:
             return 0
-        known = place[1].cardinality
+        known = location[1].cardinality
         if known is not None:
             return known
         return len(self.deleted_rows(partition, bucket, file.file_name))
@@ -85,7 +88,7 @@ class DeletionVectors:
 
 
 def read_dv_index(table: FileStoreTable, path: str) -> bytes:
-    """Return the bytes of an index file of deletion vectors; FormatError if it is missing."""
+    """Return the bytes of a deletion vector index file. Raises FormatError if it is missing."""
     try:
         return table.io.read_bytes(path)
     except FileNotFoundError as error:
@@ -96,7 +99,7 @@ def read_dv_index(table: FileStoreTable, path: str) -> bytes:
 
 
 def dv_index_path(table: FileStoreTable, entry: IndexManifestEntry) -> str:
-    """Return the path of an index file of deletion vectors."""
+    """Return the path of a deletion vector index file."""
     return index_path(table, entry)
 
 
@@ -108,10 +111,9 @@ def write_deletion_vectors(
 ) -> IndexManifestEntry:
     """Write the deletion vectors of a bucket's data files as one new index file.
 
-    `vectors` has the positions of the deleted rows, ascending, by name of the data file. In a
-    table with buckets the file stands for all vectors of the bucket, so files that lose no more
-    rows than before must be among them; without any, an empty file takes the place of the old.
-    The caller commits the entry.
+    `vectors` contains the positions of the deleted rows, ascending, by name of the data file. In a
+    table with buckets the file replaces all vectors of the bucket, so unchanged vectors must be
+    included; without any vector, an empty file replaces the old one. The caller commits the entry.
     """
     bitmap64 = honoured.DELETION_VECTORS_BITMAP64.of(table.schema.options)
     data, ranges = encode_dv_index(vectors, bitmap64=bitmap64)

@@ -2,8 +2,8 @@
 
 Specification: https://paimon.apache.org/docs/1.4/concepts/spec/fileindex/#index-file
 
-An index is embedded in the manifest entry, or a file beside the data file. Unknown kinds of indexes
-(bsi, range-bitmap, later layouts) exclude no file.
+An index is embedded in the manifest entry or stored in a file next to the data file. Unknown index
+types (bsi, range-bitmap, later layouts) exclude no file.
 """
 
 from collections.abc import Iterable, Mapping
@@ -46,7 +46,7 @@ INDEX_SUFFIX = ".index"
 def read_file_indexes(
     table: FileStoreTable, partition: bytes, bucket: int, file: DataFileMeta
 ) -> FileIndexes | None:
-    """Return the indexes of a data file, embedded or beside it; None if it has none.
+    """Return the indexes of a data file, embedded or in a file; None if it has none.
 
     Raises FormatError if they are missing or damaged.
     """
@@ -65,7 +65,7 @@ def read_file_indexes(
 def index_file_path(
     table: FileStoreTable, partition: bytes, bucket: int, file: DataFileMeta, name: str
 ) -> str:
-    """Return the path of an index file beside a data file."""
+    """Return the path of an index file next to a data file."""
     if file.external_path is not None:
         return f"{file.external_path.rpartition('/')[0]}/{name}"
     return data_file_path(table, deserialize_row(table.partition_types, partition), bucket, name)
@@ -74,19 +74,19 @@ def index_file_path(
 def indexes_may_match(
     table: FileStoreTable, file: DataFileMeta, indexes: FileIndexes, predicate: Predicate
 ) -> bool:
-    """Return whether a data file may hold rows for which a predicate is true, by its indexes."""
+    """Return whether a data file may contain rows that match a predicate, by its indexes."""
     old_schema = table.schemas(file.schema_id)
     old_fields = {field.id: field for field in old_schema.fields}
     columns: dict[str, _ColumnIndexes] = {}
     for new in table.schema.fields:
         old = old_fields.get(new.id)
-        # Hashes are those of the file's own type.
+        # Hashes are computed with the file's own type.
         if old is not None and old.name in indexes and same_comparison(old.type, new.type):
             columns[new.name] = _ColumnIndexes(old, indexes[old.name], file.file_name)
 
     def test(leaf: Leaf, negated: bool) -> bool:
-        found = columns.get(leaf.column)
-        return found is None or found.may_match(leaf, negated)
+        column_index = columns.get(leaf.column)
+        return column_index is None or column_index.may_match(leaf, negated)
 
     return may_match(predicate, test)
 
@@ -130,7 +130,7 @@ class _ColumnIndexes:
         return None if data is None else decode_bitmap_index(data, self.field.type, where)
 
     def _fits(self, value: Value) -> bool:
-        """Return whether a file of a narrower type may hold the value at all."""
+        """Return whether a file of a narrower type can contain the value at all."""
         bits = _BITS.get(self.field.type.root)
         return bits is None or -(1 << (bits - 1)) <= value < 1 << (bits - 1)
 
@@ -139,16 +139,16 @@ _BITS = {"TINYINT": 8, "SMALLINT": 16, "INT": 32, "BIGINT": 64}
 
 
 def _equal_values(value: Value) -> tuple[Value, ...]:
-    """Return all values that equal a value: the two zeros of floating point."""
+    """Return all values that equal a value: both zeros for floating point."""
     return (0.0, -0.0) if isinstance(value, float) and value == 0 else (value,)
 
 
 def with_file_index(
     table: FileStoreTable, path: str, rows: pa.Table, meta: DataFileMeta
 ) -> DataFileMeta:
-    """Return index the rows of the data file at `path`, as the table's options require.
+    """Index the rows of the data file at `path`, as the table's options require.
 
-    Return the manifest entry with the index. If the index cannot be written, the data file is
+    Returns the manifest entry with the index. If the index cannot be written, the data file is
     deleted, too.
     """
     data = encode_indexes(table.schema, rows)

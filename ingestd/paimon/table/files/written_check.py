@@ -1,7 +1,7 @@
-"""Read back files written by a compaction, before they replace others.
+"""Read back files written by a compaction before they replace others.
 
-A library that stores a value wrong would otherwise replace right rows, and no checksum of the file
-would tell.
+If a library stored a value incorrectly, the file would replace correct rows, and no checksum of the
+file would detect it.
 """
 
 import zlib
@@ -25,14 +25,14 @@ from ingestd.paimon.table.files.data_files import data_file_fields
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 
 CHECKS_EVERY_FILE = False
-"""The tests set it. Otherwise only what libraries have stored wrong before is read back."""
+"""Set by tests. By default, only types of files that libraries have stored wrong are read back."""
 _BATCH = BatchSize(8 << 20)
 _MORE: Any = pc
 _Numbers: TypeAlias = npt.NDArray[Any]
 
 
 class ColumnChecksums:
-    """A checksum for each part of each column, by its path, of rows added in parts."""
+    """Checksums of each part of each column, by path, of rows added in parts."""
 
     def __init__(self) -> None:
         self.found: dict[str, int] = Counter()
@@ -44,7 +44,7 @@ class ColumnChecksums:
                 self._add(name, chunk)
 
     def differing(self, other: "ColumnChecksums") -> list[str]:
-        """Return the columns, or parts of them, in which the rows of the two are not the same."""
+        """Return the columns, or parts of them, whose values differ between the two."""
         names = self.found.keys() | other.found.keys()
         return sorted(name for name in names if self.found.get(name) != other.found.get(name))
 
@@ -88,7 +88,7 @@ def _values(array: Array) -> _Numbers:
         return np.asarray(present.cast(pa.uint8()).to_numpy())
     if pa.types.is_floating(kind):
         numbers = present.to_numpy()
-        # Which of the many NaN it is does not count.
+        # All NaN values are treated as equal.
         return np.asarray(np.where(np.isnan(numbers), numbers.dtype.type("nan"), numbers))
     buffers = present.buffers()
     data = np.frombuffer(buffers[-1] or b"", np.uint8)
@@ -100,17 +100,17 @@ def _values(array: Array) -> _Numbers:
 
 
 def is_checked(schema: TableSchema, options: CoreOptions) -> bool:
-    """Return whether files of a table are read back: those of ORC, and with nested columns."""
+    """Return whether files of a table are read back: ORC files, and files with nested columns."""
     nested = any(field.type.root in NESTED_ROOTS for field in schema.fields)
     return CHECKS_EVERY_FILE or nested or options.file_format == "orc"
 
 
 def check_written(table: FileStoreTable, path: str, written: ColumnChecksums) -> None:
-    """FormatError, naming the columns, unless a new data file has the rows that were written."""
-    fields, found = data_file_fields(table.schema), ColumnChecksums()
+    """Raise FormatError, naming the columns, unless a new file contains the rows written to it."""
+    fields, checksums = data_file_fields(table.schema), ColumnChecksums()
     for batch in read_batches(table.io, path, None, _BATCH):
-        found.add(evolve(batch, fields, fields))
-    differing = written.differing(found)
+        checksums.add(evolve(batch, fields, fields))
+    differing = written.differing(checksums)
     if differing:
         raise FormatError(
             f"data file {path} does not read back as it was written, in {', '.join(differing)}; "

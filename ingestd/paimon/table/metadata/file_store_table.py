@@ -1,7 +1,7 @@
 """The handle of a table: its path, its schema, and its FileIO.
 
-It holds no state of the table's content, so it may be pickled and sent to tasks. A process that
-receives the same handle again gets the very object it had, with all that was worked out from it.
+It has no state of the table's content, so it can be pickled and sent to tasks. A process that
+receives the same handle again gets the same object, with everything cached in it.
 """
 
 import pickle
@@ -25,9 +25,9 @@ _KEPT_HANDLES = 1024
 class FileStoreTable:
     """A table with one of its schemas.
 
-    `path` is the table directory; `name` is "database.table", for messages; `branch` the line of
-    snapshots that is meant. `snapshot_commit` commits where files do not decide (None: they do);
-    it stays with the process that has it, since a handle that is sent to a task only writes.
+    `path` is the table directory; `name` is "database.table", for messages; `branch` is the branch
+    of its snapshots. `snapshot_commit` publishes snapshots through a catalog (None: by snapshot
+    files); it is not pickled, since a task only writes files.
     """
 
     path: str
@@ -42,7 +42,7 @@ class FileStoreTable:
 
     @cached_property
     def paths(self) -> TablePaths:
-        """Return names of all files of the table."""
+        """Paths of all files of the table."""
         return TablePaths(self.path, self.branch)
 
     @cached_property
@@ -57,11 +57,11 @@ class FileStoreTable:
 
     @cached_property
     def partition_types(self) -> tuple[DataType, ...]:
-        """Return types of the partition columns, in the order of the partition keys."""
+        """Types of the partition columns, in the order of the partition keys."""
         return tuple(self.schema.field(name).type for name in self.schema.partition_keys)
 
     def schemas(self, schema_id: int) -> TableSchema:
-        """Return the schema of that id, read at most once. Raises FormatError if it is missing."""
+        """Return the schema of an id, read at most once. Raises FormatError if it is missing."""
         if schema_id == self.schema.id:
             return self.schema
         if schema_id not in self._schemas:
@@ -76,7 +76,7 @@ class FileStoreTable:
         return pickle.dumps((self.path, self.schema, self.io, self.name, self.branch))
 
     def with_schema(self, schema: TableSchema) -> "FileStoreTable":
-        """Return the same table as of another schema."""
+        """Return the same table with another schema."""
         return replace(self, schema=schema)
 
 

@@ -1,8 +1,8 @@
 """Index files of a table by key: cheap to change, and small to send to a task.
 
-Entries are those of one index manifest, the base, and those that took their places since. A
-change costs what it changes, not what the table has; and since an index manifest never changes,
-another process is told the name of the base and reads it once.
+Entries are those of one index manifest, the base, and the changes since. The cost of a change
+depends on its own size; and because an index manifest is immutable, another process receives only
+the name of the base and reads it once.
 
 Specification: https://paimon.apache.org/docs/1.4/concepts/spec/manifest/#index-manifest
 """
@@ -22,17 +22,17 @@ from ingestd.paimon.spec.index_manifest import (
 from ingestd.paimon.spec.manifest import FileKind
 
 IndexKey = tuple[bytes, int, str]
-"""Partition, bucket and index type: what an index file is replaced by."""
+"""Partition, bucket and index type: the identity of an index file."""
 
 CACHED_ENTRIES = 65_536
-"""Entries of bases that a process keeps for the next task."""
+"""Number of base entries that a process caches for later tasks."""
 
 _FEW = 512
 _SHARE = 4
 
 
 def index_key(entry: IndexManifestEntry) -> IndexKey:
-    """Return the key of an index file, which a new one with the same key replaces."""
+    """Return the key of an index file; a new file with the same key replaces it."""
     return entry.partition, entry.bucket, entry.index_type
 
 
@@ -102,8 +102,8 @@ class IndexEntries(Mapping[IndexKey, IndexManifestEntry]):
         self._changed_records: dict[IndexKey, bytes] = {}
 
     def __getitem__(self, key: IndexKey) -> IndexManifestEntry:
-        found = self._changed.get(key)
-        return self._loaded().entries[key] if found is None else found
+        changed = self._changed.get(key)
+        return self._loaded().entries[key] if changed is None else changed
 
     def __iter__(self) -> Iterator[IndexKey]:
         known = self._loaded().entries
@@ -119,12 +119,12 @@ class IndexEntries(Mapping[IndexKey, IndexManifestEntry]):
         known = self._loaded().of_partition(partition)
         if not self._changed:
             return known
-        found = {index_key(entry): entry for entry in known}
-        found |= {key: one for key, one in self._changed.items() if key[0] == partition}
-        return list(found.values())
+        by_key = {index_key(entry): entry for entry in known}
+        by_key |= {key: entry for key, entry in self._changed.items() if key[0] == partition}
+        return list(by_key.values())
 
     def with_changes(self, entries: Iterable[IndexManifestEntry]) -> "IndexEntries":
-        """Return the entries with others added; equal keys are replaced."""
+        """Return the entries after adding others; entries with equal keys are replaced."""
         new = {index_key(entry): entry for entry in entries}
         changed = self._copy()
         changed._changed = self._changed | new
@@ -200,7 +200,7 @@ _BASES = _BaseCache(CACHED_ENTRIES)
 
 
 def _plain(entry: IndexManifestEntry) -> tuple[Any, ...]:
-    """Return the fields of an entry, which pickle in a tenth of the time."""
+    """Return the fields of an entry as a tuple, which is pickled in a tenth of the time."""
     return (
         int(entry.kind),
         entry.partition,

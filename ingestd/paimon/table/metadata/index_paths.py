@@ -1,4 +1,4 @@
-"""Paths of index files: in one folder, or beside the data files of their bucket.
+"""Paths of index files: in one directory, or next to the data files of their bucket.
 
 Specification: https://paimon.apache.org/docs/1.4/concepts/spec/tableindex/#table-index
 """

@@ -1,9 +1,9 @@
-"""Long-lived changelogs: copies of expired snapshots for readers of changes.
+"""Long-lived changelogs: copies of expired snapshots for streaming readers.
 
 Specification: https://paimon.apache.org/docs/1.4/concepts/spec/snapshot/#snapshot
 
-Each is a copy of its snapshot file, in a folder with hints of
-its own. Only the files with its changes are kept; what its rows were made of is not.
+Each is a copy of its snapshot file, in a directory with its own hint files. Only the files with its
+changes are kept, not the data files of the snapshot.
 """
 
 import json
@@ -15,7 +15,7 @@ _PREFIX = "changelog-"
 
 
 def changelog_ids(table: FileStoreTable) -> list[int]:
-    """Return ids of all long-lived changelogs, ascending, from a listing."""
+    """Return the ids of all long-lived changelogs, ascending, from a listing."""
     names = table.io.list_names(table.paths.changelog_dir)
     tails = (name.removeprefix(_PREFIX) for name in names if name.startswith(_PREFIX))
     return sorted(int(tail) for tail in tails if tail.isascii() and tail.isdigit())
@@ -39,22 +39,22 @@ def forget_changelogs(table: FileStoreTable, ids: list[int], first_left: int) ->
 
 
 def cut_changelogs(table: FileStoreTable, last: int) -> list[int]:
-    """Delete the long-lived changelogs after an id, the newest first; their ids."""
+    """Delete the long-lived changelogs after an id, the newest first; return their ids."""
     ids = changelog_ids(table)
     going = [id_ for id_ in reversed(ids) if id_ > last]
     if going:
         left = [id_ for id_ in ids if id_ <= last]
-        # Readers take -1 for unknown.
+        # -1 means unknown to readers.
         _write_hint(table, "LATEST", left[-1] if left else -1)
-    for one in going:
-        table.io.delete_quietly(table.paths.changelog(one))
+    for snapshot in going:
+        table.io.delete_quietly(table.paths.changelog(snapshot))
     return going
 
 
 def changelog_time(table: FileStoreTable, snapshot_id: int) -> int | None:
     """Return the commit time of a long-lived changelog; None if it does not exist."""
-    found = find_changelog(table.io, table.paths, snapshot_id)
-    return None if found is None else found.time_millis
+    changelog = find_changelog(table.io, table.paths, snapshot_id)
+    return None if changelog is None else changelog.time_millis
 
 
 def _write_hint(table: FileStoreTable, name: str, snapshot_id: int) -> None:

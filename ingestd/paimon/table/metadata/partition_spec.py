@@ -2,8 +2,7 @@
 
 Specification: https://paimon.apache.org/docs/1.4/concepts/basic-concepts/#partition
 
-A value is written as in a predicate; the table's
-`partition.default-name` stands for null.
+Values are literals as in a predicate; `partition.default-name` of the table stands for null.
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,29 +20,30 @@ PartitionSpec = Mapping[str, object]
 
 @dataclass(frozen=True, slots=True)
 class AnyPartitionOf:
-    """The partitions that agree with at least one of several specs.
+    """Matches partitions that agree with at least one of several specs.
 
-    A spec is pairs of a column's place among the partition keys and its value.
+    A spec consists of pairs of an index among the partition keys and a value.
     """
 
     specs: tuple[tuple[tuple[int, object], ...], ...]
 
     def __call__(self, values: tuple[object, ...]) -> bool:
-        """Return whether a partition with these values is meant."""
+        """Return whether a partition with these values matches."""
         return any(all(values[i] == value for i, value in spec) for spec in self.specs)
 
 
 def parse_partition_spec(table: FileStoreTable, text: str) -> PartitionSpec:
     """Return the spec of `column=value[,column=value]`.
 
-    ConfigError names a column that is no partition key, is named twice or cannot hold its value.
+    Raises ConfigError for a column that is not a partition key or is repeated, and for an invalid
+    value.
     """
     keys = table.schema.partition_keys
     if not keys:
         raise ConfigError(f"table {table.name} has no partitions")
     spec: dict[str, object] = {}
-    for part in text.replace("/", ",").split(",") if "=" in text else [text]:
-        name, equals, value = part.partition("=")
+    for pair in text.replace("/", ",").split(",") if "=" in text else [text]:
+        name, equals, value = pair.partition("=")
         name = name.strip()
         if not equals or name not in keys or name in spec:
             raise ConfigError(
@@ -58,7 +58,7 @@ def parse_partition_spec(table: FileStoreTable, text: str) -> PartitionSpec:
 def partition_filter(table: FileStoreTable, specs: Sequence[PartitionSpec]) -> PartitionFilter:
     """Return the filter for partitions that agree with one of the specs.
 
-    Specs that have all columns become serialized partitions, which manifests are pruned by.
+    Specs with all columns become serialized partitions, by which manifests are pruned.
     """
     keys = table.schema.partition_keys
     if all(len(spec) == len(keys) for spec in specs):

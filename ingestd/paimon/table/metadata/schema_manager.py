@@ -2,7 +2,7 @@
 
 Specification: https://paimon.apache.org/docs/1.4/concepts/spec/schema/#schema
 
-Schema ids are consecutive from 0 and a schema file never changes.
+Schema ids are consecutive from 0 and schema files are immutable.
 """
 
 from ingestd.crash_points import Point, reach
@@ -18,22 +18,22 @@ _PREFIX = "schema-"
 
 
 def schema_ids(io: FileIO, paths: TablePaths) -> list[int]:
-    """Return ids of all schema files, ascending; [] if this is no table."""
+    """Return the ids of all schema files, ascending; [] if the directory is not a table."""
     names = io.list_names(paths.schema_dir)
     tails = (name.removeprefix(_PREFIX) for name in names if name.startswith(_PREFIX))
     return sorted(int(tail) for tail in tails if tail.isascii() and tail.isdigit())
 
 
 def latest_schema(io: FileIO, paths: TablePaths) -> TableSchema | None:
-    """Return the newest schema, or None if the directory holds no table."""
+    """Return the newest schema; None if the directory is not a table."""
     ids = schema_ids(io, paths)
     return read_schema(io, paths, latest_schema_id(io, paths, ids[-1])) if ids else None
 
 
 def latest_schema_id(io: FileIO, paths: TablePaths, known: int) -> int:
-    """Return id of the newest schema, when `known` is known to exist: one look in the usual case.
+    """Return the id of the newest schema, given an existing id `known`; usually with one request.
 
-    A listing may be after, so the ids that follow are looked for instead.
+    A listing may be outdated, so the following ids are probed instead.
     """
     while has_file(io, paths.schema(known + 1)):
         known += 1
@@ -55,9 +55,9 @@ def read_schema(io: FileIO, paths: TablePaths, schema_id: int) -> TableSchema:
 
 
 def publish_schema(io: FileIO, paths: TablePaths, schema: TableSchema) -> bool:
-    """Publish a schema under its id; False if another process has published that id.
+    """Publish a schema under its id; return False if another process has published that id.
 
-    SchemaConflictError names a column whose default value is no value of its type.
+    Raises SchemaConflictError for a column whose default value is invalid for its type.
     """
     check_default_values(schema)
     reach(Point.SCHEMA_CHOSEN)

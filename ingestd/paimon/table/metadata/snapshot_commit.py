@@ -2,8 +2,7 @@
 
 Specification: https://paimon.apache.org/docs/1.4/concepts/concurrency-control/#snapshot-conflict
 
-With the snapshot goes what it changes in each
-partition, from which servers keep their statistics.
+The request includes the changes of each partition, from which servers maintain statistics.
 """
 
 from collections import defaultdict
@@ -36,16 +35,16 @@ class SnapshotCommit(Protocol):
     """Publishes snapshots of a table, and deletes them in a rollback."""
 
     def commit(self, branch: str, snapshot: Snapshot, changes: Iterable[PartitionChange]) -> bool:
-        """Make a snapshot visible; return False if its id belongs to another commit.
+        """Publish a snapshot; return False if its id belongs to another commit.
 
-        StorageError means that the outcome is not known: look for the snapshot.
+        Raises StorageError if the outcome is unknown: look up the snapshot.
         """
         ...
 
     def rollback(self, branch: str, snapshot_id: int, tag: str | None) -> None:
-        """Delete the snapshots after one; `tag` names it if only the tag still has it.
+        """Delete the snapshots after a given one; `tag` names it if it only exists as a tag.
 
-        Raises ConfigError if it isn't there.
+        Raises ConfigError if it does not exist.
         """
         ...
 

@@ -2,8 +2,8 @@
 
 Specification: https://paimon.apache.org/docs/1.4/concepts/spec/snapshot/#snapshot
 
-Ids are consecutive from 1; old ones vanish from the low end only.
-The LATEST and EARLIEST files are hints: they spare a listing and are never believed unchecked.
+Ids are consecutive from 1; old snapshots expire from the low end. The LATEST and EARLIEST files are
+hints that avoid a listing; they are always verified.
 """
 
 import logging
@@ -25,8 +25,9 @@ _LOOKS = 3
 def latest_snapshot_id(io: FileIO, paths: TablePaths) -> int | None:
     """Return the id of the newest snapshot, None if the table has none.
 
-    The hint is used only if its snapshot exists and the next one does not. Raises FormatError if it
-    is ahead of all snapshots: it is written last and removed first, so that a snapshot was lost.
+    The hint is used only if its snapshot exists and the next one does not. Raises FormatError if
+    the hint is newer than all snapshots: it is written last and removed first, so a snapshot was
+    lost.
     """
     hint = newest = None
     for _ in range(_LOOKS):
@@ -44,7 +45,7 @@ def latest_snapshot_id(io: FileIO, paths: TablePaths) -> int | None:
 
 
 def _newest_listed(io: FileIO, paths: TablePaths, hint: int | None) -> int | None:
-    """Return the newest id of a listing, which may lag, and of the ids that follow it."""
+    """Return the newest id of a listing, which may be outdated, or of the ids that follow it."""
     ids = snapshot_ids(io, paths)
     if hint is not None and has_file(io, paths.snapshot(hint)):
         ids.append(hint)
@@ -94,7 +95,7 @@ def find_changelog(io: FileIO, paths: TablePaths, snapshot_id: int) -> Snapshot 
 
     Specification: https://paimon.apache.org/docs/1.4/concepts/spec/snapshot/#snapshot
 
-    Only its changes are sure to be there, not its rows.
+    Only its changes are guaranteed to exist, not its rows.
     """
     return _parsed(io, paths.changelog(snapshot_id), snapshot_id)
 
@@ -111,22 +112,25 @@ def _parsed(io: FileIO, path: str, snapshot_id: int) -> Snapshot | None:
 
 
 def read_snapshot(io: FileIO, paths: TablePaths, snapshot_id: int) -> Snapshot:
-    """Return one snapshot; FormatError, with the ids that exist, if there is no such file."""
-    found = find_snapshot(io, paths, snapshot_id)
-    if found is not None:
-        return found
+    """Return one snapshot.
+
+    Raises FormatError, with the existing ids, if its file does not exist.
+    """
+    snapshot = find_snapshot(io, paths, snapshot_id)
+    if snapshot is not None:
+        return snapshot
     raise FormatError(_missing(io, paths, snapshot_id))
 
 
 def requested_snapshot(io: FileIO, paths: TablePaths, snapshot_id: int) -> Snapshot:
-    """Return the snapshot of an id that a user has named.
+    """Return the snapshot with an id given by a user.
 
     Raises ConfigError if the id has expired or does not exist yet; FormatError if its file is
     missing between others.
     """
-    found = find_snapshot(io, paths, snapshot_id)
-    if found is not None:
-        return found
+    snapshot = find_snapshot(io, paths, snapshot_id)
+    if snapshot is not None:
+        return snapshot
     ids = snapshot_ids(io, paths)
     damaged = bool(ids) and ids[0] < snapshot_id < ids[-1]
     raise (FormatError if damaged else ConfigError)(_missing(io, paths, snapshot_id))
@@ -141,8 +145,8 @@ def _missing(io: FileIO, paths: TablePaths, snapshot_id: int) -> str:
 def latest_snapshot(io: FileIO, paths: TablePaths) -> Snapshot | None:
     """Return the newest snapshot, None if the table has none.
 
-    If the snapshot is deleted between looking it up and reading it (by a rollback), it is looked up
-    again, so that a table with content does not appear empty.
+    If the snapshot is deleted by a rollback before it is read, the lookup is repeated, so that a
+    table with content does not appear empty.
     """
     for _ in range(_LOOKS):
         snapshot_id = latest_snapshot_id(io, paths)
@@ -155,7 +159,7 @@ def latest_snapshot(io: FileIO, paths: TablePaths) -> Snapshot | None:
 
 
 def snapshots_from_latest(io: FileIO, paths: TablePaths) -> Iterator[Snapshot]:
-    """Yield snapshots from the newest back to the first that is missing."""
+    """Yield snapshots from the newest back to the first missing one."""
     snapshot = latest_snapshot(io, paths)
     while snapshot is not None:
         yield snapshot
@@ -163,14 +167,14 @@ def snapshots_from_latest(io: FileIO, paths: TablePaths) -> Iterator[Snapshot]:
 
 
 def latest_of_user(io: FileIO, paths: TablePaths, user: str) -> Snapshot | None:
-    """Return the newest snapshot that a commit user made, None if none is retained."""
+    """Return the newest snapshot of a commit user, None if none is retained."""
     return next((s for s in snapshots_from_latest(io, paths) if s.commit_user == user), None)
 
 
 def write_hints(io: FileIO, paths: TablePaths, snapshot_id: int) -> None:
-    """Point LATEST (and, at the first snapshot, EARLIEST) to a snapshot that exists.
+    """Write the id of an existing snapshot to LATEST and, for the first snapshot, to EARLIEST.
 
-    Hints only save work, so a failure is logged and not raised.
+    Hints only save requests, so a failure is logged and not raised.
     """
     hints = [paths.latest_hint]
     if snapshot_id == 1:

@@ -1,7 +1,7 @@
 """The state of a table that a committer keeps between commits.
 
-A state belongs to one snapshot. `refresh_state` carries it to the newest one by reading only
-what other writers have added.
+A state belongs to one snapshot. `refresh_state` advances it to the newest one by reading only the
+changes of other writers.
 """
 
 import time
@@ -21,8 +21,12 @@ from ingestd.paimon.spec.snapshot import (
 )
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.index_entries import IndexEntries, read_index_entries
-from ingestd.paimon.table.metadata.manifest_store import forget_unlisted_manifests
-from ingestd.paimon.table.metadata.scan import delta_entries, live_entries, snapshot_manifests
+from ingestd.paimon.table.metadata.scan import (
+    delta_entries,
+    forget_unlisted_manifests,
+    live_entries,
+    snapshot_manifests,
+)
 from ingestd.paimon.table.metadata.snapshot_manager import (
     find_snapshot,
     latest_snapshot,
@@ -39,13 +43,13 @@ def steady_seconds() -> float:
 class TableState:
     """A table as of `snapshot` (None: no snapshot yet).
 
-    `manifests` are those of the base and then of the delta manifest list. `index_entries` is
-    keyed by (partition, bucket, index type); entries whose key repeats, as those of deletion
-    vectors of append tables, are in `repeated_index_entries`. `max_sequence_number` is at least
-    that of every live file, -1 without files. `committed` has the newest streaming commit
-    identifier of known commit users (-1: none found). `carried` are the properties that a commit
-    repeats: those of the newest snapshot, at or below this one, that has any. `loaded_at` is the
-    time of `steady_seconds` of this state: files of a commit planned on it are younger.
+    `manifests` are those of the base and then of the delta manifest list. `index_entries` is keyed
+    by (partition, bucket, index type); entries with duplicate keys, as deletion vectors of append
+    tables, are in `repeated_index_entries`. `max_sequence_number` is at least that of every live
+    file, -1 without files. `committed` has the newest streaming commit identifier of known commit
+    users (-1: none found). `carried` are the properties that a commit copies: those of the newest
+    snapshot, at or below this one, that has any. `loaded_at` is the time (of `steady_seconds`) at
+    which this state was loaded: files of a commit planned on it are younger.
     """
 
     snapshot: Snapshot | None
@@ -58,7 +62,7 @@ class TableState:
     loaded_at: float = field(default_factory=steady_seconds, compare=False)
 
     def index_of(self, partition: bytes) -> list[IndexManifestEntry]:
-        """Return the table index files of a partition, those with duplicate keys included."""
+        """Return the table index files of a partition, including those with duplicate keys."""
         repeated = (
             repeated_index_entry
             for repeated_index_entry in self.repeated_index_entries
@@ -70,7 +74,7 @@ class TableState:
 def load_state(table: FileStoreTable) -> TableState:
     """Return the state of the newest snapshot.
 
-    Reads all manifests, for the largest sequence number.
+    Reads all manifests, to find the largest sequence number.
     """
     snapshot = latest_snapshot(table.io, table.paths)
     return _state_of(table, snapshot)
@@ -80,7 +84,7 @@ def refresh_state(table: FileStoreTable, state: TableState) -> TableState:
     """Return the state of the newest snapshot, advanced from `state`; `state` if it is newest.
 
     Raises CommitConflictError if the snapshot of `state` was rolled back: changes planned on it
-    have to be planned again.
+    must be planned again.
     """
     latest = latest_snapshot(table.io, table.paths)
     if is_same_snapshot(latest, state.snapshot):
@@ -101,12 +105,12 @@ def refresh_state(table: FileStoreTable, state: TableState) -> TableState:
 def newest_record(table: FileStoreTable, snapshot: Snapshot | None, name: str) -> Snapshot | None:
     """Return the newest snapshot at or below `snapshot` that has a carried property `name`.
 
-    An empty name takes any. None if no retained snapshot has it.
+    An empty name matches any. Returns None if no retained snapshot has it.
     """
-    for one in _walk(table, snapshot) if snapshot else ():
-        carried = carried_properties(one)
+    for retained in _walk(table, snapshot) if snapshot else ():
+        carried = carried_properties(retained)
         if name in carried or (carried and not name):
-            return one
+            return retained
     return None
 
 
@@ -120,7 +124,7 @@ def is_same_snapshot(left: Snapshot | None, right: Snapshot | None) -> bool:
 def with_user(table: FileStoreTable, state: TableState, user: str) -> TableState:
     """Return the state with the user's newest commit identifier in `committed`.
 
-    Looks through the retained snapshots if it is not known yet.
+    Searches the retained snapshots if it is not known yet.
     """
     if user in state.committed:
         return state
@@ -130,9 +134,9 @@ def with_user(table: FileStoreTable, state: TableState, user: str) -> TableState
 
 
 def newest_of_user(table: FileStoreTable, state: TableState, user: str) -> Snapshot | None:
-    """Return the user's newest streaming snapshot, walking back from the state's.
+    """Return the user's newest streaming snapshot, searching back from the state's.
 
-    None if not retained.
+    Returns None if it is not retained.
     """
     snapshot = state.snapshot
     while snapshot is not None and not (snapshot.commit_user == user and _is_streaming(snapshot)):
@@ -176,13 +180,13 @@ def _snapshots_between(
 ) -> list[Snapshot] | None:
     """Return snapshots after the known one up to the newest; None if some have expired already."""
     first = 1 if known is None else known.id + 1
-    found: list[Snapshot] = []
+    snapshots: list[Snapshot] = []
     for snapshot_id in range(first, latest.id):
         snapshot = find_snapshot(table.io, table.paths, snapshot_id)
         if snapshot is None:
             return None
-        found.append(snapshot)
-    return [*found, latest]
+        snapshots.append(snapshot)
+    return [*snapshots, latest]
 
 
 def _advance_over(table: FileStoreTable, state: TableState, news: list[Snapshot]) -> TableState:
@@ -225,36 +229,36 @@ def _state_of(table: FileStoreTable, snapshot: Snapshot | None) -> TableState:
 def _carried(
     newest_first: Iterable[Snapshot], below: Callable[[], Mapping[str, str]]
 ) -> Mapping[str, str]:
-    """Return the carried properties of the newest snapshot that has any, else those below.
+    """Return the carried properties of the newest snapshot that has any.
 
-    The ids of later OVERWRITE snapshots, by programs that carry no properties, are added: the
-    record does not describe the rows any more.
+    The ids of later OVERWRITE snapshots of other programs, which carry no properties, are added:
+    the record no longer describes the rows.
     """
     overwrites: list[str] = []
-    found: Mapping[str, str] = {}
-    for one in newest_first:
-        if found := carried_properties(one):
+    carried: Mapping[str, str] = {}
+    for snapshot in newest_first:
+        if carried := carried_properties(snapshot):
             break
-        if one.commit_kind == CommitKind.OVERWRITE:
-            overwrites.append(str(one.id))
-    found = found or below()
-    if not found or not overwrites:
-        return found
-    noted = [found[OVERWRITTEN_PROPERTY]] if OVERWRITTEN_PROPERTY in found else []
-    return {**found, OVERWRITTEN_PROPERTY: ", ".join([*noted, *reversed(overwrites)])}
+        if snapshot.commit_kind == CommitKind.OVERWRITE:
+            overwrites.append(str(snapshot.id))
+    carried = carried or below()
+    if not carried or not overwrites:
+        return carried
+    noted = [carried[OVERWRITTEN_PROPERTY]] if OVERWRITTEN_PROPERTY in carried else []
+    return {**carried, OVERWRITTEN_PROPERTY: ", ".join([*noted, *reversed(overwrites)])}
 
 
 def _retained_record(table: FileStoreTable, snapshot: Snapshot) -> Mapping[str, str]:
     """Return the carried properties of the newest snapshot that has any.
 
-    Only in a table that is marked for it are older snapshots read.
+    Older snapshots are read only if an option of the table says that it has such properties.
     """
     marked = CARRIED_OPTION in table.schema.options
     return _carried(_walk(table, snapshot) if marked else [snapshot], dict)
 
 
 def _walk(table: FileStoreTable, snapshot: Snapshot | None) -> Iterator[Snapshot]:
-    """Yield snapshots from one back to the first missing one."""
+    """Yield snapshots from a given one back to the first missing one."""
     while snapshot is not None:
         yield snapshot
         snapshot = find_snapshot(table.io, table.paths, snapshot.id - 1)

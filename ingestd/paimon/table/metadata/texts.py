@@ -29,7 +29,7 @@ def partition_name(table: FileStoreTable, partition: bytes) -> str:
 
 
 def _named(name: str, t: DataType, value: object, default: str) -> str:
-    """Return a value in a partition's name; null and empty text have the default name."""
+    """Return a value in a partition's name; null and empty text become the default name."""
     text = "" if value is None else _cell(name, t, value, legacy=False)
     return text if text.strip() else default
 
@@ -44,7 +44,7 @@ def key_text(types: Sequence[DataType], key: bytes) -> str | None:
 
 
 def bounds_text(types: Mapping[str, DataType], values: Mapping[str, object]) -> str:
-    """Return `{column=value, column=value}` by name, values in inner form: dates are numbers."""
+    """Return `{column=value, column=value}` by name, values in internal form: dates are numbers."""
     names = sorted(values)
     cells = (f"{name}={_cell(name, types[name], values[name], legacy=True)}" for name in names)
     return "{" + ", ".join(cells) + "}"

@@ -18,12 +18,12 @@ _BRANCH = "branch-"
 
 
 def tag_path(paths: TablePaths, name: str) -> str:
-    """Return the file of a tag."""
+    """Return the path of a tag."""
     return f"{paths.tag_dir}/{_TAG}{name}"
 
 
 def tag_names(io: FileIO, paths: TablePaths) -> list[str]:
-    """Return names of all tags, sorted."""
+    """Return the names of all tags, sorted."""
     names = io.list_names(paths.tag_dir)
     return sorted(name.removeprefix(_TAG) for name in names if name.startswith(_TAG))
 
@@ -31,7 +31,7 @@ def tag_names(io: FileIO, paths: TablePaths) -> list[str]:
 def tag_bytes(io: FileIO, paths: TablePaths, name: str) -> bytes:
     """Return the content of a tag's file.
 
-    ConfigError, with the names that exist, if it does not exist.
+    Raises ConfigError, with existing names, if it is missing.
     """
     try:
         return io.read_bytes(tag_path(paths, name))
@@ -47,11 +47,11 @@ def tagged_snapshot(table: FileStoreTable, name: str) -> Snapshot:
 
 
 def snapshot_as_of(table: FileStoreTable, millis: int) -> Snapshot:
-    """Return the newest snapshot committed at a time or before it (milliseconds of the epoch).
+    """Return the newest snapshot committed at or before a time (milliseconds of the epoch).
 
-    Raises ConfigError if the table was empty then, or what was there then has expired.
+    Raises ConfigError if the table had no snapshot then, or it has expired.
     """
-    found: Snapshot | None = None
+    latest: Snapshot | None = None
     ids = snapshot_ids(table.io, table.paths)
     low, high = 0, len(ids) - 1
     while low <= high:
@@ -60,19 +60,19 @@ def snapshot_as_of(table: FileStoreTable, millis: int) -> Snapshot:
         if snapshot is None:
             raise FormatError(f"snapshot {ids[middle]} of {table.name} vanished; try again")
         if snapshot.time_millis <= millis:
-            found, low = snapshot, middle + 1
+            latest, low = snapshot, middle + 1
         else:
             high = middle - 1
-    if found is None:
+    if latest is None:
         raise ConfigError(
             f"table {table.name} has no snapshot of that time: its oldest is younger, or it has "
             "none at all"
         )
-    return found
+    return latest
 
 
 def branch_names(io: FileIO, paths: TablePaths) -> list[str]:
-    """Return names of the branches beside the main one, sorted."""
+    """Return the names of the branches except the main branch, sorted."""
     names = io.list_names(paths.branches_dir)
     return sorted(name.removeprefix(_BRANCH) for name in names if name.startswith(_BRANCH))
 
@@ -80,7 +80,7 @@ def branch_names(io: FileIO, paths: TablePaths) -> list[str]:
 def on_branch(table: FileStoreTable, branch: str) -> FileStoreTable:
     """Return the table on a branch, with the newest schema there.
 
-    Raises ConfigError if there is no such.
+    Raises ConfigError if the branch does not exist.
     """
     paths = TablePaths(table.path, branch)
     schema = latest_schema(table.io, paths)

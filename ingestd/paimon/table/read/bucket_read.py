@@ -16,9 +16,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ingestd.paimon.casts.evolution import evolve
-from ingestd.paimon.merge.base import Positions
+from ingestd.paimon.merge.base import merge_rows, picked_rows, picks_rows
+from ingestd.paimon.merge.key_order import Positions
 from ingestd.paimon.merge.merged_rows import LEVEL
-from ingestd.paimon.merge.merging import merge_rows, picked_rows, picks_rows
 from ingestd.paimon.spec.binary_row import deserialize_row
 from ingestd.paimon.spec.data_file import DataFileMeta
 from ingestd.paimon.spec.data_types import (
@@ -86,7 +86,7 @@ def sections(types: Sequence[DataType], files: Sequence[DataFileMeta]) -> list[l
         (comparable_key(types, file.min_key), comparable_key(types, file.max_key), age)
         for age, file in sorted(enumerate(files), key=lambda pair: pair[1].max_sequence_number)
     ]
-    ages = {age: place for place, (_, _, age) in enumerate(ranges)}
+    ages = {age: position for position, (_, _, age) in enumerate(ranges)}
     groups: list[list[int]] = []
     reached: Key | None = None
     for low, high, age in sorted(ranges, key=lambda item: item[0]):
@@ -164,8 +164,8 @@ class BucketReader:
             rows = rows.combine_chunks()
             if rules.newest_level_only:
                 levels = [
-                    np.full(part.num_rows, file.level, np.int32)
-                    for part, file in zip(parts, files, strict=True)
+                    np.full(file_rows.num_rows, file.level, np.int32)
+                    for file_rows, file in zip(parts, files, strict=True)
                 ]
                 rows = rows.append_column(LEVEL, pa.array(np.concatenate(levels)))
             names = self.table.schema.trimmed_primary_keys

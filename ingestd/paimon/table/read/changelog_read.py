@@ -77,8 +77,8 @@ def iter_added_rows(table: FileStoreTable, from_id: int, to_id: int) -> Iterator
     Each as it was written: nothing is merged. Raises as `iter_changelog`.
     """
     added = pa.array([RowKind.INSERT.symbol, RowKind.UPDATE_AFTER.symbol])
-    for part in iter_changelog(table, from_id, to_id):
-        kept = part.filter(pc.is_in(part.column(CHANGE_FIELDS[1].name), value_set=added))
+    for rows in iter_changelog(table, from_id, to_id):
+        kept = rows.filter(pc.is_in(rows.column(CHANGE_FIELDS[1].name), value_set=added))
         yield kept.drop_columns([field.name for field in CHANGE_FIELDS])
 
 
@@ -89,11 +89,11 @@ def change_fields(table: FileStoreTable) -> tuple[DataField, ...]:
 
 def _changes_of(table: FileStoreTable, snapshot_id: int) -> Snapshot:
     """Return a snapshot, or its long-lived changelog."""
-    found = find_snapshot(table.io, table.paths, snapshot_id)
-    if found is None:
-        found = find_changelog(table.io, table.paths, snapshot_id)
+    snapshot = find_snapshot(table.io, table.paths, snapshot_id)
+    if snapshot is None:
+        snapshot = find_changelog(table.io, table.paths, snapshot_id)
     # One may expire while the other is looked for.
-    return found or requested_snapshot(table.io, table.paths, snapshot_id)
+    return snapshot or requested_snapshot(table.io, table.paths, snapshot_id)
 
 
 def _entries(table: FileStoreTable, snapshot: Snapshot) -> list[ManifestEntry]:

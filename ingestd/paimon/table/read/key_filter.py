@@ -9,7 +9,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ingestd.paimon.merge.base import sort_keys
+from ingestd.paimon.merge.key_order import sort_keys
 from ingestd.paimon.spec.arrow import Array, Column, column_values, to_arrow_type
 from ingestd.paimon.spec.binary_row import EMPTY_ROW, serialize_row
 from ingestd.paimon.spec.data_types import CHARACTER_ROOTS, INTEGER_ROOTS
@@ -98,8 +98,8 @@ class KeyFilter:
         if mode is not BucketMode.HASH_DYNAMIC:
             return None
         ours = [e for e in index if e.partition == partition and e.index_type == HASH_INDEX]
-        found = PartitionIndex.load(table, ours).lookup(key_hashes(table, keys))
-        return frozenset(found[found >= 0].tolist())
+        buckets = PartitionIndex.load(table, ours).lookup(key_hashes(table, keys))
+        return frozenset(buckets[buckets >= 0].tolist())
 
 
 def _by_partition(table: FileStoreTable, keys: pa.Table) -> dict[bytes, pa.Table]:
@@ -128,8 +128,8 @@ def _may_hold(
 
 def _codes(column: Column, known: Array) -> npt.NDArray[np.int64]:
     positions: Any = pc.index_in(column, value_set=known)
-    found = pc.fill_null(positions, len(known))
-    codes: npt.NDArray[np.int64] = found.to_numpy().astype(np.int64)
+    known_positions = pc.fill_null(positions, len(known))
+    codes: npt.NDArray[np.int64] = known_positions.to_numpy().astype(np.int64)
     return codes
 
 

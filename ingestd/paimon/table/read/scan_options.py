@@ -131,7 +131,7 @@ def _between(table: FileStoreTable) -> tuple[int, int]:
     earliest = earliest_snapshot_id(table.io, table.paths) or 1
     newest = latest_snapshot(table.io, table.paths)
     last = newest.id if newest else 0
-    numbers = [int(part) for part in parts if part.isascii() and part.isdigit()]
+    numbers = [int(digits) for digits in parts if digits.isascii() and digits.isdigit()]
     if len(numbers) != 2 or not earliest - 1 <= numbers[0] <= numbers[1] <= last:
         raise ConfigError(
             f"table {table.name}: option '{BETWEEN}' = '{options[BETWEEN]}' must be two snapshot "

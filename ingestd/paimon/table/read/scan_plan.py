@@ -154,8 +154,8 @@ class _Planner:
         else:
             groups = [[file] for file in bucket.files]
         for files in groups:
-            part = BucketFiles(bucket.partition, bucket.bucket, tuple(files))
-            yield ReadUnit(part, self._is_verbatim(files))
+            section = BucketFiles(bucket.partition, bucket.bucket, tuple(files))
+            yield ReadUnit(section, self._is_verbatim(files))
 
     def _is_verbatim(self, files: Sequence[DataFileMeta]) -> bool:
         """Of several files none may be thinned out: an older row would come back."""
@@ -222,7 +222,8 @@ class BucketPruner:
             return None
         fields = table.schema.select(names)
         arrays = {
-            one.name: column_of([row[i] for row in rows], one.type) for i, one in enumerate(fields)
+            key_field.name: column_of([row[i] for row in rows], key_field.type)
+            for i, key_field in enumerate(fields)
         }
         return cls(table, pa.table(arrays))
 

@@ -24,11 +24,11 @@ from ingestd.paimon.spec.snapshot import Snapshot
 from ingestd.paimon.table.files.data_files import DataFileReader
 from ingestd.paimon.table.files.deletion_vectors import DeletionVectors
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
-from ingestd.paimon.table.metadata.manifest_store import read_index_manifest
 from ingestd.paimon.table.metadata.scan import (
     PartitionFilter,
     live_entries,
     prune_manifests,
+    read_index_manifest,
     snapshot_manifests,
 )
 from ingestd.paimon.table.metadata.snapshot_manager import latest_snapshot, requested_snapshot
@@ -116,9 +116,9 @@ class TableReader:
         def read(unit: ReadUnit) -> Iterator[pa.Table]:
             reader = BucketReader(table, inner, self._keys, sources[unit.verbatim], self.audit)
             for rows in reader.read(unit.files):
-                found = matching(self.predicate, rows, types)
-                if found.num_rows:
-                    yield _with_kinds(found, names) if self.audit else found.select(names)
+                matches = matching(self.predicate, rows, types)
+                if matches.num_rows:
+                    yield _with_kinds(matches, names) if self.audit else matches.select(names)
 
         yield from read_in_order(units, read)
 
@@ -142,7 +142,7 @@ class TableReader:
         if self.key_filter is None or not self.table.schema.primary_keys:
             return self.predicate
         parts = (self.predicate, keys_predicate(self.table, self.key_filter))
-        return all_of([part for part in parts if part is not None])
+        return all_of([operand for operand in parts if operand is not None])
 
     def _read_fields(self, fields: tuple[DataField, ...]) -> tuple[DataField, ...]:
         if self.predicate is None:
@@ -264,7 +264,7 @@ def read_in_order(
         try:
             for unit in units:
                 size = _unit_bytes(unit)
-                while waiting and sum(one for _, one in waiting) + size > AHEAD_BYTES:
+                while waiting and sum(ahead for _, ahead in waiting) + size > AHEAD_BYTES:
                     yield from waiting.popleft()[0].result()
                 waiting.append((pool.submit(_all_rows, read, unit), size))
                 if len(waiting) > 2:

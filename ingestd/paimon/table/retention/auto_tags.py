@@ -136,10 +136,10 @@ def _period(options: Mapping[str, str]) -> tuple[timedelta, str, bool]:
         raise UnsupportedError(
             f"option '{honoured.TAG_FORMATTER.name}' = '{formatter}' is not supported"
         )
-    found = _PERIODS.get(period)
-    if found is None:
+    period_length = _PERIODS.get(period)
+    if period_length is None:
         raise UnsupportedError(f"option '{honoured.TAG_PERIOD.name}' = '{period}' is not supported")
-    return found(formatter)
+    return period_length(formatter)
 
 
 def _zone(options: Mapping[str, str], option: TableOption[str | None]) -> tzinfo | None:
@@ -181,12 +181,12 @@ def make_auto_tags(
         return AutoTags()
     there = _auto_tags(table, periods)
     due = _due(table, periods, there)
-    behind = [(one.snapshot.id, one.name) for one in due]
+    behind = [(tag.snapshot.id, tag.name) for tag in due]
     surplus = _surplus([*there, *behind], periods.most)
     if dry_run:
         return AutoTags(tuple(due), tuple(surplus))
-    for one in due:
-        create_tag(table, one.name, one.snapshot, retained_ms=periods.retained_ms, now_ms=now_ms)
+    for tag in due:
+        create_tag(table, tag.name, tag.snapshot, retained_ms=periods.retained_ms, now_ms=now_ms)
     for name in surplus:
         delete_tag(table, name)
     return AutoTags(tuple(due), tuple(surplus))
@@ -208,7 +208,7 @@ def _auto_tags(table: FileStoreTable, periods: TagPeriods) -> list[tuple[int, st
 def _due(table: FileStoreTable, periods: TagPeriods, there: list[tuple[int, str]]) -> list[DueTag]:
     taken = set(tag_names(table.io, table.paths))
     due, last = _start(periods, there)
-    found: list[DueTag] = []
+    due_tags: list[DueTag] = []
     for snapshot_id in snapshot_ids(table.io, table.paths):
         snapshot = find_snapshot(table.io, table.paths, snapshot_id) if snapshot_id > last else None
         time = None if snapshot is None else periods.time_of(snapshot)
@@ -218,9 +218,9 @@ def _due(table: FileStoreTable, periods: TagPeriods, there: list[tuple[int, str]
         name = begin.strftime(periods.name)
         if name not in taken:
             taken.add(name)
-            found.append(DueTag(name, snapshot))
+            due_tags.append(DueTag(name, snapshot))
         due = begin + periods.length
-    return found
+    return due_tags
 
 
 def _start(periods: TagPeriods, there: list[tuple[int, str]]) -> tuple[datetime | None, int]:

@@ -82,7 +82,7 @@ def fast_forward(table: FileStoreTable, name: str) -> list[int]:
     if first is None:
         raise ConfigError(f"branch '{name}' of table {table.name} has no snapshot to forward to")
     first_schema = read_snapshot(source.io, source.paths, first).schema_id
-    gone = [one for one in snapshot_ids(table.io, table.paths) if one >= first]
+    gone = [id_ for id_ in snapshot_ids(table.io, table.paths) if id_ >= first]
     io, own, theirs = table.io, table.paths, source.paths
     _cut(table, first, max(schema_ids(io, theirs)))
     for schema_id in schema_ids(io, theirs):

@@ -17,16 +17,16 @@ def consumers(table: FileStoreTable) -> Mapping[str, int]:
     """Next snapshot of each consumer, by its id; FormatError names a file that is damaged."""
     names = table.io.list_names(table.paths.consumer_dir)
     ids = sorted(name.removeprefix(_PREFIX) for name in names if name.startswith(_PREFIX))
-    found: dict[str, int] = {}
+    next_snapshots: dict[str, int] = {}
     for consumer_id in ids:
         path = _path(table, consumer_id)
         try:
-            found[consumer_id] = int(json.loads(table.io.read_bytes(path))["nextSnapshot"])
+            next_snapshots[consumer_id] = int(json.loads(table.io.read_bytes(path))["nextSnapshot"])
         except FileNotFoundError:
             continue
         except (ValueError, KeyError, TypeError, RecursionError) as error:
             raise FormatError(f"consumer file {path} cannot be read: {error}") from error
-    return found
+    return next_snapshots
 
 
 def reset_consumer(table: FileStoreTable, consumer_id: str, next_snapshot: int) -> None:

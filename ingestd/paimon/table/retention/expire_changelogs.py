@@ -13,7 +13,7 @@ from ingestd.paimon.table.metadata.long_lived_changelogs import (
     changelog_time,
     forget_changelogs,
 )
-from ingestd.paimon.table.metadata.manifest_store import read_manifest_list
+from ingestd.paimon.table.metadata.scan import read_manifest_list
 from ingestd.paimon.table.metadata.snapshot_manager import (
     find_changelog,
     latest_snapshot_id,
@@ -61,15 +61,19 @@ def plan_changelog_expiry(table: FileStoreTable, settings: ExpireSettings, now_m
         return Expiry()
     window = Window(ids[0], latest, min(consumers(table).values(), default=None))
     end = changelogs_end(
-        window, ids[-1], settings.changelogs, now_ms, lambda one: changelog_time(table, one)
+        window,
+        ids[-1],
+        settings.changelogs,
+        now_ms,
+        lambda snapshot_id: changelog_time(table, snapshot_id),
     )
-    found = (find_changelog(table.io, table.paths, id_) for id_ in ids if id_ <= end)
-    known = {one.id: one for one in found if one is not None}
-    going = [one for one in known.values() if one.id < end]
+    changelogs = (find_changelog(table.io, table.paths, id_) for id_ in ids if id_ <= end)
+    known = {changelog.id: changelog for changelog in changelogs if changelog is not None}
+    going = [changelog for changelog in known.values() if changelog.id < end]
     if not going or end not in known:
         return Expiry(end=ids[0])
     files = _files(table, going, known[end])
-    return Expiry(ids=tuple(one.id for one in going), end=end, files=tuple(files))
+    return Expiry(ids=tuple(changelog.id for changelog in going), end=end, files=tuple(files))
 
 
 def _files(table: FileStoreTable, going: list[Snapshot], last: Snapshot) -> list[str]:
@@ -88,8 +92,8 @@ def _files(table: FileStoreTable, going: list[Snapshot], last: Snapshot) -> list
             manifests += manifests_of(table, lists)
     kept = _kept_metadata(table, tags.within(going[0].id, last.id), last)
     paths += [table.paths.manifest(name) for name in manifests if name not in kept]
-    found = (path for path in dict.fromkeys(paths) if path.rpartition("/")[2] not in elsewhere)
-    return own_files(table, found)
+    unshared = (path for path in dict.fromkeys(paths) if path.rpartition("/")[2] not in elsewhere)
+    return own_files(table, unshared)
 
 
 def _kept_by(tagged: frozenset[tuple[bytes, int, str]]) -> Keep:

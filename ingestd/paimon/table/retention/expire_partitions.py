@@ -62,7 +62,7 @@ def expire_partitions(
     batch = honoured.PARTITION_BATCH.of(options) or len(expired)
     made = []
     for start in range(0, len(expired), batch):
-        specs = [_spec(table, one) for one in expired[start : start + batch]]
+        specs = [_spec(table, partition) for partition in expired[start : start + batch]]
         result = drop_partitions(table, specs, now_ms=now_ms)
         if result.snapshot is not None:
             made.append(result.snapshot.id)
@@ -76,16 +76,19 @@ def _expired(table: FileStoreTable, options: Mapping[str, str], now_ms: int) -> 
     if age <= 0:
         raise ConfigError(f"option '{EXPIRATION_TIME}' = '{options[EXPIRATION_TIME]}': no time")
     if strategy == _VALUES:
-        found = set(_old_by_value(table, options, now_ms - age))
+        old_partitions = set(_old_by_value(table, options, now_ms - age))
     elif strategy == _UPDATES:
-        found = set(_old_by_change(table, now_ms - age))
+        old_partitions = set(_old_by_change(table, now_ms - age))
     else:
         raise UnsupportedError(
             f"option '{honoured.PARTITION_STRATEGY.name}' = '{strategy}' is not supported; "
             f"supported: {_VALUES}, {_UPDATES}"
         )
     default = table.options.partition_default_name
-    return sorted(found, key=lambda one: ",".join(text or default for text in _texts(table, one)))
+    return sorted(
+        old_partitions,
+        key=lambda partition: ",".join(text or default for text in _texts(table, partition)),
+    )
 
 
 def _old_by_value(
@@ -164,14 +167,14 @@ def _filled(pattern: str, values: Mapping[str, str | None]) -> str | None:
     wanted = re.findall(rf"\$({'|'.join(names)})", pattern)
     if any(values[name] is None for name in wanted):
         return None
-    return re.sub(rf"\$({'|'.join(names)})", lambda found: str(values[found[1]]), pattern)
+    return re.sub(rf"\$({'|'.join(names)})", lambda match: str(values[match[1]]), pattern)
 
 
 def _parse(text: str, wanted: _Format) -> datetime | None:
-    found = wanted.expression.fullmatch(text)
-    if found is None:
+    match = wanted.expression.fullmatch(text)
+    if match is None:
         return None
-    parts = {letter: value for letter, value in found.groupdict().items() if value is not None}
+    parts = {letter: value for letter, value in match.groupdict().items() if value is not None}
     numbers = {letter: int(parts.get(letter, "0")) for letter in "yMdHms"}
     if len(parts.get("y", "")) == 2 and not wanted.lenient:
         numbers["y"] += 2000
@@ -209,7 +212,7 @@ def _last_valid(year: int, month: int, day: int) -> datetime:
 
 @lru_cache(maxsize=64)
 def _format(pattern: str) -> _Format:
-    expressions = [_expression(pattern, *part) for part in _parts(pattern)]
+    expressions = [_expression(pattern, *piece) for piece in _parts(pattern)]
     text = "".join(expressions)
     if not all(f"(?P<{letter}>" in text for letter in "yMd"):
         raise UnsupportedError(

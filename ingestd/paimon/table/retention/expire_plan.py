@@ -31,10 +31,10 @@ def snapshots_end(window: Window, retention: Retention, now_ms: int, time_of: Ti
     took one for the newest had this time to finish.
     """
     first, end = _bounds(window, retention)
-    for one in range(first, end):
-        committed = time_of(one + 1)
+    for snapshot_id in range(first, end):
+        committed = time_of(snapshot_id + 1)
         if committed is not None and now_ms - retention.time_ms <= committed:
-            return one
+            return snapshot_id
     return end
 
 
@@ -48,10 +48,10 @@ def changelogs_end(
     """
     first, end = _bounds(window, retention)
     end = min(end, latest_changelog)
-    for one in range(first, end + 1):
-        committed = time_of(one)
+    for snapshot_id in range(first, end + 1):
+        committed = time_of(snapshot_id)
         if committed is not None and now_ms - retention.time_ms <= committed:
-            return min(one, end)
+            return min(snapshot_id, end)
     return end
 
 

@@ -79,12 +79,13 @@ def _or(value: int | None, default: int) -> int:
     return default if value is None else value
 
 
-def _check(found: Retention, least: TableOption[object], most: TableOption[object]) -> None:
-    if found.num_min < 1:
-        raise ConfigError(f"option '{least.name}' = {found.num_min}: the newest has to stay")
-    if found.num_max < found.num_min:
+def _check(retention: Retention, least: TableOption[object], most: TableOption[object]) -> None:
+    if retention.num_min < 1:
+        raise ConfigError(f"option '{least.name}' = {retention.num_min}: the newest has to stay")
+    if retention.num_max < retention.num_min:
         raise ConfigError(
-            f"option '{most.name}' = {found.num_max} is less than '{least.name}' = {found.num_min}"
+            f"option '{most.name}' = {retention.num_max} is less than '{least.name}' = "
+            f"{retention.num_min}"
         )
 
 

@@ -94,11 +94,14 @@ def plan_snapshot_expiry(table: FileStoreTable, settings: ExpireSettings, now_ms
     if not ids or latest is None:
         return Expiry(consumers=tuple(gone))
     window = Window(ids[0], latest, _held_by_consumers(table, settings, gone))
-    end = snapshots_end(window, settings.snapshots, now_ms, lambda one: _time_of(table, one))
+    end = snapshots_end(window, settings.snapshots, now_ms, lambda id_: _time_of(table, id_))
     # Snapshots committed since the listing are between those that expire and stay: they expire.
-    going = _there(table, (one for one in (*ids, *range(ids[-1] + 1, end)) if one < end))
+    going = _there(
+        table,
+        (snapshot_id for snapshot_id in (*ids, *range(ids[-1] + 1, end)) if snapshot_id < end),
+    )
     end = _held_by_record(table, end)
-    going = [one for one in going if one.id < end]
+    going = [snapshot for snapshot in going if snapshot.id < end]
     last = find_snapshot(table.io, table.paths, end)
     if not going or last is None:
         return Expiry(end=ids[0], consumers=tuple(gone))
@@ -109,7 +112,7 @@ def plan_snapshot_expiry(table: FileStoreTable, settings: ExpireSettings, now_ms
             raise
         # Another expiry was faster and went further.
         return plan_snapshot_expiry(table, settings, now_ms)
-    going_ids = tuple(one.id for one in going)
+    going_ids = tuple(snapshot.id for snapshot in going)
     return Expiry(
         ids=going_ids,
         end=end,
@@ -155,9 +158,9 @@ class _Files:
         elsewhere = used_by_other_branches(self.table)
         data = self._data(tags)
         metadata = self._metadata(tags)
-        found = dict.fromkeys([*data, *metadata])
+        paths = dict.fromkeys([*data, *metadata])
         return own_files(
-            self.table, (path for path in found if path.rpartition("/")[2] not in elsewhere)
+            self.table, (path for path in paths if path.rpartition("/")[2] not in elsewhere)
         )
 
     def _data(self, tags: TagNeeds) -> list[str]:
@@ -170,11 +173,11 @@ class _Files:
         return paths
 
     def _keep(self, tagged: frozenset[tuple[bytes, int, str]]) -> Keep:
-        told = self._appends_are_changes()
+        appends_are_changes = self._appends_are_changes()
 
         def keep(entry: ManifestEntry) -> bool:
             appended = entry.file.file_source in (None, FileSource.APPEND)
-            return (told and appended) or file_key(entry) in tagged
+            return (appends_are_changes and appended) or file_key(entry) in tagged
 
         return keep
 
@@ -200,13 +203,13 @@ class _Files:
 
 
 def _time_of(table: FileStoreTable, snapshot_id: int) -> int | None:
-    found = find_snapshot(table.io, table.paths, snapshot_id)
-    return None if found is None else found.time_millis
+    snapshot = find_snapshot(table.io, table.paths, snapshot_id)
+    return None if snapshot is None else snapshot.time_millis
 
 
 def _there(table: FileStoreTable, ids: Iterable[int]) -> list[Snapshot]:
-    found = (find_snapshot(table.io, table.paths, id_) for id_ in ids)
-    return [snapshot for snapshot in found if snapshot is not None]
+    snapshots = (find_snapshot(table.io, table.paths, id_) for id_ in ids)
+    return [snapshot for snapshot in snapshots if snapshot is not None]
 
 
 def _held_by_consumers(
@@ -214,8 +217,10 @@ def _held_by_consumers(
 ) -> int | None:
     if not settings.consumers_hold_snapshots:
         return None
-    found = consumers(table)
-    return min((found[name] for name in found if name not in gone), default=None)
+    consumer_snapshots = consumers(table)
+    return min(
+        (consumer_snapshots[name] for name in consumer_snapshots if name not in gone), default=None
+    )
 
 
 def _held_by_record(table: FileStoreTable, end: int) -> int:
@@ -225,8 +230,8 @@ def _held_by_record(table: FileStoreTable, end: int) -> int:
     """
     if CARRIED_OPTION not in table.schema.options:
         return end
-    found = newest_record(table, find_snapshot(table.io, table.paths, end), "")
-    return end if found is None else found.id
+    record = newest_record(table, find_snapshot(table.io, table.paths, end), "")
+    return end if record is None else record.id
 
 
 def used_by_other_branches(table: FileStoreTable) -> set[str]:

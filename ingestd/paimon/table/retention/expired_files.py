@@ -17,12 +17,12 @@ from ingestd.paimon.spec.manifest import FileKind, ManifestEntry
 from ingestd.paimon.spec.snapshot import Snapshot
 from ingestd.paimon.table.files.deletion_vectors import dv_index_path
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
-from ingestd.paimon.table.metadata.manifest_store import (
+from ingestd.paimon.table.metadata.scan import (
+    live_files,
     read_index_manifest,
     read_manifest,
     read_manifest_list,
 )
-from ingestd.paimon.table.metadata.scan import live_files
 from ingestd.paimon.table.retention.referenced_files import data_paths
 
 _LOG = logging.getLogger(__name__)
@@ -36,16 +36,18 @@ class TagNeeds:
 
     def __init__(self, table: FileStoreTable, tagged: Iterable[Snapshot]) -> None:
         self._table = table
-        self.snapshots = sorted({one.id: one for one in tagged}.values(), key=lambda one: one.id)
+        self.snapshots = sorted(
+            {snapshot.id: snapshot for snapshot in tagged}.values(), key=lambda unique: unique.id
+        )
         self._ids = [snapshot.id for snapshot in self.snapshots]
         self._known: dict[int, frozenset[tuple[bytes, int, str]]] = {}
 
     def before(self, snapshot_id: int) -> frozenset[tuple[bytes, int, str]]:
         """Return files (partition, bucket, name) that the nearest tag below an id needs."""
-        place = bisect.bisect_left(self._ids, snapshot_id) - 1
-        if place < 0:
+        position = bisect.bisect_left(self._ids, snapshot_id) - 1
+        if position < 0:
             return frozenset()
-        tagged = self.snapshots[place]
+        tagged = self.snapshots[position]
         if tagged.id not in self._known:
             live = live_files(self._table, tagged)
             # Snapshots come in order, so one tag at a time is enough to remember.
@@ -83,14 +85,14 @@ def changelog_data(table: FileStoreTable, snapshot: Snapshot) -> list[str]:
     name = snapshot.changelog_manifest_list
     if name is None:
         return []
-    found: list[str] = []
+    paths: list[str] = []
     try:
         for entry in _entries(table, name):
             if entry.kind == FileKind.ADD:
-                found += data_paths(table, entry)
+                paths += data_paths(table, entry)
     except FormatError as error:
         _skipped(snapshot, error)
-    return found
+    return paths
 
 
 def manifests_of(table: FileStoreTable, lists: Iterable[str | None]) -> list[str]:
@@ -124,12 +126,12 @@ def metadata_names(table: FileStoreTable, snapshots: Iterable[Snapshot]) -> set[
     """
     names: set[str] = set()
     for snapshot in snapshots:
-        for one in (snapshot.base_manifest_list, snapshot.delta_manifest_list):
-            names.add(one)
-            names |= {m.file_name for m in read_manifest_list(table.io, table.paths, one)}
+        for manifest_list in (snapshot.base_manifest_list, snapshot.delta_manifest_list):
+            names.add(manifest_list)
+            names |= {m.file_name for m in read_manifest_list(table.io, table.paths, manifest_list)}
         if snapshot.index_manifest is not None:
-            found = read_index_manifest(table.io, table.paths, snapshot.index_manifest)
-            names |= {snapshot.index_manifest, *(entry.file_name for entry in found)}
+            index_files = read_index_manifest(table.io, table.paths, snapshot.index_manifest)
+            names |= {snapshot.index_manifest, *(entry.file_name for entry in index_files)}
         if snapshot.statistics is not None:
             names.add(snapshot.statistics)
     return names
@@ -139,19 +141,19 @@ def index_and_statistics(
     table: FileStoreTable, snapshots: Sequence[Snapshot], kept: set[str]
 ) -> list[str]:
     """Return index files, their manifests and statistics of snapshots, except kept names."""
-    found: dict[str, None] = {}
+    paths: dict[str, None] = {}
     read: set[str] = set()
     for snapshot in snapshots:
         name = snapshot.index_manifest
         if name is not None and name not in read:
             read.add(name)
             going = [e for e in indexes_of(table, snapshot) if e.file_name not in kept]
-            found.update((dv_index_path(table, entry), None) for entry in going)
+            paths.update((dv_index_path(table, entry), None) for entry in going)
             if name not in kept:
-                found[table.paths.manifest(name)] = None
+                paths[table.paths.manifest(name)] = None
         if snapshot.statistics is not None and snapshot.statistics not in kept:
-            found[table.paths.statistics(snapshot.statistics)] = None
-    return list(found)
+            paths[table.paths.statistics(snapshot.statistics)] = None
+    return list(paths)
 
 
 def file_key(entry: ManifestEntry) -> tuple[bytes, int, str]:

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ingestd.paimon.io.file_io import DirectoryEntry
-from ingestd.paimon.table.commit.conflict import LONG_COMMIT_SECONDS
+from ingestd.paimon.table.commit.changes import LONG_COMMIT_SECONDS
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.retention.expire_snapshots import delete_empty_directories
 from ingestd.paimon.table.retention.used_files import UsedFiles, all_lines
@@ -67,9 +67,9 @@ def find_orphans(table: FileStoreTable, older_than_ms: int) -> Orphans:
         used.add_table(table)
         # Once more: what was committed while this read is in new snapshots.
         used.add_table(table)
-    found = [candidate for candidate in candidates if _name(candidate.path) not in used.names]
-    old = [one for one in empty if _is_old(table, one, older_than_ms)]
-    files = sorted([*leftovers, *found], key=lambda one: one.path)
+    unused = [candidate for candidate in candidates if _name(candidate.path) not in used.names]
+    old = [folder for folder in empty if _is_old(table, folder, older_than_ms)]
+    files = sorted([*leftovers, *unused], key=lambda entry: entry.path)
     return Orphans(tuple(files), tuple(sorted(old)))
 
 
@@ -77,7 +77,7 @@ def remove_orphans(table: FileStoreTable, orphans: Orphans) -> None:
     """Delete the files, and directories of buckets and partitions that are empty."""
     for file in orphans.files:
         table.io.delete_quietly(file.path)
-    buckets = {one.path.rpartition("/")[0]: None for one in orphans.files}
+    buckets = {entry.path.rpartition("/")[0]: None for entry in orphans.files}
     for directory in (*orphans.directories, *filter(_is_bucket, buckets)):
         delete_empty_directories(table, directory)
 

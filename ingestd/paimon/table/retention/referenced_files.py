@@ -19,8 +19,7 @@ from ingestd.paimon.table.files.deletion_vectors import dv_index_path
 from ingestd.paimon.table.files.file_index import index_file_path
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.index_entries import read_index_entries
-from ingestd.paimon.table.metadata.manifest_store import read_manifest_list
-from ingestd.paimon.table.metadata.scan import live_files
+from ingestd.paimon.table.metadata.scan import live_files, read_manifest_list
 from ingestd.paimon.table.metadata.snapshot_manager import find_snapshot, snapshot_ids
 from ingestd.paimon.table.metadata.time_travel import (
     branch_names,
@@ -39,15 +38,15 @@ def referring_snapshots(table: FileStoreTable, *, but_tag: str | None = None) ->
     """List the snapshots and tags of all branches of a table, except one tag of its own branch."""
     main = on_branch(table, MAIN_BRANCH)
     lines = [main, *(on_branch(main, name) for name in branch_names(main.io, main.paths))]
-    found: list[Reference] = []
+    references: list[Reference] = []
     for line in lines:
         ids = snapshot_ids(line.io, line.paths)
         there = (find_snapshot(line.io, line.paths, id_) for id_ in ids)
-        found += [(line, snapshot) for snapshot in there if snapshot is not None]
+        references += [(line, snapshot) for snapshot in there if snapshot is not None]
         for name in tag_names(line.io, line.paths):
             if name != but_tag or line.branch != table.branch:
-                found.append((line, tagged_snapshot(line, name)))
-    return found
+                references.append((line, tagged_snapshot(line, name)))
+    return references
 
 
 def files_of(table: FileStoreTable, snapshot: Snapshot) -> set[str]:
@@ -72,9 +71,9 @@ def files_of(table: FileStoreTable, snapshot: Snapshot) -> set[str]:
 
 def data_paths(table: FileStoreTable, entry: ManifestEntry) -> list[str]:
     """Return the paths of a data file and of its extra files."""
-    place = (table, entry.partition, entry.bucket, entry.file)
-    extra = (index_file_path(*place, name) for name in entry.file.extra_files)
-    return [live_path(*place), *extra]
+    file_key = (table, entry.partition, entry.bucket, entry.file)
+    extra = (index_file_path(*file_key, name) for name in entry.file.extra_files)
+    return [live_path(*file_key), *extra]
 
 
 def own_files(table: FileStoreTable, paths: Iterable[str]) -> list[str]:
@@ -84,15 +83,15 @@ def own_files(table: FileStoreTable, paths: Iterable[str]) -> list[str]:
     """
     external = honoured.EXTERNAL_PATHS.of(table.schema.options)
     roots = [_plain(root) for root in (table.path, *external) if root.strip()]
-    found: list[str] = []
+    file_paths: list[str] = []
     for path in paths:
         if any(_is_below(_plain(path), root) for root in roots):
-            found.append(path)
+            file_paths.append(path)
         else:
             _LOG.warning(
                 "file_outside_of_table_kept", extra={"ctx": {"table": table.name, "path": path}}
             )
-    return found
+    return file_paths
 
 
 def delete_unless_kept(

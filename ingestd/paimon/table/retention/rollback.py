@@ -38,20 +38,24 @@ class Rollback:
 def plan_rollback(table: FileStoreTable, target: Snapshot) -> Rollback:
     """Return what `rollback` would delete. `target` is a snapshot, or that of a tag."""
     ids = snapshot_ids(table.io, table.paths)
-    found = {id_: find_snapshot(table.io, table.paths, id_) for id_ in ids}
-    before = [s for one, s in found.items() if s is not None and one < target.id]
-    behind = [s for one, s in found.items() if s is not None and one > target.id]
-    records = [one for one in (*before, target) if carried_properties(one)]
+    snapshots = {id_: find_snapshot(table.io, table.paths, id_) for id_ in ids}
+    before = [
+        s for snapshot_id, s in snapshots.items() if s is not None and snapshot_id < target.id
+    ]
+    behind = [
+        s for snapshot_id, s in snapshots.items() if s is not None and snapshot_id > target.id
+    ]
+    records = [snapshot for snapshot in (*before, target) if carried_properties(snapshot)]
     names = tag_names(table.io, table.paths)
     return Rollback(
         target=target,
-        snapshots=tuple(one.id for one in behind),
+        snapshots=tuple(snapshot.id for snapshot in behind),
         changelogs=tuple(
             changelog_id for changelog_id in changelog_ids(table) if changelog_id > target.id
         ),
         tags=tuple(name for name in names if tagged_snapshot(table, name).id > target.id),
         record=records[-1] if records else None,
-        forgets_record=not records and any(carried_properties(one) for one in behind),
+        forgets_record=not records and any(carried_properties(snapshot) for snapshot in behind),
         restored=target.id not in ids,
     )
 

@@ -14,7 +14,7 @@ from ingestd.paimon.spec.paths import MAIN_BRANCH
 from ingestd.paimon.spec.snapshot import Snapshot
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.long_lived_changelogs import changelog_ids
-from ingestd.paimon.table.metadata.manifest_store import (
+from ingestd.paimon.table.metadata.scan import (
     read_index_manifest,
     read_manifest,
     read_manifest_list,
@@ -149,8 +149,8 @@ def _kept_snapshots(line: FileStoreTable) -> Iterator[tuple[Snapshot, ReadAgain]
             yield snapshot, _snapshot_reader(line, snapshot_id)
 
 
-def _snapshot_reader(line: FileStoreTable, one: int) -> ReadAgain:
-    return lambda: find_snapshot(line.io, line.paths, one)
+def _snapshot_reader(line: FileStoreTable, snapshot_id: int) -> ReadAgain:
+    return lambda: find_snapshot(line.io, line.paths, snapshot_id)
 
 
 def _tag_reader(line: FileStoreTable, name: str) -> ReadAgain:

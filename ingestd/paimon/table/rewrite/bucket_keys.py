@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from ingestd.paimon.merge.base import sort_keys
+from ingestd.paimon.merge.key_order import sort_keys
 from ingestd.paimon.spec.arrow import column_values
 from ingestd.paimon.spec.data_file import DataFileMeta
 from ingestd.paimon.spec.data_types import SEQUENCE_NUMBER, VALUE_KIND
@@ -76,12 +76,12 @@ def shared_hashes(
 def _in_several(arrays: Sequence[Hashes]) -> Hashes:
     """Return the values that more than one of some sorted arrays has, by range of values."""
     borders = np.linspace(-(2**31), 2**31, _SLICES + 1).astype(np.int64)
-    found = [np.empty(0, np.int32)]
+    hashes = [np.empty(0, np.int32)]
     for low, high in zip(borders[:-1].tolist(), borders[1:].tolist(), strict=True):
         parts = [own[np.searchsorted(own, low) : np.searchsorted(own, high)] for own in arrays]
-        merged = np.sort(np.concatenate(parts)) if parts else found[0]
-        found.append(np.unique(merged[1:][merged[1:] == merged[:-1]]))
-    return np.concatenate(found)
+        merged = np.sort(np.concatenate(parts)) if parts else hashes[0]
+        hashes.append(np.unique(merged[1:][merged[1:] == merged[:-1]]))
+    return np.concatenate(hashes)
 
 
 def _rows_of(table: FileStoreTable, partition: bytes, files: Files, wanted: Hashes) -> pa.Table:
@@ -129,8 +129,8 @@ def _newest_of_places(rows: pa.Table, names: Sequence[str]) -> npt.NDArray[np.in
     by_place = np.lexsort((numbers, buckets, key))
     last = np.ones(len(by_place), bool)
     last[:-1] = (np.diff(key[by_place]) != 0) | (np.diff(buckets[by_place]) != 0)
-    found: npt.NDArray[np.int64] = by_place[last]
-    return found
+    newest: npt.NDArray[np.int64] = by_place[last]
+    return newest
 
 
 def _key_rows(

@@ -62,17 +62,17 @@ def delete_rows(
     _refuse(table)
     state = load_state(table)
     reader = DataFileReader(table)
-    found: list[tuple[ManifestEntry, int]] = []
+    doomed_counts: list[tuple[ManifestEntry, int]] = []
     for entry in live_files(table, state.snapshot):
         count = _count(reader, entry, doomed, columns)
         if count:
-            found.append((entry, count))
-    rows = sum(count for _, count in found)
+            doomed_counts.append((entry, count))
+    rows = sum(count for _, count in doomed_counts)
     if dry_run or not rows:
-        return Deletion(rows, len(found))
+        return Deletion(rows, len(doomed_counts))
     made: list[CommitMessage] = []
     try:
-        for entry, count in found:
+        for entry, count in doomed_counts:
             made.append(
                 _rewritten(table, reader, entry, doomed, keeps=entry.file.row_count > count)
             )
@@ -82,7 +82,7 @@ def delete_rows(
     committable = ManifestCommittable(BATCH_COMMIT_IDENTIFIER, tuple(made))
     abort_files = partial(delete_made, table, made)
     result = land(table, committable, abort_files, state=state, now_ms=now_ms)
-    return Deletion(rows, len(found), result.snapshot)
+    return Deletion(rows, len(doomed_counts), result.snapshot)
 
 
 def _refuse(table: FileStoreTable) -> None:
@@ -100,7 +100,7 @@ def _count(
 ) -> int:
     fields = reader.table.schema.select(columns)
     parts = reader.batches(entry.partition, entry.bucket, entry.file, fields, _BATCH_SIZE)
-    return sum(int(np.count_nonzero(doomed(part))) for _, part in parts)
+    return sum(int(np.count_nonzero(doomed(rows))) for _, rows in parts)
 
 
 def _rewritten(
@@ -112,14 +112,16 @@ def _rewritten(
     keeps: bool,
 ) -> CommitMessage:
     """Return the file without its doomed rows; nothing in its place if none is left."""
-    place = (entry.partition, entry.bucket)
-    gone = CommitMessage(*place, entry.total_buckets, compact_before=(entry.file,))
+    bucket_key = (entry.partition, entry.bucket)
+    gone = CommitMessage(*bucket_key, entry.total_buckets, compact_before=(entry.file,))
     if keeps:
-        bucket = CompactBucket(table, *place, entry.total_buckets, (entry.file,))
+        bucket = CompactBucket(table, *bucket_key, entry.total_buckets, (entry.file,))
         writer = RollingWriter(bucket.target(0), entry.file.min_sequence_number)
         try:
-            for _, part in reader.batches(*place, entry.file, table.schema.fields, _BATCH_SIZE):
-                writer.add(part.filter(pa.array(~doomed(part))))
+            for _, rows in reader.batches(
+                *bucket_key, entry.file, table.schema.fields, _BATCH_SIZE
+            ):
+                writer.add(rows.filter(pa.array(~doomed(rows))))
             return replace(gone, compact_after=tuple(writer.close()))
         except BaseException:
             writer.abort()

@@ -101,13 +101,16 @@ def _doomed(
     table: FileStoreTable, shared: Iterable[tuple[bytes, SharedHash]]
 ) -> Mapping[_Place, KeyFilter]:
     """Return the keys that are to go, by partition and bucket."""
-    found: dict[_Place, list[tuple[object, ...]]] = defaultdict(list)
-    for partition, one in shared:
-        for key, keeper in zip(one.keys, one.keepers, strict=True):
-            for bucket in one.buckets:
+    keys_by_place: dict[_Place, list[tuple[object, ...]]] = defaultdict(list)
+    for partition, shared_hash in shared:
+        for key, keeper in zip(shared_hash.keys, shared_hash.keepers, strict=True):
+            for bucket in shared_hash.buckets:
                 if bucket != keeper:
-                    found[partition, bucket].append(key)
-    return {place: KeyFilter({}, _table_of(table, keys)) for place, keys in found.items()}
+                    keys_by_place[partition, bucket].append(key)
+    return {
+        bucket_key: KeyFilter({}, _table_of(table, keys))
+        for bucket_key, keys in keys_by_place.items()
+    }
 
 
 def _table_of(table: FileStoreTable, keys: Sequence[tuple[object, ...]]) -> pa.Table:
@@ -128,22 +131,22 @@ def _without(
     No message for none.
     """
     names = table.schema.trimmed_primary_keys
-    place = (entry.partition, entry.bucket)
+    bucket_key = (entry.partition, entry.bucket)
     gone = sum(
-        int(np.count_nonzero(keys.mask(entry.partition, part, names)))
-        for part in _parts(table, entry, system=False)
+        int(np.count_nonzero(keys.mask(entry.partition, rows, names)))
+        for rows in _parts(table, entry, system=False)
     )
     if not gone:
         return [], 0
-    bucket = CompactBucket(table, *place, entry.total_buckets, (entry.file,))
-    message = CommitMessage(*place, entry.total_buckets, compact_before=(entry.file,))
+    bucket = CompactBucket(table, *bucket_key, entry.total_buckets, (entry.file,))
+    message = CommitMessage(*bucket_key, entry.total_buckets, compact_before=(entry.file,))
     if gone == entry.file.row_count:
         return [message], gone
     writer = RollingWriter(bucket.target(entry.file.level))
     try:
-        for part in _parts(table, entry, system=True):
-            kept = ~np.asarray(keys.mask(entry.partition, part, names))
-            writer.add(part.filter(pa.array(kept)))
+        for rows in _parts(table, entry, system=True):
+            kept = ~np.asarray(keys.mask(entry.partition, rows, names))
+            writer.add(rows.filter(pa.array(kept)))
         return [replace(message, compact_after=tuple(writer.close()))], gone
     except BaseException:
         writer.abort()
@@ -153,5 +156,5 @@ def _without(
 def _parts(table: FileStoreTable, entry: ManifestEntry, *, system: bool) -> Iterator[pa.Table]:
     fields = (*table.schema.fields, *SYSTEM_FIELDS) if system else table.schema.key_fields
     reader = DataFileReader(table)
-    for _, part in reader.batches(entry.partition, entry.bucket, entry.file, fields, _BATCH_SIZE):
-        yield part
+    for _, rows in reader.batches(entry.partition, entry.bucket, entry.file, fields, _BATCH_SIZE):
+        yield rows

@@ -18,8 +18,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from ingestd.errors import storage_error
+from ingestd.paimon.merge.key_order import places_by_number
 from ingestd.paimon.merge.sort_words import RANK_BITS, Keys, interleaved, words
-from ingestd.paimon.merge.stable_order import places_by_number
 from ingestd.paimon.merge.value_order import sequence_codes, sequence_ranks
 from ingestd.paimon.table.rewrite.merged_stream import rounds
 
@@ -94,10 +94,10 @@ class ByAll:
 def sample_of(read: Read, rows: int) -> pa.Table:
     """Return about `SAMPLE_ROWS` evenly spread rows."""
     step, skipped, parts = max(rows // SAMPLE_ROWS, 1), 0, list[pa.Table]()
-    for part in read():
-        picked = np.arange(-skipped % step, part.num_rows, step)
-        skipped += part.num_rows
-        parts.append(part.take(picked))
+    for batch in read():
+        picked = np.arange(-skipped % step, batch.num_rows, step)
+        skipped += batch.num_rows
+        parts.append(batch.take(picked))
     return pa.concat_tables(parts)
 
 
@@ -117,22 +117,26 @@ def sorted_rows(read: Read, sample: pa.Table, size: int, order: SortOrder) -> It
     with _Spill(count) as ranges:
         for rows in read():
             ranges.add(rows, order.ranges(rows, borders))
-        for place in ranges.filled():
-            again = partial(ranges.read, place)
-            if ranges.rows[place] == sum(ranges.rows):
+        for range_number in ranges.filled():
+            again = partial(ranges.read, range_number)
+            if ranges.rows[range_number] == sum(ranges.rows):
                 for rows in rounds(again(), MEMORY):
                     yield rows.take(order.order(rows))
                 continue
-            part = sample_of(again, ranges.rows[place]) if ranges.sizes[place] > MEMORY else sample
-            yield from sorted_rows(again, part, ranges.sizes[place], order)
+            range_sample = (
+                sample_of(again, ranges.rows[range_number])
+                if ranges.sizes[range_number] > MEMORY
+                else sample
+            )
+            yield from sorted_rows(again, range_sample, ranges.sizes[range_number], order)
 
 
 def _in_memory(read: Read) -> pa.Table | None:
     """Return all rows; None if they are many more than was thought."""
     held, size = list[pa.Table](), 0
-    for part in read():
-        held.append(part)
-        size += part.nbytes
+    for rows in read():
+        held.append(rows)
+        size += rows.nbytes
         if size > 2 * MEMORY:
             return None
     return pa.concat_tables(held)
@@ -158,37 +162,37 @@ class _Spill:
                     file.close()
 
     def add(self, rows: pa.Table, places: npt.NDArray[np.int64]) -> None:
-        for place, mine in places_by_number(places):
-            self._write(place, rows.take(mine))
+        for range_number, mine in places_by_number(places):
+            self._write(range_number, rows.take(mine))
 
     def filled(self) -> list[int]:
-        return [place for place, rows in enumerate(self.rows) if rows]
+        return [range_number for range_number, rows in enumerate(self.rows) if rows]
 
-    def read(self, place: int) -> Iterator[pa.Table]:
-        writer, file = self._writers[place], self._files[place]
+    def read(self, range_number: int) -> Iterator[pa.Table]:
+        writer, file = self._writers[range_number], self._files[range_number]
         if file is None:
             return
         with _on_disk():
             if writer is not None:
                 writer.close()
-                self._writers[place] = None
+                self._writers[range_number] = None
                 file.flush()
             file.seek(0)
             for batch in pa.ipc.open_stream(file):
                 yield pa.Table.from_batches([batch])
 
-    def _write(self, place: int, rows: pa.Table) -> None:
+    def _write(self, range_number: int, rows: pa.Table) -> None:
         with _on_disk():
-            writer = self._writers[place]
+            writer = self._writers[range_number]
             if writer is None:
                 file = tempfile.TemporaryFile(prefix="ingestd-sort-")  # noqa: SIM115  (read later)
-                self._files[place] = file
+                self._files[range_number] = file
                 options = pa.ipc.IpcWriteOptions(compression="lz4")
                 writer = pa.ipc.new_stream(file, rows.schema, options=options)
-                self._writers[place] = writer
+                self._writers[range_number] = writer
             writer.write_table(rows)
-        self.rows[place] += rows.num_rows
-        self.sizes[place] += rows.nbytes
+        self.rows[range_number] += rows.num_rows
+        self.sizes[range_number] += rows.nbytes
 
 
 @contextlib.contextmanager

@@ -143,8 +143,8 @@ def _state(table: FileStoreTable, wanted: PartitionFilter | None) -> TableState:
             raise
         manifests = tuple(snapshot_manifests(table, snapshot))
         largest = max_sequence_of(live_entries(table, manifests))
-        found = newest_record(table, snapshot, "")
-        carried = carried_properties(found) if found else {}
+        record = newest_record(table, snapshot, "")
+        carried = carried_properties(record) if record else {}
         return TableState(snapshot, manifests, max_sequence_number=largest, carried=carried)
 
 
@@ -160,27 +160,27 @@ def _plan(table: FileStoreTable, state: TableState, wanted: PartitionFilter | No
             bucket: stored_hashes(table, partition, bucket, own)
             for bucket, own in sorted(by_bucket.items())
         }
-        found = shared_hashes(table, partition, by_bucket, stored)
-        shared += [(partition, one) for one in found]
-        wrong += _wrong(table, partition, _owned(stored, found), _entries(state, partition))
+        keys = shared_hashes(table, partition, by_bucket, stored)
+        shared += [(partition, key) for key in keys]
+        wrong += _wrong(table, partition, _owned(stored, keys), _entries(state, partition))
     count = sum(map(len, files.values()))
     return IndexRepair(count, tuple(wrong), tuple(shared), entries=entries)
 
 
 def _entries(state: TableState, partition: bytes) -> dict[int, list[IndexManifestEntry]]:
     """Return the valid hash index file of each bucket of a partition."""
-    found: dict[int, list[IndexManifestEntry]] = defaultdict(list)
+    by_bucket: dict[int, list[IndexManifestEntry]] = defaultdict(list)
     for entry in state.index_of(partition):
         if entry.index_type == HASH_INDEX:
-            found[entry.bucket].append(entry)
-    return found
+            by_bucket[entry.bucket].append(entry)
+    return by_bucket
 
 
 def _owned(stored: Mapping[int, Hashes], shared: Sequence[SharedHash]) -> dict[int, Hashes]:
     """Return the hashes of each bucket without those that another one owns."""
     owned = dict(stored)
     for bucket, hashes in stored.items():
-        others = [one.hash for one in shared if bucket in one.buckets and one.owner != bucket]
+        others = [key.hash for key in shared if bucket in key.buckets and key.owner != bucket]
         if others:
             owned[bucket] = hashes[~np.isin(hashes, np.array(others, np.int32))]
     return owned
@@ -231,17 +231,19 @@ def _commit(
     stem = uuid.uuid4()
     written: list[IndexManifestEntry] = []
     try:
-        for number, one in enumerate(wrong):
-            written.append(_write(table, one, f"index-{stem}-{number}"))
+        for number, wrong_index in enumerate(wrong):
+            written.append(_write(table, wrong_index, f"index-{stem}-{number}"))
     except BaseException:
         _delete(table, written)
         raise
     messages = []
-    for one, entry in zip(wrong, written, strict=True):
-        there = _entries(state, one.partition)[one.bucket]
+    for wrong_index, entry in zip(wrong, written, strict=True):
+        there = _entries(state, wrong_index.partition)[wrong_index.bucket]
         gone = tuple(old.file_name for old in there)
-        place = (one.partition, one.bucket, -1)
-        messages.append(CommitMessage(*place, new_index_files=(entry,), removed_index_files=gone))
+        bucket_key = (wrong_index.partition, wrong_index.bucket, -1)
+        messages.append(
+            CommitMessage(*bucket_key, new_index_files=(entry,), removed_index_files=gone)
+        )
     committable = ManifestCommittable(BATCH_COMMIT_IDENTIFIER, tuple(messages))
     abort_files = partial(_delete, table, written)
     return land(table, committable, abort_files, state=state, now_ms=now_ms).snapshot

@@ -72,8 +72,8 @@ def stored_parts(
 ) -> Iterator[pa.Table]:
     """Yield the unmerged rows of files of a bucket, file by file; no part is empty."""
     for file in files:
-        place = (bucket.partition, bucket.bucket)
-        for _, rows in reader.batches(*place, file, fields, batch_size(1)):
+        bucket_key = (bucket.partition, bucket.bucket)
+        for _, rows in reader.batches(*bucket_key, file, fields, batch_size(1)):
             if rows.num_rows:
                 yield rows
 
@@ -81,11 +81,11 @@ def stored_parts(
 def rounds(parts: Iterable[pa.Table], most_bytes: int) -> Iterator[pa.Table]:
     """Yield consecutive parts joined to at most this many bytes; a larger part is yielded alone."""
     held, size = list[pa.Table](), 0
-    for part in parts:
-        if held and size + part.nbytes > most_bytes:
+    for rows in parts:
+        if held and size + rows.nbytes > most_bytes:
             yield pa.concat_tables(held)
             held, size = [], 0
-        held.append(part)
-        size += part.nbytes
+        held.append(rows)
+        size += rows.nbytes
     if held:
         yield pa.concat_tables(held)

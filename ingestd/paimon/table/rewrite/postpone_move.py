@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from ingestd.crash_points import Point, reach
 from ingestd.errors import ConfigError
-from ingestd.paimon.merge.stable_order import places_by_number
+from ingestd.paimon.merge.key_order import places_by_number
 from ingestd.paimon.spec import honoured_options as honoured
 from ingestd.paimon.spec.binary_row import deserialize_row
 from ingestd.paimon.spec.data_file import DataFileMeta
@@ -162,8 +162,10 @@ class _Move:
     def _rounds(self, files: Sequence[DataFileMeta]) -> Iterator[pa.Table]:
         kind = next(field for field in SYSTEM_FIELDS if field.name == VALUE_KIND)
         fields = (kind, *self._table.schema.fields)
-        reader, place = DataFileReader(self._table), (self._partition, POSTPONE_BUCKET)
-        yield from rounds((reader.read(*place, file, fields) for file in files), MAX_CHUNK_BYTES)
+        reader, bucket_key = DataFileReader(self._table), (self._partition, POSTPONE_BUCKET)
+        yield from rounds(
+            (reader.read(*bucket_key, file, fields) for file in files), MAX_CHUNK_BYTES
+        )
 
     def _write(self, rows: pa.Table) -> None:
         for number, mine in places_by_number(assign_fixed(self._table, rows)):

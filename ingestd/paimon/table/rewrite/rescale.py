@@ -133,7 +133,7 @@ def rescale(
     plans = plan_rescale(table, buckets, partition_filter)
     for together in _groups(plans):
         state = load_state(table)
-        now = plan_rescale(table, buckets, frozenset(one.partition for one in together), state)
+        now = plan_rescale(table, buckets, frozenset(plan.partition for plan in together), state)
         if now:
             yield _rescaled(table, buckets, state, now, clock_ms())
 
@@ -187,8 +187,8 @@ def _old_buckets(
     for entry in plan.entries:
         files[entry.bucket].append(entry)
     index: _Index = defaultdict(list)
-    for one in state.index_of(plan.partition):
-        index[one.bucket].append(one)
+    for index_entry in state.index_of(plan.partition):
+        index[index_entry.bucket].append(index_entry)
     return [
         CompactBucket(
             table,
@@ -316,6 +316,6 @@ class _Sink:
 
     def _writer(self, number: int) -> RollingWriter:
         if number not in self._writers:
-            place = self._rewrite.bucket(number).target(self._level)
-            self._writers[number] = RollingWriter(place)
+            target = self._rewrite.bucket(number).target(self._level)
+            self._writers[number] = RollingWriter(target)
         return self._writers[number]

@@ -89,7 +89,7 @@ def sort_fields(table: FileStoreTable, columns: Sequence[str], strategy: str) ->
     for field in fields:
         if field.type.root not in SORTABLE:
             raise ConfigError(f"rows cannot be sorted by {field.name} of type {field.type}")
-    return [next(one for one in fields if one.name == name) for name in columns]
+    return [next(candidate for candidate in fields if candidate.name == name) for name in columns]
 
 
 def plan_sort(
@@ -142,7 +142,7 @@ def _sorted(
     except BaseException:
         writer.abort()
         raise
-    vectors = (one for one in bucket.index if one.index_type == DELETION_VECTORS_INDEX)
+    vectors = (entry for entry in bucket.index if entry.index_type == DELETION_VECTORS_INDEX)
     message = CommitMessage(
         bucket.partition,
         bucket.bucket,

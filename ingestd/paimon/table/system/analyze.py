@@ -83,8 +83,8 @@ def compute_statistics(
     read = names or list(then.schema.primary_keys) or [then.schema.fields[0].name]
     for row in TableReader(then, read).rows(snapshot):
         rows += row.num_rows
-        for name, one in figures.items():
-            one.add(row.column(name))
+        for name, column_figures in figures.items():
+            column_figures.add(row.column(name))
     files = [entry.file for entry in live_files(then, snapshot)]
     stored = sum(file.row_count for file in files)
     size = sum(file.file_size for file in files)

@@ -17,8 +17,12 @@ from ingestd.paimon.spec.snapshot import Snapshot
 from ingestd.paimon.table.files.data_files import live_path
 from ingestd.paimon.table.metadata.file_stats import value_stats
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
-from ingestd.paimon.table.metadata.manifest_store import read_manifest, read_manifest_list
-from ingestd.paimon.table.metadata.scan import live_files, snapshot_manifests
+from ingestd.paimon.table.metadata.scan import (
+    live_files,
+    read_manifest,
+    read_manifest_list,
+    snapshot_manifests,
+)
 from ingestd.paimon.table.metadata.texts import (
     bounds_text,
     counts_text,
@@ -103,10 +107,10 @@ def manifest_rows(table: FileStoreTable, snapshot: Snapshot | None) -> list[Cell
 
 
 def _manifests(table: FileStoreTable, snapshot: Snapshot) -> list[ManifestFileMeta]:
-    found = snapshot_manifests(table, snapshot)
+    manifests = snapshot_manifests(table, snapshot)
     if snapshot.changelog_manifest_list is None:
-        return found
-    return found + read_manifest_list(table.io, table.paths, snapshot.changelog_manifest_list)
+        return manifests
+    return manifests + read_manifest_list(table.io, table.paths, snapshot.changelog_manifest_list)
 
 
 def _manifest(table: FileStoreTable, meta: ManifestFileMeta) -> Cells:
@@ -176,8 +180,8 @@ def bucket_rows(table: FileStoreTable, snapshot: Snapshot | None) -> list[Cells]
 
 def index_rows(table: FileStoreTable, snapshot: Snapshot | None) -> list[Cells]:
     """Return rows of `table_indexes`: hash indexes and deletion vectors of a snapshot."""
-    found = [] if snapshot is None else index_entries(table, snapshot)
-    return [_index(table, entry) for entry in found]
+    entries = [] if snapshot is None else index_entries(table, snapshot)
+    return [_index(table, entry) for entry in entries]
 
 
 def _index(table: FileStoreTable, entry: IndexManifestEntry) -> Cells:

@@ -64,16 +64,17 @@ BRANCHES = columns(("branch_name", "STRING NOT NULL"), ("create_time", "TIMESTAM
 def snapshot_rows(table: FileStoreTable) -> list[Cells]:
     """Return rows of `snapshots`, oldest first."""
     ids = snapshot_ids(table.io, table.paths)
-    found = (find_snapshot(table.io, table.paths, id_) for id_ in ids)
-    return [_snapshot(one) for one in found if one is not None]
+    snapshots = (find_snapshot(table.io, table.paths, id_) for id_ in ids)
+    return [_snapshot(snapshot) for snapshot in snapshots if snapshot is not None]
 
 
-def _snapshot(one: Snapshot) -> Cells:
+def _snapshot(snapshot: Snapshot) -> Cells:
     return (
-        one.id, one.schema_id, one.commit_user, one.commit_identifier, one.commit_kind.value,
-        one.time_millis, one.base_manifest_list, one.delta_manifest_list,
-        one.changelog_manifest_list, one.total_record_count, one.delta_record_count,
-        one.changelog_record_count, one.watermark, one.next_row_id,
+        snapshot.id, snapshot.schema_id, snapshot.commit_user, snapshot.commit_identifier,
+        snapshot.commit_kind.value, snapshot.time_millis, snapshot.base_manifest_list,
+        snapshot.delta_manifest_list,
+        snapshot.changelog_manifest_list, snapshot.total_record_count, snapshot.delta_record_count,
+        snapshot.changelog_record_count, snapshot.watermark, snapshot.next_row_id,
     )  # fmt: skip
 
 
@@ -83,11 +84,12 @@ def tag_rows(table: FileStoreTable) -> list[Cells]:
 
 
 def _tag(table: FileStoreTable, name: str) -> Cells:
-    one = tagged_snapshot(table, name)
+    snapshot = tagged_snapshot(table, name)
     document = json.loads(tag_bytes(table.io, table.paths, name))
     created, retained = document.get("tagCreateTime"), document.get("tagTimeRetained")
     return (
-        name, one.id, one.schema_id, one.time_millis, one.total_record_count, _millis(created),
+        name, snapshot.id, snapshot.schema_id, snapshot.time_millis, snapshot.total_record_count,
+        _millis(created),
         None if retained is None else _duration(retained),
     )  # fmt: skip
 

@@ -34,18 +34,18 @@ def read_statistics(table: FileStoreTable, snapshot: Snapshot) -> TableStatistic
 
 def statistics_rows(table: FileStoreTable, snapshot: Snapshot | None) -> list[Cells]:
     """Return the single row of `statistics`, or no row."""
-    found = None if snapshot is None else read_statistics(table, snapshot)
-    if found is None:
+    table_statistics = None if snapshot is None else read_statistics(table, snapshot)
+    if table_statistics is None:
         return []
-    figures = found.document()["colStats"]
+    figures = table_statistics.document()["colStats"]
     # As Java prints it, to the letter.
     text = json.dumps(figures, ensure_ascii=False, indent=2, separators=(",", " : "))
     return [
         (
-            found.snapshot_id,
-            found.schema_id,
-            found.merged_record_count,
-            found.merged_record_size,
+            table_statistics.snapshot_id,
+            table_statistics.schema_id,
+            table_statistics.merged_record_count,
+            table_statistics.merged_record_size,
             text if figures else "{ }",
         )
     ]

@@ -59,12 +59,12 @@ SYSTEM_TABLES: Mapping[str, SystemTable] = {
 
 def system_table(name: str) -> SystemTable:
     """Return the system table of a name; ConfigError with the nearest name if there is none."""
-    found = SYSTEM_TABLES.get(name)
-    if found is None:
+    declared = SYSTEM_TABLES.get(name)
+    if declared is None:
         close = difflib.get_close_matches(name, SYSTEM_TABLES, n=1)
         hint = f"did you mean '${close[0]}'?" if close else f"there is: {', '.join(SYSTEM_TABLES)}"
         raise ConfigError(f"there is no system table '${name}'; {hint}")
-    return found
+    return declared
 
 
 def read_system_table(table: FileStoreTable, name: str, snapshot: Snapshot | None) -> pa.Table:

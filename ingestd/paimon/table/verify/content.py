@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ingestd.paimon.casts.evolution import evolve
-from ingestd.paimon.merge.base import is_key_sorted
+from ingestd.paimon.merge.key_order import is_key_sorted
 from ingestd.paimon.spec.arrow import column_of, column_values
 from ingestd.paimon.spec.binary_row import deserialize_row, serialize_row
 from ingestd.paimon.spec.data_file import DataFileMeta
@@ -127,7 +127,7 @@ class _FileCheck:
         """Check that every row belongs to the partition and bucket of its file."""
         values = deserialize_row(table.partition_types, self.entry.partition)
         for name, value in zip(table.schema.partition_keys, values, strict=True):
-            if any(found != value for found in column_values(pc.unique(rows.column(name)))):
+            if any(stored != value for stored in column_values(pc.unique(rows.column(name)))):
                 self._error("partition", f"has rows of another partition than {name}={value}")
         fixed = bucket_mode(table.schema) in (BucketMode.HASH_FIXED, BucketMode.POSTPONE)
         if fixed and self.entry.total_buckets > 0:
@@ -258,10 +258,10 @@ def _check_ranges(
     types: Sequence[DataType], level: int, files: Sequence[DataFileMeta], findings: VerifyFindings
 ) -> None:
     ordered = sorted(files, key=lambda file: comparable_key(types, file.min_key))
-    for one, two in pairwise(ordered):
-        if comparable_key(types, one.max_key) >= comparable_key(types, two.min_key):
+    for earlier, two in pairwise(ordered):
+        if comparable_key(types, earlier.max_key) >= comparable_key(types, two.min_key):
             findings.error(
-                "level-overlap", two.file_name, f"overlaps {one.file_name} on level {level}"
+                "level-overlap", two.file_name, f"overlaps {earlier.file_name} on level {level}"
             )
 
 
@@ -270,14 +270,14 @@ def _check_sequences(
 ) -> None:
     """Check that files with common keys have disjoint sequence numbers."""
     ordered = sorted(files, key=lambda file: (file.min_sequence_number, file.file_name))
-    for one, two in pairwise(ordered):
-        if one.max_sequence_number < two.min_sequence_number:
+    for earlier, two in pairwise(ordered):
+        if earlier.max_sequence_number < two.min_sequence_number:
             continue
-        low, high = comparable_key(types, one.min_key), comparable_key(types, one.max_key)
+        low, high = comparable_key(types, earlier.min_key), comparable_key(types, earlier.max_key)
         if comparable_key(types, two.max_key) < low or comparable_key(types, two.min_key) > high:
             continue
         findings.warning(
             "sequence-overlap",
             two.file_name,
-            f"shares sequence numbers and keys with {one.file_name}",
+            f"shares sequence numbers and keys with {earlier.file_name}",
         )

@@ -26,7 +26,7 @@ from ingestd.paimon.table.buckets.hash_index import Hashes, is_among
 from ingestd.paimon.table.files.deletion_vectors import dv_index_path, read_dv_index
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.index_paths import index_path
-from ingestd.paimon.table.metadata.manifest_store import read_index_manifest
+from ingestd.paimon.table.metadata.scan import read_index_manifest
 from ingestd.paimon.table.verify.content import BucketContent, all_hashes
 from ingestd.paimon.table.verify.findings import VerifyFindings
 
@@ -78,10 +78,14 @@ def _check_vectors(
 ) -> None:
     seen: set[tuple[_Bucket, str]] = set()
     for entry in entries:
-        place = (entry.partition, entry.bucket)
-        live = contents[place].entries if place in contents else []
-        rows = {one.file.file_name: one.file.row_count for one in live}
-        names = {(place, name) for name in check_deletion_vectors(table, entry, rows, findings)}
+        bucket_key = (entry.partition, entry.bucket)
+        live = contents[bucket_key].entries if bucket_key in contents else []
+        rows = {
+            entry_of_file.file.file_name: entry_of_file.file.row_count for entry_of_file in live
+        }
+        names = {
+            (bucket_key, name) for name in check_deletion_vectors(table, entry, rows, findings)
+        }
         for _, name in sorted(name for name in names & seen):
             findings.error("deletion-vector", name, "has more than one deletion vector")
         seen |= names
@@ -110,10 +114,10 @@ def _check_entry(
         hashes = np.sort(decode_hash_index(data, path))
         if np.any(hashes[1:] == hashes[:-1]):
             findings.error("hash-index", name, "holds a hash twice")
-        place = (entry.partition, entry.bucket)
-        if place in indexed:
+        bucket_key = (entry.partition, entry.bucket)
+        if bucket_key in indexed:
             findings.error("hash-index", name, f"is the second index of bucket {entry.bucket}")
-        indexed[place] = hashes
+        indexed[bucket_key] = hashes
 
 
 def _check_owners(indexed: Mapping[_Bucket, Hashes], findings: VerifyFindings) -> None:
@@ -151,23 +155,23 @@ def check_deletion_vectors(
             findings.error(_CODE, entry.file_name, message)
         for range_ in ranges:
             _check_vector(data, range_, path, row_counts, findings)
-    return frozenset(part.data_file_name for part in ranges)
+    return frozenset(dv_range.data_file_name for dv_range in ranges)
 
 
 def _check_vector(
     data: bytes,
-    part: DeletionVectorRange,
+    dv_range: DeletionVectorRange,
     path: str,
     row_counts: RowCounts,
     findings: VerifyFindings,
 ) -> None:
-    name = part.data_file_name
+    name = dv_range.data_file_name
     rows = row_counts.get(name)
     if rows is None:
         findings.error(_CODE, name, f"has a deletion vector in {path} and is no live file")
         return
     try:
-        positions = decode_dv_index(data, (part,), path)[name]
+        positions = decode_dv_index(data, (dv_range,), path)[name]
     except FormatError as error:
         findings.error(_CODE, name, error.message)
         return

@@ -14,7 +14,7 @@ from ingestd.paimon.spec.options import refuse_unsupported
 from ingestd.paimon.spec.paths import MAIN_BRANCH
 from ingestd.paimon.spec.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind, Snapshot
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
-from ingestd.paimon.table.metadata.manifest_store import read_manifest, read_manifest_list
+from ingestd.paimon.table.metadata.scan import read_manifest, read_manifest_list
 from ingestd.paimon.table.metadata.snapshot_manager import (
     latest_snapshot,
     read_snapshot,
@@ -151,10 +151,10 @@ def _check_count(
         entry.file.row_count if entry.kind == FileKind.ADD else -entry.file.row_count
         for entry in entries
     )
-    found = sum(signed)
-    if promised is not None and promised != found:
+    row_total = sum(signed)
+    if promised is not None and promised != row_total:
         findings.error(
-            "record-count", where, f"{what}RecordCount is {promised}, its files have {found}"
+            "record-count", where, f"{what}RecordCount is {promised}, its files have {row_total}"
         )
 
 
@@ -169,9 +169,9 @@ def _list_entries(
             with findings.reading(meta.file_name):
                 path = table.paths.manifest(meta.file_name)
                 _check_size(table, path, meta.file_size, findings)
-                found = read_manifest(table.io, table.paths, meta.file_name)
-                _check_manifest(table, meta, found, findings)
-                entries += found
+                stored_entries = read_manifest(table.io, table.paths, meta.file_name)
+                _check_manifest(table, meta, stored_entries, findings)
+                entries += stored_entries
     return entries
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 
-from ingestd.paimon.merge.merged_rows import retractions
+from ingestd.paimon.merge.row_kinds import retractions
 from ingestd.paimon.spec.arrow import column_values
 from ingestd.paimon.spec.binary_row import EMPTY_ROW, serialize_row
 from ingestd.paimon.spec.data_file import EMPTY_STATS, DataFileMeta, FileSource, SimpleStats

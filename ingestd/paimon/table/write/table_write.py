@@ -21,8 +21,8 @@ from ingestd.crash_points import Point, reach
 from ingestd.paimon.casts.default_values import with_defaults
 from ingestd.paimon.casts.evolution import columns_schema
 from ingestd.paimon.format.base import format_of, load_format
-from ingestd.paimon.merge.base import SortedKeys, load_merge_engine
-from ingestd.paimon.merge.merging import merge_rows, ordered_rows
+from ingestd.paimon.merge.base import load_merge_engine, merge_rows, ordered_rows
+from ingestd.paimon.merge.key_order import SortedKeys
 from ingestd.paimon.merge.row_kinds import rows_to_write
 from ingestd.paimon.spec import honoured_options as honoured
 from ingestd.paimon.spec.changelog_checks import writes_input
@@ -80,8 +80,8 @@ class WrittenBucketFiles:
         """
         written: list[DataFileMeta] = []
         try:
-            for part in self._rolled(rows):
-                written.append(self._write_file(part))
+            for batch in self._rolled(rows):
+                written.append(self._write_file(batch))
         except BaseException:
             self.delete(written)
             raise
@@ -189,9 +189,9 @@ def _checked(rows: pa.Table, schema: TableSchema) -> pa.Table:
     if schema.primary_keys and len(extra) < 2:
         raise ValueError(f"rows of a primary-key table need {SEQUENCE_NUMBER} and {VALUE_KIND}")
     rows = with_defaults(rows, schema.fields)
-    found = dict(zip(rows.column_names, rows.columns, strict=True))
+    columns = dict(zip(rows.column_names, rows.columns, strict=True))
     for field in wanted:
-        column = found.get(field.name)
+        column = columns.get(field.name)
         if column is None or column.type != field.type:
             there = "missing" if column is None else f"{column.type}"
             raise ValueError(f"column {field.name} is {there} instead of {field.type}")

@@ -184,6 +184,22 @@ def test_values_after_a_null_row_inside_a_row_are_their_own(kind: Any, cells: li
         assert read_file(io, path, None).to_pydict() == rows.slice(start).to_pydict()
 
 
+@pytest.mark.parametrize(
+    ("asked", "written"),
+    [
+        (None, 64 << 10), ("262144", 256 << 10), ("100000", 128 << 10),
+        ("-1", 64 << 10), ("8388607", 8128 << 10), ("1000000000", 8128 << 10),
+    ],
+)  # fmt: skip
+def test_compressed_chunks_have_the_size_of_the_option(asked: str | None, written: int) -> None:
+    io = MemoryFileIO()
+    table = _table(io, [("a", "INT")], **({} if asked is None else {"orc.compress.size": asked}))
+    rows = rows_table(table.schema, [{"a": number} for number in range(1000)])
+    write_file(io, PATH, rows, table.options)
+    assert orc.ORCFile(pa.BufferReader(io.read_bytes(PATH))).compression_size == written
+    assert read_file(io, PATH, None).to_pydict() == rows.to_pydict()
+
+
 def test_stripes_and_dictionaries_are_those_of_the_options() -> None:
     numbers = [number * 2_654_435_761 % (1 << 40) for number in range(200_000)]
     columns = {"a": pa.array(numbers, pa.int64()), "b": ["x", "y"] * 100_000}

@@ -38,7 +38,7 @@ def test_without_the_package_it_says_what_to_install(monkeypatch: pytest.MonkeyP
         raise ModuleNotFoundError("No module named 'hdfs_native'", name="hdfs_native")
 
     monkeypatch.setattr("importlib.import_module", missing)
-    with pytest.raises(ConfigError, match=r"hdfs_native.*pip install 'ingestd\[hdfs\]'"):
+    with pytest.raises(ConfigError, match=r"hdfs_native.*pip install 'ingestd-paimon\[hdfs\]'"):
         file_io_for(ROOT)
 
 

@@ -10,8 +10,8 @@ from ingestd.errors import ConfigError, StorageError, UnsupportedError
 from ingestd.paimon.io.file_io import FileIO, file_io_for
 from ingestd.paimon.io.store_options import REFUSED, is_storage_option
 from ingestd.paimon.io.stores import open_store
-from tests.support.conditional_store import ConditionalStore
 from tests.support.scripted_http import Reply, ScriptedServer
+from tests.unit.paimon.io.conditional_store import ConditionalStore
 
 _KEY = base64.b64encode(b"secret").decode()
 _CREATE = ("x-goog-if-generation-match", "0")

@@ -2,8 +2,8 @@
 
 import pyarrow as pa
 
-from ingestd.paimon.merge.base import sort_keys
 from ingestd.paimon.merge.deduplicate import merge
+from ingestd.paimon.merge.key_order import sort_keys
 
 
 def test_the_last_row_of_each_key_stays_in_key_order() -> None:

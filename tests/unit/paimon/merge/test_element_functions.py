@@ -72,3 +72,7 @@ def test_fields_of_nested_rows_are_filled_in() -> None:
 def test_a_single_row_keeps_its_array_as_it_is() -> None:
     cells = [{"k": 1, "v": [row(1, "a"), row(1, "b"), None]}, {"k": 2, "v": None}]
     assert merge(cells, {"v": ROWS}, engine="aggregation") == cells
+
+
+def test_collect_of_nothing_but_retracted_elements_is_empty() -> None:
+    assert not aggregate("collect", INTS, [([1],), ([2],)])

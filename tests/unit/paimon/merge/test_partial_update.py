@@ -5,8 +5,9 @@ from typing import Any
 import pytest
 
 from ingestd.errors import UnsupportedError
-from ingestd.paimon.spec.merge_rules import FieldFunction, SequenceGroup
-from tests.support.merges import merge
+from ingestd.paimon.merge.base import merge_rows
+from ingestd.paimon.spec.merge_rules import FieldFunction, MergeRules, SequenceGroup
+from tests.support.merges import merge, rows_of
 
 AB = {"a": "INT", "b": "STRING"}
 GROUPED = {"a": "INT", "g": "INT", "b": "STRING"}
@@ -96,3 +97,9 @@ def test_several_sequence_columns_compare_one_after_the_other() -> None:
         {"k": 1, "a": 3, "g": 5, "b": "n"},
     ]
     assert update(rows, groups=(group,)) == [{"k": 1, "a": 3, "g": 5, "b": "n"}]
+
+
+def test_the_sequence_number_is_that_of_the_last_row_that_is_not_ignored() -> None:
+    rows = rows_of([{"k": 1, "a": 1}, {"k": 1, "_kind": DELETE}], AB)
+    rules = MergeRules(engine="partial-update", ignore_delete=True)
+    assert merge_rows(rows, ["k"], rules).column("_SEQUENCE_NUMBER").to_pylist() == [0]

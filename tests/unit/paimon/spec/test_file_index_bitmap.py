@@ -74,3 +74,11 @@ def test_truncation_is_told() -> None:
 def test_types_without_an_order_have_none() -> None:
     with pytest.raises(ValueError, match="no bitmap index"):
         encode_bitmap_index(column_of([], parse_type("BYTES")), parse_type("BYTES"))
+
+
+def test_values_in_nanoseconds_are_found_by_their_microseconds() -> None:
+    t = parse_type("TIMESTAMP(9)")
+    index = decoded(encode_bitmap_index(column_of([3000, 1000, 3000], t), t), t)
+    assert index.positions(3000).tolist() == [0, 2]
+    assert index.holds(1000)
+    assert not index.holds(2000)

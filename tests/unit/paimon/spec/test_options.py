@@ -212,9 +212,17 @@ def test_options_that_ask_something_of_a_writer_are_refused_for_writing_only(
         ("snapshot.time-retaind", "1 h", "did you mean 'snapshot.time-retained'"),
         ("ingestd.number-encodng", "delta", "did you mean 'ingestd.number-encoding'"),
         ("some.new-option", "1", "unknown"),
+        ("orc.stripe.sise", "65536", "did you mean 'orc.stripe.size'"),
+        ("orc.compres.size", "65536", "did you mean 'orc.compress.size'"),
+        ("parquet.block.sise", "65536", "did you mean 'parquet.block.size'"),
+        ("parquet.bloom.filter.enable", "true", "did you mean 'parquet.bloom.filter.enabled'"),
         ("partition.mark-done-action", "http-report", "marks no partition"),
         ("variant.inferShreddingSchema", "true", "unshredded"),
         ("orc.bloom.filter.columns", "v", "not implemented"),
+        ("orc.encoding.strategy", "COMPRESSION", "ORC writer is not implemented"),
+        ("orc.skip.corrupt.data", "true", "ORC reader is not implemented"),
+        ("orc.encrypt", "k:v", "not encrypted"),
+        ("avro.codec", "snappy", "file.compression"),
     ],
 )  # fmt: skip
 def test_options_are_refused_to_new_tables_that_only_warn_of_existing_ones(
@@ -229,7 +237,9 @@ def test_options_are_refused_to_new_tables_that_only_warn_of_existing_ones(
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        ("write-buffer-size", "1 gb"), ("parquet.writer.version", "v2"), ("sink.parallelism", "2"),
+        ("write-buffer-size", "1 gb"), ("parquet.writer.version", "v2"),
+        ("parquet.enable.dictionary#v", "false"), ("orc.memory.pool", "0.2"),
+        ("sink.parallelism", "2"),
         ("commit.force-compact", "true"), ("commit.user-prefix", "etl"),
         ("snapshot.ignore-empty-commit", "false"), ("manifest.delete-file-drop-stats", "true"),
         ("sequence.auto-padding", "row-kind-flag"), ("fields.v.default-value", "0"),
@@ -248,6 +258,7 @@ def test_options_that_only_others_mind_pass_with_a_reason(name: str, value: str)
         ("overwrite-upgrade", "false"), ("dynamic-partition-overwrite", "false"),
         ("commit.timeout", "1 min"), ("manifest.format", "avro"), ("commit.callbacks", ""),
         ("file-index.bloom-filter.v.fpp", "0.1"), ("parquet.page.size", "65536"),
+        ("orc.compress.size", "131072"), ("orc.stripe.size", "65536"),
     ],
 )  # fmt: skip
 def test_nothing_is_said_of_options_that_are_obeyed_or_change_nothing(

@@ -14,15 +14,18 @@ import ingestd
 from ingestd.paimon.spec.honoured_options import HONOURED
 from ingestd.paimon.spec.option_types import Access, ChangeRule, Support
 from ingestd.paimon.spec.table_options import DECLARED, find_option, nearest_option
+from tests.support.syntax_trees import syntax_tree
 
 CORE_OPTIONS = Path(__file__).parents[3] / "golden" / "core_options.tsv"
 JAVA = list(csv.DictReader(CORE_OPTIONS.open(encoding="utf-8"), delimiter="\t"))
 NAMES = Counter(name for option in DECLARED for name in (option.name, *option.aliases))
 
 ELSEWHERE = {
-    "clustering.columns", "row-tracking.enabled", "scan.fallback-branch", "scan.primary-branch",
+    "avro.codec", "clustering.columns", "row-tracking.enabled", "scan.fallback-branch",
+    "scan.primary-branch",
 }  # fmt: skip
-"""Names of refused options that other rules mention: of changes, overwrites and branches."""
+"""Names of refused options that other rules mention: of changes, overwrites and branches; and a
+key in the header of Avro files."""
 
 
 def test_every_option_is_declared_once() -> None:
@@ -65,7 +68,8 @@ def test_names_are_found_by_templates() -> None:
         ("fields.a.b.aggregate-function", "fields.<column>.aggregate-function"),
         ("fields.a,b.sequence-group", "fields.<columns>.sequence-group"),
         ("fields.v.unheard-of", "fields.<columns>.<name>"),
-        ("parquet.writer.version", "parquet.<setting>"),
+        ("parquet.bloom.filter.fpp#a.b", "parquet.bloom.filter.fpp#<column>"),
+        ("parquet.encryption.footer.key", "parquet.encryption.<setting>"),
         ("file-index.bsi.columns", "file-index.<type>.<setting>"),
         ("file-index.bitmap.columns", "file-index.bitmap.columns"),
         ("write.compaction-skip", "write-only"),
@@ -87,7 +91,7 @@ def test_names_of_options_are_written_in_the_declarations_only() -> None:
     found = {
         node.value
         for path in {*package.rglob("*.py")} - declarations
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        for node in ast.walk(syntax_tree(path))
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value in dotted
     }
     assert found == ELSEWHERE

@@ -8,8 +8,12 @@ from ingestd.errors import UnsupportedError
 from ingestd.paimon.io.file_io import MemoryFileIO
 from ingestd.paimon.spec.manifest import FileKind
 from ingestd.paimon.spec.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind, encode_snapshot
-from ingestd.paimon.table.metadata.manifest_store import read_index_manifest, read_manifest_list
-from ingestd.paimon.table.metadata.scan import delta_entries, live_files
+from ingestd.paimon.table.metadata.scan import (
+    delta_entries,
+    live_files,
+    read_index_manifest,
+    read_manifest_list,
+)
 from ingestd.paimon.table.metadata.schema_manager import publish_schema
 from ingestd.paimon.table.metadata.snapshot_manager import latest_snapshot_id, read_snapshot
 from ingestd.paimon.table.metadata.table_state import TableState, load_state

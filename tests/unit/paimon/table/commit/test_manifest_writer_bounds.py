@@ -6,7 +6,7 @@ from ingestd.paimon.spec.binary_row import deserialize_row, serialize_row
 from ingestd.paimon.spec.data_file import SimpleStats
 from ingestd.paimon.spec.data_types import DataType
 from ingestd.paimon.spec.manifest import ManifestFileMeta
-from ingestd.paimon.table.metadata.manifest_store import joined_meta, partition_stats
+from ingestd.paimon.table.commit.manifest_writer import joined_meta, partition_stats
 
 TYPES = (DataType("INT"), DataType("STRING"))
 

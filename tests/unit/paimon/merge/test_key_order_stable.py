@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ingestd.paimon.merge.stable_order import places_by_number, stable_order
+from ingestd.paimon.merge.key_order import places_by_number, stable_order
 
 RANDOM = np.random.default_rng(7)
 SMALL = RANDOM.integers(-3, 3, 5000)

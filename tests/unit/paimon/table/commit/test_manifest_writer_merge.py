@@ -8,11 +8,10 @@ import pytest
 
 from ingestd.paimon.spec.binary_row import EMPTY_ROW
 from ingestd.paimon.spec.manifest import FileKind, ManifestEntry, ManifestFileMeta
-from ingestd.paimon.table.commit import manifest_merge
-from ingestd.paimon.table.commit.manifest_merge import merge_manifests
+from ingestd.paimon.table.commit import manifest_writer
+from ingestd.paimon.table.commit.manifest_writer import merge_manifests, write_manifests
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
-from ingestd.paimon.table.metadata.manifest_store import read_manifest, write_manifests
-from ingestd.paimon.table.metadata.scan import live_entries
+from ingestd.paimon.table.metadata.scan import live_entries, read_manifest
 from tests.support.faulty_file_io import FaultyFileIO
 from tests.support.metadata_tables import data_file, metadata_table, with_io
 
@@ -66,7 +65,7 @@ def test_manifests_without_deletions_are_joined_without_being_decoded(
     metas = manifests(table, [add("a"), add("b")], [add("c")], [add("d")])
     expected = [entry for meta in metas for entry in entries_of(table, meta)]
     with monkeypatch.context() as patch:
-        patch.setattr(manifest_merge, "read_manifest", None)
+        patch.setattr(manifest_writer, "read_manifest", None)
         merged = merge_manifests(table, metas)
     (joined,) = merged.manifests
     assert merged.written == (joined,)

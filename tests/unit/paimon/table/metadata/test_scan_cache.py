@@ -4,29 +4,23 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
 from ingestd.errors import FormatError
-from ingestd.ingest.maintenance.jobs import do_job
-from ingestd.ingest.maintenance.scheduler import Job
-from ingestd.paimon.catalog.base import load_catalog
 from ingestd.paimon.io.file_io import FileIO, MemoryFileIO
 from ingestd.paimon.spec.binary_row import EMPTY_ROW
 from ingestd.paimon.spec.data_file import SimpleStats
 from ingestd.paimon.spec.manifest import FileKind, ManifestEntry
-from ingestd.paimon.table.metadata import manifest_store
-from ingestd.paimon.table.metadata.manifest_store import (
+from ingestd.paimon.table.commit.manifest_writer import write_manifests
+from ingestd.paimon.table.metadata import scan
+from ingestd.paimon.table.metadata.scan import (
     MANIFEST_CACHE,
     ManifestCache,
+    live_entries,
     read_listed_manifest,
-    write_manifests,
 )
-from ingestd.paimon.table.metadata.scan import live_entries
-from ingestd.paimon.table.metadata.table_state import load_state
 from tests.support.metadata_tables import data_file, metadata_table
-from tests.support.native_tables import native_table, put
 from tests.support.watched_file_io import WatchedFileIO
 
 
@@ -98,27 +92,8 @@ def test_what_no_newest_snapshot_lists_is_dropped_folder_by_folder() -> None:
     assert kept.get("t/manifest/b") == kept.get("u/manifest/a") == entries("1", "2")
 
 
-def test_job_after_job_keeps_only_the_manifests_of_the_newest_snapshot(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    kept = ManifestCache(100_000)
-    monkeypatch.setattr(manifest_store, "MANIFEST_CACHE", kept)
-    table = native_table(tmp_path, [("k", "INT")], keys=["k"], options={"bucket": "4"})
-    catalog = load_catalog("filesystem", str(tmp_path), {})
-    most = 0
-    for n in range(40):
-        put(table, [{"k": k} for k in range(n, n + 20)])
-        if n % 5 == 4:
-            do_job(catalog, Job("compact", "db.t"), "maintenance")
-            listed = load_state(table).manifests
-            promised = sum(one.num_added_files + one.num_deleted_files for one in listed)
-            assert kept.entries <= promised
-            most = max(most, kept.entries)
-    assert most > 0
-
-
 def test_a_scan_reads_only_the_manifests_that_are_new(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(manifest_store, "MANIFEST_CACHE", ManifestCache(100))
+    monkeypatch.setattr(scan, "MANIFEST_CACHE", ManifestCache(100))
     io = Counting(MemoryFileIO())
     table = metadata_table(io)
     metas = [*write_manifests(table, entries("a", "b")), *write_manifests(table, entries("c"))]
@@ -141,7 +116,7 @@ def test_a_scan_reads_only_the_manifests_that_are_new(monkeypatch: pytest.Monkey
 def test_what_is_kept_is_held_against_what_a_list_promises(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(manifest_store, "MANIFEST_CACHE", ManifestCache(100))
+    monkeypatch.setattr(scan, "MANIFEST_CACHE", ManifestCache(100))
     table = metadata_table()
     (meta,) = write_manifests(table, entries("a", "b"))
     assert len(read_listed_manifest(table.io, table.paths, meta)) == 2

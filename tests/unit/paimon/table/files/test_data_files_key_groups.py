@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from ingestd.paimon.spec.predicate_stats import ColumnStats
-from ingestd.paimon.table.metadata.file_stats import KeyTest, key_group_filter
+from ingestd.paimon.table.files.data_files import KeyTest, key_group_filter
 from tests.support.native_tables import native_table
 
 

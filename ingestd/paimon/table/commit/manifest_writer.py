@@ -1,25 +1,24 @@
-"""Read and write manifest lists, manifests and index manifests.
+"""Write manifests and manifest lists; merge manifests to keep the base list short.
 
-Specification: https://paimon.apache.org/docs/1.4/concepts/spec/manifest/#manifest
+Specification: https://paimon.apache.org/docs/1.4/concepts/spec/manifest/#manifest-list
 
-All of these files are immutable and named by a UUID. A process may cache the manifests that it
-has read (`MANIFEST_CACHE`); nothing is cached unless it sets a limit.
+All files are immutable and named by a UUID. Merging limits the number of manifests that readers
+open. A minor merge joins small manifests when there are enough of them. A full merge folds all
+manifests with deletions or below the target size when their total size is large. A manifest larger
+than all younger ones together is not merged until they have grown: otherwise each minor merge of a
+large table would rewrite nearly all of it.
 """
 
-import threading
 import uuid
-from collections import OrderedDict
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 
 from ingestd.crash_points import Point, reach
-from ingestd.errors import FormatError
-from ingestd.paimon.io.file_io import FileIO
 from ingestd.paimon.spec.binary_row import deserialize_row, serialize_row
 from ingestd.paimon.spec.data_file import EMPTY_STATS, SimpleStats
 from ingestd.paimon.spec.data_types import DataType
 from ingestd.paimon.spec.index_manifest import (
     IndexManifestEntry,
-    decode_index_manifest,
     encode_index_records,
     pack_index_records,
 )
@@ -27,160 +26,47 @@ from ingestd.paimon.spec.manifest import (
     FileKind,
     ManifestEntry,
     ManifestFileMeta,
-    decode_manifest,
-    decode_manifest_list,
     encode_manifest,
     encode_manifest_list,
+    fold_entries,
     join_manifests,
 )
-from ingestd.paimon.spec.paths import TablePaths
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.index_entries import IndexEntries
+from ingestd.paimon.table.metadata.scan import PartitionBounds, read_manifest, read_metadata_file
 
-# Readers do not prune by minima and maxima of these types, so they stay unknown.
+# Readers do not prune by bounds of these types, so the bounds stay unknown.
 _NO_BOUNDS = frozenset({"BINARY", "VARBINARY", "BYTES", "FLOAT", "DOUBLE"})
-_ENTRY_BYTES = 1024
+_OUTWEIGHS = 2
+_OVERSIZE = 1.5
 
 
-class ManifestCache:
-    """Least recently used manifests by path, limited by their number of entries.
+@dataclass(frozen=True, slots=True)
+class MergedManifests:
+    """Manifests of the new base list in order, and the newly written ones."""
 
-    An entry with more than 1 KiB of keys and statistics counts as several.
-    """
-
-    def __init__(self, max_entries: int = 0) -> None:
-        self._max_entries = max_entries
-        self._count = 0
-        self._manifests: OrderedDict[str, tuple[Sequence[ManifestEntry], int]] = OrderedDict()
-        self._lock = threading.Lock()
-
-    @property
-    def entries(self) -> int:
-        """Return the number of cached entries."""
-        return self._count
-
-    def limit(self, max_entries: int) -> None:
-        """Set the limit, and drop manifests above it."""
-        with self._lock:
-            self._max_entries = max_entries
-            self._drop_oldest()
-
-    def get(self, path: str) -> Sequence[ManifestEntry] | None:
-        """Return the entries of a manifest in order, None if it is not cached."""
-        with self._lock:
-            found = self._manifests.get(path)
-            if found is None:
-                return None
-            self._manifests.move_to_end(path)
-            return found[0]
-
-    def put(self, path: str, entries: Sequence[ManifestEntry]) -> None:
-        """Cache the entries of a manifest, unless it exceeds the limit by itself."""
-        count = sum(map(_entries_counted, entries))
-        with self._lock:
-            if path in self._manifests or count > self._max_entries:
-                return
-            self._manifests[path] = (entries, count)
-            self._count += count
-            self._drop_oldest()
-
-    def retain(self, folder: str, paths: Container[str]) -> None:
-        """Drop the manifests of a folder that are not among `paths`.
-
-        Commits merge manifests: those that the newest snapshot no longer lists are not read again,
-        and would use up the limit.
-        """
-        with self._lock:
-            gone = [
-                path
-                for path in self._manifests
-                if path.startswith(f"{folder}/") and path not in paths
-            ]
-            for path in gone:
-                self._count -= self._manifests.pop(path)[1]
-
-    def _drop_oldest(self) -> None:
-        while self._count > self._max_entries:
-            self._count -= self._manifests.popitem(last=False)[1][1]
-
-
-MANIFEST_CACHE = ManifestCache()
-"""Manifests that this process has read, shared by all tables."""
-
-
-def _entries_counted(entry: ManifestEntry) -> int:
-    file = entry.file
-    size = len(file.min_key) + len(file.max_key) + len(file.embedded_index or b"")
-    size += _stats_bytes(file.key_stats) + _stats_bytes(file.value_stats)
-    return 1 + size // _ENTRY_BYTES
-
-
-def _stats_bytes(stats: SimpleStats) -> int:
-    return len(stats.min_values) + len(stats.max_values) + 8 * len(stats.null_counts)
-
-
-def read_manifest_list(
-    io: FileIO, paths: TablePaths, name: str, size: int | None = None
-) -> list[ManifestFileMeta]:
-    """Return the manifests of a list, in order; FormatError if it is shorter than `size` bytes."""
-    path = paths.manifest(name)
-    data = _read(io, path)
-    if size is not None and len(data) < size:
-        raise FormatError(f"manifest list {path} has {len(data)} bytes, {size} are promised")
-    return decode_manifest_list(data, path)
+    manifests: tuple[ManifestFileMeta, ...]
+    written: tuple[ManifestFileMeta, ...] = ()
 
 
 def write_manifest_list(
     table: FileStoreTable, metas: Sequence[ManifestFileMeta]
 ) -> tuple[str, int]:
-    """Write a manifest list, possibly an empty one; return its name and size in bytes."""
+    """Write a manifest list, which may be empty; return its name and size in bytes."""
     name = f"manifest-list-{uuid.uuid4()}-0"
     data = encode_manifest_list(metas)
     table.io.write_new(table.paths.manifest(name), data)
     return name, len(data)
 
 
-def read_manifest(io: FileIO, paths: TablePaths, name: str) -> list[ManifestEntry]:
-    """Return the entries of a manifest, in order."""
-    path = paths.manifest(name)
-    return decode_manifest(_read(io, path), path)
-
-
-def read_listed_manifest(
-    io: FileIO, paths: TablePaths, meta: ManifestFileMeta
-) -> Sequence[ManifestEntry]:
-    """Return the entries of a listed manifest; FormatError if the list states another number."""
-    path = paths.manifest(meta.file_name)
-    entries = MANIFEST_CACHE.get(path)
-    if entries is None:
-        entries = decode_manifest(_read(io, path), path)
-        MANIFEST_CACHE.put(path, entries)
-    promised = meta.num_added_files + meta.num_deleted_files
-    if len(entries) != promised:
-        raise FormatError(f"manifest {path} has {len(entries)} entries, {promised} are promised")
-    return entries
-
-
-def forget_unlisted_manifests(paths: TablePaths, metas: Sequence[ManifestFileMeta]) -> None:
-    """Drop the table's manifests from the cache, except those of its newest list."""
-    listed = {paths.manifest(meta.file_name) for meta in metas}
-    MANIFEST_CACHE.retain(paths.manifest_dir, listed)
-
-
 def write_manifests(
     table: FileStoreTable, entries: Sequence[ManifestEntry]
 ) -> tuple[ManifestFileMeta, ...]:
-    """Write entries to manifests of about `manifest.target-file-size`; none for no entries."""
+    """Write entries to manifests of about `manifest.target-file-size`; no entries, no manifest."""
     if not entries:
         return ()
     target = table.options.manifest_target_file_size
-    return tuple(_write_manifest(table, part, data) for part, data in _rolled(entries, target))
-
-
-def read_index_manifest(io: FileIO, paths: TablePaths, name: str) -> list[IndexManifestEntry]:
-    """Return the index files of a snapshot."""
-    path = paths.manifest(name)
-    return decode_index_manifest(_read(io, path), path)
+    return tuple(_write_manifest(table, group, data) for group, data in _rolled(entries, target))
 
 
 def write_index_manifest(
@@ -195,15 +81,121 @@ def write_index_manifest(
     return name
 
 
-def join_added(table: FileStoreTable, metas: Sequence[ManifestFileMeta]) -> ManifestFileMeta | None:
-    """Join manifests without deletions into one by copying their blocks; return its metadata.
+def merge_manifests(
+    table: FileStoreTable, manifests: Sequence[ManifestFileMeta]
+) -> MergedManifests:
+    """Return the base list of a snapshot after `manifests` (previous base, then previous delta)."""
+    full = _full_merge(table, manifests)
+    return full if full is not None else _minor_merge(table, manifests)
 
-    Returns None, and writes nothing, if the entries have to be decoded.
+
+def _full_merge(
+    table: FileStoreTable, manifests: Sequence[ManifestFileMeta]
+) -> MergedManifests | None:
+    """Rewrite manifests that are small, or have deletions or deleted files; None if it is not due.
+
+    Other manifests are listed first, so that a deletion never precedes its file.
+    """
+    due = [meta for meta in manifests if _must_change(table, meta)]
+    if len(due) < 2 or _size(due) < table.options.manifest_full_compaction_threshold:
+        return None
+    entries = {meta.file_name: read_manifest(table.io, table.paths, meta.file_name) for meta in due}
+    deleted = [
+        entry for group in entries.values() for entry in group if entry.kind == FileKind.DELETE
+    ]
+    bounds = PartitionBounds(table, {entry.partition for entry in deleted})
+    identifiers = {entry.identifier for entry in deleted}
+    kept: list[ManifestFileMeta] = []
+    folded: list[ManifestEntry] = []
+    for meta in manifests:
+        manifest_entries = entries.get(meta.file_name)
+        if manifest_entries is None and deleted and bounds.may_be_in(meta):
+            manifest_entries = read_manifest(table.io, table.paths, meta.file_name)
+            if not any(entry.identifier in identifiers for entry in manifest_entries):
+                manifest_entries = None
+        if manifest_entries is None:
+            kept.append(meta)
+        else:
+            folded.extend(manifest_entries)
+    written = write_manifests(table, fold_entries(folded))
+    return MergedManifests((*kept, *written), written)
+
+
+def _must_change(table: FileStoreTable, meta: ManifestFileMeta) -> bool:
+    return meta.num_deleted_files > 0 or meta.file_size < table.options.manifest_target_file_size
+
+
+def _minor_merge(table: FileStoreTable, manifests: Sequence[ManifestFileMeta]) -> MergedManifests:
+    target = table.options.manifest_target_file_size
+    result: list[ManifestFileMeta] = []
+    written: list[ManifestFileMeta] = []
+    for group in _groups(manifests, target):
+        heavy = 0 if _size(group) >= target else _outweighing(group)
+        due = _size(group) >= target or len(group) - heavy >= table.options.manifest_merge_min_count
+        if not due or len(group) - heavy < 2:
+            result.extend(group)
+            continue
+        merged = _merged(table, group[heavy:])
+        result.extend((*group[:heavy], *merged))
+        written.extend(merged)
+    return MergedManifests(tuple(result), tuple(written))
+
+
+def _merged(table: FileStoreTable, group: Sequence[ManifestFileMeta]) -> Sequence[ManifestFileMeta]:
+    """Merge a group into as few manifests as possible; without deletions it is not decoded."""
+    if _size(group) <= table.options.manifest_target_file_size * _OVERSIZE:
+        joined = join_added(table, group)
+        if joined is not None:
+            return (joined,)
+    return write_manifests(table, fold_entries(_entries(table, group)))
+
+
+def _outweighing(group: Sequence[ManifestFileMeta]) -> int:
+    """Return the number of leading manifests more than twice as large as all later ones."""
+    rest = _size(group)
+    for position, meta in enumerate(group):
+        rest -= meta.file_size
+        if meta.file_size <= _OUTWEIGHS * rest:
+            return position
+    return len(group)
+
+
+def _size(manifests: Iterable[ManifestFileMeta]) -> int:
+    return sum(meta.file_size for meta in manifests)
+
+
+def _groups(
+    manifests: Iterable[ManifestFileMeta], target: int
+) -> Iterable[Sequence[ManifestFileMeta]]:
+    """Yield consecutive manifests that together reach the target size, then the remaining ones."""
+    group: list[ManifestFileMeta] = []
+    size = 0
+    for meta in manifests:
+        group.append(meta)
+        size += meta.file_size
+        if size >= target:
+            yield group
+            group, size = [], 0
+    if group:
+        yield group
+
+
+def _entries(
+    table: FileStoreTable, manifests: Iterable[ManifestFileMeta]
+) -> Iterable[ManifestEntry]:
+    for meta in manifests:
+        yield from read_manifest(table.io, table.paths, meta.file_name)
+
+
+def join_added(table: FileStoreTable, metas: Sequence[ManifestFileMeta]) -> ManifestFileMeta | None:
+    """Join manifests without deletions by copying their blocks; return the metadata of the result.
+
+    Returns None, and writes nothing, if the entries must be decoded.
     """
     if any(meta.num_deleted_files for meta in metas):
         return None
     paths = (table.paths.manifest(meta.file_name) for meta in metas)
-    joined = join_manifests(_read(table.io, path) for path in paths)
+    joined = join_manifests(read_metadata_file(table.io, path) for path in paths)
     if joined is None or joined[0] != sum(meta.num_added_files for meta in metas):
         return None
     name = f"manifest-{uuid.uuid4()}-0"
@@ -214,9 +206,9 @@ def join_added(table: FileStoreTable, metas: Sequence[ManifestFileMeta]) -> Mani
 def _rolled(
     entries: Sequence[ManifestEntry], target: int
 ) -> Iterator[tuple[Sequence[ManifestEntry], bytes]]:
-    """Yield consecutive entries whose bytes reach the target size, then the rest.
+    """Yield consecutive entries that together reach the target size, then the remaining ones.
 
-    Only the last may stay below the target: smaller ones would be merged again and again.
+    Only the last group may be below the target size: smaller manifests would be merged repeatedly.
     """
     data = encode_manifest(entries)
     if len(data) <= target + target // 2:
@@ -225,12 +217,12 @@ def _rolled(
     count = -(-len(entries) * target * 11 // (10 * len(data)))
     start = 0
     while start < len(entries):
-        part = entries[start : start + count]
-        data = encode_manifest(part)
+        group = entries[start : start + count]
+        data = encode_manifest(group)
         if len(data) < target and start + count < len(entries):
             count += count // 5 + 1
             continue
-        yield part, data
+        yield group, data
         start += count
 
 
@@ -259,14 +251,6 @@ def _write_manifest(
     )
 
 
-def _read(io: FileIO, path: str) -> bytes:
-    try:
-        return io.read_bytes(path)
-    except FileNotFoundError as error:
-        message = f"{path} is missing: its snapshot was expired meanwhile, or the table is damaged"
-        raise FormatError(message) from error
-
-
 def partition_stats(types: Sequence[DataType], partitions: Iterable[bytes]) -> SimpleStats:
     """Return full (not truncated) bounds and null counts of serialized partition rows."""
     if not types:
@@ -289,7 +273,7 @@ def partition_stats(types: Sequence[DataType], partitions: Iterable[bytes]) -> S
 def joined_meta(
     types: Sequence[DataType], metas: Sequence[ManifestFileMeta], name: str, size: int
 ) -> ManifestFileMeta:
-    """Return the metadata of a manifest joined from several; `types` of the partition.
+    """Return the metadata of a manifest joined from several; `types` are those of the partition.
 
     Unknown bounds stay unknown: bounds that are too narrow would hide files.
     """

@@ -10,13 +10,15 @@ from ingestd.paimon.spec.binary_row import deserialize_row, serialize_row
 from ingestd.paimon.spec.data_file import EMPTY_STATS
 from ingestd.paimon.spec.data_types import parse_type
 from ingestd.paimon.spec.manifest import FileKind, ManifestEntry
-from ingestd.paimon.table.metadata.manifest_store import (
+from ingestd.paimon.table.commit.manifest_writer import (
     partition_stats,
+    write_manifest_list,
+    write_manifests,
+)
+from ingestd.paimon.table.metadata.scan import (
     read_listed_manifest,
     read_manifest,
     read_manifest_list,
-    write_manifest_list,
-    write_manifests,
 )
 from tests.support.metadata_tables import INT, data_file, metadata_table
 
