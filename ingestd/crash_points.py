@@ -1,11 +1,11 @@
-"""The named steps of a batch, a commit and maintenance; a test can end a process at any of them.
+"""Crash points: named steps of batches, commits and maintenance at which a test kills a process.
 
-Every step that leaves something behind passes `reach` when it is done, which does nothing unless
-someone watches. What is on storage is the same at all moments between two neighbouring steps, so
-whoever survives a kill at each of them survives a kill at any time. With the variable
-`INGESTD_CRASH_AT=<name>:<n>:<file>` in its environment a process kills itself when it reaches the
-step for the n-th time and the file is not there yet, which it then is: once in a whole run,
-however many processes have the variable.
+Every step that changes storage calls `reach` when it is done, which does nothing unless a watcher
+is set. Storage does not change between two neighbouring steps, so code that recovers from a kill at
+each step recovers from a kill at any time. With the environment variable
+`INGESTD_CRASH_AT=<name>:<n>:<file>`, a process creates the file and kills itself when it reaches
+the step for the n-th time, unless the file exists: so one process is killed in a run, even if
+several have the variable.
 """
 
 import os
@@ -19,7 +19,7 @@ VARIABLE = "INGESTD_CRASH_AT"
 
 
 class Point(StrEnum):
-    """Each step, in about the order in which a batch passes them; maintenance comes last."""
+    """All steps, roughly in the order in which a batch reaches them; maintenance is last."""
 
     BATCH_PLANNED = "batch.planned"
     SLOT_RECEIVED = "slot.received"
@@ -61,20 +61,20 @@ Watcher = Callable[[Point], None]
 
 
 def reach(point: Point) -> None:
-    """A step is done: nothing happens, unless someone watches."""
+    """Report a finished step to the watcher, if one is set."""
     if _watchers:
         _watchers[-1](point)
 
 
 def watch(watcher: Watcher | None) -> None:
-    """Have every step of this process told to a watcher, in place of any other; None: to no one."""
+    """Set the watcher that is called at each step of this process; None removes it."""
     _watchers.clear()
     if watcher is not None:
         _watchers.append(watcher)
 
 
 def killer(name: str, times: int, mark: Path) -> Watcher:
-    """Return a watcher that ends the process without a word at a step, unless the mark is there."""
+    """Return a watcher that kills the process with SIGKILL at a step, unless `mark` exists."""
     wanted, seen = Point(name), Counter[Point]()
 
     def watcher(point: Point) -> None:
@@ -86,7 +86,7 @@ def killer(name: str, times: int, mark: Path) -> Watcher:
 
 
 def from_environment(environ: Mapping[str, str]) -> Watcher | None:
-    """Return the watcher that the environment asks for. Raises ValueError if it names no step."""
+    """Return the watcher configured in the environment, if any. Raises ValueError if invalid."""
     text = environ.get(VARIABLE)
     if text is None:
         return None
@@ -95,7 +95,7 @@ def from_environment(environ: Mapping[str, str]) -> Watcher | None:
 
 
 def _is_mine(mark: Path) -> bool:
-    """Return whether this process, of all that look, is the one that makes the mark."""
+    """Create the mark file; return False if it exists, because another process was killed."""
     try:
         mark.touch(exist_ok=False)
     except FileExistsError:

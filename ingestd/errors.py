@@ -1,34 +1,34 @@
-"""Every error ingestd raises on purpose; the class tells what the supervisor does.
+"""The errors that ingestd raises; their class determines what the supervisor does.
 
     IngestdError                    exit 1
     ├── ConfigError                 exit 2   stop before anything starts
     ├── RetryableError                       restart the query with backoff, within a budget
-    │   ├── SourceError             exit 3   Kafka did not answer as it should
-    │   │   └── SourceSilentError   exit 3   no one answers there: waited out, outside the budget
-    │   ├── LogChangedError         exit 3   a log lost or replaced records: judged at the start
-    │   ├── StorageError            exit 4   the warehouse did not answer as it should
-    │   │   └── DiskFullError       exit 4   a disk has no room: waited out, outside the budget
-    │   ├── WorkerLostError         exit 1   a worker was killed, or had no more memory
-    │   ├── CommitConflictError     exit 4   other writers won every try; nothing of ours landed
-    │   └── CommitUnknownError      exit 4   may have landed: read back, delete nothing
-    └── FatalError                           a person has to look
-        ├── OffsetLostError         exit 3   a range is no longer in the log
-        ├── FormatError             exit 4   a file of the table is not what the specification says
-        ├── UnsupportedError        exit 4   the table uses what ingestd does not implement
-        ├── ProgressLostError       exit 4   a table does not say how far it got, but should
-        ├── SchemaConflictError     exit 5   a schema change that the table cannot take
-        ├── OffsetGapError          exit 5   the batch starts after what the table has
+    │   ├── SourceError             exit 3   a request to Kafka failed
+    │   │   └── SourceSilentError   exit 3   no broker answers: retried without limit
+    │   ├── LogChangedError         exit 3   a log lost or replaced records: the next start decides
+    │   ├── StorageError            exit 4   an operation on the warehouse failed
+    │   │   └── DiskFullError       exit 4   a disk or a quota is full: retried without limit
+    │   ├── WorkerLostError         exit 1   a worker process was killed or ran out of memory
+    │   ├── CommitConflictError     exit 4   every attempt lost to other writers; nothing committed
+    │   └── CommitUnknownError      exit 4   may be committed: check later, delete nothing
+    └── FatalError                           the daemon stops; an operator must act
+        ├── OffsetLostError         exit 3   a range of offsets is no longer in the log
+        ├── FormatError             exit 4   a file of a table violates the specification
+        ├── UnsupportedError        exit 4   a table uses an unsupported option or type
+        ├── ProgressLostError       exit 4   a table has lost its progress record
+        ├── SchemaConflictError     exit 5   a schema change that the table does not support
+        ├── OffsetGapError          exit 5   a batch starts after the end of the table's offsets
         ├── PolicyStopError         exit 5   a configured limit stopped the pipeline
-        └── FencedError             exit 6   another daemon of this pipeline has taken over
+        └── FencedError             exit 6   another daemon runs this pipeline
 
-Messages say what, where (table, file, topic, partition, offset) and the way out.
+Messages contain the problem, its location (table, file, topic, partition, offset) and a resolution.
 """
 
 import errno
 
 
 class IngestdError(Exception):
-    """Base of all; carries one message, so that it survives pickling between processes."""
+    """Base class of all errors; has only a message, so that it can be pickled."""
 
     exit_code = 1
 
@@ -47,64 +47,64 @@ class ConfigError(IngestdError):
 
 
 class RetryableError(IngestdError):
-    """May go away by itself: the supervisor restarts the query within its budget."""
+    """An error that may be temporary: the supervisor restarts the query within its budget."""
 
 
 class SourceError(RetryableError):
-    """Kafka did not answer as it should."""
+    """A request to Kafka failed."""
 
     exit_code = 3
 
 
 class SourceSilentError(SourceError):
-    """No one answers there: the supervisor waits it out, however long it takes."""
+    """No broker answers; the supervisor retries without limit."""
 
 
 class LogChangedError(SourceError):
-    """A log no longer has what a batch was to read: the next start judges it by the policy."""
+    """A log lost records that a batch needs; the next start handles it by the source's policy."""
 
 
 class StorageError(RetryableError):
-    """The warehouse did not answer as it should."""
+    """An operation on the warehouse failed."""
 
     exit_code = 4
 
 
 class DiskFullError(StorageError):
-    """A disk, or a quota, is full: the supervisor waits it out, however long it takes."""
+    """A disk or a quota is full; the supervisor retries without limit."""
 
 
 class WorkerLostError(RetryableError):
-    """A worker process was killed, or took more memory than it may have."""
+    """A worker process was killed or exceeded its memory limit."""
 
 
 def storage_error(message: str, cause: OSError) -> StorageError:
-    """Return the error for a file that could not be used, by why: a full disk is one of its own."""
+    """Return the error for a failed file operation: DiskFullError if a disk is full."""
     kind = DiskFullError if cause.errno in (errno.ENOSPC, errno.EDQUOT) else StorageError
     return kind(message)
 
 
 def has_full_disk(error: BaseException | None) -> bool:
-    """Return whether an error, or what led to it, is a full disk."""
+    """Return whether an error, or one of its causes, is a full disk."""
     while error is not None and not isinstance(error, DiskFullError):
         error = error.__cause__
     return error is not None
 
 
 class CommitConflictError(RetryableError):
-    """Other writers won every try; nothing of this commit is visible."""
+    """Every attempt to commit lost to another writer; nothing of this commit is visible."""
 
     exit_code = 4
 
 
 class CommitUnknownError(RetryableError):
-    """The commit may have landed; its files must not be deleted."""
+    """The commit may have succeeded; its files must not be deleted."""
 
     exit_code = 4
 
 
 class FatalError(IngestdError):
-    """Needs a person; the daemon stops."""
+    """An error that an operator must resolve; the daemon stops."""
 
 
 class OffsetLostError(FatalError):
@@ -114,31 +114,31 @@ class OffsetLostError(FatalError):
 
 
 class FormatError(FatalError):
-    """A file of a table is not what the specification says; the message names the file."""
+    """A file of a table violates the specification; the message names the file."""
 
     exit_code = 4
 
 
 class UnsupportedError(FatalError):
-    """The table uses an option or a type that is not implemented; the message names it."""
+    """The table uses an unsupported option or type; the message names it."""
 
     exit_code = 4
 
 
 class ProgressLostError(FatalError):
-    """A table does not say how far it got, although it should."""
+    """A table has lost its progress record, so its offsets are unknown."""
 
     exit_code = 4
 
 
 class SchemaConflictError(FatalError):
-    """A schema change that the table cannot take."""
+    """A schema change that the table does not support."""
 
     exit_code = 5
 
 
 class OffsetGapError(FatalError):
-    """A batch starts after the offsets that the table already has."""
+    """A batch starts after the end of the table's offsets."""
 
     exit_code = 5
 
@@ -150,6 +150,6 @@ class PolicyStopError(FatalError):
 
 
 class FencedError(FatalError):
-    """Another daemon of this pipeline has taken over."""
+    """Another daemon runs this pipeline."""
 
     exit_code = 6

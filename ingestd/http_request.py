@@ -1,7 +1,7 @@
-"""One HTTP request with one deadline, and its answer read with bounds.
+"""Send an HTTP request with a deadline, and read a response of limited size.
 
-A timeout of sockets bounds each wait alone: a server that sends a byte now and then would hold a
-request for ever. Redirects are not followed, for they would carry credentials elsewhere.
+A socket timeout limits only each single wait: a server that sends a byte now and then could block
+a request for ever. Redirects are not followed, because they could send credentials elsewhere.
 """
 
 import io
@@ -28,7 +28,7 @@ _LEAST_SECONDS = 0.001
 
 @dataclass(frozen=True, slots=True)
 class HttpAnswer:
-    """Status, headers and the first bytes of a body; `is_cut` if there were more."""
+    """Status, headers and the first bytes of the body; `is_cut` if the body was longer."""
 
     status: int
     headers: Mapping[str, str]
@@ -42,10 +42,10 @@ def send(
     most_bytes: int,
     context: ssl.SSLContext | None = None,
 ) -> HttpAnswer:
-    """Send a request; its answer, of any status, within `seconds` from now.
+    """Send a request and return the response, whatever its status, within `seconds`.
 
-    Resolving the name of the server is left to the system's own timeouts. Raises OSError
-    (TimeoutError when the time is up) and HTTPException: there was no answer that is HTTP.
+    Name resolution is limited only by the timeouts of the system. Raises OSError (TimeoutError
+    after `seconds`), or HTTPException if the response is not HTTP.
     """
     end = time.monotonic() + seconds
     opener = urllib.request.build_opener(_PlainHttp(end), _Https(end, context), _AnyStatus())
@@ -57,12 +57,12 @@ def send(
             return HttpAnswer(
                 reply.status, reply.headers, body[:most_bytes], len(body) > most_bytes
             )
-    except ValueError as error:  # of the library, for parts of answers that make no sense to it
+    except ValueError as error:  # raised by http.client for some malformed responses
         raise HTTPException(f"the answer cannot be read: {error}") from error
 
 
 def json_of(body: bytes) -> Any:  # noqa: ANN401  (any JSON)
-    """Return the JSON of a body. Raises ValueError, also for JSON that is too deep to be read."""
+    """Return the JSON of a body. Raises ValueError, also for JSON that is nested too deeply."""
     try:
         return json.loads(body)
     except RecursionError as error:
@@ -70,7 +70,7 @@ def json_of(body: bytes) -> Any:  # noqa: ANN401  (any JSON)
 
 
 def shown(text: object, most: int = _SHOWN) -> str:
-    """Return what a server has said as one printable line of at most `most` characters."""
+    """Return text from a server as one printable line of at most `most` characters."""
     said = text if isinstance(text, str) else type(text).__name__
     line = "".join(c if c.isprintable() else " " for c in said[: most + 1])
     return line if len(line) <= most else f"{line[:most]}... ({len(said)} characters)"
@@ -87,20 +87,20 @@ class _PlainHttp(urllib.request.HTTPHandler):
 
 class _Https(urllib.request.HTTPSHandler):
     def __init__(self, end: float, context: ssl.SSLContext | None) -> None:
-        # Without a context, Python 3.12 and later load all certificates for each opener.
+        # Without a context, Python 3.12 and later would load all certificates for each opener.
         super().__init__(context=ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT))
         self._end = end
         self._tls = context
 
     def https_open(self, request: urllib.request.Request) -> HTTPResponse:
-        # The default context is costly to make: only for requests that need it.
+        # The default context is expensive to create, so only requests over HTTPS create it.
         tls = ssl.create_default_context() if self._tls is None else self._tls
         make = partial(_connection, HTTPSConnection, self._end, context=tls)
         return self.do_open(make, request)
 
 
 class _AnyStatus(urllib.request.HTTPErrorProcessor):
-    """Leaves every status to the caller; no handler looks into headers for where to go on."""
+    """Returns responses of every status to the caller, and follows no redirects."""
 
     def http_response(self, request: urllib.request.Request, response: HTTPResponse) -> Any:  # noqa: ANN401  (as the base has it)
         return response
@@ -113,7 +113,7 @@ def _connection(
 ) -> HTTPConnection:
     connection = kind(host, **options)
     connection.response_class = partial(_Response, end)  # type: ignore[assignment]  # makes one
-    # Of many addresses each would have the whole time.
+    # The library would allow the whole time for each address of the host.
     connection._create_connection = partial(_connect, end)  # type: ignore[attr-defined]  # private
     return connection
 
@@ -142,7 +142,7 @@ class _Response(HTTPResponse):
 
 
 class _Deadline(io.RawIOBase):
-    """Reads a socket until the time is up, however many bytes come before."""
+    """Reads a socket until the deadline, even if bytes keep arriving."""
 
     def __init__(self, sock: socket.socket, raw: io.RawIOBase, end: float) -> None:
         self._socket = sock

@@ -1,8 +1,8 @@
-"""Prometheus collectors of lag: how old changes are when they land, and how far tables are behind.
+"""Prometheus collectors of lag: the age of changes when they are committed, and the lag of tables.
 
-Times of changes are those of the source database where messages tell them, else those of the
-records. Labels are bounded as in `ingestd.metrics`. A pipeline may have thousands of topic
-partitions, so the numbers of their series are kept in bulk.
+The time of a change is that of the source database if the message contains it, else that of the
+record. Labels are bounded as in `ingestd.metrics`. A pipeline may have thousands of topic
+partitions, so the values of their series are stored in one collector.
 """
 
 from collections.abc import Iterable
@@ -17,22 +17,22 @@ _PLACE = ("source", "topic", "partition")
 
 
 class PlaceGauge(Gauge):
-    """A number for each topic partition; any thread may set it."""
+    """A gauge with a value for each topic partition; thread-safe."""
 
     def __init__(self, name: str, documentation: str) -> None:
         self._numbers: dict[Place, float] = {}
         super().__init__(name, documentation, _PLACE)
 
     def put(self, place: Place, number: float) -> None:
-        """Set the number of a topic partition."""
+        """Set the value of a topic partition."""
         self._numbers[place] = number
 
     def drop(self, place: Place) -> None:
-        """The topic partition is no more."""
+        """Remove the series of a topic partition."""
         self._numbers.pop(place, None)
 
     def collect(self) -> list[Metric]:
-        """Return the family, for readers of the registry."""
+        """Return the metric family; the interface of a collector."""
         family = GaugeMetricFamily(self._name, self._documentation, labels=_PLACE)
         for place, number in dict(self._numbers).items():
             family.add_metric((place[0], place[1], str(place[2])), number)
@@ -43,12 +43,12 @@ _LATENCY_BUCKETS = (0.5, 1, 2, 5, 10, 30, 60, 300, 900, 3600)
 
 SET_ASIDE = Gauge(
     "ingestd_topic_set_aside",
-    "1 for a topic that is read no more, because nearly all of its first records were rejected.",
+    "1 for a topic that is no longer read, because nearly all of its first records were rejected.",
     ["source", "topic"],
 )
 UNREADABLE = Gauge(
     "ingestd_partition_unreadable",
-    "1 for a topic partition that is read no more, because the client gives no record of it.",
+    "1 for a topic partition that is no longer read, because the client returns no records of it.",
     _PLACE,
 )
 SOURCE_POSITION = PlaceGauge(
@@ -101,7 +101,7 @@ FRESHNESS = Gauge(
 
 
 def record_landed(table: str, oldest_age: float, newest_age: float, newest: float) -> None:
-    """Changes landed in a table: their ages, and when the newest was made (seconds since 1970)."""
+    """Record the ages of changes committed to a table, and the time of the newest (epoch s)."""
     EVENT_TIME_LAG.labels(table).set(newest_age)
     NEWEST_EVENT.labels(table).set(newest)
     for age in (oldest_age, newest_age):
@@ -109,12 +109,12 @@ def record_landed(table: str, oldest_age: float, newest_age: float, newest: floa
 
 
 def record_freshness(table: str, seconds: float) -> None:
-    """A table is so far behind its topics."""
+    """Set the lag of a table behind its topics."""
     FRESHNESS.labels(table).set(seconds)
 
 
 def record_position(place: Place, *, position: int | None, end: int | None) -> None:
-    """Where reading stands in a topic partition, and where it ends; None: not known yet."""
+    """Set the position in a topic partition and its end offset; None leaves a value unchanged."""
     if position is not None:
         SOURCE_POSITION.put(place, position)
     if end is not None:
@@ -124,20 +124,20 @@ def record_position(place: Place, *, position: int | None, end: int | None) -> N
 
 
 def record_lag(place: Place, seconds: float | None) -> None:
-    """The tables are so far behind a topic partition; None: not known."""
+    """Set the lag of the tables behind a topic partition; None leaves it unchanged."""
     if seconds is not None:
         LAG_SECONDS.put(place, seconds)
 
 
 def record_buffer_lag(place: Place, records: int, seconds: float | None) -> None:
-    """The batch under way leaves so much of a topic partition; None: not known."""
+    """Set the lag of a topic partition after the batch in progress; None leaves it unchanged."""
     BUFFER_LAG.put(place, records)
     if seconds is not None:
         BUFFER_LAG_SECONDS.put(place, seconds)
 
 
 def forget_places(gone: Iterable[Place]) -> None:
-    """Drop the series of topic partitions that exist no more."""
+    """Remove the series of topic partitions that no longer exist."""
     for place in gone:
         for gauge in _GAUGES:
             gauge.drop(place)
@@ -147,16 +147,16 @@ _GAUGES = (SOURCE_POSITION, SOURCE_END, SOURCE_LAG, LAG_SECONDS, BUFFER_LAG, BUF
 
 
 def record_set_aside(source: str, topic: str) -> None:
-    """A topic is read no more."""
+    """Mark a topic that is no longer read."""
     SET_ASIDE.labels(source, topic).set(1)
 
 
 def forget_set_aside() -> None:
-    """All topics and topic partitions are read again."""
+    """Remove all marks of topics and topic partitions: a new run reads all of them."""
     SET_ASIDE.clear()
     UNREADABLE.clear()
 
 
 def record_unreadable(source: str, topic: str, partition: int) -> None:
-    """A topic partition is read no more."""
+    """Mark a topic partition that is no longer read."""
     UNREADABLE.labels(source, topic, partition).set(1)

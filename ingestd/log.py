@@ -1,7 +1,7 @@
-"""Log lines: one event a line, as JSON for machines or as text for people, secrets struck out.
+"""Structured logging: one event per line as JSON or as text, with secrets masked.
 
-An event is a short constant message; its fields go in `extra={"ctx": {...}}`. Whatever a field
-holds, it can neither begin a line of its own nor reach the terminal as a control sequence.
+An event is a short constant message; its fields are passed as `extra={"ctx": {...}}`. Control
+characters in fields are escaped, so that no field can start a new line or control the terminal.
 """
 
 import json
@@ -21,7 +21,7 @@ LogFormat = Literal["auto", "json", "text"]
 
 MASK = "******"
 _FEWEST_CHARACTERS = 4
-"""Shorter secrets are not looked for in lines: they would strike out half of every word."""
+"""Shorter secrets are not masked in lines, because they occur in ordinary words."""
 _NOT_A_SECRET = frozenset(
     {"true", "false", "null", "none", "localhost", "json", "text", "ingestd", "kafka", "fail"}
 )
@@ -33,9 +33,9 @@ _SECRET_NAME = re.compile(
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 _COMMANDS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029]")
 _ESCAPE = r"\\{1,4}"
-"""Backslashes of text that is quoted once, or again."""
+"""The backslashes of an escape in text that is quoted once or repeatedly."""
 _SHORT = {"\n": (r"\\+n",), "\t": (r"\\+t",), "\r": (r"\\+r",), " ": (r"\+",), "'": ("''",)}
-"""Characters that are quoted by a letter or otherwise."""
+"""Characters with an escape that is not hexadecimal."""
 _PLAIN = re.compile(r"[^\s\"=]+")
 _NOISY = {"py4j": logging.CRITICAL, "urllib3": logging.WARNING}
 
@@ -47,10 +47,10 @@ _bound: ContextVar[Mapping[str, object]] = ContextVar("ingestd_log_fields")
 def configure_logging(
     level: str, style: LogFormat, *, stream: TextIO | None = None, **fields: object
 ) -> None:
-    """Send all log events of the process to one stream, standard error if none is given.
+    """Write all log events of the process to one stream, by default standard error.
 
-    `auto` writes text to a terminal and JSON elsewhere. `fields` are on every line. Equal warnings
-    are summed up, as `ingestd.log_repeats` says.
+    `auto` writes text to a terminal and JSON elsewhere. `fields` are added to every line. Repeated
+    warnings are counted, see `ingestd.log_repeats`.
     """
     target = stream or sys.stderr
     handler = SummingHandler(target, event_fields)
@@ -71,7 +71,7 @@ def configure_logging(
 
 @contextmanager
 def bind(**fields: object) -> Iterator[None]:
-    """Put fields on every line that this thread logs inside the block."""
+    """Add fields to every line that this thread logs inside the block."""
     token = _bound.set({**_bound.get({}), **fields})
     try:
         yield
@@ -80,20 +80,20 @@ def bind(**fields: object) -> Iterator[None]:
 
 
 def bind_thread(**fields: object) -> None:
-    """Put fields on every line that this thread logs from now on; None takes a field away."""
+    """Add fields to every line that this thread logs from now on; None removes a field."""
     merged = {**_bound.get({}), **fields}
     _bound.set({name: value for name, value in merged.items() if value is not None})
 
 
 def add_secrets(values: Iterable[str]) -> None:
-    """Strike these values out of everything that is logged or redacted from now on."""
+    """Mask these values in everything that is logged or redacted from now on."""
     for value in values:
         if len(value) >= _FEWEST_CHARACTERS and value.lower() not in _NOT_A_SECRET:
             _secrets[value] = _pattern(value)
 
 
 def _pattern(secret: str) -> re.Pattern[str]:
-    """Matches a secret as it is, and quoted by Python, JSON, YAML or in a URL, also repeatedly."""
+    """Return a pattern of a secret, plain or escaped, also repeatedly, as in JSON, YAML or URLs."""
     return re.compile("".join(map(_forms, secret)))
 
 
@@ -115,24 +115,24 @@ def _forms(character: str) -> str:
 
 
 def is_secret_name(name: str) -> bool:
-    """Return whether a setting of this name holds something that no one may read."""
+    """Return whether the value of a setting of this name is a secret."""
     return _SECRET_NAME.search(name) is not None
 
 
 def redact(text: str) -> str:
-    """Return the text without the values given to `add_secrets`."""
+    """Return the text with the values given to `add_secrets` masked."""
     for secret in sorted(_secrets, key=len, reverse=True):
         text = _secrets[secret].sub(MASK, text)
     return text
 
 
 def printable(text: str) -> str:
-    """Return the text with control characters escaped, so that it stays on its line."""
+    """Return the text with control characters escaped, so that it stays on one line."""
     return _CONTROL.sub(_escaped, text)
 
 
 def printable_lines(text: str) -> str:
-    """Return the text with control characters escaped but for ends of lines and tabs."""
+    """Return the text with control characters escaped, except newlines and tabs."""
     return _COMMANDS.sub(_escaped, text)
 
 
@@ -141,14 +141,14 @@ def _escaped(found: re.Match[str]) -> str:
 
 
 def event_fields(record: logging.LogRecord) -> dict[str, object]:
-    """Return fields of a line: of the process, of the thread, of the event; secret names masked."""
+    """Return the fields of process, thread and event; the values of secret settings are masked."""
     context = getattr(record, "ctx", None)
     fields = {**_process_fields, **_bound.get({}), **(context or {})}
     return {name: MASK if is_secret_name(name) else value for name, value in fields.items()}
 
 
 class JsonFormatter(logging.Formatter):
-    """One JSON object a line, ASCII only."""
+    """One JSON object per line, ASCII only."""
 
     def format(self, record: logging.LogRecord) -> str:
         """Return the line without its end."""
@@ -166,7 +166,7 @@ class JsonFormatter(logging.Formatter):
 
 
 class TextFormatter(logging.Formatter):
-    """Time, level, event and fields; a stack follows on lines of its own, indented."""
+    """Time, level, event and fields; a stack trace follows on indented lines."""
 
     def format(self, record: logging.LogRecord) -> str:
         """Return the line without its end."""
@@ -197,7 +197,7 @@ def _word(text: str) -> str:
 
 
 def _redacted(value: object) -> object:
-    """Return the same document with secrets struck out of every text in it, names included."""
+    """Return the value with secrets masked in every text in it, names included."""
     if isinstance(value, str):
         return redact(value)
     if isinstance(value, Mapping):

@@ -1,8 +1,8 @@
-"""A warning that comes again and again is written once a window, and then once more as a sum.
+"""Rate limiting of repeated warnings: one line per window, then one with the number of repeats.
 
-Two lines are the same when logger, level, event, table and a few other telling fields are. What is
-summed up is told when its window is over, or when the handler is closed, as it is at the end of
-the process: so a line may come late, but only a process that is killed keeps a count to itself.
+Lines are repeats of each other if they have the same logger, level, event, table and other
+identifying fields. The line with the count is written when the window ends or the handler is
+closed, as it is when the process exits; only a killed process loses counts.
 """
 
 import copy
@@ -18,7 +18,7 @@ WINDOW_SECONDS = 60.0
 REPEATED = "repeated"
 WITHIN = "within_seconds"
 _TELLING = ("table", "source", "topic", "partition", "offset", "stage", "reason", "error_type")
-"""Fields in which lines of one event differ by more than by detail: a record is told each time."""
+"""Fields that identify a line: lines with different values are not repeats of each other."""
 _MOST_KINDS = 1_000
 
 Fields = Callable[[logging.LogRecord], Mapping[str, object]]
@@ -26,7 +26,7 @@ Fields = Callable[[logging.LogRecord], Mapping[str, object]]
 
 @dataclass(slots=True)
 class _Repeats:
-    """Lines of one kind since the first was written: how many more, and the newest of them."""
+    """The number of repeats of a line since it was written, and the newest of them."""
 
     begun: float
     count: int = 0
@@ -34,10 +34,10 @@ class _Repeats:
 
 
 class SummingHandler(logging.StreamHandler[TextIO]):
-    """Writes lines to a stream; of equal warnings and errors the first in each window.
+    """Writes lines to a stream; of repeated warnings and errors only the first in each window.
 
-    `fields` gives all fields of a line as its thread sees them. What is below a warning is always
-    written, and so is what is critical, and everything while the level is DEBUG.
+    `fields` returns all fields of a line, including those of its thread. Lines below WARNING and
+    above ERROR are always written, and all lines while the level is DEBUG.
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class SummingHandler(logging.StreamHandler[TextIO]):
         self._timer: threading.Timer | None = None
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Write the line, or count it; first whatever is due."""
+        """Write the line or count it, after the counts of windows that have ended."""
         now = self._clock()
         self._sum_up(now)
         if not logging.WARNING <= record.levelno <= logging.ERROR or self._writes_all():
@@ -76,7 +76,7 @@ class SummingHandler(logging.StreamHandler[TextIO]):
         self._wake_later()
 
     def close(self) -> None:
-        """Tell what has been counted; called at the end of the process, too."""
+        """Write all counts; also called when the process exits."""
         with self._held():
             if not self.stream.closed:
                 self._sum_up(None)
@@ -87,7 +87,7 @@ class SummingHandler(logging.StreamHandler[TextIO]):
         super().close()
 
     def tell_due(self) -> None:
-        """Tell what has been counted in windows that are over, though nothing else is logged."""
+        """Write the counts of windows that have ended, even if nothing else is logged."""
         with self._held():
             self._timer = None
             self._sum_up(self._clock())
@@ -104,7 +104,7 @@ class SummingHandler(logging.StreamHandler[TextIO]):
         return logging.getLogger().level <= logging.DEBUG
 
     def _sum_up(self, now: float | None) -> None:
-        """End the windows that are over, all of them without a time."""
+        """Write the counts of windows that have ended; with None, of all windows."""
         for kind, repeats in list(self._kinds.items()):
             if now is not None and now - repeats.begun < self._window:
                 continue
@@ -117,13 +117,13 @@ class SummingHandler(logging.StreamHandler[TextIO]):
             return
         timer = threading.Timer(self._window, self.tell_due)
         timer.daemon = True
-        with suppress(RuntimeError):  # no thread to be had: the next line tells it, or the end
+        with suppress(RuntimeError):  # no thread available: the next line or `close` writes counts
             timer.start()
             self._timer = timer
 
 
 def _kind(record: logging.LogRecord, fields: Mapping[str, object]) -> Hashable:
-    """What lines have in common that count as one; warnings of Python differ by their text."""
+    """Return a key that is equal for repeats; Python's own warnings are compared by their text."""
     told = record.getMessage() if record.name == "py.warnings" else str(record.msg)
     error = record.exc_info[0] if record.exc_info else None
     telling = tuple(str(fields.get(name)) for name in _TELLING)
@@ -131,7 +131,7 @@ def _kind(record: logging.LogRecord, fields: Mapping[str, object]) -> Hashable:
 
 
 def _kept(record: logging.LogRecord, fields: dict[str, object]) -> logging.LogRecord:
-    """Return the line to be told later, perhaps by another thread; of its error the text only."""
+    """Return a copy to be written later, by any thread; its exception is reduced to its message."""
     kept = copy.copy(record)
     if record.exc_info and record.exc_info[1]:
         fields.setdefault("message", str(record.exc_info[1]))
@@ -141,7 +141,7 @@ def _kept(record: logging.LogRecord, fields: dict[str, object]) -> logging.LogRe
 
 
 def _sum_of(repeats: _Repeats, newest: logging.LogRecord, now: float) -> logging.LogRecord:
-    """Return the newest line with the count of all that were not written."""
+    """Return the newest line with the number of repeats that were not written."""
     counts = {REPEATED: repeats.count, WITHIN: max(round(now - repeats.begun), 1)}
     newest.__dict__["ctx"] = {**counts, **newest.__dict__["ctx"]}
     return newest

@@ -1,7 +1,7 @@
-"""Every Prometheus collector, declared once, and the functions that feed them plain values.
+"""The Prometheus collectors, and functions that update them from plain values.
 
-Only the driver counts, and only what has been committed; tasks return their counts with their
-results. Labels are bounded: never a partition value, a bucket, a key, a file or an error text.
+Only the driver updates them, after a commit; tasks return their counts with their results. The
+values of labels are bounded: never a partition value, a bucket, a key, a file or an error message.
 """
 
 from collections.abc import Iterable, Mapping
@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from prometheus_client import Counter, Gauge, Histogram
 
 STATES = ("starting", "running", "backoff", "draining", "stopped", "failed")
-"""What a pipeline may be doing; one of them is 1 in `ingestd_pipeline_state`."""
+"""The states of a pipeline; the current one is 1 in `ingestd_pipeline_state`."""
 
 _BATCH_BUCKETS = (0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300)
 _COMMIT_BUCKETS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
@@ -21,7 +21,7 @@ BUILD_INFO = Gauge(
     ["version", "decoder", "kafka_reader", "librdkafka"],
 )
 PIPELINE_STATE = Gauge(
-    "ingestd_pipeline_state", "1 for what the pipeline is doing, 0 for the rest.", ["state"]
+    "ingestd_pipeline_state", "1 for the current state, 0 for all others.", ["state"]
 )
 RESTARTS = Counter(
     "ingestd_restarts", "Restarts of a failed query, by the class of its error.", ["error"]
@@ -38,7 +38,7 @@ SOURCE_BYTES = Counter(
 )
 SOURCE_CONTROL = Counter(
     "ingestd_source_control_records",
-    "Records understood that carry no row: heartbeats, tombstones, transaction marks.",
+    "Valid records without a row: heartbeats, tombstones, transaction marks.",
 )
 SOURCE_GAP = Counter(
     "ingestd_source_offset_gap_records",
@@ -109,19 +109,19 @@ COMMIT_SECONDS = Histogram(
 )
 COMMIT_ATTEMPTS = Counter(
     "ingestd_commit_attempts",
-    "Tries at publishing a snapshot; more than commits means other writers.",
+    "Attempts to publish a snapshot; more attempts than commits mean other writers.",
     ["table"],
 )
 LAST_COMMIT = Gauge(
-    "ingestd_last_commit_timestamp_seconds", "When a table last got a snapshot.", ["table"]
+    "ingestd_last_commit_timestamp_seconds", "Time of a table's newest commit.", ["table"]
 )
-SNAPSHOT_ID = Gauge("ingestd_snapshot_id", "Newest snapshot of ours in a table.", ["table"])
+SNAPSHOT_ID = Gauge("ingestd_snapshot_id", "Newest snapshot by this pipeline.", ["table"])
 FILES_WRITTEN = Counter("ingestd_files_written", "Data files written.", ["table"])
 FILE_BYTES_WRITTEN = Counter("ingestd_file_bytes_written", "Bytes of data files.", ["table"])
 
 COMPACTIONS = Counter(
     "ingestd_compactions",
-    "Compactions by result: compacted, nothing (no trigger asked), lost (to others), failed.",
+    "Compactions by result: compacted, nothing (to do), lost (to other writers), failed.",
     ["table", "result"],
 )
 COMPACTION_SECONDS = Histogram(
@@ -132,15 +132,12 @@ COMPACTION_INPUT = Counter(
 )
 COMPACTION_OUTPUT = Counter(
     "ingestd_compaction_output_bytes",
-    "Bytes of files that compactions wrote; by those of data files written, the amplification.",
+    "Bytes of files that compactions wrote; the ratio to ingestd_file_bytes_written_total is the "
+    "write amplification of compaction.",
     ["table"],
 )
-LEVEL_0_FILES = Gauge(
-    "ingestd_level0_files", "Files that no compaction has looked into yet.", ["table"]
-)
-SORTED_RUNS = Gauge(
-    "ingestd_sorted_runs", "Sorted runs in the bucket of a table that has most.", ["table"]
-)
+LEVEL_0_FILES = Gauge("ingestd_level0_files", "Level-0 data files not yet compacted.", ["table"])
+SORTED_RUNS = Gauge("ingestd_sorted_runs", "Most sorted runs in any bucket of a table.", ["table"])
 SNAPSHOTS_EXPIRED = Counter("ingestd_snapshots_expired", "Snapshots that expired.", ["table"])
 FILES_EXPIRED = Counter(
     "ingestd_files_expired", "Files deleted with expired snapshots and changelogs.", ["table"]
@@ -160,7 +157,7 @@ def record_build(labels: Mapping[str, str]) -> None:
 
 
 def record_state(state: str) -> None:
-    """The pipeline now does this, one of `STATES`."""
+    """Set the state of the pipeline, one of `STATES`."""
     if state not in STATES:
         raise ValueError(f"no state of a pipeline: {state}")
     for one in STATES:
@@ -168,145 +165,145 @@ def record_state(state: str) -> None:
 
 
 def record_failure(time_seconds: float) -> None:
-    """The query failed at this time (seconds since 1970)."""
+    """Record the time of a failure of the query (seconds since 1970)."""
     LAST_ERROR.set(time_seconds)
 
 
 def record_restart(error: str) -> None:
-    """The query is started again after an error of this class."""
+    """Count a restart of the query after an error of this class."""
     RESTARTS.labels(error).inc()
 
 
 def expect_restarts(errors: Iterable[str]) -> None:
-    """Errors of these classes may end a query: count from 0, so that the first one is a step."""
+    """Create the restart counters of error classes at 0, so that the first restart is visible."""
     for error in errors:
         RESTARTS.labels(error)
 
 
 def expect_reading(source: str, topics: Iterable[str]) -> None:
-    """These topics will be read: count from 0, so that their first records are a step."""
+    """Create the counters of topics at 0, so that their first records count as an increase."""
     for topic in topics:
         SOURCE_RECORDS.labels(source, topic)
         SOURCE_BYTES.labels(source, topic)
 
 
 def record_read(source: str, topic: str, records: int, size: int) -> None:
-    """Records of a topic were read, of this many bytes."""
+    """Count records read from a topic, and their bytes."""
     SOURCE_RECORDS.labels(source, topic).inc(records)
     SOURCE_BYTES.labels(source, topic).inc(size)
 
 
 def record_control(records: int) -> None:
-    """Records without rows were read."""
+    """Count records without rows."""
     SOURCE_CONTROL.inc(records)
 
 
 def record_gap(source: str, topic: str, records: int) -> None:
-    """At most this many records of a topic were lost before they could be read."""
+    """Count records of a topic that were lost before they were read, or an upper bound of them."""
     SOURCE_GAP.labels(source, topic).inc(records)
 
 
 def record_rows(table: str, kind: str, rows: int) -> None:
-    """Rows of one kind were written to a table."""
+    """Count rows of a kind written to a table."""
     ROWS_WRITTEN.labels(table, kind).inc(rows)
 
 
 def record_unknown(table: str, cells: int) -> None:
-    """Cells of a table are null because no one knows their value."""
+    """Count cells stored as null because their value is unknown."""
     UNKNOWN_VALUES.labels(table).inc(cells)
 
 
 def record_skipped(table: str, reason: str, rows: int) -> None:
-    """Rows were left out."""
+    """Count rows that were not written."""
     SKIPPED_ROWS.labels(table, reason).inc(rows)
 
 
 def record_rejected(records: int, claims: int) -> None:
-    """Records could not be used; `claims` of them as they claimed what they cannot have."""
+    """Count rejected records; `claims` of them were rejected in the stages route and schema."""
     REJECTED.inc(records)
     REFUSED_CLAIMS.inc(claims)
 
 
 def record_dropped(stage: str, reason: str, records: int) -> None:
-    """Records were rejected and not kept."""
+    """Count rejected records that were dropped."""
     DROPPED_RECORDS.labels(stage, reason).inc(records)
 
 
 def record_dead_letters(stage: str, reason: str, records: int) -> None:
-    """Records were rejected and kept."""
+    """Count rejected records that were stored as dead letters."""
     DEAD_LETTERS.labels(stage, reason).inc(records)
 
 
 def record_files(table: str, files: int, size: int) -> None:
-    """Data files of this many bytes were written."""
+    """Count data files written, and their bytes."""
     FILES_WRITTEN.labels(table).inc(files)
     FILE_BYTES_WRITTEN.labels(table).inc(size)
 
 
 def record_phase(phase: str, seconds: float) -> None:
-    """A phase of a micro-batch took so long."""
+    """Record the duration of a phase of a micro-batch."""
     PHASE_SECONDS.labels(phase).observe(seconds)
 
 
 def record_batch(seconds: float, time_seconds: float) -> None:
-    """A micro-batch finished at this time (seconds since 1970)."""
+    """Record the duration of a micro-batch, and its end (seconds since 1970)."""
     BATCH_SECONDS.observe(seconds)
     LAST_BATCH.set(time_seconds)
 
 
 def record_poll(time_seconds: float) -> None:
-    """The query has asked its sources for something new, at this time (seconds since 1970)."""
+    """Record the time of a poll of the sources (seconds since 1970)."""
     LAST_POLL.set(time_seconds)
 
 
 def record_commit(table: str, result: str, attempts: int, seconds: float) -> None:
-    """A table's commit ended."""
+    """Record the result, attempts and duration of a commit to a table."""
     COMMITS.labels(table, result).inc()
     COMMIT_ATTEMPTS.labels(table).inc(attempts)
     COMMIT_SECONDS.labels(table).observe(seconds)
 
 
 def record_snapshot(table: str, snapshot_id: int, time_seconds: float) -> None:
-    """A table got a snapshot at this time (seconds since 1970)."""
+    """Record a new snapshot of a table, and its time (seconds since 1970)."""
     SNAPSHOT_ID.labels(table).set(snapshot_id)
     LAST_COMMIT.labels(table).set(time_seconds)
 
 
 def record_compaction(table: str, result: str, seconds: float | None) -> None:
-    """A compaction of a table ended, after so long (None: not known)."""
+    """Record the result and duration of a compaction (None: unknown duration)."""
     COMPACTIONS.labels(table, result).inc()
     if seconds is not None:
         COMPACTION_SECONDS.labels(table).observe(seconds)
 
 
 def record_compacted_bytes(table: str, read: int, written: int) -> None:
-    """A compaction read and wrote this many bytes of files."""
+    """Count the bytes of files that a compaction read and wrote."""
     COMPACTION_INPUT.labels(table).inc(read)
     COMPACTION_OUTPUT.labels(table).inc(written)
 
 
 def record_lag(table: str, level_0: int, runs: int) -> None:
-    """A table has this many files of level 0, and its fullest bucket so many sorted runs."""
+    """Set the number of level-0 files of a table, and of sorted runs in its fullest bucket."""
     LEVEL_0_FILES.labels(table).set(level_0)
     SORTED_RUNS.labels(table).set(runs)
 
 
 def record_expiry(table: str, snapshots: int, files: int) -> None:
-    """Snapshots expired, and files with them."""
+    """Count expired snapshots, and the files deleted with them."""
     SNAPSHOTS_EXPIRED.labels(table).inc(snapshots)
     FILES_EXPIRED.labels(table).inc(files)
 
 
 def record_expiry_failure(table: str) -> None:
-    """An expiry of a table failed."""
+    """Count a failed expiry."""
     EXPIRY_FAILURES.labels(table).inc()
 
 
 def record_throttled(cause: str, seconds: float) -> None:
-    """Ingest waited for so long."""
+    """Add the duration of a wait of ingest."""
     THROTTLED_SECONDS.labels(cause).inc(seconds)
 
 
 def record_reachable(source: str, *, reachable: bool) -> None:
-    """The brokers of a source answered, or did not."""
+    """Set whether the brokers of a source answer."""
     SOURCE_REACHABLE.labels(source).set(reachable)

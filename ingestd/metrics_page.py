@@ -1,6 +1,6 @@
-"""The page /metrics: every collector in the format and encoding that the client accepts.
+"""The page /metrics: all collectors in the format and encoding that the client accepts.
 
-Formats, negotiation and compression are those of `prometheus_client`. No `_created` series.
+Formats, negotiation and compression are those of `prometheus_client`, without `_created` series.
 """
 
 import operator
@@ -11,13 +11,13 @@ from typing import Any, NamedTuple
 from prometheus_client import REGISTRY, Metric, disable_created_metrics, make_wsgi_app
 
 _SUMMED_UNITS = ("_records", "_offset", "_files")
-"""Gauges in these units are added up where a label is left out; of others the largest counts."""
+"""Without a label, gauges in these units are the sum over its values; others are the maximum."""
 
 disable_created_metrics()  # type: ignore[no-untyped-call]  # the library declares no types here
 
 
 class Scrape(NamedTuple):
-    """The answer to a scrape; `encoding` is None where the body is not compressed."""
+    """The response to a scrape; `encoding` is None if the body is not compressed."""
 
     content_type: str
     encoding: str | None
@@ -26,13 +26,13 @@ class Scrape(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class MetricsPage:
-    """Series with the labels `table` and `partition`, or their totals without these labels."""
+    """The page, with the labels `table` and `partition` or with totals over them."""
 
     per_table: bool = True
     per_partition: bool = True
 
     def collect(self) -> Iterator[Metric]:
-        """Return the families of all collectors; the interface of a registry."""
+        """Return the metric families of all collectors; the interface of a registry."""
         kept = {"table": self.per_table, "partition": self.per_partition}
         dropped = frozenset(label for label, is_kept in kept.items() if not is_kept)
         for metric in REGISTRY.collect():
@@ -59,7 +59,7 @@ class MetricsPage:
 
 
 def _without_labels(metric: Metric, dropped: frozenset[str]) -> Metric:
-    """Return a family whose samples differ in other labels than the dropped ones."""
+    """Return a metric family without some labels, its samples combined over their values."""
     if not any(dropped & sample.labels.keys() for sample in metric.samples):
         return metric
     largest = metric.type == "gauge" and not metric.name.endswith(_SUMMED_UNITS)

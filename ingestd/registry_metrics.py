@@ -1,7 +1,7 @@
-"""Prometheus collectors of schema registries: what tasks asked of them for batches that landed.
+"""Prometheus collectors of the requests of tasks to schema registries, in committed batches.
 
-A task that fails reports nothing. What it asked is told by the next task of its worker process, or
-lost with that process: then the log alone tells of an outage (`schema_registry_retry`).
+A failed task reports nothing. Its requests are reported by the next task of its worker process, or
+lost with that process; then only the log (`schema_registry_retry`) shows an outage.
 """
 
 from collections.abc import Mapping
@@ -17,18 +17,16 @@ FAILED = Counter(
     "Requests to schema registries without a usable answer; those of a batch that failed are lost "
     "if its workers ended with it.",
 )
-CACHE_HITS = Counter(
-    "ingestd_registry_cache_hits", "Schemas that were asked for and known already."
-)
+CACHE_HITS = Counter("ingestd_registry_cache_hits", "Lookups of schemas that were in the cache.")
 OUTAGE_SECONDS = Counter(
     "ingestd_registry_outage_seconds",
-    "Time that tasks waited for schema registries which did not answer; as with failed requests, "
-    "a batch that failed may have taken its share with it, and only the log tells.",
+    "Time that tasks waited for schema registries that did not answer; as with failed requests, "
+    "that of a failed batch is lost if its workers ended with it.",
 )
 
 
 def record_registry(figures: Mapping[str, int]) -> None:
-    """What the tasks of a batch asked of registries, by the names of `registry_tally`."""
+    """Add the counts of a batch's tasks, with the names of `registry_tally`."""
     REQUESTS.inc(figures.get(SENT, 0))
     FAILED.inc(figures.get(FAILURES, 0))
     CACHE_HITS.inc(figures.get(HITS, 0))

@@ -75,7 +75,7 @@ class SchemaSection(Section):
 
 
 class TableSchemaSection(SchemaSection):
-    """Which schema changes one table follows, and types and names that messages do not give."""
+    """The schema of one table: which changes it follows, and declared column types and names."""
 
     column_types: Mapping[str, TypeText] = Field(
         default={},

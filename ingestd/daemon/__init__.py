@@ -1,1 +1,1 @@
-"""The long-running service: signals, restarts, the pages and the lag."""
+"""The daemon: signals, restarts, maintenance, HTTP pages and lag."""

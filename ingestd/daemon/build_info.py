@@ -1,4 +1,4 @@
-"""What runs: the version of the daemon, and which decoder and Kafka client it uses."""
+"""The version of the daemon, and the decoder and Kafka client in use."""
 
 from dataclasses import dataclass
 
@@ -8,10 +8,10 @@ from ingestd.kafka.native_reader import client_version, native_kafka
 
 @dataclass(frozen=True, slots=True)
 class BuildInfo:
-    """Versions and parts of a process.
+    """The versions and implementations in use.
 
-    `decoder` and `kafka_reader` are `native` or `python`: without the native extension, or with a
-    librdkafka that it does not know, messages are decoded and read in Python.
+    `decoder` and `kafka_reader` are `native` or `python`: without the native extension, or with an
+    unknown version of librdkafka, messages are decoded and read in Python.
     """
 
     version: str
@@ -21,6 +21,6 @@ class BuildInfo:
 
 
 def build_info(version: str) -> BuildInfo:
-    """Return what runs in this process."""
+    """Return the versions and implementations in use in this process."""
     reader = "python" if native_kafka() is None else "native"
     return BuildInfo(version, decoder_name(), reader, client_version())

@@ -85,7 +85,7 @@ def _behind(lag: int | None, since: Iterable[float | None], now: float) -> float
 
 
 class LagTracker:
-    """The topic partitions of a pipeline. Not thread-safe."""
+    """The positions and the lag of a pipeline's topic partitions. Not thread-safe."""
 
     def __init__(self) -> None:
         self._places: dict[Place, _Reading] = {}

@@ -1,4 +1,4 @@
-"""What happened lately: rate and lag over an hour, batches, errors, rejected records; bounded."""
+"""A bounded history for the status page: rate, lag, batches, errors and rejected records."""
 
 from collections import deque
 from collections.abc import Mapping
@@ -19,9 +19,9 @@ _REJECTED = 20
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """Records read since the start and records behind the topics' ends; `at` in epoch seconds.
+    """Records read since the start, and the lag in records; `at` is in seconds since 1970.
 
-    `lag` is None while a position or an end is unknown.
+    `lag` is None while a position or an end offset is unknown.
     """
 
     at: float
@@ -40,7 +40,7 @@ class RecentFailure:
 
 @dataclass(frozen=True, slots=True)
 class FinishedBatch:
-    """A batch that has landed; seconds by phase, and the snapshots it gave by table."""
+    """A committed batch: the duration of its phases in seconds, and its snapshots by table."""
 
     batch_id: str
     at: float
@@ -52,7 +52,7 @@ class FinishedBatch:
 
 @dataclass(slots=True)
 class Recent:
-    """Bounded lists, oldest first; whoever shares it between threads locks it."""
+    """Bounded lists, oldest first. Not thread-safe."""
 
     samples: deque[Sample] = field(default_factory=lambda: deque(maxlen=_SAMPLES))
     batches: deque[FinishedBatch] = field(default_factory=lambda: deque(maxlen=_BATCHES))
@@ -63,12 +63,12 @@ class Recent:
     records: int = 0
 
     def sample(self, now: float, lag: int | None) -> None:
-        """Remember rate and lag, unless the newest sample is younger than `SAMPLE_SECONDS`."""
+        """Add a sample of rate and lag, unless the newest is younger than `SAMPLE_SECONDS`."""
         if not self.samples or now - self.samples[-1].at >= SAMPLE_SECONDS:
             self.samples.append(Sample(now, self.records, lag))
 
     def finished(self, summary: BatchSummary, now: float) -> None:
-        """Remember a batch and the records that it could not use."""
+        """Add a batch and its rejected records."""
         counts = summary.counts
         records = sum(counts.records.values())
         self.records += records
@@ -85,18 +85,18 @@ class Recent:
             self.batches.append(batch)
 
     def rates(self) -> list[tuple[float, float]]:
-        """Return records a second between samples, as (time, rate)."""
+        """Return the records per second between samples, as (time, rate)."""
         return [
             (after.at, (after.records - before.records) / (after.at - before.at))
             for before, after in pairwise(self.samples)
         ]
 
     def lags(self) -> list[tuple[float, float]]:
-        """Return records behind, as (time, lag), where it was known."""
+        """Return the known lags in records, as (time, lag)."""
         return [(sample.at, float(sample.lag)) for sample in self.samples if sample.lag is not None]
 
     def document(self) -> dict[str, Any]:
-        """Return all of it for /status, newest first; times are seconds since 1970."""
+        """Return the history for /status, newest first; times are seconds since 1970."""
         return {
             "rates": self.rates(),
             "lags": self.lags(),
@@ -132,7 +132,7 @@ class Recent:
 
 
 def total_lag(sources: Mapping[str, Any]) -> int | None:
-    """Return records behind, summed over all topic partitions; None while one is unknown."""
+    """Return the lag in records over all topic partitions; None while any is unknown."""
     lags = [
         one["lag"]
         for source in sources.values()

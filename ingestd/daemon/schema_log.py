@@ -29,7 +29,7 @@ class SchemaLog:
         self._changes: deque[SchemaChanged] = deque(maxlen=_KEPT)
 
     def opened(self, schemas: Mapping[str, TableSchema], now: float) -> None:
-        """A run begins with these; a later one may find them changed by somebody else."""
+        """Set the schemas at the start of a run; another writer may have changed them since."""
         for table, schema in schemas.items():
             if table in self._known:
                 self.seen(table, schema, now)

@@ -16,7 +16,7 @@ _SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """Requests that were made by signals."""
+    """The requests made by signals."""
 
     stop: threading.Event = field(default_factory=threading.Event)
     reload: threading.Event = field(default_factory=threading.Event)

@@ -1,4 +1,4 @@
-"""What the daemon knows of itself: written by its threads, read by the HTTP pages and metrics."""
+"""The state of the daemon: updated by its threads, read by the HTTP pages and metrics."""
 
 import threading
 import time
@@ -22,7 +22,7 @@ from ingestd.log import redact
 from ingestd.paimon.spec.schema import TableSchema
 
 BATCH_SECONDS = 1800.0
-"""A batch may take this long unless it is told otherwise."""
+"""The default limit for the duration of a batch."""
 _HEALING: tuple[type[RetryableError], ...] = (
     RetryableError,
     *RetryableError.__subclasses__(),
@@ -43,7 +43,7 @@ class TableStatus:
 
 @dataclass(slots=True)
 class RunningBatch:
-    """The batch under way: when it began (by `ticks`), and seconds of the phases it is past."""
+    """The batch in progress: its start (by `ticks`), and the durations of its finished phases."""
 
     batch_id: str
     begun: float
@@ -51,7 +51,7 @@ class RunningBatch:
 
 
 class Status:
-    """State of one pipeline; every method may be called by any thread."""
+    """The state of a pipeline; thread-safe."""
 
     def __init__(
         self,
@@ -93,7 +93,7 @@ class Status:
         metrics.record_state(self._state)
 
     def enter(self, state: str) -> None:
-        """The pipeline now does this; a query that starts has yet to finish a batch."""
+        """Set the state; "starting" also clears the batch in progress and readiness."""
         with self._lock:
             self._state, self._since, self._beat = state, self._clock(), self._ticks()
             if state == "starting":
@@ -105,38 +105,38 @@ class Status:
         metrics.record_state(state)
 
     def follow(self, sources: Iterable[str]) -> None:
-        """The pipeline reads these sources from now on."""
+        """Set the sources of the pipeline."""
         with self._lock:
             self._reachable = {name: self._reachable.get(name) for name in sources}
             self._lag_tracker.keep(self._reachable)
 
     def show_build(self, build: BuildInfo) -> None:
-        """Show the parts that run, also as labels of `ingestd_build_info`."""
+        """Set the versions and implementations in use, also as labels of `ingestd_build_info`."""
         self._build = asdict(build)
         metrics.record_build(self._build)
 
     def show_maintenance(self, document: Callable[[], dict[str, Any]]) -> None:
-        """Ask this for the part of the document that is about compaction and expiry."""
+        """Set the function that returns the part of the document on maintenance."""
         self._maintenance = document
 
     def beat(self) -> None:
-        """The loop is alive."""
+        """Note that the loop of the supervisor is alive."""
         with self._lock:
             self._beat = self._ticks()
 
     def rests(self) -> None:
-        """The query waits for its next trigger: sources were asked for what is new."""
+        """Note a poll of the sources that found no new records."""
         with self._lock:
             if self._running is None:
                 self._watchdog.done()
 
     def held_back(self, *, held: bool) -> None:
-        """The next batch is put off on purpose, or no more."""
+        """Set whether the next batch is delayed on purpose."""
         with self._lock:
             self._watchdog.hold(held=held)
 
     def failed(self, error: IngestdError) -> None:
-        """The query failed."""
+        """Note a failure of the query."""
         now = self._clock()
         with self._lock:
             failure = RecentFailure(type(error).__name__, redact(error.message), now)
@@ -144,33 +144,33 @@ class Status:
         metrics.record_failure(now)
 
     def restarting(self, error: IngestdError) -> None:
-        """The query will be started again."""
+        """Count a restart of the query."""
         with self._lock:
             self._restarts += 1
         metrics.record_restart(type(error).__name__)
 
     def tables_opened(self, schemas: Mapping[str, TableSchema]) -> None:
-        """A run begins with these tables."""
+        """Set the schemas of the tables at the start of a run."""
         with self._lock:
             self.set_aside.clear()
             self._schemas.opened(schemas, self._clock())
 
     def batch_started(self, batch_id: str, ranges: Iterable[OffsetRange]) -> None:
-        """A batch begins: what it starts from is in the tables."""
+        """Note the start of a batch; the tables contain all offsets before its ranges."""
         with self._lock:
             self._watchdog.done()
             self._running = RunningBatch(batch_id, self._ticks())
             self._lag_tracker.started(ranges)
 
     def phase(self, name: str, seconds: float) -> None:
-        """A phase of the batch under way is over."""
+        """Note a finished phase of the batch in progress."""
         with self._lock:
             if self._running is not None:
                 phases = self._running.phases
                 phases[name] = phases.get(name, 0.0) + seconds
 
     def batch_finished(self, summary: BatchSummary) -> None:
-        """A batch has landed."""
+        """Note a committed batch."""
         now = self._clock()
         with self._lock:
             self._running, self._finished_batch = None, summary.batch_id
@@ -194,14 +194,14 @@ class Status:
             )
 
     def sample(self) -> None:
-        """Remember rate and lag as they are now, and tell how far tables are behind by now."""
+        """Add the current rate and lag to the history, and update the gauges of lag."""
         with self._lock:
             self._lag_tracker.publish(self._clock())
             lag = total_lag({name: self._source(name) for name in self._reachable})
             self._recent.sample(self._clock(), lag)
 
     def source_answered(self, source: str, ends: TopicOffsets) -> None:
-        """The brokers of a source told where its topic partitions end."""
+        """Set the end offsets that the brokers of a source reported."""
         with self._lock:
             self._reachable[source] = True
             self._met.add(source)
@@ -213,7 +213,7 @@ class Status:
         metrics.expect_reading(source, ends)
 
     def source_silent(self, source: str, why: str) -> bool:
-        """Return the brokers of a source did not answer; whether that is news."""
+        """Note that the brokers of a source did not answer; return whether this is new."""
         with self._lock:
             self._why_silent[source] = redact(why)
             news = self._reachable.get(source) is not False
@@ -223,13 +223,13 @@ class Status:
 
     @property
     def has_met_its_sources(self) -> bool:
-        """Whether every source has answered once; until then an address may be wrong."""
+        """Whether every source has answered once; before, an address may be wrong."""
         with self._lock:
             return self._met >= self._reachable.keys()
 
     @property
     def is_live(self) -> bool:
-        """False only if the loop is silent, or a batch runs or is to be planned, for too long."""
+        """Whether the loop has reported in time, and no batch or poll exceeds its limit."""
         with self._lock:
             now = self._ticks()
             running = self._running
@@ -237,19 +237,19 @@ class Status:
             return now - self._beat < STUCK_SECONDS and not hung and not self._plans_too_long()
 
     def _plans_too_long(self) -> bool:
-        """Return whether a batch, or a check that found no records, is overdue."""
+        """Return whether the next batch or poll is overdue."""
         return self._state == "running" and self._running is None and self._watchdog.is_overdue
 
     @property
     def is_ready(self) -> bool:
-        """Whether the query runs, and has finished a batch or found its sources and its offsets."""
+        """Whether the query runs and has finished a batch, or its sources and offsets are known."""
         with self._lock:
             found = self._watchdog.any and all(self._reachable.values())
             goes = self._state == "running" and not self._plans_too_long()
             return goes and (self._batch_done or found)
 
     def document(self) -> dict[str, Any]:
-        """Everything, for /status."""
+        """Return the document for /status."""
         live, ready, maintenance = self.is_live, self.is_ready, self._maintenance()
         with self._lock:
             failure = self._recent.failures[-1] if self._recent.failures else None
@@ -308,19 +308,19 @@ def _time(seconds: float) -> str:
 
 
 class SetAsidePage:
-    """What is shown of them, by source and topic; any thread may ask and tell."""
+    """The topics and partitions that are set aside, by source, for /status; thread-safe."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._topics: dict[str, dict[str, dict[str, Any]]] = {}
 
     def clear(self) -> None:
-        """A run begins, which reads every topic again."""
+        """Remove all topics at the start of a run, which reads them again."""
         with self._lock:
             self._topics.clear()
 
     def add(self, topic: SetAside, message: str) -> None:
-        """A topic is read no more in this run."""
+        """Add a topic that is no longer read in this run."""
         shown = {
             "looks_like": topic.guess.data_format,
             "offsets": {str(one): at for one, at in sorted(topic.offsets.items())},
@@ -330,7 +330,7 @@ class SetAsidePage:
             self._topics.setdefault(topic.source, {})[topic.topic] = shown
 
     def add_partition(self, left: OffsetRange, message: str) -> None:
-        """A topic partition is read no more in this run."""
+        """Add a topic partition that is no longer read in this run."""
         with self._lock:
             of_source = self._topics.setdefault(left.source, {})
             offsets = of_source.get(left.topic, {}).get("offsets", {})

@@ -1,4 +1,4 @@
-"""The page at /: what a person on call wants to see first, as HTML that works without scripts."""
+"""The status page at /, as HTML that works without scripts."""
 
 import html
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,16 +16,16 @@ ASSETS: Mapping[str, str] = {
     "/page.css": "text/css; charset=utf-8",
     "/page.js": "text/javascript; charset=utf-8",
 }
-"""Further files of the page, and their types."""
+"""The other files of the page, with their content types."""
 
 
 def asset(path: str) -> bytes:
-    """One of `ASSETS`."""
+    """Return the content of one of `ASSETS`."""
     return files("ingestd.daemon").joinpath("assets", path[1:]).read_bytes()
 
 
 def status_page(status: Mapping[str, Any], links: Mapping[str, str]) -> bytes:
-    """Return the whole page for a status document; `links` are other pages and what they show."""
+    """Return the page for a status document; `links` are other pages with their descriptions."""
     name = html.escape(status["pipeline"])
     listed = "".join(
         f'<li><a href="{path}">{path}</a> {html.escape(text)}</li>' for path, text in links.items()
@@ -97,7 +97,7 @@ def _plots(status: Mapping[str, Any], recent: Mapping[str, Any]) -> str:
 
 
 def _span(points: Sequence[tuple[float, float]]) -> float:
-    """Return an hour, less in the first one, so that what has been seen fills the plot."""
+    """Return the seconds that a plot covers: an hour, or less while there is less history."""
     seen = points[-1][0] - points[0][0] if points else 0.0
     return min(max(seen, _SHORTEST), _HOUR)
 
@@ -222,7 +222,7 @@ def _rejected(rejected: Sequence[Mapping[str, Any]]) -> str:
 def _table(
     anchor: str, title: str, head: Sequence[str], rows: Iterable[Sequence[str]], nothing: str
 ) -> str:
-    """Return a section with a table of cells that are HTML already, or a sentence."""
+    """Return a section with a table of HTML cells, or with the sentence `nothing` without rows."""
     body = "".join(
         f'<tr><th scope="row">{first}</th>{"".join(f"<td>{cell}</td>" for cell in cells)}</tr>'
         for first, *cells in rows
@@ -253,7 +253,7 @@ _HEIGHT = 72
 def sparkline(points: Sequence[tuple[float, float]], name: str, span: float) -> str:
     """Return an SVG of the last `span` seconds; `name` and extremes are text for screen readers.
 
-    Points are (seconds, value), oldest first; without two of them the plot says so.
+    Points are (seconds, value), oldest first; for fewer than two, a sentence is returned.
     """
     if len(points) < 2:
         return '<p class="empty">not enough seen yet</p>'

@@ -51,7 +51,7 @@ class SupervisedRun(Protocol):
         """Return whether the query found no new records and waits for its next trigger."""
 
     def stop(self) -> None:
-        """Finish the batch in flight, then end the query."""
+        """Finish the batch in progress, then end the query."""
 
 
 Reload = Callable[[], PipelineSettings | None]
@@ -65,10 +65,10 @@ def keep_settings() -> None:
 
 @dataclass(frozen=True, slots=True)
 class DaemonSettings:
-    """The settings of the daemon beside those of the pipeline.
+    """The settings of the daemon, without those of the pipeline.
 
     The daemon is not live while a batch takes more than `batch_timeout` seconds. After a fatal
-    error the pages are served for another `linger` seconds. `spans` takes the traces of batches.
+    error the pages are served for another `linger` seconds. `spans` receives the traces of batches.
     """
 
     listen: str
@@ -138,13 +138,13 @@ class Supervisor:
                 return self._give_up(error)
 
     def follow(self, settings: PipelineSettings) -> None:
-        """Finish the batch in flight, then continue with these settings."""
+        """Finish the batch in progress, then continue with these settings."""
         self._next = settings
         if self._run is not None:
             self._run.stop()
 
     def stop(self) -> None:
-        """Finish the batch in flight, then stop; returns when the query has ended."""
+        """Finish the batch in progress, then stop; returns when the query has ended."""
         self._stopping.set()
         self._status.enter("draining")
         if self._run is not None:
@@ -220,8 +220,8 @@ def supervise(
 ) -> int:
     """Run the daemon in this process to its end; return the exit code.
 
-    Must be called on the main thread. SIGTERM and SIGINT finish the batch in flight and return 0;
-    a second one exits at once. SIGHUP calls `reload` for new settings. Raises ConfigError if the
+    Must be called on the main thread. SIGTERM and SIGINT finish the batch in progress and return 0;
+    a second signal exits at once. SIGHUP calls `reload` for new settings. Raises ConfigError if the
     address cannot be listened on.
     """
     asked = Asked()

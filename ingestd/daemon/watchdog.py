@@ -8,7 +8,7 @@ from collections.abc import Callable
 from ingestd import metrics
 
 STUCK_SECONDS = 300.0
-"""A poll takes at most a minute or fails, and Spark starts within this time."""
+"""The limit for a poll, which fails after a minute at most, and for the start of Spark."""
 ASKING_SECONDS = 60.0
 """More time for each source beyond the first, since sources are polled in turn."""
 
@@ -35,7 +35,7 @@ class Watchdog:
         """Whether the query has polled since it was started."""
 
     def started(self) -> None:
-        """Note that a query is being started."""
+        """Note that the start of a query has begun."""
         self._last, self._held, self.any = self._ticks(), False, False
 
     def opened(self) -> None:

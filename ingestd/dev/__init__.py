@@ -1,1 +1,1 @@
-"""A real Kafka for demos and tests, and something to put into it."""
+"""A Kafka broker and a workload for demos and tests."""

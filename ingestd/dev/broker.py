@@ -1,10 +1,10 @@
-"""A real Kafka broker on this machine for demos and tests: one process, loopback, free ports.
+"""A Kafka broker for demos and tests: one local process that listens on free loopback ports.
 
     with DevBroker() as broker:
         broker.create_topic("orders", partitions=4)
         ...  # clients connect to broker.bootstrap
 
-The broker ends with the process that started it, however that ends, and leaves no file behind.
+The broker stops when the process that started it ends, even by a kill, and its files are removed.
 """
 
 import os
@@ -39,7 +39,7 @@ from ingestd.errors import IngestdError
 _PINS = Path(__file__).with_name("kafka_jars.txt")
 _START_SECONDS = 60.0
 _MEMBER_START_SECONDS = 240.0
-"""Brokers that start at once share the machine, and wait for each other."""
+"""The limit for a broker of a cluster, whose brokers start concurrently and wait for each other."""
 _STOP_SECONDS = 30.0
 _LOG_LINES = 20
 _PORT_TRIES = 5
@@ -56,8 +56,8 @@ _FLAGS = (
     "-Dorg.slf4j.simpleLogger.showDateTime=true",
     "-Dorg.slf4j.simpleLogger.dateTimeFormat=yyyy-MM-dd'T'HH:mm:ss.SSSXXX",
 )
-# Runs the broker; when the pipe on standard input closes, however the owner ended, it stops the
-# broker and removes the scratch folder.
+# Runs the broker. When the owner ends, the pipe on standard input closes; the script then stops the
+# broker and removes the temporary folder.
 _GUARD = """
 scratch=$1; shift
 exec 3<&0
@@ -74,15 +74,15 @@ wait $broker
 
 
 class BrokerError(IngestdError):
-    """The development broker does not run as it should; the message ends with its log."""
+    """The development broker failed; the message ends with the last lines of its log."""
 
 
 class DevBroker:
     """A KRaft broker and controller in one process; started by `start` or by entering the block.
 
-    `settings` are broker properties over the defaults. `log` receives what the broker says
-    (default: a file among its data, which goes with it). `listeners` are further addresses by
-    name. `member` makes it one of several brokers, all of which have to start at once.
+    `settings` are broker properties that override the defaults. `log` is the file of the broker's
+    log (default: a temporary file, removed with the broker's data). `listeners` are additional
+    listeners by name. `member` makes it a member of a cluster, whose brokers must start together.
     """
 
     def __init__(
@@ -112,11 +112,11 @@ class DevBroker:
 
     @property
     def log(self) -> Path:
-        """The file with the broker's own messages."""
+        """The log file of the broker."""
         if self._given_log is not None:
             return self._given_log
         if self._folder is None:
-            raise BrokerError("the broker is not started, so it has no log")
+            raise BrokerError("the broker has not been started: it has no log file")
         return self._folder / "broker.log"
 
     @property
@@ -160,20 +160,20 @@ class DevBroker:
                 return
 
     def stop(self) -> None:
-        """End the broker and remove its data; nothing to do when it never started."""
+        """Stop the broker and remove its data; a no-op if it was never started."""
         self._end()
         if self._folder is not None:
             shutil.rmtree(self._folder, ignore_errors=True)
             self._folder = None
 
     def kill(self) -> None:
-        """End the broker as a power cut would; its data stays for `restart`."""
+        """Kill the broker with SIGKILL; its data is kept for `restart`."""
         if self._process is not None and self._process.poll() is None:
             os.killpg(self._process.pid, signal.SIGKILL)
         self._reap()
 
     def restart(self) -> None:
-        """Start again after `kill`, or kill first: same address, same data."""
+        """Start again with the same address and data, after `kill`; a running broker is killed."""
         self.kill()
         self.start()
 
@@ -185,7 +185,7 @@ class DevBroker:
         *,
         replicas: int = 1,
     ) -> None:
-        """Create a topic; raises BrokerError when the broker refuses."""
+        """Create a topic. Raises BrokerError if the broker rejects the request."""
         admin = AdminClient({"bootstrap.servers": self.bootstrap})
         topic = NewTopic(name, partitions, replicas, config=dict(config or {}))
         try:
@@ -269,7 +269,7 @@ def _answers(address: str) -> bool:
 
 
 def random_id() -> str:
-    """Return an id as Kafka writes those of clusters and folders."""
+    """Return a random id in the form of Kafka's cluster and directory ids."""
     return urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
 
 

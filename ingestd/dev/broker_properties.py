@@ -1,4 +1,4 @@
-"""What a development broker is told: its defaults, its listeners, its place among others."""
+"""The properties of a development broker: defaults, listeners, and membership in a cluster."""
 
 import socket
 from collections.abc import Mapping
@@ -6,7 +6,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 
 CLIENTS = "PLAINTEXT"
-"""The listener that every broker has, for clients that need not say who they are."""
+"""The listener that every broker has, for clients without authentication."""
 _CONTROLLER = "CONTROLLER"
 _DEFAULTS: Mapping[str, object] = {
     "process.roles": "broker,controller",
@@ -32,15 +32,16 @@ _DEFAULTS: Mapping[str, object] = {
     "log.cleaner.backoff.ms": 200,
     "broker.heartbeat.interval.ms": 500,
     "broker.session.timeout.ms": 3000,
+    "metadata.max.idle.interval.ms": 0,
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Listener:
-    """One more address of a broker: its protocol, its own properties, and where clients find it.
+    """An additional listener of a broker.
 
-    `protocol` is one of Kafka's, such as `SASL_SSL`. `advertised` is the HOST:PORT that the broker
-    tells its clients, for what stands between; without it the listener's own.
+    `protocol` is a security protocol of Kafka, such as `SASL_SSL`. `advertised` is the HOST:PORT
+    that the broker reports to clients, such as that of a proxy; by default the listener's own.
     """
 
     protocol: str = "PLAINTEXT"
@@ -50,9 +51,10 @@ class Listener:
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A broker's place in a cluster: its number, the ports it has, the controllers of all.
+    """The membership of a broker in a cluster: its node id, its ports and all controllers.
 
-    `ports` are the ones for clients and for controllers, `controllers` the latter by number.
+    `ports` are those of the broker for clients and controllers, `controllers` the controller ports
+    of all brokers by node id.
     """
 
     cluster_id: str
@@ -69,7 +71,7 @@ def broker_properties(
 ) -> dict[str, object]:
     """Return the properties of a broker on 127.0.0.1; `ports` are those of `port_names`.
 
-    `controllers` are the ports of all controllers of the cluster by the numbers of their brokers.
+    `controllers` are the ports of all controllers of the cluster by node id.
     """
     advertised = {CLIENTS: None, **{name: one.advertised for name, one in listeners.items()}}
     protocols = {CLIENTS: "PLAINTEXT", _CONTROLLER: "PLAINTEXT"}
@@ -92,7 +94,7 @@ def broker_properties(
 
 
 def choose_ports(listeners: Mapping[str, Listener], member: Member | None) -> dict[str, int]:
-    """Return a port for each listener and the controller: those of the member, else free ones."""
+    """Return a port for each listener and the controller: that of the member, else a free one."""
     names = (CLIENTS, _CONTROLLER, *listeners)
     ports = dict(zip(names, free_ports(len(names)), strict=True))
     if member is not None:
@@ -101,12 +103,12 @@ def choose_ports(listeners: Mapping[str, Listener], member: Member | None) -> di
 
 
 def controllers_of(ports: Mapping[str, int], member: Member | None) -> Mapping[int, int]:
-    """Return ports of all controllers by number: a broker without a cluster is its own."""
+    """Return controller ports by node id; a broker without a cluster is the only controller."""
     return {1: ports[_CONTROLLER]} if member is None else member.controllers
 
 
 def free_ports(count: int) -> list[int]:
-    """So many different ports of 127.0.0.1 that nobody listens on now."""
+    """Return `count` different free ports of 127.0.0.1."""
     with ExitStack() as open_ones:
         probes = [open_ones.enter_context(socket.socket()) for _ in range(count)]
         for probe in probes:

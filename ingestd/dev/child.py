@@ -1,4 +1,4 @@
-"""`ingestd` as a child process, for the demo: started, watched, and never left behind."""
+"""Run `ingestd` as a child process for the demo; it is stopped with its parent's block."""
 
 import os
 import signal
@@ -15,7 +15,7 @@ _LOG_LINES = 20
 
 
 class Child:
-    """One command line of ingestd in a process group of its own; leaving the block ends it."""
+    """A process group that runs a command of ingestd; it is stopped at the end of the block."""
 
     def __init__(self, arguments: Sequence[str], log: Path) -> None:
         self._log = log
@@ -42,10 +42,10 @@ class Child:
 
     @property
     def exit_code(self) -> int | None:
-        """None while it runs."""
+        """The exit code; None while the process runs."""
         return self._process.poll()
 
     def log_tail(self) -> str:
-        """Return the end of what it printed."""
+        """Return the last lines of its output."""
         lines = self._log.read_text(encoding="utf-8", errors="replace").splitlines()
         return "\n".join(lines[-_LOG_LINES:])

@@ -1,7 +1,7 @@
-"""Java archives fetched once into the user's cache folder, verified by their SHA-256 at each use.
+"""Download Java archives into the user's cache folder, and verify their SHA-256 at each use.
 
-The Ivy that comes with PySpark does the fetching, so nothing but Java and this environment is
-needed. A mirror named in DEFAULT_ARTIFACT_REPOSITORY is used, as Spark does.
+Ivy, which is part of PySpark, downloads them, so only Java is required. Like Spark, it uses the
+mirror in DEFAULT_ARTIFACT_REPOSITORY if that is set.
 """
 
 import fcntl
@@ -34,17 +34,17 @@ _MODULE = """<ivy-module version="2.0" xmlns:m="http://ant.apache.org/ivy/maven"
 
 
 class JarError(IngestdError):
-    """An archive cannot be fetched, or is not the one that was pinned."""
+    """An archive cannot be downloaded, or does not have its pinned SHA-256."""
 
 
 def cache_folder() -> Path:
-    """Return the folder of ingestd in the user's cache folder; made by whoever writes into it."""
+    """Return the folder of ingestd in the user's cache folder, which may not exist."""
     base = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
     return Path(base) / "ingestd"
 
 
 def java_command() -> str:
-    """Return the java of JAVA_HOME or of the PATH. Raises ConfigError if it does not exist."""
+    """Return the java command of JAVA_HOME or of the PATH. Raises ConfigError without one."""
     home = os.environ.get("JAVA_HOME")
     if home and os.access(Path(home) / "bin" / "java", os.X_OK):
         return str(Path(home) / "bin" / "java")
@@ -55,7 +55,7 @@ def java_command() -> str:
 
 
 def read_pins(path: Path) -> dict[str, str]:
-    """Return pinned archives of a file with a line `group:artifact:version SHA-256` for each."""
+    """Return SHA-256 by coordinate from a file of lines `group:artifact:version SHA-256`."""
     lines = (line.split("#")[0].split() for line in path.read_text(encoding="utf-8").splitlines())
     return {line[0]: line[1] for line in lines if line}
 
@@ -69,12 +69,10 @@ def fetch(
 ) -> list[Path]:
     """Return archives of Maven coordinates `group:artifact:version[:classifier]`, sorted by name.
 
-    They are put into `directory`.
-
-    The network is asked only for what is not there; several processes may call this at once.
-    Every archive is compared with its SHA-256: the one in `pins` (by coordinate), else the one
-    that was noted when it was first fetched. With `transitive` what they depend on comes along,
-    and is not covered by `pins`. Raises JarError, or ConfigError without Java.
+    Only archives that are missing in `directory` are downloaded into it; several processes may
+    call this at once. Every archive is verified by its SHA-256 in `pins` (by coordinate), or else
+    by that of its first download. With `transitive`, dependencies are included, which `pins` does
+    not cover. Raises JarError, or ConfigError without Java.
     """
     directory.mkdir(parents=True, exist_ok=True)
     expected = {_file_name(one): digest for one, digest in (pins or {}).items()}

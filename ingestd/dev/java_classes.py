@@ -1,4 +1,4 @@
-"""Java sources compiled once, with a compiler that needs nothing but a Java runtime."""
+"""Compile Java sources once, with a compiler that requires only a Java runtime."""
 
 import hashlib
 import subprocess
@@ -14,10 +14,10 @@ _OPTIONS = ("-17", "-nowarn", "-proc:none", "-d")
 
 
 def compiled(sources: Sequence[Path], classpath: Sequence[Path], folder: Path) -> Path:
-    """Return a folder of classes, compiled once for each content of the sources and archive names.
+    """Return the folder of compiled classes, cached by the sources and the names of the archives.
 
-    It is a folder inside `folder`, which is made. Several processes may ask at once. Raises
-    JarError with what the compiler says of faulty sources.
+    It is inside `folder`, which is created. Several processes may call this at once. Raises
+    JarError with the compiler's output for invalid sources.
     """
     digest = hashlib.sha256(b"\0".join(source.read_bytes() for source in sources))
     digest.update(":".join(jar.name for jar in classpath).encode())

@@ -1,7 +1,7 @@
-"""The workload on the wire: messages of Debezium's PostgreSQL connector, and sending them.
+"""Produce the workload as messages of Debezium's PostgreSQL connector.
 
-With the schema envelope every message describes its columns; without it decimals and time units
-are not in the message and have to be declared (`ingestd.dev.workload.column_types`).
+With the schema envelope every message describes its columns; without it, decimals and time units
+must be declared (`ingestd.dev.workload.column_types`).
 """
 
 import base64
@@ -48,7 +48,7 @@ SOURCE = (
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One Kafka record; a value of None is the tombstone behind a delete."""
+    """A Kafka record; a value of None is the tombstone after a delete."""
 
     topic: str
     partition: int
@@ -58,9 +58,9 @@ class Message:
 
 
 def messages(workload: Workload) -> Iterator[Message]:
-    """Yield what the connector would send: one message a change, a tombstone behind each delete.
+    """Yield the connector's messages: one for each change, and a tombstone after each delete.
 
-    All messages of one key go to one partition, so their order survives.
+    All messages of a key are in one partition, so that they stay in order.
     """
     for change in workload.changes():
         topic = workload.topics[change.table]
@@ -75,9 +75,10 @@ def messages(workload: Workload) -> Iterator[Message]:
 def produce(
     workload: Workload, bootstrap: str, progress: Callable[[int], None] = lambda count: None
 ) -> int:
-    """Create the topics and send everything; the number of records, told to `progress` as it grows.
+    """Create the topics and send all messages; return the number of records.
 
-    Raises SourceError when the broker does not take it.
+    `progress` is called with the number of records sent so far. Raises SourceError if the broker
+    does not accept them.
     """
     try:
         return _produce(workload, bootstrap, progress)
@@ -183,7 +184,7 @@ def _payload(workload: Workload, change: Change) -> Mapping[str, Any]:
 
 
 def _before(change: Change) -> Mapping[str, Value]:
-    """Return what the default replica identity leaves of a deleted row: its key."""
+    """Return the before image of a delete with the default replica identity: only the key."""
     key = KEYS[change.table]
     return {c.name: change.key if c.name == key else None for c in change.columns}
 

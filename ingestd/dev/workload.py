@@ -1,8 +1,8 @@
-"""A small web shop as a change stream: something to put into a broker, and what it must end in.
+"""A workload of changes in the database of a small web shop, and the rows they must result in.
 
-`customers` and `orders` live through inserts, updates and deletes; half-way `orders` gains the
-column `coupon`. Everything follows from the seed, so the final rows are known without any broker.
-How a change looks on the wire is `ingestd.dev.produce`'s business.
+The tables `customers` and `orders` have inserts, updates and deletes; half-way `orders` gets the
+column `coupon`. All changes are determined by the seed, so the final rows are known without a
+broker. `ingestd.dev.produce` creates the messages of the changes.
 """
 
 import random
@@ -30,7 +30,7 @@ Row = dict[str, Value]
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column as the connector describes it, and the table type it should become."""
+    """A column as the connector describes it, and its expected type in the table."""
 
     name: str
     connect_type: str
@@ -72,7 +72,7 @@ TABLES = {"customers": CUSTOMERS, "orders": (*ORDERS, COUPON)}
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One change of one row; `columns` are those that its table has at that time."""
+    """A change of a row; `columns` are those of its table at that time."""
 
     number: int
     table: str
@@ -84,7 +84,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """How many changes, from which seed, and into which topics."""
+    """A workload: its number of changes, its seed and its topics."""
 
     events: int = 20_000
     seed: int = 7
@@ -94,7 +94,7 @@ class Workload:
 
     @property
     def topics(self) -> Mapping[str, str]:
-        """Topic of each table."""
+        """The topic of each table."""
         return {table: f"{self.prefix}.public.{table}" for table in TABLES}
 
     def changes(self) -> Iterator[Change]:
@@ -104,7 +104,7 @@ class Workload:
             yield shop.change(number, with_coupon=number >= self.events // 2)
 
     def expected(self) -> dict[str, list[dict[str, Value]]]:
-        """Rows that the tables must end in, ordered by key, each value as readers print it."""
+        """Return the final rows by table, ordered by key, with values as JSON lines show them."""
         final: dict[str, dict[int, Row]] = {table: {} for table in TABLES}
         for change in self.changes():
             if change.row is None:
@@ -126,7 +126,7 @@ def column_types(table: str) -> Mapping[str, str]:
 
 
 def printed(column: Column, value: Value) -> Value:
-    """Return a value as JSON lines of a reader show it."""
+    """Return a value as the JSON lines of a reader show it."""
     if value is None or not isinstance(value, int):
         return value
     if column.semantic == DECIMAL:
@@ -145,7 +145,7 @@ def iso_micros(value: int) -> str:
 
 
 class _Shop:
-    """The database behind the stream: its rows, and a pair of dice that decides what happens."""
+    """The simulated database: its current rows, and the random generator that selects changes."""
 
     def __init__(self, seed: int) -> None:
         self._dice = random.Random(seed)

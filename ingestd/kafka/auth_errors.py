@@ -66,10 +66,10 @@ class ClientErrors:
     @property
     def rejection_reason(self) -> Problem | None:
         """The first error that retries cannot resolve, such as rejected credentials, or None."""
-        found = next((problem for problem in self.problems if _lasts(problem)), None)
-        if found is not None and found.code in _SASL and self._since is not None:
-            return found if self._clock() - self._since >= self._grace else None
-        return found
+        lasting = next((problem for problem in self.problems if _lasts(problem)), None)
+        if lasting is not None and lasting.code in _SASL and self._since is not None:
+            return lasting if self._clock() - self._since >= self._grace else None
+        return lasting
 
     @property
     def newest(self) -> Problem | None:
@@ -102,22 +102,22 @@ def refused_properties(source: KafkaSource) -> Iterator[None]:
 
 def explain(source: KafkaSource, problem: Problem) -> str:
     """Return what a problem means and how to resolve it, as a clause of a message."""
-    found = _FROM_BROKER.match(problem.text)
-    address = found["address"] if found else source.bootstrap
-    reason = _without_values(found["reason"] if found else problem.text)
+    match = _FROM_BROKER.match(problem.text)
+    address = match["address"] if match else source.bootstrap
+    reason = _without_values(match["reason"] if match else problem.text)
     where = f"sources.{source.name}.kafka"
     if problem.code in _SASL:
         way_out = _sasl_way_out(source)
         return f"{address} rejected authentication by {_way(source)}: {reason}; {way_out}"
     if "certificate verify failed" in reason:
         return _certificate(source, address)
-    if any(one in reason for one in _WANTS_CERTIFICATE):
+    if any(phrase in reason for phrase in _WANTS_CERTIFICATE):
         return (
             f"{address} rejected authentication by {_way(source)}: {reason}; it requires a "
             f"certificate that it trusts (mTLS): look at ssl.certificate.location and "
             f"ssl.key.location of {where}"
         )
-    if any(one in reason for one in _OTHER_PROTOCOL):
+    if any(phrase in reason for phrase in _OTHER_PROTOCOL):
         return (
             f"{address} does not answer as one of {_way(source)}: {reason}; if it is not just "
             f"away, look at security.protocol of {where}"
@@ -164,7 +164,7 @@ def _way(source: KafkaSource) -> str:
 
 
 def _lasts(problem: Problem) -> bool:
-    return problem.code in _LASTING or any(one in problem.text for one in _WANTS_CERTIFICATE)
+    return problem.code in _LASTING or any(phrase in problem.text for phrase in _WANTS_CERTIFICATE)
 
 
 def _without_values(reason: str) -> str:

@@ -90,7 +90,9 @@ def fetch_all(
     """
     with borrow_consumer(source, headers=headers) as lent:
         for bundle in bundles(ranges, max_records):
-            readings = {(one.topic, one.partition): Reading(source, one) for one in bundle}
+            readings = {
+                (wanted.topic, wanted.partition): Reading(source, wanted) for wanted in bundle
+            }
             together = _JointFetch(source, readings, lent, stall_seconds or STALL_SECONDS)
             columns = {reading: RecordColumns(*reading) for reading in readings}
             stalled: StalledError | None = None
@@ -161,27 +163,27 @@ class _JointFetch:
         left = self._assign()
         while left:
             yield from self._read(left)
-            rest = {place: one for place, one in left.items() if one.left}
+            rest = {place: reading for place, reading in left.items() if reading.left}
             left = self._assign() if rest and self._wasted > _WASTED_RECORDS else rest
 
     def _assign(self) -> _Readings:
         """Assign the unfinished ranges to the client, and return them."""
-        left = {place: one for place, one in self._readings.items() if one.left}
+        left = {place: reading for place, reading in self._readings.items() if reading.left}
         self._wasted = 0
         try:
-            self._lent.reader.assign({place: one.position for place, one in left.items()})
+            self._lent.reader.assign({place: reading.position for place, reading in left.items()})
         except SourceError as error:
             raise SourceError(f"cannot read {_where(left)}: {error}") from error
         return left
 
     def _read(self, left: _Readings) -> Iterator[tuple[Place, Records]]:
-        wanted = sum(one.left for one in left.values())
+        wanted = sum(reading.left for reading in left.values())
         try:
-            found = self._lent.reader.read(min(_POLL_RECORDS, wanted), _POLL_SECONDS)
+            fetched = self._lent.reader.read(min(_POLL_RECORDS, wanted), _POLL_SECONDS)
         except SourceError as error:
             raise SourceError(f"cannot read {_where(left)}: {error}") from error
-        mine = [(place, self._taken(place, records)) for place, records in found]
-        if sum(one.left for one in left.values()) < wanted:
+        mine = [(place, self._taken(place, records)) for place, records in fetched]
+        if sum(reading.left for reading in left.values()) < wanted:
             self.touch()
         else:
             self._check_stalled(left)
@@ -208,13 +210,13 @@ class _JointFetch:
         if any(problem.code in _GONE for problem in self._lent.client_errors.problems):
             # The client reports "unknown" for a deleted topic, but also during a leader election.
             self._lent.client_errors.forget()
-            for one in left.values():
-                one.check_gone()
+            for reading in left.values():
+                reading.check_gone()
         if time.monotonic() > self._deadline:
-            one = next(iter(left.values()))
+            reading = next(iter(left.values()))
             raise StalledError(
                 f"{_where(left)} returned no record for {self._stall_seconds:.0f} s at offset "
-                f"{one.position} of up to {one.wanted.until}, from "
+                f"{reading.position} of up to {reading.wanted.until}, from "
                 f"{self._source.bootstrap}{self._lent.error_clause(self._source)}",
                 [replace(each.wanted, start=each.position) for each in left.values()],
             )

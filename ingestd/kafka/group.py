@@ -59,14 +59,16 @@ class ConsumerGroup:
         end = self._begin()
         while True:
             try:
-                found = self._consumer.committed(places, max(end - time.monotonic(), _POLL_SECONDS))
+                committed = self._consumer.committed(
+                    places, max(end - time.monotonic(), _POLL_SECONDS)
+                )
             except KafkaException as error:
                 self._go_on_or_raise(error.args[0], end)
                 continue
-            wrong = next((one.error for one in found if one.error is not None), None)
+            wrong = next((place.error for place in committed if place.error is not None), None)
             if wrong is None:
                 self._client_errors.forget()
-                return found
+                return committed
             self._go_on_or_raise(wrong, end)
 
     def commit(self, places: Iterable[TopicPartition]) -> None:
@@ -95,7 +97,7 @@ class ConsumerGroup:
         return time.monotonic() + self._seconds
 
     def _note_commit(self, error: KafkaError | None, places: list[TopicPartition]) -> None:
-        wrong = [one.error for one in places if one.error is not None]
+        wrong = [place.error for place in places if place.error is not None]
         self._answers.append(error or (wrong[0] if wrong else None))
 
     def _go_on_or_raise(self, error: KafkaError, end: float) -> None:

@@ -68,15 +68,15 @@ def divergences(
     Raises SourceSilentError without an answer for `seconds`, SourceError for an unexpected answer
     or if the brokers reject the client.
     """
-    found: dict[Place, int] = {}
+    ends: dict[Place, int] = {}
     for place, message in _first_answers(source, positions, seconds):
         error = message.error()
         if error is None or error.code() == KafkaError._PARTITION_EOF:
             continue
         end = _epoch_end(source, place, error)
         if end is not None:
-            found[place] = end
-    return found
+            ends[place] = end
+    return ends
 
 
 def fingerprints(
@@ -87,13 +87,13 @@ def fingerprints(
     Records removed by retention or compaction, and transaction markers, have no entry. Raises as
     `divergences`.
     """
-    found: dict[Place, int] = {}
+    checksums: dict[Place, int] = {}
     positions = {place: (offset - 1, NO_EPOCH) for place, offset in offsets.items()}
     for place, message in _first_answers(source, positions, seconds):
         if message.error() is None and message.offset() == offsets[place] - 1:
             key, value = _bytes(message.key()), _bytes(message.value())
-            found[place] = fingerprint(message.timestamp()[1], key, value)
-    return found
+            checksums[place] = fingerprint(message.timestamp()[1], key, value)
+    return checksums
 
 
 def _bytes(content: str | bytes | None) -> bytes | None:

@@ -73,15 +73,7 @@ def native_kafka() -> tuple[NativeKafka, Mapping[str, int]] | None:
         return None
     version, number = libversion()
     if number >> 24 != _MAJOR:
-        _LOG.warning(
-            "kafka_reader",
-            extra={
-                "ctx": {
-                    "reader": "python",
-                    "reason": f"the native reader needs librdkafka {_MAJOR}, found {version}",
-                }
-            },
-        )
+        _log_reason(f"the native reader needs librdkafka {_MAJOR}, found {version}")
         return None
     kafka = cast("NativeKafka", module)
     library = ctypes.CDLL(cimpl.__file__)  # finds symbols of the libraries it is linked with, too
@@ -90,9 +82,14 @@ def native_kafka() -> tuple[NativeKafka, Mapping[str, int]] | None:
         function = getattr(library, name, None)
         address = None if function is None else ctypes.cast(function, ctypes.c_void_p).value
         if address is None:
+            _log_reason(f"librdkafka {version} has no function {name}")
             return None
         addresses[name] = address
     return kafka, addresses
+
+
+def _log_reason(reason: str) -> None:
+    _LOG.warning("kafka_reader", extra={"ctx": {"reader": "python", "reason": reason}})
 
 
 class NativeFetcher:
@@ -127,10 +124,10 @@ class NativeFetcher:
         the ranges, so their texts are copied.
         """
         try:
-            found = self._consumer.consume(count, round(seconds * 1000), self._alone)
+            batches = self._consumer.consume(count, round(seconds * 1000), self._alone)
         except RuntimeError as error:
             raise SourceError(str(error)) from error
-        return [((one.topic, one.partition), _records(one)) for one in found]
+        return [((batch.topic, batch.partition), _records(batch)) for batch in batches]
 
     def problems(self) -> list[Problem]:
         """Return the errors of the client as a whole since the last call."""
@@ -141,15 +138,15 @@ class NativeFetcher:
         self._consumer.close()
 
 
-def _records(found: _NativeRecords) -> Records:
+def _records(batch: _NativeRecords) -> Records:
     return Records(
-        offsets=_numbers(found.offsets),
-        timestamps=_numbers(found.timestamps),
-        sizes=_numbers(found.sizes),
-        keys=found.keys,
-        values=found.values,
+        offsets=_numbers(batch.offsets),
+        timestamps=_numbers(batch.timestamps),
+        sizes=_numbers(batch.sizes),
+        keys=batch.keys,
+        values=batch.values,
         headers=None,
-        events=[LogEvent(Problem(code, text), offset) for code, text, offset in found.events],
+        events=[LogEvent(Problem(code, text), offset) for code, text, offset in batch.events],
     )
 
 

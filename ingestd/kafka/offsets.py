@@ -79,15 +79,19 @@ class OffsetClient:
     def offsets_at(self, partitions: TopicPartitions, millis: int) -> TopicOffsets:
         """Return the first offset at or after a time (ms since 1970), where there is one."""
         spec = OffsetSpec.for_timestamp(millis)
-        found = self._offsets(partitions, spec)
+        offsets = self._offsets(partitions, spec)
         return {
             topic: {partition: offset for partition, offset in by_partition.items() if offset >= 0}
-            for topic, by_partition in found.items()
+            for topic, by_partition in offsets.items()
         }
 
     def group_offsets(self, group: str, partitions: TopicPartitions) -> TopicOffsets:
         """Return the committed offsets of a consumer group, for partitions that have one."""
-        places = [TopicPartition(topic, one) for topic in partitions for one in partitions[topic]]
+        places = [
+            TopicPartition(topic, partition)
+            for topic in partitions
+            for partition in partitions[topic]
+        ]
         offsets: dict[str, dict[int, int]] = {topic: {} for topic in partitions}
         if not places:
             return offsets
@@ -102,11 +106,11 @@ class OffsetClient:
         names = sorted(topics)
         if not names:
             return {}
-        found = self._asking.client.describe_topics(
+        descriptions = self._asking.client.describe_topics(
             TopicCollection(names), request_timeout=self._asking.seconds
         )
         ids: dict[str, str] = {}
-        for topic, future in found.items():
+        for topic, future in descriptions.items():
             try:
                 ids[topic] = str(self._asking.result(f"topic {topic}", future).topic_id)
             except SourceError as error:
@@ -120,7 +124,7 @@ class OffsetClient:
         A key is the topic id, or `CLUSTER/TOPIC` if the brokers have no topic ids.
         """
         ids = self.topic_ids(topics)
-        missing = {topic for topic, one in ids.items() if one == _NO_TOPIC_ID}
+        missing = {topic for topic, topic_id in ids.items() if topic_id == _NO_TOPIC_ID}
         cluster = self.cluster_id() if missing else ""
         return {topic: f"{cluster}/{topic}" if topic in missing else ids[topic] for topic in ids}
 
@@ -173,7 +177,9 @@ class OffsetClient:
 
     def _offsets(self, partitions: TopicPartitions, spec: OffsetSpec) -> TopicOffsets:
         places = {
-            TopicPartition(topic, one): spec for topic in partitions for one in partitions[topic]
+            TopicPartition(topic, partition): spec
+            for topic in partitions
+            for partition in partitions[topic]
         }
         if not places:
             return {topic: {} for topic in partitions}
@@ -186,11 +192,11 @@ class OffsetClient:
                 request_timeout=self._asking.seconds,
             )
             for place, future in futures.items():
-                found = self._offset(place, future, patient=time.monotonic() <= deadline)
-                if found is not None:
-                    offsets[place.topic][place.partition] = found.offset
+                offset = self._offset(place, future, patient=time.monotonic() <= deadline)
+                if offset is not None:
+                    offsets[place.topic][place.partition] = offset.offset
                     if spec is _LATEST:
-                        epoch = _UNKNOWN if found.leader_epoch is None else found.leader_epoch
+                        epoch = _UNKNOWN if offset.leader_epoch is None else offset.leader_epoch
                         self._epochs[place.topic, place.partition] = epoch
                     del places[place]
             if places:
@@ -203,13 +209,13 @@ class OffsetClient:
         """Return the requested offset; None if a retry may succeed."""
         what = f"offsets of {place.topic}/{place.partition}"
         try:
-            found: ListOffsetsResultInfo = self._asking.result(what, future)
+            result: ListOffsetsResultInfo = self._asking.result(what, future)
         except SourceError as error:
             if patient and (isinstance(error, SourceSilentError) or _says(error, _MOVING)):
                 return None
             raise
-        if found.offset != OFFSET_INVALID:
-            return found
+        if result.offset != OFFSET_INVALID:
+            return result
         # The client reports a connection that was lost during the request only in these words.
         if not patient:
             lost = KafkaException(KafkaError(KafkaError._TRANSPORT))

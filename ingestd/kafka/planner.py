@@ -127,8 +127,10 @@ class Planner:
             return ends
         return {
             topic: {
-                one: max(start[topic][one], min(end, bounds.get(topic, {}).get(one, 0)))
-                for one, end in partitions.items()
+                partition: max(
+                    start[topic][partition], min(end, bounds.get(topic, {}).get(partition, 0))
+                )
+                for partition, end in partitions.items()
             }
             for topic, partitions in ends.items()
         }
@@ -143,7 +145,7 @@ class Planner:
             if gone:
                 raise LogChangedError(
                     f"source {source.name}: partitions {gone} of topic {topic}, read up to "
-                    f"{[partitions[one] for one in gone]}, no longer exist"
+                    f"{[partitions[partition] for partition in gone]}, no longer exist"
                 )
         return known
 
@@ -151,7 +153,9 @@ class Planner:
         """Return where each topic partition continues, checked against its log."""
         asked = {
             topic: tuple(
-                one for one, end in partitions.items() if known.get(topic, {}).get(one) != end
+                partition
+                for partition, end in partitions.items()
+                if known.get(topic, {}).get(partition) != end
             )
             for topic, partitions in ends.items()
         }
@@ -160,15 +164,15 @@ class Planner:
         )
         positions: dict[str, dict[int, int]] = {}
         for topic, partitions in ends.items():
-            for one, end in partitions.items():
-                begin = begins.get(topic, {}).get(one, end)
-                position = known.get(topic, {}).get(one, begin)
+            for partition, end in partitions.items():
+                begin = begins.get(topic, {}).get(partition, end)
+                position = known.get(topic, {}).get(partition, begin)
                 if position > end or (position < begin and position != end):
                     raise LogChangedError(
-                        f"source {name}: {topic}/{one} continues at {position}, its log has "
+                        f"source {name}: {topic}/{partition} continues at {position}, its log has "
                         f"{begin} to {end}"
                     )
-                positions.setdefault(topic, {})[one] = position
+                positions.setdefault(topic, {})[partition] = position
         return {topic: positions.get(topic, {}) for topic in ends}
 
     def _checked_epochs(self, name: str, known: TopicOffsets, ends: TopicOffsets) -> TopicOffsets:
@@ -177,19 +181,20 @@ class Planner:
         epochs = cluster.leader_epochs(ends)
         changed: dict[tuple[str, int], tuple[int, int]] = {}
         for topic, partitions in epochs.items():
-            for one, epoch in partitions.items():
-                before = self._epochs.get((name, topic, one), epoch)
-                if before not in (epoch, _UNKNOWN) and one in known.get(topic, {}):
-                    covered = self._covered.get(name, {}).get(topic, {}).get(one, 0)
-                    changed[topic, one] = (max(covered, known[topic][one]), before)
+            for partition, epoch in partitions.items():
+                before = self._epochs.get((name, topic, partition), epoch)
+                if before not in (epoch, _UNKNOWN) and partition in known.get(topic, {}):
+                    covered = self._covered.get(name, {}).get(topic, {}).get(partition, 0)
+                    changed[topic, partition] = (max(covered, known[topic][partition]), before)
         diverged = cluster.divergences(changed) if changed else {}
         if diverged:
-            (topic, one), offset = min(diverged.items())
+            (topic, partition), offset = min(diverged.items())
             raise LogChangedError(
-                f"source {name}: {topic}/{one} was read up to {changed[topic, one][0]}, but its "
-                f"log has other records from {offset} on: a new leader did not have them"
+                f"source {name}: {topic}/{partition} was read up to "
+                f"{changed[topic, partition][0]}, but its log has other records from {offset} on: "
+                "a new leader did not have them"
             )
         for topic, partitions in epochs.items():
-            for one, epoch in partitions.items():
-                self._epochs[name, topic, one] = epoch
+            for partition, epoch in partitions.items():
+                self._epochs[name, topic, partition] = epoch
         return epochs

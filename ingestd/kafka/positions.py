@@ -20,26 +20,26 @@ def parse_positions(text: str, topics: Sequence[str] = ()) -> TopicOffsets:
 
     Raises ConfigError for an invalid text, and for a topic partition that occurs twice.
     """
-    found: dict[str, dict[int, int]] = {}
-    for part in filter(None, (one.strip() for one in text.split(";"))):
-        topic, partition, offset = _parsed(part, topics)
-        if partition in found.setdefault(topic, {}):
+    offsets: dict[str, dict[int, int]] = {}
+    for position in filter(None, (one.strip() for one in text.split(";"))):
+        topic, partition, offset = _parsed(position, topics)
+        if partition in offsets.setdefault(topic, {}):
             raise ConfigError(f"'{text}' names partition {partition} of {topic} twice")
-        found[topic][partition] = offset
-    if not found:
+        offsets[topic][partition] = offset
+    if not offsets:
         raise ConfigError(f"'{text}' contains no offset: {_FORM}")
-    return found
+    return offsets
 
 
-def _parsed(part: str, topics: Sequence[str]) -> tuple[str, int, int]:
-    match = _PLACE.fullmatch(part)
+def _parsed(position: str, topics: Sequence[str]) -> tuple[str, int, int]:
+    match = _PLACE.fullmatch(position)
     if match:
         return match["topic"], int(match["partition"]), int(match["offset"])
-    match = _OF_ONE_TOPIC.fullmatch(part.replace(" ", ""))
+    match = _OF_ONE_TOPIC.fullmatch(position.replace(" ", ""))
     if match is None:
-        raise ConfigError(f"'{part}' is not a position in a topic: {_FORM}")
+        raise ConfigError(f"'{position}' is not a position in a topic: {_FORM}")
     if len(topics) != 1:
-        raise ConfigError(f"'{part}' does not name its topic: {_FORM}")
+        raise ConfigError(f"'{position}' does not name its topic: {_FORM}")
     return topics[0], int(match["partition"]), int(match["offset"])
 
 

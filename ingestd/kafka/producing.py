@@ -87,16 +87,16 @@ def _flush(producer: Producer, client_errors: ClientErrors) -> int:
     return left
 
 
-def _send(producer: Producer, topic: str, one: Outgoing, failures: _Failures) -> None:
-    partition = _ANY_PARTITION if one.partition is None else one.partition
+def _send(producer: Producer, topic: str, message: Outgoing, failures: _Failures) -> None:
+    partition = _ANY_PARTITION if message.partition is None else message.partition
     while True:
         try:
             producer.produce(
                 topic,
-                one.value,
-                one.key,
+                message.value,
+                message.key,
                 partition,
-                headers=list(one.headers),
+                headers=list(message.headers),
                 on_delivery=failures,
             )
         except BufferError:  # the queue is full: wait for answers

@@ -35,7 +35,9 @@ class PythonReader:
     def assign(self, offsets: Mapping[Place, int]) -> None:
         """Read only these topic partitions, each from its offset."""
         try:
-            self._consumer.assign([TopicPartition(*one, offset) for one, offset in offsets.items()])
+            self._consumer.assign(
+                [TopicPartition(*place, offset) for place, offset in offsets.items()]
+            )
         except KafkaException as error:
             raise SourceError(str(error)) from error
         topics = {topic for topic, _ in offsets}
@@ -84,8 +86,8 @@ class PythonReader:
 
     def problems(self) -> list[Problem]:
         """Return the errors of the client as a whole since the last call."""
-        found, self._problems = self._problems, []
-        return found
+        problems, self._problems = self._problems, []
+        return problems
 
     def close(self) -> None:
         """Close the connections."""

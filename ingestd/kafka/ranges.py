@@ -75,11 +75,11 @@ def ranges_between(start: Offsets, end: Offsets) -> list[OffsetRange]:
     Raises ValueError for a partition that `start` lacks or that ends before its start, because a
     silent jump would lose records.
     """
-    return [one for one in _ranges_between(start, end) if one.rows]
+    return [offset_range for offset_range in _ranges_between(start, end) if offset_range.rows]
 
 
 def _ranges_between(start: Offsets, end: Offsets) -> list[OffsetRange]:
-    found: list[OffsetRange] = []
+    ranges: list[OffsetRange] = []
     for source, topic, partition, until in _flat(end):
         try:
             first = start[source][topic][partition]
@@ -87,8 +87,8 @@ def _ranges_between(start: Offsets, end: Offsets) -> list[OffsetRange]:
             raise ValueError(f"no start offset of {source}/{topic}/{partition}") from None
         if until < first:
             raise ValueError(f"{source}/{topic}/{partition} ends at {until}, before {first}")
-        found.append(OffsetRange(source, topic, partition, first, until))
-    return sorted(found)
+        ranges.append(OffsetRange(source, topic, partition, first, until))
+    return sorted(ranges)
 
 
 def cut(start: Offsets, end: Offsets, limit_rows: int | None) -> Offsets:
@@ -103,8 +103,10 @@ def cut(start: Offsets, end: Offsets, limit_rows: int | None) -> Offsets:
     if limit_rows < 1:
         raise ValueError(f"a limit of {limit_rows} rows makes no progress")
     topics: dict[tuple[str, str], dict[int, int]] = {}
-    for one in ranges_between(start, end):
-        topics.setdefault((one.source, one.topic), {})[one.partition] = one.rows
+    for offset_range in ranges_between(start, end):
+        topics.setdefault((offset_range.source, offset_range.topic), {})[offset_range.partition] = (
+            offset_range.rows
+        )
     shares = _share({topic: sum(rows.values()) for topic, rows in topics.items()}, limit_rows)
     taken = {topic: _share(topics[topic], rows) for topic, rows in shares.items()}
     return {
@@ -132,15 +134,15 @@ def split(ranges: Sequence[OffsetRange], parts: int) -> list[list[OffsetRange]]:
     total = borders[-1]
     slack = total // (parts * _CRUMBS)
     wanted = (number * total // parts for number in range(1, parts))
-    edges = sorted({0, total, *(_snap(place, borders, slack) for place in wanted)})
+    edges = sorted({0, total, *(_snap(target, borders, slack) for target in wanted)})
     groups = [
         [
             replace(
-                one,
-                start=one.start + max(0, first - before),
-                until=one.until - max(0, after - last),
+                offset_range,
+                start=offset_range.start + max(0, first - before),
+                until=offset_range.until - max(0, after - last),
             )
-            for one, before, after in zip(ranges, borders, borders[1:], strict=False)
+            for offset_range, before, after in zip(ranges, borders, borders[1:], strict=False)
             if max(first, before) < min(last, after)
         ]
         for first, last in pairwise(edges)
@@ -188,11 +190,11 @@ def decode(document: Mapping[str, Any]) -> BatchOffsets:
 
 def _without_zeros(offsets: Offsets) -> Offsets:
     """Drop epochs of 0: nearly all logs are in their first epoch."""
-    found: dict[str, dict[str, dict[int, int]]] = {}
+    positive: dict[str, dict[str, dict[int, int]]] = {}
     for source, topic, partition, offset in _flat(offsets):
         if offset:
-            found.setdefault(source, {}).setdefault(topic, {})[partition] = offset
-    return found
+            positive.setdefault(source, {}).setdefault(topic, {})[partition] = offset
+    return positive
 
 
 def encode_offsets(offsets: Offsets) -> dict[str, dict[str, dict[str, int]]]:
@@ -239,9 +241,9 @@ def _flat(offsets: Offsets) -> Iterator[tuple[str, str, int, int]]:
                 yield source, topic, partition, offset
 
 
-def _snap(place: int, borders: Sequence[int], slack: int) -> int:
-    nearest = min(borders, key=lambda border: abs(border - place))
-    return nearest if abs(nearest - place) <= slack else place
+def _snap(target: int, borders: Sequence[int], slack: int) -> int:
+    nearest = min(borders, key=lambda border: abs(border - target))
+    return nearest if abs(nearest - target) <= slack else target
 
 
 def _share(sizes: Mapping[_K, int], limit: int) -> dict[_K, int]:

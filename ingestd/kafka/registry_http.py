@@ -102,13 +102,13 @@ class RegistryHttp:
         Raises ConfigError if the registry rejects the credentials, SourceError if no address gave
         a usable response in time.
         """
-        found: Mapping[str, Any] | None = self._get(path, dict)
-        return found
+        document: Mapping[str, Any] | None = self._get(path, dict)
+        return document
 
     def get_list(self, path: str) -> list[Any] | None:
         """Return the list at a path; None and errors as for `get`."""
-        found: list[Any] | None = self._get(path, list)
-        return found
+        items: list[Any] | None = self._get(path, list)
+        return items
 
     def _get(self, path: str, wanted: type) -> Any:  # noqa: ANN401  (of the type wanted)
         attempt = 0
@@ -117,9 +117,9 @@ class RegistryHttp:
             note(REQUESTS)
             url = self.settings.urls[attempt % len(self.settings.urls)]
             try:
-                found = self._ask(url.rstrip("/") + path, wanted)
+                answer = self._ask(url.rstrip("/") + path, wanted)
                 self._note_outage(failed)
-                return found
+                return answer
             except SourceError as error:
                 note(FAILURES)
                 failed = self.clock() if failed is None else failed

@@ -12,7 +12,7 @@ def sample_ranges(
     from the beginning, where a pipeline starts, and half from the end, where messages have their
     current structure. Offsets without a record count too. `limit` is at least 1.
     """
-    found: list[OffsetRange] = []
+    ranges: list[OffsetRange] = []
     for topic in sorted(end):
         start, stop = {source: {topic: begin[topic]}}, {source: {topic: end[topic]}}
         shares = cut(start, stop, limit)[source][topic]
@@ -23,5 +23,5 @@ def sample_ranges(
             newest = share - oldest
             for low, high in ((first, first + oldest), (until - newest, until)):
                 if high > low:
-                    found.append(OffsetRange(source, topic, partition, low, high))
-    return found
+                    ranges.append(OffsetRange(source, topic, partition, low, high))
+    return ranges

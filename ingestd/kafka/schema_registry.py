@@ -54,15 +54,15 @@ class SchemaRegistry:
         if cache.unknown.get(schema_id, 0.0) > time.monotonic():
             return None
         # Two threads may request the same schema: cheaper than waiting for each other.
-        found = _Reading(RegistryHttp(self.settings), cache).schema(schema_id)
+        schema = _Reading(RegistryHttp(self.settings), cache).schema(schema_id)
         capacity = self.settings.cache_capacity
-        if found is None:
+        if schema is None:
             cache.unknown = _room(cache.unknown, capacity)
             cache.unknown[schema_id] = time.monotonic() + _UNKNOWN_SECONDS
             return None
         cache.found = _room(cache.found, capacity)
-        cache.found[schema_id] = found
-        return found
+        cache.found[schema_id] = schema
+        return schema
 
     def earlier(self, schema_id: SchemaId) -> tuple[RegisteredSchema, ...]:
         """Return the earlier versions of a schema in its subjects, newest first, up to a bound.
@@ -90,11 +90,11 @@ class _Reading:
 
     def schema(self, schema_id: SchemaId) -> RegisteredSchema | None:
         """Return the schema; None if it or one of its references does not exist."""
-        place = f"/schemas/ids/{schema_id}"
+        path = f"/schemas/ids/{schema_id}"
         if isinstance(schema_id, str):
             parts = (schema_id[:8], schema_id[8:12], schema_id[12:16], schema_id[16:20])
-            place = f"/schemas/guids/{'-'.join((*parts, schema_id[20:]))}"
-        document = self._http.get(place)
+            path = f"/schemas/guids/{'-'.join((*parts, schema_id[20:]))}"
+        document = self._http.get(path)
         if document is None or not self._read_references(document):
             return None
         return _schema(document, tuple(self._references.values()), "")
@@ -104,17 +104,17 @@ class _Reading:
 
         Empty for a registry that does not report where a schema is registered.
         """
-        found: list[RegisteredSchema] = []
-        for one in self._http.get_list(f"/schemas/ids/{schema_id}/versions") or ():
-            place = _place(one)
+        schemas: list[RegisteredSchema] = []
+        for version in self._http.get_list(f"/schemas/ids/{schema_id}/versions") or ():
+            place = _place(version)
             numbers = self._http.get_list(place.versions) or ()
             older = sorted(n for n in numbers if isinstance(n, int) and n < place.version)
             for number in older[::-1][:_MOST_VERSIONS]:
                 document = self._version(f"{place.versions}/{number}")
                 self._references.clear()
                 if document is not None and self._read_references(document):
-                    found.append(_schema(document, tuple(self._references.values()), ""))
-        return tuple(found)
+                    schemas.append(_schema(document, tuple(self._references.values()), ""))
+        return tuple(schemas)
 
     def _read_references(self, document: Mapping[str, Any]) -> bool:
         """Read the references of a document, dependencies first; return whether all exist.
@@ -139,18 +139,18 @@ class _Reading:
                     f"schema registry: a schema has more than {_MOST_REFERENCES} references"
                 )
             opened.add(reference.path)
-            found = self._version(reference.path)
-            if found is None:
+            referenced = self._version(reference.path)
+            if referenced is None:
                 return False
-            stack.append(_Opened(found, _references_of(found), reference))
+            stack.append(_Opened(referenced, _references_of(referenced), reference))
         return True
 
     def _version(self, path: str) -> Mapping[str, Any] | None:
-        found = self._cache.versions.get(path) or self._http.get(path)
-        if found is not None:
+        document = self._cache.versions.get(path) or self._http.get(path)
+        if document is not None:
             self._cache.versions = _room(self._cache.versions, self._http.settings.cache_capacity)
-            self._cache.versions[path] = found
-        return found
+            self._cache.versions[path] = document
+        return document
 
 
 @dataclass(frozen=True, slots=True)

@@ -71,13 +71,13 @@ def _from_time(source: KafkaSource, cluster: Cluster, ends: TopicOffsets) -> Top
 
 
 def _from_group(source: KafkaSource, cluster: Cluster, ends: TopicOffsets) -> TopicOffsets:
-    found = cluster.group_offsets(source.group, _partitions(ends))
+    committed = cluster.group_offsets(source.group, _partitions(ends))
     begins = cluster.beginning_offsets(_partitions(ends))
     strange = [
-        f"{topic}/{one}"
+        f"{topic}/{partition}"
         for topic, partitions in ends.items()
-        for one, end in partitions.items()
-        if one not in found.get(topic, {}) and begins[topic][one] < end
+        for partition, end in partitions.items()
+        if partition not in committed.get(topic, {}) and begins[topic][partition] < end
     ]
     if strange and source.on_offset_out_of_range == "fail":
         raise OffsetLostError(
@@ -85,7 +85,7 @@ def _from_group(source: KafkaSource, cluster: Cluster, ends: TopicOffsets) -> To
             f"has no offset of {', '.join(strange)}; set kafka.group.id to the intended group, or "
             "set on-offset-out-of-range to earliest or latest to start these partitions there"
         )
-    return _over(ends, found) if source.on_offset_out_of_range == "latest" else found
+    return _over(ends, committed) if source.on_offset_out_of_range == "latest" else committed
 
 
 def _from_offsets(source: KafkaSource, _: Cluster, ends: TopicOffsets) -> TopicOffsets:
@@ -95,9 +95,12 @@ def _from_offsets(source: KafkaSource, _: Cluster, ends: TopicOffsets) -> TopicO
 
 def _at_time(cluster: Cluster, ends: TopicOffsets, millis: int) -> TopicOffsets:
     """Return the first offsets at or after a time; the stable end if all records are older."""
-    found = cluster.offsets_at(_partitions(ends), millis)
+    offsets = cluster.offsets_at(_partitions(ends), millis)
     return {
-        topic: {one: min(end, found[topic].get(one, end)) for one, end in partitions.items()}
+        topic: {
+            partition: min(end, offsets[topic].get(partition, end))
+            for partition, end in partitions.items()
+        }
         for topic, partitions in ends.items()
     }
 

@@ -36,7 +36,7 @@ def start_try(
     `memory` is the limit in bytes. A single range is read batch by batch.
     """
     if len(ranges) == 1:
-        kept = {name: one for name, one in source.properties.items() if name != _OTHER_NAME}
+        kept = {name: value for name, value in source.properties.items() if name != _OTHER_NAME}
         source = replace(source, properties={**kept, **_BATCH_BY_BATCH})
     document = {
         "source": source.to_document(),
@@ -73,7 +73,7 @@ def read_apart(
             continue
         place = (line[0], line[1], line[2])
         left[place] = replace(left[place], start=line[3])
-    return [one for one in left.values() if one.rows], reason
+    return [offset_range for offset_range in left.values() if offset_range.rows], reason
 
 
 def out_of_memory(memory: int) -> str:
@@ -83,8 +83,8 @@ def out_of_memory(memory: int) -> str:
     )
 
 
-def _place(one: OffsetRange) -> tuple[str, str, int]:
-    return one.source, one.topic, one.partition
+def _place(offset_range: OffsetRange) -> tuple[str, str, int]:
+    return offset_range.source, offset_range.topic, offset_range.partition
 
 
 def main() -> int:
@@ -93,7 +93,7 @@ def main() -> int:
     memory = int(document["memory"])
     resource.setrlimit(resource.RLIMIT_DATA, (memory, memory))
     source = KafkaSource.from_document(document["source"])
-    ranges = [OffsetRange(*one) for one in document["ranges"]]
+    ranges = [OffsetRange(*fields) for fields in document["ranges"]]
     try:
         _read(source, ranges, first_only=document["first_only"])
     except LogChangedError:

@@ -48,4 +48,4 @@ def find_unreadable(
 def by_source(ranges: Iterable[OffsetRange]) -> list[list[OffsetRange]]:
     """Group ranges by source, sorted."""
     ordered = sorted(ranges)
-    return [list(ones) for _, ones in groupby(ordered, lambda one: one.source)]
+    return [list(ones) for _, ones in groupby(ordered, lambda offset_range: offset_range.source)]

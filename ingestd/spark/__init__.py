@@ -1,1 +1,1 @@
-"""The only door to Spark."""
+"""The streaming query: the only package that imports PySpark."""

@@ -96,7 +96,7 @@ def _begins(sources: _Sources, places: Collection[Place]) -> Mapping[Place, int]
             existing = cluster.topic_ids(wanted)
             partitions = {topic: tuple(ones) for topic, ones in wanted.items() if topic in existing}
             for topic, begins in cluster.beginning_offsets(partitions).items():
-                starts.update({(name, topic, one): begin for one, begin in begins.items()})
+                starts.update({(name, topic, id_): begin for id_, begin in begins.items()})
     return starts
 
 
@@ -114,10 +114,12 @@ def reading_again(
         source: {topic: dict(partitions) for topic, partitions in topics.items()}
         for source, topics in dead_letters.covered.items()
     }
-    for one in reading:
-        first = own.get((one.source, one.topic, one.partition), one.until)
-        known = covered.setdefault(one.source, {}).setdefault(one.topic, {})
-        known[one.partition] = max(first, known.get(one.partition, 0))
+    for offset_range in reading:
+        first = own.get(
+            (offset_range.source, offset_range.topic, offset_range.partition), offset_range.until
+        )
+        known = covered.setdefault(offset_range.source, {}).setdefault(offset_range.topic, {})
+        known[offset_range.partition] = max(first, known.get(offset_range.partition, 0))
     return replace(
         context,
         tables={**context.tables, context.dead_letters: replace(dead_letters, covered=covered)},

@@ -21,10 +21,10 @@ def raised_error(text: str) -> IngestdError | None:
 
     A full disk that Spark itself reports is a DiskFullError.
     """
-    found = _RAISED.findall(text)
-    if not found:
-        return DiskFullError(last_cause(text)) if any(one in text for one in _FULL) else None
-    name, message = found[-1]
+    raised = _RAISED.findall(text)
+    if not raised:
+        return DiskFullError(last_cause(text)) if any(phrase in text for phrase in _FULL) else None
+    name, message = raised[-1]
     kind = getattr(ingestd.errors, name, None)
     if not (isinstance(kind, type) and issubclass(kind, IngestdError)):
         return None
@@ -48,5 +48,5 @@ def last_cause(text: str) -> str:
 
     Without one, the reason that Spark gives for the end of its query.
     """
-    found = _CAUSE.findall(text) or _ENDED_WITH.findall(text)
-    return (found[-1] if found else text.strip().rpartition("\n")[2])[:_LONGEST]
+    causes = _CAUSE.findall(text) or _ENDED_WITH.findall(text)
+    return (causes[-1] if causes else text.strip().rpartition("\n")[2])[:_LONGEST]

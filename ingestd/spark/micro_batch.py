@@ -249,7 +249,7 @@ class MicroBatch:
                     pool.submit(self._commit_table, name, batch, result, step)
                     for name, step in steps.items()
                 ]
-            batch.commits.extend(one.result() for one in done)
+            batch.commits.extend(future.result() for future in done)
             reach(Point.DEAD_LETTERS_COMMITTED if group is first else Point.TABLES_COMMITTED)
 
     def _commit_table(
@@ -326,8 +326,13 @@ def _act_on_findings(
     evolution = within_limits(plan(context, new, now_ms), existing, limits, now_ms)
     refused = {**evolution.refused, **_create(registry, context, evolution.creates)}
     batch.refused.update(refused)
-    for name, one in refused.items():
-        at = {"table": name, "stage": one.stage, "reason": one.reason, "problem": one.message}
+    for name, refusal in refused.items():
+        at = {
+            "table": name,
+            "stage": refusal.stage,
+            "reason": refusal.reason,
+            "problem": refusal.message,
+        }
         _LOG.warning("table_refused", extra={"ctx": at})
     for name, changes in evolution.changes.items():
         registry.alter(name, changes)

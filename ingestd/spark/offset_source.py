@@ -90,7 +90,7 @@ class OffsetRangeReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """
 
     def __init__(self, document: Mapping[str, Any]) -> None:
-        sources = [KafkaSource.from_document(one) for one in document["sources"]]
+        sources = [KafkaSource.from_document(source) for source in document["sources"]]
         self._limits = {name: int(limit) for name, limit in document["max_offsets"].items()}
         self._start = decode_offsets(document["start"])
         self._planner = Planner(
@@ -159,8 +159,8 @@ class OffsetRangeReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Yield the range as a row."""
         if not isinstance(partition, RangePartition):
             raise TypeError(f"not a partition of this source: {partition!r}")
-        one = partition.range
-        yield one.source, one.topic, one.partition, one.start, one.until
+        read = partition.range
+        yield read.source, read.topic, read.partition, read.start, read.until
 
     def commit(self, end: Mapping[str, Any]) -> None:
         """Do nothing: offsets are stored in the tables."""

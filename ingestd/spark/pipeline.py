@@ -98,11 +98,11 @@ class Pipeline:
         registry = TableRegistry(settings, catalog, io, _now_ms)
         registry.open()
         self._listener.tables_opened(
-            {name: one.table.schema for name, one in registry.tables.items()}
+            {name: managed.table.schema for name, managed in registry.tables.items()}
         )
         clusters = {
-            name: self._clients.enter_context(closing(OffsetClient(one.kafka)))
-            for name, one in settings.sources.items()
+            name: self._clients.enter_context(closing(OffsetClient(source.kafka)))
+            for name, source in settings.sources.items()
         }
         start = self._recover(registry, clusters, leadership)
         topics = TopicKeyCheck(registry.keys, clusters)
@@ -164,7 +164,7 @@ class Pipeline:
             ending = self._stopping.is_set() or self._arrived.is_set()
             self._release()
             if ending and self._failure is None:
-                return self._ended(asked=asked)
+                return self._ended(asked=asked or not self._arrived.is_set())
             raise self._failure or _translated(error) from error
         if ended:
             self._release()
@@ -227,7 +227,7 @@ class Pipeline:
         session.dataSource.register(OffsetRangeSource)
         stream = session.readStream.format(OffsetRangeSource.name())
         settings = self._settings
-        kafka = {name: one.kafka for name, one in settings.sources.items()}
+        kafka = {name: source.kafka for name, source in settings.sources.items()}
         limits = settings.max_offsets_per_trigger
         options = source_options(kafka, limits, start)
         writer = stream.options(**options).load().writeStream
@@ -329,8 +329,8 @@ def bounds_ahead(settings: PipelineSettings, clusters: Mapping[str, LogCluster])
     Empty if all are in the logs, or if a source is not bounded. Raises SourceError, and ConfigError
     for offsets of topic partitions that do not exist.
     """
-    kafka = {name: one.kafka for name, one in settings.sources.items()}
-    if not settings.is_bounded or not any(one.bounded_offsets for one in kafka.values()):
+    kafka = {name: source.kafka for name, source in settings.sources.items()}
+    if not settings.is_bounded or not any(conf.bounded_offsets for conf in kafka.values()):
         return {}
     ends: dict[str, TopicOffsets] = {}
     wanted: dict[str, TopicOffsets] = {}

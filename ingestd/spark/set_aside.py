@@ -158,7 +158,7 @@ class QueryRetries:
         now = self._clock()
         due = [place for place in self._waiting if self._known.tried[place].due <= now]
         if due:
-            place = min(due, key=lambda one: self._known.tried[one].due)
+            place = min(due, key=lambda key: self._known.tried[key].due)
             left = self._waiting[place]
             self._running = place, left.start, self._start(left)
 
@@ -201,7 +201,7 @@ class SetAsideTopics:
 
     def without(self, batch: BatchOffsets) -> BatchOffsets:
         """Return a batch without the topics and partitions that are set aside."""
-        starts = {place: one.range.start for place, one in self._unreadable.items()}
+        starts = {place: unread.range.start for place, unread in self._unreadable.items()}
         ends = {place: self._held_at.get(place, start) for place, start in starts.items()}
         return batch_without(batch, self.topics, ends)
 
@@ -217,16 +217,16 @@ class SetAsideTopics:
         """
         for unreadable in result.unreadable:
             self._add_unreadable(unreadable)
-        found = [] if result.unreadable else self._trial.judge(result.counts)
+        refused = [] if result.unreadable else self._trial.judge(result.counts)
         starts = starts_of(ranges)
-        for one in found:
+        for rejecting in refused:
             offsets = {
                 partition: offset
                 for (source, topic, partition), offset in starts.items()
-                if (source, topic) == (one.source, one.topic)
+                if (source, topic) == (rejecting.source, rejecting.topic)
             }
-            self._add(replace(one, offsets=offsets))
-        return bool(found or result.unreadable)
+            self._add(replace(rejecting, offsets=offsets))
+        return bool(refused or result.unreadable)
 
     def find_culprits(self, ranges: Iterable[OffsetRange]) -> bool:
         """Set aside the ranges that exceed the memory of a worker; return whether there are any.
@@ -236,18 +236,18 @@ class SetAsideTopics:
         """
         memory, ranges = self._memory, list(ranges)
         starts = starts_of(ranges)
-        found = [
+        culprits = [
             unreadable
             for ones in by_source(ranges)
             for unreadable in find_unreadable(
                 self._settings.sources[ones[0].source].kafka, ones, memory
             )
         ]
-        for one in found:
-            place = (one.range.source, one.range.topic, one.range.partition)
+        for culprit in culprits:
+            place = (culprit.range.source, culprit.range.topic, culprit.range.partition)
             self._held_at[place] = starts[place]
-            self._add_unreadable(one)
-        return bool(found)
+            self._add_unreadable(culprit)
+        return bool(culprits)
 
     def poll(self) -> None:
         """Retry unreadable partitions at intervals; raises the errors of `Retries.poll`."""
@@ -275,17 +275,17 @@ class SetAsideTopics:
         if problems:
             raise PolicyStopError("; ".join(problems))
 
-    def _add(self, one: SetAside) -> None:
-        self._found[one.source, one.topic] = one
-        place = {"source": one.source, "topic": one.topic, "offsets": dict(one.offsets)}
-        seen = {"records": one.records, "rejected": one.rejected}
-        like = {"looks_like": one.guess.data_format, "message": self._message(one)}
+    def _add(self, new: SetAside) -> None:
+        self._found[new.source, new.topic] = new
+        place = {"source": new.source, "topic": new.topic, "offsets": dict(new.offsets)}
+        seen = {"records": new.records, "rejected": new.rejected}
+        like = {"looks_like": new.guess.data_format, "message": self._message(new)}
         _LOG.error("topic_set_aside", extra={"ctx": {**place, **seen, **like}})
-        self._listener.topic_set_aside(one, self._message(one))
+        self._listener.topic_set_aside(new, self._message(new))
 
-    def _add_unreadable(self, one: Unreadable) -> None:
-        left, message = one.range, _unreadable_message(one)
-        self._unreadable[left.source, left.topic, left.partition] = one
+    def _add_unreadable(self, new: Unreadable) -> None:
+        left, message = new.range, _unreadable_message(new)
+        self._unreadable[left.source, left.topic, left.partition] = new
         at = {"source": left.source, "topic": left.topic, "partition": left.partition}
         _LOG.error(
             "partition_set_aside", extra={"ctx": {**at, "offset": left.start, "message": message}}
@@ -294,21 +294,21 @@ class SetAsideTopics:
         self._retries.add(left, is_reached=held_at == left.start)
         self._listener.partition_set_aside(left, message)
 
-    def _message(self, one: SetAside) -> str:
-        return one.message(self._settings.sources[one.source].data_format)
+    def _message(self, aside: SetAside) -> str:
+        return aside.message(self._settings.sources[aside.source].data_format)
 
 
-def _unreadable_message(one: Unreadable) -> str:
-    left = one.range
+def _unreadable_message(unread: Unreadable) -> str:
+    left = unread.range
     return (
         f"{left.topic}/{left.partition} of source {left.source} is set aside at offset "
-        f"{left.start}: {one.reason}. The broker answers, so the record is one that the client "
+        f"{left.start}: {unread.reason}. The broker answers, so the record is one that the client "
         "does not take or cannot unpack; it is tried again from time to time"
     )
 
 
 def take_given_up() -> dict[Place, OffsetRange]:
     """Return the ranges that the policy leaves out, for the start that reads on after them."""
-    found = dict(_KNOWN.given_up)
+    given_up = dict(_KNOWN.given_up)
     _KNOWN.given_up.clear()
-    return found
+    return given_up

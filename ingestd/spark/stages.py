@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
+from itertools import chain
 
 from py4j.protocol import Py4JJavaError
 from pyspark import RDD, SparkContext
@@ -127,7 +128,7 @@ def run_stages(
     pairs, exchange.prefetched = exchange.prefetched, None
     try:
         if pairs is None:
-            view = decode_view(context, (one for group in groups for one in group))
+            view = decode_view(context, chain.from_iterable(groups))
             pairs = decoded(spark, view, groups, exchange.folder, kept)
         written = pairs.mapPartitions(WriteTask(context, disk_tokens(spark, context)))
         results = _collected(written, exchange.on_submit)
@@ -189,6 +190,6 @@ def _flattened(
     task: DecodeTask,
 ) -> Callable[[int, Iterable[list[OffsetRange]]], Iterator[tuple[int, bytes]]]:
     def run(index: int, groups: Iterable[list[OffsetRange]]) -> Iterator[tuple[int, bytes]]:
-        return task(index, (one for group in groups for one in group))
+        return task(index, chain.from_iterable(groups))
 
     return run

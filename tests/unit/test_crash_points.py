@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from ingestd.crash_points import VARIABLE, Point, from_environment, reach, watch
+from tests.support.syntax_trees import syntax_tree
 
 PACKAGE = Path(__file__).resolve().parents[2] / "ingestd"
 PROGRAM = """
@@ -34,7 +35,7 @@ def told() -> Iterator[list[Point]]:
 def test_every_step_is_somewhere_in_the_code_and_every_one_there_has_a_name() -> None:
     places: Counter[str] = Counter()
     for path in PACKAGE.rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text())):
+        for node in ast.walk(syntax_tree(path)):
             if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "reach":
                 (argument,) = node.args
                 names = [one.attr for one in ast.walk(argument) if isinstance(one, ast.Attribute)]

@@ -226,7 +226,7 @@ def jvm_command(settings: Mapping[str, str]) -> tuple[str, ...] | None:
         *archive_flags(archive_file(java, jars)),
         *settings[JVM_OPTIONS].split(),
         *_FLAGS,
-        *(f"--add-opens={place}=ALL-UNNAMED" for place in _OPENED),
+        *(f"--add-opens={package}=ALL-UNNAMED" for package in _OPENED),
         _MAIN,
     )
 

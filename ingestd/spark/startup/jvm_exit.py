@@ -32,7 +32,7 @@ def reported_jvm_exit() -> Iterator[None]:
 
 def jvm_exit_message(code: int) -> str:
     """Return the message for an exit code; a negative one is the number of a signal."""
-    names = {one.value: one.name for one in signal.Signals}
+    names = {member.value: member.name for member in signal.Signals}
     how = f"ended with {code}"
     if code < 0:
         how = f"was killed by {names.get(-code, f'signal {-code}')}"

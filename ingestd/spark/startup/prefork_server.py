@@ -67,7 +67,7 @@ def _wait_for_client(listener: socket.socket) -> bool:
     poll.register(listener, select.POLLIN)
     poll.register(0, select.POLLIN)
     while True:
-        ready = [place for place, _ in poll.poll()]
+        ready = [descriptor for descriptor, _ in poll.poll()]
         if 0 in ready:
             return False
         if ready:
@@ -114,7 +114,7 @@ def _run_request(request: Mapping[str, object], streams: Sequence[int]) -> NoRet
     for number, stream in enumerate(streams):
         os.dup2(stream, number)
         os.close(stream)
-    arguments = [str(one) for one in request["arguments"]]  # type: ignore[attr-defined]  # a list
+    arguments = [str(argument) for argument in request["arguments"]]  # type: ignore[attr-defined]  # a list
     environment = dict(request["environment"])  # type: ignore[call-overload]  # of texts
     if arguments[:1] != ["-m"] or not arguments[1].startswith(_SERVED):
         os.execve(sys.executable, [sys.executable, *arguments], environment)  # noqa: S606

@@ -121,8 +121,8 @@ def worker_path() -> str:
     """Return the PYTHONPATH of workers: this package's folder unless it is installed, and ours."""
     parent = str(Path(ingestd.__file__).resolve().parent.parent)
     installed = {sysconfig.get_path("purelib"), sysconfig.get_path("platlib")}
-    found = [] if parent in installed else [parent]
-    return os.pathsep.join([*found, *filter(None, [os.environ.get("PYTHONPATH")])])
+    parents = [] if parent in installed else [parent]
+    return os.pathsep.join([*parents, *filter(None, [os.environ.get("PYTHONPATH")])])
 
 
 def is_local(settings: Mapping[str, str]) -> bool:

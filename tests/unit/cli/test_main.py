@@ -210,3 +210,10 @@ def test_main_ends_the_process_with_the_code() -> None:
     done = subprocess.run([*command, "rum"], capture_output=True, timeout=60, check=False)
     assert done.returncode == 2
     assert inspect.signature(main.main).parameters == {}
+
+
+def test_the_package_is_a_program() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "ingestd", "--version"], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout.split()[0], done.stderr) == (0, "ingestd", "")

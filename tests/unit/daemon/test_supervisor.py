@@ -6,12 +6,13 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
 from prometheus_client import REGISTRY
 
+from ingestd.daemon.build_info import build_info
 from ingestd.daemon.restarts import RestartPolicy
 from ingestd.daemon.status import Status
 from ingestd.daemon.supervisor import DaemonSettings, Supervisor, supervise
@@ -29,7 +30,7 @@ from ingestd.ingest.settings.context import SourceSettings
 from ingestd.ingest.settings.pipeline_settings import PipelineSettings
 from ingestd.ingest.values.counts import Counts
 from ingestd.kafka.properties import KafkaSource
-from tests.support.made_runs import Run, Runs, settings
+from tests.unit.daemon.made_runs import Run, Runs, settings
 
 QUICK = RestartPolicy(3, 600, 0.001, 0.002)
 
@@ -201,6 +202,9 @@ def test_a_daemon_that_cannot_listen_has_not_started(caplog: pytest.LogCaptureFi
     daemon = DaemonSettings("127.0.0.1:0", "1", QUICK, until_latest=True)
     assert supervise(settings(), daemon, Runs([None])) == 0
     assert caplog.messages.index("http_listening") < caplog.messages.index("daemon_started")
+    [started] = [record for record in caplog.records if record.message == "daemon_started"]
+    parts = {"version", "decoder", "kafka_reader", "librdkafka"}
+    assert {name: vars(started)["ctx"][name] for name in parts} == asdict(build_info("1"))
 
 
 def test_the_daemon_puts_signal_handlers_back() -> None:

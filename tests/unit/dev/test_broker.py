@@ -24,5 +24,5 @@ def test_missing_java_is_said_before_anything_is_made(
 def test_a_broker_that_never_ran_can_be_stopped_and_has_no_log() -> None:
     broker = DevBroker()
     broker.stop()
-    with pytest.raises(BrokerError, match="not started"):
+    with pytest.raises(BrokerError, match="has not been started"):
         broker.log  # noqa: B018

@@ -1,6 +1,7 @@
 """The native reader is used where the extension and the client library have what it needs."""
 
 import ctypes
+import logging
 from collections.abc import Iterator
 from types import SimpleNamespace
 
@@ -36,10 +37,13 @@ def test_an_extension_that_only_decodes_is_no_reader(monkeypatch: pytest.MonkeyP
 
 
 def test_a_function_that_the_client_library_lacks_rules_it_out(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     names = ["rd_kafka_new", "rd_kafka_no_such_function"]
-    assert found(monkeypatch, SimpleNamespace(KAFKA_FUNCTIONS=names)) is None
+    with caplog.at_level(logging.WARNING):
+        assert found(monkeypatch, SimpleNamespace(KAFKA_FUNCTIONS=names)) is None
+    [record] = [one for one in caplog.records if one.message == "kafka_reader"]
+    assert "no function rd_kafka_no_such_function" in vars(record)["ctx"]["reason"]
 
 
 def test_addresses_are_those_of_the_library_that_the_python_client_uses(

@@ -10,7 +10,7 @@ from ingestd.errors import PolicyStopError
 from ingestd.ingest.settings.context import TableSettings
 from ingestd.ingest.settings.truncate_policy import TruncatePolicy
 from ingestd.spark.batch import stream_of
-from tests.support.truncated_source import (
+from tests.unit.spark.truncated_source import (
     PARTITIONS,
     TABLE,
     TOPIC,

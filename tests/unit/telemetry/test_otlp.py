@@ -1,6 +1,7 @@
 """Spans reach a real receiver of OTLP over HTTP, as protobuf, with what they hold."""
 
 import socket
+import threading
 import time
 from collections.abc import Iterator
 
@@ -97,7 +98,11 @@ def test_the_environment_may_silence_it(
     assert receiver.spans == []
 
 
-def test_a_collector_that_never_answers_holds_nobody_up(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_collector_that_never_answers_holds_nobody_up(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_TIMEOUT", "2")
+    threads = set(threading.enumerate())
     with socket.create_server(("127.0.0.1", 0)) as silent:
         sink = OtlpSink("shop", "1.2", f"http://127.0.0.1:{silent.getsockname()[1]}")
         begin = time.monotonic()
@@ -106,5 +111,7 @@ def test_a_collector_that_never_answers_holds_nobody_up(caplog: pytest.LogCaptur
         queued = time.monotonic()
         sink.close()
         closed = time.monotonic()
+    for thread in set(threading.enumerate()) - threads:
+        thread.join(60)  # it would draw its pauses from `random` while other tests run
     assert queued - begin < 60
     assert closed - queued < 60
