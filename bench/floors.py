@@ -28,7 +28,7 @@ from ingestd.kafka.properties import KafkaSource
 from ingestd.kafka.ranges import OffsetRange, ranges_between
 from ingestd.paimon.format.base import load_format
 from ingestd.paimon.io.file_io import file_io_for
-from ingestd.paimon.merge.merging import merge_rows
+from ingestd.paimon.merge.base import merge_rows
 from ingestd.paimon.spec.data_types import SEQUENCE_NUMBER, VALUE_KIND, parse_type
 from ingestd.paimon.spec.merge_rules import merge_rules
 from ingestd.paimon.spec.options import core_options

@@ -36,13 +36,8 @@ class SparkCluster:
         try:
             log = self._start("master", _MASTER, "--host", "127.0.0.1", "--port", "0")
             self.url = self._wait(log, r"Starting Spark master at (spark://\S+)")
-            for number in range(self._workers):
-                sizes = ("--cores", str(self._cores), "--memory", self._memory)
-                work = ("--work-dir", str(self._folder / f"work-{number}"))
-                log = self._start(
-                    f"worker-{number}", _WORKER, "--host", "127.0.0.1", *sizes, *work, self.url
-                )
-                self._wait(log, r"Successfully registered with master")
+            for _ in range(self._workers):
+                self.add_worker()
         except BaseException:
             self.stop()
             raise
@@ -58,8 +53,21 @@ class SparkCluster:
             error.add_note(self.log())
         self.stop()
 
+    def add_worker(self) -> None:
+        """Start one more worker and wait until the master knows it."""
+        number = len(self._processes) - 1
+        sizes = ("--cores", str(self._cores), "--memory", self._memory)
+        work = ("--work-dir", str(self._folder / f"work-{number}"))
+        log = self._start(
+            f"worker-{number}", _WORKER, "--host", "127.0.0.1", *sizes, *work, self.url
+        )
+        self._wait(log, r"Successfully registered with master")
+
     def kill_worker(self, number: int) -> None:
-        """End one worker, as its machine would: with its executors, and without a word."""
+        """End one worker, as its machine would: with its executors, and without a word.
+
+        Workers are numbered in the order of their starts, the killed ones included.
+        """
         process = self._processes[1 + number]
         os.killpg(process.pid, signal.SIGKILL)
         process.wait(30)

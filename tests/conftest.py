@@ -1,24 +1,33 @@
-"""What every test may ask for; the pieces live in ``tests/support``."""
+"""What every test may ask for; the pieces live in ``tests/support``.
+
+Fixtures import what they start: the tests of `ingestd-paimon` run where there is no Kafka client.
+"""
 
 import os
 import signal
 import sys
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, settings
+from xdist.workermanage import WorkerController
 
 ROOT = Path(__file__).resolve().parent.parent
 if str(ROOT) not in sys.path:
     sys.path.insert(0, str(ROOT))
 
-from ingestd.dev.broker import DevBroker  # noqa: E402
 from ingestd.paimon.table.files import written_check  # noqa: E402
-from tests.support.kafka_broker import running_broker  # noqa: E402
-from tests.support.oracle import Oracle  # noqa: E402
-from tests.support.pypaimon import Pypaimon  # noqa: E402
+
+if TYPE_CHECKING:
+    from ingestd.dev.broker import DevBroker
+    from tests.support.oracle import Oracle
+    from tests.support.pypaimon import Pypaimon
+
+ONE_BROKER = pytest.StashKey[str]()
 
 # In tests every compaction reads back what it has written.
 written_check.CHECKS_EVERY_FILE = True
@@ -40,12 +49,29 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--matrix", action="store_true", help="write what readers say to docs/compatibility.json"
     )
+    parser.addoption(
+        "--one-broker", action="store_true", help="start one Kafka broker for all processes"
+    )
 
 
 def pytest_configure() -> None:
     """Let SIGINT interrupt, as it does on a terminal: a shell's background jobs ignore it."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: WorkerController) -> None:
+    """Give a test process the address of the one broker, which runs until all have ended."""
+    if not node.config.getoption("--one-broker"):
+        return
+    if ONE_BROKER not in node.config.stash:
+        from tests.support.kafka_broker import running_broker
+
+        running = ExitStack()
+        node.config.stash[ONE_BROKER] = running.enter_context(running_broker()).bootstrap
+        node.config.add_cleanup(running.close)
+    node.workerinput["broker"] = node.config.stash[ONE_BROKER]
 
 
 @pytest.hookimpl(trylast=True)
@@ -58,7 +84,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     size = Counter(item.path for item in items)
     dear = {
         mark: {item.path for item in items if item.get_closest_marker(mark)}
-        for mark in ("slow", "integration")
+        for mark in ("slow", "chaos", "integration")
     }
     items.sort(
         key=lambda item: (*(item.path not in own for own in dear.values()), -size[item.path])
@@ -66,27 +92,37 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(scope="session")
-def oracle() -> Iterator[Oracle]:
+def oracle() -> Iterator["Oracle"]:
     """Java Paimon, one JVM for the whole run."""
+    from tests.support.oracle import Oracle
+
     with Oracle() as running:
         yield running
 
 
 @pytest.fixture(scope="session")
-def pypaimon() -> Iterator[Pypaimon]:
+def pypaimon() -> Iterator["Pypaimon"]:
     """Python Paimon in an environment of its own, one process for the whole run."""
+    from tests.support.pypaimon import Pypaimon
+
     with Pypaimon() as running:
         yield running
 
 
 @pytest.fixture(scope="session")
-def broker() -> Iterator[DevBroker]:
+def broker(request: pytest.FixtureRequest) -> Iterator["DevBroker"]:
     """A real Kafka broker, one for the whole run; topics are named so that tests don't meet."""
+    from tests.support.kafka_broker import SharedBroker, running_broker
+
+    shared = getattr(request.config, "workerinput", {}).get("broker")
+    if shared:
+        yield SharedBroker(shared)
+        return
     with running_broker() as running:
         yield running
 
 
 @pytest.fixture(scope="session")
-def bootstrap(broker: DevBroker) -> str:
+def bootstrap(broker: "DevBroker") -> str:
     """Address of the broker."""
     return broker.bootstrap

@@ -16,6 +16,7 @@ from confluent_kafka import Producer
 
 from ingestd.dev.broker import DevBroker
 from ingestd.dev.broker_properties import Listener
+from tests.chaos.tcp_proxy import TcpProxy
 from tests.support.certificates import HAS_OPENSSL, Authority
 from tests.support.daemon import Daemon, run_daemon
 from tests.support.kafka_broker import delete_topic, produce_transaction
@@ -25,7 +26,6 @@ from tests.support.oracle import Oracle
 from tests.support.pipelines import pipeline
 from tests.support.secured_broker import short_sessions, tls
 from tests.support.standing import Watched
-from tests.support.tcp_proxy import TcpProxy
 from tests.support.token_endpoint import CLIENT, CLIENT_SECRET, TokenEndpoint
 
 pytestmark = [

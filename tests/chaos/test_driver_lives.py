@@ -7,22 +7,24 @@ INGESTD_LONG=1 there are 20,000, and every ordered pair of actions after a life 
 
 import os
 from collections.abc import Iterator
-from itertools import product
+from itertools import chain, product
 from random import Random
 
 import pytest
 
 from ingestd.errors import IngestdError
+from tests.chaos.driver_rules import RULES
 from tests.support.driver_actions import ACTIONS, drawn, play
 from tests.support.driver_lives import BrokenError, World, born, fast_driver
-from tests.support.driver_rules import RULES
 
 pytestmark = pytest.mark.chaos
 LONG = "INGESTD_LONG" in os.environ
-LIVES = 20_000 if LONG else 2000
+LIVES = 20_000 if LONG else 400
 PAIRS = len(ACTIONS) ** 2 if LONG else 100
 MOST = 2000
-"""Within so many lives one must find that a rule is missing."""
+"""At most this many lives are played to find that a rule is missing."""
+KNOWN = (3, 724, 179, 97, 68, 56, 50, 34)
+"""Seeds of lives that found that some rule was missing; they are played first."""
 Kind = tuple[str, str, int]
 Births = dict[Kind, World]
 
@@ -74,12 +76,12 @@ def test_after_no_pair_of_actions_a_record_is_lost_in_silence_or_there_twice(
 def test_lives_find_that_a_rule_of_the_recovery_is_missing(births: Births, rule: str) -> None:
     """Or they would prove nothing."""
     with RULES[rule]():
-        for seed in range(MOST):
+        for seed in chain(KNOWN, range(MOST)):
             try:
                 broken = _broken(births, seed)
             except (IngestdError, AssertionError) as error:  # as a daemon would end
                 broken = repr(error)
             if broken is not None:
-                print(f"{rule}: found by life {seed + 1}: {broken[:200]}")
+                print(f"{rule}: found by the life of seed {seed}: {broken[:200]}")
                 return
     raise AssertionError(f"{MOST} lives did not need it")

@@ -24,8 +24,8 @@ from tests.support.pipelines import pipeline
 pytestmark = [pytest.mark.integration, pytest.mark.chaos, pytest.mark.slow]
 
 LONG = "INGESTD_LONG" in os.environ
-EVENTS = int(os.environ.get("INGESTD_CHAOS_EVENTS", "100000" if LONG else "40000"))
-KILLS = int(os.environ.get("INGESTD_CHAOS_KILLS", "200" if LONG else "10"))
+EVENTS = int(os.environ.get("INGESTD_CHAOS_EVENTS", "100000" if LONG else "24000"))
+KILLS = int(os.environ.get("INGESTD_CHAOS_KILLS", "200" if LONG else "6"))
 SEED = int(os.environ.get("INGESTD_CHAOS_SEED", "20261121"))
 DRIVER, WORKER, MAINTENANCE = "driver", "ingestd-worker", "ingestd-maint"
 VICTIMS = {DRIVER: 35, WORKER: 35, MAINTENANCE: 30}

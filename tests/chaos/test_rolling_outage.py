@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from confluent_kafka.cimpl import NewTopic
 
+from tests.chaos.kafka_cluster import kafka_cluster, start_together
 from tests.support.daemon import run_daemon
 from tests.support.kafka_broker import admin
-from tests.support.kafka_cluster import kafka_cluster, start_together
 from tests.support.ledger import PARTITIONS, TABLES, Ledger
 from tests.support.ledger_judge import judge
 from tests.support.oracle import Oracle

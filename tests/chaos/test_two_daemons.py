@@ -11,10 +11,11 @@ import pytest
 
 from ingestd.dev.broker import DevBroker
 from tests.support.daemon import Daemon, catch_up, run_daemon
-from tests.support.ledger import Ledger
+from tests.support.ledger import PARTITIONS, Ledger
 from tests.support.ledger_judge import judge
 from tests.support.oracle import Oracle
 from tests.support.pipelines import DATABASE, pipeline
+from tests.support.standing import Watched
 
 pytestmark = [pytest.mark.chaos, pytest.mark.slow, pytest.mark.timeout(900)]
 EVENTS = 12_000
@@ -42,6 +43,13 @@ def the_fenced_one_of(*daemons: Daemon) -> Daemon:
     return ended[0]
 
 
+def finish(daemon: Daemon) -> None:
+    """Wait until a daemon has all events in its tables, and end it."""
+    Watched(daemon, "shop", 2 * PARTITIONS).await_offsets(EVENTS)
+    daemon.terminate()
+    assert daemon.wait() == 0, daemon.tail()
+
+
 def of(folder: Path, broker: DevBroker, ledger: Ledger) -> dict[str, Any]:
     """The pipeline as any machine runs it."""
     return pipeline(folder, broker.bootstrap, ledger.pattern, batch_rows=500)
@@ -60,10 +68,8 @@ def test_of_two_that_start_at_once_no_event_is_written_twice(
         until([first, second], tmp_path, 10)
         ended = the_fenced_one_of(first, second)
         assert "another daemon has taken over" in ended.log.read_text(), ended.tail()
-        assert [one.process.poll() for one in (first, second)].count(None) == 1
-        first.kill()
-        second.kill()
-    catch_up(configs["a"], tmp_path)
+        [survivor] = [daemon for daemon in (first, second) if daemon.process.poll() is None]
+        finish(survivor)
     assert judge(ledger, tmp_path / "warehouse", oracle) == []
 
 
@@ -83,7 +89,5 @@ def test_one_that_wakes_up_after_it_was_replaced_changes_nothing(
             before = snapshots(tmp_path)
             until([paused, running], tmp_path, before + 4)
             assert the_fenced_one_of(paused, running) is paused
-            assert running.process.poll() is None, running.tail()
-            running.kill()
-    catch_up(successor, tmp_path)
+            finish(running)
     assert judge(ledger, tmp_path / "warehouse", oracle) == []

@@ -10,9 +10,9 @@ from random import Random
 import pytest
 
 from ingestd.dev.broker import DevBroker
+from tests.chaos.whole_lives import play_whole, whole_actions
 from tests.support.driver_lives import BrokenError
 from tests.support.oracle import Oracle
-from tests.support.whole_lives import play_whole, whole_actions
 
 pytestmark = [pytest.mark.chaos, pytest.mark.slow, pytest.mark.timeout(36_000)]
 LONG = "INGESTD_LONG" in os.environ

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.api_server import ApiServer, api_server_program, operator_kinds
+from tests.chart.api_server import ApiServer, api_server_program, operator_kinds
 from tests.support.chart import VALUE_SETS, debian_program, objects
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.timeout(3600)]

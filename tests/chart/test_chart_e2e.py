@@ -18,6 +18,9 @@ import pytest
 
 from ingestd.dev.broker import DevBroker
 from ingestd.errors import PolicyStopError
+from tests.chart.release import LABELS, Release
+from tests.chart.rival import Rival
+from tests.chart.trickle import Trickle
 from tests.support.chart import only
 from tests.support.daemon import free_port
 from tests.support.kafka_broker import produce, running_broker
@@ -27,9 +30,6 @@ from tests.support.oracle import Oracle
 from tests.support.pipelines import DATABASE, pipeline
 from tests.support.processes import one_of, stopped
 from tests.support.prometheus import Prometheus, hastened, prometheus_program
-from tests.support.release import LABELS, Release
-from tests.support.rival import Rival
-from tests.support.trickle import Trickle
 
 pytestmark = [
     pytest.mark.integration,

@@ -19,7 +19,8 @@ from ingestd.paimon.table.metadata.table_state import load_state
 from ingestd.paimon.table.read.table_read import read_table
 from ingestd.paimon.table.rewrite.postpone_move import move_waiting
 from ingestd.paimon.table.verify.table_verify import verify
-from tests.support.ingest_rig import DELETE, INSERT, UPDATE_AFTER, Change, JsonChanges, Rig, record
+from tests.support.ingest_rig import Rig
+from tests.support.json_changes import DELETE, INSERT, UPDATE_AFTER, Change, JsonChanges, record
 from tests.support.native_tables import NOW_MS, native_table, open_native, put
 from tests.support.oracle import Oracle
 

@@ -15,10 +15,10 @@ from ingestd.paimon.spec.file_index_bitmap import has_bitmap
 from ingestd.paimon.spec.hash64 import is_hashable
 from ingestd.paimon.spec.predicate_text import parse_predicate
 from ingestd.paimon.spec.snapshot import CommitKind, encode_snapshot
+from ingestd.paimon.table.commit.manifest_writer import write_index_manifest, write_manifest_list
 from ingestd.paimon.table.files.deletion_vectors import write_deletion_vectors
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.index_entries import IndexEntries, index_key
-from ingestd.paimon.table.metadata.manifest_store import write_index_manifest, write_manifest_list
 from ingestd.paimon.table.metadata.scan import live_files, snapshot_manifests
 from ingestd.paimon.table.metadata.snapshot_manager import latest_snapshot
 from ingestd.paimon.table.read.table_read import TableReader, index_entries, read_table

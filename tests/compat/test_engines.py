@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 
 import ingestd.paimon as paimon
+from tests.compat.engines import flink_sql, spark_sql
 from tests.support.code_blocks import shown
-from tests.support.engines import flink_sql, spark_sql
 from tests.support.pypaimon import environment
 
 pytestmark = pytest.mark.compat

@@ -363,9 +363,11 @@ def test_timestamps_near_1970_of_java_in_another_zone_are_refused_and_not_a_seco
          "parquet.dictionary.page.size": "512"},
         {"file.format": "orc", "orc.stripe.size": "65536",
          "orc.row.index.stride": "1000", "orc.dictionary.key.threshold": "0.8"},
+        {"file.format": "orc", "orc.compress.size": "131072"},
+        {"file.format": "orc", "orc.compress.size": "8388607"},
         {"file.format": "orc", "file.block-size": "64 kb"},
     ],
-    ids=["parquet", "orc", "block size"],
+    ids=["parquet", "orc", "chunks", "largest chunks", "block size"],
 )  # fmt: skip
 def test_files_with_settings_of_their_format_read_and_compact_in_java(
     options: Mapping[str, str], tmp_path: Path, oracle: Oracle

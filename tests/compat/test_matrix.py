@@ -14,9 +14,9 @@ from ingestd.paimon.casts.rows_json import sorted_json_lines
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.read.table_read import read_table
 from ingestd.paimon.table.verify.table_verify import verify
+from tests.compat.matrix import Matrix, difference, is_yes, outcome, rows_of, stored
+from tests.compat.matrix_tables import CAPABILITIES
 from tests.support.java_fixtures import NAMES, unpack
-from tests.support.matrix import Matrix, difference, is_yes, outcome, rows_of, stored
-from tests.support.matrix_tables import CAPABILITIES
 from tests.support.native_tables import open_native
 from tests.support.oracle import Oracle
 from tests.support.pypaimon import PaimonRust, Pypaimon

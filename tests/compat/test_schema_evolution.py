@@ -24,7 +24,7 @@ from ingestd.paimon.spec.schema import (
 )
 from ingestd.paimon.table.read.table_read import read_table
 from ingestd.paimon.table.verify.table_verify import verify
-from tests.support.cast_pairs import columns, rows
+from tests.compat.cast_pairs import columns, rows
 from tests.support.native_tables import alter, native_table, open_native, put
 from tests.support.oracle import Oracle
 

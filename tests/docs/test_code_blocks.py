@@ -34,6 +34,9 @@ SHOWN_BY = {
     ("README.md", "from pypaimon"): f"{ENGINES}pypaimon_of_the_readme_reads_the_table",
     ("CONTRIBUTING.md", "make setup"): f"{SHOWN}every_make_target_can_be_made",
     ("bench/README.md", "make bench"): f"{SHOWN}measurements_take_the_options_that_are_shown",
+    ("paimon/README.md", "import ingestd.paimon"): (
+        "tests/docs/test_library_alone.py::test_the_program_of_its_page_reads_and_writes"
+    ),
     ("docs/migration.md", "ingestd import-"): f"{SHOWN}a_job_becomes_a_configuration",
     ("docs/migration.md", "pipeline:"): PIPELINES,
     ("docs/operations.md", "ENV INGESTD_CLASS"): (

@@ -11,8 +11,8 @@ LOCKS = (
     "requirements.lock",
     "requirements-dev.lock",
     "requirements-build.lock",
-    ".ci/audit.lock",
-    ".ci/site.lock",
+    "paimon/requirements-dev.lock",
+    *(str(path.relative_to(ROOT)) for path in sorted((ROOT / ".ci").glob("*.lock"))),
     *(str(path.relative_to(ROOT)) for path in sorted((ROOT / "tests").rglob("*.lock"))),
 )
 
@@ -41,14 +41,39 @@ def test_every_entry_is_pinned_and_has_hashes(lock: str) -> None:
         assert "--hash=sha256:" in entry, entry[:60]
 
 
+def required(folder: str, *extras: str) -> set[str]:
+    """Names of what a project of this tree requires, without those that are in the tree, too."""
+    project = tomllib.loads((ROOT / folder / "pyproject.toml").read_text())["project"]
+    found = requirement_names(project["dependencies"])
+    for extra in extras:
+        found |= requirement_names(project["optional-dependencies"][extra])
+    return found - {"ingestd-paimon"}
+
+
 def test_locks_hold_all_dependencies() -> None:
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    runtime = requirement_names(project["dependencies"])
-    assert runtime <= names("requirements.lock")
-    development = requirement_names(project["optional-dependencies"]["dev"])
-    assert runtime | development <= names("requirements-dev.lock")
+    assert required("paimon", "hdfs") | required(".", "otel") <= names("requirements.lock")
+    assert required("paimon", "dev") | required(".", "dev") <= names("requirements-dev.lock")
+    assert required("paimon", "hdfs", "dev") <= names("paimon/requirements-dev.lock")
 
 
-def test_tests_run_on_the_versions_that_are_shipped() -> None:
-    pins = {entry.split()[0] for entry in entries("requirements.lock")}
+@pytest.mark.parametrize("lock", ["requirements.lock", "paimon/requirements-dev.lock"])
+def test_all_tests_run_on_the_same_versions(lock: str) -> None:
+    pins = {entry.split()[0] for entry in entries(lock)}
     assert pins <= {entry.split()[0] for entry in entries("requirements-dev.lock")}
+
+
+def test_every_dependency_has_a_decision() -> None:
+    """The first column of the policy's table, and where the last one leads."""
+    policy = ROOT / "docs" / "adr" / "0007-dependency-policy.md"
+    rows = [line.split("|")[1:-1] for line in policy.read_text().splitlines() if "|" in line][2:]
+    decided = {name.strip() for first, *_ in rows for name in first.split(",")}
+    declared = set()
+    for folder in (".", "paimon"):
+        project = tomllib.loads((ROOT / folder / "pyproject.toml").read_text())["project"]
+        declared |= requirement_names(project["dependencies"])
+        for extra in project["optional-dependencies"].values():
+            declared |= requirement_names(extra)
+    assert {normal(name) for name in decided} == declared
+    for *_, where in rows:
+        page = re.search(r"\]\((.*?)\)", where)
+        assert where.strip() == "here" or (page and (policy.parent / page[1]).exists()), where

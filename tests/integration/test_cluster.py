@@ -4,15 +4,15 @@ import json
 import os
 import uuid
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from bench.event_log import SETTINGS, DriverTraffic, driver_traffic
 from bench.spark_cluster import SparkCluster
 from ingestd.dev.broker import DevBroker
-from tests.support.daemon import catch_up, ingestd, run_daemon
+from tests.support.daemon import Daemon, catch_up, ingestd, run_daemon
 from tests.support.ledger import Ledger
 from tests.support.ledger_judge import judge
 from tests.support.oracle import Oracle
@@ -21,8 +21,6 @@ from tests.support.pipelines import DATABASE, pipeline
 pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.timeout(900)]
 EVENTS = 30_000
 RECORD_BYTES = 200  # at the least
-# Both have executors that are processes of their own; only a real cluster has them elsewhere.
-KINDS = ("standalone", "local-cluster") if "INGESTD_LONG" in os.environ else ("standalone",)
 LOOPBACK = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
 EXECUTORS = {
     "spark.executor.memory": "512m",
@@ -34,72 +32,104 @@ EXECUTORS = {
 }
 
 
-@contextmanager
-def cluster(kind: str, folder: Path) -> Iterator[str]:
-    if kind == "local-cluster":
-        yield "local-cluster[2,1,1024]"
-        return
-    folder.mkdir()
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the cluster has its logs, and its executors their working directories."""
+    return tmp_path_factory.mktemp("cluster")
+
+
+@pytest.fixture(scope="module")
+def cluster(folder: Path) -> Iterator[SparkCluster]:
+    """A master and two workers; a test that kills one adds another."""
     with SparkCluster(folder, workers=2, cores=1) as running:
-        yield running.url
+        yield running
+
+
+def configuration(
+    tmp_path: Path,
+    broker: DevBroker,
+    ledger: Ledger,
+    spark: Mapping[str, str],
+    *,
+    batches: int,
+    warehouse: str | None = None,
+) -> dict[str, Any]:
+    """A pipeline over the ledger on both executors, in this many batches."""
+    return pipeline(
+        tmp_path,
+        broker.bootstrap,
+        ledger.pattern,
+        batch_rows=ledger.events // batches,
+        spark={**LOOPBACK, **EXECUTORS, **spark},
+        processing={"small-batch-records": 100},
+        warehouse={
+            "path": warehouse or str(tmp_path / "warehouse"),
+            "database": DATABASE,
+            "shared": True,
+        },
+    )
 
 
 def ingest(
-    ledger: Ledger, broker: DevBroker, folder: Path, spark: Mapping[str, str]
+    tmp_path: Path, broker: DevBroker, ledger: Ledger, spark: Mapping[str, str]
 ) -> DriverTraffic:
-    events = folder / "events"
+    events = tmp_path / "events"
     events.mkdir()
-    settings = {**SETTINGS, "spark.eventLog.dir": events.as_uri(), **LOOPBACK, **EXECUTORS, **spark}
-    config = pipeline(
-        folder,
-        broker.bootstrap,
-        ledger.pattern,
-        batch_rows=EVENTS // 2,
-        spark=settings,
-        processing={"small-batch-records": 100},
-        warehouse={"path": str(folder / "warehouse"), "database": DATABASE, "shared": True},
-    )
-    catch_up(config, folder)
+    logged = {**SETTINGS, "spark.eventLog.dir": events.as_uri(), **spark}
+    catch_up(configuration(tmp_path, broker, ledger, logged, batches=2), tmp_path)
     return driver_traffic(events)
 
 
+def running(daemon: Daemon) -> Any:
+    """The batch under way, as `/status` shows it."""
+    return batch(daemon).get("running")
+
+
+def batch(daemon: Daemon) -> dict[str, Any]:
+    code, page = daemon.get("/status")
+    found: dict[str, Any] = json.loads(page)["batch"] if code == 200 else {}
+    return found
+
+
 def test_executors_with_another_disk_write_nothing(
-    tmp_path: Path, broker: DevBroker, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, broker: DevBroker, cluster: SparkCluster, folder: Path
 ) -> None:
     """One path that is another folder for each process, as a disk of its own is."""
-    monkeypatch.setenv("SPARK_WORKER_DIR", str(tmp_path / "work"))
     ledger = Ledger(f"l{uuid.uuid4().hex[:8]}", 200)
     ledger.produce(broker)
-    elsewhere = {"path": "/proc/self/cwd/warehouse", "database": DATABASE, "shared": True}
-    with cluster("standalone", tmp_path / "cluster") as master:
-        spark = {**LOOPBACK, **EXECUTORS, "spark.master": master}
-        config = pipeline(
-            tmp_path, broker.bootstrap, ledger.pattern, spark=spark, warehouse=elsewhere
-        )
-        with run_daemon(config, tmp_path, until_latest=True) as daemon:
-            assert daemon.wait() == 4, daemon.tail(80)
+    spark = {"spark.master": cluster.url}
+    config = configuration(
+        tmp_path, broker, ledger, spark, batches=1, warehouse="/proc/self/cwd/warehouse"
+    )
+    with run_daemon(config, tmp_path, until_latest=True) as daemon:
+        assert daemon.wait() == 4, daemon.tail(80)
     assert "is not on the disk of the executor" in daemon.log.read_text()
     snapshots = (tmp_path / "warehouse" / f"{DATABASE}.db").glob("*/snapshot/snapshot-*")
     assert [
         snapshot for snapshot in snapshots if json.loads(snapshot.read_bytes())["totalRecordCount"]
     ] == []
-    written = [path.name for path in (tmp_path / "work").rglob("*.parquet")]
-    assert written == []
+    assert list(folder.glob("work-*/app-*")), "no executor ran"
+    assert [path.name for path in folder.rglob("*.parquet")] == []
 
 
-@pytest.mark.parametrize("kind", KINDS)
 def test_both_stages_run_on_all_executors_and_only_metadata_passes_the_driver(
-    kind: str,
-    tmp_path: Path,
-    broker: DevBroker,
-    oracle: Oracle,
-    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path, broker: DevBroker, oracle: Oracle, cluster: SparkCluster
+) -> None:
+    check_traffic(tmp_path, broker, oracle, cluster.url)
+
+
+@pytest.mark.skipif("INGESTD_LONG" not in os.environ, reason="the same on another kind of master")
+def test_the_same_on_a_local_cluster(
+    tmp_path: Path, broker: DevBroker, oracle: Oracle, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SPARK_WORKER_DIR", str(tmp_path / "work"))  # else in the installed Spark
+    check_traffic(tmp_path, broker, oracle, "local-cluster[2,1,1024]")
+
+
+def check_traffic(tmp_path: Path, broker: DevBroker, oracle: Oracle, master: str) -> None:
     ledger = Ledger(f"l{uuid.uuid4().hex[:8]}", EVENTS)
     ledger.produce(broker)
-    with cluster(kind, tmp_path / "cluster") as master:
-        traffic = ingest(ledger, broker, tmp_path, {"spark.master": master})
+    traffic = ingest(tmp_path, broker, ledger, {"spark.master": master})
     assert judge(ledger, tmp_path / "warehouse", oracle) == []
     assert traffic.executors == 2
     # Rows, the newest of each key, go from task to task: what comes back is names of files, their
@@ -109,3 +139,22 @@ def test_both_stages_run_on_all_executors_and_only_metadata_passes_the_driver(
     assert traffic.closures / traffic.tasks < 64 << 10
     verified = ingestd("verify", tmp_path / "warehouse", f"{DATABASE}.account")
     assert verified.returncode == 0, verified.stdout + verified.stderr
+
+
+@pytest.mark.chaos
+def test_a_worker_killed_during_a_batch_costs_nothing(
+    tmp_path: Path, broker: DevBroker, oracle: Oracle, cluster: SparkCluster
+) -> None:
+    ledger = Ledger(f"l{uuid.uuid4().hex[:8]}", 2 * EVENTS)
+    ledger.produce(broker)
+    config = configuration(tmp_path, broker, ledger, {"spark.master": cluster.url}, batches=3)
+    with run_daemon(config, tmp_path, until_latest=True) as daemon:
+        daemon.wait_until(lambda: batch(daemon).get("finished") is not None)
+        daemon.wait_until(lambda: running(daemon) is not None)
+        under_way = running(daemon)
+        cluster.kill_worker(0)
+        assert running(daemon) == under_way, "the batch was over before the worker was"
+        assert daemon.wait(600) == 0, daemon.tail(80)
+    cluster.add_worker()
+    assert "Lost executor" in daemon.log.read_text()
+    assert judge(ledger, tmp_path / "warehouse", oracle) == []

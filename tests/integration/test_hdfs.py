@@ -18,8 +18,8 @@ from ingestd.paimon.io import hdfs_client
 from ingestd.paimon.io.file_io import FileIO, file_io_for
 from ingestd.paimon.io.probes import prove_exclusive
 from ingestd.paimon.table.read.table_read import read_table
+from tests.integration.hdfs_server import HdfsServer, running_hdfs
 from tests.support.daemon import catch_up
-from tests.support.hdfs_server import HdfsServer, running_hdfs
 from tests.support.ledger import Ledger
 from tests.support.native_tables import native_table, put
 from tests.support.oracle import Oracle

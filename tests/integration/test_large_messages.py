@@ -12,7 +12,8 @@ from ingestd.dev.broker import DevBroker
 from ingestd.errors import SourceError
 from ingestd.kafka import fetch
 from ingestd.kafka.ranges import OffsetRange
-from tests.support.daemon import ingestd, run_daemon
+from tests.support.command_line import run_command
+from tests.support.daemon import run_daemon
 from tests.support.kafka_broker import fresh_topic, produce, source_of
 from tests.support.oracle import Oracle
 from tests.support.pipelines import DATABASE, pipeline
@@ -39,7 +40,9 @@ def message(number: int, size: int) -> tuple[bytes, bytes]:
     return json.dumps({"id": number}).encode(), json.dumps(event).encode()
 
 
-def test_messages_of_ten_megabytes_land_in_bounded_memory(tmp_path: Path, oracle: Oracle) -> None:
+def test_messages_of_ten_megabytes_land_in_bounded_memory(
+    tmp_path: Path, oracle: Oracle, capsys: pytest.CaptureFixture[str]
+) -> None:
     with DevBroker() as broker:
         broker.create_topic("s.public.docs", 2, {"max.message.bytes": str(32 << 20)})
         for number in range(ROWS):
@@ -54,17 +57,18 @@ def test_messages_of_ten_megabytes_land_in_bounded_memory(tmp_path: Path, oracle
             assert daemon.wait() == 0, daemon.tail()
             meter.stop()
     warehouse = tmp_path / "warehouse"
-    told = ingestd("read", warehouse, f"{DATABASE}.docs", "--format", "jsonl", "--limit", 1000)
-    rows = [json.loads(line) for line in told.stdout.splitlines()]
+    name = f"{DATABASE}.docs"
+    read = run_command(capsys, "read", warehouse, name, "--format", "jsonl", "--limit", 1000)
+    rows = [json.loads(line) for line in read.out.splitlines()]
     wanted = dict.fromkeys(range(ROWS), LARGE) | {100 + n: 100 for n in range(ROWS)}
     assert {row["id"]: row["body"] for row in rows} == {n: text(n, s) for n, s in wanted.items()}
     assert len(rows) == len(wanted)
     (by_java,) = oracle.read(warehouse, DATABASE, "docs", "--filter", "id=3")
     assert by_java["body"] == text(3, LARGE)
-    found = oracle.fsck(warehouse, DATABASE, "docs")
-    assert [one for one in found if one["severity"] == "error"] == []
-    told = ingestd("dlq", "list", warehouse, DATABASE, "--json")
-    (dead_letters,) = json.loads(told.stdout)["groups"]
+    findings = oracle.fsck(warehouse, DATABASE, "docs")
+    assert [finding for finding in findings if finding["severity"] == "error"] == []
+    listed = run_command(capsys, "dlq", "list", warehouse, DATABASE, "--json")
+    (dead_letters,) = json.loads(listed.out)["groups"]
     assert dead_letters["reason"] == "too-large"
     print(f"peak of the process tree: {meter.peak_pss_bytes >> 20} MiB shared pages counted once")
     assert 0 < meter.peak_pss_bytes < MOST_BYTES

@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from ingestd.dev.broker import DevBroker
+from tests.integration.listening import Listener, listening
 from tests.support.daemon import Daemon, run_daemon
 from tests.support.ledger import Ledger
-from tests.support.listening import Listener, listening
 from tests.support.pipelines import pipeline
 
 pytestmark = pytest.mark.integration

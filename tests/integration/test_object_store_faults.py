@@ -16,10 +16,10 @@ from ingestd.paimon.io.file_io import FileIO, file_io_for
 from ingestd.paimon.table.metadata.snapshot_manager import snapshot_ids
 from ingestd.paimon.table.metadata.table_state import load_state
 from ingestd.paimon.table.read.table_read import read_table
+from tests.integration.s3_proxy import TROUBLES, FaultyProxy, Trouble, ValidationIssue
 from tests.support.metadata_tables import append, live_names, message, metadata_table
 from tests.support.native_tables import native_table, put
 from tests.support.racing import Runner, Track, wrong_race
-from tests.support.s3_proxy import TROUBLES, FaultyProxy, Trouble, ValidationIssue
 from tests.support.s3_server import S3Server, built, can_be_had, running_s3
 
 pytestmark = [

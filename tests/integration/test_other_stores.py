@@ -14,9 +14,9 @@ from ingestd.paimon.io.file_io import FileIO, file_io_for
 from ingestd.paimon.io.probes import prove_exclusive
 from ingestd.paimon.io.stores import open_store
 from ingestd.paimon.table.read.table_read import read_table
-from tests.support import azure_server, gcs_server
-from tests.support.azure_server import AzureServer, installed, running_azure
-from tests.support.gcs_server import GcsServer, built, running_gcs
+from tests.integration import azure_server, gcs_server
+from tests.integration.azure_server import AzureServer, installed, running_azure
+from tests.integration.gcs_server import GcsServer, built, running_gcs
 from tests.support.native_tables import native_table, put
 from tests.support.racing import Runner, Track, wrong_race
 from tests.support.store_checks import check_directories, check_large_file

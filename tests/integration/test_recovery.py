@@ -7,6 +7,7 @@ import time
 import uuid
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -53,77 +54,70 @@ def test_whatever_happens_to_the_claims_file_every_record_counts_once(
     assert judge(ledger, tmp_path / "warehouse", oracle) == []
 
 
-def test_sigterm_ends_the_batch_in_flight_and_exits_with_0(
-    ledger: Ledger, tmp_path: Path, broker: DevBroker, oracle: Oracle
-) -> None:
-    config = pipeline(tmp_path, broker.bootstrap, ledger.pattern, batch_rows=300)
-    ledger.produce(broker)
-    with run_daemon(config, tmp_path) as daemon:
-        daemon.wait_until_ready()
-        daemon.terminate()
-        assert daemon.wait(60) == 0, daemon.tail()
-    catch_up(config, tmp_path)
-    assert judge(ledger, tmp_path / "warehouse", oracle) == []
+def to_the_daemon(daemon: Daemon) -> None:
+    daemon.terminate()
 
 
-def one_group(daemon: Daemon) -> None:
+def to_its_group(daemon: Daemon) -> None:
     """What `timeout` and others do: end the process and then its group, itself included."""
     daemon.terminate()
     os.killpg(daemon.process.pid, signal.SIGTERM)
 
 
-def every_process(daemon: Daemon) -> None:
+def to_every_process(daemon: Daemon) -> None:
     """What a service manager does that ends all it has of a service."""
     for pid in daemon.family():
         with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGTERM)
 
 
-@pytest.mark.parametrize("end", [one_group, every_process])
-def test_sigterm_to_all_processes_ends_as_one_to_the_daemon(
-    end: Callable[[Daemon], None],
-    ledger: Ledger,
-    tmp_path: Path,
-    broker: DevBroker,
-    oracle: Oracle,
+def kill_the_jvm(daemon: Daemon) -> None:
+    assert daemon.kill_one("PythonGatewayServer") is not None
+
+
+def kill_the_driver(daemon: Daemon) -> None:
+    """Its children must notice by themselves."""
+    assert len(daemon.family()) > 3, daemon.family()
+    daemon.process.kill()
+
+
+@dataclass(frozen=True)
+class Ending:
+    """How a daemon is ended while it works, its exit code, and what its log must hold."""
+
+    end: Callable[[Daemon], None]
+    code: int
+    logged: str = ""
+
+
+STOPPED = '"event":"pipeline_stopped"'
+ENDINGS = (
+    Ending(to_the_daemon, 0, STOPPED),
+    Ending(to_its_group, 0, STOPPED),
+    Ending(to_every_process, 0, STOPPED),
+    Ending(kill_the_jvm, 1, "Spark's JVM was killed by SIGKILL"),
+    Ending(kill_the_driver, -signal.SIGKILL),
+)
+
+
+def test_however_a_daemon_ends_its_exit_code_says_it_and_the_next_one_goes_on(
+    ledger: Ledger, tmp_path: Path, broker: DevBroker, oracle: Oracle
 ) -> None:
-    config = pipeline(tmp_path, broker.bootstrap, ledger.pattern, batch_rows=300)
-    ledger.produce(broker)
-    with run_daemon(config, tmp_path) as daemon:
-        daemon.logged("batch_finished")  # and another is under way
-        end(daemon)
-        assert daemon.wait(60) == 0, daemon.tail()
-        lines = daemon.log.read_text()
-    assert "Traceback" not in lines
-    assert '"event":"pipeline_stopped"' in lines
+    """One table's life: every daemon but the last is ended while a batch is in progress."""
+    config = pipeline(tmp_path, broker.bootstrap, ledger.pattern, batch_rows=200)
+    for number, ending in enumerate(ENDINGS):
+        ledger.produce(broker, number * PART, (number + 1) * PART)
+        with run_daemon(config, tmp_path, name=f"run-{number}") as daemon:
+            daemon.logged("batch_finished")  # and another one is in progress
+            ending.end(daemon)
+            assert daemon.wait(60) == ending.code, daemon.tail()
+            gone = time.monotonic() + 120
+            while daemon.family() and time.monotonic() < gone:
+                time.sleep(0.2)
+            assert daemon.family() == {}, ending
+            log = daemon.log.read_text()
+        assert ending.logged in log
+        assert "pipeline_broke" not in log
+        assert ending.code or "Traceback" not in log
     catch_up(config, tmp_path)
     assert judge(ledger, tmp_path / "warehouse", oracle) == []
-
-
-def test_no_process_outlives_a_daemon_that_is_killed(
-    ledger: Ledger, tmp_path: Path, broker: DevBroker
-) -> None:
-    config = pipeline(tmp_path, broker.bootstrap, ledger.pattern, batch_rows=300)
-    ledger.produce(broker)
-    with run_daemon(config, tmp_path) as daemon:
-        daemon.logged("batch_finished")
-        assert len(daemon.family()) > 3, daemon.family()
-        daemon.process.kill()
-        daemon.process.wait(30)
-        end = time.monotonic() + 120
-        while daemon.family() and time.monotonic() < end:
-            time.sleep(0.2)
-        assert daemon.family() == {}
-
-
-def test_a_jvm_that_was_killed_is_named(ledger: Ledger, tmp_path: Path, broker: DevBroker) -> None:
-    config = pipeline(tmp_path, broker.bootstrap, ledger.pattern, batch_rows=300)
-    ledger.produce(broker)
-    with run_daemon(config, tmp_path) as daemon:
-        daemon.logged("batch_finished")
-        assert daemon.kill_one("PythonGatewayServer") is not None
-        assert daemon.wait(60) == 1, daemon.tail()
-        failed = daemon.logged("pipeline_failed")
-        lines = daemon.log.read_text()
-    assert "Spark's JVM was killed by SIGKILL" in failed["message"]
-    assert "pipeline_broke" not in lines

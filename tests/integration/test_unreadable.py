@@ -21,7 +21,7 @@ from tests.support.kafka_broker import fresh_topic, produce, source_of
 from tests.support.oracle import Oracle
 from tests.support.pipelines import DATABASE, pipeline
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.slow]
 SMALL = {"fetch.max.bytes": "1000000", "receive.message.max.bytes": "2000000"}
 LARGE = {"max.message.bytes": str(8 << 20)}
 PRODUCER = {"message.max.bytes": str(32 << 20)}

@@ -14,8 +14,9 @@ from typing import Any
 import pytest
 
 from ingestd.dev.broker import DevBroker
-from tests.support import live_load, postgres_state, state
-from tests.support.connect_worker import ConnectWorker
+from tests.live import live_load, postgres_state
+from tests.live.connect_worker import ConnectWorker
+from tests.support import state
 from tests.support.daemon import Daemon, run_daemon
 from tests.support.kafka_broker import admin, backlog, records
 from tests.support.oracle import Oracle

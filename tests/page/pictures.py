@@ -11,8 +11,8 @@ from pathlib import Path
 
 from ingestd.daemon.http_server import HttpServer
 from ingestd.daemon.status_page import asset, status_page
+from tests.page.page_scene import scene
 from tests.support.browser import picture
-from tests.support.page_scene import scene
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 PICTURES = {"page-light.png": False, "page-dark.png": True}

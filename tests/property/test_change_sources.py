@@ -20,8 +20,8 @@ from ingestd.cdc.columns.unavailable import TEXT
 from ingestd.cdc.columns.wire_column import WireColumn
 from ingestd.cdc.json.change_rows import Events, assemble
 from ingestd.cdc.json.messages import Messages
-from ingestd.cdc.json.native_rows import read_natively
 from ingestd.cdc.json.row_plan import RowWants, make_plan
+from ingestd.cdc.json.table_messages import read_natively
 from ingestd.cdc.native_module import native_module
 from ingestd.paimon.spec.data_types import DataType, RowKind
 from tests.support.decoded import both_decoders

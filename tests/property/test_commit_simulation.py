@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 import pytest
 
 from ingestd.paimon.io.file_io import FileIO
-from tests.support.commit_actors import World, noticed, noticed_with_expiry
+from tests.property.commit_actors import World, noticed, noticed_with_expiry
 from tests.support.interleaving import Actor, Bound, explore
 
 DEEPER = int("INGESTD_LONG" in os.environ)

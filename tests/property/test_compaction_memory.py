@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from ingestd.paimon.table.read.table_read import read_table
-from tests.support.compact_memory import (
+from tests.property.compact_memory import (
     ROWS,
     RUN_BYTES,
     RUNS,

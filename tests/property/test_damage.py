@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from ingestd.paimon.io.file_io import MemoryFileIO
-from tests.support.damage import READS, REFUSED, RIGHT, WRONG, damages, files_below, verdict
+from tests.property.damage import READS, REFUSED, RIGHT, WRONG, damages, files_below, verdict
 from tests.support.java_fixtures import unpack
 from tests.support.native_tables import native_table, put
 

@@ -6,7 +6,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ingestd.paimon.merge.base import is_key_sorted, sort_keys
+from ingestd.paimon.merge.key_order import is_key_sorted, sort_keys
 
 TEXTS = st.one_of(
     st.binary(max_size=3),

@@ -9,14 +9,14 @@ from hypothesis import strategies as st
 from ingestd.ingest.settings.context import TableSettings
 from ingestd.ingest.stages import decode_stage, map_side_dedup
 from ingestd.paimon.spec.data_types import DataType
-from tests.support.ingest_rig import (
+from tests.support.ingest_rig import Rig
+from tests.support.json_changes import (
     DELETE,
     INSERT,
     UNAVAILABLE,
     UPDATE_AFTER,
     Change,
     JsonChanges,
-    Rig,
     record,
 )
 

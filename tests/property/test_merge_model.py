@@ -10,8 +10,8 @@ from ingestd.paimon.io.file_io import MemoryFileIO
 from ingestd.paimon.spec.arrow import column_of, column_values
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.read.table_read import read_table
+from tests.property.merge_model import merged
 from tests.support.merge_cases import MergeCase, random_case
-from tests.support.merge_model import merged
 from tests.support.native_tables import native_table, put
 
 SEEDS = st.integers(0, 2**32)

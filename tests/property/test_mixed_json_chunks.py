@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from ingestd.cdc.base import RecordChunk
 from ingestd.cdc.native_module import native_module
 from ingestd.paimon.spec.data_types import DataType
+from tests.property.mixed_messages import mixed
 from tests.support.decoded import both_decoders, outcome
 from tests.support.layout_messages import FORMATS
-from tests.support.mixed_messages import mixed
 
 pytestmark = pytest.mark.skipif(
     native_module() is None, reason="the native extension is not built: `make setup` needs cargo"

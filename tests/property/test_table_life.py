@@ -7,8 +7,8 @@ import pytest
 from hypothesis import settings
 from hypothesis.stateful import run_state_machine_as_test
 
+from tests.property.table_life import TableLife
 from tests.support.oracle import Oracle
-from tests.support.table_life import TableLife
 
 LONG = bool(os.environ.get("INGESTD_LONG"))
 EXAMPLES = int(os.environ.get("INGESTD_EXAMPLES", "2000" if LONG else "12"))

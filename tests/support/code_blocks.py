@@ -33,6 +33,7 @@ def followed_pages() -> list[Path]:
         "bench/README.md",
         "helm/ingestd/README.md",
         "native/README.md",
+        "paimon/README.md",
     ]
     return [*(ROOT / name for name in fixed), *sorted((ROOT / "docs").glob("*.md"))]
 

@@ -47,7 +47,8 @@ def run_stages(stages: Sequence[Stage], root: Path) -> None:
     """Run the stages' COPY and RUN with `root` in the place of the root of each container.
 
     Only /opt and /src are moved, and shared by all stages; the command `python` is the one that
-    runs the tests, `cargo` the one on this machine's path.
+    runs the tests, `cargo` the one on this machine's path. Wheels that pip has built before and
+    crates that this tree has compiled are taken from their caches: a container has none.
     """
     tools = root / "tools"
     tools.mkdir(parents=True)
@@ -57,6 +58,10 @@ def run_stages(stages: Sequence[Stage], root: Path) -> None:
     environment |= {f"{name.upper()}_HOME": str(Path.home() / f".{name}") for name in RUST}
     kept = ("PIP_", "SSL_", "CARGO_", "RUSTUP_")
     environment |= {k: v for k, v in os.environ.items() if k.startswith(kept)}
+    environment.setdefault("PIP_CACHE_DIR", str(Path.home() / ".cache" / "pip"))
+    (root / "opt").mkdir()
+    (ROOT / "build" / "native").mkdir(parents=True, exist_ok=True)
+    (root / "opt" / "native").symlink_to(ROOT / "build" / "native")
     for stage in stages:
         _run_stage(stage, root, environment)
 
@@ -69,6 +74,7 @@ def _run_stage(stage: Stage, root: Path, environment: dict[str, str]) -> None:
             here.mkdir(parents=True, exist_ok=True)
         elif instruction == "ENV":
             environment |= dict(part.split("=", 1) for part in shlex.split(text))
+            environment.pop("PIP_NO_CACHE_DIR", None)
         elif instruction == "COPY" and text.startswith("--from="):
             _, source, target = shlex.split(text)
             assert source == target, "stages share their folders here"

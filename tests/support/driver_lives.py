@@ -131,8 +131,8 @@ _KEPT = 4000
 _DECODERS = (
     "snapshot_manager.parse_snapshot",
     "schema_manager.parse_schema",
-    "manifest_store.decode_manifest",
-    "manifest_store.decode_manifest_list",
+    "scan.decode_manifest",
+    "scan.decode_manifest_list",
 )
 
 

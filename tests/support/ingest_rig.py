@@ -45,15 +45,6 @@ from ingestd.paimon.table.metadata.schema_manager import publish_schema
 from ingestd.paimon.table.metadata.table_state import TableState, load_state
 from ingestd.paimon.table.read.table_read import read_table
 from ingestd.paimon.table.write.commit_message import ManifestCommittable
-from tests.support.json_changes import DELETE as DELETE
-from tests.support.json_changes import INSERT as INSERT
-from tests.support.json_changes import UNAVAILABLE as UNAVAILABLE
-from tests.support.json_changes import UPDATE_AFTER as UPDATE_AFTER
-from tests.support.json_changes import UPDATE_BEFORE as UPDATE_BEFORE
-from tests.support.json_changes import Change as Change
-from tests.support.json_changes import JsonChanges as JsonChanges
-from tests.support.json_changes import record as record
-from tests.support.json_changes import statement as statement
 
 DATABASE = "lake"
 DEAD_LETTERS = f"{DATABASE}.ingestd_dead_letters"

@@ -1,16 +1,15 @@
 """Jars, compilation and start of the Java programs that the tests use as judges."""
 
+import importlib.util
+import os
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
-
-import pyspark
 
 from ingestd.dev.jars import cache_folder, fetch, java_command, read_pins
 from ingestd.dev.java_classes import compiled
 
 PINS = Path(__file__).with_name("java_jars.txt")
-SPARK_JARS = Path(pyspark.__file__).parent / "jars"
 FROM_SPARK = (
     "hadoop-client-api",
     "hadoop-client-runtime",
@@ -19,6 +18,15 @@ FROM_SPARK = (
     "lz4-java",
     "snappy-java",
 )
+
+
+def spark_jars() -> Path:
+    """The folder of PySpark's jars; `INGESTD_SPARK_JARS` where PySpark is not installed."""
+    if given := os.environ.get("INGESTD_SPARK_JARS"):
+        return Path(given)
+    spark = importlib.util.find_spec("pyspark")
+    assert spark, "PySpark is not installed, and INGESTD_SPARK_JARS names no folder"
+    return Path(str(spark.origin)).parent / "jars"
 
 
 @cache
@@ -32,7 +40,7 @@ def fetched(artifact: str) -> Path:
 @cache
 def paimon_classpath() -> tuple[Path, ...]:
     """Java Paimon and what it needs, the latter out of PySpark."""
-    from_spark = (next(iter(sorted(SPARK_JARS.glob(f"{name}-*.jar")))) for name in FROM_SPARK)
+    from_spark = (next(iter(sorted(spark_jars().glob(f"{name}-*.jar")))) for name in FROM_SPARK)
     return (fetched("paimon-bundle"), *from_spark)
 
 

@@ -40,6 +40,19 @@ def running_broker() -> Iterator[DevBroker]:
         yield broker
 
 
+class SharedBroker(DevBroker):
+    """A broker that another process of this test run has started."""
+
+    def __init__(self, address: str) -> None:
+        super().__init__()
+        self._shared_address = address
+
+    @property
+    def bootstrap(self) -> str:
+        """The address for clients, `127.0.0.1:PORT`."""
+        return self._shared_address
+
+
 def fresh_topic(
     broker: DevBroker, partitions: int = 1, config: Mapping[str, str] | None = None
 ) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from ingestd.paimon.merge.merging import merge_rows
+from ingestd.paimon.merge.base import merge_rows
 from ingestd.paimon.spec.arrow import column_of, column_values
 from ingestd.paimon.spec.data_types import SEQUENCE_NUMBER, VALUE_KIND, parse_type
 from ingestd.paimon.spec.merge_rules import FieldFunction, MergeRules

@@ -50,9 +50,10 @@ class Pypaimon(Closing):
     name = "pypaimon"
 
     def __init__(self) -> None:
+        program = HERE / "python_readers" / f"{self.name}_server.py"
         surroundings = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
         self._process = subprocess.Popen(
-            [str(environment(self.name)), "-P", str(HERE / f"{self.name}_server.py")],
+            [str(environment(self.name)), "-P", str(program)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,

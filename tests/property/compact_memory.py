@@ -52,7 +52,7 @@ def wide_table(folder: Path, options: Mapping[str, str]) -> FileStoreTable:
 
 def growth_of_compaction(folder: Path) -> int:
     """Bytes that a process has grown by while it compacted all of the table."""
-    command = [sys.executable, "-m", "tests.support.compact_memory", str(folder)]
+    command = [sys.executable, "-m", "tests.property.compact_memory", str(folder)]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     return int(done.stdout)
 

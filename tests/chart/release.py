@@ -6,10 +6,10 @@ from typing import Any
 
 import yaml
 
+from tests.chart.pod import Pod
 from tests.support.chart import objects, only
 from tests.support.closing import Closing
 from tests.support.daemon import Daemon
-from tests.support.pod import Pod
 
 LABELS = {"namespace": "lake", "pod": "shop-ingestd-0"}
 """What a monitor of the chart would add to the pod's series."""

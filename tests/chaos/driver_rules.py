@@ -40,7 +40,7 @@ _patched(
 )
 _patched(
     "rows that a table has are left out",
-    "ingest.stages.shaped_rows.only_new",
+    "ingest.rows.conform.only_new",
     lambda source, chunk, target, batch: (batch, {"covered": 0}),
 )
 _patched(
