@@ -26,7 +26,8 @@ RUN /opt/build/bin/pip wheel --quiet --require-hashes --no-build-isolation --whe
 COPY --from=native /opt/wheelhouse /opt/wheelhouse
 COPY pyproject.toml README.md LICENSE ./
 COPY ingestd ./ingestd
-RUN /opt/build/bin/pip wheel --quiet --no-deps --no-build-isolation --wheel-dir /opt/wheelhouse . \
+COPY paimon ./paimon
+RUN /opt/build/bin/pip wheel --quiet --no-deps --no-build-isolation --wheel-dir /opt/wheelhouse ./paimon . \
     && python -m venv /opt/ingestd \
     && /opt/ingestd/bin/pip install --quiet --no-index --find-links /opt/wheelhouse "ingestd[native,otel,hdfs]" \
     && /opt/ingestd/bin/pip uninstall --quiet --yes setuptools pip
