@@ -9,9 +9,10 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 # A fixed order, so that a commit has one result (`pytest` alone uses a random order).
 PYTEST := $(BIN)/python -m pytest -q --randomly-seed=1
 # Test files run in parallel processes, in the order of tests/conftest.py; each process has its own
-# broker and JVMs, and takes up to 3 GB.
+# JVMs, and takes up to 3 GB.
 PROCESSES := 2
-SHARED := $(PYTEST) --numprocesses=$(PROCESSES) --dist=loadfile --no-loadscope-reorder
+PARALLEL := --numprocesses=$(PROCESSES) --dist=loadfile --no-loadscope-reorder
+SHARED := $(PYTEST) $(PARALLEL)
 # Tests of brokers and daemons wait more than they compute: up to four processes, by free memory.
 WAITING := $(shell cat /proc/meminfo 2>/dev/null | \
   awk '/MemAvailable/ { n = int($$2 / 3145728) } END { print (n < 2 ? 2 : (n > 4 ? 4 : n)) }')
@@ -20,7 +21,8 @@ INTEGRATION := tests/integration tests/docker tests/cli
 CHAOS := tests/chaos tests/live
 CHECKED := ingestd tests bench docs
 NATIVE := $(VENV)/.native
-NATIVE_SOURCES := $(wildcard native/*.toml native/*.lock native/*.pyi native/src/*.rs)
+NATIVE_SOURCES := $(wildcard native/*.toml native/*.lock native/*.pyi native/src/*.rs \
+  native/src/python/*.rs)
 FUZZ_SECONDS := 60
 # Timestamps in archives are those of the commit, so that builds are reproducible.
 DATED := SOURCE_DATE_EPOCH=$${SOURCE_DATE_EPOCH:-$$(git log -1 --format=%ct 2>/dev/null || echo 1580601600)}
@@ -30,12 +32,12 @@ GUARDED := ingest/main floors upsert cold/small latency tiny
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-$(READY): $(LOCKS) pyproject.toml .ci/interpreter
+$(READY): $(LOCKS) pyproject.toml paimon/pyproject.toml .ci/interpreter
 	@python=$$(.ci/interpreter) && echo "creating $(VENV) with $$python (some minutes the first time)" \
 	  && $$python -m venv --clear $(VENV)
 	@$(PIP) --require-hashes -r requirements-build.lock
 	@$(PIP) --require-hashes --no-build-isolation -r requirements-dev.lock
-	@$(PIP) --no-deps --no-build-isolation --editable .
+	@$(PIP) --no-deps --no-build-isolation --editable ./paimon --editable .
 	@touch $@
 
 # Continues without cargo: see .ci/native.
@@ -69,15 +71,23 @@ layers: setup ## imports point down only
 	$(BIN)/lint-imports --no-logo
 
 .PHONY: rust
-rust: setup ## formatting and lint of the native extension, if cargo is installed
+rust: setup ## format, lint and tests of the native extension, if cargo is installed
 	@.ci/rust
 
+.PHONY: workflows
+workflows: ## lint of .github/workflows, if go is installed
+	@.ci/workflows
+
+.PHONY: rust-memory
+rust-memory: ## the tests in Rust under AddressSanitizer and Miri, if there is a nightly toolchain
+	@.ci/rust-memory
+
 .PHONY: check
-check: lint layers types rust ## lint, layers, types, and the native extension
+check: lint layers types rust workflows ## lint, layers, types, the native extension, the workflows
 
 .PHONY: unit
 unit: setup ## fast tests: no network, no Spark
-	$(SHARED) tests/house tests/unit tests/docs tests/bench
+	$(SHARED) tests/house tests/unit tests/bench tests/mutation
 
 .PHONY: property
 property: setup ## properties, with hypothesis, irregular messages for every decoder, the model of recovery
@@ -86,6 +96,12 @@ property: setup ## properties, with hypothesis, irregular messages for every dec
 .PHONY: property-long
 property-long: setup ## every damage of every file, 2,000 table histories, every run of the model (hours)
 	INGESTD_LONG=1 $(PYTEST) tests/property/test_damage.py tests/property/test_table_life.py tests/recovery
+
+MUTANTS := 60
+SEED := 1
+.PHONY: mutants
+mutants: setup ## judge the tests: MUTANTS small changes of the code, chosen by SEED (20 s for each)
+	$(BIN)/python -m tests.mutation.mutants --count $(MUTANTS) --seed $(SEED)
 
 .PHONY: fuzz
 fuzz: setup ## a coverage-guided fuzzer over every decoder, FUZZ_SECONDS for each
@@ -102,7 +118,7 @@ matrix: setup ## query all readers again: docs/compatibility.json and .md
 
 .PHONY: integration
 integration: setup ## a real broker, a real Spark, the command line, the Dockerfile
-	$(SHARED) --numprocesses=$(WAITING) $(INTEGRATION)
+	$(SHARED) --numprocesses=$(WAITING) --one-broker $(INTEGRATION)
 
 .PHONY: chart
 chart: setup ## check the chart with helm, Kubernetes' schemas and promtool
@@ -122,21 +138,39 @@ page: setup ## the daemon's page in a real browser, if there is one
 
 .PHONY: chaos
 chaos: setup ## kill processes; a short run with a live database
-	$(SHARED) --numprocesses=$(WAITING) $(CHAOS)
+	$(SHARED) --numprocesses=$(WAITING) --one-broker $(CHAOS)
 
 .PHONY: live
 live: setup ## two minutes of a real PostgreSQL, Debezium, broker and ingestd, with a random seed
 	INGESTD_LONG=1 $(PYTEST) -s tests/live
 
-# The last three in one run: brokers and JVMs are started once, and short files fill the gaps.
+# The rest in one run: the broker and the JVMs are started once, and short files fill the gaps.
 .PHONY: test
-test: check unit property chart page site ## everything, fastest first
-	$(SHARED) --numprocesses=$(WAITING) $(COMPAT) $(INTEGRATION) $(CHAOS)
+test: check unit site ## everything, fastest first; prints the tests that took longest
+	$(SHARED) --numprocesses=$(WAITING) --one-broker --durations=15 --durations-min=5 \
+	  $(INTEGRATION) $(CHAOS) $(COMPAT) tests/chart tests/page tests/docs tests/property tests/fuzz \
+	  tests/recovery
+
+TESTS := tests
+.PHONY: test-long
+test-long: setup ## every test in its long form: all damages, orders, lives and kills (a day; or TESTS=...)
+	INGESTD_LONG=1 $(SHARED) --one-broker $(TESTS)
 
 # PY=/path/to/python3.13: each Python gets its own environment.
 .PHONY: test-python
 test-python: setup ## the unit tests by another Python (PY=...), with the one native wheel for all
-	@.ci/python "$(PY)" $(abspath $(BIN)/python)
+	@.ci/python "$(PY)" $(abspath $(BIN)/python) locked tests/unit
+
+# As installed where older or newer packages are than those of the lock files.
+.PHONY: lowest
+lowest: setup ## unit, property and compat with the oldest packages that pyproject.toml allows
+	@.ci/python $(BIN)/python $(abspath $(BIN)/python) lowest-direct $(PARALLEL) \
+	  tests/unit tests/property $(COMPAT)
+
+.PHONY: newest
+newest: setup ## unit, property and compat with the newest packages, without the lock files
+	@.ci/python $(BIN)/python $(abspath $(BIN)/python) highest $(PARALLEL) \
+	  tests/unit tests/property $(COMPAT)
 
 .PHONY: newcomer
 newcomer: require ## run every command of the README in a new clone, except the tests
@@ -146,6 +180,10 @@ newcomer: require ## run every command of the README in a new clone, except the 
 .PHONY: installed
 installed: setup ## the wheels in an empty environment: `ingestd demo` works (minutes)
 	INGESTD_LONG=1 $(PYTEST) -s tests/docs/test_wheels.py
+
+.PHONY: library
+library: setup ## ingestd-paimon in an environment without Spark and Kafka: its tests, Java's judgement
+	INGESTD_LONG=1 $(PYTEST) -s tests/docs/test_library_alone.py
 
 .PHONY: demo
 demo: setup ## a broker, a workload, the daemon and the result, on this machine
@@ -168,24 +206,22 @@ docs: setup ## write the generated parts of docs/
 site: setup ## build/site/html: the documentation as a site; broken links are errors
 	@.ci/site $(abspath $(BIN)/python)
 
+COMPILE := $(BIN)/uv pip compile -q --upgrade --universal --python-version 3.11 --generate-hashes \
+  --no-header --no-annotate --no-emit-index-url --no-emit-find-links --no-emit-package ingestd-paimon
 .PHONY: lock
-lock: setup ## pin the newest versions that pyproject.toml allows (needs uv on the PATH)
-	uv pip compile -q --upgrade --universal --python-version 3.11 --generate-hashes --no-header \
-	  --no-annotate --no-emit-index-url --no-emit-find-links --extra hdfs --extra otel pyproject.toml \
-	  -o requirements.lock
-	uv pip compile -q --upgrade --universal --python-version 3.11 --generate-hashes --no-header \
-	  --no-annotate --no-emit-index-url --no-emit-find-links --extra dev --extra hdfs --extra otel \
-	  -c requirements.lock pyproject.toml -o requirements-dev.lock
+lock: setup ## pin the newest versions that the projects allow
+	$(COMPILE) --extra hdfs --extra otel pyproject.toml -o requirements.lock
+	$(COMPILE) --extra dev --extra hdfs --extra otel -c requirements.lock pyproject.toml \
+	  -o requirements-dev.lock
+	$(COMPILE) --extra dev --extra hdfs -c requirements-dev.lock paimon/pyproject.toml \
+	  -o paimon/requirements-dev.lock
 	printf '%s\n' 'hatchling>=1.27' 'editables>=0.5' 'maturin>=1.9,<2' 'setuptools>=80' wheel \
-	  | uv pip compile -q --upgrade --universal --python-version 3.11 --generate-hashes --no-header \
-	  --no-annotate --no-emit-index-url --no-emit-find-links - -o requirements-build.lock
+	  | $(COMPILE) - -o requirements-build.lock
 	printf '%s\n' 'sphinx>=9,<10' 'myst-parser>=5,<6' 'furo>=2025.12.19' \
-	  | uv pip compile -q --upgrade --universal --python-version 3.11 --generate-hashes --no-header \
-	  --no-annotate --no-emit-index-url --no-emit-find-links - -o .ci/site.lock
-
-.PHONY: sbom
-sbom: setup ## build/sbom.json: the bill of materials, from the lock files
-	$(BIN)/python -m docs.sbom build/sbom.json
+	  | $(COMPILE) - -o .ci/site.lock
+	printf '%s\n' 'pip-audit>=2.9,<3' | $(COMPILE) - -o .ci/audit.lock
+	printf '%s\n' 'ziglang>=0.15' 'auditwheel>=6.4' 'cyclonedx-bom>=7' \
+	  | $(COMPILE) - -o .ci/release.lock
 
 # The auditor has its own environment, and queries a vulnerability database over the network.
 # ADVISORIES="FOLDER ...": reads copies of databases instead, without a network.
@@ -202,11 +238,30 @@ else
 endif
 
 .PHONY: wheels
-wheels: setup ## dist/: ingestd, and the native reader for every Python from 3.11 on
+wheels: setup ## dist/: ingestd, ingestd-paimon, and the native reader for every Python from 3.11 on
 	$(DATED) $(BIN)/python -m pip --disable-pip-version-check wheel --quiet --no-deps \
-	  --no-build-isolation --wheel-dir dist .
+	  --no-build-isolation --wheel-dir dist ./paimon .
 	$(DATED) PATH="$(abspath $(BIN)):$$PATH" maturin build --quiet --release --locked --out dist \
 	  --manifest-path native/Cargo.toml --target-dir build/native
+
+TARGETS := x86_64-unknown-linux-gnu aarch64-unknown-linux-gnu
+.PHONY: native-wheels
+native-wheels: require ## dist/: wheels of the native extension for TARGETS, Linux' for glibc 2.28
+	@$(DATED) .ci/native-wheels $$(.ci/interpreter) $(TARGETS)
+
+.PHONY: sbom
+sbom: wheels ## build/sbom.json: the bill of materials of the wheels and of the lock file
+	@.ci/sbom $(abspath $(BIN)/python) build/sbom.json dist/ingestd-*.whl \
+	  dist/ingestd_native-*_$$(uname -m).whl
+
+# TAG=v1.2.3: all files must agree with it. ADDRESS=https://...: the repository's, named in packages.
+.PHONY: release-check
+release-check: setup ## dist/: packages, wheels, chart, image, SBOM and notes, built and checked
+	@$(DATED) .ci/release $(abspath $(BIN)/python) $(TAG)
+
+.PHONY: publish
+publish: setup ## publish dist/ of a tag; needs accounts, and is run by the workflow
+	@.ci/publish $(abspath $(BIN)/uv)
 
 .PHONY: clean
 clean: ## remove the environment and caches

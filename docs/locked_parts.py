@@ -17,6 +17,7 @@ LOCKS = (
     "requirements-dev.lock",
     "requirements-build.lock",
     ".ci/audit.lock",
+    ".ci/release.lock",
     ".ci/site.lock",
 )
 PINS = ("ingestd/dev/kafka_jars.txt",)
