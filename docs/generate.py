@@ -57,7 +57,7 @@ def modules_page() -> str:
     lines = ["# Modules", "", "Written by `make docs` from the modules' own first sentences.", ""]
     for folder in packages():
         title = ".".join(folder.relative_to(ROOT).parts)
-        lines += [f"## {title}", "", "| module | what lives there |", "|---|---|"]
+        lines += [f"## {title}", "", "| module | contents |", "|---|---|"]
         lines += [f"| `{path.stem}` | {first_sentence(path)} |" for path in modules(folder)]
         lines.append("")
     return "\n".join(lines)

@@ -30,8 +30,10 @@ NAVIGATION: Mapping[str, Sequence[str]] = {
     ),
     "Change": (
         "CONTRIBUTING.md",
+        "paimon/README.md",
         "docs/modules.md",
         "docs/adr/index.md",
+        "tests/support/README.md",
         "bench/README.md",
         "CHANGELOG.md",
     ),
