@@ -57,11 +57,14 @@ class HdfsServer:
         process.wait(30)
 
     def freeze(self) -> None:
-        """Let the namenode stand still, connections and all."""
-        self.processes["namenode"].send_signal(signal.SIGSTOP)
+        """Stop all threads of the namenode; its connections stay open."""
+        process = self.processes["namenode"]
+        process.send_signal(signal.SIGSTOP)
+        while not all(map(_is_stopped, Path(f"/proc/{process.pid}/task").iterdir())):
+            time.sleep(0.01)
 
     def thaw(self) -> None:
-        """Let it go on."""
+        """Let the namenode continue."""
         self.processes["namenode"].send_signal(signal.SIGCONT)
 
     def command(self, *words: object) -> None:
@@ -140,3 +143,8 @@ def _archives() -> list[Path]:
 
 def _classes() -> Path:
     return compiled(sorted(SOURCES.glob("*.java")), _archives(), cache_folder() / "judges")
+
+
+def _is_stopped(thread: Path) -> bool:
+    """Return whether the thread of a process (`/proc/PID/task/ID`) is stopped by a signal."""
+    return (thread / "stat").read_text().rpartition(") ")[2].startswith("T")

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from ingestd.daemon import maintenance_process
 from ingestd.daemon.maintenance_process import MaintenanceClient, Opening
 from ingestd.errors import RetryableError
 from ingestd.ingest.maintenance.jobs import CompactionDone, Expired, NotDone
@@ -39,13 +40,15 @@ def table(folder: Path, commits: int, *, rows: int = 10, **options: str) -> File
 
 
 @pytest.fixture
-def child(tmp_path: Path) -> Iterator[MaintenanceClient]:
-    one = MaintenanceClient(
+def child(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[MaintenanceClient]:
+    # A prefork server that another test started in this process would hide the exit code.
+    monkeypatch.setattr(maintenance_process, "forked_python", lambda: None)
+    client = MaintenanceClient(
         Opening("shop", "filesystem", str(tmp_path), {"case-sensitive": "true"})
     )
-    yield one
-    one.close()
-    assert one.pid is None
+    yield client
+    client.close()
+    assert client.pid is None
 
 
 def eventually(condition: Callable[[], bool]) -> None:
