@@ -1,4 +1,4 @@
-"""What is compacted for a measurement is what was asked for, and it is told in full."""
+"""A measured compaction compacts what was requested, and its report is complete."""
 
 import json
 import sys

@@ -49,7 +49,7 @@ class TcpProxy(Closing):
         self._flows.clear()
 
     def slow(self, bytes_per_second: float, delay: float) -> None:
-        """Every connection passes so much, in each direction, and each piece so much later."""
+        """Limit every connection to a rate in each direction, and delay each piece."""
         self._rate, self._delay = bytes_per_second, delay
 
     def heal(self) -> None:

@@ -60,7 +60,7 @@ class Scene:
         self.ledger.produce(self.broker, piece * PIECE, (piece + 1) * PIECE)
 
     def await_pieces(self, pieces: int) -> None:
-        """Return when so many pieces are in the tables."""
+        """Return when at least `pieces` pieces are in the tables."""
         self.watched.await_offsets(pieces * PIECE)
 
     def await_silence(self) -> None:
@@ -157,7 +157,7 @@ def transactions_keep_out(one: Scene) -> None:
     entries = PIECE // 5
     one.daemon.wait_until(lambda: one.watched.reached() >= before + PIECE - entries)
     time.sleep(2)
-    assert one.watched.reached() < before + PIECE, "records behind an open transaction were read"
+    assert one.watched.reached() < before + PIECE, "records after an open transaction were read"
     open_one.abort_transaction(30)
     one.await_pieces(7)
 

@@ -58,7 +58,7 @@ class Release(Closing):
         self.daemon.wait_until(lambda: self.pod.probe(self.daemon, "readiness") == 200)
 
     def upgrade(self, values: Mapping[str, Any]) -> None:
-        """The pod that runs is told to end, if there is one; its successor gets what is new."""
+        """End the running pod, if there is one; its successor gets the new objects."""
         if self.daemon.process.poll() is None:
             self.daemon.terminate()
             assert self.daemon.wait() == 0

@@ -110,7 +110,7 @@ def installed(
         release.place()
         yield release, trickle, prometheus
         trickle.finish()
-        # Lag is told by ends that were asked for seconds ago: positions are what is in the tables.
+        # Lag uses end offsets that are some seconds old; positions are those of the tables.
         wanted = ledger.events + trickle.others
         release.daemon.wait_until(lambda: release.position() == wanted, PATIENCE)
         prometheus.wait_until_clear(*names(release.rules()), seconds=PATIENCE)

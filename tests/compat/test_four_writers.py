@@ -77,7 +77,7 @@ def _java_writes(oracle: Oracle, folder: Path, options: dict[str, str]) -> None:
 
 
 def _java_compacts(oracle: Oracle, folder: Path, done: Event, found: Counter[str]) -> None:
-    """Whoever finds its files replaced meanwhile gives up, and comes again; at last alone."""
+    """A writer whose files were replaced meanwhile gives up and tries again; at last alone."""
     while not (done.wait(PAUSE) and found["compacted"]):
         try:
             oracle.compact(folder, "db", "t")

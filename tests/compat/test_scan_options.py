@@ -161,7 +161,7 @@ def test_what_java_refuses_is_refused(
 def test_java_writes_on_what_we_committed_beside_such_options(
     oracle: Oracle, tmp_path: Path, capsys: Capture
 ) -> None:
-    """Neither writers nor compactions go by what readers are told to read."""
+    """Scan options change neither writers nor compactions."""
     table = alter(filled(tmp_path), SetOption("scan.snapshot-id", "1"))
     put(table, [{"id": 7, "v": "g", "w": 7}], 7)
     compact_table(table, now_ms=NOW_MS + 8000, full=True)

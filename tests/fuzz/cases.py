@@ -22,7 +22,7 @@ _ABSENT = 0xFFFFFFFF
 class Case:
     """Messages of one data format, with the sound ones that the decoder sees before them.
 
-    `mode` says what else the decoder is told, `schemas` are registered under 1, 2, ...
+    `mode` says what else the decoder receives, `schemas` are registered under 1, 2, ...
     """
 
     format: str
@@ -33,7 +33,7 @@ class Case:
 
     @property
     def knows_table(self) -> bool:
-        """The decoder is told the columns of the sound messages, as those of the table."""
+        """The decoder receives the columns of the valid messages, as those of the table."""
         return bool(self.mode & _KNOWN)
 
     @property
@@ -48,7 +48,7 @@ class Case:
 
 
 def irregular(random: Random, case: Case, changes: int) -> Case:
-    """The case with so many changes."""
+    """Return the case with `count` changes."""
     for _ in range(changes):
         case = _changed(random, case)
     return case

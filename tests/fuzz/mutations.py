@@ -1,6 +1,6 @@
 """Sound messages made odd: in their bytes, and in what they mean.
 
-Every choice is drawn from the `Random` that is given, so that whoever gives it decides what is
+Every choice is drawn from the `Random` that is given, so that the caller decides what is
 drawn: hypothesis, a coverage-guided fuzzer, or a seed.
 """
 

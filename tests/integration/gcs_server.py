@@ -89,8 +89,8 @@ def running_gcs(program: Path, folder: Path) -> Iterator[GcsServer]:
         with XmlFront(target) as front:
             key = {"gcs_base_url": front.endpoint, "disable_oauth": True}
             file = folder / "key.json"
-            nobody = {"client_email": "", "private_key": "", "private_key_id": ""}
-            file.write_text(json.dumps({**key, **nobody}))
+            anonymous = {"client_email": "", "private_key": "", "private_key_id": ""}
+            file.write_text(json.dumps({**key, **anonymous}))
             yield GcsServer(file)
     finally:
         process.kill()

@@ -61,7 +61,7 @@ def test_a_backlog_with_a_new_column_and_a_new_table_is_read_ahead(
     batches = [one for one in told(log, "batch_finished") if one["records"]]
     assert [batch["records"] for batch in batches] == [BATCH] * 8
     assert sum(batch["rejected"] for batch in batches) == 1
-    # The first one has no one to begin it, and the last one is no whole batch to whoever asks.
+    # The first batch has no batch before it, and the last one is not full.
     assert 4 <= len(told(log, "prefetch_used")) <= 7
     assert len(told(log, "schema_changed")) == 1
 

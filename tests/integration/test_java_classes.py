@@ -1,4 +1,4 @@
-"""Classes are made once for each content of their sources; faults are told in words."""
+"""Classes are compiled once for each content of their sources; errors name what is missing."""
 
 from pathlib import Path
 

@@ -79,7 +79,7 @@ def test_every_listening_socket_of_a_daemon_is_documented(
 
 
 def check(one: Listener) -> None:
-    """Only this user can reach it, or whoever is on this machine and has a secret."""
+    """Only this user, or a process on this machine with a secret, can reach it."""
     if one.kind == "tcp":
         assert ip_address(one.address.rpartition(":")[0]).is_loopback, one
         return

@@ -118,7 +118,7 @@ def test_no_secret_is_in_anything_that_the_daemon_shows_or_leaves(
         "endpoint": collector.endpoint.replace("//", f"//me:{planted.secret('collector')}@"),
     }
     secrets = dict(planted.by_place)
-    # Not where it is put, which is for whoever may look into the process, but all else is searched.
+    # Where the secret is given is left out; everything else is searched.
     environment = {"OTEL_EXPORTER_OTLP_HEADERS": f"x-api-key={planted.secret('collector-key')}"}
     temporary = tmp_path / "tmp"
     temporary.mkdir()

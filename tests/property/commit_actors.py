@@ -109,7 +109,7 @@ class World:
         return self._stubborn(expire)
 
     def _stubborn(self, work: Work) -> Actor:
-        """Starts again after an error, as whoever watches over a process has it."""
+        """Starts again after an error, as a supervised process does."""
 
         def actor(io: FileIO) -> None:
             for _ in range(_TRIES):

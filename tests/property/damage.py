@@ -93,7 +93,7 @@ def verdict(
     """`RIGHT`, `REFUSED`, or what should not be: `WRONG` or the traceback of another error.
 
     A table whose first snapshot is lost looks like one whose first snapshot has expired, so that
-    who reads from the first one is told that there is none (ConfigError).
+    reading from the first one raises ConfigError.
     """
     damaged = {path: data for path, data in files.items() if path != damage.path}
     if damage.data is not None:

@@ -13,7 +13,7 @@ RULES = {
     "claims-whole-tables": "the claims file does not list a table that lags",
     "claims-checksum": "a damaged claims file says nothing",
     "fresh-checkpoint": "Spark's checkpoint is made again at every start",
-    "record-of-any-user": "the newest record counts, whoever made its snapshot",
+    "record-of-any-user": "the newest record counts, by any user",
     "one-snapshot": "the newest snapshot that has records has all that count",
     "mark": "a table with the mark of the pipeline, with snapshots and no record, stops the daemon",
     "made-again": "a table that had a record, and has snapshots without our mark, was made again",

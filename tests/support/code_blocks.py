@@ -21,7 +21,7 @@ class CodeBlock:
 
     @property
     def first(self) -> str:
-        """The first line, by which a block is told from others of its heading."""
+        """The first line, which distinguishes a block from others of its heading."""
         return self.text.partition("\n")[0]
 
 

@@ -11,7 +11,7 @@ _PAUSE_SECONDS = 0.02
 
 
 class DrippingServer(Closing):
-    """Sends `at_once` and then `rest`, byte by byte, to whoever connects."""
+    """Sends `at_once` and then `rest`, byte by byte, to each client."""
 
     def __init__(self, at_once: bytes, rest: bytes) -> None:
         self._at_once = at_once

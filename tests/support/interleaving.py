@@ -3,7 +3,7 @@
 An actor is a function that works on a FileIO. It runs in a thread of its own that stops before
 each call that others could notice, until the scheduler lets it go on: one thread moves at a time,
 so a run depends on nothing but the scheduler's choices. All runs with at most this many preemptions
-(a turn taken from an actor that could have gone on) and so many faults are made, each once.
+(a turn taken from an actor that could have gone on) and `faults` errors are injected, each once.
 """
 
 import contextlib
@@ -199,4 +199,4 @@ class SteppedFileIO(WatchedFileIO):
             raise StorageError(f"{operation} {path} failed")
         yield
         if verdict == "lose":
-            raise StorageError(f"{operation} {path} was done and nobody says so")
+            raise StorageError(f"{operation} {path} was done without an answer")

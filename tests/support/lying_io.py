@@ -1,8 +1,8 @@
-"""A FileIO that breaks its word at any call it is told to, each time once.
+"""A FileIO that violates its contract once, at a chosen call.
 
-`fail`: nothing happens, and the caller is told so. `lose`: it happens, the caller is told that it
+`fail`: nothing happens, and an error says so. `lose`: it happens, and an error says that it
 failed. `late`: as `fail`, but what was to be written appears some calls later. `tear`: half of it
-is written, where a store may do that, and the caller is told that it failed. `stale`: a listing
+is written, where a store may do that, and an error says that it failed. `stale`: a listing
 tells how things were some changes ago.
 """
 

@@ -57,7 +57,7 @@ def native_table(
 
 
 def open_native(warehouse: Path | str) -> FileStoreTable:
-    """``db.t`` of a warehouse with its newest schema, whoever wrote it."""
+    """Return ``db.t`` of a warehouse with its newest schema, by any writer."""
     io, path = LocalFileIO(sync=False), f"{warehouse}/db.db/t"
     schema = latest_schema(io, TablePaths(path))
     assert schema is not None

@@ -1,4 +1,4 @@
-"""A collector of OpenTelemetry: takes OTLP over HTTP on a free port and keeps what it is told."""
+"""A collector of OpenTelemetry: takes OTLP over HTTP on a free port and keeps what it receives."""
 
 import gzip
 import threading

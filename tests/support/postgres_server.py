@@ -89,7 +89,7 @@ class PostgresServer(Closing):
         settings = {**_SETTINGS, "port": str(self.port)}
         flags = [word for name, value in settings.items() for word in ("-c", f"{name}={value}")]
         command = [str(programs / "postgres"), "-D", str(data), *flags]
-        # SIGQUIT: at once, whoever is connected.
+        # SIGQUIT: immediately, despite connections.
         self._process = GuardedProcess(
             command, self._folder / "server.log", end_signal=signal.SIGQUIT, user=user
         )

@@ -25,7 +25,7 @@ _PAUSE_SECONDS = 0.2
 def hastened(spec: Mapping[str, Any], haste: int) -> dict[str, Any]:
     """Rules in which all durations, `for` and those in brackets, are that many times shorter.
 
-    Nothing else is touched. Thresholds are values of the chart, for whoever renders it to set.
+    Nothing else is touched. Thresholds are values of the chart.
     """
     groups = [
         {**group, "rules": [_hastened_rule(rule, haste) for rule in group["rules"]]}

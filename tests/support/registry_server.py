@@ -6,7 +6,7 @@
         registry.start()      # the same address again
 
 The document is ``{"ids": {id: {schemaType, schema, references}}, "subjects": {subject: [{version,
-id}]}}``, optionally ``"guids": {guid: id}``. ``fail_first`` answers so many schema look-ups with
+id}]}}``, optionally ``"guids": {guid: id}``. ``fail_first`` schema look-ups are answered with
 500, ``delay`` waits before each answer, ``authorization`` is the header that every request must
 have. ``/hits`` tells how often each path was asked.
 """

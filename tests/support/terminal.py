@@ -59,7 +59,7 @@ DAEMON = "http://127.0.0.1:8080"
 class Scene:
     """A command line and how it is looked at.
 
-    `pipe` is instead of a terminal, `marks` keeps styles, `ends` keeps so many lines at both ends.
+    `pipe` is instead of a terminal, `marks` keeps styles, `ends` lines are kept at both ends.
     `talk` are words to wait for, each with the keys to press then. Without `line` nothing is kept
     of the lines that were taken back.
     """
@@ -92,7 +92,7 @@ SCENES: Mapping[str, Scene] = {
     "rows": Scene(("read", "lake", "shop.orders", "--format", "table"), marks=True),
     "verify": Scene(("verify", "lake", "shop.orders"), marks=True),
     "read-interrupted": Scene(
-        ("read", "lake", "shop.orders", "-o", "nobody-reads"),
+        ("read", "lake", "shop.orders", "-o", "unread"),
         talk=(("reading shop.orders", "C-c"),),
     ),
     "watch": Scene(
@@ -109,7 +109,7 @@ def set_stage(folder: Path) -> None:
     (folder / "ingestd.yaml").write_text(PIPELINE)
     (folder / "fault.yaml").write_text(PIPELINE.replace("trigger:", "triger:"))
     columns: dict[str, pa.DataType] = {"id": pa.int64(), "status": pa.string()}
-    os.mkfifo(folder / "nobody-reads")
+    os.mkfifo(folder / "unread")
     lake = paimon.open_warehouse(str(folder / "lake"))
     table = lake.create("shop.orders", pa.schema(columns), primary_keys=["id"])
     for turn in range(3):
@@ -193,7 +193,7 @@ def _meanwhile(screen: Screen, wanted: bool) -> list[str]:
 
 
 def _ends(lines: Sequence[str], count: int | None) -> str:
-    """All lines, or so many of the first and the last."""
+    """Return all lines, or the first and last `ends` ones."""
     if count is None or len(lines) <= 2 * count:
         return "\n".join(lines)
     return "\n".join([*lines[:count], "...", *lines[-count:]])

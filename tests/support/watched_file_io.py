@@ -1,4 +1,4 @@
-"""A FileIO around another that is told of every call, for tests that count, order or fail them."""
+"""A FileIO around another one that reports every call, so that tests count, order or fail them."""
 
 import contextlib
 from abc import ABC, abstractmethod

@@ -147,12 +147,12 @@ def test_an_error_is_one_message_and_its_exit_code(
     capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(**_: object) -> None:
-        raise FencedError("somebody else\nhas \x1b[31mtaken over")
+        raise FencedError("another daemon\nhas \x1b[31mtaken over")
 
     monkeypatch.setattr(main, "app", fail)
     done = run_command(capsys)
     assert done.code == 6
-    assert done.err == "error: somebody else\nhas \\x1b[31mtaken over\n"
+    assert done.err == "error: another daemon\nhas \\x1b[31mtaken over\n"
 
 
 def test_debug_shows_where_it_failed(capsys: Capture) -> None:

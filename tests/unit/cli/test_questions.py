@@ -15,11 +15,11 @@ def even(answer: str) -> None:
 
 
 @pytest.fixture
-def somebody(monkeypatch: pytest.MonkeyPatch) -> None:
+def terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(questions, "is_terminal", lambda: True)
 
 
-@pytest.mark.usefixtures("somebody")
+@pytest.mark.usefixtures("terminal")
 def test_a_question_is_asked_until_the_answer_will_do(
     monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:
@@ -30,7 +30,7 @@ def test_a_question_is_asked_until_the_answer_will_do(
     assert told.err == "3 is odd\\x07\n"
 
 
-@pytest.mark.usefixtures("somebody")
+@pytest.mark.usefixtures("terminal")
 def test_no_more_answers_are_an_interrupt(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdin", io.StringIO(""))
     with pytest.raises(KeyboardInterrupt):
@@ -47,14 +47,14 @@ def test_without_a_terminal_the_default_counts_if_it_will_do(capsys: Capture) ->
     assert capsys.readouterr() == ("", "")
 
 
-@pytest.mark.usefixtures("somebody")
+@pytest.mark.usefixtures("terminal")
 @pytest.mark.parametrize("answer", ["y\n", "YES\n"])
 def test_a_yes_lets_it_go_on(monkeypatch: pytest.MonkeyPatch, answer: str) -> None:
     monkeypatch.setattr(sys, "stdin", io.StringIO(answer))
     questions.confirm("Go on?", "--yes", given=False)
 
 
-@pytest.mark.usefixtures("somebody")
+@pytest.mark.usefixtures("terminal")
 def test_anything_else_is_a_no(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdin", io.StringIO("\n"))
     with pytest.raises(ConfigError, match="nothing is done"):

@@ -1,4 +1,4 @@
-"""What a development broker is told of listeners and of other brokers."""
+"""Properties of a development broker: listeners and other brokers."""
 
 from ingestd.dev.broker_properties import (
     Listener,

@@ -1,4 +1,4 @@
-"""Questions to an admin client that is told what to say."""
+"""Requests to an admin client with scripted answers."""
 
 from typing import Any
 

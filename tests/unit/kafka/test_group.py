@@ -1,4 +1,4 @@
-"""Offsets of a group, by a consumer that is told what to say."""
+"""Offsets of a group, by a consumer with scripted answers."""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,4 +1,4 @@
-"""What a producer says in answer to messages, with a producer that is told what to say."""
+"""Delivery reports of messages, by a producer with scripted answers."""
 
 from collections.abc import Callable
 from typing import Any

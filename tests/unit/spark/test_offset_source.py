@@ -105,7 +105,7 @@ def test_a_whole_batch_says_which_whole_batch_follows_and_keeps_to_it(
     assert planned(one, encode(first)) == batch(3, 6)  # the rest is no whole batch
     assert log.asked == [0, 3, 6]
     log.end = 20
-    assert planned(one, encode(batch(6, 6))) == batch(6, 9)  # what is wrong there is told in time
+    assert planned(one, encode(batch(6, 6))) == batch(6, 9)  # an error there is reported later
     with pytest.raises(SourceError):
         planned(one, encode(batch(6, 9)))
 

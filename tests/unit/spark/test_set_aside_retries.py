@@ -18,7 +18,7 @@ LEFT = OffsetRange("shop", "orders", 3, 10, 20)
 
 
 class Process:
-    """A try that ends when it is told to."""
+    """A try that ends when the test says so."""
 
     def __init__(self) -> None:
         self.code: int | None = None

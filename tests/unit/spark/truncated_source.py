@@ -159,7 +159,7 @@ class Pipeline:
         return {row["id"]: row["v"] for row in found}
 
     def settings(self) -> PipelineSettings:
-        """What the pipeline is told."""
+        """The configuration of the pipeline."""
         return PipelineSettings(
             name="life",
             warehouse=str(self.root / "warehouse"),

@@ -17,7 +17,7 @@ def zigzag(number: int) -> bytes:
 
 
 def lengths(kind: object, counts: list[int]) -> list[int | None]:
-    """Items of arrays of so many items that take no bytes; None where a message is bad."""
+    """Return the items of arrays of `counts` items without bytes; None for an invalid message."""
     schema = {"type": "record", "name": "T", "fields": [{"name": "x", "type": kind}]}
     cursor = AvroCursor([zigzag(count) + b"\0" for count in counts])
     found: pa.Array = read_fields(cursor, parse_avro(json.dumps(schema)), {"x": None})["x"]

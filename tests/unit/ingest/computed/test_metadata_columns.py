@@ -1,4 +1,4 @@
-"""Metadata columns are told by the offsets of rows, of which a record may have several."""
+"""Metadata columns follow from the offsets of rows; a record may have several rows."""
 
 from datetime import UTC, datetime
 from typing import Any

@@ -40,7 +40,7 @@ def test_changes_are_dead_letters_unless_something_else_is_said(
     rig.run()
     assert rig.rows("orders") == [{"id": 1, "v": "a"}]
     dead_letters = rig.rows("ingestd_dead_letters", "reason", "offset")
-    # A row before an update is told by the one behind it.
+    # A row before an update is recognised by the row after it.
     assert [dead_letter["offset"] for dead_letter in dead_letters] == [2, 3]
     assert {dead_letter["reason"] for dead_letter in dead_letters} == {"change-without-key"}
 

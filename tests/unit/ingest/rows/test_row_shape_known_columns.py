@@ -1,4 +1,4 @@
-"""Decoders are told the column types of the tables that source tables are routed to."""
+"""Decoders receive the column types of the tables that source tables are routed to."""
 
 from ingestd.cdc.base import SourceTable
 from ingestd.ingest.rows.router import Router

@@ -37,7 +37,7 @@ def held(offset: int, partition: int = 0, topic: str = "orders") -> dict[str, An
     return {"covered": {"src": {topic: {partition: offset}}}}
 
 
-def alike(one: BatchContext, other: BatchContext) -> bool:
+def same_view(one: BatchContext, other: BatchContext) -> bool:
     """Whether stage 1 would do the same."""
     return decode_view(one, RANGES) == decode_view(other, RANGES)
 
@@ -52,21 +52,21 @@ def test_what_a_commit_moves_makes_no_difference(context: BatchContext) -> None:
         **held(10),
     )
     assert landed != context
-    assert alike(context, landed)
+    assert same_view(context, landed)
 
 
 @pytest.mark.parametrize(("what", "same"), [(held(10), True), (held(11), False)])
 def test_offsets_that_a_table_holds_count_within_the_ranges(
     context: BatchContext, what: dict[str, Any], same: bool
 ) -> None:
-    assert alike(context, with_orders(context, **what)) is same
+    assert same_view(context, with_orders(context, **what)) is same
 
 
 @pytest.mark.parametrize("where", [{"partition": 2}, {"topic": "customers"}])
 def test_offsets_of_what_is_not_read_do_not_count(
     context: BatchContext, where: dict[str, Any]
 ) -> None:
-    assert alike(context, with_orders(context, **held(1000, **where)))
+    assert same_view(context, with_orders(context, **held(1000, **where)))
 
 
 OF_THE_WRITE_STAGE = {"write_buffer_size", "index_cache_bytes"}
@@ -82,22 +82,24 @@ def test_every_other_part_of_a_context_counts(context: BatchContext, name: str) 
     if name == "tables":
         return  # distinguished above and below
     other = replace(context, **{name: _Other()})
-    assert alike(context, other) is (name in OF_THE_WRITE_STAGE)
+    assert same_view(context, other) is (name in OF_THE_WRITE_STAGE)
 
 
 @pytest.mark.parametrize("name", [field.name for field in fields(TableContext)])
 def test_every_other_part_of_a_table_counts(context: BatchContext, name: str) -> None:
     if name == "covered":
         return
-    assert alike(context, with_orders(context, **{name: _Other()})) is (name in OF_THE_STATE)
+    assert same_view(context, with_orders(context, **{name: _Other()})) is (name in OF_THE_STATE)
 
 
 def test_a_table_more_and_another_schema_count(context: BatchContext) -> None:
     tables = {**context.tables, "lake.more": context.tables[ORDERS]}
-    assert not alike(context, replace(context, tables=tables))
+    assert not same_view(context, replace(context, tables=tables))
     table = context.tables[ORDERS].table
     wider = table.with_schema(replace(table.schema, id=table.schema.id + 1))
-    assert not alike(context, with_orders(context, table=wider))
+    assert not same_view(context, with_orders(context, table=wider))
     again = table.with_schema(replace(table.schema))
-    assert alike(context, with_orders(context, table=again))
-    assert not alike(context, with_orders(context, feeds=frozenset({Feed("s", None, None, "t")})))
+    assert same_view(context, with_orders(context, table=again))
+    assert not same_view(
+        context, with_orders(context, feeds=frozenset({Feed("s", None, None, "t")}))
+    )

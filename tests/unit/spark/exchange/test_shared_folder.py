@@ -1,4 +1,4 @@
-"""The folder of a batch: kept for the next one, and gone with whoever made it."""
+"""The folder of a batch: kept for the next batch, and removed with the process that made it."""
 
 import os
 import subprocess

@@ -63,7 +63,7 @@ def test_one_process_makes_it_and_others_leave_it_alone(file: Path) -> None:
     assert not create_in_background(file, quick)
     old = time.time() - class_archive._STALE_SECONDS - 1
     os.utime(file.with_suffix(".making"), (old, old))
-    assert create_in_background(file, quick), "whoever began it before did not finish"
+    assert create_in_background(file, quick), "the process that began it before did not finish"
 
 
 def test_nobody_makes_what_is_there_or_cannot_be_kept(file: Path, tmp_path: Path) -> None:

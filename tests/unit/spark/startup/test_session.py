@@ -1,4 +1,4 @@
-"""What PySpark's launcher is told: nothing that a process list should not show."""
+"""Arguments of PySpark's launcher: a process list shows no secret."""
 
 import pytest
 from pyspark import SparkConf

@@ -1,4 +1,4 @@
-"""Expressions bound to types: results have types, and mistakes are told with their place."""
+"""Expressions bound to types: results have types, and errors name the position."""
 
 import pytest
 

@@ -93,7 +93,7 @@ def test_what_is_no_part_of_a_stream_looks_at_no_older_snapshot() -> None:
     state = load_state(table)
     committable = ManifestCommittable(BATCH_COMMIT_IDENTIFIER, (message("late"),))
     io.calls.clear()
-    commit(table, "somebody new", committable, state=state, now_ms=NOW_MS)
+    commit(table, "another user", committable, state=state, now_ms=NOW_MS)
     older = {table.paths.snapshot(number) for number in range(1, 5)}
     assert not older.intersection(io.operations("read_bytes", "snapshot-"))
     assert latest_snapshot_id(table.io, table.paths) == 6

@@ -38,7 +38,7 @@ def test_all_vectors_of_the_bucket_are_written_again_when_one_changes(tmp_path: 
     entry = vectors.write()
     assert entry is not None
     assert held(table, entry) == {"a": [1, 3, 5, 9], "b": [2], "new": [7]}
-    # Whoever reads the bucket meanwhile sees what there was.
+    # A concurrent reader of the bucket sees the rows before the compaction.
     assert vectors.deletions.deleted_rows(EMPTY_ROW, 0, "a").tolist() == [1, 5]
 
 

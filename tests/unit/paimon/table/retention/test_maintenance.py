@@ -39,7 +39,7 @@ def test_what_the_options_ask_for_is_done_in_one_go() -> None:
     assert [one.name for one in done.tags.made] == ["2023-11-13"]
     assert len(done.partitions.partitions) == 2
     assert done.partitions.snapshots == (5,)
-    # The partitions went just now: whoever reads snapshot 4 has not had the time to finish.
+    # The partitions went just now: readers of snapshot 4 have not had the time to finish.
     assert snapshot_ids(made.io, made.paths) == [4, 5]
     assert done.snapshots.ids == done.snapshots.kept_as_changelogs == (1, 2, 3)
     assert done.changelogs.ids == (1, 2)
