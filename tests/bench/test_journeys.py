@@ -10,9 +10,9 @@ from ingestd.cdc.native_module import native_module
 
 ROOT = Path(__file__).resolve().parents[2]
 FURTHEST = {
-    "Debezium JSON record to Parquet row": (39, 71, 10, 46, 0),
+    "Debezium JSON record to Parquet row": (33, 65, 10, 46, 0),
     "commit with conflict and retry": (8, 20, 17, 20, 0),
-    "merged read": (14, 34, 20, 30, 0),
+    "merged read": (12, 32, 20, 22, 0),
     "parameter chunk from JsonChanges.decode": (16, 18, 11, 16, 0),
     "parameter ranges from decode_ranges": (25, 48, 10, 33, 0),
 }

@@ -19,7 +19,8 @@ from ingestd.paimon.table.cross_partition.load import KeyShare
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.scan import live_entries
 from ingestd.paimon.table.metadata.table_state import TableState, load_state
-from ingestd.paimon.table.read.bucket_read import BucketReader, group_by_bucket
+from ingestd.paimon.table.read.bucket_read import BucketReader
+from ingestd.paimon.table.read.scan_plan import group_by_bucket
 from ingestd.paimon.table.write.commit_message import CommitMessage, ManifestCommittable
 from ingestd.paimon.table.write.table_write import data_file_names, write_bucket
 from tests.support.native_tables import NOW_MS, USER, rows_table, split_by

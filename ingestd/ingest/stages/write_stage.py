@@ -77,8 +77,6 @@ def write_slot(context: BatchContext, blobs: Iterable[Blob]) -> WriteOutcome:
     Raises StorageError, FormatError or UnsupportedError for the tables; SourceError or
     PolicyStopError if dead letters go to a topic.
     """
-    CACHE.limit(context.index_cache_bytes)
-    KEPT.limit(context.index_cache_bytes)
     received = receive(blobs)
     reach(Point.SLOT_RECEIVED)
     counts = Counts()
@@ -105,6 +103,10 @@ class _TableWriter:
         self._mode = bucket_mode(self._table.schema)
         if self._mode is BucketMode.POSTPONE:
             self._table = waiting_room(self._table, context.commit_user)
+        elif self._mode is BucketMode.HASH_DYNAMIC:
+            CACHE.limit(context.index_cache_bytes)
+        elif self._mode is BucketMode.KEY_DYNAMIC:
+            KEPT.limit(context.index_cache_bytes)
         self._counts = counts
         self._assigners: dict[tuple[bytes, int], DynamicBucketAssigner] = {}
         self._new_name: Callable[[], str] = data_file_names(self._table)

@@ -16,8 +16,7 @@ from typing import IO, Any
 import pyarrow as pa
 
 from ingestd.paimon.format.avro_types import Codec, arrow_codec, record_codec
-from ingestd.paimon.format.base import decoding
-from ingestd.paimon.format.row_groups import BatchSize, RowSink
+from ingestd.paimon.format.base import BatchSize, RowSink, decoding
 from ingestd.paimon.io.file_io import FileIO
 from ingestd.paimon.spec import avro_blocks
 from ingestd.paimon.spec.arrow import Array, array_of, column_values

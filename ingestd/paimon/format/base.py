@@ -4,16 +4,17 @@ The extension of a data file's name is its format, so a table may mix formats.
 """
 
 import contextlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from importlib import import_module
-from typing import Protocol, cast, runtime_checkable
+from typing import Protocol, TypeAlias, cast, runtime_checkable
 
 import pyarrow as pa
 
 from ingestd.errors import FormatError, StorageError, UnsupportedError
-from ingestd.paimon.format.row_groups import BatchSize, FilePart, GroupFilter, RowSink, StreamPart
 from ingestd.paimon.io.file_io import FileIO
 from ingestd.paimon.spec.options import CoreOptions
+from ingestd.paimon.spec.predicate_stats import ColumnStats
 
 FORMATS: Mapping[str, str] = {
     "avro": "ingestd.paimon.format.avro",
@@ -23,6 +24,84 @@ FORMATS: Mapping[str, str] = {
 """Format name -> module with the functions of `FileFormat`."""
 Broken = tuple[type[Exception], ...]
 """Errors of a decoder for damaged bytes, besides those of the library."""
+
+GroupTest: TypeAlias = Callable[[Mapping[str, ColumnStats]], bool]
+"""Whether rows with these column statistics are wanted. Columns are named as in the file; what
+is not known of a column is None."""
+RowRange: TypeAlias = tuple[int, int]
+"""First row and number of rows."""
+_MOST_ROWS = 131_072
+
+
+@dataclass(frozen=True, slots=True)
+class BatchSize:
+    """At most `rows` rows, and about `memory` bytes of Arrow columns; a row is never cut."""
+
+    memory: int
+    rows: int = _MOST_ROWS
+
+    def fitting(self, row_bytes: float) -> int:
+        """Return the number of rows of a width that may be read at once; at least one."""
+        return max(1, min(self.rows, int(self.memory / max(row_bytes, 1))))
+
+
+@dataclass(frozen=True, slots=True)
+class RowProbe:
+    """Test on a few `columns` of rows, to decide whether the other columns are read.
+
+    `test` returns whether one of the rows may be wanted.
+    """
+
+    columns: tuple[str, ...]
+    test: Callable[[pa.Table], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class GroupFilter:
+    """Test that selects row groups.
+
+    `types` are the expected Arrow types of columns; statistics of a column with another type in the
+    file are ignored. `probe` tests the row groups that statistics do not exclude, where a file is
+    read in parts.
+    """
+
+    test: GroupTest
+    types: Mapping[str, pa.DataType]
+    probe: RowProbe | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FilePart:
+    """Rows of a data file with `row_count` rows, and their ranges of row numbers, in order."""
+
+    rows: pa.Table
+    ranges: tuple[RowRange, ...]
+    row_count: int
+
+
+StreamPart: TypeAlias = tuple[int, pa.Table | None]
+"""The next this many rows of a file; None for rows that are left out."""
+
+
+class RowSink(Protocol):
+    """A data file that is written in parts; it must be closed or aborted."""
+
+    def write(self, rows: pa.Table) -> None:
+        """Write more rows."""
+        ...
+
+    @property
+    def size(self) -> int | None:
+        """Return the bytes of the rows so far; None if they are only known at the end."""
+        ...
+
+    def close(self) -> None:
+        """Write the remaining rows; the stream stays open."""
+        ...
+
+    def abort(self) -> None:
+        """Discard a file that no reader will see, while its stream is open; never raises."""
+        ...
 
 
 class FileFormat(Protocol):

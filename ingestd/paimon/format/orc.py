@@ -17,11 +17,10 @@ import pyarrow.dataset as ds
 import pyarrow.orc as orc
 
 from ingestd.errors import UnsupportedError
-from ingestd.paimon.format.base import decoding
+from ingestd.paimon.format.base import BatchSize, RowSink, decoding
 from ingestd.paimon.format.orc_layout import OrcLayout
 from ingestd.paimon.format.orc_scales import check_scales
 from ingestd.paimon.format.orc_times import refuse_doubtful, timestamp_problem
-from ingestd.paimon.format.row_groups import BatchSize, RowSink
 from ingestd.paimon.io.file_io import FileIO
 from ingestd.paimon.spec.arrow import FIELD_ID_KEY, Array, ArrowField
 from ingestd.paimon.spec.file_options import library_compression

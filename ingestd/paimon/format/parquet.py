@@ -10,16 +10,14 @@ and one such column turns all timestamps of its file into INT96.
 import contextlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from ingestd.paimon.format.base import decoding
-from ingestd.paimon.format.parquet_footer import check_chunk_types
-from ingestd.paimon.format.parquet_int96 import beyond_nanoseconds
-from ingestd.paimon.format.row_groups import (
+from ingestd.paimon.format.base import (
     BatchSize,
     FilePart,
     GroupFilter,
@@ -27,12 +25,14 @@ from ingestd.paimon.format.row_groups import (
     RowRange,
     RowSink,
     StreamPart,
-    tested_groups,
-    wanted_groups,
+    decoding,
 )
+from ingestd.paimon.format.parquet_footer import check_chunk_types
+from ingestd.paimon.format.parquet_int96 import beyond_nanoseconds
 from ingestd.paimon.io.file_io import FileIO
 from ingestd.paimon.spec.file_options import library_compression
 from ingestd.paimon.spec.options import CoreOptions
+from ingestd.paimon.spec.predicate_stats import ColumnStats
 
 _GROUP_SIZE = BatchSize(32 << 20, 1 << 20)
 _PAGE_ROWS = 1024
@@ -111,6 +111,70 @@ class StreamedFile:
             path = chunk.path_in_schema
             if path in wanted or path.partition(".")[0] in wanted:
                 yield chunk
+
+
+def wanted_groups(file: pq.ParquetFile, wanted: GroupFilter) -> list[tuple[int, RowRange]]:
+    """Return the row groups that may have wanted rows, with their row numbers in the file."""
+    return [(number, rows) for number, rows, is_wanted in tested_groups(file, wanted) if is_wanted]
+
+
+def tested_groups(
+    file: pq.ParquetFile, wanted: GroupFilter
+) -> Iterator[tuple[int, RowRange, bool]]:
+    """Yield each row group, its row numbers, and whether it may have wanted rows.
+
+    A group is tested when its turn comes, so that what is wanted may depend on how far one is.
+    """
+    metadata = file.metadata
+    types = {f.name: f.type for f in file.schema_arrow if wanted.types.get(f.name) == f.type}
+    places = {metadata.schema.column(i).path: i for i in range(len(metadata.schema))}
+    start = 0
+    for number in range(metadata.num_row_groups):
+        group = metadata.row_group(number)
+        stats = {
+            name: _column_stats(group.column(column_number), types[name], group.num_rows)
+            for name, column_number in places.items()
+            if name in types
+        }
+        yield number, (start, group.num_rows), wanted.test(stats)
+        start += group.num_rows
+
+
+def _column_stats(column: Any, arrow_type: pa.DataType, rows: int) -> ColumnStats:  # noqa: ANN401
+    statistics = column.statistics
+    if statistics is None:
+        return ColumnStats(None, None, None, rows)
+    nulls = statistics.null_count if statistics.has_null_count else None
+    if not statistics.has_min_max or column.physical_type == "INT96":
+        return ColumnStats(None, None, nulls, rows)
+    low = _value(statistics.min_raw, arrow_type)
+    return ColumnStats(low, _value(statistics.max_raw, arrow_type), nulls, rows)
+
+
+def _value(raw: Any, arrow_type: pa.DataType) -> Any:  # noqa: ANN401  (of any column type)
+    """Return a bound as BinaryRow takes it; None for types whose order or form is uncertain."""
+    kinds = pa.types
+    if kinds.is_decimal(arrow_type):
+        scale: int = arrow_type.scale
+        return Decimal(raw).scaleb(-scale) if isinstance(raw, int) else None
+    if kinds.is_string(arrow_type):
+        return _text(raw)
+    plain = (
+        kinds.is_integer(arrow_type)
+        or kinds.is_floating(arrow_type)
+        or kinds.is_boolean(arrow_type)
+        or kinds.is_temporal(arrow_type)
+    )
+    return raw if plain else None
+
+
+def _text(raw: bytes | str) -> str | None:
+    if isinstance(raw, str):
+        return raw
+    try:
+        return raw.decode()
+    except UnicodeDecodeError:
+        return None
 
 
 def has_threads() -> bool:

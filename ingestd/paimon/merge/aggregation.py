@@ -3,7 +3,6 @@
 Specification: https://paimon.apache.org/docs/1.4/primary-key-table/merge-engine/aggregation/#aggregation
 """
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -20,9 +19,7 @@ from ingestd.paimon.spec.merge_rules import PRIMARY_KEY, FieldFunction, MergeRul
 _KEEP_KEY = FieldFunction(PRIMARY_KEY)
 
 
-def merge(
-    rows: pa.Table, key_columns: Sequence[str], keys: SortedKeys, rules: MergeRules
-) -> pa.Table:
+def merge(rows: pa.Table, keys: SortedKeys, rules: MergeRules) -> pa.Table:
     """Return one row per key, ordered by key; the only row of a key is kept unchanged.
 
     Raises UnsupportedError for a deletion whose values a function cannot retract.

@@ -1,30 +1,32 @@
 """The merge of a table's rows: they are sorted, then merged by the merge engine.
 
-A merge engine takes rows in any order and returns one row per key.
+A merge engine takes rows in any order and returns one row per key. `deduplicate` and `first-row`
+pick one of the rows of a key; the other engines compute a row and are modules of this package.
 
 Specification: https://paimon.apache.org/docs/1.4/primary-key-table/merge-engine/overview/#overview
+https://paimon.apache.org/docs/1.4/primary-key-table/merge-engine/first-row/#first-row
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
-from typing import Protocol, cast, runtime_checkable
+from typing import Protocol, cast
 
 import numpy as np
 import pyarrow as pa
 
 from ingestd.errors import UnsupportedError
 from ingestd.paimon.merge.key_order import Positions, SortedKeys, sort_keys, stable_order
+from ingestd.paimon.merge.merged_rows import MergeInput
 from ingestd.paimon.merge.value_order import sequence_codes
 from ingestd.paimon.spec.data_types import SEQUENCE_NUMBER
 from ingestd.paimon.spec.merge_rules import MergeRules
+from ingestd.paimon.spec.row_picking import take_rows
 
 MERGE_ENGINES: Mapping[str, str] = {
     "aggregation": "ingestd.paimon.merge.aggregation",
-    "deduplicate": "ingestd.paimon.merge.deduplicate",
-    "first-row": "ingestd.paimon.merge.first_row",
     "partial-update": "ingestd.paimon.merge.partial_update",
 }
-"""Merge engine name -> module with the functions of `MergeEngine`."""
+"""Name of a merge engine that computes rows -> module with the function of `MergeEngine`."""
 
 
 class MergeEngine(Protocol):
@@ -33,36 +35,12 @@ class MergeEngine(Protocol):
     Specification: https://paimon.apache.org/docs/1.4/primary-key-table/merge-engine/overview/#overview
     """
 
-    def merge(
-        self, rows: pa.Table, key_columns: Sequence[str], keys: SortedKeys, rules: MergeRules
-    ) -> pa.Table:
+    def merge(self, rows: pa.Table, keys: SortedKeys, rules: MergeRules) -> pa.Table:
         """Return one row per key, ordered by key; `keys` holds the order of the input rows.
 
         A key may have no row if all its rows are ignored.
         """
         ...
-
-
-@runtime_checkable
-class PickingEngine(Protocol):
-    """A merge engine that returns some of its input rows unchanged.
-
-    Specification: https://paimon.apache.org/docs/1.4/primary-key-table/merge-engine/overview/#overview
-    """
-
-    def pick(self, rows: pa.Table, keys: SortedKeys, rules: MergeRules) -> Positions:
-        """Return the positions of the rows of `merge`; `rows` needs only system columns."""
-        ...
-
-
-def load_merge_engine(name: str) -> MergeEngine:
-    """Return the merge engine of that name. Raises UnsupportedError if there is none."""
-    module = MERGE_ENGINES.get(name)
-    if module is None:
-        raise UnsupportedError(
-            f"'merge-engine' = '{name}' is not supported; only {sorted(MERGE_ENGINES)} are"
-        )
-    return cast("MergeEngine", import_module(module))
 
 
 def merge_rows(
@@ -72,18 +50,34 @@ def merge_rows(
 
     `rows` has the system columns, the key columns, those of `rules.columns_beside`, and any other
     columns of the table. With `oldest_first`, the rows of a key are in the order of their sequence
-    numbers, which are then not read. Raises UnsupportedError for a deletion that the engine does
-    not support.
+    numbers, which are then not read. Raises what `merge_sorted` raises.
     """
     if not rows.num_rows:
         return rows
-    keys = _keys(rows, key_columns, rules, oldest_first)
-    return load_merge_engine(rules.engine).merge(rows, key_columns, keys, rules)
+    return merge_sorted(rows, _keys(rows, key_columns, rules, oldest_first), rules)
+
+
+def merge_sorted(rows: pa.Table, keys: SortedKeys, rules: MergeRules) -> pa.Table:
+    """Return one row per key of at least one row whose order is `keys`, as `merge_rows` does.
+
+    Raises UnsupportedError for an unknown merge engine, or a deletion that the engine does not
+    support.
+    """
+    pick = _PICKS.get(rules.engine)
+    if pick is not None:
+        return take_rows(rows, pick(rows, keys, rules))
+    module = MERGE_ENGINES.get(rules.engine)
+    if module is None:
+        known = sorted((*MERGE_ENGINES, *_PICKS))
+        raise UnsupportedError(
+            f"'merge-engine' = '{rules.engine}' is not supported; only {known} are"
+        )
+    return cast("MergeEngine", import_module(module)).merge(rows, keys, rules)
 
 
 def picks_rows(rules: MergeRules) -> bool:
     """Return whether the merge engine returns input rows unchanged (see `picked_rows`)."""
-    return isinstance(load_merge_engine(rules.engine), PickingEngine)
+    return rules.engine in _PICKS
 
 
 def picked_rows(
@@ -94,12 +88,45 @@ def picked_rows(
     `rows` has the key columns, the sequence fields and the system columns. `oldest_first` and what
     is raised are as in `merge_rows`; ValueError for an engine of another kind.
     """
-    engine = load_merge_engine(rules.engine)
-    if not isinstance(engine, PickingEngine):
-        raise ValueError(f"the merge engine {rules.engine} makes rows of its own")
+    if not picks_rows(rules):
+        raise ValueError(f"the merge engine {rules.engine} does not return rows unchanged")
     if not rows.num_rows:
         return np.empty(0, np.int64)
-    return engine.pick(rows, _keys(rows, key_columns, rules, oldest_first), rules)
+    return _PICKS[rules.engine](rows, _keys(rows, key_columns, rules, oldest_first), rules)
+
+
+def _newest(rows: pa.Table, keys: SortedKeys, rules: MergeRules) -> Positions:
+    """Return the position of the newest row of each key, of any row kind; only kinds are read.
+
+    If the rules ignore deletions, it is the newest row that is no deletion.
+    """
+    if not rules.ignore_delete:
+        return keys.order[np.flatnonzero(keys.last)]
+    given = MergeInput.of(rows, keys, rules)
+    newest = given.events.last(~given.ignored)
+    return given.events.rows[newest[newest >= 0]]
+
+
+def _oldest(rows: pa.Table, keys: SortedKeys, rules: MergeRules) -> Positions:
+    """Return the position of the oldest row of each key; only kinds and levels are read.
+
+    Raises UnsupportedError for a deletion among several rows of a key unless deletions are ignored.
+    """
+    given = MergeInput.of(rows, keys, rules)
+    several = ~given.single[given.events.key]
+    if bool((given.retracts & several & ~given.ignored).any()):
+        raise UnsupportedError(
+            "'merge-engine' = 'first-row' takes no deleted rows; set 'ignore-delete' = 'true'"
+        )
+    oldest = given.events.first(~given.ignored)
+    return given.events.rows[oldest[oldest >= 0]]
+
+
+_PICKS: Mapping[str, Callable[[pa.Table, SortedKeys, MergeRules], Positions]] = {
+    "deduplicate": _newest,
+    "first-row": _oldest,
+}
+"""Merge engines that return some of their input rows unchanged."""
 
 
 def _keys(

@@ -116,9 +116,7 @@ def _begins(events: MergeEvents) -> Mask:
     return begins
 
 
-def merge(
-    rows: pa.Table, key_columns: Sequence[str], keys: SortedKeys, rules: MergeRules
-) -> pa.Table:
+def merge(rows: pa.Table, keys: SortedKeys, rules: MergeRules) -> pa.Table:
     """Return one row per key, ordered by key; the only row of a key is kept unchanged.
 
     Raises UnsupportedError for a deletion among several rows of a key if no option says what it

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from ingestd.paimon.spec.data_file import DataFileMeta
 from ingestd.paimon.spec.data_types import DataType
 from ingestd.paimon.table.compact.plan import RunSize
-from ingestd.paimon.table.read.bucket_read import comparable_key
+from ingestd.paimon.table.read.scan_plan import comparable_key
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from ingestd.paimon.merge.base import load_merge_engine, ordered_rows
+from ingestd.paimon.merge.base import merge_sorted, ordered_rows
 from ingestd.paimon.merge.key_order import SortedKeys, sort_keys
 from ingestd.paimon.merge.merged_rows import LEVEL
 from ingestd.paimon.merge.row_kinds import retractions
@@ -217,7 +217,7 @@ def _merged(rows: pa.Table, keys: SortedKeys, rules: RowRules) -> pa.Table:
     if not rules.merge.newest_level_only:
         # With the column, rows of higher levels would be ignored.
         rows = rows.drop_columns([LEVEL])
-    return load_merge_engine(rules.merge.engine).merge(rows, rules.key_names, keys, rules.merge)
+    return merge_sorted(rows, keys, rules.merge)
 
 
 def _finish(rows: pa.Table, rules: RowRules) -> pa.Table:

@@ -18,14 +18,14 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ingestd.paimon.format.row_groups import BatchSize
+from ingestd.paimon.format.base import BatchSize
 from ingestd.paimon.merge.key_order import column_ranks
 from ingestd.paimon.merge.merged_rows import LEVEL
 from ingestd.paimon.spec.arrow import Column, column_values
 from ingestd.paimon.spec.data_file import DataFileMeta
 from ingestd.paimon.spec.data_types import DataField
 from ingestd.paimon.table.files.data_files import DataFileReader, KeyTest
-from ingestd.paimon.table.read.bucket_read import Key, comparable_key, comparable_value
+from ingestd.paimon.table.read.scan_plan import Key, comparable_key, comparable_value
 
 FILE = "_FILE"
 """Column with the number of each row's file within its source."""

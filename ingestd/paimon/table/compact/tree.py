@@ -24,7 +24,7 @@ from ingestd.paimon.table.compact.rows import RowRules, compact_block
 from ingestd.paimon.table.compact.sorted_input import BucketInput, Source
 from ingestd.paimon.table.files.data_files import SYSTEM_FIELDS, DataFileReader
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
-from ingestd.paimon.table.read.bucket_read import comparable_key, sections
+from ingestd.paimon.table.read.scan_plan import comparable_key, sections
 
 _SMALL = 0.7
 """Files below this share of the target size are rewritten instead of upgraded."""

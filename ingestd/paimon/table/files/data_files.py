@@ -15,9 +15,16 @@ import pyarrow.compute as pc
 
 from ingestd.errors import FormatError, UnsupportedError
 from ingestd.paimon.casts.evolution import columns_schema, evolve, file_columns
-from ingestd.paimon.format.base import format_of, read_wanted, stream_wanted
+from ingestd.paimon.format.base import (
+    BatchSize,
+    FilePart,
+    GroupFilter,
+    RowProbe,
+    format_of,
+    read_wanted,
+    stream_wanted,
+)
 from ingestd.paimon.format.orc_times import timestamp_problem
-from ingestd.paimon.format.row_groups import BatchSize, FilePart, GroupFilter, RowProbe
 from ingestd.paimon.spec import honoured_options as honoured
 from ingestd.paimon.spec.arrow import Array, Column, column_of, to_arrow_type
 from ingestd.paimon.spec.binary_row import deserialize_row

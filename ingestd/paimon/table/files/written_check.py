@@ -15,8 +15,7 @@ import pyarrow.compute as pc
 
 from ingestd.errors import FormatError
 from ingestd.paimon.casts.evolution import evolve
-from ingestd.paimon.format.base import read_batches
-from ingestd.paimon.format.row_groups import BatchSize
+from ingestd.paimon.format.base import BatchSize, read_batches
 from ingestd.paimon.spec.arrow import Array
 from ingestd.paimon.spec.data_types import NESTED_ROOTS
 from ingestd.paimon.spec.options import CoreOptions

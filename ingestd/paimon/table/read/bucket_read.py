@@ -4,9 +4,8 @@ Files of a primary-key table with overlapping key ranges make up a section. Sect
 of each other, so memory has to hold one section at a time.
 """
 
-import math
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any
@@ -19,7 +18,6 @@ from ingestd.paimon.casts.evolution import evolve
 from ingestd.paimon.merge.base import merge_rows, picked_rows, picks_rows
 from ingestd.paimon.merge.key_order import Positions
 from ingestd.paimon.merge.merged_rows import LEVEL
-from ingestd.paimon.spec.binary_row import deserialize_row
 from ingestd.paimon.spec.data_file import DataFileMeta
 from ingestd.paimon.spec.data_types import (
     BINARY_ROOTS,
@@ -30,71 +28,16 @@ from ingestd.paimon.spec.data_types import (
     DataField,
     DataType,
 )
-from ingestd.paimon.spec.manifest import ManifestEntry
 from ingestd.paimon.table.files.data_files import RETRACTS, SYSTEM_FIELDS, DataFileReader
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.read.key_filter import KeyFilter
+from ingestd.paimon.table.read.scan_plan import BucketFiles, sections
 
-Key = tuple[object, ...]
 GROUP_BYTES = 32 * 1024 * 1024
 """Approximate bytes of files whose columns are read together."""
 FILE_BYTES = 1024 * 1024
 """A file is not opened again for fewer bytes."""
 Picked = tuple[Positions, pa.Table]
-
-
-@dataclass(frozen=True, slots=True)
-class BucketFiles:
-    """The live data files of one bucket, in commit order."""
-
-    partition: bytes
-    bucket: int
-    files: tuple[DataFileMeta, ...]
-
-
-def group_by_bucket(entries: Iterable[ManifestEntry]) -> list[BucketFiles]:
-    """Group live files by partition and bucket, in the order in which buckets first appear."""
-    groups: dict[tuple[bytes, int], list[DataFileMeta]] = {}
-    for entry in entries:
-        groups.setdefault((entry.partition, entry.bucket), []).append(entry.file)
-    return [
-        BucketFiles(partition, bucket, tuple(files))
-        for (partition, bucket), files in groups.items()
-    ]
-
-
-def comparable_key(types: Sequence[DataType], key: bytes) -> Key:
-    """Return a serialized key as a tuple that compares as keys do: strings by their bytes."""
-    return tuple(map(comparable_value, deserialize_row(types, key)))
-
-
-def comparable_value(value: object) -> object:
-    """Return a value of a key column as something that compares as keys do."""
-    if isinstance(value, str):
-        return value.encode()
-    if isinstance(value, float):
-        return math.isnan(value), 0.0 if math.isnan(value) else value
-    return value
-
-
-def sections(types: Sequence[DataType], files: Sequence[DataFileMeta]) -> list[list[DataFileMeta]]:
-    """Group files by overlapping key ranges; return the groups in key order.
-
-    The files of a group are ordered from the oldest to the newest.
-    """
-    ranges = [
-        (comparable_key(types, file.min_key), comparable_key(types, file.max_key), age)
-        for age, file in sorted(enumerate(files), key=lambda pair: pair[1].max_sequence_number)
-    ]
-    ages = {age: position for position, (_, _, age) in enumerate(ranges)}
-    groups: list[list[int]] = []
-    reached: Key | None = None
-    for low, high, age in sorted(ranges, key=lambda item: item[0]):
-        if reached is None or low > reached:
-            groups.append([])
-        groups[-1].append(age)
-        reached = high if reached is None else max(reached, high)
-    return [[files[age] for age in sorted(group, key=ages.__getitem__)] for group in groups]
 
 
 def ages_by_file(files: Sequence[DataFileMeta]) -> bool:

@@ -6,6 +6,7 @@ units: files whose keys are in no other unit.
 """
 
 import itertools
+import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,8 +15,10 @@ import pyarrow as pa
 
 from ingestd.paimon.spec import honoured_options as honoured
 from ingestd.paimon.spec.arrow import column_of
+from ingestd.paimon.spec.binary_row import deserialize_row
 from ingestd.paimon.spec.bucket import takes_bucket_keys
 from ingestd.paimon.spec.data_file import DataFileMeta
+from ingestd.paimon.spec.data_types import DataType
 from ingestd.paimon.spec.manifest import ManifestEntry
 from ingestd.paimon.spec.options import BucketMode, bucket_mode
 from ingestd.paimon.spec.predicate import Comparison, IsIn, Predicate, Value, conjuncts, only_on
@@ -24,8 +27,8 @@ from ingestd.paimon.table.buckets.assigner import assign_among
 from ingestd.paimon.table.files.file_index import indexes_may_match, read_file_indexes
 from ingestd.paimon.table.metadata.file_stats import key_stats, partition_stats, value_stats
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
-from ingestd.paimon.table.read.bucket_read import BucketFiles, group_by_bucket, sections
 
+Key = tuple[object, ...]
 NOT_COMPACTED = "level 0, not visible before compaction"
 OTHER_PARTITION = "partition"
 OTHER_BUCKET = "bucket"
@@ -39,6 +42,15 @@ _MAX_KEYS = 1000
 """More combinations of bucket key values than this are not worth their hashes."""
 _FIXED_MODES = frozenset({BucketMode.HASH_FIXED, BucketMode.POSTPONE})
 """Modes in which a file of n buckets holds the keys whose hash says so."""
+
+
+@dataclass(frozen=True, slots=True)
+class BucketFiles:
+    """The live data files of one bucket, in commit order."""
+
+    partition: bytes
+    bucket: int
+    files: tuple[DataFileMeta, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,6 +206,51 @@ class _Planner:
             return True
         indexes = read_file_indexes(self._table, bucket.partition, bucket.bucket, file)
         return indexes is None or indexes_may_match(self._table, file, indexes, self._all)
+
+
+def group_by_bucket(entries: Iterable[ManifestEntry]) -> list[BucketFiles]:
+    """Group live files by partition and bucket, in the order in which buckets first appear."""
+    groups: dict[tuple[bytes, int], list[DataFileMeta]] = {}
+    for entry in entries:
+        groups.setdefault((entry.partition, entry.bucket), []).append(entry.file)
+    return [
+        BucketFiles(partition, bucket, tuple(files))
+        for (partition, bucket), files in groups.items()
+    ]
+
+
+def comparable_key(types: Sequence[DataType], key: bytes) -> Key:
+    """Return a serialized key as a tuple that compares as keys do: strings by their bytes."""
+    return tuple(map(comparable_value, deserialize_row(types, key)))
+
+
+def comparable_value(value: object) -> object:
+    """Return a value of a key column as something that compares as keys do."""
+    if isinstance(value, str):
+        return value.encode()
+    if isinstance(value, float):
+        return math.isnan(value), 0.0 if math.isnan(value) else value
+    return value
+
+
+def sections(types: Sequence[DataType], files: Sequence[DataFileMeta]) -> list[list[DataFileMeta]]:
+    """Group files by overlapping key ranges; return the groups in key order.
+
+    The files of a group are ordered from the oldest to the newest.
+    """
+    ranges = [
+        (comparable_key(types, file.min_key), comparable_key(types, file.max_key), age)
+        for age, file in sorted(enumerate(files), key=lambda pair: pair[1].max_sequence_number)
+    ]
+    ages = {age: position for position, (_, _, age) in enumerate(ranges)}
+    groups: list[list[int]] = []
+    reached: Key | None = None
+    for low, high, age in sorted(ranges, key=lambda item: item[0]):
+        if reached is None or low > reached:
+            groups.append([])
+        groups[-1].append(age)
+        reached = high if reached is None else max(reached, high)
+    return [[files[age] for age in sorted(group, key=ages.__getitem__)] for group in groups]
 
 
 @dataclass(slots=True)

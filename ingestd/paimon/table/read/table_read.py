@@ -77,9 +77,9 @@ class TableReader:
         """
         refuse_unsupported(self.table.schema, for_write=False)
         self.fields()
-        manifests = snapshot_manifests(self.table, snapshot)
         wanted = self._wanted()
         on_partition = only_on(wanted, frozenset(self.table.schema.partition_keys))
+        manifests = snapshot_manifests(self.table, snapshot)
         kept = prune_manifests(self.table, manifests, on_partition)
         entries = self._entries(snapshot, kept)
         if self.top_level and self.table.schema.primary_keys:
@@ -102,7 +102,7 @@ class TableReader:
         """Yield the rows of units of a plan, without those that vectors of `index` delete."""
         table, fields = self.table, self.fields()
         inner = self._read_fields(fields)
-        vectors = DeletionVectors.of(table, index)
+        vectors = DeletionVectors.of(table, index) if index else None
         schema = table.schema
         on_keys = frozenset((*schema.partition_keys, *schema.primary_keys))
         wanted = self._wanted()

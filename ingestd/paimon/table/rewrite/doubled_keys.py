@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from ingestd.errors import ConfigError
-from ingestd.paimon.format.row_groups import BatchSize
+from ingestd.paimon.format.base import BatchSize
 from ingestd.paimon.spec import honoured_options as honoured
 from ingestd.paimon.spec.arrow import array_of, to_arrow_type
 from ingestd.paimon.spec.manifest import ManifestEntry

@@ -16,7 +16,7 @@ from ingestd.paimon.table.compact.rows import RowRules, compact_block
 from ingestd.paimon.table.compact.sorted_input import BucketInput, Source, batch_size
 from ingestd.paimon.table.files.data_files import SYSTEM_FIELDS, DataFileReader
 from ingestd.paimon.table.files.deletion_vectors import DeletionVectors
-from ingestd.paimon.table.read.bucket_read import sections
+from ingestd.paimon.table.read.scan_plan import sections
 
 Runs = Sequence[Sequence[DataFileMeta]]
 """Sorted runs: files in the order of their keys, no key in two of a run."""

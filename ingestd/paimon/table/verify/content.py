@@ -42,7 +42,7 @@ from ingestd.paimon.table.files.data_files import (
 )
 from ingestd.paimon.table.files.file_index import read_file_indexes
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
-from ingestd.paimon.table.read.bucket_read import comparable_key
+from ingestd.paimon.table.read.scan_plan import comparable_key
 from ingestd.paimon.table.verify.findings import VerifyFindings
 from ingestd.paimon.table.verify.stats import check_stats
 

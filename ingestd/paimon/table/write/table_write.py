@@ -21,13 +21,14 @@ from ingestd.crash_points import Point, reach
 from ingestd.paimon.casts.default_values import with_defaults
 from ingestd.paimon.casts.evolution import columns_schema
 from ingestd.paimon.format.base import format_of, load_format
-from ingestd.paimon.merge.base import load_merge_engine, merge_rows, ordered_rows
+from ingestd.paimon.merge.base import merge_rows, merge_sorted, ordered_rows
 from ingestd.paimon.merge.key_order import SortedKeys
 from ingestd.paimon.merge.row_kinds import rows_to_write
 from ingestd.paimon.spec import honoured_options as honoured
 from ingestd.paimon.spec.changelog_checks import writes_input
 from ingestd.paimon.spec.data_file import DataFileMeta, FileSource
 from ingestd.paimon.spec.data_types import SEQUENCE_NUMBER, VALUE_KIND
+from ingestd.paimon.spec.file_index_options import column_indexes
 from ingestd.paimon.spec.options import CoreOptions
 from ingestd.paimon.spec.paths import POSTPONE_BUCKET
 from ingestd.paimon.spec.schema import TableSchema
@@ -66,12 +67,6 @@ class WrittenBucketFiles:
     options: CoreOptions
     new_name: Callable[[], str]
     indexed: bool = True
-
-    @property
-    def _origin(self) -> FileOrigin:
-        # Rows of postponed buckets are not looked up by key.
-        mode = "none" if self.options.bucket == POSTPONE_BUCKET else KEY_STATS_MODE
-        return FileOrigin(self.table, self.options, 0, FileSource.APPEND, mode)
 
     def write(self, rows: pa.Table) -> tuple[DataFileMeta, ...]:
         """Write rows to files of about the target size; none for no rows.
@@ -114,10 +109,14 @@ class WrittenBucketFiles:
         stored = file_rows(table.schema, rows)
         size = load_format(format_of(name)).write_file(table.io, path, stored, options)
         reach(Point.DATA_WRITTEN if self.indexed else Point.CHANGELOG_WRITTEN)
-        figures = FileFigures(self._origin, 0)
+        # Rows of postponed buckets are not looked up by key.
+        key_stats = "none" if self.options.bucket == POSTPONE_BUCKET else KEY_STATS_MODE
+        origin = FileOrigin(table, self.options, 0, FileSource.APPEND, key_stats)
+        figures = FileFigures(origin, 0)
         figures.add(rows)
         meta = figures.meta(name, size)
-        return with_file_index(table, path, rows, meta) if self.indexed else meta
+        has_indexes = self.indexed and bool(column_indexes(table.schema))
+        return with_file_index(table, path, rows, meta) if has_indexes else meta
 
 
 def data_file_names(table: FileStoreTable) -> Callable[[], str]:
@@ -188,7 +187,8 @@ def _checked(rows: pa.Table, schema: TableSchema) -> pa.Table:
     extra = [n for n in (SEQUENCE_NUMBER, VALUE_KIND) if n in rows.column_names]
     if schema.primary_keys and len(extra) < 2:
         raise ValueError(f"rows of a primary-key table need {SEQUENCE_NUMBER} and {VALUE_KIND}")
-    rows = with_defaults(rows, schema.fields)
+    if any(field.default_value is not None for field in schema.fields):
+        rows = with_defaults(rows, schema.fields)
     columns = dict(zip(rows.column_names, rows.columns, strict=True))
     for field in wanted:
         column = columns.get(field.name)
@@ -243,4 +243,4 @@ def input_and_merged(table: FileStoreTable, rows: pa.Table) -> tuple[pa.Table, p
     order = ordered_rows(rows, keys, rules)
     ordered = rows.take(order.order)
     in_place = SortedKeys(np.arange(rows.num_rows), order.first)
-    return ordered, load_merge_engine(rules.engine).merge(ordered, keys, in_place, rules)
+    return ordered, merge_sorted(ordered, in_place, rules)

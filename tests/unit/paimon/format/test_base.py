@@ -6,8 +6,7 @@ import pyarrow as pa
 import pytest
 
 from ingestd.errors import FormatError, UnsupportedError
-from ingestd.paimon.format.base import FORMATS, format_of, load_format, read_batches
-from ingestd.paimon.format.row_groups import BatchSize
+from ingestd.paimon.format.base import FORMATS, BatchSize, format_of, load_format, read_batches
 from ingestd.paimon.io.memory import MemoryFileIO
 from tests.support.every_type import COLUMNS, ROWS
 from tests.support.native_tables import native_table, rows_table

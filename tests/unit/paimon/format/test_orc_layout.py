@@ -10,10 +10,10 @@ import pyarrow.orc as orc
 import pytest
 
 from ingestd.errors import FormatError
+from ingestd.paimon.format.base import BatchSize
 from ingestd.paimon.format.orc import read_batches, read_file
 from ingestd.paimon.format.orc_layout import OrcLayout
 from ingestd.paimon.format.orc_scales import check_scales
-from ingestd.paimon.format.row_groups import BatchSize
 from ingestd.paimon.io.file_io import FileIO, LocalFileIO
 
 ROWS = 3000

@@ -8,6 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from ingestd.errors import FormatError, UnsupportedError
+from ingestd.paimon.format.base import BatchSize
 from ingestd.paimon.format.parquet import (
     encoded_size,
     open_sink,
@@ -15,7 +16,6 @@ from ingestd.paimon.format.parquet import (
     read_file,
     write_file,
 )
-from ingestd.paimon.format.row_groups import BatchSize
 from ingestd.paimon.io.file_io import MemoryFileIO
 from ingestd.paimon.spec.data_types import parse_type
 from ingestd.paimon.spec.options import CoreOptions, core_options

@@ -8,8 +8,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from ingestd.paimon.format.base import BatchSize
 from ingestd.paimon.format.parquet import next_count, open_streamed
-from ingestd.paimon.format.row_groups import BatchSize
 
 WIDE = 10_000
 SIZE = BatchSize(20 * WIDE)
@@ -90,7 +90,7 @@ def test_with_one_thread_for_all_the_library_decodes_on_that_of_the_caller(
 import os
 import pyarrow as pa
 from ingestd.paimon.format import parquet as format
-from ingestd.paimon.format.row_groups import BatchSize
+from ingestd.paimon.format.base import BatchSize
 from ingestd.paimon.io.local import LocalFileIO
 pa.set_cpu_count(1)
 count = lambda: len(os.listdir("/proc/self/task"))

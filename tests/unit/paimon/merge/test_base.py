@@ -4,6 +4,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from ingestd.errors import UnsupportedError
 from ingestd.paimon.merge.base import merge_rows
 from ingestd.paimon.merge.merged_rows import LEVEL
 from ingestd.paimon.spec.merge_rules import FieldFunction, MergeRules
@@ -48,3 +49,29 @@ def test_of_the_upper_levels_the_lowest_counts() -> None:
 def test_no_rows_stay_no_rows() -> None:
     for engine in ("aggregation", "deduplicate", "first-row", "partial-update"):
         assert merge([], ST, engine=engine, ignore_delete=True) == []
+
+
+def test_the_newest_row_of_each_key_stays_in_key_order_deletions_included() -> None:
+    rows = rows_of(
+        [{"k": 2, "v": 1}, {"k": 1, "v": 2}, {"k": 2, "v": 3, "_kind": 3}, {"k": 1, "v": None}],
+        {"v": "INT"},
+    )
+    newest = merge_rows(rows, ["k"], MergeRules("deduplicate"))
+    assert newest.column("k").to_pylist() == [1, 2]
+    assert newest.column("v").to_pylist() == [None, 3]
+    assert newest.column("_VALUE_KIND").to_pylist() == [0, 3]
+
+
+def test_sequence_numbers_decide_what_is_newest_unless_rows_are_given_oldest_first() -> None:
+    rows = rows_of([{"k": 1, "v": n} for n in (1, 2)], {"v": "INT"})
+    place = rows.column_names.index("_SEQUENCE_NUMBER")
+    rows = rows.set_column(place, "_SEQUENCE_NUMBER", pa.array([5, 4]))
+    rules = MergeRules("deduplicate")
+    assert merge_rows(rows, ["k"], rules).column("v").to_pylist() == [1]
+    assert merge_rows(rows, ["k"], rules, oldest_first=True).column("v").to_pylist() == [2]
+
+
+def test_an_unknown_merge_engine_is_refused_by_name() -> None:
+    rows = rows_of([{"k": 1, "v": 1}], {"v": "INT"})
+    with pytest.raises(UnsupportedError, match="partial-update"):
+        merge_rows(rows, ["k"], MergeRules("newest-wins"))

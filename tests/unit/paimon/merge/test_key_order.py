@@ -8,8 +8,6 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from ingestd.errors import UnsupportedError
-from ingestd.paimon.merge.base import load_merge_engine
 from ingestd.paimon.merge.key_order import is_key_sorted, key_order, sort_keys
 
 COLUMNS: list[tuple[pa.DataType, list[Any]]] = [
@@ -95,8 +93,3 @@ def test_sortedness_looks_at_later_columns_only_where_earlier_ones_are_equal() -
 def test_what_cannot_be_a_key_is_refused(column: pa.Array) -> None:
     with pytest.raises(ValueError, match="key"):
         key_order(pa.table({"k": column}), ["k"])
-
-
-def test_an_unknown_merge_engine_is_refused_by_name() -> None:
-    with pytest.raises(UnsupportedError, match="partial-update"):
-        load_merge_engine("newest-wins")

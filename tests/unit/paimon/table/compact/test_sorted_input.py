@@ -3,7 +3,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ingestd.paimon.format.row_groups import BatchSize
+from ingestd.paimon.format.base import BatchSize
 from ingestd.paimon.spec.binary_row import EMPTY_ROW
 from ingestd.paimon.table.compact import sorted_input as compact_input
 from ingestd.paimon.table.compact.sorted_input import (

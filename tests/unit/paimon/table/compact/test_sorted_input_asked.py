@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from ingestd.errors import FormatError
-from ingestd.paimon.format.row_groups import BatchSize
+from ingestd.paimon.format.base import BatchSize
 from ingestd.paimon.spec.binary_row import EMPTY_ROW
 from ingestd.paimon.spec.data_file import DataFileMeta
 from ingestd.paimon.table.compact import sorted_input

@@ -12,13 +12,8 @@ from ingestd.paimon.spec.data_file import DataFileMeta
 from ingestd.paimon.spec.data_types import DataType
 from ingestd.paimon.table.metadata.scan import live_files
 from ingestd.paimon.table.metadata.snapshot_manager import latest_snapshot
-from ingestd.paimon.table.read.bucket_read import (
-    BucketReader,
-    ages_by_file,
-    comparable_key,
-    group_by_bucket,
-    sections,
-)
+from ingestd.paimon.table.read.bucket_read import BucketReader, ages_by_file
+from ingestd.paimon.table.read.scan_plan import comparable_key, group_by_bucket, sections
 from tests.support.metadata_tables import data_file
 from tests.support.native_tables import native_table, put
 

@@ -7,8 +7,7 @@ import pytest
 
 from ingestd.errors import FormatError
 from ingestd.paimon.table.read import table_read
-from ingestd.paimon.table.read.bucket_read import BucketFiles
-from ingestd.paimon.table.read.scan_plan import ReadUnit
+from ingestd.paimon.table.read.scan_plan import BucketFiles, ReadUnit
 from ingestd.paimon.table.read.table_read import read_in_order
 
 

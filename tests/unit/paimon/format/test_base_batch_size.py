@@ -1,6 +1,6 @@
 import pytest
 
-from ingestd.paimon.format.row_groups import BatchSize
+from ingestd.paimon.format.base import BatchSize
 
 
 @pytest.mark.parametrize(

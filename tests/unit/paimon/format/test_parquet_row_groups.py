@@ -6,8 +6,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from ingestd.paimon.format.base import load_format, read_wanted, stream_wanted
-from ingestd.paimon.format.row_groups import BatchSize, GroupFilter, wanted_groups
+from ingestd.paimon.format.base import (
+    BatchSize,
+    GroupFilter,
+    load_format,
+    read_wanted,
+    stream_wanted,
+)
+from ingestd.paimon.format.parquet import wanted_groups
 from ingestd.paimon.io.file_io import LocalFileIO
 from ingestd.paimon.spec.predicate_stats import ColumnStats
 from tests.support.native_tables import native_table, rows_table
