@@ -1,4 +1,4 @@
-"""Draws the pictures of docs/architecture.md: the layers, and the way of a record.
+"""Draws the pictures of docs/architecture.md: the layers, and the path of a record.
 
 The layers are those of the import contracts in pyproject.toml, so the picture cannot differ from
 what `make layers` checks. Colours suit light and dark pages.
@@ -19,7 +19,7 @@ _COLUMNS = (
     ("ingestd.paimon", "paimon-layers"),
     ("ingestd.paimon.table", "table-layers"),
 )
-_STEPS: tuple[tuple[str, tuple[tuple[str, str], ...]], ...] = (
+STEPS: tuple[tuple[str, tuple[tuple[str, str], ...]], ...] = (
     (
         "driver: plan a batch",
         (
@@ -42,7 +42,7 @@ _STEPS: tuple[tuple[str, tuple[tuple[str, str], ...]], ...] = (
     (
         "stage 2: one task for each slot",
         (
-            ("order of arrival", "ingest.stages.arrival"),
+            ("order, number rows", "ingest.stages.write_stage"),
             ("assign buckets", "paimon.table.buckets"),
             ("merge by key", "paimon.merge"),
             ("sort, write files", "paimon.table.write"),
@@ -81,7 +81,7 @@ def layers_picture() -> str:
 def record_picture() -> str:
     """Return an SVG with the steps of a record, and the package of each, by process."""
     shapes, lane = [], 112
-    for number, (title, steps) in enumerate(_STEPS):
+    for number, (title, steps) in enumerate(STEPS):
         top = 8 + number * lane
         shapes.append(
             f'<rect x="4" y="{top}" width="{_WIDTH - 8}" height="{lane - 12}" rx="6" fill="none" '
@@ -94,7 +94,7 @@ def record_picture() -> str:
             shapes += _box(left, top + 34, width - 28, [step, package], fill=_OWN, height=52)
             if position:
                 shapes.append(_arrow(left - 27, top + 60, left - 2))
-    return _svg(shapes, 8 + len(_STEPS) * lane, "The way of a record")
+    return _svg(shapes, 8 + len(STEPS) * lane, "Path of a record")
 
 
 def _box(

@@ -1,4 +1,4 @@
-"""The chart's README: one row a value, from the comments of values.yaml."""
+"""The README of the chart: one row per value, from the comments of values.yaml."""
 
 import json
 import re
@@ -10,11 +10,11 @@ import yaml
 
 _INTRODUCTION = """# ingestd on Kubernetes
 
-Written by `make docs` from `values.yaml`. One release is one pipeline; install as many as you like.
+Written by `make docs` from `values.yaml`. One release is one pipeline.
 
     helm install shop helm/ingestd --namespace lake --values shop.yaml
 
-where `shop.yaml` holds the configuration of the pipeline, as in [configuration.md]({docs}):
+`shop.yaml` contains the configuration of the pipeline, as in [configuration.md]({docs}):
 
     config:
       warehouse:
@@ -27,12 +27,13 @@ where `shop.yaml` holds the configuration of the pipeline, as in [configuration.
             sasl.password: ${{file:/run/secrets/ingestd/kafka-password}}
           format: debezium-json
           topic-pattern: shop\\.public\\..*
-    existingSecret: kafka       # its key kafka-password becomes that file
+    existingSecret: kafka       # the key kafka-password of the secret becomes the file
 
-The daemon is a StatefulSet of one pod: by its identity no second writer starts beside it. A changed
-`config` starts the pod again; the batch in flight ends first, and whatever does not is done again.
+The daemon is a StatefulSet with one replica, so that the cluster does not start a second pod before
+the first has ended. A changed `config` restarts the pod. The current batch is finished first if
+`terminationGracePeriodSeconds` allows it; else it is run again after the restart.
 
-| value | default | what it is for |
+| value | default | description |
 |---|---|---|
 """
 
@@ -46,7 +47,7 @@ class Value(NamedTuple):
 
 
 def values(text: str) -> Iterator[Value]:
-    """The values of a values file that have a comment, and leaves below them that have one."""
+    """Yield the values of a values file that have a comment, nested ones included."""
     document = yaml.safe_load(text)
     comment: list[str] = []
     parents: list[tuple[int, str]] = []

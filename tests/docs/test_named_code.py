@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from docs.architecture_pictures import STEPS
+
 ROOT = Path(__file__).resolve().parents[2]
 GUIDES = (
     ROOT / "docs" / "architecture.md",
@@ -52,3 +54,9 @@ def test_modules_that_a_page_names_exist(page: Path) -> None:
     named = {text for text in _named(page) if _MODULE.fullmatch(text)} - _REJECTED
     ours = {text for text in named if not _NOT_OURS.fullmatch(text)}
     assert sorted(text for text in ours if not _exists(text)) == []
+
+
+def test_modules_that_the_picture_names_exist() -> None:
+    named = [module for _, steps in STEPS for _, module in steps]
+    assert len(named) > 10
+    assert [module for module in named if not _exists(module)] == []

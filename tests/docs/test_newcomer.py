@@ -42,7 +42,7 @@ def lake(tmp_path: Path) -> str:
     return str(tmp_path)
 
 
-@pytest.mark.parametrize("words", commands("Reading back"), ids=" ".join)
+@pytest.mark.parametrize("words", commands("Reading tables"), ids=" ".join)
 def test_every_command_of_the_readme_reads_the_table(
     words: list[str], lake: str, capsys: Capture
 ) -> None:
@@ -67,7 +67,7 @@ def test_the_program_of_the_readme_runs(lake: str, monkeypatch: pytest.MonkeyPat
         return SimpleNamespace(from_arrow=lambda rows: Relation())
 
     monkeypatch.setattr(scan, "import_module", given)
-    program = block("Reading back", "python").replace(LAKE, lake)
+    program = block("Reading tables", "python").replace(LAKE, lake)
     lines = [line for line in program.splitlines() if "to_pandas" not in line]
     space: dict[str, paimon.Table] = {}
     exec("\n".join(lines), space)

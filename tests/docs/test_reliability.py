@@ -1,4 +1,4 @@
-"""The page of promises names tests that exist, and says of each what it said."""
+"""The page of guarantees names tests that exist, and the result of each."""
 
 import ast
 import re
@@ -11,16 +11,16 @@ PAGE = ROOT / "docs" / "reliability.md"
 NAMED = re.compile(r"`(tests/[\w/]+\.py)::(\w+)`")
 
 
-def promises() -> list[list[str]]:
-    """The cells of every row that makes a promise."""
+def guarantees() -> list[list[str]]:
+    """Return the cells of every row with a guarantee."""
     rows = (line for line in PAGE.read_text().splitlines() if line.startswith("| "))
     cells = ([cell.strip() for cell in row.strip("|").split(" | ")] for row in rows)
-    return [row for row in cells if row[0] != "promise"]
+    return [row for row in cells if row[0] != "guarantee"]
 
 
-def test_every_promise_has_a_test_and_what_its_last_run_said() -> None:
-    assert len(promises()) > 15
-    for row in promises():
+def test_every_guarantee_has_a_test_and_the_result_of_its_last_run() -> None:
+    assert len(guarantees()) > 15
+    for row in guarantees():
         assert len(row) == 3, row
         assert NAMED.search(row[1]), row
         assert row[2], row

@@ -22,7 +22,7 @@ def test_the_demo_ends_with_tables_that_hold_what_the_workload_ends_in(
     assert "Every row is what the workload ends in." in done.stdout
     assert "coupon" in done.stdout
     # What the README shows, with other numbers.
-    shown = [shape(line) for line in block("Two commands", "text").splitlines() if line]
+    shown = [shape(line) for line in block("Quick start", "text").splitlines() if line]
     printed = [line.rstrip() for line in done.stdout.splitlines()]
     assert [one.pattern for one in shown if not any(map(one.fullmatch, printed))] == []
     read = ingestd("read", tmp_path / "demo" / "warehouse", "shop.orders")

@@ -63,7 +63,7 @@ def test_the_first_pipeline_of_the_readme_brings_rows(
         "/data": str(tmp_path),
         r"shop\.": rf"{mine}\.",
     }
-    text = block("A first pipeline", "yaml")
+    text = block("First pipeline", "yaml")
     for word, real in places.items():
         assert word in text
         text = text.replace(word, real)
@@ -94,7 +94,7 @@ def test_the_first_pipeline_of_the_readme_brings_rows(
     assert "pipeline=shop" in done["watch"].out
     assert run_command(capsys, "validate", "-c", proposed / "ingestd.yaml").code == 0
     printed = [row.rstrip() for row in done["plan"].out.splitlines()]
-    wanted = [shape(row.rstrip()) for row in block("A first pipeline", "text").splitlines()]
+    wanted = [shape(row.rstrip()) for row in block("First pipeline", "text").splitlines()]
     assert [one.pattern for one in wanted if not any(map(one.fullmatch, printed))] == [], printed
     read = run_command(capsys, "read", tmp_path / "warehouse", "ods.orders")
     assert len(read.out.splitlines()) == 20
@@ -114,7 +114,7 @@ def test_the_other_commands_of_the_first_pipeline_work(
     run_line(imported, capsys, tmp_path, [])
     assert "debezium-json" in (tmp_path / "ingestd.yaml").read_text()
     assert "open" in run_line(parsed, capsys, tmp_path, []).out
-    text = block("A first pipeline", "yaml").replace("broker-0:9092", broker.bootstrap)
+    text = block("First pipeline", "yaml").replace("broker-0:9092", broker.bootstrap)
     real = text.replace(r"shop\.public", re.escape(topic.partition(".")[0]) + r"\.public")
     (tmp_path / "ingestd.yaml").write_text(real)
     asked = asked.replace("shop.public.orders", topic)

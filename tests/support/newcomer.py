@@ -67,7 +67,7 @@ def typed(page: str, title: str) -> list[str]:
 
 def first_commands(page: str) -> list[str]:
     """The commands that make the project and show it."""
-    return typed(page, "Two commands")
+    return typed(page, "Quick start")
 
 
 def shape(line: str) -> re.Pattern[str]:
@@ -134,7 +134,7 @@ def look_first(folder: Path, source: str) -> tuple[Path, str]:
     page = (clone / "README.md").read_text("utf-8")
     shell = Shell(clone, clone)
     printed = shell.run(demo)
-    compare(fenced(page, "Two commands", "text"), printed)
+    compare(fenced(page, "Quick start", "text"), printed)
     for line in re.findall(r"^  ((?:ingestd|cat) .*)$", printed, re.MULTILINE):
         if not shell.run(line).strip():
             raise Disappointed(f"{line} prints nothing")
@@ -193,11 +193,11 @@ def first_pipeline(
     orders.send(0, 6)
     (shell.folder / "messages.jsonl").write_text("\n".join(orders.events) + "\n")
     (shell.folder / "kafka_sync_database.sh").write_text(JOB)
-    text = put_in(fenced(page, "A first pipeline", "yaml"), places)
+    text = put_in(fenced(page, "First pipeline", "yaml"), places)
     told = {"INGESTD__HTTP__LISTEN": listen}
     daemon: subprocess.Popen[str] | None = None
     try:
-        for line in typed(page, "A first pipeline"):
+        for line in typed(page, "First pipeline"):
             verb = line.split()[1]
             if verb == "run":
                 daemon = shell.start(line, **told)
@@ -210,7 +210,7 @@ def first_pipeline(
                 line = f"{line} http://{listen} --count 2"
             printed = shell.run(line, **told)
             if verb == "plan":
-                compare(fenced(page, "A first pipeline", "text"), printed)
+                compare(fenced(page, "First pipeline", "text"), printed)
     finally:
         if daemon:
             daemon.terminate()
@@ -231,11 +231,13 @@ def bring_orders(shell: Shell, daemon: subprocess.Popen[str], orders: Orders) ->
 
 
 def read_back(shell: Shell, page: str, places: dict[str, str]) -> None:
-    """Every command and the program under "Reading back"."""
-    for line in typed(page, "Reading back"):
+    """Every command and the program under "Reading tables"."""
+    for line in typed(page, "Reading tables"):
         if not shell.run(put_in(line, places)).strip():
             raise Disappointed(f"{line} prints nothing")
-    (shell.folder / "program.py").write_text(put_in(fenced(page, "Reading back", "python"), places))
+    (shell.folder / "program.py").write_text(
+        put_in(fenced(page, "Reading tables", "python"), places)
+    )
     shell.run("python -m pip install --quiet pandas polars duckdb")
     shell.run("python program.py")
 
