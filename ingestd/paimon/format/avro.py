@@ -1,9 +1,9 @@
-"""Avro data files as other Paimon readers expect them.
+"""Read and write Avro data files in the layout of other Paimon readers and writers.
 
 Specification: https://paimon.apache.org/docs/1.4/concepts/spec/fileformat/#avro
 
-Avro is a format of rows: they are made and taken apart here, and are columns everywhere else.
-How types and cells correspond lives in `avro_types`.
+Avro stores rows, so this module converts between rows and columns. The mapping of types and cells
+is in `avro_types`.
 """
 
 import contextlib
@@ -27,11 +27,11 @@ from ingestd.paimon.spec.options import CoreOptions
 _BLOCK_SIZE = BatchSize(1 << 20, 1024)
 _READ_BYTES = 1 << 18
 _SPOOL_BYTES = 8 << 20
-"""Of a file that is written in parts so much waits in memory, what is more on disk."""
+"""Bytes of an unfinished file that are buffered in memory; further bytes are buffered on disk."""
 
 
 def write_file(io: FileIO, path: str, table: pa.Table, options: CoreOptions) -> int:
-    """Write a new Avro file with the table's own nullability; return its size in bytes."""
+    """Write a new Avro file with the columns' own nullability; return its size in bytes."""
     data = _encoded(table, options)
     with io.open_output(path) as stream:
         stream.write(data)
@@ -44,7 +44,10 @@ def encoded_size(table: pa.Table, options: CoreOptions) -> int:
 
 
 def open_sink(sink: pa.NativeFile, first: pa.Table, options: CoreOptions) -> RowSink:
-    """Return a file to write in parts; it is stored at the end, since its header has a checksum."""
+    """Return a file that is written in parts.
+
+    It is stored when closed, because its header has a checksum.
+    """
     # A temporary file of its own, which the sink closes.
     spool = tempfile.SpooledTemporaryFile(_SPOOL_BYTES)  # noqa: SIM115
     return _Sink(sink, first, options, spool)
@@ -77,14 +80,15 @@ class _Sink:
             self._blocks.write_to(self._sink)
 
     def abort(self) -> None:
-        """Do nothing: nothing was written yet."""
+        """Do nothing, because nothing has been written."""
         self._spool.close()
 
 
 def read_file(io: FileIO, path: str, columns: Sequence[str] | None) -> pa.Table:
-    """Return rows in file order with those of `columns` (None: all) that the file has.
+    """Return the rows in file order, with those of `columns` (None: all) that the file contains.
 
-    TINYINT and SMALLINT come as int32. FormatError names a file that is not Avro or is damaged.
+    TINYINT and SMALLINT are returned as int32. Raises FormatError, naming the file, if it is not
+    Avro or is damaged.
     """
     data = io.read_bytes(path)
     with decoding(pa.BufferReader(data), path, "Avro", avro_blocks.BROKEN):
@@ -94,7 +98,7 @@ def read_file(io: FileIO, path: str, columns: Sequence[str] | None) -> pa.Table:
 def read_batches(
     io: FileIO, path: str, columns: Sequence[str] | None, size: BatchSize
 ) -> Iterator[pa.Table]:
-    """Yield the rows as `read_file` returns them, in parts of the given size."""
+    """Yield the rows as `read_file` does, in parts of the given size."""
     source = io.open_input(path)
     with decoding(source, path, "Avro", avro_blocks.BROKEN):
         stream: Any = source

@@ -1,8 +1,8 @@
-"""Map Arrow types to Avro types and back, with the conversion of cells.
+"""Map Arrow types to Avro types and back, and convert cells.
 
-Names, unions and logical types are those of other Paimon writers, whose logical types of
-timestamps are the reverse of Avro's own meaning. Cells on the Avro side are plain numbers for
-dates, times and timestamps, and bytes for decimals.
+Names, unions and logical types are those of other Paimon writers, which use Avro's two kinds of
+timestamp in the opposite sense. Avro cells are plain numbers for dates, times and timestamps, and
+bytes for decimals.
 
 Specification: https://paimon.apache.org/docs/1.4/concepts/spec/fileformat/#avro
 """
@@ -60,7 +60,7 @@ _FROM_LOGICAL: Mapping[str, pa.DataType] = {
 
 @dataclass(frozen=True, slots=True)
 class Codec:
-    """A type of the other side, and the conversion of non-null cells (None: as they are)."""
+    """The target type, and the conversion of non-null cells to it (None: no conversion)."""
 
     type: _Cell
     convert: _Convert | None = None
@@ -69,7 +69,7 @@ class Codec:
 def record_codec(fields: list[ArrowField], name: str = ROOT_RECORD) -> Codec:
     """Return the Avro record of Arrow fields, and the conversion of dictionaries of cells.
 
-    UnsupportedError names a column that Avro cannot hold.
+    Raises UnsupportedError, naming the column, for a type that Avro cannot store.
     """
     codecs = {field.name: _field_codec(field, f"{name}_{field.name}") for field in fields}
     parts = []
@@ -157,9 +157,9 @@ def _each(step: _Convert | None) -> _Convert | None:
 
 
 def arrow_codec(document: Json) -> Codec:
-    """Return the Arrow type of an Avro type, and the conversion of its cells to Arrow's.
+    """Return the Arrow type of an Avro type, and the conversion of its cells.
 
-    Raises ValueError for an Avro type that no Paimon writer makes.
+    Raises ValueError for an Avro type that no Paimon writer uses.
     """
     if isinstance(document, list):
         kinds = [kind for kind in document if kind != "null"]

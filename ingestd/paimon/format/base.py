@@ -23,7 +23,7 @@ FORMATS: Mapping[str, str] = {
 }
 """Format name -> module with the functions of `FileFormat`."""
 Broken = tuple[type[Exception], ...]
-"""Errors of a decoder for damaged bytes, besides those of the library."""
+"""Exceptions that a decoder raises for damaged bytes, in addition to those of its library."""
 
 GroupTest: TypeAlias = Callable[[Mapping[str, ColumnStats]], bool]
 """Whether rows with these column statistics are wanted. Columns are named as in the file; what
@@ -111,7 +111,10 @@ class FileFormat(Protocol):
     """
 
     def write_file(self, io: FileIO, path: str, table: pa.Table, options: CoreOptions) -> int:
-        """Write a new file; its size in bytes. UnsupportedError names a wrong option."""
+        """Write a new file and return its size in bytes.
+
+        Raises UnsupportedError for an invalid option.
+        """
         ...
 
     def encoded_size(self, table: pa.Table, options: CoreOptions) -> int:
@@ -119,36 +122,36 @@ class FileFormat(Protocol):
         ...
 
     def read_file(self, io: FileIO, path: str, columns: Sequence[str] | None) -> pa.Table:
-        """Return rows in file order with those of `columns` (None: all) that the file has.
+        """Return the rows in file order, with the requested columns that the file contains.
 
-        FileNotFoundError passes as is; FormatError names a file that cannot be decoded.
+        `columns` None requests all. Raises FileNotFoundError, and FormatError naming a file that
+        cannot be decoded.
         """
         ...
 
     def read_batches(
         self, io: FileIO, path: str, columns: Sequence[str] | None, size: BatchSize
     ) -> Iterator[pa.Table]:
-        """Yield the rows in order, in parts of this size; memory holds one part."""
+        """Yield the rows in order, in parts of this size; only one part is in memory."""
         ...
 
     def open_sink(self, sink: pa.NativeFile, first: pa.Table, options: CoreOptions) -> RowSink:
         """Return a file that is written in parts.
 
-        From its beginning, `first`, its settings are learned.
-
-        UnsupportedError names a wrong option.
+        Its settings are derived from its first rows, `first`. Raises UnsupportedError for an
+        invalid option.
         """
         ...
 
 
 @runtime_checkable
 class PartReader(Protocol):
-    """A file format that can skip parts of a file by their statistics."""
+    """A file format that can skip parts of a file by means of statistics."""
 
     def read_part(
         self, io: FileIO, path: str, columns: Sequence[str] | None, wanted: GroupFilter | None
     ) -> FilePart:
-        """Return the rows as `read_file`, without parts that certainly have no wanted row."""
+        """Return the rows as `read_file` does, without parts that have no requested row."""
         ...
 
     def stream_parts(
@@ -159,14 +162,17 @@ class PartReader(Protocol):
         size: BatchSize,
         wanted: GroupFilter,
     ) -> Iterator[StreamPart]:
-        """Yield the rows as `read_batches`, without unwanted parts; each is tested when reached."""
+        """Yield the rows as `read_batches` does, without parts that have no requested row.
+
+        A part is tested when it is reached.
+        """
         ...
 
 
 def read_batches(
     io: FileIO, path: str, columns: Sequence[str] | None, size: BatchSize
 ) -> Iterator[pa.Table]:
-    """Yield the rows of a data file part by part. Raises what `FileFormat.read_file` raises."""
+    """Yield the rows of a data file part by part. Raises the errors of `FileFormat.read_file`."""
     yield from load_format(format_of(path)).read_batches(io, path, columns, size)
 
 
@@ -177,10 +183,10 @@ def stream_wanted(
     size: BatchSize,
     wanted: GroupFilter | None,
 ) -> Iterator[StreamPart]:
-    """Yield the rows of a data file in parts; some unwanted rows may be among them.
+    """Yield the rows of a data file in parts, possibly with rows that were not requested.
 
-    `wanted` is called when a part of the file is reached. Raises what `FileFormat.read_file`
-    raises.
+    `wanted` is called when a part of the file is reached. Raises the errors of
+    `FileFormat.read_file`.
     """
     module = load_format(format_of(path))
     if wanted is not None and isinstance(module, PartReader):
@@ -195,9 +201,9 @@ def stream_wanted(
 def read_wanted(
     io: FileIO, path: str, columns: Sequence[str] | None, wanted: GroupFilter | None
 ) -> FilePart:
-    """Return rows of a data file; some unwanted rows may be among them.
+    """Return rows of a data file, possibly with rows that were not requested.
 
-    Raises what `FileFormat.read_file` raises.
+    Raises the errors of `FileFormat.read_file`.
     """
     module = load_format(format_of(path))
     if isinstance(module, PartReader):
@@ -217,7 +223,7 @@ def load_format(name: str) -> FileFormat:
 
 
 def format_of(file_name: str) -> str:
-    """Return the format of a data file: the extension of its name."""
+    """Return the format of a data file, which is the extension of its name."""
     return file_name.rpartition(".")[2]
 
 
@@ -225,7 +231,7 @@ def format_of(file_name: str) -> str:
 def decoding(
     source: pa.NativeFile, path: str, format_name: str, broken: Broken = (IndexError, ValueError)
 ) -> Iterator[None]:
-    """Raise errors in the block as FormatError or StorageError with the path; close the file."""
+    """Convert errors of the block to FormatError or StorageError, and close the file."""
     try:
         yield
     except pa.ArrowException as error:

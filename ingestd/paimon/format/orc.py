@@ -1,9 +1,9 @@
-"""ORC data files as other Paimon readers expect them.
+"""Read and write ORC data files in the layout of other Paimon readers and writers.
 
 Specification: https://paimon.apache.org/docs/1.4/concepts/spec/fileformat/#orc
 
-Columns are found by name; their ids stand in the attribute `paimon.id`. TIME is an int, and all
-timestamps are in nanoseconds.
+Columns are matched by name; field ids are stored in the attribute `paimon.id`. TIME is stored as an
+int, timestamps with nanosecond precision.
 """
 
 import contextlib
@@ -28,14 +28,20 @@ from ingestd.paimon.spec.options import CoreOptions
 
 _ATTRIBUTE = b"paimon.id"
 _COPIES = 3
-"""A batch is in memory as the library's own columns, too, and so is the next one."""
+"""Memory of a batch relative to its Arrow columns: the library keeps its own columns of this batch
+and of the next one.
+"""
 _FAST_ZSTD_LEVEL = 1
-"""Above it the library is asked for size rather than speed; it knows no levels."""
+"""Compression levels above this select the library's strategy for size; it has only two strategies.
+"""
 _OUT_OF_RANGE = "out of range for nanosecond"
 _BROKEN = (IndexError, KeyError, MemoryError, ValueError)
-"""Lengths and texts that broken bytes pretend make more of them than in other formats."""
+"""Exceptions for damaged bytes; invalid lengths and strings cause more kinds than in other formats.
+"""
 MOST_COLUMNS = 2000
-"""Of a file, those inside others counted: the library's writer keeps some 0.8 MB for each."""
+"""Maximum number of columns of a file, nested ones included: the library's writer uses about 0.8 MB
+for each.
+"""
 
 
 def write_file(io: FileIO, path: str, table: pa.Table, options: CoreOptions) -> int:
@@ -58,9 +64,10 @@ def open_sink(sink: pa.NativeFile, first: pa.Table, options: CoreOptions) -> Row
 
 
 class _Kept:
-    """Buffer of what the library has written, until it is passed on.
+    """Buffer of the bytes that the library has written.
 
-    It must meet no error: its writers end the process if one is thrown while they are forgotten.
+    It must not raise: the library ends the process if an exception is raised while a writer is
+    destroyed.
     """
 
     closed = False
@@ -109,7 +116,7 @@ class _Sink:
         )
 
     def write(self, rows: pa.Table) -> None:
-        """Write more rows. Raises UnsupportedError for timestamps that could not be read again."""
+        """Write more rows. Raises UnsupportedError for timestamps that could not be read back."""
         problem = timestamp_problem(rows)
         if problem is not None:
             raise UnsupportedError(f"{problem}; set 'file.format' to 'parquet'")
@@ -137,11 +144,10 @@ class _Sink:
 
 
 def read_file(io: FileIO, path: str, columns: Sequence[str] | None) -> pa.Table:
-    """Return rows in file order with those of `columns` (None: all) that the file has.
+    """Return the rows in file order, with those of `columns` (None: all) that the file contains.
 
-    Timestamps come in nanoseconds, TIME as an int. FormatError names a file that is not ORC or
-    is damaged, UnsupportedError one with timestamps that have no nanosecond form (before 1677,
-    after 2262).
+    Timestamps are in nanoseconds, TIME is an int. Raises FormatError if the file is not ORC or is
+    damaged, UnsupportedError if it has timestamps outside the range of nanoseconds (1677 to 2262).
     """
     source = io.open_input(path)
     with _decoding(source, path):
@@ -151,7 +157,7 @@ def read_file(io: FileIO, path: str, columns: Sequence[str] | None) -> pa.Table:
 def read_batches(
     io: FileIO, path: str, columns: Sequence[str] | None, size: BatchSize
 ) -> Iterator[pa.Table]:
-    """Yield the rows as `read_file` returns them, in parts of the given size."""
+    """Yield the rows as `read_file` does, in parts of the given size."""
     source = io.open_input(path)
     with _decoding(source, path):
         layout = OrcLayout(source)  # which bounds what the library would read without a bound
@@ -183,7 +189,7 @@ def read_batches(
 
 @contextlib.contextmanager
 def _decoding(source: pa.NativeFile, path: str) -> Iterator[None]:
-    """Close the file at the end; raise errors of the library as ours, with the path."""
+    """Close the file at the end, and convert errors of the library to errors with the path."""
     with decoding(source, path, "ORC", _BROKEN):
         try:
             yield
@@ -198,7 +204,7 @@ def _decoding(source: pa.NativeFile, path: str) -> Iterator[None]:
 
 
 def _wanted(file: orc.ORCFile, columns: Sequence[str] | None) -> tuple[list[str], bool]:
-    """Return those of the columns that the file has, and whether all columns must be read."""
+    """Return the requested columns that the file contains, and whether all columns must be read."""
     present: list[str] = file.schema.names
     wanted = present if columns is None else [name for name in columns if name in present]
     # A dot means a column inside a column to the library.
@@ -225,7 +231,9 @@ def _write(sink: pa.NativeFile, table: pa.Table, options: CoreOptions) -> None:
 
 
 def _refuse_wide(schema: pa.Schema) -> None:
-    """Raise UnsupportedError for tables so wide that writing them would take gigabytes."""
+    """Raise UnsupportedError for a table with too many columns, because the writer would need
+    gigabytes.
+    """
     count = sum(_leaves(field.type) for field in schema)
     if count > MOST_COLUMNS:
         raise UnsupportedError(
@@ -243,7 +251,7 @@ def _leaves(arrow_type: pa.DataType) -> int:
 
 
 def _stored_field(field: ArrowField) -> ArrowField:
-    """Return the field in a type that ORC has, with its id as an attribute."""
+    """Return the field with a type that ORC supports and its id as an attribute."""
     number = (field.metadata or {}).get(FIELD_ID_KEY)
     metadata = None if number is None else {_ATTRIBUTE: number}
     return pa.field(field.name, _stored_type(field.type), field.nullable, metadata)
@@ -267,7 +275,7 @@ def _stored_type(arrow_type: pa.DataType) -> pa.DataType:
 def nulls_pushed_down(array: Array) -> Array:
     """Return the values with a null wherever an enclosing struct is null.
 
-    Columns without a struct are returned as they are.
+    Columns without a struct are returned unchanged.
     """
     nested: Any = array
     kind: Any = array.type

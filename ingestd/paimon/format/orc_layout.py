@@ -1,7 +1,7 @@
 """Parse ORC footers: the streams of decimal scales, and the width of rows.
 
-The library follows a scale wherever it leads: one step for each digit, so that a few broken bytes
-keep it busy for years. What is found here is looked at first (`orc_scales`).
+The library applies a decimal scale one digit at a time, so a few damaged bytes could keep it busy
+for years. The scales found here are therefore validated first (`orc_scales`).
 
 Specification: https://paimon.apache.org/docs/1.4/concepts/spec/fileformat/#orc
 """
@@ -16,25 +16,29 @@ import pyarrow as pa
 from ingestd.errors import UnsupportedError
 
 _Message = Mapping[int, list[Any]]
-"""Field number -> its values: numbers, and bytes of what has a length."""
+"""Field number -> its values: numbers, or bytes for fields with a length."""
 
 _NOT_SUPPORTED = {3: "LZO", 6: "BROTLI"}
-"""Compressions that ORC has and Arrow's reader has not."""
+"""Compressions of ORC that Arrow's reader does not support."""
 _NONE, _ZLIB, _SNAPPY, _LZ4, _ZSTD = 0, 1, 2, 4, 5
 _DECIMAL = 14
 _SECONDARY = 5
-"""The kind of stream that has the scales of a decimal column."""
+"""Kind of the stream that contains the scales of a decimal column."""
 _SUMS = ((4, 3), (8, 1))
-"""Statistics of texts and of bytes, and their field with the (signed) number of all bytes."""
+"""Statistics of string and binary columns -> their field with the total number of bytes (signed).
+"""
 _CELL_BYTES = 8
 _MOST_DIGITS = 38
 _MOST_BITS = 128
-"""Decimals are numbers of this kind, too."""
+"""Maximum width of a varint: the unscaled value of a decimal."""
 _BIGGEST_BLOCK = 1 << 23
-"""More than the length of a compressed block could ever need."""
+"""Larger than any valid compressed block."""
 _LARGE_FOOTER = 1 << 24
 _MOST_FIELDS = 1 << 18
-"""Of one message. The library makes an object of a hundred bytes of two bytes of a footer."""
+"""Maximum number of fields of a message.
+
+The library allocates 100 bytes for two bytes of a footer.
+"""
 _LARGE_STREAM = 1 << 30
 
 
@@ -47,9 +51,10 @@ class ScaleStream:
 
 
 class OrcLayout:
-    """The footers of a file; ValueError or IndexError if they are invalid.
+    """The footers of a file.
 
-    UnsupportedError names a compression that cannot be read.
+    Raises ValueError or IndexError if they are invalid, UnsupportedError for a compression that
+    cannot be read.
     """
 
     def __init__(self, source: pa.NativeFile) -> None:
@@ -67,10 +72,10 @@ class OrcLayout:
         self._types = _messages(self._footer, 4)
 
     def scale_streams(self, columns: Collection[str] | None) -> Iterator[ScaleStream]:
-        """Yield the scales of all decimals in some columns (None: all), by stripe.
+        """Yield the scale streams of all decimals in some columns (None: all), by stripe.
 
-        The footers of all stripes are looked at. ValueError if one is too large, or if a type has
-        more digits than there are.
+        The footers of all stripes are read. Raises ValueError if a footer is too large, or if the
+        precision of a type is invalid.
         """
         decimals = self._decimals(columns)
         for stripe in _messages(self._footer, 3):
@@ -89,7 +94,7 @@ class OrcLayout:
 
     @property
     def zones(self) -> frozenset[str]:
-        """Return the time zones of the writers of the stripes, where stored."""
+        """Return the time zones of the stripes' writers, without stripes that have none."""
         zones = set[str]()
         for stripe in _messages(self._footer, 3):
             end = _number(stripe, 1) + _number(stripe, 2) + _number(stripe, 3)
@@ -98,9 +103,10 @@ class OrcLayout:
         return frozenset(zones)
 
     def row_bytes(self, columns: Collection[str] | None) -> float:
-        """Return the approximate mean bytes in memory of a row of some columns (None: all).
+        """Return the approximate mean size in memory of a row of some columns (None: all), in
+        bytes.
 
-        Of texts and bytes the footer tells how many there are altogether.
+        The footer contains the total size of string and binary columns.
         """
         numbers = self._numbers(columns)
         statistics = _messages(self._footer, 7)
@@ -123,7 +129,7 @@ class OrcLayout:
         return decimals
 
     def _numbers(self, columns: Collection[str] | None) -> set[int]:
-        """Return numbers of columns' types and of those in them, which follow each other."""
+        """Return the type numbers of columns and of their nested types, which are consecutive."""
         root = self._types[0]
         starts = [*_packed(root.get(2, [])), len(self._types)]
         names = [name.decode("utf-8", "replace") for name in _texts(root, 3)]
@@ -160,7 +166,7 @@ class OrcLayout:
 
 
 def _message(data: bytes) -> _Message:
-    """Return the fields of a message in the encoding of Protocol Buffers."""
+    """Return the fields of a message encoded as Protocol Buffers."""
     fields: dict[int, list[Any]] = {}
     at = count_of_fields = 0
     while at < len(data):
@@ -181,9 +187,9 @@ def _message(data: bytes) -> _Message:
 
 
 def varint(data: bytes, at: int) -> tuple[int, int]:
-    """Return a variable-length number, and the position after it.
+    """Decode a varint; return it and the position after it.
 
-    IndexError after the end, ValueError for one that is too long.
+    Raises IndexError at the end of the data, ValueError if the varint is too long.
     """
     number = shift = 0
     while True:
@@ -208,7 +214,7 @@ def _texts(message: _Message, field: int) -> list[bytes]:
 
 
 def _packed(values: list[Any]) -> list[int]:
-    """Return repeated numbers, whether packed or not."""
+    """Return the numbers of a repeated field, packed or not."""
     numbers: list[int] = []
     for value in values:
         if isinstance(value, int):

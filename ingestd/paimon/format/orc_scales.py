@@ -1,6 +1,6 @@
 """Check that the scales of ORC decimals are valid.
 
-A bound on each run of scales is enough, so runs are not unpacked.
+Checking the bounds of each run of scales is sufficient, so runs are not unpacked.
 
 Specification: https://paimon.apache.org/docs/1.4/concepts/spec/fileformat/#orc
 """
@@ -10,9 +10,12 @@ from collections.abc import Callable
 from ingestd.paimon.format.orc_layout import ScaleStream, varint
 
 _WIDTHS = (*range(1, 25), 26, 28, 30, 32, 40, 48, 56, 64)
-"""Bits of a packed value by the code for them."""
+"""Bit width of packed values by its code."""
 _MOST = 1023
-"""No scale of a decimal is as large, and runs of scales up to 38 have no larger bound."""
+"""Exclusive limit of accepted scales.
+
+Valid scales are at most 38, and the bound of a run of valid scales is below this limit.
+"""
 _RUN_LENGTHS = 2
 """The encoding that all writers have used since ORC 0.12."""
 

@@ -1,7 +1,8 @@
-"""Timestamps that the library's ORC writer and reader preserve.
+"""Detect timestamps that the library's ORC reader and writer do not preserve.
 
-Of those before 1970 with digits below the millisecond it writes a negative fraction of the second,
-on which Java stops; and it reads none that has no form in nanoseconds.
+For timestamps before 1970 with digits below the millisecond, the library writes a negative fraction
+of a second, which Java's reader rejects. It cannot read timestamps outside the range of
+nanoseconds.
 """
 
 from collections.abc import Collection, Sequence
@@ -22,10 +23,11 @@ _UTC = frozenset({"", "UTC", "GMT", "Etc/UTC", "Etc/GMT", "Z"})
 
 
 def refuse_doubtful(rows: pa.Table, zones: Collection[str]) -> None:
-    """Raise UnsupportedError for TIMESTAMP near 1970 that the library reads a second off.
+    """Raise UnsupportedError for timestamps near 1970 that the library reads with an error of a
+    second.
 
-    It decides by the sign of the shifted value whether a writer in another zone than UTC has cut
-    a fraction of a second upwards; the writer did by the sign of the unshifted one.
+    For a writer in another time zone than UTC, the library decides by the sign of the shifted value
+    whether the fraction was rounded up; the writer decided by the sign of the unshifted value.
     """
     if set(zones) <= _UTC:
         return
@@ -49,7 +51,9 @@ def _is_doubtful(column: Array) -> bool:
 
 
 def timestamp_problem(rows: pa.Table) -> str | None:
-    """Return which value ORC cannot hold, naming the column; None if it holds all."""
+    """Return a description of a value that ORC cannot store, naming the column, or None if there is
+    none.
+    """
     for name, column in zip(rows.column_names, rows.columns, strict=True):
         for chunk in column.chunks:
             problem = _problem(chunk)

@@ -1,10 +1,10 @@
-"""Parquet data files as other Paimon readers expect them.
+"""Read and write Parquet data files in the layout of other Paimon readers and writers.
 
 Specification: https://paimon.apache.org/docs/1.4/concepts/spec/fileformat/#parquet
 
-A reader takes the unit of a timestamp from the table's schema and not from the file, so the
-unit of the Arrow column is written as it is. Nanoseconds have no other common form than INT96,
-and one such column turns all timestamps of its file into INT96.
+Readers take the unit of a timestamp from the table's schema, not from the file, so timestamps are
+written in the unit of the Arrow column. INT96 is the only form of nanoseconds that all readers
+support; if a file has such a column, all its timestamps are written as INT96.
 """
 
 import contextlib
@@ -36,26 +36,27 @@ from ingestd.paimon.spec.predicate_stats import ColumnStats
 
 _GROUP_SIZE = BatchSize(32 << 20, 1 << 20)
 _PAGE_ROWS = 1024
-"""The library looks at the size of a page after this many rows."""
+"""The library checks the size of a page after this many rows."""
 _SAMPLE_ROWS = 4096
 _DELTAS = "DELTA_BINARY_PACKED"
 _INTEGER_DIGITS = 18
-"""Decimals of more digits are no integers in a file."""
+"""Decimals with a larger precision are not stored as integers."""
 _ROWS_PER_VALUE = 4
-"""A dictionary pays when a value repeats this often on the average of a sample."""
+"""A column is dictionary-encoded if each value of a sample occurs this often on average."""
 _MOST_STREAM_BYTES = 1 << 17
 _LEAST_STREAM_BYTES = 1 << 14
-"""How much of a column's encoded bytes is read at once."""
+"""Size in bytes of one read of a column's encoded data."""
 _FIRST_ROWS = 4096
 _FIRST_OF_DICTIONARIES = 64
-"""Values that a dictionary keeps short in the file may be of any length."""
+"""Rows of the first part if columns are dictionary-encoded: the length of their values is unknown.
+"""
 _GROWTH = 8
-"""A part has at most this many times the rows of the one before."""
+"""Maximum factor by which a part may have more rows than the previous part."""
 
 
 @dataclass(frozen=True, slots=True)
 class StreamedFile:
-    """An open file, and the wanted columns that it has."""
+    """An open file, and the requested columns that it contains."""
 
     reader: pq.ParquetFile
     names: tuple[str, ...]
@@ -63,9 +64,9 @@ class StreamedFile:
     def batches(
         self, size: BatchSize, groups: Sequence[int] | None = None, first: int | None = None
     ) -> Iterator[pa.Table]:
-        """Yield rows of some row groups (None: all) in parts of such a size.
+        """Yield rows of some row groups (None: all) in parts of this size.
 
-        `first` is what `next_count` says of the part that was read before them.
+        `first` is the result of `next_count` for the previous part.
         """
         chosen = range(self.reader.metadata.num_row_groups) if groups is None else groups
         promised = max(map(self._row_bytes, chosen), default=1.0)
@@ -83,7 +84,7 @@ class StreamedFile:
             del batch
 
     def may_have(self, number: int, size: BatchSize, probe: RowProbe) -> bool:
-        """Return whether a row group may have wanted rows; it is read until one is found."""
+        """Return whether a row group may contain requested rows; it is read until one is found."""
         known = set(self.reader.schema_arrow.names)
         if set(self.names) <= set(probe.columns) or not known.issuperset(probe.columns):
             return True
@@ -178,10 +179,10 @@ def _text(raw: bytes | str) -> str | None:
 
 
 def has_threads() -> bool:
-    """Return whether the library has threads to decode columns side by side.
+    """Return whether the library has several threads to decode columns in parallel.
 
-    A single one decodes no faster than the caller, and what it allocates for the caller to free is
-    memory that the library's allocator gives back late or never.
+    A single thread is no faster than the caller, and the library's allocator releases memory late,
+    or never, if another thread than the allocating one frees it.
     """
     return pa.cpu_count() > 1
 
@@ -211,7 +212,9 @@ def open_streamed(
 
 
 def write_file(io: FileIO, path: str, table: pa.Table, options: CoreOptions) -> int:
-    """Write a new Parquet file with the table's nullability and field ids; return its size."""
+    """Write a new Parquet file with the table's nullability and field ids; return its size in
+    bytes.
+    """
     with io.open_output(path) as stream:
         _write(stream, table, options)
         return int(stream.tell())
@@ -225,10 +228,11 @@ def encoded_size(table: pa.Table, options: CoreOptions) -> int:
 
 
 def read_file(io: FileIO, path: str, columns: Sequence[str] | None) -> pa.Table:
-    """Return rows in file order with those of `columns` (None: all) that the file has.
+    """Return the rows in file order, with those of `columns` (None: all) that the file contains.
 
-    INT96 timestamps come in nanoseconds, and in microseconds if one of the column's values has
-    no nanosecond form. FormatError names a file that is not Parquet or is damaged.
+    INT96 timestamps are returned in nanoseconds, or in microseconds if a value of the column
+    exceeds the range of nanoseconds. Raises FormatError, naming the file, if it is not Parquet or
+    is damaged.
     """
     return read_part(io, path, columns, None).rows
 
@@ -236,7 +240,7 @@ def read_file(io: FileIO, path: str, columns: Sequence[str] | None) -> pa.Table:
 def read_part(
     io: FileIO, path: str, columns: Sequence[str] | None, wanted: GroupFilter | None
 ) -> FilePart:
-    """Return the rows as `read_file`, of the wanted row groups (None: all)."""
+    """Return the rows as `read_file` does, of the requested row groups (None: all)."""
     source = io.open_input(path)
     with decoding(source, path, "Parquet"):
         return _read_part(source, columns, wanted)
@@ -245,7 +249,7 @@ def read_part(
 def read_batches(
     io: FileIO, path: str, columns: Sequence[str] | None, size: BatchSize
 ) -> Iterator[pa.Table]:
-    """Yield the rows as `read_file` returns them, in parts of the given size."""
+    """Yield the rows as `read_file` does, in parts of the given size."""
     source = io.open_input(path)
     with decoding(source, path, "Parquet"):
         file = open_streamed(source, columns, size)
@@ -259,7 +263,9 @@ def read_batches(
 def stream_parts(
     io: FileIO, path: str, columns: Sequence[str] | None, size: BatchSize, wanted: GroupFilter
 ) -> Iterator[StreamPart]:
-    """Yield the rows as `read_batches`, of row groups that are wanted when reached."""
+    """Yield the rows as `read_batches` does, of the row groups that `wanted` selects when they are
+    reached.
+    """
     source, first = io.open_input(path), None
     with decoding(source, path, "Parquet"):
         check_chunk_types(source)
@@ -290,7 +296,7 @@ def _group_batches(
     size: BatchSize,
     first: int | None = None,
 ) -> Iterator[pa.Table]:
-    """Yield one row group in parts; INT96 columns keep their bytes."""
+    """Yield one row group in parts; INT96 columns are returned as their bytes."""
     wide = _int96_columns(file.reader, file.names)
     far, start = beyond_nanoseconds(source, wide, [number]) if wide else {}, 0
     for batch in file.batches(size, [number], first):
@@ -327,15 +333,15 @@ def _read_part(
 
 
 def open_sink(sink: pa.NativeFile, first: pa.Table, options: CoreOptions) -> RowSink:
-    """Return a file that is written in parts, each of which becomes row groups.
+    """Return a file that is written in parts, each of which becomes one or more row groups.
 
-    `first` is its beginning.
+    `first` contains its first rows.
     """
     return _Sink(sink, first, options)
 
 
 class _Sink:
-    """A file that is written in row groups, which are bounded in bytes, too."""
+    """A file that is written in row groups of limited size in bytes."""
 
     def __init__(self, sink: pa.NativeFile, first: pa.Table, options: CoreOptions) -> None:
         settings = options.parquet
@@ -366,7 +372,7 @@ class _Sink:
         )
 
     def write(self, rows: pa.Table) -> None:
-        """Write more rows, in row groups of their own."""
+        """Write more rows as new row groups."""
         row_bytes = rows.nbytes / max(rows.num_rows, 1)
         self._writer.write_table(rows, row_group_size=self._group_size.fitting(row_bytes))
 
@@ -391,7 +397,10 @@ def _write(sink: pa.NativeFile, table: pa.Table, options: CoreOptions) -> None:
 
 
 def _dictionary_columns(table: pa.Table, wanted: bool | None) -> list[str] | bool:
-    """Return text columns with repeated values; numbers are left to the compression."""
+    """Return the string columns with repeated values, which get a dictionary.
+
+    Numbers do not, because compression is as effective for them.
+    """
     if wanted is not None:
         return wanted
     if table.num_rows == 0:
@@ -406,10 +415,11 @@ def _dictionary_columns(table: pa.Table, wanted: bool | None) -> list[str] | boo
 
 
 def _encodings(schema: pa.Schema) -> dict[str, str] | None:
-    """Return delta encoding for whole-number columns, which halves their size.
+    """Return delta encoding for integer columns, which halves their size.
 
-    A table has to ask for it, as readers of Paimon 0.9 have none of it. Version 2 of Paimon's own
-    writers is no name for it: they store texts so as well, which their readers then read wrong.
+    A table enables it by an option of ingestd, because readers of Paimon 0.9 do not support it.
+    Version 2 of Paimon's own Parquet writer is a different setting: it also changes the encoding of
+    strings, which Paimon's readers then decode incorrectly.
     """
     numbers = [field.name for field in schema if _is_whole(field.type, schema)]
     return dict.fromkeys(numbers, _DELTAS) or None

@@ -1,7 +1,7 @@
-"""Parse Parquet footers before the library is asked for their statistics.
+"""Validate Parquet footers before the library reads their statistics.
 
-The library ends the process when a column chunk in a footer has another type than its column has
-in the schema of the same footer. Footers have no checksum, so a damaged one may be like that.
+The library ends the process if a column chunk in a footer has another type than its column in the
+schema of the same footer. Footers have no checksum, so a damaged footer can be in that state.
 
 Specification: https://paimon.apache.org/docs/1.4/concepts/spec/fileformat/#parquet
 """
@@ -21,7 +21,7 @@ _MOST_BITS = 64
 
 
 def read_footer(source: pa.NativeFile) -> Struct:
-    """Return the footer of an open file. Raises IndexError or ValueError if it is not one."""
+    """Return the footer of an open file. Raises IndexError or ValueError if it is invalid."""
     size = source.size()
     source.seek(size - _TAIL)
     length = int.from_bytes(source.read(4), "little")
@@ -46,9 +46,9 @@ def check_chunk_types(source: pa.NativeFile) -> None:
 
 
 def member(struct: Struct, number: int) -> Any:  # noqa: ANN401  # whatever the field holds
-    """Return the value of a field, [] if the structure has no such field.
+    """Return the value of a field, or [] if the structure has no such field.
 
-    Raises ValueError if it is not one.
+    Raises ValueError if the argument is not a structure.
     """
     if not isinstance(struct, list):
         raise ValueError("a value in the footer is no structure")
@@ -56,7 +56,10 @@ def member(struct: Struct, number: int) -> Any:  # noqa: ANN401  # whatever the 
 
 
 def structs(value: Any) -> list[Struct]:  # noqa: ANN401  # a list as it is read
-    """Return the elements of a list of structures. Raises ValueError if it is not one."""
+    """Return the elements of a list of structures.
+
+    Raises ValueError if the argument is not such a list.
+    """
     if value == []:
         return []
     if not isinstance(value, tuple):
@@ -65,7 +68,7 @@ def structs(value: Any) -> list[Struct]:  # noqa: ANN401  # a list as it is read
 
 
 class ThriftReader:
-    """Reads one structure from bytes; IndexError or ValueError if they are invalid."""
+    """Reads one structure from bytes. Raises IndexError or ValueError if they are invalid."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data
@@ -134,7 +137,7 @@ class ThriftReader:
 
 
 def encode_struct(fields: Struct) -> bytes:
-    """Return the bytes of a structure that `ThriftReader` has read."""
+    """Encode a structure that `ThriftReader` decoded."""
     out, last = bytearray(), 0
     for number, kind, value in fields:
         is_flag = kind in (_TRUE, _FALSE)

@@ -1,8 +1,8 @@
-"""INT96 timestamps of Parquet files, with the values beyond nanoseconds.
+"""Read INT96 timestamps of Parquet files, including values outside the range of nanoseconds.
 
-The library turns INT96 into nanoseconds that wrap around in silence beyond 1677 and 2262, and
-into microseconds wrongly where the time of day is negative, which Java writes before 1970. So
-the footer is read again with the type changed to the 12 bytes that INT96 is.
+The library converts INT96 to nanoseconds, which overflow silently before 1677 and after 2262, or to
+microseconds, which are wrong if the time of day is negative, as Java writes it before 1970. The
+footer is therefore changed in memory so that such columns are read as 12 fixed bytes.
 
 Specification: https://paimon.apache.org/docs/1.4/concepts/spec/fileformat/#parquet
 """
@@ -26,7 +26,7 @@ _EPOCH_DAY = 2_440_588
 """The Julian day of 1970-01-01."""
 _DAY_MICROS = 86_400_000_000
 _LAST_DAY = 10**8
-"""Days beyond it do not fit into microseconds either."""
+"""Largest number of days whose microseconds fit into 64 bits."""
 _NANO_RANGE = range(-(2**63) // 1000 + 1, 2**63 // 1000)
 
 _Micros = npt.NDArray[np.int64]
