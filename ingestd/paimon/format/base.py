@@ -26,8 +26,10 @@ Broken = tuple[type[Exception], ...]
 """Exceptions that a decoder raises for damaged bytes, in addition to those of its library."""
 
 GroupTest: TypeAlias = Callable[[Mapping[str, ColumnStats]], bool]
-"""Whether rows with these column statistics are wanted. Columns are named as in the file; what
-is not known of a column is None."""
+"""Whether rows with these column statistics may be requested.
+
+Columns have their names in the file; unknown statistics are None.
+"""
 RowRange: TypeAlias = tuple[int, int]
 """First row and number of rows."""
 _MOST_ROWS = 131_072
@@ -41,15 +43,15 @@ class BatchSize:
     rows: int = _MOST_ROWS
 
     def fitting(self, row_bytes: float) -> int:
-        """Return the number of rows of a width that may be read at once; at least one."""
+        """Return the number of rows of the given width that fit into one part, at least one."""
         return max(1, min(self.rows, int(self.memory / max(row_bytes, 1))))
 
 
 @dataclass(frozen=True, slots=True)
 class RowProbe:
-    """Test on a few `columns` of rows, to decide whether the other columns are read.
+    """Test of a few `columns` of rows that decides whether the other columns are read.
 
-    `test` returns whether one of the rows may be wanted.
+    `test` returns whether any of the rows may be requested.
     """
 
     columns: tuple[str, ...]
@@ -80,7 +82,7 @@ class FilePart:
 
 
 StreamPart: TypeAlias = tuple[int, pa.Table | None]
-"""The next this many rows of a file; None for rows that are left out."""
+"""The next rows of a file: their number, and their columns, or None if they are left out."""
 
 
 class RowSink(Protocol):
@@ -92,7 +94,9 @@ class RowSink(Protocol):
 
     @property
     def size(self) -> int | None:
-        """Return the bytes of the rows so far; None if they are only known at the end."""
+        """Return the size in bytes of the rows written so far, or None if it is unknown until the
+        file is closed.
+        """
         ...
 
     def close(self) -> None:
