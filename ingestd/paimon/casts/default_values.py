@@ -1,6 +1,6 @@
 """Default values of columns: parse them, and fill nulls with them.
 
-An explicit null is replaced as well, which is what other writers do.
+An explicit null is replaced as well, as by other writers.
 
 Specification: https://paimon.apache.org/docs/1.4/concepts/spec/schema/#datafield
 """
@@ -20,7 +20,7 @@ from ingestd.paimon.spec.table_schema import TableSchema
 
 
 def check_default_values(schema: TableSchema) -> None:
-    """Raise SchemaConflictError names a column whose default value is no value of its type."""
+    """Raise SchemaConflictError, naming the column, if a default value is invalid for its type."""
     for column in schema.fields:
         inner = (field for t in walk_types(column.type) for field in t.fields)
         for field in (column, *inner):

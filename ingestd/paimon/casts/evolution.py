@@ -2,8 +2,8 @@
 
 Specification: https://paimon.apache.org/docs/1.4/concepts/spec/schema/#update-schema
 
-A column is found by its field id: the file knows it by the name it had when the file was
-written. What the file does not have is null; what has another type is cast as Paimon casts.
+Columns are matched by field id, because the file has the column names of the time when it was
+written. A column that the file lacks is null; a column of another type is cast as Java Paimon does.
 """
 
 from collections.abc import Mapping, Sequence
@@ -42,14 +42,14 @@ _UNITS = {"ms": "millisecond", "us": "microsecond", "ns": "nanosecond"}
 
 @lru_cache(maxsize=1024)
 def columns_schema(fields: tuple[DataField, ...]) -> pa.Schema:
-    """Return cached `arrow_schema`: the many files of a table share a few schemas."""
+    """Return `arrow_schema`, cached, because the files of a table share a few schemas."""
     return arrow_schema(fields)
 
 
 def file_columns(
     file_fields: Sequence[DataField], fields: Sequence[DataField]
 ) -> dict[str, DataField]:
-    """For each of the wanted fields that a file has: wanted name -> the file's own field."""
+    """Return the requested fields that a file contains: requested name -> the file's field."""
     by_id = {field.id: field for field in file_fields}
     return {field.name: by_id[field.id] for field in fields if field.id in by_id}
 
@@ -59,7 +59,7 @@ def evolve(
 ) -> pa.Table:
     """Return rows read with a file's schema as rows of `fields`, in their order and Arrow types.
 
-    UnsupportedError names the column and the types of a cast that is not implemented.
+    Raises UnsupportedError, naming the column and the types, for a cast that is not implemented.
     """
     sources = file_columns(file_fields, fields)
     schema = columns_schema(tuple(fields))
@@ -100,17 +100,17 @@ def _cast_column(
 
 
 def _refuse_shredded(stored: pa.DataType, declared: DataType) -> None:
-    """Parts of a VARIANT may lie in columns of their own, which is not read here."""
+    """Raise UnsupportedError for a shredded VARIANT, which has parts in columns of their own."""
     inside = any(t.root == "VARIANT" for t in walk_types(declared))
     if inside and "typed_value" in str(stored):
         raise UnsupportedError(f"{declared} that is shredded into columns is not supported")
 
 
 def _as_declared(column: Chunked, declared: pa.DataType) -> Chunked:
-    """Return a column as its file holds it, in the Arrow type of its declared type.
+    """Return a column of a file in the Arrow type of its declared type.
 
-    Digits below the unit of a timestamp are cut: INT96 and ORC have nanoseconds, whatever was
-    declared.
+    Digits below the declared unit of a timestamp are truncated: INT96 and ORC always store
+    nanoseconds.
     """
     if pa.types.is_timestamp(declared):
         unit: Any = declared
@@ -123,7 +123,7 @@ def _as_declared(column: Chunked, declared: pa.DataType) -> Chunked:
 
 
 def _relabelled(column: Chunked, arrow_type: pa.DataType) -> Chunked:
-    """Return the values in a type that differs only by ids and nullability of inner fields."""
+    """Return the values in a type that differs only in the ids and nullability of nested fields."""
     if column.type == arrow_type:
         return column
     if not pa.types.is_nested(arrow_type):
@@ -133,9 +133,10 @@ def _relabelled(column: Chunked, arrow_type: pa.DataType) -> Chunked:
 
 
 def cast_array(array: Array, source: DataType, target: DataType) -> Array:
-    """Return values of one type as another; UnsupportedError names a cast that does not exist.
+    """Cast values to another type.
 
-    It also names a value that the other type has no place for, where Java stops as well.
+    Raises UnsupportedError for a cast that does not exist, and for a value outside the range of the
+    target type where Java raises an error as well.
     """
     if source.as_nullable() == target.as_nullable() or source.root == target.root == "TIME":
         return array
@@ -161,9 +162,10 @@ def _cast_plain(array: Array, source: DataType, target: DataType) -> Array:
 
 
 def cast_text(array: Array, target: DataType) -> Array:
-    """Return texts as values of any type; UnsupportedError names a text that is not one.
+    """Cast strings to any type.
 
-    More than `cast_array` takes: default values of nested columns are texts as well.
+    Raises UnsupportedError, naming the string, if it is invalid. Unlike `cast_array` this includes
+    nested types, because their default values are strings.
     """
     if target.root in CHARACTER_ROOTS:
         return cast_to_text(array, TEXT, target)

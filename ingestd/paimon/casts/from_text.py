@@ -37,14 +37,14 @@ _TIMESTAMP = re.compile(
 )
 _EPOCH_DAY = date(1970, 1, 1).toordinal()
 _TICKS = {"ms": 10**3, "us": 10**6, "ns": 10**9}
-"""Per second."""
+"""Ticks per second of each Arrow unit."""
 _EPOCH_DIGITS = {0: 1, 3: 10**3, 6: 10**6, 9: 10**9}
 
 
 def cast_from_text(array: Array, target: DataType) -> Array:
-    """Return texts as values of a type that is neither text nor nested.
+    """Cast strings to a type that is neither a string nor nested.
 
-    UnsupportedError names a text that is no such value.
+    Raises UnsupportedError, naming the string, if it is invalid.
     """
     texts: Any = array.to_pylist()
     if target.root == "DECIMAL":
@@ -83,7 +83,7 @@ def _boolean(text: str) -> bool:
 
 
 def _integer(text: str, target: DataType) -> int:
-    """Drop the text after the decimal point."""
+    """Return the integer part; digits after the decimal point are dropped."""
     match = _WHOLE.fullmatch(text)
     if match is None or text in ("", "+", "-"):
         raise _unreadable(text, str(target))
@@ -112,7 +112,7 @@ def _decimal(text: str) -> Decimal:
 
 
 def _date(text: str) -> int:
-    """Return days of the epoch; a plain number is one already."""
+    """Return days since the epoch; a plain number is already in this form."""
     if _DIGITS.fullmatch(text):
         return _integer(text, DataType("INT"))
     end = text.find(" ")
@@ -132,7 +132,7 @@ def _day(text: str, year: int, month: int, day: int) -> int:
 
 
 def _time(text: str) -> int:
-    """Return milliseconds of the day; a plain number is that already."""
+    """Return milliseconds of the day; a plain number is already in this form."""
     if _DIGITS.fullmatch(text):
         return _integer(text, DataType("INT"))
     match = _TIME.fullmatch(text.strip())
@@ -145,14 +145,16 @@ def _time(text: str) -> int:
 
 
 def _milliseconds(digits: str) -> int:
-    """Of a fraction, rounded half up by its fourth digit."""
+    """Return the milliseconds of a fraction, rounded half up by its fourth digit."""
     plain = "".join(c if c.isdecimal() else "0" for c in digits)
     rounded = len(digits) > 3 and "5" <= digits[3] <= "9"
     return int(plain[:3].ljust(3, "0")) + rounded
 
 
 def _timestamp(text: str, target: DataType) -> int:
-    """Return ticks of the target's unit; a plain number is an epoch with the target's digits."""
+    """Return timestamps in the target's unit; a plain number is the time since the epoch in this
+    unit.
+    """
     precision = target.precision or 0
     ticks = _TICKS[timestamp_unit(precision)]
     if _DIGITS.fullmatch(text) and target.root == "TIMESTAMP":

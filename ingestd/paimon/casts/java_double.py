@@ -1,4 +1,4 @@
-"""Format doubles as text, digit for digit as Java up to version 18.
+"""Format doubles as strings with the same digits as Java up to version 18.
 
 Those versions do not always print the shortest text that reads back as the same number, as newer
 ones do, and the text is what readers compare. So digits are computed as there: one decimal digit
@@ -13,11 +13,11 @@ from dataclasses import dataclass
 _EXPONENT_OF_SMALLEST = -1074
 _LARGEST_LONG_EXPONENT = 62
 _PLAIN_EXPONENTS = range(-3, 8)
-"""Decimal exponents for which a digit may be the last one at once."""
+"""Decimal exponents for which the first digit may already be the last one."""
 
 
 def java_double(value: float) -> str:
-    """Return the text of a double; NaN and Infinity have one, too."""
+    """Return the string of a double, NaN and Infinity included."""
     if math.isnan(value):
         return "NaN"
     sign = "-" if math.copysign(1.0, value) < 0 else ""
@@ -29,7 +29,7 @@ def java_double(value: float) -> str:
 
 
 def _notation(digits: str, point: int) -> str:
-    """Return digits as text; `point` of them precede the decimal point."""
+    """Return digits as a string; `point` of them precede the decimal point."""
     if 0 < point < 8:
         whole = digits[:point].ljust(point, "0")
         return f"{whole}.{digits[point:] or '0'}"
@@ -51,7 +51,9 @@ def _digits(value: float) -> tuple[str, int]:
 
 
 def _integer_digits(number: int, exponent: int) -> tuple[str, int]:
-    """Return digits past those that tell a double from its neighbours are rounded away."""
+    """Return the digits of a whole number, rounded to those that distinguish it from its
+    neighbours.
+    """
     dropped = len(str(1 << max(exponent - 54, 0))) - 1
     unit: int = 10**dropped
     rounded = (number + (unit >> 1)) // unit if dropped else number
@@ -59,7 +61,7 @@ def _integer_digits(number: int, exponent: int) -> tuple[str, int]:
 
 
 def _bits_of_power(exponent: int) -> int:
-    """Return bits that Java reckons with for a power of five."""
+    """Return the number of bits that Java's algorithm assumes for a power of five."""
     if exponent == 0:
         return 0
     return (5**exponent).bit_length() if exponent < 27 else 3 * exponent
@@ -67,10 +69,11 @@ def _bits_of_power(exponent: int) -> int:
 
 @dataclass(slots=True)
 class _Remainder:
-    """The rest to print is `rest / unit`, distinguished by `margin / unit`.
+    """The part of a double that is not printed yet: `rest / unit`, where differences below `margin
+    / unit` are not significant.
 
-    `point` is the decimal exponent of the digit to come, `width` the bits of the numbers (0:
-    as many as it takes).
+    `point` is the decimal exponent of the next digit, `width` the number of bits of the integers
+    (0: unlimited).
     """
 
     rest: int
@@ -81,7 +84,9 @@ class _Remainder:
 
     @classmethod
     def of(cls, mantissa: int, exponent: int, tiny: int) -> "_Remainder":
-        """Return a double by its odd mantissa, its binary exponent and its bits after the point."""
+        """Return the remainder of a double, given its odd mantissa, binary exponent and number of
+        fraction bits.
+        """
         length = mantissa.bit_length()
         normalized = mantissa / (1 << length - 1)
         point = math.floor(
@@ -131,7 +136,7 @@ class _Remainder:
         return rounded, self.point + 1
 
     def _next(self) -> tuple[int, bool, bool]:
-        """Return the next digit, and whether it may be the last one as it is or rounded up."""
+        """Return the next digit, and whether it may be the last one unchanged, or rounded up."""
         digit, rest = divmod(self.rest, self.unit)
         self.rest = 10 * rest
         self.margin = self._wrapped(10 * self.margin)

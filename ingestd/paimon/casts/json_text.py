@@ -8,11 +8,14 @@ _ESCAPES: Mapping[str, str] = {
 }  # fmt: skip
 _ESCAPED = re.compile(r'["\\\x00-\x1f]')
 ESCAPED_RE2 = r'["\\\x00-\x1f]'
-"""Characters to escape, as a regular expression of Arrow."""
+"""Regular expression of the characters to escape."""
 
 
 def quoted(text: str) -> str:
-    """Return a JSON string; control characters without a letter of their own in upper-case hex."""
+    """Return a JSON string.
+
+    Control characters without a short escape are escaped in upper-case hexadecimal.
+    """
     return f'"{_ESCAPED.sub(_escape, text)}"'
 
 

@@ -1,7 +1,7 @@
 """Cast nested columns to types with NOT NULL fields inside, child by child.
 
-A field that is NOT NULL has nulls all the same where the ROW around it is null. The library's own
-cast refuses them: it looks at the field alone.
+A NOT NULL field contains nulls wherever the enclosing ROW is null. Arrow's own cast rejects these
+nulls, because it does not take the enclosing struct into account.
 """
 
 from collections.abc import Sequence
@@ -14,16 +14,16 @@ from ingestd.paimon.spec.arrow import Array
 
 
 def cast_nested_chunks(chunks: Sequence[Array], target: pa.DataType) -> Any:  # noqa: ANN401
-    """`cast_nested` of a column in chunks, as a ChunkedArray."""
+    """Apply `cast_nested` to each chunk of a column."""
     parts: Any = [cast_nested(chunk, target) for chunk in chunks]
     kind: Any = target
     return pa.chunked_array(parts, kind)
 
 
 def cast_nested(array: Array, target: pa.DataType) -> Array:
-    """Return the same values in a type of the same shape.
+    """Return the values in another type with the same nesting.
 
-    ArrowInvalid if the shape is another one.
+    Raises ArrowInvalid if the nesting differs.
     """
     nested: Any = array
     kind: Any = target
@@ -52,7 +52,7 @@ def cast_nested(array: Array, target: pa.DataType) -> Array:
 
 
 def _offsets(nested: Any) -> Array:  # noqa: ANN401  # ListArray or MapArray
-    """Return the offsets of elements, null for null collections."""
+    """Return the list offsets, null for null collections."""
     offsets: Array = nested.offsets
     nulls = nested.is_null().to_numpy(zero_copy_only=False)
     masked_offsets: Array = pa.array(offsets.to_numpy(), mask=np.append(nulls, False))

@@ -1,6 +1,6 @@
-"""Casts of texts to ARRAY, MAP and ROW: `[a, b]`, `{k -> v}`, `{a, b}` and their SQL functions.
+"""Cast strings to ARRAY, MAP and ROW: `[a, b]`, `{k -> v}`, `{a, b}` and their SQL functions.
 
-Texts are taken apart one by one; what is in them is cast as columns.
+Strings are split one by one; their parts are cast as columns.
 
 Specification: https://paimon.apache.org/docs/1.4/concepts/spec/schema/#update-schema
 """
@@ -20,16 +20,16 @@ _FORMS = {
     "MAP": (re.compile(r"\s*\{(.*)\}\s*"), re.compile(r"\s*MAP\s*\((.*)\)\s*", re.I)),
     "ROW": (re.compile(r"\s*\{(.*)\}\s*"), re.compile(r"\s*STRUCT\s*\((.*)\)\s*", re.I)),
 }
-"""Root -> the form in brackets and the form of a function."""
+"""Type root -> the patterns of the bracket form and of the function form."""
 _ENTRY = re.compile(r"(.+?)\s*->\s*(.+)")
 _Cast = Callable[[Array, DataType], Array]
 _Parts = list[str | None]
 
 
 def cast_text_to_nested(array: Array, target: DataType, cast: _Cast) -> Array:
-    """Return texts as nested values; `cast` casts an array of texts to a type inside.
+    """Cast strings to a nested type; `cast` casts an array of strings to an inner type.
 
-    UnsupportedError names a text that is no such value.
+    Raises UnsupportedError, naming the string, if it is invalid.
     """
     texts: Any = array.to_pylist()
     if target.root == "ARRAY" and target.element is not None:
@@ -40,7 +40,7 @@ def cast_text_to_nested(array: Array, target: DataType, cast: _Cast) -> Array:
 
 
 def _content(text: str, root: str) -> tuple[str, bool]:
-    """Return the inner text, and whether it was written as a function."""
+    """Return the string between the brackets, and whether it had the function form."""
     trimmed = text.strip()
     for number, form in enumerate(_FORMS[root]):
         match = form.fullmatch(trimmed)
@@ -50,9 +50,9 @@ def _content(text: str, root: str) -> tuple[str, bool]:
 
 
 def split_elements(content: str, *, keep_marks: bool = True) -> list[str]:
-    """Parts between the commas that are in neither quotes nor brackets; empty ones are no parts.
+    """Split a string at the commas outside quotes and brackets; empty parts are dropped.
 
-    Without `keep_marks` quotes, backslashes and what a backslash precedes are left out.
+    Without `keep_marks`, quotes, backslashes and characters after a backslash are removed.
     """
     parts: list[str] = []
     current: list[str] = []

@@ -1,7 +1,7 @@
 """Casts between numbers, booleans and decimals, as in Java.
 
-Whole numbers wrap around, floats that are cast to them stop at the borders, and a decimal that
-does not fit becomes null.
+Integers wrap around on overflow, floats cast to integers are clamped to the range, and a decimal
+that does not fit becomes null.
 
 Specification: https://paimon.apache.org/docs/1.4/concepts/spec/schema/#update-schema
 """
@@ -34,7 +34,7 @@ _DTYPES: Mapping[str, type[np.number[Any]]] = {
 
 
 def cast_number(array: Array, source: DataType, target: DataType) -> Array:
-    """Return numbers and booleans as numbers or booleans."""
+    """Cast numbers and booleans to numbers or booleans."""
     if target.root == "DECIMAL":
         return decimals(array.to_pylist(), _to_decimal(source), target)
     if source.root == "DECIMAL":
@@ -69,9 +69,9 @@ def _to_decimal(source: DataType) -> Callable[[Any], Decimal]:
 
 
 def decimals(values: list[Any], convert: Callable[[Any], Decimal], target: DataType) -> Array:
-    """Return values as decimals of a type, rounded half up; null where one does not fit.
+    """Cast values to a decimal type, rounded half up; a value that does not fit becomes null.
 
-    UnsupportedError names a value that is no number.
+    Raises UnsupportedError for a value that is not a number.
     """
     scale, limit = target.scale or 0, (target.precision or 0) - (target.scale or 0)
     unit = Decimal(1).scaleb(-scale)

@@ -39,9 +39,9 @@ _Item = TypeVar("_Item")
 
 
 def json_lines(rows: pa.Table, fields: Sequence[DataField]) -> list[str]:
-    """Return a line for each row, in the order of the rows.
+    """Return one JSON line per row, in the order of the rows.
 
-    `fields` tell the types of the columns.
+    `fields` are the columns with their Paimon types.
     """
     if rows.num_rows == 0:
         return []
@@ -75,7 +75,7 @@ def _strings(texts: Array) -> list[str]:
 
 
 def _objects(arrays: Sequence[Array], fields: Sequence[DataField], count: int) -> Array:
-    """Return JSON objects of columns; a null cell is `null`."""
+    """Return one JSON object per row; a null cell is `null`."""
     parts: list[Any] = []
     opening = "{"
     for array, field in zip(arrays, fields, strict=True):
@@ -93,7 +93,7 @@ def _values(array: Array, t: DataType) -> Array:
 
 
 def _texts(array: Array, t: DataType) -> Array:
-    """Return JSON text of each cell, null where the cell is null."""
+    """Return the JSON string of each cell, or null for a null cell."""
     if t.root in CHARACTER_ROOTS:
         return _string_texts(array)
     if t.root in INTEGER_ROOTS or t.root == "BOOLEAN":
@@ -121,7 +121,7 @@ def _in_quotes(texts: Array) -> Array:
 
 
 def _joined(*parts: Array | str) -> Array:
-    """Return texts side by side; null where one is null."""
+    """Concatenate strings element by element; null if any part is null."""
     join: Any = pc.binary_join_element_wise
     texts: Array = join(*parts, "")
     return texts
@@ -137,7 +137,7 @@ def _variant(parts: Mapping[str, bytes]) -> str:
 
 
 def _float_texts(array: Array) -> Array:
-    """Return distinct values once: printing one takes long."""
+    """Return the strings of floats; each distinct value is formatted once, because that is slow."""
     # By their bits, because -0.0 equals 0.0.
     encoded: Any = array.cast(pa.float64()).view(pa.int64()).dictionary_encode()
     values = encoded.dictionary.view(pa.float64()).to_pylist()
@@ -183,7 +183,7 @@ def _lists(
     items: list[_Item],
     text: Callable[[list[_Item]], str],
 ) -> list[str | None]:
-    """Return the text of each list, from the items of all lists and where each list begins."""
+    """Return the string of each list, given the strings of all items and the list offsets."""
     bounds = zip(nulls, ends[:-1], ends[1:], strict=True)
     return [None if null else text(items[start:end]) for null, start, end in bounds]
 

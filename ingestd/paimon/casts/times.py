@@ -1,7 +1,7 @@
 """Casts between dates, times, timestamps and whole seconds, as in Java.
 
-Java divides towards zero in some of them, so times before 1970 come out late by a unit; readers
-have to agree. Local time zones are UTC.
+Java rounds towards zero in some of these casts, so that times before 1970 are one unit too late;
+this module returns the same results. The local time zone is UTC.
 
 Specification: https://paimon.apache.org/docs/1.4/concepts/spec/schema/#update-schema
 """
@@ -21,14 +21,15 @@ TIME_ROOTS = TIMESTAMP_ROOTS | {"DATE", "TIME"}
 
 _DAY = 86_400_000
 _TICKS = {"ms": 1, "us": 1000, "ns": 1_000_000}
-"""Per millisecond."""
+"""Ticks per millisecond of each Arrow unit."""
 _Longs = npt.NDArray[np.int64]
 
 
 def cast_time(array: Array, source: DataType, target: DataType) -> Array:
-    """Return times as times or whole seconds, whole seconds as timestamps.
+    """Cast temporal values to temporal types or integers of seconds, and integers of seconds to
+    timestamps.
 
-    Raises UnsupportedError if a timestamp is out of the range that the target's unit has.
+    Raises UnsupportedError if a timestamp exceeds the range of the target's unit.
     """
     nulls = array.is_null().to_numpy(zero_copy_only=False)
     numbers = longs(array)
@@ -43,7 +44,7 @@ def cast_time(array: Array, source: DataType, target: DataType) -> Array:
 
 
 def longs(array: Array) -> _Longs:
-    """Return numbers of a temporal or whole-number column, 0 where it is null."""
+    """Return the integers of a temporal or integer column, 0 for nulls."""
     kind: Any = array.type
     plain: Any = array.view(pa.int32()) if kind in (pa.date32(), pa.time32("ms")) else array
     plain = plain.view(pa.int64()) if pa.types.is_timestamp(kind) else plain
@@ -52,7 +53,7 @@ def longs(array: Array) -> _Longs:
 
 
 def timestamps(numbers: _Longs, nulls: npt.NDArray[np.bool_], target: DataType) -> Array:
-    """Return timestamps from ticks of the target's unit."""
+    """Return timestamps from integers in the target's unit."""
     return pa.array(numbers, mask=nulls).cast(to_arrow_type(target))
 
 

@@ -1,6 +1,6 @@
-"""Casts to text and to bytes, as in Java.
+"""Cast values to strings and to bytes, as in Java.
 
-Texts that are longer than the new type are cut, shorter ones are padded for CHAR and BINARY.
+Strings longer than the target type are truncated; shorter ones are padded for CHAR and BINARY.
 
 Specification: https://paimon.apache.org/docs/1.4/concepts/spec/schema/#update-schema
 """
@@ -35,9 +35,9 @@ _NEVER_CUT = BINARY_ROOTS | NESTED_ROOTS
 
 
 def cast_to_text(array: Array, source: DataType, target: DataType) -> Array:
-    """Return values of any type that has a text as text of the target's length.
+    """Cast values of any type with a string form to strings of the target's length.
 
-    Bytes and nested values are as long as they are, whatever the target's length.
+    Strings of bytes and nested values are not truncated.
     """
     texts = text_of(array, source)
     if target.length is None or source.root in _NEVER_CUT:
@@ -49,7 +49,7 @@ def cast_to_text(array: Array, source: DataType, target: DataType) -> Array:
 
 
 def cast_to_bytes(array: Array, target: DataType) -> Array:
-    """Return texts or bytes as bytes of the target's length."""
+    """Cast strings or bytes to bytes of the target's length."""
     data: Array = array.cast(pa.binary())
     if target.length is None:
         return data
@@ -69,7 +69,7 @@ def _compute(name: str, array: Array, **options: object) -> Array:
 
 
 def text_of(array: Array, t: DataType) -> Array:
-    """Return the text of each value, of any length; null where the value is null."""
+    """Return the string of each value, of any length; null for a null value."""
     if t.root in CHARACTER_ROOTS:
         return array
     if t.root in TIMESTAMP_ROOTS:
@@ -82,7 +82,9 @@ def text_of(array: Array, t: DataType) -> Array:
 
 
 def _floats(array: Array) -> Array:
-    """Return distinct values once; a float is printed as the shortest decimal that is no other."""
+    """Return the strings of floats, each the shortest decimal that identifies the float; each
+    distinct value is formatted once.
+    """
     single = array.type == pa.float32()
     cells = array.to_numpy(zero_copy_only=False)
     texts = {}
@@ -95,7 +97,7 @@ def _floats(array: Array) -> Array:
 
 
 def _timestamps(array: Array, t: DataType) -> Array:
-    """At least as many digits of the fraction as the type has."""
+    """Return the strings of timestamps, with at least as many fraction digits as the type has."""
     kind: Any = array.type
     width = {"ms": 3, "us": 6, "ns": 9}[kind.unit]
     least = t.precision or 0
@@ -104,7 +106,7 @@ def _timestamps(array: Array, t: DataType) -> Array:
 
 
 def _trimmed(text: str | None, most: int) -> str | None:
-    """Without up to `most` zeros at the end, and with a blank instead of the T."""
+    """Remove at most `most` trailing zeros, and replace the T by a blank."""
     if text is None:
         return None
     kept = text.rstrip("0")
@@ -113,7 +115,7 @@ def _trimmed(text: str | None, most: int) -> str | None:
 
 
 def _times(array: Array, precision: int) -> Array:
-    """Return digits of the fraction without zeros at the end, but for one."""
+    """Return the strings of times without trailing zeros in the fraction, except one."""
     cells: Any = time_texts(array).to_pylist()
     return pa.array([None if cell is None else _time(cell, precision) for cell in cells])
 

@@ -1,6 +1,6 @@
-"""Format numbers, dates and timestamps as text, as in Java.
+"""Format numbers, dates and timestamps as strings, as in Java.
 
-Whole columns at a time; years before 1 and after 9999 are as good as any other.
+Whole columns are formatted at a time. Years before 1 and after 9999 are supported.
 """
 
 from decimal import Decimal
@@ -13,9 +13,9 @@ import pyarrow as pa
 from ingestd.paimon.spec.arrow import Array
 
 _DAYS_TO_YEAR_0 = 719_468
-"""From March 1st of the year 0 to the epoch."""
+"""Days from March 1st of the year 0 to the epoch."""
 _DAYS_OF_ERA = 146_097
-"""Days of 400 years."""
+"""Days in 400 years."""
 _MILLIS_OF_DAY = 86_400_000
 _TICKS = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 
@@ -23,7 +23,7 @@ _Longs = npt.NDArray[np.int64]
 
 
 def decimal_texts(array: Array) -> Array:
-    """Return decimals with their full scale and never with an exponent."""
+    """Return decimals as strings with their full scale and without an exponent."""
     return pa.array([None if v is None else _plain(v) for v in array.to_pylist()], pa.string())
 
 
@@ -32,20 +32,20 @@ def _plain(value: Decimal) -> str:
 
 
 def date_texts(array: Array) -> Array:
-    """Return dates as ISO 8601 with at least four digits of the year; `+` from 10000 on."""
+    """Return dates in ISO 8601 with at least four digits of the year, from 10000 on with a `+`."""
     dates = _dates(_numbers(array))
     return pa.array(dates, pa.string(), mask=_nulls(array))
 
 
 def time_texts(array: Array) -> Array:
-    """Return times (ms) with three digits of the second's fraction."""
+    """Return times (milliseconds of the day) as strings with three fraction digits."""
     millis = _numbers(array) % _MILLIS_OF_DAY
     texts = [f"{clock}.{rest:03d}" for clock, rest in _clocks(millis, 1000)]
     return pa.array(texts, pa.string(), mask=_nulls(array))
 
 
 def timestamp_texts(array: Array, precision: int, suffix: str) -> Array:
-    """Return timestamps as ISO 8601 with `precision` digits of the fraction, then `suffix`."""
+    """Return timestamps in ISO 8601 with `precision` fraction digits, followed by `suffix`."""
     kind: Any = array.type
     ticks = _TICKS[kind.unit]
     width = len(str(ticks)) - 1
@@ -69,7 +69,7 @@ def _nulls(array: Array) -> npt.NDArray[np.bool_]:
 
 
 def _clocks(within: _Longs, ticks: int) -> list[tuple[str, int]]:
-    """Return hours, minutes and seconds of a time of day, and the ticks that remain."""
+    """Return hours, minutes and seconds of a time of day as strings, and the remaining ticks."""
     seconds, rest = np.divmod(within, ticks)
     minutes, second = np.divmod(seconds, 60)
     hour, minute = np.divmod(minutes, 60)
@@ -78,7 +78,7 @@ def _clocks(within: _Longs, ticks: int) -> list[tuple[str, int]]:
 
 
 def _dates(days: _Longs) -> list[str]:
-    """Return days of the epoch as dates of the proleptic Gregorian calendar."""
+    """Return year, month and day in the proleptic Gregorian calendar of days since the epoch."""
     era, day_of_era = np.divmod(days + _DAYS_TO_YEAR_0, _DAYS_OF_ERA)
     leaps = day_of_era // 1460 - day_of_era // 36_524 + day_of_era // 146_096
     year_of_era = (day_of_era - leaps) // 365

@@ -1,7 +1,7 @@
 """Format VARIANT values as JSON text, as in Java.
 
-A value is a header byte (two bits of kind, six of detail) with what it announces after it;
-field names stand once, in the metadata.
+A value is a header byte (two bits of kind, six of detail) followed by its content; field names are
+stored once, in the metadata.
 
 Specification: https://paimon.apache.org/docs/1.4/concepts/spec/fileformat/#parquet
 """
@@ -25,7 +25,7 @@ _DEEPEST = 150
 
 
 def variant_text(value: bytes, metadata: bytes) -> str:
-    """Return the JSON text of a variant. Raises FormatError if the bytes are none."""
+    """Return a variant as JSON. Raises FormatError if the bytes are invalid."""
     try:
         return _Variant(value, metadata).text(0, 0)
     except (ValueError, IndexError, struct.error, KeyError, OverflowError) as error:
@@ -38,7 +38,7 @@ class _Variant:
     metadata: bytes
 
     def text(self, at: int, depth: int) -> str:
-        """Return the text of the value that begins at a position."""
+        """Return the JSON of the value that begins at a position."""
         if depth > _DEEPEST:
             raise ValueError("nested too deep")
         kind, detail = self.value[at] & 3, self.value[at] >> 2
@@ -159,4 +159,4 @@ _PRIMITIVES: Mapping[int, Callable[[bytes, int], str]] = {
     16: lambda data, at: _quoted(_sized(data, at)),
     20: lambda data, at: f'"{uuid.UUID(bytes=_slice(data, at, 16))}"',
 }
-"""Detail of a primitive's header -> its text, from where its value begins."""
+"""Detail of a primitive's header -> function that formats the value at a position."""

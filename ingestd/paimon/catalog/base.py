@@ -1,7 +1,7 @@
 """The protocol of catalogs: databases and tables by name.
 
-One metastore is one module with a function `open_catalog(warehouse, options)`, named in
-`METASTORES`. Options have the names that Paimon gives them.
+A metastore is a module with a function `open_catalog(warehouse, options)`, registered in
+`METASTORES`. Options have Paimon's names.
 """
 
 import difflib
@@ -38,7 +38,10 @@ class DatabaseNotEmptyError(ConfigError):
 
 @dataclass(frozen=True, slots=True, order=True)
 class Identifier:
-    """Name of a table in a catalog; ConfigError for a part that no directory can have as name."""
+    """Name of a table in a catalog.
+
+    Raises ConfigError for a part that is not a valid directory name.
+    """
 
     database: str
     table: str
@@ -77,9 +80,10 @@ class Catalog(Protocol):
         ...
 
     def drop_database(self, name: str, *, cascade: bool = False) -> None:
-        """Delete a database, with `cascade` its tables, too.
+        """Delete a database, and with `cascade` its tables.
 
-        Raises TableNotFoundError if there is no such; DatabaseNotEmptyError without `cascade`.
+        Raises TableNotFoundError if it does not exist, DatabaseNotEmptyError if it has tables and
+        `cascade` is false.
         """
         ...
 
@@ -88,20 +92,24 @@ class Catalog(Protocol):
         ...
 
     def table_exists(self, identifier: Identifier) -> bool:
-        """Return whether the table is there."""
+        """Return whether the table exists."""
         ...
 
     def get_table(self, identifier: Identifier) -> FileStoreTable:
-        """Return the table as of its newest schema; TableNotFoundError with the nearest name."""
+        """Return the table with its newest schema.
+
+        Raises TableNotFoundError, which suggests the most similar name.
+        """
         ...
 
     def create_table(
         self, identifier: Identifier, schema: TableSchema, *, ignore_if_exists: bool = False
     ) -> FileStoreTable:
-        """Create a table, and its database if need be.
+        """Create a table, and its database if it does not exist.
 
-        Of several processes that create it one succeeds. The others get TableExistsError, or,
-        with `ignore_if_exists`, the table as it is, whatever its schema.
+        If several processes create the table, one of them succeeds. The others raise
+        TableExistsError or, with `ignore_if_exists`, return the existing table, which may have
+        another schema.
         """
         ...
 
@@ -112,13 +120,13 @@ class Catalog(Protocol):
         ...
 
     def drop_table(self, identifier: Identifier) -> None:
-        """Delete a table with all its files. Raises TableNotFoundError if it isn't there."""
+        """Delete a table with all its files. Raises TableNotFoundError if it does not exist."""
         ...
 
     def rename_table(self, source: Identifier, target: Identifier) -> None:
         """Rename a table, whose writers must be stopped.
 
-        Raises TableNotFoundError if it isn't there, TableExistsError if the name is taken.
+        Raises TableNotFoundError if it does not exist, TableExistsError if the new name is in use.
         """
         ...
 
@@ -159,14 +167,14 @@ def new_column_names(changes: Sequence[SchemaChange]) -> list[str]:
 
 
 def check_database_name(name: str) -> None:
-    """Raise ConfigError for an invalid name of a database."""
+    """Raise ConfigError for an invalid database name."""
     _check_name("database", name)
     if "." in name:
         raise ConfigError(f"database name '{name}': a dot separates database and table")
 
 
 def nearest_name_hint(name: str, known: Iterable[str]) -> str:
-    """Return the hint of a message about a missing name: the nearest one, or all names."""
+    """Return a hint for a message about a missing name: the most similar name, or all names."""
     names = sorted(known)
     close = difflib.get_close_matches(name, names, n=1)
     if close:
@@ -184,7 +192,7 @@ def _check_name(what: str, name: str) -> None:
 
 
 def _name_problem(name: str) -> str | None:
-    """Return why a name cannot be a directory that all implementations read; None if it can."""
+    """Return why a name is not a valid directory name for all readers, or None if it is."""
     if not name or name != name.strip():
         return "is empty, or begins or ends with a blank"
     if name.startswith("."):

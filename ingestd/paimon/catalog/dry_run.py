@@ -1,6 +1,7 @@
-"""A catalog whose changes stay in memory, over another one that is only read.
+"""A catalog that keeps changes in memory, on top of another catalog that is only read.
 
-For finding out what would be done. What was not changed here is read from the other catalog.
+It is used to report what would be done. Everything that was not changed is read from the other
+catalog.
 """
 
 from collections.abc import Mapping, Sequence
@@ -30,9 +31,11 @@ from ingestd.paimon.table.metadata.snapshot_manager import latest_snapshot_id
 
 @dataclass
 class DryRunCatalog:
-    """Tables of `base` as they would be; `case_sensitive` as in the catalog that is meant.
+    """The tables of `base` with simulated changes; `case_sensitive` is the setting of the real
+    catalog.
 
-    New tables are in memory. Changed ones are handles with the new schema over the old files.
+    New tables exist in memory only. Changed tables are handles with the new schema on the existing
+    files.
     """
 
     base: Catalog
@@ -60,7 +63,7 @@ class DryRunCatalog:
         return self.base.database_properties(name) if pretended is None else pretended
 
     def drop_database(self, name: str, *, cascade: bool = False) -> None:
-        """Simulate dropping a database; raises as a catalog."""
+        """Simulate dropping a database. Raises the errors of `Catalog`."""
         tables = self.list_tables(name)
         if tables and not cascade:
             raise DatabaseNotEmptyError(f"database '{name}' still has tables: {', '.join(tables)}")
@@ -77,13 +80,13 @@ class DryRunCatalog:
         return sorted(name for name in names if self.table_exists(Identifier(database, name)))
 
     def table_exists(self, identifier: Identifier) -> bool:
-        """Return whether the table would be there."""
+        """Return whether the table would exist."""
         if identifier in self._tables:
             return self._tables[identifier] is not None
         return identifier.database not in self._databases and self.base.table_exists(identifier)
 
     def get_table(self, identifier: Identifier) -> FileStoreTable:
-        """Return the table as of its newest or its pretended schema."""
+        """Return the table with its simulated schema, or else its newest one."""
         if identifier not in self._tables and identifier.database not in self._databases:
             return self.base.get_table(identifier)
         table = self._tables.get(identifier)
@@ -96,7 +99,7 @@ class DryRunCatalog:
     def create_table(
         self, identifier: Identifier, schema: TableSchema, *, ignore_if_exists: bool = False
     ) -> FileStoreTable:
-        """Simulate the creation of a table and its database; raises as a catalog."""
+        """Simulate the creation of a table and its database. Raises the errors of `Catalog`."""
         if self.table_exists(identifier):
             if not ignore_if_exists:
                 raise TableExistsError(f"table '{identifier}' exists already")
@@ -114,7 +117,8 @@ class DryRunCatalog:
     ) -> FileStoreTable:
         """Simulate one new schema with the changes.
 
-        Raises SchemaConflictError if the table cannot take them; no changes make no schema.
+        Without changes there is no new schema. Raises SchemaConflictError if the table does not
+        allow them.
         """
         table = self.get_table(identifier)
         if not changes:
@@ -131,7 +135,7 @@ class DryRunCatalog:
         self._tables[identifier] = None
 
     def rename_table(self, source: Identifier, target: Identifier) -> None:
-        """Simulate renaming a table; raises as a catalog."""
+        """Simulate renaming a table. Raises the errors of `Catalog`."""
         table = self.get_table(source)
         if self.table_exists(target):
             raise TableExistsError(f"table '{target}' exists already")

@@ -2,8 +2,8 @@
 
 Specification: https://paimon.apache.org/docs/1.4/concepts/catalog/#filesystem-catalog
 
-A table exists when, and only when, it has a schema file; schema files
-are published like snapshots, so that of several processes one wins.
+A table exists if and only if it has a schema file. Schema files are created atomically like
+snapshots, so that one of several concurrent processes succeeds.
 """
 
 from collections.abc import Mapping, Sequence
@@ -48,7 +48,8 @@ _ALTER_TRIES = 20
 def open_catalog(warehouse: str, options: Mapping[str, str]) -> "FilesystemCatalog":
     """Return the catalog of a warehouse directory, which need not exist yet.
 
-    Options are `case-sensitive` (true) and those of the store. Raises ConfigError for any other.
+    Options are `case-sensitive` (default true) and the options of the store. Raises ConfigError for
+    any other option.
     """
     store = storage_options(options)
     unknown = sorted(set(options) - {CASE_SENSITIVE} - store.keys())
@@ -63,8 +64,8 @@ def open_catalog(warehouse: str, options: Mapping[str, str]) -> "FilesystemCatal
 class FilesystemCatalog:
     """A catalog without a server; `warehouse` is an absolute path.
 
-    With `case_sensitive` false new names must not have capitals, so that engines which fold names
-    find all of them.
+    If `case_sensitive` is false, new names must not have capitals, so that engines that convert
+    names to lower case find them.
     """
 
     warehouse: str
@@ -77,7 +78,7 @@ class FilesystemCatalog:
         return sorted(n.removesuffix(_SUFFIX) for n in names if n.endswith(_SUFFIX) and n[0] != ".")
 
     def create_database(self, name: str, properties: Mapping[str, str] | None = None) -> None:
-        """Create a database, if it does not exist. Raises ConfigError for properties."""
+        """Create a database if it does not exist. Raises ConfigError for properties."""
         check_database_name(name)
         check_case([name], case_sensitive=self.case_sensitive)
         if properties:
@@ -93,9 +94,10 @@ class FilesystemCatalog:
         return {}
 
     def drop_database(self, name: str, *, cascade: bool = False) -> None:
-        """Delete a database, with `cascade` its tables, too.
+        """Delete a database, and with `cascade` its tables.
 
-        Raises TableNotFoundError if there is no such; DatabaseNotEmptyError without `cascade`.
+        Raises TableNotFoundError if it does not exist, DatabaseNotEmptyError if it has tables and
+        `cascade` is false.
         """
         tables = self.list_tables(name)
         if tables and not cascade:
@@ -115,14 +117,14 @@ class FilesystemCatalog:
         return [name for name in names if schema_ids(self.io, TablePaths(f"{path}/{name}"))]
 
     def table_exists(self, identifier: Identifier) -> bool:
-        """Return whether the table is there."""
+        """Return whether the table exists."""
         return bool(schema_ids(self.io, TablePaths(self._table_path(identifier))))
 
     def get_table(self, identifier: Identifier) -> FileStoreTable:
         """Return the table as of its newest schema.
 
-        Raises TableNotFoundError with the nearest name; FormatError if the table has snapshots but
-        no schema, and StorageError if only the listing says so.
+        Raises TableNotFoundError, which suggests the most similar name; FormatError if the table
+        has snapshots but no schema; StorageError if the schema is only missing from a listing.
         """
         path = self._table_path(identifier)
         schema = latest_schema(self.io, TablePaths(path))
@@ -145,9 +147,9 @@ class FilesystemCatalog:
     def create_table(
         self, identifier: Identifier, schema: TableSchema, *, ignore_if_exists: bool = False
     ) -> FileStoreTable:
-        """Create a table, and its database if need be; race-safe.
+        """Create a table, and its database if it does not exist; concurrent calls are safe.
 
-        One that exists is TableExistsError, or the answer with `ignore_if_exists`.
+        If the table exists, raises TableExistsError or, with `ignore_if_exists`, returns it.
         """
         if schema.id != 0:
             raise ValueError(f"the first schema of a table has id 0, not {schema.id}")
@@ -173,7 +175,8 @@ class FilesystemCatalog:
     ) -> FileStoreTable:
         """Publish one new schema with the changes, on top of concurrent changes.
 
-        Raises SchemaConflictError if the table cannot take them; no changes make no schema.
+        Without changes there is no new schema. Raises SchemaConflictError if the table does not
+        allow them.
         """
         table = self.get_table(identifier)
         if not changes:
@@ -190,10 +193,11 @@ class FilesystemCatalog:
         )
 
     def drop_table(self, identifier: Identifier) -> None:
-        """Delete a table with all its files. Raises TableNotFoundError if it isn't there.
+        """Delete a table with all its files.
 
-        The schema goes last: a table dropped half can be dropped again, and its old snapshots
-        never show up in a new table of the same name.
+        Raises TableNotFoundError if it does not exist. The schema is deleted last, so that an
+        interrupted drop can be repeated, and old snapshots never appear in a new table of the same
+        name.
         """
         table = self.get_table(identifier)
         if honoured.EXTERNAL_PATHS.of(table.schema.options):
@@ -210,7 +214,7 @@ class FilesystemCatalog:
     def rename_table(self, source: Identifier, target: Identifier) -> None:
         """Rename a table, whose writers must be stopped.
 
-        Raises TableNotFoundError if it isn't there, TableExistsError if the name is taken.
+        Raises TableNotFoundError if it does not exist, TableExistsError if the new name is in use.
         """
         table = self.get_table(source)
         check_case([target.database, target.table], case_sensitive=self.case_sensitive)
@@ -233,7 +237,10 @@ class FilesystemCatalog:
         return f"{self._database_path(identifier.database)}/{identifier.table}"
 
     def _publish(self, paths: TablePaths, schema: TableSchema) -> bool:
-        """Publish a schema; after an unclear answer the stored schema decides."""
+        """Publish a schema; return False if its id is in use.
+
+        If the outcome is unknown, the stored schema decides.
+        """
         try:
             return publish_schema(self.io, paths, schema)
         except StorageError:

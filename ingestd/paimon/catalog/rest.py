@@ -2,8 +2,8 @@
 
 Specification: https://paimon.apache.org/docs/1.4/concepts/rest/rest-api/
 
-Snapshots become visible through the server, which decides who came
-first; everything else of a table is written and read as files.
+Snapshots are published through the server, which decides between concurrent commits; all other
+parts of a table are written and read as files.
 """
 
 import urllib.parse
@@ -42,11 +42,12 @@ _HEADER = "header."
 
 
 def open_catalog(warehouse: str, options: Mapping[str, str]) -> "RestCatalog":
-    """Return the catalog of a server, asked for its configuration.
+    """Return the catalog of a server, after requesting its configuration.
 
-    Options: `uri`; `token` or `token-file`, `token.provider`; `header.NAME`; `warehouse`, as the
-    server calls it (without it `warehouse`); those of the store of the tables. ConfigError for any
-    other, UnsupportedError if the server hands out tokens for storage.
+    Options: `uri`; `token` or `token-file`, `token.provider`; `header.NAME`; `warehouse`, the
+    server's name of the warehouse (default: the argument `warehouse`); and the options of the
+    tables' store. Raises ConfigError for any other option, UnsupportedError if the server issues
+    tokens for storage.
     """
     known = {name for name in options if name in _OPTIONS or name.startswith(_HEADER)}
     store = storage_options(options)
@@ -77,9 +78,10 @@ def open_catalog(warehouse: str, options: Mapping[str, str]) -> "RestCatalog":
 
 @dataclass(frozen=True)
 class RestCatalog:
-    """A catalog with a server; `prefix` comes from the server and is part of all paths.
+    """A catalog with a server; `prefix` is given by the server and is part of all request paths.
 
-    `store` are options of the object store that tables may lie in."""
+    `store` are the options of the object store that contains the tables.
+    """
 
     client: RestClient
     warehouse: str
@@ -114,9 +116,10 @@ class RestCatalog:
             raise self._no_database(name)
 
     def drop_database(self, name: str, *, cascade: bool = False) -> None:
-        """Delete a database, with `cascade` its tables, too.
+        """Delete a database, and with `cascade` its tables.
 
-        Raises TableNotFoundError if there is no such; DatabaseNotEmptyError without `cascade`.
+        Raises TableNotFoundError if it does not exist, DatabaseNotEmptyError if it has tables and
+        `cascade` is false.
         """
         tables = self.list_tables(name)
         if tables and not cascade:
@@ -135,11 +138,14 @@ class RestCatalog:
             raise self._no_database(database) from error
 
     def table_exists(self, identifier: Identifier) -> bool:
-        """Return whether the table is there."""
+        """Return whether the table exists."""
         return self.client.get(self._table(identifier)).missing is None
 
     def get_table(self, identifier: Identifier) -> FileStoreTable:
-        """Return the table as of its newest schema; TableNotFoundError with the nearest name."""
+        """Return the table with its newest schema.
+
+        Raises TableNotFoundError, which suggests the most similar name.
+        """
         answer = self.client.get(self._table(identifier))
         if answer.missing is not None:
             hint = nearest_name_hint(identifier.table, self.list_tables(identifier.database))
@@ -150,9 +156,10 @@ class RestCatalog:
     def create_table(
         self, identifier: Identifier, schema: TableSchema, *, ignore_if_exists: bool = False
     ) -> FileStoreTable:
-        """Create a table, and its database if need be; the server decides who came first.
+        """Create a table, and its database if it does not exist; the server decides between
+        concurrent calls.
 
-        One that exists is TableExistsError, or the answer with `ignore_if_exists`.
+        If the table exists, raises TableExistsError or, with `ignore_if_exists`, returns it.
         """
         if schema.id != 0:
             raise ValueError(f"the first schema of a table has id 0, not {schema.id}")
@@ -173,7 +180,8 @@ class RestCatalog:
     ) -> FileStoreTable:
         """Publish one new schema with the changes through the server.
 
-        Raises SchemaConflictError if the table cannot take them; no changes make no schema.
+        Without changes there is no new schema. Raises SchemaConflictError if the table does not
+        allow them.
         """
         table = self.get_table(identifier)
         if not changes:
@@ -195,7 +203,7 @@ class RestCatalog:
     def rename_table(self, source: Identifier, target: Identifier) -> None:
         """Rename a table, whose writers must be stopped.
 
-        Raises TableNotFoundError if it isn't there, TableExistsError if the name is taken.
+        Raises TableNotFoundError if it does not exist, TableExistsError if the new name is in use.
         """
         document = {"source": _name(source), "destination": _name(target)}
         try:
@@ -213,9 +221,10 @@ class RestCatalog:
         self, identifier: Identifier, branch: str, table_id: str, snapshot: Snapshot,
         changes: Iterable[PartitionChange],
     ) -> bool:  # fmt: skip
-        """Publish a snapshot through the server; return False if its id is taken.
+        """Publish a snapshot through the server; return False if its id is in use.
 
-        StorageError if no answer came; TableNotFoundError if the table was dropped meanwhile.
+        Raises StorageError if the server did not respond, TableNotFoundError if the table was
+        dropped.
         """
         path = f"{self._line(identifier, branch)}/commit"
         answer = self.client.post(path, commit_document(table_id, snapshot, changes))
@@ -226,9 +235,9 @@ class RestCatalog:
     def roll_back(
         self, identifier: Identifier, branch: str, snapshot_id: int, tag: str | None
     ) -> None:
-        """Roll back through the server to a snapshot, or to that of a tag.
+        """Roll back through the server to a snapshot, or to the snapshot of a tag.
 
-        Raises ConfigError if the server doesn't have it.
+        Raises ConfigError if the server does not have it.
         """
         document = rollback_document(snapshot_id, tag)
         answer = self.client.post(f"{self._line(identifier, branch)}/rollback", document)
@@ -273,20 +282,25 @@ class RestCatalog:
 
 @dataclass(frozen=True, slots=True)
 class ServerCommit:
-    """`SnapshotCommit` by the server of a catalog; `table_id` tells a table from its successor."""
+    """`SnapshotCommit` by the server of a catalog; `table_id` distinguishes a table from a later
+    one of the same name.
+    """
 
     catalog: RestCatalog
     identifier: Identifier
     table_id: str
 
     def commit(self, branch: str, snapshot: Snapshot, changes: Iterable[PartitionChange]) -> bool:
-        """Make a snapshot visible; return False if its id belongs to another commit."""
+        """Publish a snapshot; return False if its id belongs to another commit."""
         return self.catalog.commit_snapshot(
             self.identifier, branch, self.table_id, snapshot, changes
         )
 
     def rollback(self, branch: str, snapshot_id: int, tag: str | None) -> None:
-        """Delete the snapshots after one. Raises ConfigError if the server does not know it."""
+        """Delete the snapshots after the given one.
+
+        Raises ConfigError if the server does not have it.
+        """
         self.catalog.roll_back(self.identifier, branch, snapshot_id, tag)
 
 

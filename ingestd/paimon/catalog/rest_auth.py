@@ -1,8 +1,9 @@
-"""Authentication at a REST catalog: a bearer token, as a value or in a file that is renewed.
+"""Authentication at a REST catalog by a bearer token, given as a value or in a file that may be
+renewed.
 
 Specification: https://paimon.apache.org/docs/1.4/concepts/rest/rest-api/
 
-Other providers are refused by name.
+Other token providers are not supported.
 """
 
 from collections.abc import Mapping
@@ -20,9 +21,9 @@ _BEARER = "bear"
 
 @dataclass(slots=True)
 class BearerToken:
-    """The token of each request; empty for a server that asks for none.
+    """The token of each request; empty for a server without authentication.
 
-    A file is read again when it has changed, and when the server refuses what it held.
+    A token file is read again when it has changed, and when the server rejects the token.
     """
 
     path: Path | None = None
@@ -30,13 +31,13 @@ class BearerToken:
     _read_at: int = -1
 
     def headers(self) -> dict[str, str]:
-        """Return the token. Raises ConfigError if the file cannot be read."""
+        """Return the headers with the token. Raises ConfigError if the file cannot be read."""
         if self.path is not None:
             self._read(self.path)
         return {"Authorization": f"Bearer {self._token}"} if self._token else {}
 
     def renew(self) -> bool:
-        """Read the token again after a refusal; return whether it has changed."""
+        """Read the token again after the server rejected it; return whether it has changed."""
         if self.path is None:
             return False
         before, self._read_at = self._token, -1
@@ -57,9 +58,10 @@ class BearerToken:
 
 
 def bearer_token(options: Mapping[str, str]) -> BearerToken:
-    """Return the token that the options of a catalog speak of.
+    """Return the token that the options of a catalog specify.
 
-    ConfigError for a token and a file at once, UnsupportedError for another provider than `bear`.
+    Raises ConfigError if both a token and a file are given, UnsupportedError for another provider
+    than `bear`.
     """
     provider = options.get(TOKEN_PROVIDER, _BEARER)
     if provider != _BEARER:

@@ -1,4 +1,4 @@
-"""Requests to a REST catalog and their answers: JSON over HTTP, with retries where these are safe.
+"""Requests to a REST catalog: JSON over HTTP, with retries where they are safe.
 
 Specification: https://paimon.apache.org/docs/1.4/concepts/rest/rest-api/
 
@@ -36,14 +36,14 @@ Method = Literal["GET", "POST", "DELETE"]
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """An answer to be judged by the caller: success, 404 (not found) or 409 (exists)."""
+    """A response that the caller interprets: success, 404 (not found) or 409 (exists)."""
 
     status: int
     document: Mapping[str, Any]
 
     @property
     def missing(self) -> str | None:
-        """Return the kind of the missing resource (`TABLE`, `DATABASE`, ...), "" if unknown."""
+        """Return the kind of the missing resource (`TABLE`, `DATABASE`, ...), or "" if unknown."""
         return str(self.document.get("resourceType") or "") if self.status == 404 else None
 
     @property
@@ -57,7 +57,10 @@ class Answer:
         return shown(self.document.get("message") or "")
 
     def members(self, name: str) -> Mapping[str, Any]:
-        """Return an object in the document, {} without it; StorageError if it is something else."""
+        """Return an object of the document, or {} if it is missing.
+
+        Raises StorageError if it is not an object.
+        """
         section = self.document.get(name) or {}
         if not isinstance(section, dict):
             raise StorageError(f"the catalog's answer has {name} that are no JSON object")
@@ -68,10 +71,10 @@ class Answer:
 class RestClient:
     """Requests to one server.
 
-    Answers other than success, 404 and 409 are errors: ConfigError for a request that the server
-    will not take (400, 401, 403), UnsupportedError for what it does not have (501), StorageError
-    for all that may pass, also when no answer came. A busy server (429, 503) is asked again; so
-    is one that did not answer, unless the request may have changed something.
+    Responses other than success, 404 and 409 are errors: ConfigError for a rejected request (400,
+    401, 403), UnsupportedError for a missing function (501), StorageError for everything that may
+    be temporary, including no response. A request is repeated if the server is busy (429, 503), and
+    if it did not respond, unless the request may have changed something.
     """
 
     uri: str
@@ -91,13 +94,15 @@ class RestClient:
         return self._request("POST", path, json.dumps(document).encode())
 
     def delete(self, path: str) -> Answer:
-        """Send a DELETE request; a resource missing at a second try was deleted by the first."""
+        """Send a DELETE request; a resource that is missing at a retry was deleted by the first
+        try.
+        """
         return self._request("DELETE", path, None)
 
     def pages(self, path: str, member: str) -> Iterator[str]:
-        """Yield all names of a listing, page by page. Raises NotFoundError.
+        """Yield all names of a listing, page by page.
 
-        Raises StorageError for a listing that is not one, or has no end.
+        Raises NotFoundError, and StorageError for a listing that is invalid or endless.
         """
         query: dict[str, str] = {}
         for _ in range(_MOST_PAGES):
@@ -141,7 +146,7 @@ class RestClient:
     def _send(
         self, method: Method, path: str, body: bytes | None
     ) -> tuple[int, Mapping[str, Any], str | None]:
-        """Return status, document and `Retry-After` of one try."""
+        """Send the request once; return status, document and `Retry-After`."""
         headers = {"Accept": "application/json", **self.headers, **self.token.headers()}
         if body is not None:
             headers["Content-Type"] = "application/json"
@@ -188,11 +193,11 @@ class NotFoundError(ConfigError):
 
 
 class _NotSentError(StorageError):
-    """A request that never reached the server, so that it may be sent again."""
+    """A request that did not reach the server, so that it may be sent again."""
 
 
 def base_uri(text: str) -> str:
-    """Return the address of a server without a slash at the end; ConfigError if it is not one."""
+    """Return the URL of a server without a trailing slash. Raises ConfigError if it is invalid."""
     uri = text.strip()
     if "://" not in uri:
         uri = f"http://{uri}"

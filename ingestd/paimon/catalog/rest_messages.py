@@ -2,7 +2,7 @@
 
 Specification: https://paimon.apache.org/docs/1.4/concepts/rest/rest-api/
 
-Pure: values in, documents out, and the other way round.
+Pure functions between values and documents.
 """
 
 import json
@@ -35,11 +35,11 @@ from ingestd.paimon.table.metadata.snapshot_commit import PartitionChange
 
 _Document = dict[str, Any]
 _SERVER_OPTIONS = frozenset({"path"})
-"""Options that servers add to a schema to say what the answer says elsewhere."""
+"""Options that servers add to a schema and that repeat other parts of the response."""
 
 
 def schema_document(schema: TableSchema) -> _Document:
-    """Return the schema of a table that is to be created."""
+    """Return the schema document of a request that creates a table."""
     return {
         "fields": [encode_field(field) for field in schema.fields],
         "partitionKeys": list(schema.partition_keys),
@@ -50,10 +50,10 @@ def schema_document(schema: TableSchema) -> _Document:
 
 
 def schema_of(answer: Mapping[str, Any], source: str) -> TableSchema:
-    """Return the schema in a server's answer; FormatError names `source` if it is not one.
+    """Return the schema of a server's response.
 
-    Which field ids were in use once is known to the server alone, so the schema is not to be
-    altered here.
+    Raises FormatError, naming `source`, if it is invalid. The schema must not be altered by the
+    client, because only the server knows which field ids were ever used.
     """
     try:
         return parse_schema(json.dumps(_schema_file(answer)).encode(), source)
@@ -100,7 +100,7 @@ def commit_document(
 
 
 def rollback_document(snapshot_id: int, tag: str | None) -> _Document:
-    """Return the request that rolls a table back to a snapshot, or to the one that a tag keeps."""
+    """Return the request that rolls a table back to a snapshot, or to the snapshot of a tag."""
     if tag is not None:
         return {"instant": {"type": "tag", "tagName": tag}}
     return {"instant": {"type": "snapshot", "snapshotId": snapshot_id}}

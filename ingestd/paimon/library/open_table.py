@@ -24,12 +24,12 @@ from ingestd.paimon.table.metadata.time_travel import tag_names
 class Table:
     """A table of a warehouse, with the schema that it had when it was opened.
 
-    Which rows are read is said by keywords, those of `Selection`: `columns`, `where`, and one of
-    `snapshot`, `tag`, `as_of`, `between`. Rows come in no particular order.
+    The rows to read are selected by the keywords of `Selection`: `columns`, `where`, and one of
+    `snapshot`, `tag`, `as_of`, `between`. The order of rows is not defined.
     """
 
     files: FileStoreTable
-    """The handle that the rest of `ingestd.paimon` works with."""
+    """The table for other modules of `ingestd.paimon`."""
 
     @property
     def name(self) -> str:
@@ -43,12 +43,12 @@ class Table:
 
     @property
     def primary_keys(self) -> tuple[str, ...]:
-        """Return columns of the primary key; none in an append table."""
+        """Return the columns of the primary key; empty for an append table."""
         return self.files.schema.primary_keys
 
     @property
     def partition_keys(self) -> tuple[str, ...]:
-        """Return columns that rows are put into directories by."""
+        """Return the partition columns."""
         return self.files.schema.partition_keys
 
     @property
@@ -57,7 +57,7 @@ class Table:
         return self.files.schema.options
 
     def snapshot(self) -> Snapshot | None:
-        """Return the newest snapshot; None before the first."""
+        """Return the newest snapshot, or None if the table has none."""
         return latest_snapshot(self.files.io, self.files.paths)
 
     def snapshots(self) -> list[Snapshot]:
@@ -66,61 +66,66 @@ class Table:
         return [read_snapshot(io, paths, snapshot_id) for snapshot_id in snapshot_ids(io, paths)]
 
     def tags(self) -> list[str]:
-        """Return names of snapshots that are kept, sorted."""
+        """Return the names of all tags, sorted."""
         return tag_names(self.files.io, self.files.paths)
 
     def scan(self, **how: Unpack[Selection]) -> Scan:
-        """Return rows that are read when they are taken.
+        """Return a scan, which reads rows when they are consumed.
 
-        ConfigError for a column, tag or moment that does not exist, a condition that cannot be
-        read, several points in time, or a snapshot that is not there.
+        Raises ConfigError for an unknown column, tag or snapshot, a timestamp before the first
+        snapshot, an invalid condition, or several points in time.
         """
         return scan_rows(self.files, how)
 
     def changes(self, **how: Unpack[ChangeSelection]) -> Scan:
-        """Return changes in the order in which they were committed, read when they are taken.
+        """Return a scan of changes in commit order, which reads them when they are consumed.
 
-        Raises ConfigError for a column that does not exist or a condition that cannot be read.
+        Raises ConfigError for an unknown column or an invalid condition.
         """
         return scan_changes(self.files, how)
 
     def to_arrow(self, **how: Unpack[Selection]) -> pa.Table:
-        """Return rows as an Arrow table. Raises as `scan` and `Scan`."""
+        """Return rows as an Arrow table. Raises the errors of `scan` and `Scan`."""
         return self.scan(**how).to_arrow()
 
     def to_pandas(self, **how: Unpack[Selection]) -> Any:  # noqa: ANN401  (a package that need not be installed)
-        """Return rows as a `pandas.DataFrame`. Raises as `scan` and `Scan`."""
+        """Return rows as a `pandas.DataFrame`. Raises the errors of `scan` and `Scan`."""
         return self.scan(**how).to_pandas()
 
     def to_polars(self, **how: Unpack[Selection]) -> Any:  # noqa: ANN401  (a package that need not be installed)
-        """Return rows as a `polars.DataFrame`. Raises as `scan` and `Scan`."""
+        """Return rows as a `polars.DataFrame`. Raises the errors of `scan` and `Scan`."""
         return self.scan(**how).to_polars()
 
     def to_duckdb(self, **how: Unpack[Selection]) -> Any:  # noqa: ANN401  (a package that need not be installed)
-        """Return rows as a relation of DuckDB's own connection. Raises as `scan` and `Scan`."""
+        """Return rows as a relation of DuckDB's default connection.
+
+        Raises the errors of `scan` and `Scan`.
+        """
         return self.scan(**how).to_duckdb()
 
     def writer(
         self, *, overwrite: bool = False, user: str | None = None, identifier: int | None = None
     ) -> Writer:
-        """Return a writer of one commit.
+        """Return a writer for one commit.
 
-        With `overwrite` its rows replace those of the partitions that they are in, or of a table
-        without partitions. `user` and `identifier` (growing with each commit of that user) make a
-        commit that is tried again land once.
-
-        UnsupportedError names an option of the table that is not implemented for writing.
+        With `overwrite` its rows replace the rows of their partitions, or of the whole table if it
+        is not partitioned. With `user` and `identifier`, which must increase with each commit of
+        the user, a repeated commit takes effect once. Raises UnsupportedError, naming the option,
+        for a table option that is not implemented for writing.
         """
         return Writer(self.files, overwrite=overwrite, user=user, identifier=identifier)
 
     def write(self, rows: RowData) -> Snapshot | None:
-        """Write rows and commit them; the snapshot. Raises as `Writer`."""
+        """Write rows, commit them, and return the snapshot. Raises the errors of `Writer`."""
         with self.writer() as writer:
             writer.write(rows)
         return writer.snapshot
 
     def delete(self, rows: RowData) -> Snapshot | None:
-        """Delete the rows that have these keys and commit that. Raises as `Writer`."""
+        """Delete the rows with these keys, commit, and return the snapshot.
+
+        Raises the errors of `Writer`.
+        """
         with self.writer() as writer:
             writer.delete(rows)
         return writer.snapshot

@@ -1,7 +1,7 @@
 """Write rows of any partitions and buckets of a table to files.
 
-One placer writes one commit's rows: it keeps the bucket assigners of a table with dynamic buckets
-until its index files are written.
+A placer writes the rows of one commit. It keeps the bucket assigners of a table with dynamic
+buckets until the index files are written.
 """
 
 from collections.abc import Iterator, Sequence
@@ -31,7 +31,7 @@ _ALL_KEYS = KeyShare(0, 1)
 
 
 class Placer:
-    """Writes rows of a table as it was in `state`; `fresh` if they replace what is there."""
+    """Writes rows of a table on top of `state`. With `fresh` they replace the existing rows."""
 
     def __init__(
         self, table: FileStoreTable, state: TableState, commit_user: str, *, fresh: bool
@@ -46,11 +46,15 @@ class Placer:
 
     @property
     def takes_all_at_once(self) -> bool:
-        """Return whether the rows of a commit must come in one piece, as keys may change places."""
+        """Return whether all rows of a commit must be written in one call, because keys may move
+        between partitions.
+        """
         return self._mode is BucketMode.KEY_DYNAMIC
 
     def write(self, rows: pa.Table) -> Iterator[CommitMessage]:
-        """Write rows as `write_bucket` takes them; a message for each bucket that got some."""
+        """Write rows in the form that `write_bucket` requires; return one message for each bucket
+        that received rows.
+        """
         table = self._table
         codes, first = _partition_codes(rows, table.schema.partition_keys)
         picked = rows.select(list(table.schema.partition_keys)).take(first)
@@ -66,7 +70,7 @@ class Placer:
         yield from self._files(PlacedRows(rows, codes, partitions, buckets))
 
     def index_files(self) -> Iterator[CommitMessage]:
-        """Write the index files of buckets that gained keys; messages to be committed, too."""
+        """Write the index files of buckets with new keys; return additional messages to commit."""
         for assigner in self._assigners.values():
             for entry in assigner.prepare_commit(self._table.io):
                 yield CommitMessage(entry.partition, entry.bucket, -1, new_index_files=(entry,))
@@ -111,7 +115,7 @@ class Placer:
 
 
 def _partition_codes(rows: pa.Table, keys: Sequence[str]) -> tuple[_Numbers, _Numbers]:
-    """Return the number of each row's partition (nulls are equal), and a row of each partition."""
+    """Return a partition number per row (nulls are equal), and one row of each partition."""
     codes: _Numbers = np.zeros(rows.num_rows, np.int64)
     for name in keys:
         column = rows.column(name).combine_chunks()

@@ -29,12 +29,12 @@ _TIMES = ("snapshot", "tag", "as_of", "between")
 
 
 class Selection(TypedDict, total=False):
-    """Which rows, and what of them; what is left out is everything, and now.
+    """Selection of rows and columns; by default everything as of the newest snapshot.
 
-    `columns`: names, in the order wanted. `where`: a condition, as
-    ``"status = 'open' AND amount > 10"``. At most one of: `snapshot`, an id; `tag`, a name;
-    `as_of`, a moment (without a time zone: UTC); `between`, two snapshot ids: the rows that came
-    after the first, up to the second, and are still there then.
+    `columns`: names, in the requested order. `where`: a condition, such as ``"status = 'open' AND
+    amount > 10"``. At most one of: `snapshot`, an id; `tag`, a name; `as_of`, a timestamp (UTC
+    without a time zone); `between`, two snapshot ids: the rows added after the first snapshot that
+    still exist in the second.
     """
 
     columns: Sequence[str]
@@ -46,10 +46,11 @@ class Selection(TypedDict, total=False):
 
 
 class ChangeSelection(TypedDict, total=False):
-    """Which changes, and what of them: `columns` and `where` as in `Selection`.
+    """Selection of changes: `columns` and `where` as in `Selection`.
 
-    Two columns precede the table's: `_snapshot`, an id, and `rowkind` (+I, -U, +U, -D).
-    `between` are two snapshot ids: the changes after the first, up to the second.
+    The result begins with two additional columns: `_snapshot`, an id, and `rowkind` (+I, -U, +U,
+    -D). `between` are two snapshot ids: the changes after the first, up to and including the
+    second.
     """
 
     columns: Sequence[str]
@@ -59,10 +60,11 @@ class ChangeSelection(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True)
 class Scan:
-    """Rows of a table; each call of a method reads them again, as of when the scan was made.
+    """Rows of a table.
 
-    Reading raises FormatError for a damaged file, StorageError if the storage does not answer,
-    UnsupportedError for a table that cannot be read right.
+    Each method call reads them again, from the snapshot at the creation of the scan. Reading raises
+    FormatError for a damaged file, StorageError if the storage fails, UnsupportedError for a table
+    with features that are not supported.
     """
 
     schema: pa.Schema
@@ -77,18 +79,24 @@ class Scan:
         return self.batches().read_all()
 
     def to_pandas(self) -> Any:  # noqa: ANN401  (a package that need not be installed)
-        """Return all rows as a `pandas.DataFrame`; ConfigError if pandas is not installed."""
+        """Return all rows as a `pandas.DataFrame`.
+
+        Raises ConfigError if pandas is not installed.
+        """
         optional_package("pandas")
         return self.to_arrow().to_pandas()
 
     def to_polars(self) -> Any:  # noqa: ANN401  (a package that need not be installed)
-        """Return all rows as a `polars.DataFrame`; ConfigError if Polars is not installed."""
+        """Return all rows as a `polars.DataFrame`.
+
+        Raises ConfigError if Polars is not installed.
+        """
         return optional_package("polars").from_arrow(self.to_arrow())
 
     def to_duckdb(self, connection: Any = None) -> Any:  # noqa: ANN401  (a package that need not be installed)
-        """Return the rows as a relation of DuckDB, which pulls them through once, as it needs them.
+        """Return the rows as a DuckDB relation, which consumes them once, on demand.
 
-        `connection` is where it belongs (None: DuckDB's own). Raises ConfigError if DuckDB is not
+        `connection` is its connection (None: DuckDB's default). Raises ConfigError if DuckDB is not
         installed.
         """
         duckdb = optional_package("duckdb")
@@ -100,10 +108,10 @@ class Scan:
 
 
 def scan_rows(table: FileStoreTable, how: Selection) -> Scan:
-    """Return the rows of a selection; without a point in time those that the table's options name.
+    """Return the rows of a selection; without a point in time, the scan options of the table apply.
 
-    ConfigError for a column, tag or moment that does not exist, a condition that cannot be read,
-    several points in time, or a snapshot that is not there.
+    Raises ConfigError for an unknown column, tag or snapshot, a timestamp before the first
+    snapshot, an invalid condition, or several points in time.
     """
     given = [name for name in _TIMES if name in how]
     if len(given) > 1:
@@ -128,7 +136,7 @@ def scan_rows(table: FileStoreTable, how: Selection) -> Scan:
 def scan_changes(table: FileStoreTable, how: ChangeSelection) -> Scan:
     """Return the changes of a selection.
 
-    Raises ConfigError for a column that does not exist or a condition that cannot be read.
+    Raises ConfigError for an unknown column or an invalid condition.
     """
     after, last = _range(how["between"]) if "between" in how else (None, None)
     first = None if after is None else after + 1
@@ -142,7 +150,7 @@ def _matching_scan(
     how: Selection | ChangeSelection,
     read_parts: Callable[[], Iterator[pa.Table]],
 ) -> Scan:
-    """Return the requested part of the rows, in these fields."""
+    """Return the matching rows, with the requested columns."""
     predicate = _predicate(how.get("where"), fields)
     shown = _shown(table, fields, how.get("columns"))
     types = {field.name: field.type for field in fields}
@@ -210,7 +218,7 @@ def _shown(
 
 
 def optional_package(name: str) -> Any:  # noqa: ANN401  (a package that need not be installed)
-    """Return the package of a name; ConfigError says what to install if it is not there."""
+    """Import a package. Raises ConfigError, which names what to install, if it is missing."""
     try:
         return import_module(name)
     except ModuleNotFoundError as error:

@@ -1,4 +1,4 @@
-"""Convert rows of programs to the columns and types of a table."""
+"""Convert rows given by callers to the columns and types of a table."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
@@ -13,17 +13,15 @@ from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 RowData: TypeAlias = Any
 """Rows: an Arrow table, batch or reader; a pandas or Polars data frame; or dictionaries.
 
-Anything with `__arrow_c_stream__`, the Arrow PyCapsule interface, is taken, too.
+Objects with `__arrow_c_stream__`, the Arrow PyCapsule interface, are accepted as well.
 """
 
 
 def arrow_rows(table: FileStoreTable, data: RowData) -> pa.Table:
     """Return the rows in all columns of the table, in its types.
 
-    Columns that are left out are null.
-
-    ConfigError for a column that the table does not have, a value that its type cannot hold, or
-    something that is no rows at all.
+    Columns that are left out are null. Raises ConfigError for an unknown column, an invalid value,
+    or an argument of another type.
     """
     wanted = columns_schema(table.schema.fields)
     rows = _as_arrow(data, wanted)
@@ -58,7 +56,7 @@ def _as_arrow(data: RowData, wanted: pa.Schema) -> pa.Table:
 
 
 def _of_rows(rows: Sequence[Any], wanted: pa.Schema) -> pa.Table:
-    """Dictionaries as columns; a name that is not the table's stays, so that it is refused."""
+    """Convert dictionaries to columns. Unknown names are kept, so that the caller reports them."""
     known = {field.name: field.type for field in wanted}
     names = list(dict.fromkeys(name for row in rows for name in _items(row)))
     try:

@@ -25,24 +25,25 @@ _FILESYSTEM = "filesystem"
 
 @dataclass(frozen=True, slots=True)
 class Warehouse:
-    """Databases and tables in one place."""
+    """The databases and tables of one warehouse."""
 
     catalog: Catalog
-    """The catalog that the rest of `ingestd.paimon` works with."""
+    """The catalog for other modules of `ingestd.paimon`."""
 
     def tables(self, database: str | None = None) -> list[str]:
-        """Return names of all tables, or those of a database, as ``database.table``, sorted.
+        """Return the names ``database.table`` of all tables, or of the tables of one database,
+        sorted.
 
-        Raises ConfigError if there is no such database.
+        Raises ConfigError if the database does not exist.
         """
         list_tables = self.catalog.list_tables
         databases = self.catalog.list_databases() if database is None else [database]
         return [f"{parent}.{name}" for parent in databases for name in list_tables(parent)]
 
     def table(self, name: str) -> Table:
-        """Return the table ``database.table``, or ``database.table$branch_b``, on a branch.
+        """Return the table ``database.table``, or its branch b as ``database.table$branch_b``.
 
-        ConfigError with the nearest name if there is none.
+        Raises ConfigError, which suggests the most similar name, if it does not exist.
         """
         plain, branch, view = split_name(name)
         if view is not None:
