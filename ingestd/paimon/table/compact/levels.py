@@ -37,7 +37,10 @@ class Levels:
     def of(
         cls, types: Sequence[DataType], files: Sequence[DataFileMeta], num_levels: int
     ) -> "Levels":
-        """Return the runs of live files; levels above `num_levels` that have files are included."""
+        """Group live files into sorted runs.
+
+        Levels above `num_levels` are included if they have files.
+        """
         by_level: dict[int, list[DataFileMeta]] = defaultdict(list)
         for file in files:
             by_level[file.level].append(file)

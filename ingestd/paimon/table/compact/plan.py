@@ -135,9 +135,10 @@ def _extended(
 
 
 def _placed(runs: Sequence[RunSize], max_level: int, count: int, reason: Reason) -> CompactionPick:
-    """Return the pick with the level directly above the remaining runs as its output.
+    """Return the pick, with the level below that of the first remaining run as its output.
 
-    The output cannot be level 0, so runs are added up to the first of a higher level.
+    If no run remains, the output is the highest level. The output is never level 0: if it would be,
+    the following runs are picked as well until one of a higher level was added.
     """
     output = max_level if count == len(runs) else max(0, runs[count].level - 1)
     while output == 0 and count < len(runs):

@@ -53,7 +53,7 @@ def touched_rows(rows: pa.Table, keys: pa.Table) -> pa.Table:
 
 
 def _is_number(kind: pa.DataType) -> bool:
-    """Return whether values map to single numbers that compare alike in all tables."""
+    """Return whether values map to single numbers with the same order in all tables."""
     types = pa.types
     return bool(types.is_integer(kind) or types.is_temporal(kind) or types.is_floating(kind))
 
@@ -198,7 +198,7 @@ class _Cursor:
 
     @property
     def has_rows(self) -> bool:
-        """Return whether rows are buffered; after `fill`, whether any rows remain."""
+        """Return whether rows are buffered. If false after `fill`, the source is exhausted."""
         return self._rows is not None
 
     @property

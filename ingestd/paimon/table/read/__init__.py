@@ -1,1 +1,1 @@
-"""Read a table: as of a snapshot, between two, as changes, by key."""
+"""Read a table: as of a snapshot, between two snapshots, as changes, or by key."""

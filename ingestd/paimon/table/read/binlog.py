@@ -2,8 +2,8 @@
 
 Specification: https://paimon.apache.org/docs/1.4/concepts/system-tables/#binlog-table
 
-Rows that were inserted or deleted have arrays of one
-value; an update has the value before it and the one after.
+A row that was inserted or deleted has arrays of one value; an update has the value before and the
+value after the update.
 """
 
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ from ingestd.paimon.spec.data_types import DataField, DataType, RowKind
 def binlog_fields(fields: Sequence[DataField]) -> tuple[DataField, ...]:
     """Return the fields of a binlog.
 
-    Those that are not of the table (ids below 0) stay as they are.
+    Fields that do not belong to the table (ids below 0) are unchanged.
     """
     return tuple(
         field
@@ -38,9 +38,9 @@ def single_rows(rows: pa.Table, fields: Sequence[DataField]) -> pa.Table:
 
 
 def packed_rows(rows: pa.Table, fields: Sequence[DataField], kind: str) -> pa.Table:
-    """Return changes in their order, each row of kind -U joined with the next one.
+    """Return the changes in order, with each row of kind -U joined to the next row.
 
-    Columns that are not of the table, as the one named `kind`, are those of the row after.
+    Columns that do not belong to the table, such as `kind`, have the values of the second row.
     """
     symbols = rows.column(kind).combine_chunks()
     before = symbols.to_numpy(zero_copy_only=False) == RowKind.UPDATE_BEFORE.symbol
@@ -52,7 +52,7 @@ def packed_rows(rows: pa.Table, fields: Sequence[DataField], kind: str) -> pa.Ta
 
 
 def _begins_pair(before: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
-    """Return a mask of the rows that are joined with the next: in a run of -U every other one."""
+    """Return a mask of rows that are joined to the next one: in a run of -U, every other row."""
     places = np.arange(len(before))
     last_other = np.maximum.accumulate(np.where(before, -1, places))
     begins: npt.NDArray[np.bool_] = before & ((places - last_other) % 2 == 1)
@@ -65,7 +65,9 @@ def _packed(
     starts: npt.NDArray[np.int32],
     constants: npt.NDArray[np.int64],
 ) -> pa.Table:
-    """Return rows `starts[i]` to `starts[i + 1]` as one; other columns as in `constants[i]`."""
+    """Join the rows `starts[i]` to `starts[i + 1]`; other columns have the values of row
+    `constants[i]`.
+    """
     columns: dict[str, Column] = {}
     for field in fields:
         values: Any = rows.column(field.name)

@@ -1,7 +1,7 @@
 """Read the rows of a bucket: merge its files and drop deletions.
 
-Files of a primary-key table with overlapping key ranges make up a section. Sections are independent
-of each other, so memory has to hold one section at a time.
+Files of a primary-key table with overlapping key ranges form a section. Sections are independent of
+each other, so only one section is in memory at a time.
 """
 
 import os
@@ -36,14 +36,15 @@ from ingestd.paimon.table.read.scan_plan import BucketFiles, sections
 GROUP_BYTES = 32 * 1024 * 1024
 """Approximate bytes of files whose columns are read together."""
 FILE_BYTES = 1024 * 1024
-"""A file is not opened again for fewer bytes."""
+"""Columns with fewer bytes than this are read in the first pass, without opening the file again."""
 Picked = tuple[Positions, pa.Table]
 
 
 def ages_by_file(files: Sequence[DataFileMeta]) -> bool:
-    """Return whether of any two files with common keys the later one has only newer rows.
+    """Return whether, of any two files with a common key, the later file has only newer rows.
 
-    Files of one level above 0 share no key. `files` are ordered by their largest sequence numbers.
+    Files of the same level above 0 have no common key. `files` are ordered by their largest
+    sequence number.
     """
     reached: dict[int, int] = {}
     for file in files:
@@ -89,13 +90,13 @@ class BucketReader:
 
     @property
     def _merge_fields(self) -> tuple[DataField, ...]:
-        """Return the key columns, the requested ones, and those that merging them needs."""
+        """Return the key columns, the requested columns, and the columns required to merge them."""
         requested = (*self.key_fields, *self.fields)
         beside = self.table.merge_rules.columns_beside([field.name for field in requested])
         return tuple(dict.fromkeys((*requested, *self.table.schema.select(beside))))
 
     def _merged(self, section: BucketFiles) -> pa.Table:
-        """Return the merged rows of a section; keys are unique within a file."""
+        """Merge the rows of a section. Keys must be unique within each file."""
         files, rules = section.files, self.table.merge_rules
         if len(files) > 1 and picks_rows(rules):
             return PickedSection(self, section).rows()
@@ -119,13 +120,14 @@ class BucketReader:
         return rows
 
     def drops_deletions(self, files: Sequence[DataFileMeta]) -> bool:
-        """Return whether the files contain deletions that are not among the result."""
+        """Return whether the files may contain deletions, which the result must not include."""
         return not self.kinds and any(file.delete_row_count != 0 for file in files)
 
     def system_fields(
         self, files: Sequence[DataFileMeta], *, oldest_first: bool
     ) -> tuple[DataField, ...]:
-        """Return the system columns that merging files needs: each costs decoding and copying.
+        """Return only the system columns required to merge the files, because each of them is
+        decoded and copied.
 
         `oldest_first` is the result of `ages_by_file`.
         """
@@ -142,7 +144,7 @@ class BucketReader:
         return tuple(field for field in SYSTEM_FIELDS if wanted[field.name])
 
     def rows_of(self, section: BucketFiles, fields: Sequence[DataField]) -> pa.Table:
-        """Return the rows of all files of a section, not merged, in the order of the files."""
+        """Return the unmerged rows of all files of a section, in the order of the files."""
         return pa.concat_tables([self._file_rows(section, file, fields) for file in section.files])
 
     def _file_rows(
@@ -165,10 +167,11 @@ class BucketReader:
 
 
 class PickedSection:
-    """Merges a section in two passes: first the columns that decide, then the others.
+    """Merges a section in two passes: first the columns that determine the result, then the others.
 
-    The cells of a column are taken as soon as it is read. Columns of a large section are read in
-    groups, two at a time: memory holds the result and two groups, whatever the size of the section.
+    Columns of a large section are read in groups, and the cells of the picked rows are selected as
+    soon as a group is read. Memory holds the result and two groups, regardless of the size of the
+    section.
     """
 
     def __init__(self, reader: BucketReader, section: BucketFiles) -> None:
@@ -188,11 +191,11 @@ class PickedSection:
         self.at_once = reader.keys is not None
 
     def read(self, fields: Sequence[DataField]) -> pa.Table:
-        """Return the rows of all files in some columns."""
+        """Return some columns of the rows of all files."""
         return self._reader.rows_of(self._section, fields)
 
     def pick(self, rows: pa.Table) -> Positions:
-        """Return the positions of the rows of the result; `rows` has the deciding columns."""
+        """Return the positions of the result's rows; `rows` has the columns of the first pass."""
         table = self._reader.table
         names, rules = table.schema.trimmed_primary_keys, table.merge_rules
         picked = picked_rows(rows, names, rules, oldest_first=self._oldest_first)
@@ -202,7 +205,7 @@ class PickedSection:
         return picked[~np.isin(kinds, RETRACTS)]
 
     def rows(self) -> pa.Table:
-        """Return the picked rows, in the deciding and the other columns."""
+        """Return the picked rows with the columns of both passes."""
         groups = [] if self.at_once else column_groups(self.files, self.deciding, self.others)
         if not groups:
             return self._first((*self.deciding, *self.others))[1]
@@ -233,7 +236,7 @@ class PickedSection:
 def column_groups(
     files: Sequence[DataFileMeta], deciding: Sequence[DataField], others: Sequence[DataField]
 ) -> list[list[DataField]]:
-    """Return the groups that the other columns are read in; [] if all can be read at once."""
+    """Return the groups of columns to read in the second pass, or [] if one pass suffices."""
     every = sum(file.file_size for file in files)
     least = max(GROUP_BYTES, FILE_BYTES * len(files))
     asked = sum(_weight(field.type) for field in (*deciding, *others))
@@ -253,7 +256,7 @@ def column_groups(
 
 
 def _weight(t: DataType) -> int:
-    """Estimate the share of a column in the size of a file, for the sizes of groups only."""
+    """Estimate the share of a column in the size of a file, to form groups of similar size."""
     if t.root in NESTED_ROOTS:
         return 8
     return 4 if t.root in CHARACTER_ROOTS or t.root in BINARY_ROOTS else 1
@@ -264,7 +267,7 @@ def _columns(rows: pa.Table) -> dict[str, Any]:
 
 
 def _take(columns: dict[str, Any], picked: Positions) -> pa.Table:
-    """Return the cells of rows, removing the columns from `columns` one by one."""
+    """Return the cells of some rows; each column is removed from `columns` to free its memory."""
     places = pa.array(picked)
     taken = {}
     for name in list(columns):

@@ -2,8 +2,8 @@
 
 Specification: https://paimon.apache.org/docs/1.4/primary-key-table/changelog-producer/#changelog-producer
 
-Without a changelog producer these are the rows of every APPEND
-snapshot's new files as they were written; with one, the changelog files of any snapshot.
+Without a changelog producer, the changes are the rows of the new files of every APPEND snapshot, as
+written; with a producer, the rows of the changelog files of any snapshot.
 Compaction changes nothing, and an overwrite is not told. Where changes are kept for longer than
 snapshots, the changelog folder has a copy of each snapshot that has expired.
 """
@@ -36,7 +36,7 @@ CHANGE_FIELDS = (
     DataField(-1, "_snapshot", DataType("BIGINT", nullable=False)),
     DataField(-2, "rowkind", DataType("STRING", nullable=False)),
 )
-"""The columns in front of the table's own."""
+"""The columns that precede those of the table."""
 
 
 def read_changelog(
@@ -52,11 +52,10 @@ def iter_changelog(
 ) -> Iterator[pa.Table]:
     """Yield the changes of the snapshots from `from_id` to `to_id`, file by file.
 
-    None are the oldest whose changes are still there and the newest.
-
-    Columns are `change_fields`: the snapshot, the kind (+I, -U, +U, -D), and the table's. Order
-    is by snapshot, partition and bucket, then as written. ConfigError if a snapshot is gone and
-    has left no changelog.
+    The defaults are the oldest snapshot whose changes are available, and the newest one. Columns
+    are `change_fields`: the snapshot, the kind (+I, -U, +U, -D), and those of the table. The order
+    is by snapshot, partition and bucket, then as written. Raises ConfigError if a snapshot has
+    expired without a changelog.
     """
     refuse_unsupported(table.schema, for_write=False)
     newest = latest_snapshot_id(table.io, table.paths) or 0
@@ -72,9 +71,9 @@ def iter_changelog(
 
 
 def iter_added_rows(table: FileStoreTable, from_id: int, to_id: int) -> Iterator[pa.Table]:
-    """Yield the rows that snapshots added (+I, +U), in the columns of the table.
+    """Yield the rows that snapshots added (+I, +U), with the columns of the table.
 
-    Each as it was written: nothing is merged. Raises as `iter_changelog`.
+    Rows are returned as written, without merging. Raises the errors of `iter_changelog`.
     """
     added = pa.array([RowKind.INSERT.symbol, RowKind.UPDATE_AFTER.symbol])
     for rows in iter_changelog(table, from_id, to_id):
@@ -88,7 +87,7 @@ def change_fields(table: FileStoreTable) -> tuple[DataField, ...]:
 
 
 def _changes_of(table: FileStoreTable, snapshot_id: int) -> Snapshot:
-    """Return a snapshot, or its long-lived changelog."""
+    """Return a snapshot, or its long-lived changelog if it has expired."""
     snapshot = find_snapshot(table.io, table.paths, snapshot_id)
     if snapshot is None:
         snapshot = find_changelog(table.io, table.paths, snapshot_id)

@@ -1,7 +1,7 @@
 """Read the rows added between two snapshots: their new files, merged.
 
-Deleted rows are dropped, and a changed row has its values as of the last of the snapshots that
-changed it. `changelog_read` reads every single change.
+Deleted rows are dropped, and a changed row has the values of the last snapshot that changed it. For
+every single change, see `changelog_read`.
 
 Specification: https://paimon.apache.org/docs/1.4/concepts/spec/snapshot/#snapshot
 """
@@ -22,9 +22,9 @@ from ingestd.paimon.table.read.table_read import TableReader
 def iter_changed(
     reader: TableReader, first_id: int, last_id: int | None = None
 ) -> Iterator[pa.Table]:
-    """Yield the rows that APPEND snapshots from `first_id` to `last_id` (None: the newest) added.
+    """Yield the rows added by the APPEND snapshots from `first_id` to `last_id` (None: the newest).
 
-    Raises ConfigError if a snapshot is gone.
+    Raises ConfigError if a snapshot has expired.
     """
     table = reader.table
     refuse_unsupported(table.schema, for_write=False)

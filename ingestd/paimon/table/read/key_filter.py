@@ -34,7 +34,10 @@ class KeyFilter:
 
     @classmethod
     def of(cls, table: FileStoreTable, keys: pa.Table) -> "KeyFilter":
-        """Return a filter from the primary key columns of `keys`; ValueError if one is missing."""
+        """Return the filter for the keys in `keys`.
+
+        Raises ValueError if a primary key column is missing.
+        """
         schema = table.schema
         missing = set(schema.primary_keys) - set(keys.column_names)
         if missing or not schema.primary_keys:
@@ -51,7 +54,7 @@ class KeyFilter:
 
     @property
     def partitions(self) -> frozenset[bytes] | None:
-        """Return the partitions of the keys; None if they may be in any."""
+        """Return the partitions of the keys, or None if the keys may be in any partition."""
         return frozenset(self.by_partition) if self.anywhere is None else None
 
     def narrow(
@@ -134,9 +137,9 @@ def _codes(column: Column, known: Array) -> npt.NDArray[np.int64]:
 
 
 def keys_predicate(table: FileStoreTable, keys: pa.Table) -> Predicate | None:
-    """Return a predicate on integer and text key columns that all rows of `keys` match.
+    """Return a predicate on integer and string key columns that all rows with these keys match.
 
-    Other rows may match it, too. None if there is no such column, or no key.
+    Other rows may match as well. Returns None without such a column or without keys.
     """
     if not keys.num_rows:
         return None

@@ -42,7 +42,9 @@ _MODES: Mapping[str, frozenset[str]] = {
     "from-snapshot-full": frozenset({SNAPSHOT_ID}),
     "incremental": frozenset({BETWEEN}),
 }
-"""Modes of a batch read, with the options of which each needs one; none: none may be there."""
+"""Scan modes of a batch read -> the options of which the mode requires one; if empty, none of them
+may be set.
+"""
 _BY_OPTION = {
     SNAPSHOT_ID: "from-snapshot",
     TAG_NAME: "from-snapshot",
@@ -53,10 +55,10 @@ _BY_OPTION = {
 
 @dataclass(frozen=True, slots=True)
 class ScanTarget:
-    """The rows to read: those of `snapshot` (None: no rows), or of the changes `between` two.
+    """The rows to read: of `snapshot` (None: no rows), or of the changes `between` two snapshots.
 
-    `between` are the ids of the snapshot before the first and of the last; the rows are those of
-    `iter_added_rows`. With `travels` the columns are those of the snapshot's time.
+    `between` are the ids of the snapshot before the first change and of the last one; the rows are
+    those of `iter_added_rows`. With `travels`, the columns are those of the snapshot's schema.
     """
 
     snapshot: Snapshot | None = None
@@ -67,8 +69,8 @@ class ScanTarget:
 def scan_target(table: FileStoreTable) -> ScanTarget:
     """Return the rows that the options of a table select for a batch reader.
 
-    ConfigError for options that contradict each other, or name what does not exist; FormatError
-    for a snapshot that does not exist; UnsupportedError names an option that is not implemented.
+    Raises ConfigError for options that contradict each other or name something unknown, FormatError
+    for a missing snapshot, UnsupportedError, naming the option, for one that is not implemented.
     """
     options = table.schema.options
     mode = _mode(table)
@@ -141,7 +143,7 @@ def _between(table: FileStoreTable) -> tuple[int, int]:
 
 
 def _picks(options: Mapping[str, str]) -> Callable[[Snapshot], bool]:
-    """Return whether a COMPACT snapshot counts: any, or only those marked as full compactions."""
+    """Return a test of whether a COMPACT snapshot qualifies: always, or if it is a full one."""
     scheduled = honoured.CHANGELOG_PRODUCER.of(options) == "full-compaction"
     given = honoured.DELTA_COMMITS.of(options)
     if not scheduled and given is None:
@@ -154,7 +156,7 @@ def _picks(options: Mapping[str, str]) -> Callable[[Snapshot], bool]:
 
 
 def _newest_compacted(table: FileStoreTable, picks: Callable[[Snapshot], bool]) -> Snapshot | None:
-    """Return the newest snapshot that a compaction made; without one the newest of all."""
+    """Return the newest snapshot of a compaction, or the newest snapshot if there is none."""
     for snapshot in snapshots_from_latest(table.io, table.paths):
         if snapshot.commit_kind == CommitKind.COMPACT and picks(snapshot):
             return snapshot

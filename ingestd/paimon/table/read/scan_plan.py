@@ -1,8 +1,8 @@
-"""Plan which data files a read opens, in which units, and why it skips the others.
+"""Plan which data files a read opens and in which units, and count the skipped files by reason.
 
-A file is skipped only if it certainly contains no matching row. In a primary-key table a file may
-contain the newer row of a key, so conditions on other columns than the key apply only to whole
-units: files whose keys are in no other unit.
+A file is skipped only if it cannot contain a matching row. In a primary-key table a file may
+contain a newer row of a key, so conditions on columns outside the key apply to whole units only. A
+unit consists of files whose keys are in no other unit.
 """
 
 import itertools
@@ -39,9 +39,9 @@ BY_INDEX = "file index"
 _VERBATIM_ENGINES = frozenset({"deduplicate", "first-row"})
 """Merge engines whose result is one of the merged rows, unchanged."""
 _MAX_KEYS = 1000
-"""More combinations of bucket key values than this are not worth their hashes."""
+"""Maximum number of combinations of bucket key values for which buckets are computed."""
 _FIXED_MODES = frozenset({BucketMode.HASH_FIXED, BucketMode.POSTPONE})
-"""Modes in which a file of n buckets holds the keys whose hash says so."""
+"""Bucket modes in which the hash of a key determines its bucket."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +57,8 @@ class BucketFiles:
 class ReadUnit:
     """Files of one bucket that are read together.
 
-    If `verbatim`, each result is an unchanged row of one of the files, and no other row of its key
-    affects it: files and parts of files without a matching row need not be read.
+    If `verbatim`, each row of the result is an unchanged row of one of the files, unaffected by
+    other rows of its key. Files and parts of files without a matching row are then not read.
     """
 
     files: BucketFiles
@@ -75,15 +75,15 @@ class ReadPlan:
 
     @property
     def files_read(self) -> int:
-        """Return how many data files are opened."""
+        """Return the number of data files that are opened."""
         return sum(len(unit.files.files) for unit in self.units)
 
 
 def _hides_level_0(table: FileStoreTable) -> bool:
-    """Return whether batch reads leave out what was not compacted, and need not merge the rest.
+    """Return whether batch reads leave out level-0 files, and need not merge the other files.
 
-    With deletion vectors every older row is deleted by a vector when its key is compacted, and
-    first-row tables do not write a key again.
+    With deletion vectors, the compaction of a key deletes its older row by a vector; first-row
+    tables never write a key again.
     """
     options = table.schema.options
     vectors = honoured.DELETION_VECTORS.of(options)
@@ -102,7 +102,10 @@ def plan_read(
 def plan_changed(
     table: FileStoreTable, entries: Iterable[ManifestEntry], predicate: Predicate | None = None
 ) -> ReadPlan:
-    """Like `plan_read`, of files that some snapshots added: none is hidden, keys repeat."""
+    """Plan a read of the files that some snapshots added, like `plan_read`.
+
+    No file is hidden, and keys may repeat.
+    """
     return _Planner(table, predicate, live=False).plan(entries)
 
 
@@ -170,7 +173,10 @@ class _Planner:
             yield ReadUnit(section, self._is_verbatim(files))
 
     def _is_verbatim(self, files: Sequence[DataFileMeta]) -> bool:
-        """Of several files none may be thinned out: an older row would come back."""
+        """Return whether the rows of the files are results unchanged.
+
+        With several files they are not: without its newer row, an older row would be returned.
+        """
         if not self._merged:
             return True
         if len(files) > 1:
@@ -220,12 +226,12 @@ def group_by_bucket(entries: Iterable[ManifestEntry]) -> list[BucketFiles]:
 
 
 def comparable_key(types: Sequence[DataType], key: bytes) -> Key:
-    """Return a serialized key as a tuple that compares as keys do: strings by their bytes."""
+    """Return a serialized key as a tuple with the order of keys: strings compare by their bytes."""
     return tuple(map(comparable_value, deserialize_row(types, key)))
 
 
 def comparable_value(value: object) -> object:
-    """Return a value of a key column as something that compares as keys do."""
+    """Return a value of a key column in a form that has the order of keys."""
     if isinstance(value, str):
         return value.encode()
     if isinstance(value, float):
@@ -255,7 +261,9 @@ def sections(types: Sequence[DataType], files: Sequence[DataFileMeta]) -> list[l
 
 @dataclass(slots=True)
 class BucketPruner:
-    """Computes the buckets of bucket keys, for each number of buckets of the files."""
+    """Computes the buckets that may contain the bucket keys of a predicate, for each bucket count
+    of the files.
+    """
 
     table: FileStoreTable
     keys: pa.Table
@@ -285,7 +293,7 @@ class BucketPruner:
         return cls(table, pa.table(arrays))
 
     def may_hold(self, entry: ManifestEntry) -> bool:
-        """Return whether a file may hold rows with one of the keys."""
+        """Return whether a file may contain rows with one of the keys."""
         total = entry.total_buckets
         if total <= 0:
             return True
@@ -296,7 +304,7 @@ class BucketPruner:
 
 
 def _allowed(predicate: Predicate | None, column: str) -> Sequence[Value] | None:
-    """Return the values that a predicate allows in a column; None if it does not fix them."""
+    """Return the values that a predicate allows for a column, or None if it does not list them."""
     for conjunct in conjuncts(predicate):
         values: Sequence[Value] = ()
         if isinstance(conjunct, Comparison) and conjunct.operator == "=":

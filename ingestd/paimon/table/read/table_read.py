@@ -1,6 +1,6 @@
-"""Read the rows of a table as of a snapshot, merged, in the columns of the handle's schema.
+"""Read the merged rows of a table as of a snapshot, with the columns of the handle's schema.
 
-`scan_plan` decides which files are opened, `bucket_read` merges the files of a bucket.
+`scan_plan` selects the files to open, `bucket_read` merges the files of a bucket.
 """
 
 import os
@@ -39,9 +39,9 @@ from ingestd.paimon.table.read.scan_plan import ReadPlan, ReadUnit, plan_read
 AUDIT_FIELD = DataField(-1, "rowkind", DataType("STRING", nullable=False))
 """The first column of an audit log."""
 SMALL_ROWS = 200_000
-"""Reads of fewer rows use no threads: they take less time than starting one."""
+"""Reads of fewer rows use no threads, because they take less time than starting a thread."""
 AHEAD_BYTES = 64 * 1024 * 1024
-"""Bytes of files that are read ahead of the unit that the caller gets next."""
+"""Bytes of files that are read ahead of the unit that is returned next."""
 ReadRows = Callable[[ReadUnit], Iterable[pa.Table]]
 
 
@@ -99,7 +99,9 @@ class TableReader:
     def read_units(
         self, units: Sequence[ReadUnit], index: Sequence[IndexManifestEntry] = ()
     ) -> Iterator[pa.Table]:
-        """Yield the rows of units of a plan, without those that vectors of `index` delete."""
+        """Yield the rows of units of a plan, without the rows that deletion vectors of `index`
+        delete.
+        """
         table, fields = self.table, self.fields()
         inner = self._read_fields(fields)
         vectors = DeletionVectors.of(table, index) if index else None
@@ -123,9 +125,9 @@ class TableReader:
         yield from read_in_order(units, read)
 
     def fields(self) -> tuple[DataField, ...]:
-        """Return the table's fields among those of the rows.
+        """Return the fields of the requested columns.
 
-        Raises ConfigError naming one that isn't there.
+        Raises ConfigError, naming the column, if it does not exist.
         """
         return selected_fields(self.table, self.columns)
 
@@ -138,7 +140,7 @@ class TableReader:
         return evolve(pa.table({}), (), self.row_fields())
 
     def _wanted(self) -> Predicate | None:
-        """Return a predicate that every row of the result matches; None if there is none."""
+        """Return a predicate that every row of the result matches, or None without a condition."""
         if self.key_filter is None or not self.table.schema.primary_keys:
             return self.predicate
         parts = (self.predicate, keys_predicate(self.table, self.key_filter))
@@ -182,7 +184,7 @@ def read_table(
     partition_filter: PartitionFilter | None = None,
     key_filter: pa.Table | None = None,
 ) -> pa.Table:
-    """Return all rows that `iter_buckets` gives, as one table."""
+    """Return all rows of `iter_buckets` as one table."""
     reader = TableReader(table, columns, predicate, partition_filter, key_filter)
     parts = list(_rows(reader, snapshot_id))
     return pa.concat_tables(parts) if parts else reader.empty()
@@ -199,7 +201,7 @@ def iter_buckets(
 ) -> Iterator[pa.Table]:
     """Return the rows of a snapshot (None: the newest) in parts of at most one bucket each.
 
-    Deleted rows are left out. The rest is as `TableReader` says.
+    Deleted rows are left out. The arguments are those of `TableReader`.
     """
     return _rows(TableReader(table, columns, predicate, partition_filter, key_filter), snapshot_id)
 
