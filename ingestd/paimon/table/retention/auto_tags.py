@@ -2,7 +2,7 @@
 
 Specification: https://paimon.apache.org/docs/1.4/maintenance/manage-tags/#automatic-creation
 
-What tags are due is decided in `tag_periods`; here the snapshots are looked through.
+`tag_periods` decides which tags are due; this module finds their snapshots.
 """
 
 from collections.abc import Callable, Mapping
@@ -44,7 +44,7 @@ class TagPeriods:
     """Automatic tag options of a table.
 
     `name` is a strftime format; `zone` is the time zone of tag names, None for the local one. With
-    `completed`, a period without a snapshot gets a tag, too, as soon as the next snapshot exists.
+    `completed`, a period without a snapshot also gets a tag, as soon as the next snapshot exists.
     """
 
     length: timedelta
@@ -58,7 +58,7 @@ class TagPeriods:
     completed: bool
 
     def begin_of(self, tag: str) -> datetime | None:
-        """Return the start of the period of a tag; None if the name has another format."""
+        """Return the start of the period of a tag, or None if the name has another format."""
         text = tag.partition(" ")[0] if self.is_daily else tag
         try:
             begin = datetime.strptime(text, self.name)  # noqa: DTZ007  (without a zone)
@@ -67,16 +67,16 @@ class TagPeriods:
         return begin if begin.strftime(self.name) == text else None
 
     def time_of(self, snapshot: Snapshot) -> datetime | None:
-        """Return the local time of a snapshot; None if that is its watermark and it has none."""
+        """Return the local time of a snapshot, or None if its watermark is required but missing."""
         millis = snapshot.watermark if self.by_watermark else snapshot.time_millis
         if millis is None or millis == _NO_WATERMARK:
             return None
         return datetime.fromtimestamp(millis / 1000, self.zone).replace(tzinfo=None)
 
     def tag_at(self, time: datetime, due: datetime | None) -> datetime | None:
-        """Return the period whose tag a snapshot of that time gets: the last that is over.
+        """Return the period whose tag a snapshot of this time gets: the last completed one.
 
-        `due` is the period behind that of the newest tag; None, as long as that is not over.
+        `due` is the period after that of the newest tag. Returns None until `due` is over.
         """
         if due is not None and time - self.delay < due + self.length:
             return None
@@ -86,9 +86,9 @@ class TagPeriods:
 
 
 def tag_periods(options: Mapping[str, str]) -> TagPeriods | None:
-    """Return the rules in the options of a table; None if it makes no tags by itself.
+    """Return the automatic tag options of a table, or None if it has none.
 
-    ConfigError and UnsupportedError name an option that cannot be followed.
+    Raises ConfigError or UnsupportedError, naming the option, for an invalid or unsupported one.
     """
     mode = honoured.TAG_CREATION.of(options)
     if mode == "none":
@@ -154,7 +154,7 @@ def _zone(options: Mapping[str, str], option: TableOption[str | None]) -> tzinfo
 
 @dataclass(frozen=True, slots=True)
 class DueTag:
-    """A tag that is to be made."""
+    """A tag to create."""
 
     name: str
     snapshot: Snapshot
@@ -162,7 +162,7 @@ class DueTag:
 
 @dataclass(frozen=True, slots=True)
 class AutoTags:
-    """Tags that were made, or are due, and those that are more than the table wants to keep."""
+    """Tags that were created, or are due, and tags beyond the number to retain."""
 
     made: tuple[DueTag, ...] = ()
     deleted: tuple[str, ...] = ()
@@ -171,10 +171,10 @@ class AutoTags:
 def make_auto_tags(
     table: FileStoreTable, options: Mapping[str, str], now_ms: int, *, dry_run: bool = False
 ) -> AutoTags:
-    """Make the tags that are due; none without the option `tag.automatic-creation`.
+    """Create the due tags; none without the option `tag.automatic-creation`.
 
-    A name that is taken stays where it is. ConfigError and UnsupportedError name an option that
-    cannot be followed.
+    An existing tag is not moved. Raises ConfigError or UnsupportedError, naming the option, for an
+    invalid or unsupported one.
     """
     periods = tag_periods(options)
     if periods is None:
@@ -193,14 +193,16 @@ def make_auto_tags(
 
 
 def tags_to_expire(table: FileStoreTable, options: Mapping[str, str], now_ms: int) -> list[str]:
-    """Return names of the tags whose time is over; none if `tag.time-expire-enabled` is false."""
+    """Return the names of the tags past their retention time; none if `tag.time-expire-enabled` is
+    false.
+    """
     if not honoured.TAG_TIME_EXPIRE.of(options):
         return []
     return expired_tags(table, now_ms)
 
 
 def _auto_tags(table: FileStoreTable, periods: TagPeriods) -> list[tuple[int, str]]:
-    """Return snapshots and names of the tags made so, in the order of the snapshots."""
+    """Return the snapshots and names of automatic tags, in the order of the snapshots."""
     names = [n for n in tag_names(table.io, table.paths) if periods.begin_of(n) is not None]
     return sorted((tagged_snapshot(table, name).id, name) for name in names)
 
@@ -224,7 +226,7 @@ def _due(table: FileStoreTable, periods: TagPeriods, there: list[tuple[int, str]
 
 
 def _start(periods: TagPeriods, there: list[tuple[int, str]]) -> tuple[datetime | None, int]:
-    """Return the period that is due next, and the snapshot that the newest tag is at."""
+    """Return the period that is due next, and the snapshot of the newest tag."""
     if not there:
         return None, 0
     last, name = there[-1]
@@ -233,5 +235,5 @@ def _start(periods: TagPeriods, there: list[tuple[int, str]]) -> tuple[datetime 
 
 
 def _surplus(tags: list[tuple[int, str]], most: int | None) -> list[str]:
-    """Return the oldest of the tags, as many as are too many."""
+    """Return the oldest tags beyond the number to retain."""
     return [] if most is None else [name for _, name in sorted(tags)[: max(len(tags) - most, 0)]]

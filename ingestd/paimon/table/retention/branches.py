@@ -3,7 +3,7 @@
 Specification: https://paimon.apache.org/docs/1.4/maintenance/manage-branches/#manage-branches
 
 A branch has its own schemas, snapshots, tags and consumers below
-`branch/branch-<name>`; data files, manifests and indexes are where those of the main branch do.
+`branch/branch-<name>`; data files, manifests and indexes are in the directories of the main branch.
 """
 
 from ingestd.errors import ConfigError, FormatError
@@ -31,11 +31,11 @@ _KEPT_BY = ("scan.fallback-branch", "scan.primary-branch")
 
 
 def create_branch(table: FileStoreTable, name: str, tag: str | None = None) -> FileStoreTable:
-    """Begin a branch at a tag, or, without one, empty and with the schemas of the table.
+    """Create a branch from a tag, or an empty branch with the schemas of the table.
 
-    The tag should stay as long as the branch does: it keeps the files that both share when the
-    snapshots of the main branch expire. ConfigError if the branch is there already, cannot have
-    that name, or if there is no such tag.
+    The tag should exist as long as the branch: it keeps the shared files when snapshots of the main
+    branch expire. Raises ConfigError if the branch exists, its name is invalid, or the tag does not
+    exist.
     """
     _check_new(table, name)
     branch = TablePaths(table.path, name)
@@ -56,9 +56,9 @@ def create_branch(table: FileStoreTable, name: str, tag: str | None = None) -> F
 
 
 def drop_branch(table: FileStoreTable, name: str) -> None:
-    """Delete a branch; the files that only it referred to become orphans.
+    """Delete a branch; files that only it referred to become orphan files.
 
-    ConfigError if there is no such branch, or the table reads from it when something is missing.
+    Raises ConfigError if the branch does not exist, or if an option of the table names it.
     """
     _check_there(table, name)
     for option in _KEPT_BY:
@@ -70,9 +70,9 @@ def drop_branch(table: FileStoreTable, name: str) -> None:
 def fast_forward(table: FileStoreTable, name: str) -> list[int]:
     """Replace the main branch by a branch, from the first snapshot of the branch on.
 
-    Snapshots, schemas and tags of the table from there on are replaced by those of the branch.
-    Returns the ids of the snapshots that were replaced. No writer may run at the same time: its
-    commit would be refused. Raises ConfigError if the branch does not exist or has no snapshot.
+    From that snapshot on, snapshots, schemas and tags of the table are replaced by those of the
+    branch. Returns the ids of the replaced snapshots. No writer may run at the same time: its
+    commit would fail. Raises ConfigError if the branch does not exist or has no snapshot.
     """
     if table.branch == name:
         raise ConfigError(f"branch '{name}' of table {table.name} cannot be forwarded to itself")
@@ -132,7 +132,7 @@ def _check_there(table: FileStoreTable, name: str) -> None:
 
 
 def _copy(io: FileIO, source: str, target: str) -> None:
-    """Copy a small file to a name that is free, or has the very same content."""
+    """Copy a small file to a name that is unused, or that has the same content."""
     data = io.read_bytes(source)
     if not io.try_write_atomic(target, data) and io.read_bytes(target) != data:
         raise FormatError(f"{target} is there already, and differs from {source}")

@@ -1,6 +1,6 @@
 """Consumers: positions of streaming readers, which protect snapshots from expiry.
 
-One small file each, with the id of the next snapshot to be read.
+Each consumer is a small file with the id of the next snapshot to read.
 """
 
 import json
@@ -14,7 +14,10 @@ _PREFIX = "consumer-"
 
 
 def consumers(table: FileStoreTable) -> Mapping[str, int]:
-    """Next snapshot of each consumer, by its id; FormatError names a file that is damaged."""
+    """Return the next snapshot of each consumer, by consumer id.
+
+    Raises FormatError, naming the file, if one is damaged.
+    """
     names = table.io.list_names(table.paths.consumer_dir)
     ids = sorted(name.removeprefix(_PREFIX) for name in names if name.startswith(_PREFIX))
     next_snapshots: dict[str, int] = {}
@@ -30,14 +33,17 @@ def consumers(table: FileStoreTable) -> Mapping[str, int]:
 
 
 def reset_consumer(table: FileStoreTable, consumer_id: str, next_snapshot: int) -> None:
-    """Make a consumer go on from a snapshot, or begin there if it is new."""
+    """Set the next snapshot of a consumer; create the consumer if it does not exist."""
     check_name("consumer", consumer_id)
     data = json.dumps({"nextSnapshot": next_snapshot}).encode()
     table.io.overwrite(_path(table, consumer_id), data)
 
 
 def delete_consumer(table: FileStoreTable, consumer_id: str) -> None:
-    """Forget a consumer; ConfigError, with those that exist, if there is none of that id."""
+    """Delete a consumer.
+
+    Raises ConfigError, which lists the existing consumers, if it does not exist.
+    """
     known = consumers(table)
     if consumer_id not in known:
         there = ", ".join(known) or "there are none"
@@ -46,7 +52,7 @@ def delete_consumer(table: FileStoreTable, consumer_id: str) -> None:
 
 
 def expired_consumers(table: FileStoreTable, now_ms: int, retained_ms: int | None) -> list[str]:
-    """Return ids of the consumers that have not moved for `retained_ms`; None: none ever."""
+    """Return the ids of the consumers without progress for `retained_ms`; none if that is None."""
     if retained_ms is None:
         return []
     return [

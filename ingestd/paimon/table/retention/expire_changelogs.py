@@ -2,8 +2,8 @@
 
 Specification: https://paimon.apache.org/docs/1.4/concepts/spec/snapshot/#snapshot
 
-With a changelog producer these are changelog files; without
-one they are the new data files of the snapshots, which go when they were deleted since.
+With a changelog producer these are changelog files; without one they are the new data files of the
+snapshots, which are deleted if a later snapshot has removed them.
 """
 
 from ingestd.paimon.spec.snapshot import Snapshot
@@ -44,7 +44,7 @@ from ingestd.paimon.table.retention.referenced_files import own_files
 def expire_changelogs(table: FileStoreTable, settings: ExpireSettings, now_ms: int) -> Expiry:
     """Expire long-lived changelogs; return what was deleted.
 
-    Raises FormatError, before deleting anything, if a snapshot or tag that stays is damaged.
+    Raises FormatError, before deleting anything, if a remaining snapshot or tag is damaged.
     """
     plan = plan_changelog_expiry(table, settings, now_ms)
     if plan.ids and plan.end is not None:

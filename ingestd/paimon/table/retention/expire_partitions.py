@@ -2,8 +2,8 @@
 
 Specification: https://paimon.apache.org/docs/1.4/maintenance/manage-partitions/#expiring-partitions
 
-They go in an OVERWRITE snapshot, as dropped ones do: older
-snapshots show them until they expire.
+They are removed by an OVERWRITE snapshot, like dropped partitions: older snapshots contain them
+until they expire.
 """
 
 import itertools
@@ -48,9 +48,10 @@ def expire_partitions(
 ) -> ExpiredPartitions:
     """Drop expired partitions; do nothing without `partition.expiration-time`.
 
-    At most `partition.expiration-max-num` partitions go at a time, by name, in snapshots of
-    `partition.expiration-batch-size` each (without it all in one). ConfigError and
-    UnsupportedError name an option that cannot be followed; raises as `drop_partitions`.
+    At most `partition.expiration-max-num` partitions are dropped per call, ordered by name, with
+    `partition.expiration-batch-size` partitions per snapshot (default: all in one). Raises
+    ConfigError or UnsupportedError, naming the option, for an invalid or unsupported one, and the
+    errors of `drop_partitions`.
     """
     if EXPIRATION_TIME not in options or not table.schema.partition_keys:
         return ExpiredPartitions()
@@ -70,7 +71,7 @@ def expire_partitions(
 
 
 def _expired(table: FileStoreTable, options: Mapping[str, str], now_ms: int) -> list[bytes]:
-    """Return the serialized partitions that have expired, ordered by their texts."""
+    """Return the serialized expired partitions, ordered by name."""
     strategy = honoured.PARTITION_STRATEGY.of(options)
     age = honoured.PARTITION_EXPIRATION.of(options) or 0
     if age <= 0:
@@ -147,10 +148,10 @@ class _Format:
 def partition_time(
     names: Sequence[str], values: Sequence[str | None], options: Mapping[str, str]
 ) -> datetime | None:
-    """Return the time of a partition, without a time zone; None if its values do not tell.
+    """Return the time of a partition, without a time zone, or None if its values do not contain it.
 
-    `values` are texts as Java prints the inner form of the columns' values. UnsupportedError
-    names a letter of the option that is not known here.
+    `values` are strings, as Java formats the internal form of the values. Raises UnsupportedError,
+    naming the letter, for an unknown letter of the pattern.
     """
     pattern = honoured.PARTITION_PATTERN.of(options)
     by_name = dict(zip(names, values, strict=True))
@@ -162,7 +163,7 @@ def partition_time(
 
 
 def _filled(pattern: str, values: Mapping[str, str | None]) -> str | None:
-    """Return the pattern with `$column` replaced; a longer name is looked for first."""
+    """Return the pattern with each `$column` replaced; longer column names are matched first."""
     names = sorted(map(re.escape, values), key=len, reverse=True)
     wanted = re.findall(rf"\$({'|'.join(names)})", pattern)
     if any(values[name] is None for name in wanted):
@@ -222,7 +223,7 @@ def _format(pattern: str) -> _Format:
 
 
 def _parts(pattern: str) -> Iterator[tuple[str, str]]:
-    """Yield runs of a letter as (letter, run), and the text between them as ("", text)."""
+    """Yield runs of a letter as (letter, run), and other text as ("", text)."""
     pieces = re.findall(r"'(?:[^']|'')*'|.", pattern, re.DOTALL)
     for key, run in itertools.groupby(pieces, key=lambda piece: piece):
         text = "".join(run)

@@ -1,4 +1,4 @@
-"""Plan which snapshots, or long-lived changelogs, expire: the oldest, up to an id.
+"""Plan which snapshots or long-lived changelogs expire: the oldest ones, up to an id.
 
 Pure.
 
@@ -16,7 +16,7 @@ TimeOf = Callable[[int], int | None]
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """Existing ids, and the first that a consumer still needs (None: not needed)."""
+    """The existing ids, and the first id that a consumer needs (None: no consumer)."""
 
     earliest: int
     latest: int
@@ -24,11 +24,11 @@ class Window:
 
 
 def snapshots_end(window: Window, retention: Retention, now_ms: int, time_of: TimeOf) -> int:
-    """Return the first id that stays; at most `window.earliest` if nothing expires.
+    """Return the first id that is kept; at most `window.earliest` if nothing expires.
 
     Snapshots beyond the maximum number expire unless a consumer needs them. Between the minimum and
-    the maximum number those expire whose successor is older than the retention time: a reader that
-    took one for the newest had this time to finish.
+    the maximum number, a snapshot expires if its successor is older than the retention time: a
+    reader that began when it was the newest had this time to finish.
     """
     first, end = _bounds(window, retention)
     for snapshot_id in range(first, end):
@@ -41,10 +41,10 @@ def snapshots_end(window: Window, retention: Retention, now_ms: int, time_of: Ti
 def changelogs_end(
     window: Window, latest_changelog: int, retention: Retention, now_ms: int, time_of: TimeOf
 ) -> int:
-    """Return the first long-lived changelog that stays; the newest always does.
+    """Return the first long-lived changelog that is kept; the newest is always kept.
 
-    `window.earliest` is the oldest of them, `window.latest` the newest snapshot: retained numbers
-    count snapshots and changelogs together.
+    `window.earliest` is the oldest changelog, `window.latest` the newest snapshot: numbers to
+    retain count snapshots and changelogs together.
     """
     first, end = _bounds(window, retention)
     end = min(end, latest_changelog)
@@ -56,7 +56,7 @@ def changelogs_end(
 
 
 def _bounds(window: Window, retention: Retention) -> tuple[int, int]:
-    """Return the first id to check by age, and the first that stays regardless of its age."""
+    """Return the first id to check by age, and the first id that is kept regardless of its age."""
     first = max(window.latest - retention.num_max + 1, window.earliest)
     end = min(window.latest - retention.num_min + 1, window.earliest + retention.limit)
     if window.held_from is not None:

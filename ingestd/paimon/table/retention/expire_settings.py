@@ -15,7 +15,8 @@ from ingestd.paimon.spec.option_types import TableOption
 class Retention:
     """Snapshots to keep: at least `num_min`, at most `num_max`, in between by age.
 
-    `time_ms` is the age up to which they stay; `limit` the most that go at a time.
+    `time_ms` is the age up to which they are kept; `limit` the maximum number that expires per
+    call.
     """
 
     num_min: int
@@ -26,10 +27,10 @@ class Retention:
 
 @dataclass(frozen=True, slots=True)
 class ExpireSettings:
-    """Retention of snapshots and of long-lived changelogs, and what else holds snapshots.
+    """Retention of snapshots and of long-lived changelogs.
 
     `has_producer`: changes are kept in changelog files, not read from the new data files.
-    `consumer_ms`: a consumer that has not moved for so long is forgotten; None: never.
+    `consumer_ms`: age at which a consumer without progress is deleted; None: never.
     """
 
     snapshots: Retention
@@ -41,12 +42,14 @@ class ExpireSettings:
 
     @property
     def changelog_decoupled(self) -> bool:
-        """Return whether changelogs live longer than their snapshots, in a folder of their own."""
+        """Return whether changelogs are kept longer than their snapshots, in a directory of their
+        own.
+        """
         return _outlives(self.changelogs, self.snapshots)
 
 
 def expire_settings(options: Mapping[str, str]) -> ExpireSettings:
-    """Return the settings of table options. Raises ConfigError for an invalid one."""
+    """Return the retention options of a table. Raises ConfigError for an invalid one."""
     limit = honoured.EXPIRE_LIMIT.of(options)
     if limit < 1:
         raise ConfigError(f"option '{honoured.EXPIRE_LIMIT.name}' = {limit}: nothing could expire")

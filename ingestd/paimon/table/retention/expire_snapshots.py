@@ -47,8 +47,8 @@ from ingestd.paimon.table.retention.used_files import UsedFiles
 class Expiry:
     """Expired snapshots or changelogs: their ids, and the paths of the deleted files.
 
-    `end` is the first id that stays, None if there is nothing at all. `kept_as_changelogs` are
-    the ids that live on as long-lived changelogs; `consumers` are forgotten.
+    `end` is the first id that is kept, None for a table without snapshots. `kept_as_changelogs` are
+    the ids that are kept as long-lived changelogs; `consumers` are the deleted consumers.
     """
 
     ids: tuple[int, ...] = ()
@@ -62,7 +62,7 @@ def expire_snapshots(table: FileStoreTable, settings: ExpireSettings, now_ms: in
     """Expire snapshots; return what was deleted.
 
     Writers, readers and another expiry may run at the same time. Raises FormatError, before
-    deleting anything, if a snapshot, tag or branch that stays is damaged.
+    deleting anything, if a remaining snapshot, tag or branch is damaged.
     """
     tags = set(tag_names(table.io, table.paths))
     plan = plan_snapshot_expiry(table, settings, now_ms)
@@ -123,7 +123,9 @@ def plan_snapshot_expiry(table: FileStoreTable, settings: ExpireSettings, now_ms
 
 
 def delete_files(table: FileStoreTable, paths: Iterable[str], *, directories: bool) -> None:
-    """Delete files, and with `directories` the buckets and partitions that are empty then."""
+    """Delete files, and with `directories` also directories of buckets and partitions that become
+    empty.
+    """
     parents: dict[str, None] = {}
     for path in paths:
         table.io.delete_quietly(path)
@@ -134,7 +136,7 @@ def delete_files(table: FileStoreTable, paths: Iterable[str], *, directories: bo
 
 
 def delete_empty_directories(table: FileStoreTable, bucket: str) -> None:
-    """Delete the directory of a bucket if it is empty, and those of its partition above it."""
+    """Delete the directory of a bucket, and then those of its partition, if they are empty."""
     directory = bucket
     for _ in range(len(table.schema.partition_keys) + 1):
         if not table.io.delete_empty_directory(directory):
@@ -144,7 +146,7 @@ def delete_empty_directories(table: FileStoreTable, bucket: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Files:
-    """The files to delete with consecutive snapshots when `last` is the first that stays."""
+    """The files to delete with consecutive snapshots if `last` is the first one that is kept."""
 
     table: FileStoreTable
     settings: ExpireSettings
@@ -152,7 +154,7 @@ class _Files:
     last: Snapshot
 
     def paths(self) -> list[str]:
-        """Return all of them, data first."""
+        """Return all paths, data files first."""
         names = tag_names(self.table.io, self.table.paths)
         tags = TagNeeds(self.table, [tagged_snapshot(self.table, name) for name in names])
         elsewhere = used_by_other_branches(self.table)
@@ -224,9 +226,10 @@ def _held_by_consumers(
 
 
 def _held_by_record(table: FileStoreTable, end: int) -> int:
-    """Return the first snapshot that stays so that it, and so each rollback, has a progress record.
+    """Return the first snapshot to keep so that it, and hence each rollback target, has a progress
+    record.
 
-    `end` itself in a table without progress records.
+    Returns `end` for a table without progress records.
     """
     if CARRIED_OPTION not in table.schema.options:
         return end
@@ -235,7 +238,7 @@ def _held_by_record(table: FileStoreTable, end: int) -> int:
 
 
 def used_by_other_branches(table: FileStoreTable) -> set[str]:
-    """Return names of all files that other branches than the table's own may need."""
+    """Return the names of all files that branches other than the table's own may need."""
     if table.branch == MAIN_BRANCH and not branch_names(table.io, table.paths):
         return set()
     used = UsedFiles()

@@ -28,11 +28,11 @@ from ingestd.paimon.table.retention.referenced_files import data_paths
 _LOG = logging.getLogger(__name__)
 
 Keep = Callable[[ManifestEntry], bool]
-"""Whether a data file has to stay."""
+"""Returns whether a data file must be kept."""
 
 
 class TagNeeds:
-    """Data files that later snapshots deleted and tags still need."""
+    """Data files that tags need although later snapshots deleted them."""
 
     def __init__(self, table: FileStoreTable, tagged: Iterable[Snapshot]) -> None:
         self._table = table
@@ -61,10 +61,10 @@ class TagNeeds:
 
 
 def deleted_data(table: FileStoreTable, snapshot: Snapshot, keep: Keep) -> list[str]:
-    """Return data files, with those beside them, that the delta of a snapshot took away.
+    """Return the data files, with their extra files, that the delta of a snapshot deleted.
 
-    One that it added again on another level is still there. A manifest that is gone belongs to
-    an expiry that was cut off: nothing is deleted for it.
+    A file that the delta added again on another level is not deleted. A manifest is missing if an
+    earlier expiry was interrupted; nothing is deleted for it.
     """
     going: dict[str, ManifestEntry] = {}
     try:
@@ -96,7 +96,7 @@ def changelog_data(table: FileStoreTable, snapshot: Snapshot) -> list[str]:
 
 
 def manifests_of(table: FileStoreTable, lists: Iterable[str | None]) -> list[str]:
-    """Return names of manifest lists, each after its manifests; a list that is gone is left out."""
+    """Return the names of manifest lists, each after its manifests; missing lists are left out."""
     names: list[str] = []
     for name in lists:
         if name is None:
@@ -120,9 +120,9 @@ def indexes_of(table: FileStoreTable, snapshot: Snapshot) -> list[IndexManifestE
 
 
 def metadata_names(table: FileStoreTable, snapshots: Iterable[Snapshot]) -> set[str]:
-    """Return names of manifests, lists, index and statistics files that snapshots need.
+    """Return the names of manifests, lists, index and statistics files that snapshots need.
 
-    Raises FormatError if one that names others is missing.
+    Raises FormatError if a manifest list or index manifest is missing.
     """
     names: set[str] = set()
     for snapshot in snapshots:

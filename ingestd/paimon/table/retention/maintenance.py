@@ -1,7 +1,7 @@
 """Run all maintenance that the options of a table require.
 
-Tags first, because they keep what snapshots would take along; snapshots last, with what the
-other steps have freed.
+Tags are created first, because they protect files from expiry; snapshots expire last, so that files
+released by the other steps are deleted with them.
 
 Specification: https://paimon.apache.org/docs/1.4/concepts/spec/snapshot/#snapshot
 """
@@ -40,8 +40,8 @@ def run_maintenance(
 ) -> MaintenancePlan:
     """Create tags, then expire tags, partitions, snapshots and changelogs.
 
-    A plan tells each step alone: what the earlier ones free is not in it. Raises what these
-    raise, and then the later steps are not done.
+    A plan reports each step by itself, without the effects of earlier steps. Raises the errors of
+    the steps; later steps are then not executed.
     """
     options = table.schema.options
     settings = expire_settings(options)

@@ -1,4 +1,4 @@
-"""Find and delete files of a table that nothing refers to.
+"""Find and delete orphan files: files of a table that no snapshot, tag or branch refers to.
 
 Specification: https://paimon.apache.org/docs/1.4/maintenance/manage-snapshots/#remove-orphan-files
 
@@ -20,7 +20,7 @@ from ingestd.paimon.table.retention.used_files import UsedFiles, all_lines
 
 DAY_MS = 86_400_000
 ORPHAN_AGE_FLOOR_MS = 2 * LONG_COMMIT_SECONDS * 1000
-"""Files that are younger may be those of a commit that is under way and does not look for them."""
+"""Minimum age of orphan files: younger files may belong to a commit in progress."""
 
 _BUCKET = "bucket-"
 _SNAPSHOT = re.compile(r"snapshot-\d+|LATEST|EARLIEST")
@@ -29,7 +29,7 @@ _CHANGELOG = re.compile(r"changelog-\d+|LATEST|EARLIEST")
 
 @dataclass(frozen=True, slots=True)
 class Orphan:
-    """A file that nothing refers to."""
+    """A file without references."""
 
     path: str
     size: int
@@ -48,8 +48,8 @@ def find_orphans(table: FileStoreTable, older_than_ms: int) -> Orphans:
     """Return unreferenced files and directories last modified before a time.
 
     The time is in milliseconds of the epoch by the store's clock (`store_now_ms`).
-    FormatError or ConfigError if a snapshot, tag or branch is damaged: what it needs is not known
-    then.
+    Raises FormatError or ConfigError if a snapshot, tag or branch is damaged, because the files
+    that it refers to are then unknown.
     """
     leftovers: list[Orphan] = []
     for line in all_lines(table):
@@ -74,7 +74,7 @@ def find_orphans(table: FileStoreTable, older_than_ms: int) -> Orphans:
 
 
 def remove_orphans(table: FileStoreTable, orphans: Orphans) -> None:
-    """Delete the files, and directories of buckets and partitions that are empty."""
+    """Delete the files, and empty directories of buckets and partitions."""
     for file in orphans.files:
         table.io.delete_quietly(file.path)
     buckets = {entry.path.rpartition("/")[0]: None for entry in orphans.files}
@@ -85,7 +85,7 @@ def remove_orphans(table: FileStoreTable, orphans: Orphans) -> None:
 def _strangers(
     line: FileStoreTable, directory: str, known: re.Pattern[str], older_than_ms: int
 ) -> list[Orphan]:
-    """Return unknown files in directories that only have snapshots or changelogs."""
+    """Return unknown files in the directories of snapshots and changelogs."""
     if not _is_inside(line, directory):
         return []
     entries = [e for e in line.io.list_entries(directory) if not known.fullmatch(e.name)]
@@ -120,7 +120,7 @@ def _buckets(table: FileStoreTable, directory: str, depth: int) -> Iterator[str]
 
 
 def _is_inside(table: FileStoreTable, directory: str) -> bool:
-    """Return whether a directory of the table exists, with no link on its path."""
+    """Return whether a directory of the table exists and its path contains no link."""
     parent = table.path
     for name in directory.removeprefix(f"{parent}/").split("/"):
         if not any(e.is_directory for e in table.io.list_entries(parent) if e.name == name):
@@ -134,7 +134,7 @@ def _is_bucket(directory: str) -> bool:
 
 
 def _is_old(table: FileStoreTable, directory: str, older_than_ms: int) -> bool:
-    """Return whether a directory was last modified before a time, so that it is not in use."""
+    """Return whether a directory was last modified before a time, so that no writer uses it."""
     parent, _, name = directory.rpartition("/")
     entries = table.io.list_entries(parent)
     return any(entry.name == name and entry.modified_ms < older_than_ms for entry in entries)

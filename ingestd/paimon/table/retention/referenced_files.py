@@ -2,8 +2,8 @@
 
 Specification: https://paimon.apache.org/docs/1.4/concepts/spec/snapshot/#snapshot
 
-A file may be deleted only when no snapshot, tag or branch
-refers to it; here all of them are asked, so that what is left is garbage and never a hole.
+A file may be deleted only if no snapshot, tag or branch refers to it. All of them are checked, so
+that an incomplete deletion leaves orphan files and never a missing file.
 """
 
 import logging
@@ -31,7 +31,7 @@ from ingestd.paimon.table.metadata.time_travel import (
 _LOG = logging.getLogger(__name__)
 
 Reference = tuple[FileStoreTable, Snapshot]
-"""A snapshot, and the table on the branch that it is of."""
+"""A snapshot, and the table on the branch of this snapshot."""
 
 
 def referring_snapshots(table: FileStoreTable, *, but_tag: str | None = None) -> list[Reference]:

@@ -36,7 +36,7 @@ class Rollback:
 
 
 def plan_rollback(table: FileStoreTable, target: Snapshot) -> Rollback:
-    """Return what `rollback` would delete. `target` is a snapshot, or that of a tag."""
+    """Return what `rollback` would delete. `target` is a snapshot, or the snapshot of a tag."""
     ids = snapshot_ids(table.io, table.paths)
     snapshots = {id_: find_snapshot(table.io, table.paths, id_) for id_ in ids}
     before = [
@@ -64,8 +64,8 @@ def rollback(table: FileStoreTable, plan: Rollback) -> None:
     """Roll back as planned.
 
     An interrupted rollback leaves the table at some snapshot after the target, and can be repeated.
-    Raises CommitConflictError if a writer has committed since the plan; ConfigError if the target
-    was deleted since.
+    Raises CommitConflictError if a writer has committed since the plan was made, ConfigError if the
+    target no longer exists.
     """
     target = plan.target
     if table.snapshot_commit is not None:
@@ -102,7 +102,7 @@ def _forget_snapshots(table: FileStoreTable, plan: Rollback) -> None:
 
 
 def _tag_of(table: FileStoreTable, target: Snapshot) -> str | None:
-    """Return a tag that keeps a snapshot which has expired; None if it has not."""
+    """Return a tag of an expired snapshot, or None if the snapshot exists."""
     if find_snapshot(table.io, table.paths, target.id) is not None:
         return None
     names = tag_names(table.io, table.paths)

@@ -1,4 +1,4 @@
-"""Tags: names of snapshots, which stay readable after they expire.
+"""Tags: named snapshots, which remain readable after they have expired.
 
 Specification: https://paimon.apache.org/docs/1.4/maintenance/manage-tags/#create-tags
 
@@ -38,8 +38,8 @@ def create_tag(
     """Tag a snapshot; with `must_exist` move an existing tag to it.
 
     With `retained_ms` the tag contains its creation time `now_ms`, in local time as in Java, and
-    its retention time. Raises ConfigError if the name is invalid or taken, or with
-    `must_exist` not taken.
+    its retention time. Raises ConfigError if the name is invalid or in use, or with `must_exist` if
+    it is not in use.
     """
     check_name("tag", name)
     data = _encode_tag(snapshot, retained_ms, now_ms)
@@ -54,8 +54,8 @@ def create_tag(
 def delete_tag(table: FileStoreTable, name: str) -> list[str]:
     """Delete a tag, and the files that only it kept if its snapshot has expired.
 
-    Returns the paths of those files. ConfigError, with the names that exist, if there is no such
-    tag.
+    Returns the paths of those files. Raises ConfigError, which lists the existing tags, if the tag
+    does not exist.
     """
     snapshot = tagged_snapshot(table, name)
     others = None

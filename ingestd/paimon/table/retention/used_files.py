@@ -37,9 +37,9 @@ ReadAgain = Callable[[], Snapshot | None]
 
 @dataclass(slots=True)
 class UsedFiles:
-    """Names of used files, gathered snapshot by snapshot; each manifest is read once.
+    """Names of used files, collected snapshot by snapshot; each manifest is read once.
 
-    Only names in `of_interest` are remembered, None: all.
+    Only names in `of_interest` are collected (None: all).
     """
 
     of_interest: frozenset[str] | None = None
@@ -47,7 +47,7 @@ class UsedFiles:
     _seen: set[str] = field(default_factory=set)
 
     def add_table(self, table: FileStoreTable, *, without: FileStoreTable | None = None) -> None:
-        """Add all snapshots, tags and long-lived changelogs of all branches but one.
+        """Add all snapshots, tags and long-lived changelogs of all branches except one.
 
         Raises FormatError if a file of one of them is missing or damaged.
         """
@@ -56,7 +56,9 @@ class UsedFiles:
                 self.add_line(line)
 
     def add_line(self, line: FileStoreTable) -> None:
-        """Add all snapshots, tags and long-lived changelogs of a branch; repeated, the new ones."""
+        """Add all snapshots, tags and long-lived changelogs of a branch; a repeated call adds new
+        ones.
+        """
         for snapshot, read_again in _kept_snapshots(line):
             self._add_kept(line, snapshot, read_again)
         self.add_changelogs(line)
@@ -131,9 +133,9 @@ class UsedFiles:
 
 
 def all_lines(table: FileStoreTable) -> list[FileStoreTable]:
-    """Return the table on its main branch and on each other one.
+    """Return the table on its main branch and on each other branch.
 
-    Raises ConfigError if one has no schema.
+    Raises ConfigError if a branch has no schema.
     """
     main = on_branch(table, MAIN_BRANCH)
     return [main, *(on_branch(main, name) for name in branch_names(main.io, main.paths))]

@@ -1,7 +1,7 @@
-"""Find the keys in dynamic buckets, and those that are in several buckets.
+"""Find the keys in dynamic buckets, and keys that occur in several buckets.
 
-The hashes of one partition are in memory, 4 bytes a key; the keys themselves are read again only
-where buckets share a hash.
+The hashes of one partition are kept in memory, 4 bytes per key. The keys themselves are only read
+if buckets have a hash in common.
 
 Specification: https://paimon.apache.org/docs/1.4/concepts/spec/tableindex/#dynamic-bucket-index
 """
@@ -27,7 +27,7 @@ Files = Mapping[int, Sequence[DataFileMeta]]
 """The live data files of one partition by bucket."""
 
 _HELD = 4_000_000
-"""Hashes that wait until repeated ones among them are left out."""
+"""Number of hashes that are buffered before duplicates are removed."""
 _SLICES = 64
 _BUCKET = "_BUCKET"
 
@@ -36,8 +36,9 @@ _BUCKET = "_BUCKET"
 class SharedHash:
     """A key hash in the files of several buckets; new rows with it are written to `owner`.
 
-    `keys` are those that are alive in several buckets, so that readers see them as often, each
-    with its values in the order of the key columns. `keepers` are the buckets of their newest rows.
+    `keys` are the keys with a row in several buckets, which readers return several times; each is
+    given by its values in the order of the key columns. `keepers` are the buckets of their newest
+    rows.
     """
 
     hash: int
@@ -50,7 +51,7 @@ class SharedHash:
 def stored_hashes(
     table: FileStoreTable, partition: bytes, bucket: int, files: Sequence[DataFileMeta]
 ) -> Hashes:
-    """Return the sorted distinct hashes of all keys in the files, deleted ones too."""
+    """Return the sorted distinct hashes of all keys in the files, deleted keys included."""
     parts: list[Hashes] = []
     waiting = 0
     for rows in _key_rows(table, partition, bucket, files):
@@ -64,7 +65,9 @@ def stored_hashes(
 def shared_hashes(
     table: FileStoreTable, partition: bytes, files: Files, hashes: Mapping[int, Hashes]
 ) -> list[SharedHash]:
-    """Return the hashes that are in several buckets; `hashes` are those of each bucket, sorted."""
+    """Return the hashes that occur in several buckets; `hashes` has the sorted hashes of each
+    bucket.
+    """
     repeated = _in_several(list(hashes.values()))
     if not len(repeated):
         return []
@@ -74,7 +77,7 @@ def shared_hashes(
 
 
 def _in_several(arrays: Sequence[Hashes]) -> Hashes:
-    """Return the values that more than one of some sorted arrays has, by range of values."""
+    """Return the values that occur in more than one of the sorted arrays, in ranges of values."""
     borders = np.linspace(-(2**31), 2**31, _SLICES + 1).astype(np.int64)
     hashes = [np.empty(0, np.int32)]
     for low, high in zip(borders[:-1].tolist(), borders[1:].tolist(), strict=True):
@@ -85,7 +88,7 @@ def _in_several(arrays: Sequence[Hashes]) -> Hashes:
 
 
 def _rows_of(table: FileStoreTable, partition: bytes, files: Files, wanted: Hashes) -> pa.Table:
-    """Return the rows of all buckets with wanted hashes: keys, system columns, and `_BUCKET`."""
+    """Return the rows of all buckets with the given hashes: keys, system columns, and `_BUCKET`."""
     parts = []
     for bucket, own in files.items():
         for rows in _key_rows(table, partition, bucket, own, system=True):

@@ -31,14 +31,16 @@ from ingestd.paimon.table.rewrite.rewrite_commit import delete_made, land
 from ingestd.paimon.table.write.commit_message import CommitMessage, ManifestCommittable
 
 Doomed = Callable[[pa.Table], npt.NDArray[np.bool_]]
-"""Returns a mask of the rows to delete of a part in the requested columns."""
+"""Returns a mask of the rows to delete, given rows with the requested columns."""
 
 _BATCH_SIZE = BatchSize(8 << 20)
 
 
 @dataclass(frozen=True, slots=True)
 class Deletion:
-    """Deleted rows, or rows to delete: their number, their files, and the snapshot (None: none)."""
+    """Deleted rows, or rows to delete: the number of rows and files, and the snapshot (None:
+    nothing was deleted).
+    """
 
     rows: int
     files: int
@@ -53,11 +55,11 @@ def delete_rows(
     now_ms: int,
     dry_run: bool = False,
 ) -> Deletion:
-    """Delete the rows that `doomed` marks by these columns.
+    """Delete the rows that `doomed` marks, given these columns.
 
-    Raises ConfigError for a table with keys, buckets or deletion vectors;
-    CommitConflictError if files that have such rows were replaced meanwhile, and nothing is
-    deleted then. Raises FormatError for a damaged file.
+    Raises ConfigError for a table with keys, buckets or deletion vectors; CommitConflictError,
+    without deleting anything, if another process replaced files with such rows; FormatError for a
+    damaged file.
     """
     _refuse(table)
     state = load_state(table)
@@ -111,7 +113,7 @@ def _rewritten(
     *,
     keeps: bool,
 ) -> CommitMessage:
-    """Return the file without its doomed rows; nothing in its place if none is left."""
+    """Rewrite the file without the rows to delete; no file is written if no row remains."""
     bucket_key = (entry.partition, entry.bucket)
     gone = CommitMessage(*bucket_key, entry.total_buckets, compact_before=(entry.file,))
     if keeps:

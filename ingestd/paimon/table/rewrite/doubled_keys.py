@@ -1,4 +1,4 @@
-"""Delete all rows but the newest of keys that are in several buckets.
+"""Delete all rows except the newest of keys that occur in several buckets.
 
 Files with older rows are rewritten without them, in the same level, by a COMPACT snapshot: the key
 stays, so readers of changes get no delete. Only the files in which the keys were found are
@@ -38,7 +38,7 @@ _Place = tuple[bytes, int]
 
 @dataclass(frozen=True, slots=True)
 class Dropped:
-    """Number of rows deleted, and of files, and the snapshot (None: nothing deleted)."""
+    """Number of deleted rows and of rewritten files, and the snapshot (None: no deletion)."""
 
     rows: int = 0
     files: int = 0
@@ -46,7 +46,7 @@ class Dropped:
 
 
 def refuse_undecided(table: FileStoreTable) -> None:
-    """Raise ConfigError for a table where the newest row is not the whole state of a key."""
+    """Raise ConfigError for a table in which the newest row is not the complete state of a key."""
     rules = merge_rules(table.schema)
     reasons = {
         f"'merge-engine' = '{rules.engine}'": rules.engine != "deduplicate",
@@ -69,7 +69,7 @@ def drop_older(
     *,
     now_ms: int,
 ) -> Dropped:
-    """Delete the rows of shared keys in all buckets but that of the newest row of each.
+    """Delete the rows of shared keys, except in the bucket of the newest row of each key.
 
     `entries` are the live files in which `shared` was found, by partition. Raises
     CommitConflictError if another process has replaced one of them, FormatError for a damaged file;
@@ -100,7 +100,7 @@ def drop_older(
 def _doomed(
     table: FileStoreTable, shared: Iterable[tuple[bytes, SharedHash]]
 ) -> Mapping[_Place, KeyFilter]:
-    """Return the keys that are to go, by partition and bucket."""
+    """Return the keys to delete, by partition and bucket."""
     keys_by_place: dict[_Place, list[tuple[object, ...]]] = defaultdict(list)
     for partition, shared_hash in shared:
         for key, keeper in zip(shared_hash.keys, shared_hash.keepers, strict=True):
@@ -126,9 +126,9 @@ def _table_of(table: FileStoreTable, keys: Sequence[tuple[object, ...]]) -> pa.T
 def _without(
     table: FileStoreTable, entry: ManifestEntry, keys: KeyFilter
 ) -> tuple[list[CommitMessage], int]:
-    """Return the file without the rows of the keys, and the number of removed rows.
+    """Rewrite the file without the rows of the keys.
 
-    No message for none.
+    Returns the message, if any row was removed, and the number of removed rows.
     """
     names = table.schema.trimmed_primary_keys
     bucket_key = (entry.partition, entry.bucket)

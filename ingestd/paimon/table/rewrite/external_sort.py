@@ -1,7 +1,7 @@
-"""Sort rows in bounded memory, through ranges of keys on the local disk.
+"""Sort rows in bounded memory, by ranges of keys on the local disk.
 
-Ranges are cut by a sample and sorted one after another; one that is too large is split again, and
-if its rows are all alike it is given in pieces.
+Range bounds are chosen from a sample, and ranges are sorted one after another. A range that is too
+large is split again; if all its rows are equal, it is returned in parts.
 
 Specification: https://paimon.apache.org/docs/1.4/maintenance/dedicated-compaction/#sort-compact
 """
@@ -37,17 +37,19 @@ class SortOrder(Protocol):
     """A sort order of rows."""
 
     def order(self, rows: pa.Table) -> _Places:
-        """Return the places of the rows in their order."""
+        """Return the positions of the rows in sorted order."""
         ...
 
     def ranges(self, rows: pa.Table, borders: pa.Table) -> _Places:
-        """For each row how many of the borders, which are in order, it does not come before."""
+        """Return the range number of each row: the number of range bounds, in order, that are not
+        after it.
+        """
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class ByColumns:
-    """Sorts by the columns, one after another, nulls first."""
+    """Sorts by several columns, nulls first."""
 
     names: tuple[str, ...]
 
@@ -72,7 +74,7 @@ class ByAll:
 
     @classmethod
     def of(cls, names: Sequence[str], sample: pa.Table) -> "ByAll":
-        """Return the order by the quantiles of a sample."""
+        """Return the sort order, given a sample for the quantiles."""
         return cls({name: np.unique(words(sample.column(name))) for name in names})
 
     def order(self, rows: pa.Table) -> _Places:
@@ -104,8 +106,8 @@ def sample_of(read: Read, rows: int) -> pa.Table:
 def sorted_rows(read: Read, sample: pa.Table, size: int, order: SortOrder) -> Iterator[pa.Table]:
     """Yield the rows of `read` in order, in parts of at most `MEMORY` bytes.
 
-    `size` is about how many bytes they have; `sample` has some of them, with the columns that are
-    sorted by. Raises StorageError if the local disk is full.
+    `size` is their approximate size in bytes; `sample` has some of the rows, with the sort columns.
+    Raises StorageError if the local disk is full.
     """
     whole = _in_memory(read) if size <= MEMORY else None
     if whole is not None:
@@ -132,7 +134,7 @@ def sorted_rows(read: Read, sample: pa.Table, size: int, order: SortOrder) -> It
 
 
 def _in_memory(read: Read) -> pa.Table | None:
-    """Return all rows; None if they are many more than was thought."""
+    """Return all rows, or None if they are much larger than estimated."""
     held, size = list[pa.Table](), 0
     for rows in read():
         held.append(rows)

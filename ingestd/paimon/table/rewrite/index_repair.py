@@ -1,8 +1,8 @@
 """Rebuild missing or corrupt hash indexes of dynamic buckets from the data files.
 
 Correct indexes are kept. New ones are committed in one COMPACT snapshot without data changes, and
-only if the index of these partitions has not changed. A concurrent writer that relied on a replaced
-index has its next commit refused, and plans again.
+only if the index of these partitions has not changed. The next commit of a concurrent writer that
+relied on a replaced index fails, and the writer plans again.
 
 Specification: https://paimon.apache.org/docs/1.4/concepts/spec/tableindex/#dynamic-bucket-index
 """
@@ -49,8 +49,8 @@ _NONE = np.empty(0, np.int32)
 class WrongIndex:
     """The rebuilt index of a bucket, and the error of the old one.
 
-    `missing` keys of the bucket are not in it, `foreign` ones are in another bucket. `problem`
-    says why it could not be used at all.
+    `missing` is the number of keys of the bucket that it lacks, `foreign` the number of its keys in
+    another bucket. `problem` states why it could not be read.
     """
 
     partition: bytes
@@ -119,7 +119,9 @@ def repair_hash_index(
 def _done(
     table: FileStoreTable, state: TableState, plan: IndexRepair, now_ms: int, *, drop_doubled: bool
 ) -> IndexRepair:
-    """Commit the index first: then no writer puts a key of several buckets into another one."""
+    """Commit the index first, so that no writer adds a key of several buckets to yet another
+    bucket.
+    """
     if plan.wrong:
         plan = replace(plan, snapshot=_commit(table, state, plan.wrong, now_ms))
     if drop_doubled:
@@ -129,7 +131,7 @@ def _done(
 
 
 def _state(table: FileStoreTable, wanted: PartitionFilter | None) -> TableState:
-    """Return the table's state; without index files if the manifest that names them is lost."""
+    """Return the table's state, without index files if the index manifest is lost."""
     try:
         return load_state(table)
     except FormatError:
@@ -177,7 +179,7 @@ def _entries(state: TableState, partition: bytes) -> dict[int, list[IndexManifes
 
 
 def _owned(stored: Mapping[int, Hashes], shared: Sequence[SharedHash]) -> dict[int, Hashes]:
-    """Return the hashes of each bucket without those that another one owns."""
+    """Return the hashes of each bucket, without hashes that another bucket owns."""
     owned = dict(stored)
     for bucket, hashes in stored.items():
         others = [key.hash for key in shared if bucket in key.buckets and key.owner != bucket]
@@ -227,7 +229,10 @@ def _there(
 def _commit(
     table: FileStoreTable, state: TableState, wrong: Sequence[WrongIndex], now_ms: int
 ) -> Snapshot | None:
-    """Write the new files and commit them; they are deleted unless they are, or may be, used."""
+    """Write the new files and commit them.
+
+    On an error they are deleted, unless the commit may have succeeded.
+    """
     stem = uuid.uuid4()
     written: list[IndexManifestEntry] = []
     try:

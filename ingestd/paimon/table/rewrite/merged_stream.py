@@ -19,7 +19,7 @@ from ingestd.paimon.table.files.deletion_vectors import DeletionVectors
 from ingestd.paimon.table.read.scan_plan import sections
 
 Runs = Sequence[Sequence[DataFileMeta]]
-"""Sorted runs: files in the order of their keys, no key in two of a run."""
+"""Sorted runs: files in key order; a key is in at most one file of a run."""
 
 
 def bucket_rows(bucket: CompactBucket) -> Iterator[pa.Table]:
@@ -39,7 +39,7 @@ def bucket_rows(bucket: CompactBucket) -> Iterator[pa.Table]:
 
 
 def merged_runs(bucket: CompactBucket, runs: Runs) -> Iterator[pa.Table]:
-    """Yield the rows of some runs, as `bucket_rows` gives them."""
+    """Yield the rows of some runs, as `bucket_rows` does."""
     fields = (*SYSTEM_FIELDS, *bucket.table.schema.fields)
     sources = [Source(0, tuple(run), fields) for run in runs]
     yield from _merged(bucket, DataFileReader(bucket.table), sources)

@@ -52,7 +52,8 @@ def move_waiting(
     """Move the postponed rows of `state` into buckets; the result is `empty` without any.
 
     New files are of level 0: readable at once, except for tables whose readers skip level 0.
-    Raises what `commit` raises; CommitConflictError if another process has moved the same rows. The
+    Raises the errors of `commit`, among them CommitConflictError if another process has moved the
+    same rows. The
     files written are deleted then, unless the outcome of the commit is unknown.
     """
     messages: list[CommitMessage] = []
@@ -72,7 +73,7 @@ def move_waiting(
 def waiting_rows(
     table: FileStoreTable, state: TableState, partition_filter: PartitionFilter | None = None
 ) -> int:
-    """Return how many rows wait for their bucket."""
+    """Return the number of postponed rows."""
     waiting = live_entries(
         table,
         state.manifests,
@@ -85,9 +86,10 @@ def waiting_rows(
 def waiting_moves(
     table: FileStoreTable, state: TableState, partition_filter: PartitionFilter | None = None
 ) -> Iterator[CommitMessage]:
-    """Yield the files that waiting rows are written to, and those taken away for them, by bucket.
+    """Yield one message per bucket, with the files added for postponed rows and the files removed.
 
-    The messages of a partition belong into one commit. Nothing for tables of another kind.
+    The messages of a partition must be in one commit. Yields nothing for tables without postponed
+    buckets.
     """
     if bucket_mode(table.schema) is not BucketMode.POSTPONE:
         return
@@ -103,9 +105,9 @@ def waiting_moves(
 
 
 def bucket_count(table: FileStoreTable, settled: Iterable[ManifestEntry]) -> int:
-    """Return the number of buckets of a partition with these files in buckets.
+    """Return the number of buckets of a partition with these files.
 
-    ConfigError below 1.
+    Raises ConfigError if the configured number is below 1.
     """
     known = next((entry.total_buckets for entry in settled), None)
     if known is not None:

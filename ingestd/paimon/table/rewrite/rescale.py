@@ -37,9 +37,9 @@ from ingestd.paimon.table.write.commit_message import CommitMessage, ManifestCom
 
 _Index = dict[int, list[IndexManifestEntry]]
 COMMIT_BYTES = 1 << 30
-"""Partitions are committed together until they have this many bytes."""
+"""Maximum size in bytes of partitions that are committed together."""
 OPEN_WRITERS = 8
-"""New buckets that are written at a time: each holds a row group in memory."""
+"""Maximum number of new buckets written at the same time; each keeps a row group in memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,12 +52,12 @@ class PartitionRescale:
 
     @property
     def rows(self) -> int:
-        """Return rows that its files hold, before they are merged."""
+        """Return the number of rows in its files, before merging."""
         return sum(entry.file.row_count for entry in self.entries)
 
     @property
     def bytes(self) -> int:
-        """Return bytes of its files."""
+        """Return the size of its files in bytes."""
         return sum(entry.file.file_size for entry in self.entries)
 
 
@@ -92,7 +92,7 @@ def plan_rescale(
 ) -> list[PartitionRescale]:
     """Return the partitions that `rescale` would rewrite; only manifests are read.
 
-    Raises as `refuse_rescale`. Raises ConfigError if rows wait for their bucket in one of them.
+    Raises the errors of `refuse_rescale`, and ConfigError if one of them has postponed rows.
     """
     refuse_rescale(table, buckets)
     state = load_state(table) if state is None else state
@@ -122,8 +122,9 @@ def rescale(
 ) -> Iterator[Rescaled]:
     """Rewrite partitions with the new bucket count; yield the result of each commit.
 
-    The schema of `table` has the new number in the option `bucket` already, unless the table has
-    postponed buckets. Raises as `plan_rescale`; CommitConflictError if files of a partition were
+    The schema of `table` must already have the new number in the option `bucket`, unless the table
+    has postponed buckets. Raises the errors of `plan_rescale`; CommitConflictError if files of a
+    partition were
     changed by another process; FormatError for damaged files. Committed partitions stay, files of
     others are deleted. Raises CommitUnknownError if the storage does not report whether the
     snapshot was published: the files stay.
@@ -216,15 +217,15 @@ class Rewrite:
         return (old - new) % math.gcd(self.before, self.after) == 0
 
     def bucket(self, number: int, files: Sequence[DataFileMeta] = ()) -> CompactBucket:
-        """Return a new bucket with these files."""
+        """Return the new bucket with these files."""
         return CompactBucket(self.table, self.partition, number, self.after, tuple(files))
 
 
 def rewritten(rewrite: Rewrite, old: Sequence[CompactBucket]) -> Iterator[CommitMessage]:
-    """Yield the new files of each bucket that gets rows.
+    """Yield the new files of each bucket that receives rows.
 
-    FormatError for a row that is not where the bucket function puts it. Nothing is left behind
-    then of what was not given yet.
+    Raises FormatError for a row outside the bucket that the bucket function assigns; files that
+    were not yielded yet are then deleted.
     """
     step = math.gcd(rewrite.before, rewrite.after)
     for rest in range(step):
@@ -307,7 +308,7 @@ class _Sink:
                 bucket.delete(run, ())
 
     def abort(self) -> None:
-        """Delete everything that was written."""
+        """Delete all files that were written."""
         for writer in self._writers.values():
             writer.abort()
         for number, runs in self.runs.items():
