@@ -20,7 +20,7 @@ from tests.support.pipelines import pipeline
 
 pytestmark = pytest.mark.integration
 DOCUMENT = Path(__file__).parents[2] / "docs" / "security.md"
-SHORT = "for a moment", "until it has started"
+SHORT = "temporary", "until it has started"
 
 
 def documented() -> tuple[Counter[tuple[str, str]], Counter[tuple[str, str]]]:
