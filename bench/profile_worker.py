@@ -41,8 +41,8 @@ class Step(NamedTuple):
 STEPS = (
     Step("ingestd.kafka.native_reader:NativeFetcher.read", "fetch: client"),
     Step("ingestd.kafka.python_reader:PythonReader.read", "fetch: client"),
-    Step("ingestd.kafka.columns:RecordColumns.add", "fetch: columns"),
-    Step("ingestd.kafka.columns:RecordColumns.take", "fetch: columns"),
+    Step("ingestd.kafka.records:RecordColumns.add", "fetch: columns"),
+    Step("ingestd.kafka.records:RecordColumns.take", "fetch: columns"),
     Step("ingestd.ingest.stages.decode_stage:drop_oversized", "decode: bounds, counts"),
     Step("ingestd.ingest.stages.findings:Findings.note_chunk", "decode: bounds, counts"),
     Step("ingestd.cdc.json.json_changes:JsonChanges.decode", "decode"),

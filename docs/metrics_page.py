@@ -2,17 +2,17 @@
 
 from prometheus_client.metrics import MetricWrapperBase
 
-from ingestd import lag_metrics, metrics, registry_metrics
+from ingestd import lag_metrics, metrics
 
 HEAD = """# Metrics
 
-Written by `make docs` from `ingestd/metrics.py`, `ingestd/lag_metrics.py` and
-`ingestd/registry_metrics.py`. The page `/metrics` serves them in Prometheus' text format or as
-OpenMetrics, as the client accepts, compressed by gzip if it accepts that; counters carry the
-suffix `_total`, histograms `_bucket`, `_sum` and `_count`, and there are no `_created` series. Its
-size, and how to reduce it, is in [operations.md](operations.md#size-of-metrics). Everything is
-counted on the driver, after the commit: of a batch that failed nothing is counted, and what its
-tasks asked of schema registries only if their processes go on.
+Written by `make docs` from `ingestd/metrics.py` and `ingestd/lag_metrics.py`. The page `/metrics`
+serves them in Prometheus' text format or as OpenMetrics, as the client accepts, compressed by gzip
+if it accepts that; counters carry the suffix `_total`, histograms `_bucket`, `_sum` and `_count`,
+and there are no `_created` series. Its size, and how to reduce it, is in
+[operations.md](operations.md#size-of-metrics). Everything is counted on the driver, after the
+commit: of a batch that failed nothing is counted, and what its tasks asked of schema registries
+only if their processes go on.
 
 | metric | type | labels | what it says |
 |---|---|---|---|"""
@@ -20,7 +20,7 @@ tasks asked of schema registries only if their processes go on.
 
 def collectors() -> list[MetricWrapperBase]:
     """Every collector that the modules declare, by name."""
-    modules = (metrics, lag_metrics, registry_metrics)
+    modules = (metrics, lag_metrics)
     declared = [variable for module in modules for variable in vars(module).values()]
     found = {id(c): c for c in declared if isinstance(c, MetricWrapperBase)}
     return sorted(found.values(), key=lambda collector: collector._name)

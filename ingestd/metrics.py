@@ -8,6 +8,8 @@ from collections.abc import Iterable, Mapping
 
 from prometheus_client import Counter, Gauge, Histogram
 
+from ingestd.kafka.registry_http import FAILURES, HITS, OUTAGE_MS, REQUESTS
+
 STATES = ("starting", "running", "backoff", "draining", "stopped", "failed")
 """The states of a pipeline; the current one is 1 in `ingestd_pipeline_state`."""
 
@@ -148,6 +150,23 @@ THROTTLED_SECONDS = Counter(
     "Time that ingest waited for compactions: for a bucket above the stop trigger (sorted-runs), "
     "or in the mode inline (inline).",
     ["cause"],
+)
+
+# A failed task reports nothing. The next task of its worker process reports its requests. If the
+# process ends, they are lost, and only the log (`schema_registry_retry`) shows an outage.
+REGISTRY_REQUESTS = Counter("ingestd_registry_requests", "Requests to schema registries.")
+REGISTRY_FAILED = Counter(
+    "ingestd_registry_failed_requests",
+    "Requests to schema registries without a usable answer; those of a batch that failed are lost "
+    "if its workers ended with it.",
+)
+REGISTRY_CACHE_HITS = Counter(
+    "ingestd_registry_cache_hits", "Lookups of schemas that were in the cache."
+)
+REGISTRY_OUTAGE_SECONDS = Counter(
+    "ingestd_registry_outage_seconds",
+    "Time that tasks waited for schema registries that did not answer; as with failed requests, "
+    "that of a failed batch is lost if its workers ended with it.",
 )
 
 
@@ -307,3 +326,11 @@ def record_throttled(cause: str, seconds: float) -> None:
 def record_reachable(source: str, *, reachable: bool) -> None:
     """Set whether the brokers of a source answer."""
     SOURCE_REACHABLE.labels(source).set(reachable)
+
+
+def record_registry(figures: Mapping[str, int]) -> None:
+    """Add the requests of a batch's tasks, by the names of `ingestd.kafka.registry_http`."""
+    REGISTRY_REQUESTS.inc(figures.get(REQUESTS, 0))
+    REGISTRY_FAILED.inc(figures.get(FAILURES, 0))
+    REGISTRY_CACHE_HITS.inc(figures.get(HITS, 0))
+    REGISTRY_OUTAGE_SECONDS.inc(figures.get(OUTAGE_MS, 0) / 1000)

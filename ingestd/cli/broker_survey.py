@@ -9,8 +9,7 @@ from pathlib import Path
 from ingestd.cdc.base import DEFAULT_FORMAT, RecordChunk
 from ingestd.cdc.format_guess import Guess, guess_format
 from ingestd.cdc.schema_lookup import SchemaLookup
-from ingestd.cli.dry_run import dry_run_pipeline, take_sample, topic_logs
-from ingestd.cli.plan_report import TopicLogs
+from ingestd.cli.dry_run import TopicLogs, dry_run_pipeline, take_sample, topic_logs
 from ingestd.cli.proposal import Proposal, SourceProposal, proposed_pattern
 from ingestd.config.document import parse_document
 from ingestd.config.load import load_document

@@ -4,20 +4,19 @@ import os
 import re
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from typing import NamedTuple
 
 from ingestd.cdc.base import RecordChunk
 from ingestd.cli.groups import now_ms
-from ingestd.cli.plan_report import Planned, TopicLogs
 from ingestd.errors import SourceError
-from ingestd.ingest.dry_run.dry_run import DryRun, run_dry
+from ingestd.ingest.dry_run.dry_run import DryRun, Sample, run_dry
 from ingestd.ingest.settings.pipeline_settings import PipelineSettings
 from ingestd.ingest.tables.table_registry import TableRegistry
 from ingestd.kafka.consumers import close_consumers
 from ingestd.kafka.fetch import fetch
 from ingestd.kafka.offsets import OffsetClient
 from ingestd.kafka.properties import KafkaSource
-from ingestd.kafka.ranges import OffsetRange
-from ingestd.kafka.sampling import sample_ranges
+from ingestd.kafka.ranges import OffsetRange, TopicOffsets, sample_ranges
 from ingestd.paimon.catalog.base import CASE_SENSITIVE, load_catalog
 from ingestd.paimon.catalog.dry_run import DryRunCatalog
 from ingestd.paimon.io.file_io import file_io_for, storage_options
@@ -26,6 +25,21 @@ from ingestd.paimon.spec.option_types import parse_bool
 _ASK_SECONDS = 10.0
 _THREADS = 16
 _LOCAL = re.compile(r"local(?:\[(\d+)\b.*)?")
+
+
+class TopicLogs(NamedTuple):
+    """First and end offsets of the topics of one source."""
+
+    begin: TopicOffsets
+    end: TopicOffsets
+
+
+class Planned(NamedTuple):
+    """Topics by source, and the result of the dry run."""
+
+    logs: Mapping[str, TopicLogs]
+    sample: Sample
+    found: DryRun
 
 
 def dry_run_pipeline(settings: PipelineSettings, records: int) -> Planned:

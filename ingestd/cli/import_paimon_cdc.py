@@ -7,11 +7,9 @@ from typing import Annotated
 import typer
 
 from ingestd.cli.output import AsJson, print_json, say
-from ingestd.config.flink_command import parse_flink_command
-from ingestd.config.import_notes import Note, Tree, assemble
-from ingestd.config.imported_yaml import render, validation_error_of
+from ingestd.config.flink_command import parse_flink_command, shell_words
+from ingestd.config.import_notes import Note, Tree, assemble, render, validation_error_of
 from ingestd.config.paimon_cdc import carry_over
-from ingestd.config.shell_words import shell_words
 from ingestd.log import printable, redact
 
 _STDIN = "-"

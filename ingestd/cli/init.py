@@ -1,7 +1,9 @@
 """`ingestd init`: write a first configuration from the topics of a cluster."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Annotated, TypeAlias
 
@@ -22,10 +24,11 @@ from ingestd.cli.progress import waiting
 from ingestd.cli.proposal import (
     Proposal,
     kept_secrets,
+    own_topics,
     proposal_yaml,
+    proposed_pattern,
 )
 from ingestd.cli.questions import ask, is_terminal, tell_on_terminal
-from ingestd.cli.topic_choice import SHOWN_TOPICS, chosen_topics, pipeline_name
 from ingestd.config.registry_section import SchemaRegistrySection, registered_formats
 from ingestd.errors import ConfigError
 
@@ -52,6 +55,8 @@ _Kafka: TypeAlias = Annotated[
 ]
 _Registry: TypeAlias = Annotated[str | None, typer.Option(help="URL of a schema registry.")]
 _Force: TypeAlias = Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")]
+SHOWN_TOPICS = 10
+"""Names of topics that are shown at once; the others are counted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,3 +230,45 @@ def _document(file: Path, proposal: Proposal) -> dict[str, object]:
         ],
         "remarks": list(proposal.remarks),
     }
+
+
+def chosen_topics(
+    there: Sequence[str], named: Sequence[str] | None, pattern: str | None
+) -> tuple[list[str], str | None]:
+    """Return the topics to read, and the regular expression that selects them, if any."""
+    if named:
+        return sorted(named), None
+    mine = own_topics(there)
+    if not mine:
+        raise ConfigError("the brokers have no topic yet: name the ones to come with --topic")
+    alike = proposed_pattern(mine)
+    if pattern is None:
+        tell_on_terminal(f"There is: {_some_of(mine)}")
+    wanted = pattern or ask(
+        "Topics (a regular expression)", alike or ".*", "--topic-pattern", partial(_meant, mine)
+    )
+    chosen = _meant(mine, wanted)
+    explicit = pattern is not None or wanted not in (".*", alike)
+    return chosen, wanted if explicit else proposed_pattern(chosen)
+
+
+def _meant(topics: Sequence[str], pattern: str) -> list[str]:
+    """Return the topics that match a regular expression. Raises ConfigError if none does."""
+    try:
+        chosen = [topic for topic in topics if re.fullmatch(pattern, topic)]
+    except re.error as error:
+        raise ConfigError(f"'{pattern}' is no regular expression: {error}") from error
+    if not chosen:
+        raise ConfigError(f"no topic is like '{pattern}'; there is: {_some_of(topics)}")
+    return chosen
+
+
+def _some_of(topics: Sequence[str]) -> str:
+    left = len(topics) - SHOWN_TOPICS
+    return ", ".join(topics[:SHOWN_TOPICS]) + (f" and {left} more" if left > 0 else "")
+
+
+def pipeline_name(topics: Sequence[str]) -> str:
+    """Return a name for the pipeline: the common beginning of its topics' names."""
+    word = re.split(r"[^A-Za-z0-9]", topics[0])[0].lower() if topics else ""
+    return word if re.fullmatch(r"[a-z][a-z0-9]*", word) else "ingestd"

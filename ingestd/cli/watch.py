@@ -4,19 +4,28 @@ import json
 import sys
 import time
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, TypeAlias
 
 import typer
-from rich.console import Console
+from rich import box
+from rich.console import Console, Group, RenderableType
 from rich.live import Live
+from rich.table import Table
+from rich.text import Text
 
 from ingestd.cli.daemon_status import DaemonAddress, DaemonSilentError, Document
 from ingestd.cli.output import AsJson, say
-from ingestd.cli.watch_view import status_line, status_view
+from ingestd.log import printable
 
 _Looks: TypeAlias = Iterator[tuple[Document, str | None]]
 """What was seen each time; where the daemon was silent the one before, and why."""
+_BARS = "▁▂▃▄▅▆▇█"
+_SHOWN_POINTS = 40
+_SHOWN_TABLES = 20
+_SHOWN_ERRORS = 3
+_GOOD = {"running": "green", "starting": "yellow", "backoff": "yellow"}
 
 
 def watch(
@@ -93,3 +102,127 @@ def _live(looks: _Looks) -> None:
 
 def _line(text: str) -> None:
     say(text)
+
+
+def status_line(document: Document) -> str:
+    """Return a summary of the status as one line: `name=value`, unknown values as -."""
+    recent = document["recent"]
+    words = {
+        "at": datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z"),
+        "pipeline": document["pipeline"],
+        "state": document["state"],
+        "ready": str(document["ready"]).lower(),
+        "batch": document["batch"]["finished"],
+        "records_per_second": _last(recent["rates"]),
+        "lag": _lag(document),
+        "behind_seconds": _behind(document),
+        "restarts": document["restarts"],
+        "rejected": sum(one["rejected"] for one in recent["batches"]),
+    }
+    return " ".join(f"{name}={_plain(value)}" for name, value in words.items())
+
+
+def status_view(document: Document, note: str | None = None) -> RenderableType:
+    """Return the view of the status; `note` is the reason why it is outdated."""
+    state = str(document["state"])
+    recent = document["recent"]
+    head = Text.assemble(
+        (printable(str(document["pipeline"])), "bold"),
+        "  ",
+        (state, f"bold {_GOOD.get(state, 'red')}"),
+        f" since {printable(str(document['since']))}",
+        f"  restarts {document['restarts']}",
+        f"  version {printable(str(document['version']))}",
+    )
+    parts: list[RenderableType] = [head, _batch(document)]
+    for title, points in (("records/s", recent["rates"]), ("lag", recent["lags"])):
+        parts.append(_plot(title, [float(value) for _, value in points]))
+    parts += [Text(""), _tables(document), Text(""), _sources(document)]
+    parts += [
+        Text(f"{one['type']}: {' '.join(printable(one['message']).split())}", "red")
+        for one in recent["errors"][:_SHOWN_ERRORS]
+    ]
+    if note:
+        parts.append(Text(printable(note), "yellow"))
+    return Group(*parts)
+
+
+def _batch(document: Document) -> Text:
+    batch = document["batch"]
+    done = f"batch {_plain(batch['finished'])} done"
+    if batch["running"] is None:
+        return Text(f"{done}, none under way")
+    phases = ", ".join(f"{name} {spent:.1f} s" for name, spent in (batch["phases"] or {}).items())
+    return Text(f"{done}, batch {batch['running']} for {batch['seconds']:.1f} s  {phases}")
+
+
+def _plot(title: str, values: list[float]) -> Text:
+    shown = values[-_SHOWN_POINTS:]
+    top = max(shown, default=0.0)
+    bars = "".join(_BARS[int(one / top * (len(_BARS) - 1))] if top else _BARS[0] for one in shown)
+    newest = _plain(shown[-1]) if shown else "-"
+    return Text.assemble(f"{title:<10}", (bars, "cyan"), f" {newest}")
+
+
+def _tables(document: Document) -> Table:
+    table = _table("table", "snapshot", "rows", "files", "behind")
+    tables = list(document["tables"].items())
+    for name, one in tables[:_SHOWN_TABLES]:
+        behind = one.get("behind_seconds")
+        table.add_row(
+            Text(printable(name)),
+            _plain(one["snapshot_id"]),
+            _plain(one["rows"]),
+            _plain(one["files"]),
+            "-" if behind is None else f"{behind:.1f} s",
+        )
+    if len(tables) > _SHOWN_TABLES:
+        table.add_row(Text(f"and {len(tables) - _SHOWN_TABLES} more"))
+    return table
+
+
+def _sources(document: Document) -> Table:
+    table = _table("source", "topics", "partitions", "lag")
+    for name, source in document["sources"].items():
+        places = [place for topic in source["topics"].values() for place in topic.values()]
+        reachable = "" if source["reachable"] is not False else " (does not answer)"
+        lags = [one["lag"] for one in places]
+        lag = None if not lags or None in lags else sum(lags)
+        counts = (len(source["topics"]), len(places), lag)
+        table.add_row(Text(printable(name) + reachable), *map(_plain, counts))
+    return table
+
+
+def _table(first: str, *others: str) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
+    table.add_column(first)
+    for name in others:
+        table.add_column(name, justify="right")
+    return table
+
+
+def _lag(document: Document) -> int | None:
+    lags = [
+        place["lag"]
+        for source in document["sources"].values()
+        for topic in source["topics"].values()
+        for place in topic.values()
+    ]
+    return None if not lags or None in lags else sum(lags)
+
+
+def _behind(document: Document) -> float | None:
+    known = [one.get("behind_seconds") for one in document["tables"].values()]
+    return max((one for one in known if one is not None), default=None)
+
+
+def _last(points: list[tuple[float, float]]) -> float | None:
+    return float(points[-1][1]) if points else None
+
+
+def _plain(value: object) -> str:
+    if value is None:
+        return "-"
+    if isinstance(value, float):
+        return f"{value:.1f}"
+    return printable(str(value))

@@ -1,6 +1,12 @@
-"""Parser of `flink run` command lines of Paimon's CDC actions."""
+"""Parser of `flink run` command lines of Paimon's CDC actions.
 
-from collections.abc import Sequence
+A command line is split into words as a POSIX shell does: quotes, backslashes, comments and
+continued lines have the shell's meaning. A variable becomes a reference to the environment,
+`${env:NAME}`. Command substitutions are refused, and text after the first command is returned.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from ingestd.errors import ConfigError
@@ -9,6 +15,141 @@ ACTIONS = ("kafka_sync_table", "kafka_sync_database")
 _FLAG = "true"
 _WITH_VALUE = ("-c", "--class", "-C", "--classpath", "-p", "--parallelism", "-s", "--fromSavepoint")
 """Switches of `flink run` that a value follows."""
+_VARIABLE = re.compile(r"\$(?:\{([A-Za-z_]\w*)\}|([A-Za-z_]\w*))")
+_PLACEHOLDER = re.compile(r"<[\w-]+>")
+"""What examples have where something is to be filled in; to a shell it would be a redirection."""
+_OPERATORS = frozenset(";&|<>()")
+_IN_DOUBLE_QUOTES = frozenset('$`"\\')
+
+
+@dataclass(slots=True)
+class ShellLine:
+    """Words of the first command of a text; `rest` is the text after it."""
+
+    words: list[str]
+    rest: str = ""
+
+
+@dataclass(slots=True)
+class _Word:
+    """A word being built; `begun` is also true of an empty quoted one."""
+
+    parts: list[str] = field(default_factory=list)
+    begun: bool = False
+
+    def add(self, text: str) -> None:
+        self.parts.append(text)
+        self.begun = True
+
+
+def shell_words(text: str) -> ShellLine:
+    """Split a command into words; line breaks count as blanks, so that commands can be pasted.
+
+    Raises ConfigError for an unterminated quote and for a command substitution.
+    """
+    return _Splitter(text).split()
+
+
+class _Splitter:
+    """Splits one text in a single pass."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._at = 0
+        self._word = _Word()
+        self._words: list[str] = []
+
+    def split(self) -> ShellLine:
+        text = self._text
+        while self._at < len(text):
+            char = text[self._at]
+            placeholder = _PLACEHOLDER.match(text, self._at)
+            if placeholder:
+                self._word.add(placeholder[0])
+                self._at = placeholder.end()
+            elif char in _OPERATORS:
+                self._end_word()
+                return ShellLine(self._words, text[self._at :].strip())
+            elif char.isspace():
+                self._end_word()
+                self._at += 1
+            elif char == "#" and not self._word.begun:
+                end = text.find("\n", self._at)
+                self._at = len(text) if end < 0 else end
+            else:
+                self._piece(char)
+        self._end_word()
+        return ShellLine(self._words)
+
+    def _end_word(self) -> None:
+        if self._word.begun:
+            self._words.append("".join(self._word.parts))
+        self._word = _Word()
+
+    def _piece(self, char: str) -> None:
+        """Read the next piece of a word: a quotation, an escape, a variable or one character."""
+        if char == "'":
+            end = self._closing("'", self._at + 1)
+            self._word.add(self._text[self._at + 1 : end])
+            self._at = end + 1
+        elif char == '"':
+            self._word.add("")
+            for part in self._quoted():
+                self._word.add(part)
+        elif char == "\\":
+            self._escaped()
+        else:
+            self._word.add(self._plain(char))
+
+    def _closing(self, quote: str, start: int) -> int:
+        end = self._text.find(quote, start)
+        if end < 0:
+            raise self._endless(start)
+        return end
+
+    def _endless(self, start: int) -> ConfigError:
+        return ConfigError(f"the command line has no end of what begins {self._shown(start)}")
+
+    def _quoted(self) -> Iterator[str]:
+        """Yield the pieces between double quotes."""
+        text, start = self._text, self._at + 1
+        self._at = start
+        while self._at < len(text) and text[self._at] != '"':
+            char = text[self._at]
+            following = text[self._at + 1 : self._at + 2]
+            if char == "\\" and following == "\n":
+                self._at += 2
+            elif char == "\\" and following in _IN_DOUBLE_QUOTES and following:
+                yield following
+                self._at += 2
+            else:
+                yield self._plain(char)
+        if self._at >= len(text):
+            raise self._endless(start)
+        self._at += 1
+
+    def _escaped(self) -> None:
+        following = self._text[self._at + 1 : self._at + 2]
+        if following not in ("\n", ""):
+            self._word.add(following)
+        self._at += 2
+
+    def _plain(self, char: str) -> str:
+        """Return one character, or a variable as a reference."""
+        if char == "`" or self._text.startswith("$(", self._at):
+            raise ConfigError(
+                f"the command line runs another command {self._shown(self._at)}; write its output "
+                "there"
+            )
+        found = _VARIABLE.match(self._text, self._at) if char == "$" else None
+        if found is None:
+            self._at += 1
+            return char
+        self._at = found.end()
+        return f"${{env:{found[1] or found[2]}}}"
+
+    def _shown(self, start: int) -> str:
+        return f"at {self._text[start : start + 30]!r}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,19 +1,28 @@
-"""Arguments of another tool as keys of a configuration, and notes on what was not imported.
+"""Keys and notes of an imported configuration, and their YAML text.
 
-A piece is one argument with the keys that it becomes. A piece with which the configuration does not
-load is left out, with a note.
+A piece is one argument of another tool with the keys that it becomes. A piece with which the
+configuration does not load is left out, with a note; the YAML text has the notes as comments.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+import textwrap
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
+from pathlib import Path as FilePath
 from typing import Any
 
-from ingestd.config.document import Path
+import yaml
+
+from ingestd.config.document import Path, parse_document
+from ingestd.config.load import load_document
+from ingestd.errors import ConfigError
+from ingestd.log import printable
 
 Tree = dict[str, Any]
 Judge = Callable[[Tree], str | None]
 """Says what is wrong with a document, None if it loads."""
+_WIDTH = 100
+_NAME = "the result"
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,3 +105,63 @@ def _place(tree: Tree, path: Path, value: Any) -> None:  # noqa: ANN401  (part o
         known.extend(value)
     else:
         tree[name] = value
+
+
+class _AnyVariable(Mapping[str, str]):
+    """An environment in which every variable is set."""
+
+    def __getitem__(self, name: str) -> str:
+        return f"<value of {name}>"
+
+    def __contains__(self, name: object) -> bool:
+        return True
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(())
+
+    def __len__(self) -> int:
+        return 0
+
+
+def render(tree: Tree, notes: Sequence[Note], title: str) -> str:
+    """Return the YAML text after a comment for each note, essential notes first."""
+    lines = [f"# {title}"]
+    groups = (
+        ("Not carried over, and the result is another one without it:", True),
+        ("Not carried over, or worth knowing:", False),
+    )
+    for heading, essential in groups:
+        chosen = [note for note in notes if note.essential is essential]
+        if chosen:
+            lines += ["#", f"# {heading}"]
+        for note in chosen:
+            lines += _comment(f"{note.argument}: {note.text}")
+    text = yaml.safe_dump(tree, sort_keys=False, allow_unicode=True, width=_WIDTH)
+    return "\n".join([*lines, "", text])
+
+
+def validation_error_of(tree: Tree) -> str | None:
+    """Return why a configuration does not load, None if it does.
+
+    Environment variables count as set: they are set where the configuration will run.
+    """
+    try:
+        document = parse_document(yaml.safe_dump(tree, sort_keys=False), _NAME)
+        load_document(document, FilePath("/"), _AnyVariable())
+    except ConfigError as error:
+        issues = error.message.splitlines()[1:] or [error.message]
+        return "; ".join(issue.strip().partition(": ")[2] or issue.strip() for issue in issues)
+    return None
+
+
+def _comment(text: str) -> list[str]:
+    """Return a text as comment lines."""
+    plain = printable(" ".join(text.split()))
+    return textwrap.wrap(
+        plain,
+        _WIDTH,
+        initial_indent="#   ",
+        subsequent_indent="#     ",
+        break_long_words=False,
+        break_on_hyphens=False,
+    )

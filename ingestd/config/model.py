@@ -5,19 +5,102 @@ on verbatim.
 """
 
 from collections.abc import Mapping
-from typing import Literal, Self
+from typing import Annotated, Literal, Self
+from urllib.parse import urlsplit
 
-from pydantic import Field, model_validator
+from pydantic import BeforeValidator, Field, field_validator, model_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
 from ingestd.config.errors_section import ErrorsSection
-from ingestd.config.maintenance_sections import CompactionSection, ExpirySection
 from ingestd.config.routing_section import RoutingSection
 from ingestd.config.section import Section
 from ingestd.config.source_section import SourceSection
 from ingestd.config.table_sections import DefaultsSection, TableSection
-from ingestd.config.telemetry_section import TelemetrySection
 from ingestd.config.values import Address, Duration, Name, Size, TableName, Texts
+
+
+class TelemetrySection(Section):
+    """Traces of batches, sent to an OpenTelemetry collector."""
+
+    traces: Literal["none", "otlp"] = Field(
+        default="none",
+        description="`otlp` sends a trace of each batch to a collector by OTLP over HTTP; needs "
+        "the extra `ingestd[otel]`. `OTEL_...` variables alone do not turn it on.",
+    )
+    endpoint: str | None = Field(
+        default=None,
+        min_length=1,
+        description="Base URL of the collector, such as `http://collector:4318`; default "
+        "`OTEL_EXPORTER_OTLP_ENDPOINT`, else `http://localhost:4318`. Headers, "
+        "certificates, sampling and the service name are set by the standard "
+        "`OTEL_...` variables.",
+    )
+
+    @field_validator("endpoint")
+    @classmethod
+    def _is_url(cls, value: str | None) -> str | None:
+        if value is None:
+            return None
+        parts = urlsplit(value)
+        if parts.scheme not in {"http", "https"} or not parts.hostname:
+            raise ValueError("give the collector's base URL, as http://collector:4318")
+        return value
+
+
+def _mode(value: object) -> object:
+    """Return `off` for false: YAML 1.1 parsers, such as Helm's, read a plain `off` as a boolean."""
+    return "off" if str(value).lower() == "false" else value
+
+
+Mode = Annotated[Literal["background", "inline", "off"], BeforeValidator(_mode)]
+
+
+class CompactionSection(Section):
+    """Where tables are compacted, and how long ingest waits for it.
+
+    Options of a table (`num-sorted-run.compaction-trigger`) decide when it is compacted; tables
+    with `write-only` are skipped.
+    """
+
+    mode: Mode = Field(
+        default="background",
+        description="`background`: processes beside the stream compact what is due. `inline`: "
+        "each batch also waits for the compactions that it triggers. `off`: tables "
+        "are compacted by something else, such as `ingestd compact` on a schedule. "
+        "Tables with the option `write-only` are never compacted.",
+    )
+    inline_budget: Duration = Field(
+        default=10.0,
+        description="Maximum wait of a batch in the mode `inline`; unfinished compactions "
+        "continue in the background.",
+    )
+    processes: int = Field(
+        default=1,
+        ge=1,
+        le=64,
+        description="Number of tables that are compacted or expired at a time, each by a process "
+        "of low priority.",
+    )
+    max_throttle: Duration = Field(
+        default=30.0,
+        description="Maximum wait of ingest between two batches while a bucket has more sorted "
+        "runs than the table's `num-sorted-run.stop-trigger`; `0s` never waits.",
+    )
+
+
+class ExpirySection(Section):
+    """Whether snapshots, changelogs, partitions and tags expire in the background."""
+
+    enabled: bool = Field(
+        default=True,
+        description="Expire snapshots, changelogs, partitions and tags, and create automatic "
+        "tags, as the options of each table say; not for tables with `write-only`.",
+    )
+    interval: Duration = Field(
+        default=60.0,
+        gt=0,
+        description="How often a table is checked; up to an hour while nothing is committed to it.",
+    )
 
 
 class PipelineSection(Section):

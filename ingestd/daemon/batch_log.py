@@ -5,7 +5,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 
-from ingestd import lag_metrics, metrics, registry_metrics
+from ingestd import lag_metrics, metrics
 from ingestd.daemon.batch_trace import BatchTrace
 from ingestd.daemon.maintenance import Maintenance
 from ingestd.daemon.status import Status
@@ -130,7 +130,7 @@ def _count(counts: Counts) -> None:
     for (source, topic), (records, size) in read.items():
         metrics.record_read(source, topic, records, size)
     metrics.record_control(counts.control)
-    registry_metrics.record_registry(counts.registry)
+    metrics.record_registry(counts.registry)
     for (table, kind), rows in counts.rows.items():
         metrics.record_rows(table, RowKind(kind).symbol, rows)
     for table, cells in (+counts.unknown).items():

@@ -1,7 +1,7 @@
-"""A bounded history for the status page: rate, lag, batches, errors and rejected records."""
+"""A bounded history for the status page: rate, lag, batches, errors, rejected records, schemas."""
 
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
@@ -9,12 +9,15 @@ from typing import Any
 from ingestd.ingest.maintenance.batch_summary import BatchSummary
 from ingestd.ingest.values.counts import RejectedSample
 from ingestd.log import redact
+from ingestd.paimon.spec.data_types import DataType, encode_type
+from ingestd.paimon.spec.schema import TableSchema
 
 SAMPLE_SECONDS = 10.0
 _SAMPLES = 360
 _BATCHES = 50
 _ERRORS = 20
 _REJECTED = 20
+_KEPT = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,3 +143,77 @@ def total_lag(sources: Mapping[str, Any]) -> int | None:
         for one in topic.values()
     ]
     return None if not lags or None in lags else sum(lags)
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaChanged:
+    """One change of a table's schema; `at` in seconds since 1970, `what` is a description."""
+
+    at: float
+    table: str
+    schema_id: int
+    what: str
+
+
+class SchemaLog:
+    """The schemas of tables and their changes. Not thread-safe."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, TableSchema] = {}
+        self._changes: deque[SchemaChanged] = deque(maxlen=_KEPT)
+
+    def opened(self, schemas: Mapping[str, TableSchema], now: float) -> None:
+        """Set the schemas at the start of a run; another writer may have changed them since."""
+        for table, schema in schemas.items():
+            if table in self._known:
+                self.seen(table, schema, now)
+            self._known[table] = schema
+
+    def seen(self, table: str, schema: TableSchema, now: float) -> None:
+        """Note the schema of a commit."""
+        known = self._known.get(table)
+        if known is not None and known.id == schema.id:
+            return
+        what = f"new, {len(schema.fields)} columns"
+        if known is not None:
+            what = "; ".join(_differences(known, schema)) or "options or comments"
+        self._known[table] = schema
+        self._changes.append(SchemaChanged(now, table, schema.id, what))
+
+    def schema_id(self, table: str) -> int | None:
+        """Return the id of the newest schema; None if no schema is known."""
+        return self._known[table].id if table in self._known else None
+
+    def document(self) -> list[dict[str, Any]]:
+        """Return all changes for /status, newest first."""
+        return [
+            {
+                "at": change.at,
+                "table": change.table,
+                "schema_id": change.schema_id,
+                "what": change.what,
+            }
+            for change in reversed(self._changes)
+        ]
+
+
+def _differences(before: TableSchema, after: TableSchema) -> Iterator[str]:
+    """Yield added, renamed, changed and dropped columns, matched by field id."""
+    old = {column.id: column for column in before.fields}
+    new = {column.id: column for column in after.fields}
+    for number, column in new.items():
+        was = old.get(number)
+        if was is None:
+            yield f"added {column.name} {_text(column.type)}"
+        elif was.name != column.name:
+            yield f"renamed {was.name} to {column.name}"
+        if was is not None and was.type != column.type:
+            yield f"{column.name} from {_text(was.type)} to {_text(column.type)}"
+    for number, column in old.items():
+        if number not in new:
+            yield f"dropped {column.name}"
+
+
+def _text(of: DataType) -> str:
+    text = encode_type(of)
+    return text if isinstance(text, str) else of.root

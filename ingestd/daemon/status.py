@@ -11,8 +11,7 @@ from typing import Any
 from ingestd import metrics
 from ingestd.daemon.build_info import BuildInfo
 from ingestd.daemon.lag_tracker import LagTracker
-from ingestd.daemon.recent_history import Recent, RecentFailure, total_lag
-from ingestd.daemon.schema_log import SchemaLog
+from ingestd.daemon.recent_history import Recent, RecentFailure, SchemaLog, total_lag
 from ingestd.daemon.watchdog import STUCK_SECONDS, Watchdog
 from ingestd.errors import IngestdError, RetryableError, SourceError
 from ingestd.ingest.maintenance.batch_summary import BatchSummary

@@ -1,21 +1,24 @@
 """Messages that explain connection and authentication errors of the Kafka client.
 
 A message names the broker, the security protocol and the property to check. It contains no
-property values except addresses.
+property values except addresses. The client library reports only that a certificate could not be
+verified, so a separate TLS handshake finds out why.
 """
 
 import re
+import ssl
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
+from socket import create_connection
 
 from confluent_kafka import KafkaError, KafkaException
 
 from ingestd.errors import ConfigError, SourceError
 from ingestd.kafka.properties import KafkaSource
 from ingestd.kafka.records import Problem
-from ingestd.kafka.tls_probe import certificate_error
 
 _KEPT = 8
 _TOKEN_SECONDS = 5.0
@@ -34,6 +37,7 @@ _OTHER_PROTOCOL = (
     "security.protocol",
     "wrong version number",
 )
+_SECONDS = 5.0
 
 
 class ClientErrors:
@@ -169,3 +173,38 @@ def _lasts(problem: Problem) -> bool:
 
 def _without_values(reason: str) -> str:
     return _VALUE.sub(r"\1 ...", _NOTHING_MORE.sub("", reason)).strip()
+
+
+def certificate_error(address: str, properties: Mapping[str, str]) -> str | None:
+    """Return why the certificate at HOST:PORT fails verification, in OpenSSL's words.
+
+    `properties` are those of the Kafka client. None if the certificate is valid, or if the broker
+    does not answer within a few seconds.
+    """
+    host, _, port = address.rpartition(":")
+    host = host.strip("[]")
+    try:
+        context = _context(properties)
+        with (
+            create_connection((host, int(port)), _SECONDS) as plain,
+            context.wrap_socket(plain, server_hostname=host),
+        ):
+            return None
+    except ssl.SSLCertVerificationError as error:
+        return error.verify_message
+    except (OSError, ValueError):  # the client library reports all other errors itself
+        return None
+
+
+def _context(properties: Mapping[str, str]) -> ssl.SSLContext:
+    text, location = properties.get("ssl.ca.pem"), properties.get("ssl.ca.location")
+    given = Path(location) if location and location != "probe" else None
+    is_folder = given is not None and given.is_dir()
+    context = ssl.create_default_context(
+        cadata=text,
+        cafile=None if is_folder else given,
+        capath=given if is_folder else None,
+    )
+    if properties.get("ssl.endpoint.identification.algorithm") == "none":
+        context.check_hostname = False
+    return context

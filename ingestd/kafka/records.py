@@ -1,7 +1,7 @@
 """Records as columns, errors and events: the results of a reader of topic partitions.
 
 There are two readers, one by the native extension and one by the Python client. Both use the same
-client library and return the same results.
+client library and return the same results. `RecordColumns` buffers them into chunks.
 """
 
 from collections.abc import Mapping, Sequence
@@ -11,7 +11,8 @@ from typing import NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from ingestd.cdc.texts import Texts
+from ingestd.cdc.base import RecordChunk
+from ingestd.cdc.texts import Texts, joined
 
 Numbers = npt.NDArray[np.int64]
 Header = tuple[str, bytes | None]
@@ -85,3 +86,67 @@ class Reader(Protocol):
 
     def close(self) -> None:
         """Close the connections."""
+
+
+class RecordColumns:
+    """Buffered records of one topic partition that are not yet part of a chunk."""
+
+    def __init__(self, topic: str, partition: int) -> None:
+        self._topic = topic
+        self._partition = partition
+        self._keys: list[Texts] = []
+        self._values: list[Texts] = []
+        self._records = 0
+        self._headers: list[list[Header] | None] = []
+        self._numbers: list[tuple[Numbers, Numbers, Numbers]] = []
+        self._bytes = 0  # of keys and values
+
+    def __len__(self) -> int:
+        return self._records
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of buffered keys and values."""
+        return self._bytes
+
+    def add(self, records: Records) -> None:
+        """Append records with ascending offsets; either all or none have headers."""
+        self._keys.append(records.keys)
+        self._values.append(records.values)
+        self._records += len(records)
+        self._headers += records.headers or ()
+        self._numbers.append((records.offsets, records.timestamps, records.sizes))
+        self._bytes += int(records.sizes.sum())
+
+    def full(self, max_records: int, max_bytes: int) -> bool:
+        """Return whether the buffered records fill a chunk of these bounds."""
+        return len(self) >= max_records or self._bytes >= max_bytes
+
+    def take(self, max_records: int, max_bytes: int) -> RecordChunk:
+        """Remove and return the first records as a chunk within the bounds, but at least one."""
+        offsets, timestamps, sizes = map(np.concatenate, zip(*self._numbers, strict=True))
+        ends = np.cumsum(sizes)
+        fitting = int(np.searchsorted(ends, max_bytes, side="right"))
+        count = min(max(1, min(max_records, fitting)), len(self))
+        self._numbers = [(offsets[count:], timestamps[count:], sizes[count:])]
+        self._bytes -= int(ends[count - 1])
+        self._records -= count
+        keys, self._keys = _cut(self._keys, count)
+        values, self._values = _cut(self._values, count)
+        headers, self._headers = self._headers[:count], self._headers[count:]
+        return RecordChunk(
+            topic=self._topic,
+            partition=self._partition,
+            offsets=offsets[:count],
+            timestamps=timestamps[:count],
+            keys=keys,
+            values=values,
+            headers=headers or None,
+            sizes=sizes[:count],
+        )
+
+
+def _cut(parts: list[Texts], count: int) -> tuple[Texts, list[Texts]]:
+    """Split off the first `count` texts; return them, and the rest as a list of one part."""
+    whole = joined(parts)
+    return (whole, []) if count == len(whole) else (whole[:count], [whole[count:]])

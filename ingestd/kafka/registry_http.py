@@ -8,9 +8,11 @@ import base64
 import logging
 import random
 import ssl
+import threading
 import time
 import urllib.error
 import urllib.request
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from http.client import HTTPException
@@ -20,7 +22,6 @@ from urllib.parse import urlsplit
 
 from ingestd.errors import ConfigError, SourceError, SourceSilentError
 from ingestd.http_request import json_of, send, shown
-from ingestd.kafka.registry_tally import FAILURES, OUTAGE_MS, REQUESTS, note
 from ingestd.log import add_secrets
 
 _LOG = logging.getLogger(__name__)
@@ -30,6 +31,13 @@ _MOST_BYTES = 4 << 20
 _ACCEPT = "application/vnd.schemaregistry.v1+json, application/json"
 _NOT_THERE = "404"
 """Prefix of the error codes of a registry for an unknown subject, version or schema."""
+REQUESTS, FAILURES, HITS, OUTAGE_MS = "requests", "failures", "hits", "outage_ms"
+"""Requests sent, requests without a usable response, look-ups served from the cache, and
+milliseconds from a first failure to the response that ended it, or to the timeout.
+"""
+
+_lock = threading.Lock()
+_figures: Counter[str] = Counter()
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,3 +249,17 @@ def _error_document(data: bytes) -> Mapping[str, Any]:
     except ValueError:
         return {}
     return document if isinstance(document, dict) else {}
+
+
+def note(figure: str, count: int = 1) -> None:
+    """Increase one of the counters above."""
+    with _lock:
+        _figures[figure] += count
+
+
+def take_figures() -> Counter[str]:
+    """Return the counters since the last call, and reset them."""
+    with _lock:
+        taken = Counter(_figures)
+        _figures.clear()
+    return taken

@@ -1,11 +1,15 @@
-"""Find the offset ranges that cannot be read with the memory of a worker.
+"""Find the offset ranges that cannot be read with the memory of a worker, and where they end.
 
 A worker that is killed or runs out of memory does not report what it was reading. So the ranges
 are read again by separate processes: in halves, until the ranges that end their process are known,
 and then batch by batch up to the offset.
+
+Records of one compressed record batch cannot be read individually, and the client does not report
+where a batch ends. So the search for the next readable offset doubles its steps, then bisects.
 """
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from itertools import groupby
 
 from ingestd.kafka.isolated_fetch import Unreadable, answers
@@ -49,3 +53,35 @@ def by_source(ranges: Iterable[OffsetRange]) -> list[list[OffsetRange]]:
     """Group ranges by source, sorted."""
     ordered = sorted(ranges)
     return [list(ones) for _, ones in groupby(ordered, lambda offset_range: offset_range.source)]
+
+
+@dataclass(slots=True)
+class ReadableSearch:
+    """Finds the first readable offset in a range; the end of the range counts as readable.
+
+    `failing` is the last offset known to be unreadable, `readable` the first known to be readable.
+    """
+
+    range: OffsetRange
+    failing: int
+    readable: int
+    step: int = 1
+
+    @classmethod
+    def of(cls, left: OffsetRange) -> "ReadableSearch":
+        """Start with a range whose first offset cannot be read."""
+        return cls(left, left.start, left.until)
+
+    def next_offset(self) -> int | None:
+        """Return the offset to try; None once the first readable offset is known."""
+        if self.readable - self.failing <= 1:
+            return None
+        middle = (self.failing + self.readable) // 2
+        return min(self.failing + self.step, middle) if self.step else middle
+
+    def note(self, offset: int, *, is_readable: bool) -> None:
+        """Record whether an offset could be read."""
+        if is_readable:
+            self.readable, self.step = offset, 0
+        else:
+            self.failing, self.step = offset, self.step * 2

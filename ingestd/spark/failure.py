@@ -1,11 +1,19 @@
-"""Rebuild errors from tracebacks that Spark reports from other processes as text."""
+"""Errors of a query, from tracebacks that Spark reports as text or from the exit of its JVM."""
 
 import errno
 import os
 import re
+import signal
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+
+from py4j.protocol import Py4JError
 
 import ingestd.errors
-from ingestd.errors import DiskFullError, IngestdError, RetryableError, WorkerLostError
+from ingestd.errors import DiskFullError, FatalError, IngestdError, RetryableError, WorkerLostError
+from ingestd.spark.pyspark_internals import gateway_process
+from ingestd.spark.startup.jvm import session_jvm
 
 _RAISED = re.compile(r"\bingestd\.errors\.(\w+): (.+)")
 _CAUSE = re.compile(r"^\s*((?:[\w.$]+\.)?\w*(?:Error|Exception|Interrupt|Exit)\b.*)$", re.MULTILINE)
@@ -14,6 +22,8 @@ _WORKER_LOST = re.compile(r"Python worker exited unexpectedly|MemoryError\b|Exec
 _LONGEST = 500
 _FULL = (os.strerror(errno.ENOSPC), os.strerror(errno.EDQUOT))
 """The messages of the system for a full disk, in Java as well."""
+_EXIT_SECONDS = 5.0
+"""A connection may break shortly before the exit of the process can be seen."""
 
 
 def raised_error(text: str) -> IngestdError | None:
@@ -50,3 +60,43 @@ def last_cause(text: str) -> str:
     """
     causes = _CAUSE.findall(text) or _ENDED_WITH.findall(text)
     return (causes[-1] if causes else text.strip().rpartition("\n")[2])[:_LONGEST]
+
+
+@contextmanager
+def reported_jvm_exit() -> Iterator[None]:
+    """Turn connection errors in the block into a FatalError if the JVM has ended.
+
+    PySpark supports one JVM per process, so only a new process can continue.
+    """
+    try:
+        yield
+    except (Py4JError, OSError, EOFError) as error:
+        code = _exit_code()
+        if code is None:
+            raise
+        raise FatalError(jvm_exit_message(code)) from error
+
+
+def jvm_exit_message(code: int) -> str:
+    """Return the message for an exit code; a negative one is the number of a signal."""
+    names = {member.value: member.name for member in signal.Signals}
+    how = f"ended with {code}"
+    if code < 0:
+        how = f"was killed by {names.get(-code, f'signal {-code}')}"
+    hint = ", as the kernel does when memory is short" if code == -signal.SIGKILL else ""
+    return (
+        f"Spark's JVM {how}{hint}; committed data is complete, and the next start continues "
+        "from there: start ingestd again"
+    )
+
+
+def _exit_code() -> int | None:
+    jvm = session_jvm()
+    if jvm is not None:
+        return jvm.wait(_EXIT_SECONDS)
+    process = gateway_process()
+    if process is None:
+        return None
+    with suppress(subprocess.TimeoutExpired):
+        return process.wait(_EXIT_SECONDS)
+    return None

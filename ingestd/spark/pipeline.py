@@ -32,11 +32,10 @@ from ingestd.paimon.catalog.base import load_catalog
 from ingestd.paimon.io.file_io import FileIO, file_io_for, is_local, storage_options
 from ingestd.paimon.io.probes import prove_exclusive
 from ingestd.spark.checkpoint import checkpoint_folder, read_batch_offsets
-from ingestd.spark.failure import last_cause, raised_error
+from ingestd.spark.failure import last_cause, raised_error, reported_jvm_exit
 from ingestd.spark.micro_batch import MicroBatch
 from ingestd.spark.offset_source import OffsetRangeSource, source_options
 from ingestd.spark.set_aside import take_given_up
-from ingestd.spark.startup.jvm_exit import reported_jvm_exit
 from ingestd.spark.startup.session import build_session
 from ingestd.spark.startup.settings import with_worker_memory
 

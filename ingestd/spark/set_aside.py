@@ -17,9 +17,8 @@ from ingestd.ingest.settings.topic_trial import SetAside, Topic, TopicTrial, bat
 from ingestd.ingest.stages.outcome import AttemptResult
 from ingestd.kafka.isolated_fetch import Unreadable
 from ingestd.kafka.ranges import BatchOffsets, OffsetRange, Place, starts_of
-from ingestd.kafka.readable_search import ReadableSearch
 from ingestd.kafka.try_range import start_try
-from ingestd.kafka.unreadable import by_source, find_unreadable
+from ingestd.kafka.unreadable import ReadableSearch, by_source, find_unreadable
 
 _LOG = logging.getLogger(__name__)
 _POLL_SECONDS = 0.2

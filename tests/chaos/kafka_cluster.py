@@ -5,8 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
-from ingestd.dev.broker import BrokerError, DevBroker, random_id
-from ingestd.dev.broker_properties import Member, free_ports
+from ingestd.dev.broker import BrokerError, DevBroker, Member, free_ports, random_id
 
 NUMBERS = (1, 2, 3)
 SETTINGS = {

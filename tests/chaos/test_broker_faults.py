@@ -14,8 +14,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer
 
-from ingestd.dev.broker import DevBroker
-from ingestd.dev.broker_properties import Listener
+from ingestd.dev.broker import DevBroker, Listener
 from tests.chaos.tcp_proxy import TcpProxy
 from tests.support.certificates import HAS_OPENSSL, Authority
 from tests.support.daemon import Daemon, run_daemon

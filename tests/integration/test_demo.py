@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from ingestd.cli import demo
-from ingestd.cli.demo_report import Timings
+from ingestd.cli.demo import Timings
 from tests.support.command_line import run_command
 from tests.support.daemon import ingestd
 from tests.support.readme import block, shape

@@ -12,8 +12,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # they are pu
     UserScramCredentialUpsertion,
 )
 
-from ingestd.dev.broker import DevBroker
-from ingestd.dev.broker_properties import Listener
+from ingestd.dev.broker import DevBroker, Listener
 from tests.support.certificates import Authority, Certificate
 
 USER = "reader"

@@ -42,7 +42,7 @@ from ingestd.kafka.fetch import Bounds
 from ingestd.kafka.isolated_fetch import fetch_readable
 from ingestd.kafka.properties import KafkaSource
 from ingestd.kafka.ranges import OffsetRange
-from ingestd.kafka.registry_tally import take_figures
+from ingestd.kafka.registry_http import take_figures
 
 Fetch = Callable[[KafkaSource, OffsetRange], Iterator[RecordChunk]]
 Pairs = Iterator[tuple[int, Blob]]

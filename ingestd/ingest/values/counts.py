@@ -54,7 +54,7 @@ class Counts:
     format, by (source, topic), and `looks` counts the formats that some of them seem to have, by
     (source, topic, format). `files` and `file_bytes` count data files by table; `unknown` cells by
     table that are null because the source left out a value and no older row has it; `registry`
-    counts requests to schema registries, by the names of `ingestd.kafka.registry_tally`.
+    counts requests to schema registries, by the names of `ingestd.kafka.registry_http`.
     """
 
     records: Counter[TopicPartition] = field(default_factory=Counter)

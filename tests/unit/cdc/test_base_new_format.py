@@ -14,7 +14,7 @@ from ingestd.cdc.format_guess import Guess, guess_format
 from ingestd.cdc.json.json_changes import JsonChanges
 from ingestd.cdc.native_module import native_module
 from ingestd.cli.broker_survey import BrokerSurvey, proposed_sources
-from ingestd.cli.plan_report import TopicLogs
+from ingestd.cli.dry_run import TopicLogs
 from ingestd.config.load import load_config
 from ingestd.config.runtime import pipeline_settings
 from ingestd.errors import ConfigError

@@ -2,8 +2,8 @@ from pathlib import Path
 
 from rich.console import Console
 
-from ingestd.cli.demo_report import Timings, between_commits, table_of_rows, where_next
-from ingestd.cli.demo_report import table_of_snapshots as drawn
+from ingestd.cli.demo import Timings, between_commits, table_of_rows, where_next
+from ingestd.cli.demo import table_of_snapshots as drawn
 from ingestd.paimon.spec.snapshot import CommitKind, Snapshot
 
 

@@ -18,7 +18,6 @@ from ingestd.cli import (
     remove_orphans,
     rescale,
     rollback,
-    sort_compact,
     table_commands,
     verify,
 )
@@ -112,6 +111,6 @@ def test_a_pipe_is_told_nothing(tmp_path: Path, capsys: Capture) -> None:
 
 def test_every_command_of_long_work_goes_through_it() -> None:
     for module in (compact, dlq, expire, table_commands, remove_orphans, rebuild_index,
-                   rescale, rollback, sort_compact, verify):  # fmt: skip
+                   rescale, rollback, verify):  # fmt: skip
         assert module.working is progress.working  # type: ignore[attr-defined]
     assert read.line_of is progress.line_of  # type: ignore[attr-defined]

@@ -4,7 +4,7 @@ import io
 
 from rich.console import Console
 
-from ingestd.cli.watch_view import status_line, status_view
+from ingestd.cli.watch import status_line, status_view
 from ingestd.daemon.status import Status
 from ingestd.errors import SourceError
 from ingestd.ingest.maintenance.batch_summary import BatchSummary, TableCommit

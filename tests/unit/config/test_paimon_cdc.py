@@ -5,11 +5,9 @@ from typing import Any
 
 import pytest
 
-from ingestd.config.flink_command import parse_flink_command
-from ingestd.config.import_notes import Note, assemble
-from ingestd.config.imported_yaml import validation_error_of
+from ingestd.config.flink_command import parse_flink_command, shell_words
+from ingestd.config.import_notes import Note, assemble, validation_error_of
 from ingestd.config.paimon_cdc import carry_over
-from ingestd.config.shell_words import shell_words
 
 KAFKA = (
     "--kafka_conf properties.bootstrap.servers=b:9092 --kafka_conf topic=t "

@@ -3,7 +3,7 @@ from typing import Any
 import pytest
 
 from ingestd.config.import_notes import Note, assemble
-from ingestd.config.paimon_cdc_warehouse import carry_warehouse
+from ingestd.config.paimon_cdc import carry_warehouse
 
 
 def carried(

@@ -1,6 +1,6 @@
 """Properties of a development broker: listeners and other brokers."""
 
-from ingestd.dev.broker_properties import (
+from ingestd.dev.broker import (
     Listener,
     Member,
     broker_properties,

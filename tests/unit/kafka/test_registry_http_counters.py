@@ -3,12 +3,13 @@
 import pytest
 
 from ingestd.errors import SourceError
-from ingestd.kafka.registry_http import RegistryHttp, RegistrySettings
-from ingestd.kafka.registry_tally import (
+from ingestd.kafka.registry_http import (
     FAILURES,
     HITS,
     OUTAGE_MS,
     REQUESTS,
+    RegistryHttp,
+    RegistrySettings,
     note,
     take_figures,
 )

@@ -3,13 +3,13 @@ from collections import Counter
 from prometheus_client import REGISTRY
 from prometheus_client.metrics import MetricWrapperBase
 
-from ingestd import registry_metrics
-from ingestd.kafka.registry_tally import FAILURES, HITS, OUTAGE_MS, REQUESTS
+from ingestd import metrics
+from ingestd.kafka.registry_http import FAILURES, HITS, OUTAGE_MS, REQUESTS
 
 COLLECTORS = [
     variable
-    for variable in vars(registry_metrics).values()
-    if isinstance(variable, MetricWrapperBase)
+    for name, variable in vars(metrics).items()
+    if name.startswith("REGISTRY_") and isinstance(variable, MetricWrapperBase)
 ]
 
 
@@ -33,7 +33,7 @@ def test_names_are_what_operators_were_promised() -> None:
 def test_figures_of_tasks_add_up() -> None:
     names = [f"{collector._name}_total" for collector in COLLECTORS]
     before = [value(name) for name in names]
-    registry_metrics.record_registry(Counter({REQUESTS: 5, FAILURES: 2, HITS: 7, OUTAGE_MS: 1500}))
-    registry_metrics.record_registry({})
+    metrics.record_registry(Counter({REQUESTS: 5, FAILURES: 2, HITS: 7, OUTAGE_MS: 1500}))
+    metrics.record_registry({})
     after = [value(name) for name in names]
     assert [new - old for new, old in zip(after, before, strict=True)] == [5, 2, 7, 1.5]

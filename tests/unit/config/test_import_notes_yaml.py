@@ -1,7 +1,6 @@
 import yaml
 
-from ingestd.config.import_notes import Note
-from ingestd.config.imported_yaml import render, validation_error_of
+from ingestd.config.import_notes import Note, render, validation_error_of
 
 GOOD = {
     "warehouse": {"path": "/lake"},

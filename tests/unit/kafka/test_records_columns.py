@@ -6,8 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ingestd.cdc.base import RecordChunk
-from ingestd.kafka.columns import RecordColumns
-from ingestd.kafka.records import Records
+from ingestd.kafka.records import RecordColumns, Records
 
 
 def records(first: int, values: list[bytes | None], *, headers: bool = False) -> Records:

@@ -3,7 +3,7 @@
 import pytest
 from pydantic import ValidationError
 
-from ingestd.config.telemetry_section import TelemetrySection
+from ingestd.config.model import TelemetrySection
 
 
 def test_nothing_is_sent_unless_it_is_asked_for() -> None:

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from ingestd.cli.message_source import MessageOptions, source_settings
+from ingestd.cli.parse import MessageOptions, source_settings
 from ingestd.errors import ConfigError
 
 FILE = """

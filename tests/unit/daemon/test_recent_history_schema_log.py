@@ -1,6 +1,6 @@
 from dataclasses import replace
 
-from ingestd.daemon.schema_log import SchemaLog
+from ingestd.daemon.recent_history import SchemaLog
 from ingestd.paimon.spec.data_types import DataField, parse_type
 from ingestd.paimon.spec.schema import TableSchema
 

@@ -1,6 +1,6 @@
 import pytest
 
-from ingestd.cli.topic_choice import SHOWN_TOPICS, chosen_topics, pipeline_name
+from ingestd.cli.init import SHOWN_TOPICS, chosen_topics, pipeline_name
 from ingestd.errors import ConfigError
 
 

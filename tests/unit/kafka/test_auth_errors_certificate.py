@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ingestd.kafka.tls_probe import certificate_error
+from ingestd.kafka.auth_errors import certificate_error
 from tests.support.certificates import HAS_OPENSSL, Authority, Certificate
 
 pytestmark = pytest.mark.skipif(not HAS_OPENSSL, reason="makes certificates with openssl")

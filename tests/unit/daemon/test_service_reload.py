@@ -10,7 +10,7 @@ from pydantic import BaseModel
 from ingestd.config.load import load_config
 from ingestd.config.model import Config
 from ingestd.config.runtime import pipeline_settings
-from ingestd.daemon.reload import _FIXED, _FIXED_SECTIONS, changed, reread, taken_over
+from ingestd.daemon.service import _FIXED, _FIXED_SECTIONS, changed, reread, taken_over
 from ingestd.errors import ConfigError
 
 TEXT = """

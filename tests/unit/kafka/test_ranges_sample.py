@@ -1,8 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ingestd.kafka.ranges import OffsetRange
-from ingestd.kafka.sampling import sample_ranges
+from ingestd.kafka.ranges import OffsetRange, sample_ranges
 
 
 def test_a_short_log_is_taken_whole() -> None:

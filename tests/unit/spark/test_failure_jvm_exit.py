@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from ingestd.errors import FatalError
+from ingestd.spark.failure import jvm_exit_message, reported_jvm_exit
 from ingestd.spark.startup import jvm as module
 from ingestd.spark.startup.jvm import Jvm
-from ingestd.spark.startup.jvm_exit import jvm_exit_message, reported_jvm_exit
 
 
 @pytest.fixture

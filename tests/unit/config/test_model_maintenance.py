@@ -1,7 +1,7 @@
 import pytest
 from pydantic import ValidationError
 
-from ingestd.config.maintenance_sections import CompactionSection, ExpirySection
+from ingestd.config.model import CompactionSection, ExpirySection
 
 
 @pytest.mark.parametrize("text", ["off", "false", "False"])

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ingestd.config.shell_words import shell_words
+from ingestd.config.flink_command import shell_words
 from ingestd.errors import ConfigError
 
 TEXTS = [
