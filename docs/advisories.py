@@ -1,7 +1,7 @@
 """Advisories about vulnerabilities: documents of the OSV schema, and which versions they concern.
 
 Three kinds of versions are compared: those of Python (PEP 440), of crates (SemVer) and of Maven.
-What a database wrote so that it cannot be compared is told, never passed over.
+An entry of a database that cannot be compared is reported, never skipped.
 
 Specification: OSV schema 1.7, "affected[].ranges[].events", "affected[].versions", "withdrawn".
 """
