@@ -35,8 +35,8 @@ from ingestd.dev.java_classes import compiled
 from ingestd.paimon.io.file_io import LocalFileIO
 from ingestd.paimon.spec.paths import TablePaths
 from ingestd.paimon.table.compact.table_compact import compact_table
+from ingestd.paimon.table.metadata.file_store_scan import live_entries
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
-from ingestd.paimon.table.metadata.scan import live_entries
 from ingestd.paimon.table.metadata.schema_manager import latest_schema
 from ingestd.paimon.table.metadata.table_state import load_state
 from ingestd.paimon.table.read.table_read import iter_buckets

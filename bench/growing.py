@@ -31,9 +31,9 @@ from ingestd.paimon.spec.schema import new_schema
 from ingestd.paimon.table.buckets.hash_index import Hashes
 from ingestd.paimon.table.commit.table_commit import commit
 from ingestd.paimon.table.files.data_files import live_path
-from ingestd.paimon.table.metadata import scan
+from ingestd.paimon.table.metadata import file_store_scan
+from ingestd.paimon.table.metadata.file_store_scan import ManifestCache
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
-from ingestd.paimon.table.metadata.scan import ManifestCache
 from ingestd.paimon.table.metadata.table_state import load_state
 from ingestd.paimon.table.write.commit_message import CommitMessage, ManifestCommittable
 
@@ -85,7 +85,7 @@ class Maintained:
         for _ in range(BATCHES_A_JOB):
             self.bench.batch(next(self.batches), KEYS)
         name = f"{DATABASE}.{self.table}"
-        with mock.patch.object(scan, "MANIFEST_CACHE", self.kept):
+        with mock.patch.object(file_store_scan, "MANIFEST_CACHE", self.kept):
             return spent(lambda: self._do(name, "compact", "expire"))
 
     def _do(self, table: str, *kinds: Kind) -> None:

@@ -33,8 +33,8 @@ from ingestd.paimon.spec.data_types import parse_type
 from ingestd.paimon.spec.index_manifest import HASH_INDEX, IndexManifestEntry, encode_hash_index
 from ingestd.paimon.spec.manifest import FileKind
 from ingestd.paimon.spec.schema import new_schema
-from ingestd.paimon.table.buckets.assigner import DynamicBucketAssigner
-from ingestd.paimon.table.buckets.hash_index import CACHE, PartitionIndex
+from ingestd.paimon.table.buckets.bucket_assigner import DynamicBucketAssigner
+from ingestd.paimon.table.buckets.hash_index import HASH_CACHE, PartitionIndex
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 
 BUCKET_KEYS = 1_950_000
@@ -101,7 +101,7 @@ def measure(folder: Path, keys: int, partitions: int) -> Figures:
         read_ms = min(_timed(lambda: [path.read_bytes() for path in paths]) for _ in range(ROUNDS))
         before = _own_memory()
         start_ms = _timed(lambda: [PartitionIndex.load(table, entry) for entry in entries])
-        memory, disk = _own_memory() - before, CACHE.mapped_bytes / (1 << 20)
+        memory, disk = _own_memory() - before, HASH_CACHE.mapped_bytes / (1 << 20)
         batch, lookup = _batches(table, entries, keys // partitions)
         return Figures(
             keys, partitions, len(paths), start_ms, read_ms, memory, disk, batch, lookup,
@@ -109,7 +109,7 @@ def measure(folder: Path, keys: int, partitions: int) -> Figures:
         )  # fmt: skip
     finally:
         for path in {table.paths.index(one.file_name) for entry in entries for one in entry}:
-            CACHE.discard(path)
+            HASH_CACHE.discard(path)
         shutil.rmtree(folder)
 
 

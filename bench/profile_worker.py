@@ -56,10 +56,17 @@ STEPS = (
     Step("ingestd.ingest.stages.write_stage:_TableWriter._prepared", "order, number"),
     Step("ingestd.ingest.stages.write_stage:group_rows", "assign buckets"),
     Step("ingestd.ingest.stages.write_stage:assigners_of", "assign buckets"),
-    Step("ingestd.paimon.table.buckets.assigner:DynamicBucketAssigner.__init__", "assign buckets"),
-    Step("ingestd.paimon.table.buckets.assigner:DynamicBucketAssigner.assign", "assign buckets"),
     Step(
-        "ingestd.paimon.table.buckets.assigner:DynamicBucketAssigner.prepare_commit", "hash index"
+        "ingestd.paimon.table.buckets.bucket_assigner:DynamicBucketAssigner.__init__",
+        "assign buckets",
+    ),
+    Step(
+        "ingestd.paimon.table.buckets.bucket_assigner:DynamicBucketAssigner.assign",
+        "assign buckets",
+    ),
+    Step(
+        "ingestd.paimon.table.buckets.bucket_assigner:DynamicBucketAssigner.prepare_commit",
+        "hash index",
     ),
     Step("ingestd.paimon.table.write.table_write:_prepare", "sort, merge"),
     Step("ingestd.paimon.table.write.table_write:_merged", "sort, merge"),

@@ -27,7 +27,7 @@ from ingestd.paimon.spec.binary_row import EMPTY_ROW
 from ingestd.paimon.spec.data_types import SEQUENCE_NUMBER, VALUE_KIND, parse_type
 from ingestd.paimon.spec.paths import TablePaths
 from ingestd.paimon.spec.schema import new_schema
-from ingestd.paimon.table.buckets.assigner import assign_fixed
+from ingestd.paimon.table.buckets.bucket_assigner import assign_fixed
 from ingestd.paimon.table.commit.table_commit import commit
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.schema_manager import publish_schema

@@ -25,8 +25,8 @@ from bench.one_process import DATABASE, OneProcess
 from bench.process import end_all_on_signals
 from ingestd.paimon.catalog.base import Identifier
 from ingestd.paimon.table.compact.table_compact import compact_table
+from ingestd.paimon.table.metadata.file_store_scan import live_entries
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
-from ingestd.paimon.table.metadata.scan import live_entries
 from ingestd.paimon.table.metadata.snapshot_manager import latest_snapshot_id, snapshot_ids
 from ingestd.paimon.table.metadata.table_state import load_state
 from ingestd.paimon.table.read.table_read import read_table

@@ -20,10 +20,10 @@ from ingestd.paimon.table.compact.table_compact import (
     compact_table,
     plan_compaction,
 )
+from ingestd.paimon.table.metadata.file_store_scan import PartitionFilter
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
-from ingestd.paimon.table.metadata.scan import PartitionFilter
+from ingestd.paimon.table.metadata.metadata_text import partition_name
 from ingestd.paimon.table.metadata.table_state import load_state
-from ingestd.paimon.table.metadata.texts import partition_name
 from ingestd.paimon.table.rewrite.postpone_move import move_waiting, waiting_rows
 from ingestd.paimon.table.rewrite.sort_compact import (
     STRATEGIES,

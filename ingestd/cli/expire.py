@@ -10,14 +10,14 @@ from ingestd.cli.progress import working
 from ingestd.cli.tables import TableName, Warehouse, open_table
 from ingestd.paimon.spec import honoured_options as honoured
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
-from ingestd.paimon.table.metadata.texts import partition_name
+from ingestd.paimon.table.metadata.metadata_text import partition_name
 from ingestd.paimon.table.retention.auto_tags import tags_to_expire
 from ingestd.paimon.table.retention.expire_changelogs import (
     expire_changelogs,
     plan_changelog_expiry,
 )
 from ingestd.paimon.table.retention.expire_partitions import EXPIRATION_TIME, expire_partitions
-from ingestd.paimon.table.retention.expire_settings import ExpireSettings, expire_settings
+from ingestd.paimon.table.retention.expire_plan import ExpireSettings, expire_settings
 from ingestd.paimon.table.retention.expire_snapshots import (
     Expiry,
     expire_snapshots,

@@ -10,9 +10,9 @@ from ingestd.cli.output import print_json, say
 from ingestd.errors import ConfigError
 from ingestd.paimon.io.probes import store_now_ms
 from ingestd.paimon.spec.snapshot import Snapshot
+from ingestd.paimon.table.metadata.file_store_scan import PartitionFilter
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.partition_spec import parse_partition_spec, partition_filter
-from ingestd.paimon.table.metadata.scan import PartitionFilter
 from ingestd.paimon.table.metadata.snapshot_manager import latest_snapshot, requested_snapshot
 
 DryRun: TypeAlias = Annotated[

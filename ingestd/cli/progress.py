@@ -26,8 +26,8 @@ from ingestd.cli.counted_files import CountingFileIO, FileCounts
 from ingestd.cli.interrupts import COMMITTED, interruptible
 from ingestd.errors import IngestdError
 from ingestd.log import printable
+from ingestd.paimon.table.metadata.file_store_scan import PartitionFilter, live_files
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
-from ingestd.paimon.table.metadata.scan import PartitionFilter, live_files
 from ingestd.paimon.table.metadata.snapshot_manager import find_snapshot, latest_snapshot
 
 _REFRESH_SECONDS = 0.1

@@ -16,13 +16,13 @@ from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.snapshot_manager import requested_snapshot
 from ingestd.paimon.table.metadata.time_travel import snapshot_as_of, tagged_snapshot
 from ingestd.paimon.table.read.binlog import binlog_fields, packed_rows, single_rows
-from ingestd.paimon.table.read.changelog_read import (
+from ingestd.paimon.table.read.incremental_read import (
     CHANGE_FIELDS,
     change_fields,
     iter_added_rows,
+    iter_changed,
     iter_changelog,
 )
-from ingestd.paimon.table.read.incremental_read import iter_changed
 from ingestd.paimon.table.read.scan_options import BETWEEN, ScanTarget, scan_target
 from ingestd.paimon.table.read.table_read import TableReader
 from ingestd.paimon.table.system.tables import read_system_table, system_table

@@ -11,7 +11,7 @@ from ingestd.cli.progress import live_count, working
 from ingestd.cli.tables import TableName, Warehouse, open_table
 from ingestd.paimon.spec.paths import java_text
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
-from ingestd.paimon.table.metadata.texts import partition_name
+from ingestd.paimon.table.metadata.metadata_text import partition_name
 from ingestd.paimon.table.rewrite.bucket_keys import SharedHash
 from ingestd.paimon.table.rewrite.doubled_keys import Dropped
 from ingestd.paimon.table.rewrite.index_repair import IndexRepair, repair_hash_index

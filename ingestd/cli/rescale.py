@@ -15,7 +15,7 @@ from ingestd.paimon.spec.options import BucketMode, bucket_mode
 from ingestd.paimon.spec.paths import MAIN_BRANCH
 from ingestd.paimon.spec.schema_change import SetOption
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
-from ingestd.paimon.table.metadata.texts import partition_name
+from ingestd.paimon.table.metadata.metadata_text import partition_name
 from ingestd.paimon.table.rewrite.rescale import (
     PartitionRescale,
     Rescaled,

@@ -11,9 +11,9 @@ from ingestd.cli.progress import live_count, working
 from ingestd.cli.tables import TableName, Warehouse, open_table
 from ingestd.paimon.table.commit.overwrite import drop_partitions, going, truncate_table
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
+from ingestd.paimon.table.metadata.metadata_text import partition_name
 from ingestd.paimon.table.metadata.partition_spec import parse_partition_spec, partition_filter
 from ingestd.paimon.table.metadata.snapshot_manager import latest_snapshot
-from ingestd.paimon.table.metadata.texts import partition_name
 from ingestd.paimon.table.system.analyze import analyze_table
 
 _Partitions: TypeAlias = Annotated[

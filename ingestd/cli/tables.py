@@ -15,8 +15,8 @@ from ingestd.paimon.spec.binary_row import deserialize_row
 from ingestd.paimon.spec.manifest import ManifestEntry
 from ingestd.paimon.spec.schema import TableSchema, encode_schema
 from ingestd.paimon.spec.snapshot import Snapshot
+from ingestd.paimon.table.metadata.file_store_scan import live_files
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
-from ingestd.paimon.table.metadata.scan import live_files
 from ingestd.paimon.table.metadata.schema_manager import schema_ids
 from ingestd.paimon.table.metadata.snapshot_manager import (
     latest_snapshot,

@@ -13,7 +13,7 @@ from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.time_travel import tagged_snapshot
 from ingestd.paimon.table.retention.auto_tags import make_auto_tags
 from ingestd.paimon.table.retention.tags import create_tag, delete_tag
-from ingestd.paimon.table.system.history import tag_rows
+from ingestd.paimon.table.system.history_tables import tag_rows
 
 _Name: TypeAlias = Annotated[str, typer.Argument(metavar="TAG", help="The tag.")]
 _Retained: TypeAlias = Annotated[

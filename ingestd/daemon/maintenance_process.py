@@ -31,7 +31,7 @@ from ingestd.ingest.maintenance.jobs import Done, do_job
 from ingestd.ingest.maintenance.scheduler import Job
 from ingestd.log import LogFormat, add_secrets, bind, configure_logging, is_secret_name
 from ingestd.paimon.catalog.base import load_catalog
-from ingestd.paimon.table.metadata.scan import MANIFEST_CACHE
+from ingestd.paimon.table.metadata.file_store_scan import MANIFEST_CACHE
 from ingestd.spark.startup.jvm import forked_python
 from ingestd.spark.startup.python_daemon import name_process
 from ingestd.spark.startup.settings import worker_path

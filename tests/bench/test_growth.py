@@ -11,7 +11,7 @@ from bench.growth import DIMENSIONS, SCALES, WARM_UP, Dimension, measured
 from bench.one_process import DATABASE, Spent
 from ingestd.paimon.catalog.base import Identifier
 from ingestd.paimon.spec.snapshot import CommitKind
-from ingestd.paimon.table.metadata.scan import live_files
+from ingestd.paimon.table.metadata.file_store_scan import live_files
 from ingestd.paimon.table.metadata.snapshot_manager import latest_snapshot
 from ingestd.paimon.table.metadata.table_state import load_state
 

@@ -7,7 +7,7 @@ import pytest
 
 from bench import hash_index
 from bench.hash_index import hashes_of, make_index, measure
-from ingestd.paimon.table.buckets.hash_index import CACHE, PartitionIndex
+from ingestd.paimon.table.buckets.hash_index import HASH_CACHE, PartitionIndex
 
 
 def test_hashes_are_all_different() -> None:
@@ -32,9 +32,9 @@ def test_figures_are_told_and_nothing_is_left(
 ) -> None:
     monkeypatch.setattr(hash_index, "BUCKET_KEYS", 1_000)
     monkeypatch.setattr(hash_index, "BATCHES", (10, 20))
-    kept = CACHE.nbytes
+    kept = HASH_CACHE.nbytes
     found = measure(tmp_path / "t", 2_500, 1)
     assert (found.keys, found.files, found.partitions) == (2_500, 3, 1)
     assert set(found.batch_ms) == set(found.lookup_ms) == set(found.searchsorted_ms) == {10, 20}
     assert not (tmp_path / "t").exists()
-    assert CACHE.nbytes <= kept + 4 * 2_600
+    assert HASH_CACHE.nbytes <= kept + 4 * 2_600

@@ -19,15 +19,15 @@ from ingestd.cli.main import execute
 from ingestd.crash_points import Point
 from ingestd.ingest.dead_letters.dead_letter import COLUMNS
 from ingestd.paimon.spec.schema import SetOption
-from ingestd.paimon.table.buckets.hash_index import CACHE
+from ingestd.paimon.table.buckets.hash_index import HASH_CACHE
+from ingestd.paimon.table.metadata.file_store_scan import live_files
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.long_lived_changelogs import changelog_ids
-from ingestd.paimon.table.metadata.scan import live_files
 from ingestd.paimon.table.metadata.snapshot_manager import latest_snapshot, snapshot_ids
 from ingestd.paimon.table.metadata.table_state import load_state
 from ingestd.paimon.table.metadata.time_travel import tag_names
 from ingestd.paimon.table.read.table_read import read_table
-from ingestd.paimon.table.retention.expire_settings import expire_settings
+from ingestd.paimon.table.retention.expire_plan import expire_settings
 from ingestd.paimon.table.retention.expire_snapshots import expire_snapshots
 from ingestd.paimon.table.retention.tags import create_tag
 from ingestd.paimon.table.verify.table_verify import verify
@@ -61,7 +61,7 @@ def unindexed(warehouse: Path) -> None:
     for entry in load_state(table).index_entries.values():
         path = table.paths.index(entry.file_name)
         table.io.delete_quietly(path)
-        CACHE.discard(path)
+        HASH_CACHE.discard(path)
 
 
 def tagged(warehouse: Path) -> None:

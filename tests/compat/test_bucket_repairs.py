@@ -8,7 +8,7 @@ import pytest
 from ingestd.paimon.spec.binary_row import serialize_row
 from ingestd.paimon.spec.schema import SetOption
 from ingestd.paimon.spec.snapshot import BATCH_COMMIT_IDENTIFIER
-from ingestd.paimon.table.buckets.hash_index import CACHE
+from ingestd.paimon.table.buckets.hash_index import HASH_CACHE
 from ingestd.paimon.table.commit.table_commit import commit
 from ingestd.paimon.table.compact.table_compact import compact_table
 from ingestd.paimon.table.metadata.table_state import load_state
@@ -72,7 +72,7 @@ def test_java_doubles_no_key_after_a_lost_index_was_repaired(
         gone = [table.paths.manifest(str(state.snapshot.index_manifest))]
     for path in gone:
         table.io.delete_quietly(path)
-        CACHE.discard(path)
+        HASH_CACHE.discard(path)
     assert oracle.fsck(tmp_path, "db", "t") != []
     assert repair_hash_index(table, now_ms=NOW_MS).snapshot is not None
     wanted = {row["id"]: row["v"] for row in (*sent(range(40), "old"), *sent(range(35, 50), "new"))}

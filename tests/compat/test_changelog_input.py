@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from ingestd.errors import ConfigError
+from ingestd.paimon.table.metadata.file_store_scan import changelog_entries
 from ingestd.paimon.table.metadata.long_lived_changelogs import changelog_ids
-from ingestd.paimon.table.metadata.scan import changelog_entries
 from ingestd.paimon.table.metadata.snapshot_manager import read_snapshot, snapshot_ids
-from ingestd.paimon.table.read.changelog_read import read_changelog
+from ingestd.paimon.table.read.incremental_read import read_changelog
 from ingestd.paimon.table.retention.expire_changelogs import expire_changelogs
-from ingestd.paimon.table.retention.expire_settings import expire_settings
+from ingestd.paimon.table.retention.expire_plan import expire_settings
 from ingestd.paimon.table.retention.expire_snapshots import expire_snapshots
 from tests.support.compact_twins import CompactTwins
 from tests.support.merge_cases import random_case

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from ingestd.paimon.table.metadata.scan import live_files
+from ingestd.paimon.table.metadata.file_store_scan import live_files
 from ingestd.paimon.table.metadata.table_state import load_state
-from ingestd.paimon.table.read.changelog_read import read_changelog
+from ingestd.paimon.table.read.incremental_read import read_changelog
 from tests.support.compact_twins import CompactTwins, How
 from tests.support.oracle import Oracle
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from ingestd.paimon.casts.rows_json import sorted_json_lines
-from ingestd.paimon.table.compact.bucket import TreePlan
+from ingestd.paimon.table.compact.compact_bucket import TreePlan
 from ingestd.paimon.table.compact.table_compact import compact_table
 from ingestd.paimon.table.read.table_read import read_table
 from ingestd.paimon.table.verify.table_verify import verify

@@ -17,9 +17,9 @@ from ingestd.paimon.spec.predicate_text import parse_predicate
 from ingestd.paimon.spec.snapshot import CommitKind, encode_snapshot
 from ingestd.paimon.table.commit.manifest_writer import write_index_manifest, write_manifest_list
 from ingestd.paimon.table.files.deletion_vectors import write_deletion_vectors
+from ingestd.paimon.table.metadata.file_store_scan import live_files, snapshot_manifests
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.index_entries import IndexEntries, index_key
-from ingestd.paimon.table.metadata.scan import live_files, snapshot_manifests
 from ingestd.paimon.table.metadata.snapshot_manager import latest_snapshot
 from ingestd.paimon.table.read.table_read import TableReader, index_entries, read_table
 from ingestd.paimon.table.verify.table_verify import verify

@@ -12,11 +12,11 @@ import pytest
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.long_lived_changelogs import changelog_ids
 from ingestd.paimon.table.metadata.snapshot_manager import read_snapshot
-from ingestd.paimon.table.read.changelog_read import read_changelog
+from ingestd.paimon.table.read.incremental_read import read_changelog
 from ingestd.paimon.table.retention.auto_tags import make_auto_tags
 from ingestd.paimon.table.retention.expire_changelogs import expire_changelogs
 from ingestd.paimon.table.retention.expire_partitions import expire_partitions
-from ingestd.paimon.table.retention.expire_settings import expire_settings
+from ingestd.paimon.table.retention.expire_plan import expire_settings
 from ingestd.paimon.table.retention.expire_snapshots import expire_snapshots
 from ingestd.paimon.table.retention.orphans import find_orphans, remove_orphans
 from ingestd.paimon.table.retention.rollback import plan_rollback, rollback

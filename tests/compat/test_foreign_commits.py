@@ -11,8 +11,8 @@ from ingestd.paimon.catalog.base import Identifier, load_catalog
 from ingestd.paimon.spec.index_manifest import IndexManifestEntry
 from ingestd.paimon.spec.manifest import ManifestEntry
 from ingestd.paimon.table.commit.table_commit import CommitResult, commit
+from ingestd.paimon.table.metadata.file_store_scan import live_files
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
-from ingestd.paimon.table.metadata.scan import live_files
 from ingestd.paimon.table.metadata.table_state import TableState, load_state
 from ingestd.paimon.table.write.commit_message import CommitMessage, ManifestCommittable
 from tests.support.metadata_tables import NOW_MS

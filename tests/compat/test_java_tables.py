@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ingestd.paimon.casts.rows_json import json_lines, sorted_json_lines
-from ingestd.paimon.table.read.changelog_read import change_fields, iter_changelog
+from ingestd.paimon.table.read.incremental_read import change_fields, iter_changelog
 from ingestd.paimon.table.read.table_read import at_snapshot, read_table
 from ingestd.paimon.table.verify.table_verify import verify
 from tests.support.java_fixtures import CHANGING, NAMES, JavaFixture, unpack

@@ -15,7 +15,7 @@ from ingestd.paimon.table.files.data_files import stored_rows
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.snapshot_manager import snapshot_ids
 from ingestd.paimon.table.metadata.table_state import load_state
-from ingestd.paimon.table.read.changelog_read import change_fields, iter_changelog
+from ingestd.paimon.table.read.incremental_read import change_fields, iter_changelog
 from ingestd.paimon.table.read.table_read import at_snapshot, read_table
 from ingestd.paimon.table.verify.table_verify import verify
 from tests.support.native_tables import open_native, put

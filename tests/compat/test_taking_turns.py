@@ -13,7 +13,7 @@ from ingestd.paimon.casts.rows_json import json_lines, sorted_json_lines
 from ingestd.paimon.table.commit.table_commit import CommitResult, commit
 from ingestd.paimon.table.compact.table_compact import compact_table
 from ingestd.paimon.table.metadata.table_state import load_state
-from ingestd.paimon.table.read.changelog_read import change_fields, iter_changelog
+from ingestd.paimon.table.read.incremental_read import change_fields, iter_changelog
 from ingestd.paimon.table.read.table_read import read_table
 from ingestd.paimon.table.verify.table_verify import verify
 from ingestd.paimon.table.write.commit_message import ManifestCommittable

@@ -11,8 +11,8 @@ from subprocess import SubprocessError
 import pytest
 
 from ingestd.paimon.io.file_io import FileIO, file_io_for
+from ingestd.paimon.io.object_store import open_store
 from ingestd.paimon.io.probes import prove_exclusive
-from ingestd.paimon.io.stores import open_store
 from ingestd.paimon.table.read.table_read import read_table
 from tests.integration import azure_server, gcs_server
 from tests.integration.azure_server import AzureServer, installed, running_azure

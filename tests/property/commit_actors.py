@@ -12,15 +12,15 @@ from ingestd.errors import CommitConflictError, FencedError, FormatError, Ingest
 from ingestd.paimon.io.file_io import FileIO, MemoryFileIO
 from ingestd.paimon.spec.binary_row import EMPTY_ROW
 from ingestd.paimon.spec.snapshot import BATCH_COMMIT_IDENTIFIER, Snapshot
+from ingestd.paimon.table.metadata.file_store_scan import live_files
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
-from ingestd.paimon.table.metadata.scan import live_files
 from ingestd.paimon.table.metadata.snapshot_manager import (
     latest_snapshot,
     read_snapshot,
     snapshot_ids,
 )
 from ingestd.paimon.table.metadata.table_state import load_state, with_user
-from ingestd.paimon.table.retention.expire_settings import expire_settings
+from ingestd.paimon.table.retention.expire_plan import expire_settings
 from ingestd.paimon.table.retention.expire_snapshots import expire_snapshots
 from ingestd.paimon.table.write.commit_message import CommitMessage, ManifestCommittable
 from tests.support.interleaving import Actor

@@ -17,7 +17,7 @@ from ingestd.paimon.catalog.filesystem import FilesystemCatalog
 from ingestd.paimon.io.file_io import MemoryFileIO
 from ingestd.paimon.spec.predicate_text import parse_predicate
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
-from ingestd.paimon.table.read.changelog_read import change_fields, iter_changelog
+from ingestd.paimon.table.read.incremental_read import change_fields, iter_changelog
 from ingestd.paimon.table.read.table_read import read_table
 
 Files = Mapping[str, bytes]

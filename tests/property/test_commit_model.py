@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from ingestd.errors import CommitConflictError
 from ingestd.paimon.spec.manifest import ManifestEntry
-from ingestd.paimon.table.metadata.scan import live_files
+from ingestd.paimon.table.metadata.file_store_scan import live_files
 from ingestd.paimon.table.metadata.snapshot_manager import latest_snapshot, read_snapshot
 from ingestd.paimon.table.metadata.table_state import TableState, load_state
 from ingestd.paimon.table.write.commit_message import CommitMessage, ManifestCommittable

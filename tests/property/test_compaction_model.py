@@ -12,10 +12,15 @@ from ingestd.paimon.io.memory import MemoryFileIO
 from ingestd.paimon.spec.compaction_options import CompactionOptions, compaction_options
 from ingestd.paimon.spec.data_types import parse_type
 from ingestd.paimon.spec.schema import new_schema
-from ingestd.paimon.table.compact.plan import CompactionPick, Moment, RunSize, choose
 from ingestd.paimon.table.compact.table_compact import compact_table
+from ingestd.paimon.table.compact.universal_compaction import (
+    CompactionPick,
+    Moment,
+    RunSize,
+    choose,
+)
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
-from ingestd.paimon.table.read.changelog_read import read_changelog
+from ingestd.paimon.table.read.incremental_read import read_changelog
 from ingestd.paimon.table.read.table_read import read_table
 from ingestd.paimon.table.verify.table_verify import verify
 from tests.support.native_tables import NOW_MS, native_table, put

@@ -39,14 +39,14 @@ def test_every_key_is_where_its_last_row_said_and_nowhere_else(
     )
     model: dict[int, dict[str, Any]] = {}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(cross_partition, "KEPT", IndexCache(limit))
+        patch.setattr(cross_partition, "INDEX_CACHE", IndexCache(limit))
         for number, (events, fate) in enumerate(run):
             rows = [
                 {"id": key, "day": day, "n": number * 100 + at, "_kind": kind}
                 for at, (key, day, kind) in enumerate(events)
             ]
             if fate == "forgets":
-                patch.setattr(cross_partition, "KEPT", IndexCache(limit))
+                patch.setattr(cross_partition, "INDEX_CACHE", IndexCache(limit))
             batch = Batch(table).write(rows)
             if fate == "is lost":
                 continue

@@ -15,12 +15,12 @@ from ingestd.paimon.table.metadata.snapshot_manager import find_snapshot, snapsh
 from ingestd.paimon.table.metadata.time_travel import tag_names, tagged_snapshot
 from ingestd.paimon.table.read.table_read import TableReader
 from ingestd.paimon.table.retention.branches import create_branch
-from ingestd.paimon.table.retention.expire_settings import expire_settings
+from ingestd.paimon.table.retention.expire_plan import expire_settings
 from ingestd.paimon.table.retention.expire_snapshots import expire_snapshots
 from ingestd.paimon.table.retention.orphans import find_orphans, remove_orphans
+from ingestd.paimon.table.retention.referenced_files import all_branches
 from ingestd.paimon.table.retention.rollback import plan_rollback, rollback
 from ingestd.paimon.table.retention.tags import create_tag, delete_tag
-from ingestd.paimon.table.retention.used_files import all_lines
 from ingestd.paimon.table.verify.table_verify import verify
 from tests.support.native_tables import NOW_MS, native_table, put
 
@@ -47,7 +47,7 @@ class Life:
         self.step = 0
 
     def lines(self) -> list[FileStoreTable]:
-        return all_lines(self.table)
+        return all_branches(self.table)
 
     def check(self) -> None:
         for line in self.lines():

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ingestd.paimon.spec import row_picking, stats
+from ingestd.paimon.spec import row_picking, simple_stats
 from ingestd.paimon.spec.data_types import DataField, parse_type
 from ingestd.paimon.spec.extension import native_columns
 from ingestd.paimon.spec.row_picking import take_rows
-from ingestd.paimon.spec.stats import collect_stats
+from ingestd.paimon.spec.simple_stats import collect_stats
 from ingestd.paimon.table.buckets import hash_index
 from ingestd.paimon.table.buckets.hash_index import is_among
 
@@ -48,7 +48,7 @@ def test_bounds_of_texts_are_those_of_arrow(texts: list[str | None], start: int,
     table = pa.table({"a": pa.array(texts, pa.string()).slice(start)})
     fields = [DataField(0, "a", parse_type("STRING"))]
     found = collect_stats(table, fields, lambda _: mode)
-    with mock.patch.object(stats, "native_columns", return_value=None):
+    with mock.patch.object(simple_stats, "native_columns", return_value=None):
         assert found == collect_stats(table, fields, lambda _: mode)
 
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from ingestd.paimon.io.memory import MemoryFileIO
 from ingestd.paimon.spec.arrow import column_of
 from ingestd.paimon.table.compact.table_compact import compact_table
-from ingestd.paimon.table.read.changelog_read import read_changelog
+from ingestd.paimon.table.read.incremental_read import read_changelog
 from ingestd.paimon.table.read.table_read import read_table
 from tests.support.native_tables import NOW_MS, native_table, put
 from tests.support.nested_shapes import cells, nested_types

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from ingestd.paimon.io.file_io import MemoryFileIO
 from ingestd.paimon.spec.binary_row import EMPTY_ROW
-from ingestd.paimon.table.buckets.assigner import DynamicBucketAssigner
-from ingestd.paimon.table.read.changelog_read import read_changelog
+from ingestd.paimon.table.buckets.bucket_assigner import DynamicBucketAssigner
+from ingestd.paimon.table.read.incremental_read import read_changelog
 from ingestd.paimon.table.read.table_read import read_table
 from ingestd.paimon.table.verify.table_verify import verify
 from tests.support.native_tables import native_table, put

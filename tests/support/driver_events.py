@@ -29,7 +29,7 @@ from ingestd.paimon.table.metadata.time_travel import (
     tagged_snapshot,
 )
 from ingestd.paimon.table.retention.branches import create_branch, drop_branch, fast_forward
-from ingestd.paimon.table.retention.expire_settings import expire_settings
+from ingestd.paimon.table.retention.expire_plan import expire_settings
 from ingestd.paimon.table.retention.expire_snapshots import expire_snapshots
 from ingestd.paimon.table.retention.rollback import plan_rollback, rollback
 from ingestd.paimon.table.retention.tags import create_tag

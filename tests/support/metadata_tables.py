@@ -15,9 +15,9 @@ from ingestd.paimon.spec.schema import new_schema
 from ingestd.paimon.spec.snapshot import Snapshot
 from ingestd.paimon.table.commit.table_commit import CommitResult, commit
 from ingestd.paimon.table.files.data_files import live_path
+from ingestd.paimon.table.metadata.file_store_scan import live_files
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.index_paths import index_path
-from ingestd.paimon.table.metadata.scan import live_files
 from ingestd.paimon.table.metadata.schema_manager import publish_schema
 from ingestd.paimon.table.metadata.snapshot_manager import latest_snapshot
 from ingestd.paimon.table.metadata.table_state import TableState, load_state

@@ -24,7 +24,7 @@ from ingestd.paimon.spec.data_types import SEQUENCE_NUMBER, VALUE_KIND, parse_ty
 from ingestd.paimon.spec.options import BucketMode, bucket_mode
 from ingestd.paimon.spec.paths import POSTPONE_BUCKET, TablePaths
 from ingestd.paimon.spec.schema import SchemaChange, TableSchema, apply_changes, new_schema
-from ingestd.paimon.table.buckets.assigner import DynamicBucketAssigner, assign_fixed
+from ingestd.paimon.table.buckets.bucket_assigner import DynamicBucketAssigner, assign_fixed
 from ingestd.paimon.table.commit.table_commit import CommitResult, commit
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.schema_manager import latest_schema, publish_schema

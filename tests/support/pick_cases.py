@@ -19,7 +19,13 @@ from typing import Any
 from ingestd.paimon.spec.compaction_options import CompactionOptions, OffPeak, compaction_options
 from ingestd.paimon.spec.data_types import parse_type
 from ingestd.paimon.spec.schema import new_schema
-from ingestd.paimon.table.compact.plan import CompactionPick, Moment, RunSize, choose, choose_full
+from ingestd.paimon.table.compact.universal_compaction import (
+    CompactionPick,
+    Moment,
+    RunSize,
+    choose,
+    choose_full,
+)
 from tests.support.oracle import Oracle
 
 GOLDEN = Path(__file__).resolve().parent.parent / "golden" / "compaction_picks.txt"

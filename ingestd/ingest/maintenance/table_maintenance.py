@@ -15,7 +15,7 @@ from ingestd.paimon.spec import honoured_options as honoured
 from ingestd.paimon.spec.compaction_options import compaction_options, lookup_rules
 from ingestd.paimon.spec.options import BucketMode, bucket_mode
 from ingestd.paimon.spec.schema import TableSchema
-from ingestd.paimon.table.compact.sorted_runs import Place, SortedRuns
+from ingestd.paimon.table.compact.sorted_runs import BucketKey, SortedRuns
 
 _RETRY_SECONDS = 1.0
 _MOST_RETRY_SECONDS = 300.0
@@ -31,7 +31,7 @@ class TableGrowth:
 
     schema: TableSchema
     snapshot_id: int
-    files: Mapping[Place, int]
+    files: Mapping[BucketKey, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,9 +102,9 @@ class TableWork:
     due_since: float | None = None
     not_before: float = 0.0
     level_0: int | None = None
-    _known: dict[Place, int] = field(default_factory=dict)
-    _new: Counter[Place] = field(default_factory=Counter)
-    _commits: deque[tuple[int, Mapping[Place, int]]] = field(default_factory=deque)
+    _known: dict[BucketKey, int] = field(default_factory=dict)
+    _new: Counter[BucketKey] = field(default_factory=Counter)
+    _commits: deque[tuple[int, Mapping[BucketKey, int]]] = field(default_factory=deque)
     _untold: int = 1
     _crowd: int = 0
     _since_full: int = 0
@@ -228,10 +228,10 @@ class TableWork:
             together.update(files)
             self._commits.appendleft((snapshot_id, together))
 
-    def _runs(self, place: Place) -> int:
+    def _runs(self, place: BucketKey) -> int:
         return self._known.get(place, self._untold) + self._new[place]
 
-    def _asks(self, places: Mapping[Place, int]) -> bool:
+    def _asks(self, places: Mapping[BucketKey, int]) -> bool:
         """Return whether the new files of these buckets reach a trigger."""
         rules = self.rules
         if self.wants_full or not places:

@@ -15,7 +15,7 @@ from ingestd.ingest.values.row_groups import group_rows
 from ingestd.paimon.spec.arrow import column_values
 from ingestd.paimon.spec.bucket import assigner_of, hash_columns, hash_row
 from ingestd.paimon.spec.options import BucketMode, bucket_mode
-from ingestd.paimon.table.buckets.assigner import assign_fixed
+from ingestd.paimon.table.buckets.bucket_assigner import assign_fixed
 from ingestd.paimon.table.buckets.hash_index import key_hashes
 from ingestd.paimon.table.cross_partition.load import assigners_of_keys, primary_key_hashes
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable

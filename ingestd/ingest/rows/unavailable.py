@@ -18,7 +18,7 @@ from ingestd.ingest.rows.blobs import KIND, UNAVAILABLE_PREFIX
 from ingestd.ingest.settings.context import TableContext
 from ingestd.ingest.values.row_groups import RowGroups, Values, group_rows, stable_places
 from ingestd.paimon.merge.key_order import stable_order
-from ingestd.paimon.merge.value_order import sequence_codes
+from ingestd.paimon.merge.value_codes import sequence_codes
 from ingestd.paimon.spec.data_types import RowKind
 from ingestd.paimon.spec.merge_rules import MergeRules
 from ingestd.paimon.spec.options import BucketMode, bucket_mode

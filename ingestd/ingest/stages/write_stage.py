@@ -42,10 +42,10 @@ from ingestd.paimon.spec.data_types import SEQUENCE_NUMBER
 from ingestd.paimon.spec.options import BucketMode, bucket_mode
 from ingestd.paimon.spec.paths import POSTPONE_BUCKET
 from ingestd.paimon.spec.row_picking import take_rows
-from ingestd.paimon.table.buckets.assigner import DynamicBucketAssigner
-from ingestd.paimon.table.buckets.hash_index import CACHE
+from ingestd.paimon.table.buckets.bucket_assigner import DynamicBucketAssigner
+from ingestd.paimon.table.buckets.hash_index import HASH_CACHE
 from ingestd.paimon.table.cross_partition.assigner import CrossPartitionAssigner, PlacedRows
-from ingestd.paimon.table.cross_partition.index_cache import KEPT
+from ingestd.paimon.table.cross_partition.index_cache import INDEX_CACHE
 from ingestd.paimon.table.cross_partition.load import (
     KeyShare,
     assigners_of_keys,
@@ -104,9 +104,9 @@ class _TableWriter:
         if self._mode is BucketMode.POSTPONE:
             self._table = waiting_room(self._table, context.commit_user)
         elif self._mode is BucketMode.HASH_DYNAMIC:
-            CACHE.limit(context.index_cache_bytes)
+            HASH_CACHE.limit(context.index_cache_bytes)
         elif self._mode is BucketMode.KEY_DYNAMIC:
-            KEPT.limit(context.index_cache_bytes)
+            INDEX_CACHE.limit(context.index_cache_bytes)
         self._counts = counts
         self._assigners: dict[tuple[bytes, int], DynamicBucketAssigner] = {}
         self._new_name: Callable[[], str] = data_file_names(self._table)

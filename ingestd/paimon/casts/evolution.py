@@ -15,9 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ingestd.errors import UnsupportedError
-from ingestd.paimon.casts.from_text import cast_from_text
-from ingestd.paimon.casts.nested import cast_nested_chunks
-from ingestd.paimon.casts.nested_from_text import cast_text_to_nested
+from ingestd.paimon.casts.from_text import cast_from_text, cast_text_to_nested
 from ingestd.paimon.casts.numbers import cast_number
 from ingestd.paimon.casts.times import TIME_ROOTS, cast_time
 from ingestd.paimon.casts.to_text import TEXT, cast_to_bytes, cast_to_text
@@ -225,3 +223,52 @@ def _refused(source: DataType, target: DataType) -> UnsupportedError:
         f"reading {source} as {target} is not supported; compact the table with another writer, "
         "or change the column's type back"
     )
+
+
+def cast_nested_chunks(chunks: Sequence[Array], target: pa.DataType) -> Any:  # noqa: ANN401
+    """Apply `cast_nested` to each chunk of a column."""
+    parts: Any = [cast_nested(chunk, target) for chunk in chunks]
+    kind: Any = target
+    return pa.chunked_array(parts, kind)
+
+
+def cast_nested(array: Array, target: pa.DataType) -> Array:
+    """Return the values in another type with the same nesting.
+
+    A NOT NULL field contains nulls wherever the enclosing ROW is null. Arrow's own cast rejects these
+    nulls, because it does not take the enclosing struct into account.
+
+    Raises ArrowInvalid if the nesting differs.
+    """
+    nested: Any = array
+    kind: Any = target
+    if pa.types.is_struct(target) and pa.types.is_struct(array.type):
+        fields = [kind.field(i) for i in range(kind.num_fields)]
+        if [f.name for f in fields] != [f.name for f in nested.type]:
+            raise pa.ArrowInvalid(f"{array.type} has other fields than {target}")
+        children = [
+            cast_nested(child, f.type) for child, f in zip(nested.flatten(), fields, strict=True)
+        ]
+        if not children:
+            return array
+        return pa.StructArray.from_arrays(children, fields=fields, mask=array.is_null())
+    if pa.types.is_map(target) and pa.types.is_map(array.type):
+        keys = cast_nested(nested.keys, kind.key_type)
+        items = cast_nested(nested.items, kind.item_type)
+        make: Any = pa.MapArray.from_arrays
+        pairs: Array = make(_offsets(nested), keys, items, kind)
+        return pairs
+    if pa.types.is_list(target) and pa.types.is_list(array.type):
+        values = cast_nested(nested.values, kind.value_type)
+        make = pa.ListArray.from_arrays
+        lists: Array = make(_offsets(nested), values, type=kind)
+        return lists
+    return array.cast(target)
+
+
+def _offsets(nested: Any) -> Array:  # noqa: ANN401  # ListArray or MapArray
+    """Return the list offsets, null for null collections."""
+    offsets: Array = nested.offsets
+    nulls = nested.is_null().to_numpy(zero_copy_only=False)
+    masked_offsets: Array = pa.array(offsets.to_numpy(), mask=np.append(nulls, False))
+    return masked_offsets

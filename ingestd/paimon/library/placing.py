@@ -16,7 +16,7 @@ from ingestd.paimon.spec.arrow import column_values
 from ingestd.paimon.spec.binary_row import deserialize_row, serialize_row
 from ingestd.paimon.spec.options import BucketMode, bucket_mode
 from ingestd.paimon.spec.paths import POSTPONE_BUCKET
-from ingestd.paimon.table.buckets.assigner import DynamicBucketAssigner, assign_fixed
+from ingestd.paimon.table.buckets.bucket_assigner import DynamicBucketAssigner, assign_fixed
 from ingestd.paimon.table.buckets.hash_index import key_hashes
 from ingestd.paimon.table.cross_partition.assigner import CrossPartitionAssigner, PlacedRows
 from ingestd.paimon.table.cross_partition.load import KeyShare

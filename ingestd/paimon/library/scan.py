@@ -19,8 +19,12 @@ from ingestd.paimon.spec.snapshot import Snapshot
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.snapshot_manager import requested_snapshot
 from ingestd.paimon.table.metadata.time_travel import snapshot_as_of, tagged_snapshot
-from ingestd.paimon.table.read.changelog_read import change_fields, iter_added_rows, iter_changelog
-from ingestd.paimon.table.read.incremental_read import iter_changed
+from ingestd.paimon.table.read.incremental_read import (
+    change_fields,
+    iter_added_rows,
+    iter_changed,
+    iter_changelog,
+)
 from ingestd.paimon.table.read.scan_options import ScanTarget, scan_target
 from ingestd.paimon.table.read.table_read import TableReader, selected_fields
 

@@ -17,7 +17,7 @@ import pyarrow as pa
 from ingestd.errors import UnsupportedError
 from ingestd.paimon.merge.key_order import Positions, SortedKeys, sort_keys, stable_order
 from ingestd.paimon.merge.merged_rows import MergeInput
-from ingestd.paimon.merge.value_order import sequence_codes
+from ingestd.paimon.merge.value_codes import sequence_codes
 from ingestd.paimon.spec.data_types import SEQUENCE_NUMBER
 from ingestd.paimon.spec.merge_rules import MergeRules
 from ingestd.paimon.spec.row_picking import take_rows

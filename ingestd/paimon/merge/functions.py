@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 import numpy as np
 
 from ingestd.errors import UnsupportedError
-from ingestd.paimon.merge import element_functions, picks, sums, texts, timed_maps
+from ingestd.paimon.merge import element_functions, listagg, picks, sums, timed_maps
 from ingestd.paimon.merge.events import RETRACT, SKIP, MergeEvents, Ops
 from ingestd.paimon.spec.arrow import Column
 from ingestd.paimon.spec.merge_rules import FieldFunction
@@ -33,7 +33,7 @@ PLAIN: Mapping[str, _Plain] = {
 """Functions without options of their own."""
 
 CONFIGURED: Mapping[str, _Configured] = {
-    "listagg": texts.listagg,
+    "listagg": listagg.listagg,
     "collect": element_functions.collect,
     "merge_map": element_functions.merge_map,
     "merge_map_with_keytime": timed_maps.merge_map_with_keytime,

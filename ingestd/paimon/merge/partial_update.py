@@ -27,7 +27,7 @@ from ingestd.paimon.merge.events import (
 from ingestd.paimon.merge.functions import fold
 from ingestd.paimon.merge.key_order import SortedKeys
 from ingestd.paimon.merge.merged_rows import MergeInput
-from ingestd.paimon.merge.value_order import is_valid, sequence_ranks
+from ingestd.paimon.merge.value_codes import is_valid, sequence_ranks
 from ingestd.paimon.spec.arrow import Column
 from ingestd.paimon.spec.data_types import RowKind
 from ingestd.paimon.spec.merge_rules import (

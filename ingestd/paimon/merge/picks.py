@@ -18,7 +18,7 @@ from ingestd.paimon.merge.events import (
     Ops,
     spread,
 )
-from ingestd.paimon.merge.value_order import order_codes
+from ingestd.paimon.merge.value_codes import order_codes
 from ingestd.paimon.spec.arrow import Column
 
 

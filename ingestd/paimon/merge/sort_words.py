@@ -16,7 +16,7 @@ import pyarrow as pa
 from ingestd.paimon.merge.events import whole
 from ingestd.paimon.merge.key_order import float_codes
 from ingestd.paimon.merge.text_ranks import prefixes
-from ingestd.paimon.merge.value_order import is_valid
+from ingestd.paimon.merge.value_codes import is_valid
 from ingestd.paimon.spec.arrow import Array, Column
 from ingestd.paimon.spec.data_types import (
     BINARY_ROOTS,

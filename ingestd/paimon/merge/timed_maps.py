@@ -12,8 +12,7 @@ import numpy as np
 
 from ingestd.paimon.merge.elements import Elements, is_null
 from ingestd.paimon.merge.events import REVERSED, SET, Index, Mask, MergeEvents, Ops
-from ingestd.paimon.merge.value_codes import value_codes
-from ingestd.paimon.merge.value_order import order_codes
+from ingestd.paimon.merge.value_codes import order_codes, value_codes
 from ingestd.paimon.spec.arrow import Array, Column
 from ingestd.paimon.spec.merge_rules import FieldFunction
 

@@ -1,14 +1,22 @@
-"""Codes of values: equal values have equal codes, for array elements and map keys of any type."""
+"""Numbers that stand for the values of a column: in their order, or only for equality.
+
+In the order nulls are first, strings and binary values compare by their bytes, and NaN is greater
+than all numbers. -0.0 is less than 0.0 as a value, and equal to it in a sequence field.
+
+Specification: https://paimon.apache.org/docs/1.4/primary-key-table/merge-engine/aggregation/#aggregation-functions
+"""
 
 from collections.abc import Sequence
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from ingestd.paimon.merge.events import Index
-from ingestd.paimon.merge.value_order import dense_ranks, is_valid
-from ingestd.paimon.spec.arrow import Array
+from ingestd.paimon.merge.events import Index, Mask, whole
+from ingestd.paimon.merge.key_order import Ranks, column_ranks, float_codes, stable_order
+from ingestd.paimon.spec.arrow import Array, Column
 
 
 def value_codes(array: Array) -> Index:
@@ -36,3 +44,76 @@ def _codes_of_texts(array: Array) -> Index:
     known: dict[str, int] = {}
     codes = [known.setdefault(repr(value), len(known)) for value in array.to_pylist()]
     return np.array(codes, np.int64)
+
+
+def order_codes(column: Column) -> Ranks:
+    """Return one number per cell; the number of a null is undefined."""
+    array = _filled(whole(column))
+    if pa.types.is_floating(array.type):
+        return float_codes(array.to_numpy(zero_copy_only=False))
+    ranks = column_ranks(array)
+    # Callers add negative numbers of their own.
+    signed = ranks[0].dtype != np.uint64
+    return ranks[0] if len(ranks) == 1 and signed else dense_ranks(ranks)
+
+
+def sequence_ranks(columns: Sequence[Column]) -> Index:
+    """Return the rank of each row by several columns, from 0; equal rows share a rank."""
+    return dense_ranks(sequence_codes(columns))
+
+
+def sequence_codes(columns: Sequence[Column], *, descending: bool = False) -> list[Ranks]:
+    """Return numbers that order rows by several columns, the most significant first.
+
+    Nulls come first, also in descending order.
+    """
+    ranks: list[Ranks] = []
+    for column in columns:
+        if column.null_count:
+            ranks.append(is_valid(column))
+        # Nulls were replaced by one value, so they are equal.
+        codes = column_ranks(_filled(whole(column)))
+        ranks += [_flipped(code) for code in codes] if descending else codes
+    return ranks
+
+
+def dense_ranks(ranks: Sequence[Ranks]) -> Index:
+    """Return the dense rank of each row by several numbers, the most significant first."""
+    order = stable_order(ranks)
+    differs = np.zeros(len(order), np.bool_)
+    for rank in ranks:
+        ordered = rank[order]
+        differs[1:] |= ordered[1:] != ordered[:-1]
+    dense = np.empty(len(order), np.int64)
+    dense[order] = np.cumsum(differs)
+    return dense
+
+
+def is_valid(column: Column) -> Mask:
+    """Return whether each cell is not null."""
+    known: Any = column.is_valid()
+    marks: Mask = known.to_numpy(zero_copy_only=False)
+    return marks
+
+
+def _flipped(codes: Ranks) -> Ranks:
+    # Complements reverse the order of integers, signed or unsigned.
+    return ~codes
+
+
+def _filled(array: Array) -> Array:
+    """Replace nulls by some value, because the order of keys has no nulls."""
+    if not array.null_count:
+        return array
+    kind = array.type
+    if pa.types.is_temporal(kind):
+        carrier = pa.int32() if kind.bit_width == 32 else pa.int64()
+        zero: Any = pa.array([0], carrier).cast(kind)
+        return whole(pc.fill_null(array, zero[0]))
+    return whole(pc.fill_null(array, pa.scalar(_zero(kind), kind)))
+
+
+def _zero(kind: pa.DataType) -> object:
+    if pa.types.is_decimal(kind):
+        return Decimal(0)
+    return {"string": "", "binary": b"", "bool": False}.get(str(kind), 0)

@@ -3,19 +3,16 @@
 The options themselves are declared in `honoured_options` and `table_options`.
 
 Specification: https://paimon.apache.org/docs/1.4/maintenance/configurations/#coreoptions
+https://paimon.apache.org/docs/1.4/primary-key-table/data-distribution/#fixed-bucket
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 
 from ingestd.errors import UnsupportedError
 from ingestd.paimon.spec import honoured_options as honoured
-from ingestd.paimon.spec.bucket_rules import (
-    refuse_across_partitions,
-    refuse_bucket_keys,
-    refuse_postponed,
-)
+from ingestd.paimon.spec.bucket import takes_bucket_keys
 from ingestd.paimon.spec.data_types import (
     BINARY_ROOTS,
     KEY_PREFIX,
@@ -44,6 +41,10 @@ from ingestd.paimon.spec.table_schema import TableSchema
 _MB = 1024 * 1024
 _SYSTEM_STATS_MODE = "truncate(128)"
 _UNSUPPORTED_ROOTS = frozenset({"BLOB", "VECTOR"})
+_NEEDED = {
+    "mod": "one INT or BIGINT bucket key",
+    "hive": "bucket keys that are numbers, texts, bytes, dates or times",
+}
 
 
 class BucketMode(Enum):
@@ -303,3 +304,43 @@ def _refuse_partition_names(schema: TableSchema) -> None:
                 f"partition column '{column.name}': data type {column.type} is not supported: "
                 "its values have no directory name"
             )
+
+
+def refuse_bucket_keys(schema: TableSchema, function: str, keys: Sequence[str]) -> None:
+    """Raise UnsupportedError if the bucket function does not support the key types."""
+    columns = schema.select(keys)
+    if not takes_bucket_keys(function, [column.type for column in columns]):
+        named = ", ".join(f"{column.name} {column.type}" for column in columns)
+        raise UnsupportedError(
+            f"option 'bucket-function.type' = '{function}' needs "
+            f"{_NEEDED.get(function, 'another name')}, not {named}"
+        )
+
+
+def refuse_across_partitions(schema: TableSchema) -> None:
+    """Raise UnsupportedError for options that would leave the old row of a key that moves."""
+    options = schema.options
+    if honoured.ROWKIND_FIELD.of(options):
+        raise _across(schema, honoured.ROWKIND_FIELD)
+    if honoured.MERGE_ENGINE.of(options) == "deduplicate" and honoured.IGNORE_DELETE.of(options):
+        raise _across(schema, honoured.IGNORE_DELETE)
+
+
+def refuse_postponed(schema: TableSchema) -> None:
+    """Raise UnsupportedError for options that are not supported with postponed buckets."""
+    producer = honoured.CHANGELOG_PRODUCER.of(schema.options)
+    if producer == "input":
+        raise UnsupportedError(
+            "option 'changelog-producer' = 'input' is not supported with 'bucket' = '-2': rows "
+            "that wait for their bucket have no changelog yet; set 'lookup', or a number of buckets"
+        )
+
+
+def _across(schema: TableSchema, option: TableOption[object]) -> UnsupportedError:
+    name = option.given(schema.options) or option.name
+    missing = sorted(set(schema.partition_keys) - set(schema.primary_keys))
+    return UnsupportedError(
+        f"option '{name}' = '{schema.options[name]}' is not supported where keys move between "
+        f"partitions ('bucket' = '-1', primary key without partition keys {missing}): the row "
+        "that moved could not be deleted; add them to the primary key or remove the option"
+    )

@@ -6,7 +6,7 @@ import pytest
 from ingestd.cli import rebuild_index
 from ingestd.paimon.spec.binary_row import EMPTY_ROW
 from ingestd.paimon.spec.snapshot import BATCH_COMMIT_IDENTIFIER
-from ingestd.paimon.table.buckets.hash_index import CACHE
+from ingestd.paimon.table.buckets.hash_index import HASH_CACHE
 from ingestd.paimon.table.commit.table_commit import commit
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.table_state import load_state
@@ -31,7 +31,7 @@ def lose_indexes(table: FileStoreTable) -> None:
     for entry in load_state(table).index_entries.values():
         path = table.paths.index(entry.file_name)
         table.io.delete_quietly(path)
-        CACHE.discard(path)
+        HASH_CACHE.discard(path)
 
 
 def double(table: FileStoreTable, key: int) -> None:

@@ -28,7 +28,7 @@ from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.index_paths import index_path
 
 UNKNOWN_BUCKET = -1
-CACHE_BYTES = 64 << 20
+HASH_CACHE_BYTES = 64 << 20
 """Default limit in bytes of the hashes in memory."""
 MAPPED_BYTES = 1 << 30
 """Maximum bytes of hashes that a process caches on its local disk in addition."""
@@ -136,7 +136,7 @@ class _Kept:
             self.nbytes -= cached.nbytes
 
 
-CACHE = HashCache(CACHE_BYTES)
+HASH_CACHE = HashCache(HASH_CACHE_BYTES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,7 +184,7 @@ class PartitionIndex:
 def load_hashes(table: FileStoreTable, entry: IndexManifestEntry) -> Hashes:
     """Return the sorted hashes of one index file, from the cache if possible."""
     path = index_path(table, entry)
-    known = CACHE.get(path)
+    known = HASH_CACHE.get(path)
     if known is not None:
         return known
     try:
@@ -200,7 +200,7 @@ def load_hashes(table: FileStoreTable, entry: IndexManifestEntry) -> Hashes:
         )
     if not is_sorted(hashes):  # ingestd writes them sorted, others need not
         hashes.sort()
-    return CACHE.put(path, hashes)
+    return HASH_CACHE.put(path, hashes)
 
 
 def key_hashes(table: FileStoreTable, rows: pa.Table) -> Hashes:

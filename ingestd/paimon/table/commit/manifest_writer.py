@@ -31,9 +31,13 @@ from ingestd.paimon.spec.manifest import (
     fold_entries,
     join_manifests,
 )
+from ingestd.paimon.table.metadata.file_store_scan import (
+    PartitionBounds,
+    read_manifest,
+    read_metadata_file,
+)
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.index_entries import IndexEntries
-from ingestd.paimon.table.metadata.scan import PartitionBounds, read_manifest, read_metadata_file
 
 # Readers do not prune by bounds of these types, so the bounds stay unknown.
 _NO_BOUNDS = frozenset({"BINARY", "VARBINARY", "BYTES", "FLOAT", "DOUBLE"})

@@ -20,9 +20,13 @@ from ingestd.paimon.spec.data_file import DataFileMeta
 from ingestd.paimon.spec.options import refuse_unsupported
 from ingestd.paimon.spec.snapshot import BATCH_COMMIT_IDENTIFIER, Snapshot
 from ingestd.paimon.table.commit.table_commit import CommitResult, commit
+from ingestd.paimon.table.metadata.file_store_scan import (
+    PartitionFilter,
+    live_files,
+    partition_test,
+)
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.partition_spec import PartitionSpec, partition_filter
-from ingestd.paimon.table.metadata.scan import PartitionFilter, live_files, partition_test
 from ingestd.paimon.table.metadata.table_state import TableState, load_state
 from ingestd.paimon.table.write.commit_message import CommitMessage, ManifestCommittable
 

@@ -38,7 +38,13 @@ from ingestd.paimon.spec.snapshot import (
     carried_properties,
     encode_snapshot,
 )
-from ingestd.paimon.table.commit.changes import (
+from ingestd.paimon.table.commit.manifest_writer import (
+    merge_manifests,
+    write_index_manifest,
+    write_manifest_list,
+    write_manifests,
+)
+from ingestd.paimon.table.commit.snapshot_changes import (
     SnapshotChange,
     check_bucket_option,
     check_deletion_vectors,
@@ -48,12 +54,6 @@ from ingestd.paimon.table.commit.changes import (
     checked_entries,
     index_after,
     plan_changes,
-)
-from ingestd.paimon.table.commit.manifest_writer import (
-    merge_manifests,
-    write_index_manifest,
-    write_manifest_list,
-    write_manifests,
 )
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.schema_manager import latest_schema_id

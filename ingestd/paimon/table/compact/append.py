@@ -14,7 +14,7 @@ from ingestd.paimon.spec import honoured_options as honoured
 from ingestd.paimon.spec.compaction_options import compaction_options
 from ingestd.paimon.spec.data_file import DataFileMeta
 from ingestd.paimon.spec.index_manifest import DELETION_VECTORS_INDEX, IndexManifestEntry
-from ingestd.paimon.table.compact.bucket import CompactBucket
+from ingestd.paimon.table.compact.compact_bucket import CompactBucket
 from ingestd.paimon.table.compact.rolling_write import RollingWriter
 from ingestd.paimon.table.compact.sorted_input import batch_size
 from ingestd.paimon.table.compact.tree import small_file_size

@@ -7,17 +7,21 @@ Specification: https://paimon.apache.org/docs/1.4/concepts/spec/datafile/#table-
 """
 
 import sys
+import uuid
+from collections.abc import Iterator
 from contextlib import ExitStack
+from dataclasses import dataclass
 
 import pyarrow as pa
 
 from ingestd.crash_points import Point, reach
 from ingestd.paimon.format.base import load_format
+from ingestd.paimon.spec import honoured_options as honoured
 from ingestd.paimon.spec.compaction_options import lookup_rules
-from ingestd.paimon.spec.data_file import DataFileMeta
+from ingestd.paimon.spec.data_file import DataFileMeta, FileSource
 from ingestd.paimon.spec.options import CoreOptions
-from ingestd.paimon.table.compact.file_target import FileTarget
 from ingestd.paimon.table.files.data_files import (
+    data_file_path,
     delete_files,
     file_rows,
     name_for_options,
@@ -25,7 +29,8 @@ from ingestd.paimon.table.files.data_files import (
 )
 from ingestd.paimon.table.files.file_index import with_file_index
 from ingestd.paimon.table.files.written_check import ColumnChecksums, check_written, is_checked
-from ingestd.paimon.table.write.figures import FileFigures
+from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
+from ingestd.paimon.table.write.figures import FileFigures, FileOrigin
 
 _GROUP_BYTES = 16 << 20
 """Bytes of a row group in memory."""
@@ -36,6 +41,41 @@ _SAMPLE_ROWS = 16384
 _FULL = 0.95
 """A file is complete at this share of its target size."""
 _LEAST_SHARE = 20
+
+
+@dataclass(frozen=True, slots=True)
+class FileTarget:
+    """Where and how new files of a level are written; with `changelog`, changelog files."""
+
+    table: FileStoreTable
+    partition_values: tuple[object, ...]
+    bucket: int
+    level: int
+    changelog: bool = False
+
+    @property
+    def options(self) -> CoreOptions:
+        """Return the options of the encoding of the files."""
+        options = self.table.options
+        return options.for_changelog() if self.changelog else options.at_level(self.level)
+
+    def names(self) -> Iterator[str]:
+        """Yield names for new files: one UUID, then a counter."""
+        prefix = self.table.options.data_file_prefix
+        if self.changelog:
+            prefix = honoured.CHANGELOG_PREFIX.of(self.table.schema.options)
+        stem, extension = f"{prefix}{uuid.uuid4()}", self.options.file_extension
+        return (f"{stem}-{number}.{extension}" for number in range(1 << 31))
+
+    def path(self, name: str) -> str:
+        """Return the path of a file."""
+        return data_file_path(self.table, self.partition_values, self.bucket, name)
+
+    @property
+    def origin(self) -> FileOrigin:
+        """Return the table, encoding and origin of the files for their manifest entries."""
+        source = FileSource.APPEND if self.changelog else FileSource.COMPACT
+        return FileOrigin(self.table, self.options, self.level, source)
 
 
 class RollingWriter:

@@ -27,11 +27,11 @@ from ingestd.paimon.spec.options import BucketMode, bucket_mode, refuse_unsuppor
 from ingestd.paimon.spec.snapshot import BATCH_COMMIT_IDENTIFIER, Snapshot
 from ingestd.paimon.table.commit.table_commit import commit
 from ingestd.paimon.table.compact.append import plan_append
-from ingestd.paimon.table.compact.bucket import CompactBucket, plan_bucket
-from ingestd.paimon.table.compact.plan import Moment
+from ingestd.paimon.table.compact.compact_bucket import CompactBucket, plan_bucket
 from ingestd.paimon.table.compact.sorted_runs import SortedRuns, sorted_runs_of
+from ingestd.paimon.table.compact.universal_compaction import Moment
+from ingestd.paimon.table.metadata.file_store_scan import PartitionFilter, live_entries
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
-from ingestd.paimon.table.metadata.scan import PartitionFilter, live_entries
 from ingestd.paimon.table.metadata.table_state import TableState, load_state
 from ingestd.paimon.table.write.commit_message import CommitMessage, ManifestCommittable
 

@@ -15,13 +15,12 @@ from ingestd.paimon.spec.compaction_options import CompactionOptions, LookupRule
 from ingestd.paimon.spec.data_file import DataFileMeta
 from ingestd.paimon.spec.data_types import DataField
 from ingestd.paimon.spec.index_manifest import IndexManifestEntry
-from ingestd.paimon.table.compact.changes import ChangeRules
-from ingestd.paimon.table.compact.file_target import FileTarget
-from ingestd.paimon.table.compact.levels import Levels, SortedRun
+from ingestd.paimon.table.compact.changelog_rows import ChangeRules
 from ingestd.paimon.table.compact.lookup_vectors import BucketVectors
-from ingestd.paimon.table.compact.rolling_write import RollingWriter
-from ingestd.paimon.table.compact.rows import RowRules, compact_block
+from ingestd.paimon.table.compact.rolling_write import FileTarget, RollingWriter
+from ingestd.paimon.table.compact.row_merge import RowRules, compact_block
 from ingestd.paimon.table.compact.sorted_input import BucketInput, Source
+from ingestd.paimon.table.compact.sorted_runs import Levels, SortedRun
 from ingestd.paimon.table.files.data_files import SYSTEM_FIELDS, DataFileReader
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.read.scan_plan import comparable_key, sections

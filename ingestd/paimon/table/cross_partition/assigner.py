@@ -20,7 +20,7 @@ from ingestd.paimon.spec.binary_row import deserialize_row
 from ingestd.paimon.spec.data_types import SEQUENCE_NUMBER, VALUE_KIND, RowKind
 from ingestd.paimon.spec.key_prints import KeyPrints
 from ingestd.paimon.table.buckets.filler import BucketFiller
-from ingestd.paimon.table.cross_partition.index_cache import KEPT
+from ingestd.paimon.table.cross_partition.index_cache import INDEX_CACHE
 from ingestd.paimon.table.cross_partition.key_index import UNKNOWN, KeyIndex, Places
 from ingestd.paimon.table.cross_partition.load import KeyShare, prints_of
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
@@ -142,7 +142,7 @@ class CrossPartitionAssigner:
         """
         options = self._table.options
         order, key, keys = _by_key(prints_of(self._table, rows), rows)
-        index = KEPT.open(self._table, self._snapshot_id, self._share, keys)
+        index = INDEX_CACHE.open(self._table, self._snapshot_id, self._share, keys)
         before = index.lookup(keys)
         known = [*partitions]
         old = _partitions_of(before, index, known)
@@ -162,7 +162,7 @@ class CrossPartitionAssigner:
     def partitions_of(self, rows: pa.Table) -> frozenset[bytes]:
         """Return the partitions that contain the keys of the rows."""
         keys = prints_of(self._table, rows)
-        index = KEPT.open(self._table, self._snapshot_id, self._share, keys)
+        index = INDEX_CACHE.open(self._table, self._snapshot_id, self._share, keys)
         places = np.unique(index.lookup(keys)).tolist()
         return frozenset(
             index.book.place(place_number)[0] for place_number in places if place_number != UNKNOWN
@@ -171,7 +171,7 @@ class CrossPartitionAssigner:
     def wrote(self, files: Collection[str]) -> None:
         """Record the data files of the placed rows; afterwards the index contains their keys."""
         if self._after is not None and files:
-            KEPT.note(self._table, self._share, files, self._after)
+            INDEX_CACHE.note(self._table, self._share, files, self._after)
 
     def _final(self, batch: KeyRows, moves: Moves, buckets: "_Buckets") -> Places:
         rules, engine = self._table.merge_rules, self._table.options.merge_engine

@@ -16,12 +16,12 @@ from ingestd.paimon.spec.key_prints import KeyPrints
 from ingestd.paimon.spec.snapshot import CommitKind, Snapshot
 from ingestd.paimon.table.cross_partition.key_index import KeyIndex
 from ingestd.paimon.table.cross_partition.load import KeyShare, index_after, load_index
+from ingestd.paimon.table.metadata.file_store_scan import delta_entries
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
-from ingestd.paimon.table.metadata.scan import delta_entries
 from ingestd.paimon.table.metadata.snapshot_manager import find_snapshot, read_snapshot
 from ingestd.paimon.table.metadata.table_state import is_same_snapshot
 
-KEPT_BYTES = 64 << 20
+INDEX_CACHE_BYTES = 64 << 20
 """Default limit of the bytes of cached indexes."""
 
 _MAX_STEPS = 32
@@ -108,7 +108,7 @@ class IndexCache:
             self._kept.popitem(last=False)
 
 
-KEPT = IndexCache(KEPT_BYTES)
+INDEX_CACHE = IndexCache(INDEX_CACHE_BYTES)
 
 
 def _key(table: FileStoreTable, share: KeyShare) -> _Key:

@@ -22,8 +22,12 @@ from ingestd.paimon.spec.snapshot import Snapshot
 from ingestd.paimon.table.cross_partition.key_index import UNKNOWN, KeyIndex, PlaceBook, Places
 from ingestd.paimon.table.files.data_files import DataFileReader
 from ingestd.paimon.table.files.deletion_vectors import DeletionVectors
+from ingestd.paimon.table.metadata.file_store_scan import (
+    delta_entries,
+    live_entries,
+    snapshot_manifests,
+)
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
-from ingestd.paimon.table.metadata.scan import delta_entries, live_entries, snapshot_manifests
 from ingestd.paimon.table.read.bucket_read import BucketReader
 from ingestd.paimon.table.read.scan_plan import BucketFiles, group_by_bucket
 from ingestd.paimon.table.read.table_read import index_entries

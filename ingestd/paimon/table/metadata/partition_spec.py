@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from ingestd.errors import ConfigError
 from ingestd.paimon.spec.binary_row import serialize_row
 from ingestd.paimon.spec.literals import parse_literal
+from ingestd.paimon.table.metadata.file_store_scan import PartitionFilter
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
-from ingestd.paimon.table.metadata.scan import PartitionFilter
 
 PartitionSpec = Mapping[str, object]
 """Values of some partition columns by name."""

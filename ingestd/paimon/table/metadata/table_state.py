@@ -19,14 +19,14 @@ from ingestd.paimon.spec.snapshot import (
     Snapshot,
     carried_properties,
 )
-from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
-from ingestd.paimon.table.metadata.index_entries import IndexEntries, read_index_entries
-from ingestd.paimon.table.metadata.scan import (
+from ingestd.paimon.table.metadata.file_store_scan import (
     delta_entries,
     forget_unlisted_manifests,
     live_entries,
     snapshot_manifests,
 )
+from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
+from ingestd.paimon.table.metadata.index_entries import IndexEntries, read_index_entries
 from ingestd.paimon.table.metadata.snapshot_manager import (
     find_snapshot,
     latest_snapshot,

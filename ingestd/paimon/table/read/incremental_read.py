@@ -1,22 +1,86 @@
-"""Read the rows added between two snapshots: their new files, merged.
+"""Read what snapshots changed: single changes as a streaming reader, or added rows, merged.
 
-Deleted rows are dropped, and a changed row has the values of the last snapshot that changed it. For
-every single change, see `changelog_read`.
+Specification: https://paimon.apache.org/docs/1.4/primary-key-table/changelog-producer/#changelog-producer
 
-Specification: https://paimon.apache.org/docs/1.4/concepts/spec/snapshot/#snapshot
+Without a changelog producer the changes are the rows of the new files of each APPEND snapshot, as
+they were written; with one, the rows of the changelog files of any snapshot. A compaction changes
+nothing, and an overwrite is left out. Where changes are kept for longer than snapshots, the
+changelog folder has a copy of each expired snapshot.
 """
 
 from collections.abc import Iterator
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from ingestd.paimon.spec.manifest import FileKind
+from ingestd.paimon.casts.evolution import evolve
+from ingestd.paimon.spec.binary_row import deserialize_row
+from ingestd.paimon.spec.data_types import VALUE_KIND, DataField, DataType, RowKind
+from ingestd.paimon.spec.manifest import FileKind, ManifestEntry
 from ingestd.paimon.spec.options import refuse_unsupported
-from ingestd.paimon.spec.snapshot import CommitKind
-from ingestd.paimon.table.metadata.scan import delta_entries
-from ingestd.paimon.table.metadata.snapshot_manager import latest_snapshot_id, requested_snapshot
+from ingestd.paimon.spec.paths import partition_path
+from ingestd.paimon.spec.snapshot import CommitKind, Snapshot
+from ingestd.paimon.table.files.data_files import SYSTEM_FIELDS, read_data_file
+from ingestd.paimon.table.metadata.file_store_scan import changelog_entries, delta_entries
+from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
+from ingestd.paimon.table.metadata.snapshot_manager import (
+    find_changelog,
+    find_snapshot,
+    first_change_id,
+    latest_snapshot_id,
+    requested_snapshot,
+)
 from ingestd.paimon.table.read.scan_plan import plan_changed
 from ingestd.paimon.table.read.table_read import TableReader
+
+CHANGE_FIELDS = (
+    DataField(-1, "_snapshot", DataType("BIGINT", nullable=False)),
+    DataField(-2, "rowkind", DataType("STRING", nullable=False)),
+)
+"""The columns that precede those of the table."""
+
+
+def read_changelog(
+    table: FileStoreTable, from_id: int | None = None, to_id: int | None = None
+) -> pa.Table:
+    """Return all changes of `iter_changelog` as one table."""
+    parts = list(iter_changelog(table, from_id, to_id))
+    return pa.concat_tables(parts) if parts else evolve(pa.table({}), (), change_fields(table))
+
+
+def iter_changelog(
+    table: FileStoreTable, from_id: int | None = None, to_id: int | None = None
+) -> Iterator[pa.Table]:
+    """Yield the changes of the snapshots from `from_id` to `to_id`, file by file.
+
+    The defaults are the oldest snapshot whose changes are available, and the newest one. Columns
+    are `change_fields`: the snapshot, the kind (+I, -U, +U, -D), and those of the table. The order
+    is by snapshot, partition and bucket, then as written. Raises ConfigError if a snapshot has
+    expired without a changelog.
+    """
+    refuse_unsupported(table.schema, for_write=False)
+    newest = latest_snapshot_id(table.io, table.paths) or 0
+    last = newest if to_id is None else min(to_id, newest)
+    first = first_change_id(table.io, table.paths) if from_id is None else from_id
+    for snapshot_id in range(first or 1, last + 1):
+        snapshot = _changes_of(table, snapshot_id)
+        entries = [entry for entry in _entries(table, snapshot) if entry.kind == FileKind.ADD]
+        texts = {entry.partition: _partition_text(table, entry.partition) for entry in entries}
+        entries.sort(key=lambda entry: (texts[entry.partition], entry.bucket))
+        for entry in entries:
+            yield _changes(table, snapshot_id, entry)
+
+
+def iter_added_rows(table: FileStoreTable, from_id: int, to_id: int) -> Iterator[pa.Table]:
+    """Yield the rows that snapshots added (+I, +U), with the columns of the table.
+
+    Rows are returned as written, without merging. Raises the errors of `iter_changelog`.
+    """
+    added = pa.array([RowKind.INSERT.symbol, RowKind.UPDATE_AFTER.symbol])
+    for rows in iter_changelog(table, from_id, to_id):
+        kept = rows.filter(pc.is_in(rows.column(CHANGE_FIELDS[1].name), value_set=added))
+        yield kept.drop_columns([field.name for field in CHANGE_FIELDS])
 
 
 def iter_changed(
@@ -36,3 +100,52 @@ def iter_changed(
         if snapshot.commit_kind == CommitKind.APPEND:
             entries += [e for e in delta_entries(table, snapshot) if e.kind == FileKind.ADD]
     yield from reader.read_units(plan_changed(table, entries, reader.predicate).units)
+
+
+def change_fields(table: FileStoreTable) -> tuple[DataField, ...]:
+    """Return the columns of a changelog."""
+    return (*CHANGE_FIELDS, *table.schema.fields)
+
+
+def _changes_of(table: FileStoreTable, snapshot_id: int) -> Snapshot:
+    """Return a snapshot, or its long-lived changelog if it has expired."""
+    snapshot = find_snapshot(table.io, table.paths, snapshot_id)
+    if snapshot is None:
+        snapshot = find_changelog(table.io, table.paths, snapshot_id)
+    # One may expire while the other is looked for.
+    return snapshot or requested_snapshot(table.io, table.paths, snapshot_id)
+
+
+def _entries(table: FileStoreTable, snapshot: Snapshot) -> list[ManifestEntry]:
+    if table.options.changelog_producer != "none":
+        return changelog_entries(table, snapshot)
+    if snapshot.commit_kind != CommitKind.APPEND:
+        return []
+    return delta_entries(table, snapshot)
+
+
+def _changes(table: FileStoreTable, snapshot_id: int, entry: ManifestEntry) -> pa.Table:
+    fields = table.schema.fields
+    keyed = bool(table.schema.primary_keys)
+    wanted = (*fields, *SYSTEM_FIELDS) if keyed else fields
+    rows = read_data_file(table, entry.partition, entry.bucket, entry.file, wanted)
+    symbols = pa.array([kind.symbol for kind in RowKind])
+    kinds = rows.column(VALUE_KIND).to_numpy() if keyed else np.zeros(rows.num_rows, np.int8)
+    columns = {
+        "_snapshot": pa.array(np.full(rows.num_rows, snapshot_id, np.int64)),
+        "rowkind": symbols.take(pa.array(kinds)),
+        **{field.name: rows.column(field.name) for field in fields},
+    }
+    return pa.table(columns)
+
+
+def _partition_text(table: FileStoreTable, partition: bytes) -> str:
+    values = deserialize_row(table.partition_types, partition)
+    options = table.options
+    return partition_path(
+        table.schema.partition_keys,
+        table.partition_types,
+        values,
+        options.partition_default_name,
+        options.partition_legacy_name,
+    )

@@ -17,7 +17,7 @@ from ingestd.paimon.spec.index_manifest import HASH_INDEX, IndexManifestEntry
 from ingestd.paimon.spec.manifest import ManifestEntry
 from ingestd.paimon.spec.options import BucketMode, bucket_mode
 from ingestd.paimon.spec.predicate import Comparison, IsIn, Predicate, all_of
-from ingestd.paimon.table.buckets.assigner import assign_fixed
+from ingestd.paimon.table.buckets.bucket_assigner import assign_fixed
 from ingestd.paimon.table.buckets.hash_index import PartitionIndex, key_hashes
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 

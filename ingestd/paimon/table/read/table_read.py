@@ -23,14 +23,14 @@ from ingestd.paimon.spec.predicate import Predicate, all_of, columns_of, matchin
 from ingestd.paimon.spec.snapshot import Snapshot
 from ingestd.paimon.table.files.data_files import DataFileReader
 from ingestd.paimon.table.files.deletion_vectors import DeletionVectors
-from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
-from ingestd.paimon.table.metadata.scan import (
+from ingestd.paimon.table.metadata.file_store_scan import (
     PartitionFilter,
     live_entries,
     prune_manifests,
     read_index_manifest,
     snapshot_manifests,
 )
+from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.snapshot_manager import latest_snapshot, requested_snapshot
 from ingestd.paimon.table.read.bucket_read import BucketReader
 from ingestd.paimon.table.read.key_filter import KeyFilter, keys_predicate

@@ -7,13 +7,13 @@ snapshots, which are deleted if a later snapshot has removed them.
 """
 
 from ingestd.paimon.spec.snapshot import Snapshot
+from ingestd.paimon.table.metadata.file_store_scan import read_manifest_list
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.long_lived_changelogs import (
     changelog_ids,
     changelog_time,
     forget_changelogs,
 )
-from ingestd.paimon.table.metadata.scan import read_manifest_list
 from ingestd.paimon.table.metadata.snapshot_manager import (
     find_changelog,
     latest_snapshot_id,
@@ -22,8 +22,7 @@ from ingestd.paimon.table.metadata.snapshot_manager import (
 )
 from ingestd.paimon.table.metadata.time_travel import tag_names, tagged_snapshot
 from ingestd.paimon.table.retention.consumers import consumers
-from ingestd.paimon.table.retention.expire_plan import Window, changelogs_end
-from ingestd.paimon.table.retention.expire_settings import ExpireSettings
+from ingestd.paimon.table.retention.expire_plan import ExpireSettings, Window, changelogs_end
 from ingestd.paimon.table.retention.expire_snapshots import (
     Expiry,
     delete_files,

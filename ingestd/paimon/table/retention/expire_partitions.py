@@ -19,8 +19,8 @@ from ingestd.paimon.spec import honoured_options as honoured
 from ingestd.paimon.spec.binary_row import deserialize_row
 from ingestd.paimon.spec.paths import java_text
 from ingestd.paimon.table.commit.overwrite import Going, drop_partitions, going
+from ingestd.paimon.table.metadata.file_store_scan import live_files
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
-from ingestd.paimon.table.metadata.scan import live_files
 from ingestd.paimon.table.metadata.snapshot_manager import latest_snapshot
 
 EXPIRATION_TIME = honoured.PARTITION_EXPIRATION.name

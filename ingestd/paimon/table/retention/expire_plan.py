@@ -1,14 +1,106 @@
-"""Plan which snapshots or long-lived changelogs expire: the oldest ones, up to an id.
+"""Plan which snapshots and long-lived changelogs expire, by the retention options of a table.
 
-Pure.
+The oldest expire, up to an id. Nothing is read or deleted here.
 
 Specification: https://paimon.apache.org/docs/1.4/maintenance/manage-snapshots/#expire-snapshots
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from ingestd.paimon.table.retention.expire_settings import Retention
+from ingestd.errors import ConfigError
+from ingestd.paimon.spec import honoured_options as honoured
+from ingestd.paimon.spec.option_types import TableOption
+
+
+@dataclass(frozen=True, slots=True)
+class Retention:
+    """Snapshots to keep: at least `num_min`, at most `num_max`, in between by age.
+
+    `time_ms` is the age up to which they are kept; `limit` the maximum number that expires per
+    call.
+    """
+
+    num_min: int
+    num_max: int
+    time_ms: int
+    limit: int
+
+
+@dataclass(frozen=True, slots=True)
+class ExpireSettings:
+    """Retention of snapshots and of long-lived changelogs.
+
+    `has_producer`: changes are kept in changelog files, not read from the new data files.
+    `consumer_ms`: age at which a consumer without progress is deleted; None: never.
+    """
+
+    snapshots: Retention
+    changelogs: Retention
+    has_producer: bool
+    consumers_hold_snapshots: bool
+    clean_empty_directories: bool
+    consumer_ms: int | None
+
+    @property
+    def changelog_decoupled(self) -> bool:
+        """Return whether changelogs are kept longer than their snapshots, in a directory of their
+        own.
+        """
+        return _outlives(self.changelogs, self.snapshots)
+
+
+def expire_settings(options: Mapping[str, str]) -> ExpireSettings:
+    """Return the retention options of a table. Raises ConfigError for an invalid one."""
+    limit = honoured.EXPIRE_LIMIT.of(options)
+    if limit < 1:
+        raise ConfigError(f"option '{honoured.EXPIRE_LIMIT.name}' = {limit}: nothing could expire")
+    snapshots = Retention(
+        honoured.SNAPSHOT_MIN.of(options),
+        honoured.SNAPSHOT_MAX.of(options),
+        honoured.SNAPSHOT_TIME.of(options),
+        limit,
+    )
+    changelogs = Retention(
+        _or(honoured.CHANGELOG_MIN.of(options), snapshots.num_min),
+        _or(honoured.CHANGELOG_MAX.of(options), snapshots.num_max),
+        _or(honoured.CHANGELOG_TIME.of(options), snapshots.time_ms),
+        limit,
+    )
+    _check(snapshots, honoured.SNAPSHOT_MIN, honoured.SNAPSHOT_MAX)
+    _check(changelogs, honoured.CHANGELOG_MIN, honoured.CHANGELOG_MAX)
+    changelog_only = honoured.CONSUMER_CHANGELOG_ONLY.of(options)
+    return ExpireSettings(
+        snapshots=snapshots,
+        changelogs=changelogs,
+        has_producer=honoured.CHANGELOG_PRODUCER.of(options) != "none",
+        consumers_hold_snapshots=not (changelog_only and _outlives(changelogs, snapshots)),
+        clean_empty_directories=honoured.CLEAN_DIRECTORIES.of(options),
+        consumer_ms=honoured.CONSUMER_EXPIRATION.of(options),
+    )
+
+
+def _or(value: int | None, default: int) -> int:
+    return default if value is None else value
+
+
+def _check(retention: Retention, least: TableOption[object], most: TableOption[object]) -> None:
+    if retention.num_min < 1:
+        raise ConfigError(f"option '{least.name}' = {retention.num_min}: the newest has to stay")
+    if retention.num_max < retention.num_min:
+        raise ConfigError(
+            f"option '{most.name}' = {retention.num_max} is less than '{least.name}' = "
+            f"{retention.num_min}"
+        )
+
+
+def _outlives(changelogs: Retention, snapshots: Retention) -> bool:
+    return (
+        changelogs.num_max > snapshots.num_max
+        or changelogs.num_min > snapshots.num_min
+        or changelogs.time_ms > snapshots.time_ms
+    )
+
 
 TimeOf = Callable[[int], int | None]
 """Commit time of a snapshot id in milliseconds of the epoch, None if it does not exist."""

@@ -27,8 +27,7 @@ from ingestd.paimon.table.metadata.snapshot_manager import (
 from ingestd.paimon.table.metadata.table_state import newest_record
 from ingestd.paimon.table.metadata.time_travel import branch_names, tag_names, tagged_snapshot
 from ingestd.paimon.table.retention.consumers import consumers, expired_consumers, forget_consumers
-from ingestd.paimon.table.retention.expire_plan import Window, snapshots_end
-from ingestd.paimon.table.retention.expire_settings import ExpireSettings
+from ingestd.paimon.table.retention.expire_plan import ExpireSettings, Window, snapshots_end
 from ingestd.paimon.table.retention.expired_files import (
     Keep,
     TagNeeds,
@@ -39,8 +38,7 @@ from ingestd.paimon.table.retention.expired_files import (
     manifests_of,
     metadata_names,
 )
-from ingestd.paimon.table.retention.referenced_files import files_of, own_files
-from ingestd.paimon.table.retention.used_files import UsedFiles
+from ingestd.paimon.table.retention.referenced_files import UsedFiles, files_of, own_files
 
 
 @dataclass(frozen=True, slots=True)

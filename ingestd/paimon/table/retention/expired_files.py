@@ -16,13 +16,13 @@ from ingestd.paimon.spec.index_manifest import IndexManifestEntry
 from ingestd.paimon.spec.manifest import FileKind, ManifestEntry
 from ingestd.paimon.spec.snapshot import Snapshot
 from ingestd.paimon.table.files.deletion_vectors import dv_index_path
-from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
-from ingestd.paimon.table.metadata.scan import (
+from ingestd.paimon.table.metadata.file_store_scan import (
     live_files,
     read_index_manifest,
     read_manifest,
     read_manifest_list,
 )
+from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.retention.referenced_files import data_paths
 
 _LOG = logging.getLogger(__name__)

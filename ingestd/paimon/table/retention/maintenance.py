@@ -15,7 +15,7 @@ from ingestd.paimon.table.retention.expire_changelogs import (
     plan_changelog_expiry,
 )
 from ingestd.paimon.table.retention.expire_partitions import ExpiredPartitions, expire_partitions
-from ingestd.paimon.table.retention.expire_settings import expire_settings
+from ingestd.paimon.table.retention.expire_plan import expire_settings
 from ingestd.paimon.table.retention.expire_snapshots import (
     Expiry,
     expire_snapshots,

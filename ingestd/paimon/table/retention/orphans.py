@@ -13,10 +13,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ingestd.paimon.io.file_io import DirectoryEntry
-from ingestd.paimon.table.commit.changes import LONG_COMMIT_SECONDS
+from ingestd.paimon.table.commit.snapshot_changes import LONG_COMMIT_SECONDS
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.retention.expire_snapshots import delete_empty_directories
-from ingestd.paimon.table.retention.used_files import UsedFiles, all_lines
+from ingestd.paimon.table.retention.referenced_files import UsedFiles, all_branches
 
 DAY_MS = 86_400_000
 ORPHAN_AGE_FLOOR_MS = 2 * LONG_COMMIT_SECONDS * 1000
@@ -52,9 +52,9 @@ def find_orphans(table: FileStoreTable, older_than_ms: int) -> Orphans:
     that it refers to are then unknown.
     """
     leftovers: list[Orphan] = []
-    for line in all_lines(table):
-        leftovers += _strangers(line, line.paths.snapshot_dir, _SNAPSHOT, older_than_ms)
-        leftovers += _strangers(line, line.paths.changelog_dir, _CHANGELOG, older_than_ms)
+    for branch in all_branches(table):
+        leftovers += _strangers(branch, branch.paths.snapshot_dir, _SNAPSHOT, older_than_ms)
+        leftovers += _strangers(branch, branch.paths.changelog_dir, _CHANGELOG, older_than_ms)
     candidates: list[Orphan] = []
     empty: list[str] = []
     for directory in _file_directories(table):
@@ -83,12 +83,12 @@ def remove_orphans(table: FileStoreTable, orphans: Orphans) -> None:
 
 
 def _strangers(
-    line: FileStoreTable, directory: str, known: re.Pattern[str], older_than_ms: int
+    branch: FileStoreTable, directory: str, known: re.Pattern[str], older_than_ms: int
 ) -> list[Orphan]:
     """Return unknown files in the directories of snapshots and changelogs."""
-    if not _is_inside(line, directory):
+    if not _is_inside(branch, directory):
         return []
-    entries = [e for e in line.io.list_entries(directory) if not known.fullmatch(e.name)]
+    entries = [e for e in branch.io.list_entries(directory) if not known.fullmatch(e.name)]
     return _old_files(directory, entries, older_than_ms)
 
 

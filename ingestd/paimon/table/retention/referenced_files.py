@@ -1,14 +1,18 @@
-"""Find the files that a snapshot refers to, and the snapshots that refer to a file.
+"""Find the files that snapshots, tags and branches of a table refer to.
 
 Specification: https://paimon.apache.org/docs/1.4/concepts/spec/snapshot/#snapshot
 
-A file may be deleted only if no snapshot, tag or branch refers to it. All of them are checked, so
-that an incomplete deletion leaves orphan files and never a missing file.
+A file may be deleted only if no snapshot, tag, long-lived changelog or branch refers to it.
+`UsedFiles` collects names: an unneeded name does no harm, so a file that only a DELETE entry
+contains counts as used. `files_of` returns the exact paths of one snapshot. A file that cannot be
+read is an error, unless its snapshot has expired at the same time.
 """
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 
+from ingestd.errors import FormatError
 from ingestd.paimon.io.local import local_path
 from ingestd.paimon.spec import honoured_options as honoured
 from ingestd.paimon.spec.manifest import ManifestEntry
@@ -17,10 +21,20 @@ from ingestd.paimon.spec.snapshot import Snapshot
 from ingestd.paimon.table.files.data_files import live_path
 from ingestd.paimon.table.files.deletion_vectors import dv_index_path
 from ingestd.paimon.table.files.file_index import index_file_path
+from ingestd.paimon.table.metadata.file_store_scan import (
+    live_files,
+    read_index_manifest,
+    read_manifest,
+    read_manifest_list,
+)
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.index_entries import read_index_entries
-from ingestd.paimon.table.metadata.scan import live_files, read_manifest_list
-from ingestd.paimon.table.metadata.snapshot_manager import find_snapshot, snapshot_ids
+from ingestd.paimon.table.metadata.long_lived_changelogs import changelog_ids
+from ingestd.paimon.table.metadata.snapshot_manager import (
+    find_changelog,
+    find_snapshot,
+    snapshot_ids,
+)
 from ingestd.paimon.table.metadata.time_travel import (
     branch_names,
     on_branch,
@@ -29,23 +43,148 @@ from ingestd.paimon.table.metadata.time_travel import (
 )
 
 _LOG = logging.getLogger(__name__)
-
 Reference = tuple[FileStoreTable, Snapshot]
 """A snapshot, and the table on the branch of this snapshot."""
+ReadAgain = Callable[[], Snapshot | None]
+"""Returns whether a snapshot, tag or changelog still exists."""
+
+
+@dataclass(slots=True)
+class UsedFiles:
+    """Names of used files, collected snapshot by snapshot; each manifest is read once.
+
+    Only names in `of_interest` are collected (None: all).
+    """
+
+    of_interest: frozenset[str] | None = None
+    names: set[str] = field(default_factory=set)
+    _seen: set[str] = field(default_factory=set)
+
+    def add_table(self, table: FileStoreTable, *, without: FileStoreTable | None = None) -> None:
+        """Add all snapshots, tags and long-lived changelogs of all branches except one.
+
+        Raises FormatError if a file of one of them is missing or damaged.
+        """
+        for branch in all_branches(table):
+            if without is None or branch.branch != without.branch:
+                self.add_branch(branch)
+
+    def add_branch(self, branch: FileStoreTable) -> None:
+        """Add all snapshots, tags and long-lived changelogs of a branch; a repeated call adds new
+        ones.
+        """
+        for snapshot, read_again in _kept_snapshots(branch):
+            self._add_kept(branch, snapshot, read_again)
+        self.add_changelogs(branch)
+
+    def add_changelogs(self, branch: FileStoreTable) -> None:
+        """Add all long-lived changelogs of a branch."""
+        for changelog_id in changelog_ids(branch):
+            changelog = find_changelog(branch.io, branch.paths, changelog_id)
+            if changelog is not None:
+                self._add_changelog(branch, changelog)
+
+    def _add_kept(self, branch: FileStoreTable, snapshot: Snapshot, read_again: ReadAgain) -> None:
+        try:
+            self.add_snapshot(branch, snapshot)
+        except FormatError:
+            if read_again() is not None:
+                raise
+
+    def add_snapshot(self, branch: FileStoreTable, snapshot: Snapshot) -> None:
+        """Add all files that a snapshot refers to."""
+        lists = (snapshot.base_manifest_list, snapshot.delta_manifest_list)
+        self._add_lists(branch, lists)
+        if snapshot.changelog_manifest_list is not None:
+            self._add_lists(branch, [snapshot.changelog_manifest_list])
+        if snapshot.index_manifest is not None and self._is_new(snapshot.index_manifest):
+            entries = read_index_manifest(branch.io, branch.paths, snapshot.index_manifest)
+            self._use(entry.file_name for entry in entries)
+        if snapshot.statistics is not None:
+            self._use([snapshot.statistics])
+
+    def _add_changelog(self, branch: FileStoreTable, changelog: Snapshot) -> None:
+        """Add the existing manifest lists of a long-lived changelog.
+
+        Lists without its changes may have been deleted, so a missing one is not an error.
+        """
+        lists = (
+            changelog.base_manifest_list,
+            changelog.delta_manifest_list,
+            changelog.changelog_manifest_list,
+        )
+        for name in lists:
+            if name is not None and branch.io.exists(branch.paths.manifest(name)):
+                self._add_lists(branch, [name], missing_ok=True)
+
+    def _add_lists(
+        self, branch: FileStoreTable, lists: Iterable[str], *, missing_ok: bool = False
+    ) -> None:
+        for name in lists:
+            if not self._is_new(name):
+                continue
+            for meta in read_manifest_list(branch.io, branch.paths, name):
+                path = branch.paths.manifest(meta.file_name)
+                if self._is_new(meta.file_name) and not (missing_ok and not branch.io.exists(path)):
+                    self._add_manifest(branch, meta.file_name)
+
+    def _add_manifest(self, branch: FileStoreTable, name: str) -> None:
+        for entry in read_manifest(branch.io, branch.paths, name):
+            self._use([entry.file.file_name, *entry.file.extra_files])
+
+    def _is_new(self, name: str) -> bool:
+        """Record a file that refers to others; return whether it was new."""
+        self._use([name])
+        new = name not in self._seen
+        self._seen.add(name)
+        return new
+
+    def _use(self, names: Iterable[str]) -> None:
+        if self.of_interest is None:
+            self.names.update(names)
+        else:
+            self.names.update(name for name in names if name in self.of_interest)
+
+
+def all_branches(table: FileStoreTable) -> list[FileStoreTable]:
+    """Return the table on its main branch and on each other branch.
+
+    Raises ConfigError if a branch has no schema.
+    """
+    main = on_branch(table, MAIN_BRANCH)
+    return [main, *(on_branch(main, name) for name in branch_names(main.io, main.paths))]
+
+
+def _kept_snapshots(branch: FileStoreTable) -> Iterator[tuple[Snapshot, ReadAgain]]:
+    io, paths = branch.io, branch.paths
+    for name in tag_names(io, paths):
+        yield tagged_snapshot(branch, name), _tag_reader(branch, name)
+    for snapshot_id in snapshot_ids(io, paths):
+        snapshot = find_snapshot(io, paths, snapshot_id)
+        if snapshot is not None:
+            yield snapshot, _snapshot_reader(branch, snapshot_id)
+
+
+def _snapshot_reader(branch: FileStoreTable, snapshot_id: int) -> ReadAgain:
+    return lambda: find_snapshot(branch.io, branch.paths, snapshot_id)
+
+
+def _tag_reader(branch: FileStoreTable, name: str) -> ReadAgain:
+    return lambda: (
+        tagged_snapshot(branch, name) if name in tag_names(branch.io, branch.paths) else None
+    )
 
 
 def referring_snapshots(table: FileStoreTable, *, but_tag: str | None = None) -> list[Reference]:
     """List the snapshots and tags of all branches of a table, except one tag of its own branch."""
-    main = on_branch(table, MAIN_BRANCH)
-    lines = [main, *(on_branch(main, name) for name in branch_names(main.io, main.paths))]
     references: list[Reference] = []
-    for line in lines:
-        ids = snapshot_ids(line.io, line.paths)
-        there = (find_snapshot(line.io, line.paths, id_) for id_ in ids)
-        references += [(line, snapshot) for snapshot in there if snapshot is not None]
-        for name in tag_names(line.io, line.paths):
-            if name != but_tag or line.branch != table.branch:
-                references.append((line, tagged_snapshot(line, name)))
+    for branch in all_branches(table):
+        ids = snapshot_ids(branch.io, branch.paths)
+        snapshots = (find_snapshot(branch.io, branch.paths, id_) for id_ in ids)
+        references += [(branch, snapshot) for snapshot in snapshots if snapshot is not None]
+        for name in tag_names(branch.io, branch.paths):
+            if name != but_tag or branch.branch != table.branch:
+                references.append((branch, tagged_snapshot(branch, name)))
     return references
 
 
@@ -99,8 +238,8 @@ def delete_unless_kept(
 ) -> list[str]:
     """Delete the files that no given snapshot needs; return their paths, sorted."""
     kept: set[str] = set()
-    for line, snapshot in others:
-        kept |= files_of(line, snapshot)
+    for branch, snapshot in others:
+        kept |= files_of(branch, snapshot)
     gone = sorted(own_files(table, set(paths) - kept))
     for path in gone:
         table.io.delete_quietly(path)

@@ -16,11 +16,12 @@ from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.snapshot_manager import find_snapshot
 from ingestd.paimon.table.metadata.time_travel import tag_names, tag_path, tagged_snapshot
 from ingestd.paimon.table.retention.referenced_files import (
+    UsedFiles,
+    all_branches,
     delete_unless_kept,
     files_of,
     referring_snapshots,
 )
-from ingestd.paimon.table.retention.used_files import UsedFiles, all_lines
 
 _FORBIDDEN = frozenset("/\\:")
 _MICROS = 1_000_000
@@ -65,8 +66,8 @@ def delete_tag(table: FileStoreTable, name: str) -> list[str]:
     if others is None or any(other.id == snapshot.id for _, other in others):
         return []
     in_changelogs = UsedFiles()
-    for line in all_lines(table):
-        in_changelogs.add_changelogs(line)
+    for branch in all_branches(table):
+        in_changelogs.add_changelogs(branch)
     files = files_of(table, snapshot)
     going = [path for path in files if path.rpartition("/")[2] not in in_changelogs.names]
     return delete_unless_kept(table, going, others)

@@ -21,11 +21,11 @@ from ingestd.paimon.spec import honoured_options as honoured
 from ingestd.paimon.spec.manifest import ManifestEntry
 from ingestd.paimon.spec.options import BucketMode, bucket_mode, refuse_unsupported
 from ingestd.paimon.spec.snapshot import BATCH_COMMIT_IDENTIFIER, Snapshot
-from ingestd.paimon.table.compact.bucket import CompactBucket
+from ingestd.paimon.table.compact.compact_bucket import CompactBucket
 from ingestd.paimon.table.compact.rolling_write import RollingWriter
 from ingestd.paimon.table.files.data_files import DataFileReader
+from ingestd.paimon.table.metadata.file_store_scan import live_files
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
-from ingestd.paimon.table.metadata.scan import live_files
 from ingestd.paimon.table.metadata.table_state import load_state
 from ingestd.paimon.table.rewrite.rewrite_commit import delete_made, land
 from ingestd.paimon.table.write.commit_message import CommitMessage, ManifestCommittable

@@ -22,7 +22,7 @@ from ingestd.paimon.spec.arrow import array_of, to_arrow_type
 from ingestd.paimon.spec.manifest import ManifestEntry
 from ingestd.paimon.spec.merge_rules import merge_rules
 from ingestd.paimon.spec.snapshot import BATCH_COMMIT_IDENTIFIER, Snapshot
-from ingestd.paimon.table.compact.bucket import CompactBucket
+from ingestd.paimon.table.compact.compact_bucket import CompactBucket
 from ingestd.paimon.table.compact.rolling_write import RollingWriter
 from ingestd.paimon.table.files.data_files import SYSTEM_FIELDS, DataFileReader
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable

@@ -20,7 +20,7 @@ import pyarrow as pa
 from ingestd.errors import storage_error
 from ingestd.paimon.merge.key_order import places_by_number
 from ingestd.paimon.merge.sort_words import RANK_BITS, Keys, interleaved, words
-from ingestd.paimon.merge.value_order import sequence_codes, sequence_ranks
+from ingestd.paimon.merge.value_codes import sequence_codes, sequence_ranks
 from ingestd.paimon.table.rewrite.merged_stream import rounds
 
 MEMORY = 64 << 20

@@ -24,9 +24,13 @@ from ingestd.paimon.spec.manifest import FileKind, ManifestEntry
 from ingestd.paimon.spec.options import BucketMode, bucket_mode, refuse_unsupported
 from ingestd.paimon.spec.snapshot import BATCH_COMMIT_IDENTIFIER, Snapshot, carried_properties
 from ingestd.paimon.table.buckets.hash_index import Hashes, is_among, load_hashes
+from ingestd.paimon.table.metadata.file_store_scan import (
+    PartitionFilter,
+    live_entries,
+    snapshot_manifests,
+)
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.index_paths import index_path, new_index_path
-from ingestd.paimon.table.metadata.scan import PartitionFilter, live_entries, snapshot_manifests
 from ingestd.paimon.table.metadata.snapshot_manager import latest_snapshot
 from ingestd.paimon.table.metadata.table_state import (
     TableState,

@@ -10,10 +10,10 @@ import pyarrow as pa
 
 from ingestd.paimon.spec.data_file import DataFileMeta
 from ingestd.paimon.spec.data_types import DataField
-from ingestd.paimon.table.compact.bucket import CompactBucket
-from ingestd.paimon.table.compact.levels import Levels
-from ingestd.paimon.table.compact.rows import RowRules, compact_block
+from ingestd.paimon.table.compact.compact_bucket import CompactBucket
+from ingestd.paimon.table.compact.row_merge import RowRules, compact_block
 from ingestd.paimon.table.compact.sorted_input import BucketInput, Source, batch_size
+from ingestd.paimon.table.compact.sorted_runs import Levels
 from ingestd.paimon.table.files.data_files import SYSTEM_FIELDS, DataFileReader
 from ingestd.paimon.table.files.deletion_vectors import DeletionVectors
 from ingestd.paimon.table.read.scan_plan import sections

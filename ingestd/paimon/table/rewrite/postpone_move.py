@@ -26,11 +26,11 @@ from ingestd.paimon.spec.manifest import ManifestEntry
 from ingestd.paimon.spec.options import BucketMode, bucket_mode, refuse_unsupported
 from ingestd.paimon.spec.paths import POSTPONE_BUCKET
 from ingestd.paimon.spec.snapshot import BATCH_COMMIT_IDENTIFIER
-from ingestd.paimon.table.buckets.assigner import assign_fixed
+from ingestd.paimon.table.buckets.bucket_assigner import assign_fixed
 from ingestd.paimon.table.commit.table_commit import CommitResult
 from ingestd.paimon.table.files.data_files import SYSTEM_FIELDS, DataFileReader, delete_files
+from ingestd.paimon.table.metadata.file_store_scan import PartitionFilter, live_entries
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
-from ingestd.paimon.table.metadata.scan import PartitionFilter, live_entries
 from ingestd.paimon.table.metadata.table_state import TableState
 from ingestd.paimon.table.rewrite.merged_stream import rounds
 from ingestd.paimon.table.rewrite.rewrite_commit import delete_made, land

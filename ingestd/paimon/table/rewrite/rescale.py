@@ -24,13 +24,13 @@ from ingestd.paimon.spec.manifest import ManifestEntry
 from ingestd.paimon.spec.options import BucketMode, bucket_mode, refuse_unsupported
 from ingestd.paimon.spec.paths import POSTPONE_BUCKET
 from ingestd.paimon.spec.snapshot import BATCH_COMMIT_IDENTIFIER, Snapshot
-from ingestd.paimon.table.buckets.assigner import assign_among
-from ingestd.paimon.table.compact.bucket import CompactBucket
+from ingestd.paimon.table.buckets.bucket_assigner import assign_among
+from ingestd.paimon.table.compact.compact_bucket import CompactBucket
 from ingestd.paimon.table.compact.rolling_write import RollingWriter
+from ingestd.paimon.table.metadata.file_store_scan import PartitionFilter, live_entries
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
-from ingestd.paimon.table.metadata.scan import PartitionFilter, live_entries
+from ingestd.paimon.table.metadata.metadata_text import partition_name
 from ingestd.paimon.table.metadata.table_state import TableState, load_state
-from ingestd.paimon.table.metadata.texts import partition_name
 from ingestd.paimon.table.rewrite.merged_stream import bucket_rows, merged_runs
 from ingestd.paimon.table.rewrite.rewrite_commit import delete_made, land
 from ingestd.paimon.table.write.commit_message import CommitMessage, ManifestCommittable

@@ -24,10 +24,14 @@ from ingestd.paimon.spec.data_types import (
 )
 from ingestd.paimon.spec.paths import java_text
 from ingestd.paimon.spec.snapshot import BATCH_COMMIT_IDENTIFIER, Snapshot
-from ingestd.paimon.spec.statistics import ColumnStatistics, TableStatistics, encode_statistics
+from ingestd.paimon.spec.table_statistics import (
+    ColumnStatistics,
+    TableStatistics,
+    encode_statistics,
+)
 from ingestd.paimon.table.commit.table_commit import CommitResult, commit
+from ingestd.paimon.table.metadata.file_store_scan import live_files
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
-from ingestd.paimon.table.metadata.scan import live_files
 from ingestd.paimon.table.metadata.table_state import load_state
 from ingestd.paimon.table.read.table_read import TableReader
 from ingestd.paimon.table.write.commit_message import ManifestCommittable

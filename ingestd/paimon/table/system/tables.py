@@ -17,10 +17,8 @@ from ingestd.paimon.spec.arrow import column_of
 from ingestd.paimon.spec.data_types import DataField
 from ingestd.paimon.spec.snapshot import Snapshot
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
-from ingestd.paimon.table.system import files as system_files
-from ingestd.paimon.table.system import history as system_history
-from ingestd.paimon.table.system import statistics as system_statistics
-from ingestd.paimon.table.system.history import Cells
+from ingestd.paimon.table.system import file_tables, history_tables, statistics_table
+from ingestd.paimon.table.system.history_tables import Cells
 
 BRANCH_PREFIX = "branch_"
 
@@ -41,18 +39,18 @@ def _whenever(
 
 
 SYSTEM_TABLES: Mapping[str, SystemTable] = {
-    "snapshots": SystemTable(system_history.SNAPSHOTS, _whenever(system_history.snapshot_rows)),
-    "tags": SystemTable(system_history.TAGS, _whenever(system_history.tag_rows)),
-    "schemas": SystemTable(system_history.SCHEMAS, _whenever(system_history.schema_rows)),
-    "options": SystemTable(system_history.OPTIONS, _whenever(system_history.option_rows)),
-    "consumers": SystemTable(system_history.CONSUMERS, _whenever(system_history.consumer_rows)),
-    "branches": SystemTable(system_history.BRANCHES, _whenever(system_history.branch_rows)),
-    "files": SystemTable(system_files.FILES, system_files.file_rows),
-    "manifests": SystemTable(system_files.MANIFESTS, system_files.manifest_rows),
-    "partitions": SystemTable(system_files.PARTITIONS, system_files.partition_rows),
-    "buckets": SystemTable(system_files.BUCKETS, system_files.bucket_rows),
-    "statistics": SystemTable(system_statistics.STATISTICS, system_statistics.statistics_rows),
-    "table_indexes": SystemTable(system_files.TABLE_INDEXES, system_files.index_rows),
+    "snapshots": SystemTable(history_tables.SNAPSHOTS, _whenever(history_tables.snapshot_rows)),
+    "tags": SystemTable(history_tables.TAGS, _whenever(history_tables.tag_rows)),
+    "schemas": SystemTable(history_tables.SCHEMAS, _whenever(history_tables.schema_rows)),
+    "options": SystemTable(history_tables.OPTIONS, _whenever(history_tables.option_rows)),
+    "consumers": SystemTable(history_tables.CONSUMERS, _whenever(history_tables.consumer_rows)),
+    "branches": SystemTable(history_tables.BRANCHES, _whenever(history_tables.branch_rows)),
+    "files": SystemTable(file_tables.FILES, file_tables.file_rows),
+    "manifests": SystemTable(file_tables.MANIFESTS, file_tables.manifest_rows),
+    "partitions": SystemTable(file_tables.PARTITIONS, file_tables.partition_rows),
+    "buckets": SystemTable(file_tables.BUCKETS, file_tables.bucket_rows),
+    "statistics": SystemTable(statistics_table.STATISTICS, statistics_table.statistics_rows),
+    "table_indexes": SystemTable(file_tables.TABLE_INDEXES, file_tables.index_rows),
 }
 """The system tables by name."""
 

@@ -31,7 +31,7 @@ from ingestd.paimon.spec.file_index_bloom import may_contain
 from ingestd.paimon.spec.hash64 import hash_values, is_hashable
 from ingestd.paimon.spec.manifest import ManifestEntry
 from ingestd.paimon.spec.options import BucketMode, bucket_mode
-from ingestd.paimon.table.buckets.assigner import assign_among
+from ingestd.paimon.table.buckets.bucket_assigner import assign_among
 from ingestd.paimon.table.buckets.hash_index import key_hashes
 from ingestd.paimon.table.files.data_files import (
     RETRACTS,

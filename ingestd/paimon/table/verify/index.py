@@ -24,9 +24,9 @@ from ingestd.paimon.spec.options import BucketMode, bucket_mode
 from ingestd.paimon.spec.snapshot import Snapshot
 from ingestd.paimon.table.buckets.hash_index import Hashes, is_among
 from ingestd.paimon.table.files.deletion_vectors import dv_index_path, read_dv_index
+from ingestd.paimon.table.metadata.file_store_scan import read_index_manifest
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.index_paths import index_path
-from ingestd.paimon.table.metadata.scan import read_index_manifest
 from ingestd.paimon.table.verify.content import BucketContent, all_hashes
 from ingestd.paimon.table.verify.findings import VerifyFindings
 

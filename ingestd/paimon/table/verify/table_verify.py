@@ -13,8 +13,8 @@ from ingestd.paimon.spec.manifest import FileKind, ManifestEntry, ManifestFileMe
 from ingestd.paimon.spec.options import refuse_unsupported
 from ingestd.paimon.spec.paths import MAIN_BRANCH
 from ingestd.paimon.spec.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind, Snapshot
+from ingestd.paimon.table.metadata.file_store_scan import read_manifest, read_manifest_list
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
-from ingestd.paimon.table.metadata.scan import read_manifest, read_manifest_list
 from ingestd.paimon.table.metadata.snapshot_manager import (
     latest_snapshot,
     read_snapshot,
@@ -28,7 +28,7 @@ from ingestd.paimon.table.metadata.time_travel import (
 )
 from ingestd.paimon.table.retention.consumers import consumers
 from ingestd.paimon.table.retention.referenced_files import files_of
-from ingestd.paimon.table.system.statistics import read_statistics
+from ingestd.paimon.table.system.statistics_table import read_statistics
 from ingestd.paimon.table.verify.content import BucketContent, check_buckets
 from ingestd.paimon.table.verify.findings import Finding, VerifyFindings
 from ingestd.paimon.table.verify.index import check_index

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from ingestd.paimon.spec.data_file import DataFileMeta
 from ingestd.paimon.spec.index_manifest import IndexManifestEntry
 from ingestd.paimon.spec.manifest import FileIdentifier
-from ingestd.paimon.table.metadata.scan import PartitionFilter
+from ingestd.paimon.table.metadata.file_store_scan import PartitionFilter
 
 
 @dataclass(frozen=True, slots=True)

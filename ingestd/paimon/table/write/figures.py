@@ -16,7 +16,7 @@ from ingestd.paimon.spec.data_file import EMPTY_STATS, DataFileMeta, FileSource,
 from ingestd.paimon.spec.data_types import SEQUENCE_NUMBER, VALUE_KIND
 from ingestd.paimon.spec.file_index_options import column_indexes
 from ingestd.paimon.spec.options import CoreOptions
-from ingestd.paimon.spec.stats import StatsTotal
+from ingestd.paimon.spec.simple_stats import StatsTotal
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 
 KEY_STATS_MODE = "truncate(128)"

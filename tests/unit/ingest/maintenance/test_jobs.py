@@ -7,8 +7,8 @@ from ingestd.ingest.maintenance.jobs import CompactionDone, Expired, NotDone, do
 from ingestd.ingest.maintenance.scheduler import Job
 from ingestd.paimon.catalog.filesystem import FilesystemCatalog
 from ingestd.paimon.io.local import LocalFileIO
-from ingestd.paimon.table.metadata import scan
-from ingestd.paimon.table.metadata.scan import ManifestCache
+from ingestd.paimon.table.metadata import file_store_scan
+from ingestd.paimon.table.metadata.file_store_scan import ManifestCache
 from ingestd.paimon.table.metadata.table_state import load_state
 from ingestd.paimon.table.read.table_read import read_table
 from tests.support.native_tables import NOW_MS, native_table, open_native, put
@@ -96,7 +96,7 @@ def test_job_after_job_keeps_only_the_manifests_of_the_newest_snapshot(
     tmp_path: Path, catalog: FilesystemCatalog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kept = ManifestCache(100_000)
-    monkeypatch.setattr(scan, "MANIFEST_CACHE", kept)
+    monkeypatch.setattr(file_store_scan, "MANIFEST_CACHE", kept)
     table = native_table(tmp_path, [("k", "INT")], keys=["k"], options={"bucket": "4"})
     most = 0
     for n in range(40):

@@ -10,7 +10,7 @@ from ingestd.ingest.rows.row_shape import announced, wants_images
 from ingestd.ingest.settings.context import TableSettings
 from ingestd.ingest.stages import decode_stage
 from ingestd.ingest.values.counts import TopicPartition
-from ingestd.paimon.table.read.changelog_read import read_changelog
+from ingestd.paimon.table.read.incremental_read import read_changelog
 from tests.support.ingest_rig import Rig
 from tests.support.json_changes import (
     DELETE,

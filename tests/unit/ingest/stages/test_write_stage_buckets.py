@@ -33,7 +33,7 @@ pytestmark = pytest.mark.usefixtures("json_changes")
 
 @pytest.fixture(autouse=True)
 def own_indexes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cross_partition, "KEPT", IndexCache(1 << 20))
+    monkeypatch.setattr(cross_partition, "INDEX_CACHE", IndexCache(1 << 20))
 
 
 def _rig(
@@ -84,7 +84,7 @@ def test_a_batch_that_runs_again_places_rows_as_if_it_had_not_run() -> None:
         # The first try is lost; then the process, with all that it kept, or not.
         rig.round(rig.context(), rig.ranges())
         if rng.random() < 0.5:
-            cross_partition.KEPT.limit(0)
+            cross_partition.INDEX_CACHE.limit(0)
         rig.run()
         assert rig.rows("orders", "id", "day", "n") == _by_key(rows)
 

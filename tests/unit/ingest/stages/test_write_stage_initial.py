@@ -3,7 +3,7 @@
 import pytest
 
 from ingestd.ingest.settings.context import TableSettings
-from ingestd.paimon.table.metadata.scan import live_files
+from ingestd.paimon.table.metadata.file_store_scan import live_files
 from ingestd.paimon.table.metadata.snapshot_manager import latest_snapshot
 from ingestd.paimon.table.verify.table_verify import verify
 from tests.support.ingest_rig import Rig

@@ -6,8 +6,8 @@ import pytest
 
 from ingestd.ingest.settings.context import TableSettings
 from ingestd.paimon.spec.data_file import DataFileMeta
-from ingestd.paimon.table.metadata.scan import delta_entries
-from ingestd.paimon.table.read.changelog_read import read_changelog
+from ingestd.paimon.table.metadata.file_store_scan import delta_entries
+from ingestd.paimon.table.read.incremental_read import read_changelog
 from tests.support.ingest_rig import Rig
 from tests.support.json_changes import UPDATE_AFTER, Change, record
 

@@ -11,7 +11,7 @@ from ingestd.paimon.spec.binary_row import EMPTY_ROW
 from ingestd.paimon.spec.index_manifest import IndexManifestEntry, encode_hash_index
 from ingestd.paimon.spec.manifest import FileKind
 from ingestd.paimon.table.buckets import hash_index
-from ingestd.paimon.table.buckets.hash_index import CACHE, HashCache, PartitionIndex, is_among
+from ingestd.paimon.table.buckets.hash_index import HASH_CACHE, HashCache, PartitionIndex, is_among
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from tests.support.native_tables import native_table
 
@@ -103,7 +103,7 @@ def test_cache_forgets_what_it_is_told_to() -> None:
 
 
 def test_the_cache_of_the_process_has_a_limit() -> None:
-    assert CACHE.nbytes <= 512 << 20
+    assert HASH_CACHE.nbytes <= 512 << 20
 
 
 def test_membership_at_the_ends_of_a_sorted_array() -> None:
@@ -154,10 +154,10 @@ def test_a_full_disk_does_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_an_index_on_disk_answers_as_one_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hash_index, "CACHE", HashCache(0))
+    monkeypatch.setattr(hash_index, "HASH_CACHE", HashCache(0))
     table = _table()
     entries = [_file(table, 0, list(range(0, 60_000, 2))), _file(table, 1, list(range(1, 9, 2)))]
     index = PartitionIndex.load(table, entries)
-    assert hash_index.CACHE.mapped_bytes == 4 * 30_000
+    assert hash_index.HASH_CACHE.mapped_bytes == 4 * 30_000
     asked = np.array([59_998, 3, 59_999, 0, 3], np.int32)
     assert index.lookup(asked).tolist() == [0, 1, -1, 0, 1]

@@ -15,7 +15,7 @@ from ingestd.paimon.table.commit.manifest_writer import (
     write_manifest_list,
     write_manifests,
 )
-from ingestd.paimon.table.metadata.scan import (
+from ingestd.paimon.table.metadata.file_store_scan import (
     read_listed_manifest,
     read_manifest,
     read_manifest_list,

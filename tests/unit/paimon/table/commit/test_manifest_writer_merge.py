@@ -10,8 +10,8 @@ from ingestd.paimon.spec.binary_row import EMPTY_ROW
 from ingestd.paimon.spec.manifest import FileKind, ManifestEntry, ManifestFileMeta
 from ingestd.paimon.table.commit import manifest_writer
 from ingestd.paimon.table.commit.manifest_writer import merge_manifests, write_manifests
+from ingestd.paimon.table.metadata.file_store_scan import live_entries, read_manifest
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
-from ingestd.paimon.table.metadata.scan import live_entries, read_manifest
 from tests.support.faulty_file_io import FaultyFileIO
 from tests.support.metadata_tables import data_file, metadata_table, with_io
 

@@ -9,9 +9,9 @@ from ingestd.paimon.io.file_io import MemoryFileIO
 from ingestd.paimon.spec.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind
 from ingestd.paimon.table.commit.overwrite import drop_partitions, going, overwrite, truncate_table
 from ingestd.paimon.table.commit.table_commit import CommitResult
+from ingestd.paimon.table.metadata.file_store_scan import live_files
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.partition_spec import parse_partition_spec, partition_filter
-from ingestd.paimon.table.metadata.scan import live_files
 from ingestd.paimon.table.metadata.snapshot_manager import latest_snapshot
 from ingestd.paimon.table.metadata.table_state import TableState, load_state
 from ingestd.paimon.table.verify.table_verify import verify

@@ -8,7 +8,7 @@ from ingestd.errors import UnsupportedError
 from ingestd.paimon.io.file_io import MemoryFileIO
 from ingestd.paimon.spec.manifest import FileKind
 from ingestd.paimon.spec.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind, encode_snapshot
-from ingestd.paimon.table.metadata.scan import (
+from ingestd.paimon.table.metadata.file_store_scan import (
     delta_entries,
     live_files,
     read_index_manifest,

@@ -14,8 +14,8 @@ from ingestd.paimon.spec.data_types import SEQUENCE_NUMBER
 from ingestd.paimon.table.commit.table_commit import commit
 from ingestd.paimon.table.compact.table_compact import compact_table, plan_compaction
 from ingestd.paimon.table.files.deletion_vectors import write_deletion_vectors
+from ingestd.paimon.table.metadata.file_store_scan import live_files
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
-from ingestd.paimon.table.metadata.scan import live_files
 from ingestd.paimon.table.metadata.snapshot_manager import latest_snapshot
 from ingestd.paimon.table.metadata.table_state import load_state
 from ingestd.paimon.table.read.table_read import index_entries, read_table

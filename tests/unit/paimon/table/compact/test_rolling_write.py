@@ -10,8 +10,7 @@ import pytest
 from ingestd.paimon.spec.arrow import column_values
 from ingestd.paimon.spec.binary_row import EMPTY_ROW, deserialize_row
 from ingestd.paimon.spec.data_file import DataFileMeta, FileSource
-from ingestd.paimon.table.compact.file_target import FileTarget
-from ingestd.paimon.table.compact.rolling_write import RollingWriter
+from ingestd.paimon.table.compact.rolling_write import FileTarget, RollingWriter
 from ingestd.paimon.table.files.data_files import read_data_file
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.write.table_write import data_file_names, write_bucket

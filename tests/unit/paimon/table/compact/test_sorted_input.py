@@ -14,8 +14,8 @@ from ingestd.paimon.table.compact.sorted_input import (
     batch_size,
 )
 from ingestd.paimon.table.files.data_files import SYSTEM_FIELDS, DataFileReader
+from ingestd.paimon.table.metadata.file_store_scan import live_files
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
-from ingestd.paimon.table.metadata.scan import live_files
 from ingestd.paimon.table.metadata.snapshot_manager import latest_snapshot
 from tests.support.native_tables import native_table, put
 

@@ -15,8 +15,8 @@ from ingestd.paimon.spec.data_file import DataFileMeta
 from ingestd.paimon.table.compact import sorted_input
 from ingestd.paimon.table.compact.sorted_input import POSITION, BucketInput, Source
 from ingestd.paimon.table.files.data_files import SYSTEM_FIELDS, DataFileReader, live_path
+from ingestd.paimon.table.metadata.file_store_scan import live_files
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
-from ingestd.paimon.table.metadata.scan import live_files
 from ingestd.paimon.table.metadata.snapshot_manager import latest_snapshot
 from tests.support.native_tables import native_table, put
 

@@ -12,10 +12,10 @@ from ingestd.paimon.spec.data_types import parse_type
 from ingestd.paimon.spec.schema import AddColumn, RenameColumn
 from ingestd.paimon.spec.snapshot import CommitKind
 from ingestd.paimon.table.compact import table_compact as compact
-from ingestd.paimon.table.compact.bucket import TreePlan
+from ingestd.paimon.table.compact.compact_bucket import TreePlan
 from ingestd.paimon.table.compact.table_compact import compact_table, plan_compaction
+from ingestd.paimon.table.metadata.file_store_scan import live_files
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
-from ingestd.paimon.table.metadata.scan import live_files
 from ingestd.paimon.table.metadata.snapshot_manager import latest_snapshot, read_snapshot
 from ingestd.paimon.table.read.table_read import read_table
 from ingestd.paimon.table.verify.table_verify import verify

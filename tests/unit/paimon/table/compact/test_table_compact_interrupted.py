@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from ingestd.paimon.table.compact import table_compact as compact
-from ingestd.paimon.table.compact.bucket import TreePlan
+from ingestd.paimon.table.compact.compact_bucket import TreePlan
 from ingestd.paimon.table.compact.table_compact import compact_table
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.read.table_read import read_table

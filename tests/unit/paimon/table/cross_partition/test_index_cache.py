@@ -13,8 +13,8 @@ from ingestd.paimon.table.commit.table_commit import commit
 from ingestd.paimon.table.cross_partition import assigner as cross_partition
 from ingestd.paimon.table.cross_partition import index_cache as cross_partition_keep
 from ingestd.paimon.table.cross_partition.index_cache import IndexCache
+from ingestd.paimon.table.metadata.file_store_scan import live_entries
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
-from ingestd.paimon.table.metadata.scan import live_entries
 from ingestd.paimon.table.metadata.table_state import load_state
 from ingestd.paimon.table.write.commit_message import CommitMessage, ManifestCommittable
 from tests.support.moving_keys import Batch, load_places
@@ -56,7 +56,7 @@ class Reads:
 @pytest.fixture
 def kept(monkeypatch: pytest.MonkeyPatch) -> IndexCache:
     own = IndexCache(LARGE)
-    monkeypatch.setattr(cross_partition, "KEPT", own)
+    monkeypatch.setattr(cross_partition, "INDEX_CACHE", own)
     return own
 
 
@@ -107,9 +107,9 @@ def test_what_another_process_committed_is_read_and_no_more(
     table: FileStoreTable, reads: Reads, kept: IndexCache, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _day(table, "a", 1, 2).commit()
-    monkeypatch.setattr(cross_partition, "KEPT", IndexCache(LARGE))
+    monkeypatch.setattr(cross_partition, "INDEX_CACHE", IndexCache(LARGE))
     _day(table, "b", 1, 3).commit("other")
-    monkeypatch.setattr(cross_partition, "KEPT", kept)
+    monkeypatch.setattr(cross_partition, "INDEX_CACHE", kept)
     assert reads.both == (1, 0)
     _day(table, "c", 1, 2, 3).commit()
     assert _days(table) == {1: ["c"], 2: ["c"], 3: ["c"]}

@@ -13,7 +13,7 @@ from ingestd.paimon.table.files.data_files import (
     read_data_file,
     stored_rows,
 )
-from ingestd.paimon.table.metadata.scan import live_files
+from ingestd.paimon.table.metadata.file_store_scan import live_files
 from ingestd.paimon.table.metadata.snapshot_manager import latest_snapshot
 from tests.support.metadata_tables import data_file
 from tests.support.native_tables import native_table, put

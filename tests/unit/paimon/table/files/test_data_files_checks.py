@@ -9,8 +9,8 @@ from ingestd.errors import FormatError
 from ingestd.paimon.io.file_io import MemoryFileIO
 from ingestd.paimon.spec.data_file import DataFileMeta
 from ingestd.paimon.table.files.data_files import check_columns, check_nulls
+from ingestd.paimon.table.metadata.file_store_scan import live_files
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
-from ingestd.paimon.table.metadata.scan import live_files
 from ingestd.paimon.table.metadata.snapshot_manager import latest_snapshot
 from tests.support.native_tables import native_table, put
 

@@ -7,7 +7,7 @@ import pyarrow as pa
 from ingestd.paimon.io.file_io import MemoryFileIO
 from ingestd.paimon.spec.data_types import SEQUENCE_NUMBER, VALUE_KIND
 from ingestd.paimon.table.files.data_files import data_file_path, delete_files, file_rows
-from ingestd.paimon.table.metadata.scan import live_entries
+from ingestd.paimon.table.metadata.file_store_scan import live_entries
 from ingestd.paimon.table.metadata.table_state import load_state
 from tests.support.native_tables import native_table, put
 

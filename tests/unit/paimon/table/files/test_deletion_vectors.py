@@ -9,8 +9,8 @@ from ingestd.paimon.spec.binary_row import EMPTY_ROW
 from ingestd.paimon.spec.manifest import FileKind
 from ingestd.paimon.table.files.data_files import DataFileReader
 from ingestd.paimon.table.files.deletion_vectors import DeletionVectors, write_deletion_vectors
+from ingestd.paimon.table.metadata.file_store_scan import live_files
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
-from ingestd.paimon.table.metadata.scan import live_files
 from ingestd.paimon.table.metadata.snapshot_manager import latest_snapshot
 from ingestd.paimon.table.verify.findings import VerifyFindings
 from ingestd.paimon.table.verify.index import check_deletion_vectors

@@ -9,8 +9,8 @@ from ingestd.paimon.io.file_io import MemoryFileIO
 from ingestd.paimon.spec.file_index import encode_file_index
 from ingestd.paimon.spec.predicate_text import parse_predicate
 from ingestd.paimon.table.files.file_index import indexes_may_match, read_file_indexes
+from ingestd.paimon.table.metadata.file_store_scan import live_files
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
-from ingestd.paimon.table.metadata.scan import live_files
 from ingestd.paimon.table.metadata.snapshot_manager import latest_snapshot
 from ingestd.paimon.table.read.table_read import read_table
 from ingestd.paimon.table.verify.content import check_file_index

@@ -10,7 +10,7 @@ from ingestd.paimon.io.file_io import MemoryFileIO
 from ingestd.paimon.spec.binary_row import serialize_row
 from ingestd.paimon.spec.data_types import parse_type
 from ingestd.paimon.spec.schema import AddColumn
-from ingestd.paimon.table.buckets.assigner import assign_fixed
+from ingestd.paimon.table.buckets.bucket_assigner import assign_fixed
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.read.table_read import at_snapshot, iter_buckets, read_table
 from tests.support.native_tables import alter, native_table, put

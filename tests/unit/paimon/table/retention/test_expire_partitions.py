@@ -3,8 +3,8 @@ import pytest
 from ingestd.errors import ConfigError, UnsupportedError
 from ingestd.paimon.io.file_io import MemoryFileIO
 from ingestd.paimon.spec.honoured_options import PARTITION_EXPIRATION
+from ingestd.paimon.table.metadata.file_store_scan import live_files
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
-from ingestd.paimon.table.metadata.scan import live_files
 from ingestd.paimon.table.metadata.snapshot_manager import latest_snapshot, snapshot_ids
 from ingestd.paimon.table.retention.expire_partitions import expire_partitions
 from ingestd.paimon.table.verify.table_verify import verify

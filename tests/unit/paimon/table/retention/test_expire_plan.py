@@ -3,11 +3,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ingestd.paimon.table.retention.expire_plan import (
+    Retention,
     Window,
     changelogs_end,
     snapshots_end,
 )
-from ingestd.paimon.table.retention.expire_settings import Retention
 
 ALL = 2**31 - 1
 NOW = 1_000_000

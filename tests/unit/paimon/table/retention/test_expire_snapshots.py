@@ -19,11 +19,11 @@ from ingestd.paimon.table.metadata.snapshot_manager import (
 )
 from ingestd.paimon.table.metadata.table_state import load_state
 from ingestd.paimon.table.metadata.time_travel import tag_names, tagged_snapshot
-from ingestd.paimon.table.read.changelog_read import read_changelog
+from ingestd.paimon.table.read.incremental_read import read_changelog
 from ingestd.paimon.table.retention.branches import create_branch
 from ingestd.paimon.table.retention.consumers import consumers, reset_consumer
 from ingestd.paimon.table.retention.expire_changelogs import expire_changelogs
-from ingestd.paimon.table.retention.expire_settings import expire_settings
+from ingestd.paimon.table.retention.expire_plan import expire_settings
 from ingestd.paimon.table.retention.expire_snapshots import (
     Expiry,
     expire_snapshots,

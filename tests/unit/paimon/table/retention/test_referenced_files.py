@@ -25,7 +25,7 @@ from ingestd.paimon.table.commit.table_commit import commit
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.snapshot_manager import read_snapshot
 from ingestd.paimon.table.metadata.table_state import load_state
-from ingestd.paimon.table.retention.expire_settings import expire_settings
+from ingestd.paimon.table.retention.expire_plan import expire_settings
 from ingestd.paimon.table.retention.expire_snapshots import expire_snapshots
 from ingestd.paimon.table.retention.tags import create_tag, delete_tag
 from ingestd.paimon.table.write.commit_message import CommitMessage, ManifestCommittable

@@ -16,7 +16,7 @@ from ingestd.paimon.table.metadata.snapshot_manager import (
 )
 from ingestd.paimon.table.metadata.table_state import load_state
 from ingestd.paimon.table.metadata.time_travel import tag_names, tagged_snapshot
-from ingestd.paimon.table.retention.expire_settings import expire_settings
+from ingestd.paimon.table.retention.expire_plan import expire_settings
 from ingestd.paimon.table.retention.expire_snapshots import expire_snapshots
 from ingestd.paimon.table.retention.rollback import Rollback, plan_rollback, rollback
 from ingestd.paimon.table.retention.tags import create_tag

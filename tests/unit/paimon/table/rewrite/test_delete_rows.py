@@ -11,8 +11,8 @@ import pytest
 from ingestd.errors import CommitConflictError, ConfigError
 from ingestd.paimon.spec.snapshot import CommitKind
 from ingestd.paimon.table.compact.table_compact import compact_table
+from ingestd.paimon.table.metadata.file_store_scan import live_files
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
-from ingestd.paimon.table.metadata.scan import live_files
 from ingestd.paimon.table.metadata.snapshot_manager import latest_snapshot
 from ingestd.paimon.table.metadata.table_state import TableState, load_state
 from ingestd.paimon.table.read.table_read import read_table

@@ -15,10 +15,10 @@ from ingestd.paimon.spec.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind
 from ingestd.paimon.table.buckets.hash_index import key_hashes
 from ingestd.paimon.table.commit.table_commit import commit
 from ingestd.paimon.table.compact.table_compact import compact_table
+from ingestd.paimon.table.metadata.file_store_scan import live_entries
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
-from ingestd.paimon.table.metadata.scan import live_entries
 from ingestd.paimon.table.metadata.table_state import load_state
-from ingestd.paimon.table.read.changelog_read import read_changelog
+from ingestd.paimon.table.read.incremental_read import read_changelog
 from ingestd.paimon.table.read.table_read import read_table
 from ingestd.paimon.table.rewrite.bucket_keys import SharedHash
 from ingestd.paimon.table.rewrite.doubled_keys import drop_older, refuse_undecided

@@ -11,7 +11,7 @@ from ingestd.errors import CommitConflictError, ConfigError, FormatError
 from ingestd.paimon.io.file_io import MemoryFileIO
 from ingestd.paimon.spec.index_manifest import IndexManifestEntry, encode_hash_index
 from ingestd.paimon.spec.snapshot import CommitKind
-from ingestd.paimon.table.buckets.hash_index import CACHE
+from ingestd.paimon.table.buckets.hash_index import HASH_CACHE
 from ingestd.paimon.table.commit.table_commit import commit
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.partition_spec import parse_partition_spec, partition_filter
@@ -43,7 +43,7 @@ def entries(table: FileStoreTable) -> dict[int, IndexManifestEntry]:
 def lose(table: FileStoreTable, bucket: int) -> None:
     path = table.paths.index(entries(table)[bucket].file_name)
     table.io.delete_quietly(path)
-    CACHE.discard(path)
+    HASH_CACHE.discard(path)
 
 
 def hold(table: FileStoreTable, bucket: int, hashes: list[int]) -> None:
@@ -143,13 +143,13 @@ def test_only_wanted_partitions_are_looked_at() -> None:
     put(table, [{"p": n % 2, "id": n} for n in range(6)])
     for entry in load_state(table).index_entries.values():
         table.io.delete_quietly(table.paths.index(entry.file_name))
-    CACHE.limit(0)
+    HASH_CACHE.limit(0)
     try:
         wanted = partition_filter(table, [parse_partition_spec(table, "p=1")])
         assert repair(table, partition_filter=wanted).buckets == 1
         assert len(repair(table, dry_run=True).wrong) == 1
     finally:
-        CACHE.limit(64 << 20)
+        HASH_CACHE.limit(64 << 20)
 
 
 def test_a_writer_that_was_first_wins_and_the_repair_plans_again(

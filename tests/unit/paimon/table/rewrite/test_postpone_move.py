@@ -17,8 +17,8 @@ from ingestd.paimon.spec.predicate import Comparison
 from ingestd.paimon.spec.schema import AddColumn, SetOption
 from ingestd.paimon.spec.snapshot import CommitKind
 from ingestd.paimon.table.commit.table_commit import CommitResult, commit
+from ingestd.paimon.table.metadata.file_store_scan import live_entries
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
-from ingestd.paimon.table.metadata.scan import live_entries
 from ingestd.paimon.table.metadata.table_state import TableState, load_state
 from ingestd.paimon.table.read.scan_plan import OTHER_BUCKET
 from ingestd.paimon.table.read.table_read import TableReader, read_table

@@ -6,9 +6,9 @@ import pytest
 from ingestd.errors import FormatError, StorageError
 from ingestd.paimon.io.file_io import MemoryFileIO
 from ingestd.paimon.spec.bucket import fixed_buckets
-from ingestd.paimon.table.compact.bucket import CompactBucket
+from ingestd.paimon.table.compact.compact_bucket import CompactBucket
+from ingestd.paimon.table.metadata.file_store_scan import live_files
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
-from ingestd.paimon.table.metadata.scan import live_files
 from ingestd.paimon.table.metadata.snapshot_manager import latest_snapshot
 from ingestd.paimon.table.rewrite import rescale
 from ingestd.paimon.table.rewrite.rescale import Rewrite, rewritten

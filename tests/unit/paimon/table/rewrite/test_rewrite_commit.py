@@ -9,7 +9,7 @@ from ingestd.errors import CommitConflictError, CommitUnknownError, IngestdError
 from ingestd.paimon.io.file_io import MemoryFileIO
 from ingestd.paimon.spec.schema import SetOption
 from ingestd.paimon.spec.snapshot import BATCH_COMMIT_IDENTIFIER
-from ingestd.paimon.table.buckets.hash_index import CACHE
+from ingestd.paimon.table.buckets.hash_index import HASH_CACHE
 from ingestd.paimon.table.commit.table_commit import commit
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.table_state import load_state
@@ -42,7 +42,7 @@ def repaired() -> Callable[[], Any]:
     table = filled(["id"], bucket="-1")
     for entry in load_state(table).index_entries.values():
         table.io.delete_quietly(table.paths.index(entry.file_name))
-        CACHE.discard(table.paths.index(entry.file_name))
+        HASH_CACHE.discard(table.paths.index(entry.file_name))
     return lambda: index_repair.repair_hash_index(table, now_ms=NOW_MS)
 
 

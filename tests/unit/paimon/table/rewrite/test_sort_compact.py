@@ -8,8 +8,8 @@ from ingestd.errors import CommitConflictError, ConfigError, StorageError
 from ingestd.paimon.io.file_io import MemoryFileIO
 from ingestd.paimon.spec.snapshot import CommitKind
 from ingestd.paimon.table.compact.table_compact import compact_table
+from ingestd.paimon.table.metadata.file_store_scan import live_files
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
-from ingestd.paimon.table.metadata.scan import live_files
 from ingestd.paimon.table.metadata.snapshot_manager import latest_snapshot
 from ingestd.paimon.table.read.table_read import read_table
 from ingestd.paimon.table.rewrite import sort_compact as subject

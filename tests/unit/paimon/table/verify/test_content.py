@@ -13,8 +13,8 @@ from ingestd.paimon.spec.data_file import SimpleStats
 from ingestd.paimon.spec.data_types import DataType
 from ingestd.paimon.table.commit.table_commit import commit
 from ingestd.paimon.table.files.data_files import live_path
+from ingestd.paimon.table.metadata.file_store_scan import live_files
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
-from ingestd.paimon.table.metadata.scan import live_files
 from ingestd.paimon.table.metadata.snapshot_manager import latest_snapshot
 from ingestd.paimon.table.metadata.table_state import load_state
 from ingestd.paimon.table.verify.table_verify import verify

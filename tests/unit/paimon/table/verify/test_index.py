@@ -13,8 +13,8 @@ from ingestd.paimon.spec.index_manifest import (
     encode_index_manifest,
 )
 from ingestd.paimon.spec.manifest import FileKind
+from ingestd.paimon.table.metadata.file_store_scan import read_index_manifest
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
-from ingestd.paimon.table.metadata.scan import read_index_manifest
 from ingestd.paimon.table.metadata.snapshot_manager import latest_snapshot
 from ingestd.paimon.table.verify.table_verify import verify
 from tests.support.native_tables import native_table, put

@@ -9,8 +9,8 @@ from ingestd.errors import ConfigError, UnsupportedError
 from ingestd.paimon.io.file_io import MemoryFileIO
 from ingestd.paimon.spec.manifest import encode_manifest, encode_manifest_list
 from ingestd.paimon.spec.snapshot import encode_snapshot
+from ingestd.paimon.table.metadata.file_store_scan import read_manifest, read_manifest_list
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
-from ingestd.paimon.table.metadata.scan import read_manifest, read_manifest_list
 from ingestd.paimon.table.metadata.snapshot_manager import read_snapshot
 from ingestd.paimon.table.verify.table_verify import verify
 from tests.support.native_tables import native_table, put

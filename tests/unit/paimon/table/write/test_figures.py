@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from ingestd.paimon.spec.data_file import FileSource
-from ingestd.paimon.table.compact.file_target import FileTarget
+from ingestd.paimon.table.compact.rolling_write import FileTarget
 from ingestd.paimon.table.write.figures import FileFigures
 from tests.support.native_tables import native_table, rows_table
 

@@ -6,7 +6,7 @@ import pytest
 
 from ingestd.errors import SchemaConflictError
 from ingestd.paimon.spec.data_types import DataField, DataType, parse_type
-from ingestd.paimon.spec.nested_columns import change_siblings, change_type
+from ingestd.paimon.spec.schema_apply import change_siblings, change_type
 
 ROW = {"type": "ROW", "fields": [{"id": 5, "name": "x", "type": "INT"}]}
 FIELDS = (

@@ -7,7 +7,13 @@ import pytest
 from ingestd.paimon.spec.compaction_options import CompactionOptions, OffPeak, compaction_options
 from ingestd.paimon.spec.data_types import parse_type
 from ingestd.paimon.spec.schema import new_schema
-from ingestd.paimon.table.compact.plan import CompactionPick, Moment, RunSize, choose, choose_full
+from ingestd.paimon.table.compact.universal_compaction import (
+    CompactionPick,
+    Moment,
+    RunSize,
+    choose,
+    choose_full,
+)
 
 TOP = 5
 SCHEMA = new_schema([("k", parse_type("INT"))], ["k"], [], {"bucket": "1"}, 0)

@@ -32,10 +32,14 @@ from ingestd.paimon.spec.schema_rules import bucket_number
 from ingestd.paimon.spec.snapshot import CommitKind
 from ingestd.paimon.table.files.data_files import live_path
 from ingestd.paimon.table.files.file_index import index_file_path
+from ingestd.paimon.table.metadata.file_store_scan import (
+    PartitionFilter,
+    live_entries,
+    partition_test,
+)
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.index_entries import IndexEntries, index_key, split_index_entries
 from ingestd.paimon.table.metadata.index_paths import index_path
-from ingestd.paimon.table.metadata.scan import PartitionFilter, live_entries, partition_test
 from ingestd.paimon.table.metadata.snapshot_manager import find_snapshot
 from ingestd.paimon.table.metadata.table_state import TableState, steady_seconds
 from ingestd.paimon.table.write.commit_message import CommitMessage, ManifestCommittable

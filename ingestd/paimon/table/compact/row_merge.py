@@ -21,7 +21,7 @@ from ingestd.paimon.merge.merged_rows import LEVEL
 from ingestd.paimon.merge.row_kinds import retractions
 from ingestd.paimon.spec.data_types import SEQUENCE_NUMBER, VALUE_KIND
 from ingestd.paimon.spec.merge_rules import MergeRules
-from ingestd.paimon.table.compact.changes import KEY_NUMBER, ChangeRules, changes_between
+from ingestd.paimon.table.compact.changelog_rows import KEY_NUMBER, ChangeRules, changes_between
 from ingestd.paimon.table.compact.sorted_input import FILE, POSITION, Source
 
 SOURCE = "_SOURCE"

@@ -8,8 +8,8 @@ from ingestd.errors import CommitConflictError
 from ingestd.paimon.io.file_io import MemoryFileIO
 from ingestd.paimon.spec.index_manifest import DELETION_VECTORS_INDEX, IndexManifestEntry
 from ingestd.paimon.spec.snapshot import CommitKind
+from ingestd.paimon.table.metadata.file_store_scan import live_files
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
-from ingestd.paimon.table.metadata.scan import live_files
 from ingestd.paimon.table.metadata.table_state import TableState, load_state
 from ingestd.paimon.table.write.commit_message import CommitMessage, ManifestCommittable
 from tests.support.metadata_tables import (

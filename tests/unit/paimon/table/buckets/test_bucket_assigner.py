@@ -11,8 +11,12 @@ from ingestd.paimon.io.file_io import MemoryFileIO
 from ingestd.paimon.spec.binary_row import EMPTY_ROW, serialize_row
 from ingestd.paimon.spec.data_types import parse_type
 from ingestd.paimon.spec.index_manifest import IndexManifestEntry, decode_hash_index
-from ingestd.paimon.table.buckets.assigner import DynamicBucketAssigner, assign_among, assign_fixed
-from ingestd.paimon.table.buckets.hash_index import CACHE
+from ingestd.paimon.table.buckets.bucket_assigner import (
+    DynamicBucketAssigner,
+    assign_among,
+    assign_fixed,
+)
+from ingestd.paimon.table.buckets.hash_index import HASH_CACHE
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from tests.support.format_vectors import vectors
 from tests.support.native_tables import native_table, rows_table
@@ -146,7 +150,7 @@ def test_a_new_index_takes_the_place_of_the_old_one_in_the_cache() -> None:
     later.assign(_hashes(2))
     (new,) = later.prepare_commit(table.io)
     paths = [table.paths.index(entry.file_name) for entry in (old, new)]
-    assert [CACHE.get(path) is not None for path in paths] == [False, True]
+    assert [HASH_CACHE.get(path) is not None for path in paths] == [False, True]
 
 
 def test_an_assigner_goes_on_after_a_commit() -> None:

@@ -8,7 +8,7 @@ from ingestd.paimon.spec.arrow import column_of
 from ingestd.paimon.spec.binary_row import EMPTY_ROW, deserialize_row
 from ingestd.paimon.spec.data_file import SimpleStats
 from ingestd.paimon.spec.data_types import DataField, parse_type
-from ingestd.paimon.spec.stats import collect_stats, truncate_upper
+from ingestd.paimon.spec.simple_stats import collect_stats, truncate_upper
 from tests.support.format_vectors import vectors
 from tests.support.java_tables import JavaFile, java_data_files
 

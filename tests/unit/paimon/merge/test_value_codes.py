@@ -6,7 +6,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from ingestd.paimon.merge.value_order import order_codes, sequence_ranks
+from ingestd.paimon.merge.value_codes import order_codes, sequence_ranks
 
 ORDERED: Any = [
     (pa.int8(), [-128, -1, 0, 127]),

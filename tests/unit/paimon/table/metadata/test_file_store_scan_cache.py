@@ -13,8 +13,8 @@ from ingestd.paimon.spec.binary_row import EMPTY_ROW
 from ingestd.paimon.spec.data_file import SimpleStats
 from ingestd.paimon.spec.manifest import FileKind, ManifestEntry
 from ingestd.paimon.table.commit.manifest_writer import write_manifests
-from ingestd.paimon.table.metadata import scan
-from ingestd.paimon.table.metadata.scan import (
+from ingestd.paimon.table.metadata import file_store_scan
+from ingestd.paimon.table.metadata.file_store_scan import (
     MANIFEST_CACHE,
     ManifestCache,
     live_entries,
@@ -93,7 +93,7 @@ def test_what_no_newest_snapshot_lists_is_dropped_folder_by_folder() -> None:
 
 
 def test_a_scan_reads_only_the_manifests_that_are_new(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(scan, "MANIFEST_CACHE", ManifestCache(100))
+    monkeypatch.setattr(file_store_scan, "MANIFEST_CACHE", ManifestCache(100))
     io = Counting(MemoryFileIO())
     table = metadata_table(io)
     metas = [*write_manifests(table, entries("a", "b")), *write_manifests(table, entries("c"))]
@@ -116,7 +116,7 @@ def test_a_scan_reads_only_the_manifests_that_are_new(monkeypatch: pytest.Monkey
 def test_what_is_kept_is_held_against_what_a_list_promises(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(scan, "MANIFEST_CACHE", ManifestCache(100))
+    monkeypatch.setattr(file_store_scan, "MANIFEST_CACHE", ManifestCache(100))
     table = metadata_table()
     (meta,) = write_manifests(table, entries("a", "b"))
     assert len(read_listed_manifest(table.io, table.paths, meta)) == 2

@@ -7,7 +7,7 @@ import pytest
 
 from ingestd.paimon.spec.arrow import column_of
 from ingestd.paimon.spec.data_types import DataField, parse_type
-from ingestd.paimon.spec.stats import StatsTotal, collect_stats
+from ingestd.paimon.spec.simple_stats import StatsTotal, collect_stats
 
 
 def _pair(cells: Sequence[Any], text: str, cut: int, mode: str) -> tuple[Any, Any]:

@@ -3,8 +3,12 @@
 from ingestd.paimon.io.file_io import MemoryFileIO
 from ingestd.paimon.spec.binary_row import serialize_row
 from ingestd.paimon.spec.manifest import FileKind
+from ingestd.paimon.table.metadata.file_store_scan import (
+    changelog_entries,
+    delta_entries,
+    live_files,
+)
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
-from ingestd.paimon.table.metadata.scan import changelog_entries, delta_entries, live_files
 from ingestd.paimon.table.metadata.snapshot_manager import read_snapshot
 from ingestd.paimon.table.write.commit_message import CommitMessage
 from tests.support.faulty_file_io import FaultyFileIO

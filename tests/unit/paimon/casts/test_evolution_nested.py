@@ -5,7 +5,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from ingestd.paimon.casts.nested import cast_nested
+from ingestd.paimon.casts.evolution import cast_nested
 
 LOOSE = pa.struct([("x", pa.int32()), ("y", pa.struct([("z", pa.string())]))])
 STRICT = pa.struct(

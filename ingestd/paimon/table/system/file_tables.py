@@ -16,14 +16,14 @@ from ingestd.paimon.spec.manifest import FileKind, ManifestEntry, ManifestFileMe
 from ingestd.paimon.spec.snapshot import Snapshot
 from ingestd.paimon.table.files.data_files import live_path
 from ingestd.paimon.table.metadata.file_stats import value_stats
-from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
-from ingestd.paimon.table.metadata.scan import (
+from ingestd.paimon.table.metadata.file_store_scan import (
     live_files,
     read_manifest,
     read_manifest_list,
     snapshot_manifests,
 )
-from ingestd.paimon.table.metadata.texts import (
+from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
+from ingestd.paimon.table.metadata.metadata_text import (
     bounds_text,
     counts_text,
     key_text,
@@ -31,7 +31,7 @@ from ingestd.paimon.table.metadata.texts import (
     partition_text,
 )
 from ingestd.paimon.table.read.table_read import index_entries
-from ingestd.paimon.table.system.history import Cells, columns
+from ingestd.paimon.table.system.history_tables import Cells, columns
 
 FILES = columns(
     ("partition", "STRING"), ("bucket", "INT NOT NULL"), ("file_path", "STRING NOT NULL"),

@@ -1,7 +1,7 @@
 import pytest
 
 from ingestd.errors import ConfigError
-from ingestd.paimon.table.retention.expire_settings import Retention, expire_settings
+from ingestd.paimon.table.retention.expire_plan import Retention, expire_settings
 
 HOUR = 3_600_000
 

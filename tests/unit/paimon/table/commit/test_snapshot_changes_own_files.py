@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from ingestd.errors import CommitConflictError
-from ingestd.paimon.table.commit.changes import LONG_COMMIT_SECONDS
+from ingestd.paimon.table.commit.snapshot_changes import LONG_COMMIT_SECONDS
 from ingestd.paimon.table.commit.table_commit import CommitResult, commit
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.snapshot_manager import snapshot_ids

@@ -8,8 +8,8 @@ import pytest
 
 from ingestd.errors import ConfigError, StorageError, UnsupportedError
 from ingestd.paimon.io.file_io import FileIO, file_io_for
+from ingestd.paimon.io.object_store import open_store
 from ingestd.paimon.io.store_options import REFUSED, is_storage_option
-from ingestd.paimon.io.stores import open_store
 from tests.support.scripted_http import Reply, ScriptedServer
 from tests.unit.paimon.io.conditional_store import ConditionalStore
 

@@ -1,7 +1,7 @@
 import pytest
 
 from ingestd.errors import FormatError
-from ingestd.paimon.spec.statistics import (
+from ingestd.paimon.spec.table_statistics import (
     ColumnStatistics,
     TableStatistics,
     encode_statistics,

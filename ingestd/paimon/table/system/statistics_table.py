@@ -7,9 +7,9 @@ import json
 
 from ingestd.errors import FormatError
 from ingestd.paimon.spec.snapshot import Snapshot
-from ingestd.paimon.spec.statistics import TableStatistics, parse_statistics
+from ingestd.paimon.spec.table_statistics import TableStatistics, parse_statistics
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
-from ingestd.paimon.table.system.history import Cells, columns
+from ingestd.paimon.table.system.history_tables import Cells, columns
 
 STATISTICS = columns(
     ("snapshot_id", "BIGINT NOT NULL"), ("schema_id", "BIGINT NOT NULL"),

@@ -27,7 +27,7 @@ from ingestd.paimon.spec.index_manifest import HASH_INDEX, IndexManifestEntry, e
 from ingestd.paimon.spec.manifest import FileKind
 from ingestd.paimon.table.buckets.filler import BucketFiller, Buckets
 from ingestd.paimon.table.buckets.hash_index import (
-    CACHE,
+    HASH_CACHE,
     UNKNOWN_BUCKET,
     Hashes,
     PartitionIndex,
@@ -137,8 +137,8 @@ class DynamicBucketAssigner:
         io.write_new(path, data)
         reach(Point.INDEX_WRITTEN)
         # The next batch reads this file; its predecessor would only use cache space.
-        CACHE.discard(self._files.get(bucket, ""))
-        kept = CACHE.put(path, hashes)
+        HASH_CACHE.discard(self._files.get(bucket, ""))
+        kept = HASH_CACHE.put(path, hashes)
         self._files[bucket] = path
         entry = IndexManifestEntry(
             FileKind.ADD, self._partition, bucket, HASH_INDEX, name, len(data), len(hashes)

@@ -3,8 +3,8 @@ import dataclasses
 from ingestd.paimon.spec.binary_row import serialize_row
 from ingestd.paimon.spec.data_file import EMPTY_STATS, DataFileMeta
 from ingestd.paimon.spec.data_types import parse_type
-from ingestd.paimon.table.compact.levels import Levels
-from ingestd.paimon.table.compact.plan import RunSize
+from ingestd.paimon.table.compact.sorted_runs import Levels
+from ingestd.paimon.table.compact.universal_compaction import RunSize
 
 INT = [parse_type("INT")]
 

@@ -11,15 +11,20 @@ from dataclasses import dataclass
 from ingestd.paimon.spec.compaction_options import compaction_options, lookup_rules
 from ingestd.paimon.spec.data_file import DataFileMeta
 from ingestd.paimon.spec.index_manifest import IndexManifestEntry
-from ingestd.paimon.table.compact.file_target import FileTarget
-from ingestd.paimon.table.compact.levels import Levels
 from ingestd.paimon.table.compact.lookup_vectors import BucketVectors
-from ingestd.paimon.table.compact.plan import CompactionPick, Moment, choose, choose_full
+from ingestd.paimon.table.compact.rolling_write import FileTarget
+from ingestd.paimon.table.compact.sorted_runs import Levels
 from ingestd.paimon.table.compact.tree import (
     BucketChange,
     TreeCompaction,
     TreeRules,
     partition_values,
+)
+from ingestd.paimon.table.compact.universal_compaction import (
+    CompactionPick,
+    Moment,
+    choose,
+    choose_full,
 )
 from ingestd.paimon.table.files.data_files import delete_files
 from ingestd.paimon.table.files.deletion_vectors import dv_index_path

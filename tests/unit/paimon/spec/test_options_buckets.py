@@ -5,12 +5,12 @@ from collections.abc import Callable, Mapping, Sequence
 import pytest
 
 from ingestd.errors import UnsupportedError
-from ingestd.paimon.spec.bucket_rules import (
+from ingestd.paimon.spec.data_types import parse_type
+from ingestd.paimon.spec.options import (
     refuse_across_partitions,
     refuse_bucket_keys,
     refuse_postponed,
 )
-from ingestd.paimon.spec.data_types import parse_type
 from ingestd.paimon.spec.schema import TableSchema, new_schema
 
 

@@ -8,8 +8,8 @@ import pyarrow as pa
 
 from ingestd.paimon.merge.merged_rows import LEVEL
 from ingestd.paimon.spec.merge_rules import FieldFunction, MergeRules
-from ingestd.paimon.table.compact.changes import ChangeRules
-from ingestd.paimon.table.compact.rows import Compacted, RowRules, compact_block
+from ingestd.paimon.table.compact.changelog_rows import ChangeRules
+from ingestd.paimon.table.compact.row_merge import Compacted, RowRules, compact_block
 from ingestd.paimon.table.compact.sorted_input import FILE, POSITION, Source
 
 SUM = MergeRules("aggregation", functions={"v": FieldFunction("sum")})

@@ -9,7 +9,7 @@ from ingestd.paimon.io.file_io import MemoryFileIO
 from ingestd.paimon.spec.binary_row import EMPTY_ROW
 from ingestd.paimon.spec.manifest import FileKind, ManifestEntry
 from ingestd.paimon.spec.schema import SetOption
-from ingestd.paimon.table.commit.changes import check_files, check_key_places, was_rescaled
+from ingestd.paimon.table.commit.snapshot_changes import check_files, check_key_places, was_rescaled
 from ingestd.paimon.table.metadata.table_state import load_state
 from tests.support.metadata_tables import data_file, metadata_table
 from tests.support.native_tables import alter, native_table, put

@@ -5,7 +5,7 @@ import pyarrow as pa
 import pytest
 
 from ingestd.paimon.merge.merged_rows import LEVEL
-from ingestd.paimon.table.compact.changes import KEY_NUMBER, ChangeRules, changes_between
+from ingestd.paimon.table.compact.changelog_rows import KEY_NUMBER, ChangeRules, changes_between
 
 
 def kinds(old: Any, new: Any, kind: pa.DataType) -> list[int]:
