@@ -235,8 +235,8 @@ def cast_nested_chunks(chunks: Sequence[Array], target: pa.DataType) -> Any:  # 
 def cast_nested(array: Array, target: pa.DataType) -> Array:
     """Return the values in another type with the same nesting.
 
-    A NOT NULL field contains nulls wherever the enclosing ROW is null. Arrow's own cast rejects these
-    nulls, because it does not take the enclosing struct into account.
+    A NOT NULL field contains nulls wherever the enclosing ROW is null. Arrow's own cast rejects
+    these nulls, because it does not take the enclosing struct into account.
 
     Raises ArrowInvalid if the nesting differs.
     """
