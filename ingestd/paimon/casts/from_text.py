@@ -83,8 +83,8 @@ def _converter(target: DataType) -> Callable[[str], object]:
     return _SIMPLE[target.root]
 
 
-def _unreadable(text: str, what: str) -> UnsupportedError:
-    return UnsupportedError(f"'{text}' cannot be read as {what}")
+def _unreadable(text: str, type_name: str) -> UnsupportedError:
+    return UnsupportedError(f"'{text}' cannot be read as {type_name}")
 
 
 def _boolean(text: str) -> bool:
@@ -249,8 +249,8 @@ def _arrays(texts: list[str | None], target: DataType, element: DataType, cast: 
     flat: _Parts = [_null_or(text) for parts in lists for text in parts or ()]
     values = cast(pa.array(flat, pa.string()), element)
     make: Any = pa.ListArray.from_arrays
-    made: Array = make(_offsets(lists), values, to_arrow_type(target), mask=_mask(lists))
-    return made
+    array: Array = make(_offsets(lists), values, to_arrow_type(target), mask=_mask(lists))
+    return array
 
 
 def _maps(texts: list[str | None], target: DataType, cast: _Cast) -> Array:
@@ -259,8 +259,8 @@ def _maps(texts: list[str | None], target: DataType, cast: _Cast) -> Array:
     items: _Parts = [_null_or(item) for pairs in entries for _, item in pairs or ()]
     if target.key is None or target.value is None or None in keys:
         raise UnsupportedError(f"a key of a {target} is null")
-    made: Any = pa.MapArray
-    result: Array = made.from_arrays(
+    map_array: Any = pa.MapArray
+    result: Array = map_array.from_arrays(
         _offsets(entries),
         cast(pa.array(keys, pa.string()), target.key),
         cast(pa.array(items, pa.string()), target.value),

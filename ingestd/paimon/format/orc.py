@@ -279,24 +279,24 @@ def nulls_pushed_down(array: Array) -> Array:
     """
     nested: Any = array
     kind: Any = array.type
-    made: Array
+    rebuilt: Array
     if not _has_struct(kind):
         return array
     if pa.types.is_struct(kind):
         fields = [kind.field(i) for i in range(kind.num_fields)]
         children = [nulls_pushed_down(child) for child in nested.flatten()]
         from_children: Any = pa.StructArray.from_arrays
-        made = from_children(children, fields=fields, mask=nested.is_null())
+        rebuilt = from_children(children, fields=fields, mask=nested.is_null())
     elif pa.types.is_map(kind):
         entries = nested.cast(pa.list_(pa.struct([kind.key_field, kind.item_field])))
         keys, items = (nulls_pushed_down(column) for column in entries.flatten().flatten())
         from_entries: Any = pa.MapArray.from_arrays
-        made = from_entries(_offsets(entries), keys, items, type=kind, mask=nested.is_null())
+        rebuilt = from_entries(_offsets(entries), keys, items, type=kind, mask=nested.is_null())
     else:
         from_values: Any = pa.ListArray.from_arrays
         values = nulls_pushed_down(nested.flatten())
-        made = from_values(_offsets(nested), values, type=kind, mask=nested.is_null())
-    return made
+        rebuilt = from_values(_offsets(nested), values, type=kind, mask=nested.is_null())
+    return rebuilt
 
 
 def _has_struct(kind: pa.DataType) -> bool:

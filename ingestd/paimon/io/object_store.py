@@ -330,15 +330,15 @@ def _s3(bucket: str, config: dict[str, str]) -> ObjectStore:
         config[style] = "false" if config[style].lower() == "true" else "true"
     if not any(os.environ.get(name) for name in _REGION):
         config.setdefault("region", "us-east-1")
-    given: Any = config
+    client_config: Any = config
     plain = _plain(config.get("endpoint") or os.environ.get("AWS_ENDPOINT_URL", ""))
-    return S3Store(bucket, config=given, client_options=plain, retry_config=_RETRIES)
+    return S3Store(bucket, config=client_config, client_options=plain, retry_config=_RETRIES)
 
 
 def _gcs(bucket: str, config: dict[str, str]) -> ObjectStore:
     """Open a GCS bucket; plain HTTP is allowed, as a key file may name an emulator."""
-    given: Any = config
-    return GCSStore(bucket, config=given, client_options=_PLAIN, retry_config=_RETRIES)
+    client_config: Any = config
+    return GCSStore(bucket, config=client_config, client_options=_PLAIN, retry_config=_RETRIES)
 
 
 def _azure(address: str, config: dict[str, str]) -> ObjectStore:
@@ -348,9 +348,9 @@ def _azure(address: str, config: dict[str, str]) -> ObjectStore:
     endpoint = next((os.environ[name] for name in _AZURE_ENDPOINT if os.environ.get(name)), "")
     if endpoint:
         config["endpoint"] = endpoint
-    given: Any = config
+    client_config: Any = config
     plain = _plain(endpoint)
-    return AzureStore(container, config=given, client_options=plain, retry_config=_RETRIES)
+    return AzureStore(container, config=client_config, client_options=plain, retry_config=_RETRIES)
 
 
 def _plain(endpoint: str) -> Any:  # noqa: ANN401  (a type of the library's stubs alone)

@@ -117,9 +117,9 @@ def scan_rows(table: FileStoreTable, how: Selection) -> Scan:
     Raises ConfigError for an unknown column, tag or snapshot, a timestamp before the first
     snapshot, an invalid condition, or several points in time.
     """
-    given = [name for name in _TIMES if name in how]
-    if len(given) > 1:
-        raise ConfigError(f"{' and '.join(given)} each name a point in time: give one")
+    named_times = [name for name in _TIMES if name in how]
+    if len(named_times) > 1:
+        raise ConfigError(f"{' and '.join(named_times)} each name a point in time: give one")
     if "between" in how:
         after, last = _range(how["between"])
         reader = _reader(table, how)

@@ -22,7 +22,7 @@ from ingestd.paimon.table.commit.table_commit import CommitResult, commit
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.index_paths import index_path
 from ingestd.paimon.table.metadata.table_state import load_state
-from ingestd.paimon.table.rewrite.rewrite_commit import delete_made
+from ingestd.paimon.table.rewrite.rewrite_commit import delete_written
 from ingestd.paimon.table.write.commit_message import CommitMessage, ManifestCommittable
 from ingestd.paimon.table.write.writable import check_writable
 
@@ -125,7 +125,7 @@ class Writer:
             self._take_back()
 
     def _take_back(self) -> None:
-        delete_made(self._table, self._messages)
+        delete_written(self._table, self._messages)
         for message in self._messages:
             for entry in message.new_index_files:
                 self._table.io.delete_quietly(index_path(self._table, entry))

@@ -24,15 +24,15 @@ def merge(rows: pa.Table, keys: SortedKeys, rules: MergeRules) -> pa.Table:
 
     Raises UnsupportedError for a deletion whose values a function cannot retract.
     """
-    given = MergeInput.of(rows, keys, replace(rules, ignore_delete=False))
-    events = given.events
-    removed = (given.kinds == RowKind.DELETE) & rules.remove_on_delete
-    ops: Ops = np.where(given.retracts, RETRACT, AGG)
-    ops[given.ignored] = SKIP
+    merge_input = MergeInput.of(rows, keys, replace(rules, ignore_delete=False))
+    events = merge_input.events
+    removed = (merge_input.kinds == RowKind.DELETE) & rules.remove_on_delete
+    ops: Ops = np.where(merge_input.retracts, RETRACT, AGG)
+    ops[merge_input.ignored] = SKIP
     # A row that removes the record keeps its own values, and aggregation starts again from them.
-    ops[removed | given.single[events.key]] = SET
+    ops[removed | merge_input.single[events.key]] = SET
 
     def column(name: str, values: Column) -> Column:
         return fold(name, values, events, ops, rules.functions.get(name, _KEEP_KEY))
 
-    return given.table(column, removed[given.last])
+    return merge_input.table(column, removed[merge_input.last])

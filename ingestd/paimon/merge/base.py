@@ -102,9 +102,9 @@ def _newest(rows: pa.Table, keys: SortedKeys, rules: MergeRules) -> Positions:
     """
     if not rules.ignore_delete:
         return keys.order[np.flatnonzero(keys.last)]
-    given = MergeInput.of(rows, keys, rules)
-    newest = given.events.last(~given.ignored)
-    return given.events.rows[newest[newest >= 0]]
+    merge_input = MergeInput.of(rows, keys, rules)
+    newest = merge_input.events.last(~merge_input.ignored)
+    return merge_input.events.rows[newest[newest >= 0]]
 
 
 def _oldest(rows: pa.Table, keys: SortedKeys, rules: MergeRules) -> Positions:
@@ -112,14 +112,14 @@ def _oldest(rows: pa.Table, keys: SortedKeys, rules: MergeRules) -> Positions:
 
     Raises UnsupportedError for a deletion among several rows of a key unless deletions are ignored.
     """
-    given = MergeInput.of(rows, keys, rules)
-    several = ~given.single[given.events.key]
-    if bool((given.retracts & several & ~given.ignored).any()):
+    merge_input = MergeInput.of(rows, keys, rules)
+    several = ~merge_input.single[merge_input.events.key]
+    if bool((merge_input.retracts & several & ~merge_input.ignored).any()):
         raise UnsupportedError(
             "'merge-engine' = 'first-row' takes no deleted rows; set 'ignore-delete' = 'true'"
         )
-    oldest = given.events.first(~given.ignored)
-    return given.events.rows[oldest[oldest >= 0]]
+    oldest = merge_input.events.first(~merge_input.ignored)
+    return merge_input.events.rows[oldest[oldest >= 0]]
 
 
 _PICKS: Mapping[str, Callable[[pa.Table, SortedKeys, MergeRules], Positions]] = {

@@ -71,10 +71,13 @@ def row_by_row(
 ) -> None:
     """Fold the keys that the last of `into` marks, and write their words and presence."""
     result, present, wanted = into
-    mine = np.flatnonzero(wanted[chosen.key])
+    recomputed = np.flatnonzero(wanted[chosen.key])
     decoded: dict[int, int | None] = {}
     rows = zip(
-        chosen.key[mine].tolist(), words[mine].tolist(), taken_back[mine].tolist(), strict=True
+        chosen.key[recomputed].tolist(),
+        words[recomputed].tolist(),
+        taken_back[recomputed].tolist(),
+        strict=True,
     )
     for key, (low, high), back in rows:
         decoded[key] = step(decoded.get(key), (high << _WORD) + low % 2**_WORD, back)

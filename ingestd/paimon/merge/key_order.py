@@ -174,8 +174,8 @@ def places_by_number(numbers: Ranks) -> Iterator[tuple[int, Positions]]:
     """Yield each distinct number, ascending, with its positions in order."""
     order = np.argsort(numbers, kind="stable")
     borders = np.flatnonzero(np.diff(numbers[order])) + 1
-    for mine in np.split(order, borders) if len(order) else ():
-        yield int(numbers[mine[0]]), mine
+    for positions in np.split(order, borders) if len(order) else ():
+        yield int(numbers[positions[0]]), positions
 
 
 def _fused(ranks: Sequence[Ranks]) -> list[_Codes]:

@@ -76,22 +76,26 @@ class GroupOrder:
 
 
 def group_orders(
-    groups: Sequence[SequenceGroup], given: MergeInput, counts: Mask
+    groups: Sequence[SequenceGroup], merge_input: MergeInput, counts: Mask
 ) -> list[GroupOrder]:
     """Return the order of each group; `counts` marks the events that are not ignored."""
-    names = set(given.rows.column_names)
+    names = set(merge_input.rows.column_names)
     wanted = [group for group in groups if set(group.sequence) <= names]
-    return [GroupOrder(group, given.rows, given.events, counts) for group in wanted]
+    return [GroupOrder(group, merge_input.rows, merge_input.events, counts) for group in wanted]
 
 
-def restarts(orders: Sequence[GroupOrder], given: MergeInput) -> Mask:
+def restarts(orders: Sequence[GroupOrder], merge_input: MergeInput) -> Mask:
     """Return a mask of events that delete the whole row by a sequence group.
 
     `orders` is updated: after such an event the groups accept other events. So the first of every
     key is found at once, then the second, and so on.
     """
-    events, removals = given.events, np.zeros(len(given.kinds), np.bool_)
-    deletes = (given.kinds == RowKind.DELETE) & ~given.ignored & ~given.single[events.key]
+    events, removals = merge_input.events, np.zeros(len(merge_input.kinds), np.bool_)
+    deletes = (
+        (merge_input.kinds == RowKind.DELETE)
+        & ~merge_input.ignored
+        & ~merge_input.single[events.key]
+    )
     removing = [order for order in orders if order.group.removes]
     if not removing or not bool(deletes.any()):
         return removals
@@ -122,36 +126,36 @@ def merge(rows: pa.Table, keys: SortedKeys, rules: MergeRules) -> pa.Table:
     Raises UnsupportedError for a deletion among several rows of a key if no option says what it
     does, or if a function cannot retract its values.
     """
-    given = MergeInput.of(rows, keys, rules)
-    leads = _leading_retractions(given)
-    orders = group_orders(rules.groups, given, ~given.ignored | leads)
-    removed = restarts(orders, given)
+    merge_input = MergeInput.of(rows, keys, rules)
+    leads = _leading_retractions(merge_input)
+    orders = group_orders(rules.groups, merge_input, ~merge_input.ignored | leads)
+    removed = restarts(orders, merge_input)
     if rules.remove_on_delete:
-        removed |= (given.kinds == RowKind.DELETE) & ~given.ignored
+        removed |= (merge_input.kinds == RowKind.DELETE) & ~merge_input.ignored
     elif not rules.groups:
-        _refuse_retractions(given)
+        _refuse_retractions(merge_input)
     # A deletion that comes first sets the row's values, then retracts what it can.
-    twice = leads & ~given.ignored & ~removed & bool(rules.groups)
-    updates = _Updates.of(given, orders, leads | removed, twice)
+    twice = leads & ~merge_input.ignored & ~removed & bool(rules.groups)
+    updates = _Updates.of(merge_input, orders, leads | removed, twice)
 
     def column(name: str, values: Column) -> Column:
         return updates.column(name, values, rules.functions)
 
-    adds = given.events.first(~given.retracts & ~given.absent) >= 0
-    return given.table(column, removed[given.last] | ~adds)
+    adds = merge_input.events.first(~merge_input.retracts & ~merge_input.absent) >= 0
+    return merge_input.table(column, removed[merge_input.last] | ~adds)
 
 
-def _leading_retractions(given: MergeInput) -> Mask:
-    first = given.events.first(~given.absent)
-    first = first[~given.single & (first >= 0)]
-    leads = np.zeros(len(given.kinds), np.bool_)
-    leads[first] = given.retracts[first]
+def _leading_retractions(merge_input: MergeInput) -> Mask:
+    first = merge_input.events.first(~merge_input.absent)
+    first = first[~merge_input.single & (first >= 0)]
+    leads = np.zeros(len(merge_input.kinds), np.bool_)
+    leads[first] = merge_input.retracts[first]
     return leads
 
 
-def _refuse_retractions(given: MergeInput) -> None:
-    several = ~given.single[given.events.key]
-    if bool((given.retracts & several & ~given.ignored).any()):
+def _refuse_retractions(merge_input: MergeInput) -> None:
+    several = ~merge_input.single[merge_input.events.key]
+    if bool((merge_input.retracts & several & ~merge_input.ignored).any()):
         raise UnsupportedError(
             "'merge-engine' = 'partial-update' takes no deleted rows; set 'ignore-delete' or "
             "'partial-update.remove-record-on-delete' to 'true', or define sequence groups"
@@ -170,12 +174,12 @@ class _Updates:
 
     @classmethod
     def of(
-        cls, given: MergeInput, orders: Sequence[GroupOrder], sets: Mask, twice: Mask
+        cls, merge_input: MergeInput, orders: Sequence[GroupOrder], sets: Mask, twice: Mask
     ) -> "_Updates":
-        base: Ops = np.where(given.retracts, RETRACT, AGG)
-        base[given.ignored] = SKIP
-        base[sets | given.single[given.events.key]] = SET
-        events, source = given.events, np.arange(len(base))
+        base: Ops = np.where(merge_input.retracts, RETRACT, AGG)
+        base[merge_input.ignored] = SKIP
+        base[sets | merge_input.single[merge_input.events.key]] = SET
+        events, source = merge_input.events, np.arange(len(base))
         if bool(twice.any()):
             source, events = np.repeat(source, 1 + twice), events.repeated(twice)
             base = base[source]

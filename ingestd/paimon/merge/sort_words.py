@@ -41,14 +41,14 @@ def words(column: Column) -> Words:
     array = whole(column)
     kind = array.type
     if pa.types.is_string(kind) or pa.types.is_binary(kind):
-        made = prefixes(array)
+        codes = prefixes(array)
     elif pa.types.is_floating(kind) or pa.types.is_decimal(kind):
-        made = _float_words(array.cast(pa.float64()))
+        codes = _float_words(array.cast(pa.float64()))
     else:
-        made = _integers(array).view(np.uint64) ^ _SIGN
+        codes = _integers(array).view(np.uint64) ^ _SIGN
     if array.null_count:
-        made = np.where(is_valid(array), made, np.uint64(0))
-    return made
+        codes = np.where(is_valid(array), codes, np.uint64(0))
+    return codes
 
 
 def interleaved(ranks: Sequence[npt.NDArray[np.uint16]]) -> Keys:

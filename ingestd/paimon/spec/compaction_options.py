@@ -117,10 +117,12 @@ def lookup_rules(schema: TableSchema) -> LookupRules:
     vectors = bool(schema.primary_keys) and honoured.DELETION_VECTORS.of(options)
     first_row = honoured.MERGE_ENGINE.of(options) == "first-row"
     if vectors and (first_row or producer == "full-compaction"):
-        what = (
+        other_option = (
             "'merge-engine' = 'first-row'" if first_row else f"'changelog-producer' = '{producer}'"
         )
-        raise UnsupportedError(f"'deletion-vectors.enabled' = 'true' cannot be used with {what}")
+        raise UnsupportedError(
+            f"'deletion-vectors.enabled' = 'true' cannot be used with {other_option}"
+        )
     forced = honoured.FORCE_LOOKUP.of(options)
     return LookupRules(
         needed=bool(schema.primary_keys)

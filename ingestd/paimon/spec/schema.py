@@ -171,10 +171,12 @@ def new_schema(
     return schema
 
 
-def _keys_from(options: dict[str, str], name: str, given: Sequence[str]) -> tuple[str, ...]:
+def _keys_from(options: dict[str, str], name: str, declared: Sequence[str]) -> tuple[str, ...]:
     text = options.pop(name, None)
     if text is None:
-        return tuple(given)
-    if given:
-        raise ConfigError(f"option '{name}' is set to '{text}', but keys {list(given)} are given")
+        return tuple(declared)
+    if declared:
+        raise ConfigError(
+            f"option '{name}' is set to '{text}', but keys {list(declared)} are given"
+        )
     return tuple(column.strip() for column in text.split(",") if column.strip())

@@ -48,8 +48,8 @@ class HashCache:
     """
 
     def __init__(self, max_bytes: int, max_mapped: int = MAPPED_BYTES) -> None:
-        self._memory = _Kept(max_bytes)
-        self._mapped = _Kept(max_mapped, MAPPED_FILES)
+        self._memory = _LruArrays(max_bytes)
+        self._mapped = _LruArrays(max_mapped, MAPPED_FILES)
         self._lock = threading.Lock()
 
     def get(self, path: str) -> Hashes | None:
@@ -80,7 +80,7 @@ class HashCache:
         """Set the limit in bytes of memory."""
         with self._lock:
             self._memory.max_bytes = max_bytes
-            self._memory.give_up()
+            self._memory.evict()
 
     def discard(self, path: str) -> None:
         """Drop the hashes of a file, if they are cached."""
@@ -99,7 +99,7 @@ class HashCache:
         return self._mapped.nbytes
 
 
-class _Kept:
+class _LruArrays:
     """Arrays by path within limits; the least recently used are evicted."""
 
     def __init__(self, max_bytes: int, max_arrays: int | None = None) -> None:
@@ -122,9 +122,9 @@ class _Kept:
             return
         self._arrays[path] = hashes
         self.nbytes += hashes.nbytes
-        self.give_up()
+        self.evict()
 
-    def give_up(self) -> None:
+    def evict(self) -> None:
         while self.nbytes > self.max_bytes or (
             self._max_arrays is not None and len(self._arrays) > self._max_arrays
         ):

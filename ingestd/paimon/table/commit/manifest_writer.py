@@ -156,10 +156,10 @@ def _merged(table: FileStoreTable, group: Sequence[ManifestFileMeta]) -> Sequenc
 
 def _outweighing(group: Sequence[ManifestFileMeta]) -> int:
     """Return the number of leading manifests more than twice as large as all later ones."""
-    rest = _size(group)
+    later_bytes = _size(group)
     for position, meta in enumerate(group):
-        rest -= meta.file_size
-        if meta.file_size <= _OUTWEIGHS * rest:
+        later_bytes -= meta.file_size
+        if meta.file_size <= _OUTWEIGHS * later_bytes:
             return position
     return len(group)
 

@@ -191,7 +191,7 @@ def _index_without(
     bucket: CompactBucket, vectors: DeletionVectors, gone: set[str]
 ) -> tuple[tuple[IndexManifestEntry, ...], tuple[str, ...]]:
     """Return index files without the vectors of some data files, and the names of replaced ones."""
-    made: list[IndexManifestEntry] = []
+    new_index_files: list[IndexManifestEntry] = []
     replaced: list[str] = []
     bucket_key = (bucket.partition, bucket.bucket)
     for entry in _vector_files(bucket):
@@ -201,5 +201,5 @@ def _index_without(
         replaced.append(entry.file_name)
         left = {name: vectors.deleted_rows(*bucket_key, name) for name in names if name not in gone}
         if left:
-            made.append(write_deletion_vectors(bucket.table, *bucket_key, left))
-    return tuple(made), tuple(replaced)
+            new_index_files.append(write_deletion_vectors(bucket.table, *bucket_key, left))
+    return tuple(new_index_files), tuple(replaced)

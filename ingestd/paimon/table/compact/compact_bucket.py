@@ -109,7 +109,7 @@ class TreePlan:
                 work.compact_runs(self.levels.runs[: self.choice.count])
             change = work.finish()
         except BaseException:
-            bucket.delete(work.change.made, ())
+            bucket.delete(work.change.written, ())
             raise
         inputs = {file.file_name for file in change.before}
         beside = [
@@ -118,7 +118,7 @@ class TreePlan:
             for file in run.files
             if run.level > 0 and file.file_name not in inputs
         ]
-        return bucket.message(change, beside), tuple(change.made)
+        return bucket.message(change, beside), tuple(change.written)
 
 
 def plan_bucket(bucket: CompactBucket, moment: Moment, *, full: bool) -> TreePlan | None:

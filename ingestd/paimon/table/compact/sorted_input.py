@@ -188,9 +188,13 @@ class _Cursor:
     """
 
     def __init__(
-        self, given: BucketInput, source: Source, size: BatchSize, picked: "Sequence[_Cursor]"
+        self,
+        bucket_input: BucketInput,
+        source: Source,
+        size: BatchSize,
+        picked: "Sequence[_Cursor]",
     ) -> None:
-        self._given = given
+        self._given = bucket_input
         self.is_last = False
         self._rows: pa.Table | None = None
         self._picked = picked
@@ -293,19 +297,21 @@ class _Cursor:
             yield number, file
 
     def _read(self, source: Source, size: BatchSize) -> Iterator[pa.Table]:
-        given = self._given
-        reader = given.reader
+        bucket_input = self._given
+        reader = bucket_input.reader
         if not source.picked:
             reader = replace(reader, keys=KeyTest(self._starts_asked, self._has_asked))
         for number, file in self._files(source):
-            batches = reader.batches(given.partition, given.bucket, file, source.fields, size)
+            batches = reader.batches(
+                bucket_input.partition, bucket_input.bucket, file, source.fields, size
+            )
             for positions, batch in batches:
                 if not batch.num_rows:
                     continue
                 count = batch.num_rows
                 levels = np.full(count, source.level, np.int32)
                 batch = batch.append_column(LEVEL, pa.array(levels))
-                if given.places:
+                if bucket_input.places:
                     batch = batch.append_column(FILE, pa.array(np.full(count, number, np.int32)))
                     batch = batch.append_column(POSITION, pa.array(positions))
                 ends = number + 1 == len(source.files) and int(positions[-1]) + 1 == file.row_count

@@ -63,7 +63,7 @@ class BucketReport:
 
 
 def report_of(
-    reason: str, message: CommitMessage, made: Sequence[DataFileMeta], *, lost: bool
+    reason: str, message: CommitMessage, written: Sequence[DataFileMeta], *, lost: bool
 ) -> BucketReport:
     """Return the report of one bucket from its message and the files written for it."""
     before, after = message.compact_before, message.compact_after
@@ -79,7 +79,7 @@ def report_of(
         rows_before=sum(file.row_count for file in before),
         rows_after=sum(file.row_count for file in after),
         bytes_read=sum(file.file_size for file in before if file.file_name not in moved),
-        bytes_written=sum(file.file_size for file in made),
+        bytes_written=sum(file.file_size for file in written),
         changelog_rows=sum(file.row_count for file in message.compact_changelog),
         lost=lost,
     )
@@ -139,7 +139,7 @@ class CompactResult:
 
 
 @dataclass(frozen=True, slots=True)
-class _Made:
+class _CompactedBucket:
     plan: CompactPlan
     message: CommitMessage
     files: tuple[DataFileMeta, ...]
@@ -193,44 +193,44 @@ def compact_table(
     plans = list(_plans(table, buckets, now_ms, full=full))
     chosen = plans if most_bytes is None else first_plans(plans, most_bytes)
     reach(Point.COMPACTION_PLANNED)
-    made = _made(chosen)
+    compacted = _run_plans(chosen)
     reach(Point.COMPACTION_WRITTEN)
-    if not made:
+    if not compacted:
         sorted_runs = _sorted_runs(table, state, buckets, ())
         return CompactResult("nothing", state.snapshot, (), time.monotonic() - started, sorted_runs)
     user = str(uuid.uuid4()) if commit_user is None else commit_user
-    snapshot, lost = _commit(table, state, made, user, now_ms)
+    snapshot, lost = _commit(table, state, compacted, user, now_ms)
     reach(Point.COMPACTION_LANDED)
-    landed = [job for job in made if not any(job is other for other in lost)]
-    reports = tuple(_report(job, lost=any(job is other for other in lost)) for job in made)
+    landed = [job for job in compacted if not any(job is other for other in lost)]
+    reports = tuple(_report(job, lost=any(job is other for other in lost)) for job in compacted)
     status: CompactStatus = "lost" if snapshot is None else "compacted"
     sorted_runs, left = _sorted_runs(table, state, buckets, landed), len(plans) - len(chosen)
     return CompactResult(status, snapshot, reports, time.monotonic() - started, sorted_runs, left)
 
 
-def _made(plans: Iterable[CompactPlan]) -> list[_Made]:
+def _run_plans(plans: Iterable[CompactPlan]) -> list[_CompactedBucket]:
     """Run the plans; on an error, delete the files written."""
-    made: list[_Made] = []
+    compacted: list[_CompactedBucket] = []
     try:
         for plan in plans:
             message, files = plan.run()
             if not message.is_empty:
-                made.append(_Made(plan, message, files))
+                compacted.append(_CompactedBucket(plan, message, files))
     except BaseException:
-        _delete(made)
+        _delete(compacted)
         raise
-    return made
+    return compacted
 
 
-def _report(made: _Made, *, lost: bool) -> BucketReport:
-    return report_of(made.plan.reason, made.message, made.files, lost=lost)
+def _report(compacted: _CompactedBucket, *, lost: bool) -> BucketReport:
+    return report_of(compacted.plan.reason, compacted.message, compacted.files, lost=lost)
 
 
 def _sorted_runs(
     table: FileStoreTable,
     state: TableState,
     buckets: Iterable[CompactBucket],
-    landed: Iterable[_Made],
+    landed: Iterable[_CompactedBucket],
 ) -> SortedRuns:
     number = state.snapshot.id if state.snapshot else None
     if not table.schema.primary_keys:
@@ -283,13 +283,17 @@ def _index_by_bucket(state: TableState) -> Mapping[tuple[bytes, int], list[Index
 
 
 def _commit(
-    table: FileStoreTable, state: TableState, made: Sequence[_Made], user: str, now_ms: int
-) -> tuple[Snapshot | None, list[_Made]]:
+    table: FileStoreTable,
+    state: TableState,
+    compacted: Sequence[_CompactedBucket],
+    user: str,
+    now_ms: int,
+) -> tuple[Snapshot | None, list[_CompactedBucket]]:
     """Commit the messages that do not conflict; return the snapshot and the messages given up.
 
     The snapshot is None if nothing was committed.
     """
-    left, lost = list(made), list[_Made]()
+    left, lost = list(compacted), list[_CompactedBucket]()
     while left:
         messages = tuple(job.message for job in left)
         committable = ManifestCommittable(BATCH_COMMIT_IDENTIFIER, messages)
@@ -317,9 +321,9 @@ def _commit(
     return None, lost
 
 
-def _still_fits(table: FileStoreTable, state: TableState, made: _Made) -> bool:
+def _still_fits(table: FileStoreTable, state: TableState, compacted: _CompactedBucket) -> bool:
     """Return whether the upper levels, inputs and deletion vectors of a bucket are unchanged."""
-    bucket, message = made.plan.bucket, made.message
+    bucket, message = compacted.plan.bucket, compacted.message
     entries = live_entries(
         table,
         state.manifests,
@@ -329,11 +333,11 @@ def _still_fits(table: FileStoreTable, state: TableState, made: _Made) -> bool:
     now = next(_buckets(table, entries, state), None)
     if now is None:
         return False
-    there = {(file.file_name, file.level) for file in now.files}
+    live = {(file.file_name, file.level) for file in now.files}
     inputs = {(file.file_name, file.level) for file in message.compact_before}
-    above = {name for name, level in there - inputs if level > 0}
+    above = {name for name, level in live - inputs if level > 0}
     return (
-        inputs <= there
+        inputs <= live
         and (message.compact_expected is None or above == message.compact_expected)
         and _vector_files(now) == _vector_files(bucket)
     )
@@ -345,6 +349,6 @@ def _vector_files(bucket: CompactBucket) -> set[str]:
     return {vector.file_name for vector in vectors}
 
 
-def _delete(made: Iterable[_Made]) -> None:
-    for job in made:
+def _delete(compacted: Iterable[_CompactedBucket]) -> None:
+    for job in compacted:
         job.delete()

@@ -46,13 +46,13 @@ class TreeRules:
 
 @dataclass(slots=True)
 class BucketChange:
-    """Files that a compaction removes from a bucket and adds; `made` are newly written."""
+    """Files that a compaction removes from a bucket and adds; `written` are newly written."""
 
     before: list[DataFileMeta] = field(default_factory=list)
     after: list[DataFileMeta] = field(default_factory=list)
     changelog: list[DataFileMeta] = field(default_factory=list)
     index: IndexManifestEntry | None = None
-    made: list[DataFileMeta] = field(default_factory=list)
+    written: list[DataFileMeta] = field(default_factory=list)
 
 
 class TreeCompaction:
@@ -166,13 +166,13 @@ class TreeCompaction:
             for section in parts:
                 self._merge(section, rules, rows, changes)
             after = rows.close() if rows is not None else []
-            self.change.made += after
+            self.change.written += after
             changelog = changes.close() if changes is not None else []
         except BaseException:
             for writer in writers:
                 writer.abort()
             raise
-        self.change.made += changelog
+        self.change.written += changelog
         self.change.changelog += changelog
         if rewrites:
             before = [file for section in parts for file in section]
@@ -192,20 +192,20 @@ class TreeCompaction:
         if rows is None and changes is None and all(source.picked for source in sources):
             return
         lookups, target = self._rules.lookups, self._target
-        given = BucketInput(
+        bucket_input = BucketInput(
             DataFileReader(self._table, self._vectors.deletions),
             self._partition,
             target.bucket,
             self._table.schema.trimmed_primary_keys,
             places=rules.looks_up and lookups.vectors,
         )
-        for block in given.blocks(sources):
-            made = compact_block(block, sources, rules)
+        for block in bucket_input.blocks(sources):
+            merged = compact_block(block, sources, rules)
             if rows is not None:
-                rows.add(made.rows)
-            if changes is not None and made.changes is not None:
-                changes.add(made.changes)
-            for source, file, positions in made.deleted:
+                rows.add(merged.rows)
+            if changes is not None and merged.changes is not None:
+                changes.add(merged.changes)
+            for source, file, positions in merged.deleted:
                 self._vectors.delete(sources[source].files[file].file_name, positions)
 
     def _row_rules(self, *, with_changes: bool, writes_changelog: bool) -> RowRules:

@@ -32,7 +32,7 @@ _Key = tuple[str, str, tuple[str, ...], KeyShare]
 
 
 @dataclass(slots=True)
-class _Kept:
+class _CachedIndex:
     """The index as of a snapshot (None: before the first one), and its pending successors."""
 
     snapshot: Snapshot | None
@@ -51,14 +51,14 @@ class IndexCache:
 
     def __init__(self, max_bytes: int) -> None:
         self._max_bytes = max_bytes
-        self._kept: OrderedDict[_Key, _Kept] = OrderedDict()
+        self._kept: OrderedDict[_Key, _CachedIndex] = OrderedDict()
         self._lock = threading.Lock()
 
     def limit(self, max_bytes: int) -> None:
         """Set the limit, and evict indexes above it."""
         with self._lock:
             self._max_bytes = max_bytes
-            self._give_up()
+            self._evict()
 
     def open(
         self, table: FileStoreTable, snapshot_id: int | None, share: KeyShare, wanted: KeyPrints
@@ -68,7 +68,7 @@ class IndexCache:
         It contains at least the `wanted` keys. Raises the errors of reading the table.
         """
         if snapshot_id is None:
-            return self._keep(table, share, _Kept(None, KeyIndex()))
+            return self._keep(table, share, _CachedIndex(None, KeyIndex()))
         with self._lock:
             kept = self._kept.get(_key(table, share))
         carried = kept and _carried(table, kept, snapshot_id, share)
@@ -77,7 +77,7 @@ class IndexCache:
         snapshot = read_snapshot(table.io, table.paths, snapshot_id)
         index, whole = load_index(table, snapshot, share, self._max_bytes, wanted)
         if whole:
-            return self._keep(table, share, _Kept(snapshot, index))
+            return self._keep(table, share, _CachedIndex(snapshot, index))
         with self._lock:
             self._kept.pop(_key(table, share), None)
         return index
@@ -96,14 +96,14 @@ class IndexCache:
         """Return the bytes of the cached indexes."""
         return sum(kept.nbytes for kept in self._kept.values())
 
-    def _keep(self, table: FileStoreTable, share: KeyShare, kept: _Kept) -> KeyIndex:
+    def _keep(self, table: FileStoreTable, share: KeyShare, kept: _CachedIndex) -> KeyIndex:
         with self._lock:
             self._kept[_key(table, share)] = kept
             self._kept.move_to_end(_key(table, share))
-            self._give_up()
+            self._evict()
         return kept.index
 
-    def _give_up(self) -> None:
+    def _evict(self) -> None:
         while self._kept and self.nbytes > self._max_bytes:
             self._kept.popitem(last=False)
 
@@ -117,27 +117,31 @@ def _key(table: FileStoreTable, share: KeyShare) -> _Key:
     return table.path, table.branch, types, share
 
 
-def _carried(table: FileStoreTable, kept: _Kept, snapshot_id: int, share: KeyShare) -> _Kept | None:
+def _carried(
+    table: FileStoreTable, kept: _CachedIndex, snapshot_id: int, share: KeyShare
+) -> _CachedIndex | None:
     """Return the cached index advanced to a later snapshot; None if that is not possible."""
     first = kept.snapshot.id if kept.snapshot else 0
     if not 0 <= snapshot_id - first <= _MAX_STEPS:
         return None
     if kept.snapshot is not None:
-        there = find_snapshot(table.io, table.paths, first)
-        if there is None or not is_same_snapshot(there, kept.snapshot):
+        stored = find_snapshot(table.io, table.paths, first)
+        if stored is None or not is_same_snapshot(stored, kept.snapshot):
             return None
     for step in range(first + 1, snapshot_id + 1):
         snapshot = find_snapshot(table.io, table.paths, step)
         if snapshot is None or snapshot.commit_kind == CommitKind.OVERWRITE:
             return None
         if snapshot.commit_kind == CommitKind.APPEND:
-            kept = _Kept(snapshot, _after(table, kept, snapshot, share))
+            kept = _CachedIndex(snapshot, _after(table, kept, snapshot, share))
         else:
-            kept = _Kept(snapshot, kept.index, kept.pending)
+            kept = _CachedIndex(snapshot, kept.index, kept.pending)
     return kept
 
 
-def _after(table: FileStoreTable, kept: _Kept, snapshot: Snapshot, share: KeyShare) -> KeyIndex:
+def _after(
+    table: FileStoreTable, kept: _CachedIndex, snapshot: Snapshot, share: KeyShare
+) -> KeyIndex:
     added = {entry.file.file_name for entry in delta_entries(table, snapshot)}
     for files, index in kept.pending:
         if not files.isdisjoint(added):

@@ -101,21 +101,21 @@ def index_after(
         for delta_entry in delta_entries(table, snapshot)
         if delta_entry.kind == FileKind.ADD
     ]
-    gone: list[tuple[KeyPrints, Places]] = []
-    there: list[tuple[KeyPrints, Places]] = []
+    retracted_keys: list[tuple[KeyPrints, Places]] = []
+    kept_keys: list[tuple[KeyPrints, Places]] = []
     for bucket, rows in _rows_of(table, added):
         number = index.book.number(bucket.partition, bucket.bucket)
         own = share.mine(primary_key_hashes(table, rows))
         keys, kinds = prints_of(table, rows).take(own), rows.column(VALUE_KIND).to_numpy()[own]
         retracted = (kinds == RowKind.DELETE) | (kinds == RowKind.UPDATE_BEFORE)
-        for prints, marks in ((gone, retracted), (there, ~retracted)):
+        for prints, marks in ((retracted_keys, retracted), (kept_keys, ~retracted)):
             prints.append((keys.take(marks), np.full(int(marks.sum()), number, np.int32)))
     # A key that left one place may have entered another in the same snapshot.
-    for keys, places in gone:
+    for keys, places in retracted_keys:
         leaves = index.lookup(keys) == places
         left = keys.take(leaves)
         index = index.with_changes(left, np.full(len(left), UNKNOWN, np.int32))
-    for keys, places in there:
+    for keys, places in kept_keys:
         index = index.with_changes(keys, places)
     return index
 

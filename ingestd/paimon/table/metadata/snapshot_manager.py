@@ -138,8 +138,8 @@ def requested_snapshot(io: FileIO, paths: TablePaths, snapshot_id: int) -> Snaps
 
 def _missing(io: FileIO, paths: TablePaths, snapshot_id: int) -> str:
     ids = snapshot_ids(io, paths)
-    there = f"snapshots {ids[0]} to {ids[-1]} exist" if ids else "the table has no snapshots"
-    return f"{paths.snapshot(snapshot_id)} does not exist; {there}"
+    existing = f"snapshots {ids[0]} to {ids[-1]} exist" if ids else "the table has no snapshots"
+    return f"{paths.snapshot(snapshot_id)} does not exist; {existing}"
 
 
 def latest_snapshot(io: FileIO, paths: TablePaths) -> Snapshot | None:

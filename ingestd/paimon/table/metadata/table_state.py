@@ -171,8 +171,8 @@ def _continues(table: FileStoreTable, known: Snapshot | None, latest: Snapshot) 
         return True
     if latest.id <= known.id:
         return False
-    there = find_snapshot(table.io, table.paths, known.id)
-    return there is None or is_same_snapshot(there, known)
+    stored = find_snapshot(table.io, table.paths, known.id)
+    return stored is None or is_same_snapshot(stored, known)
 
 
 def _snapshots_between(

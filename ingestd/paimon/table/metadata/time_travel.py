@@ -36,8 +36,8 @@ def tag_bytes(io: FileIO, paths: TablePaths, name: str) -> bytes:
     try:
         return io.read_bytes(tag_path(paths, name))
     except FileNotFoundError as error:
-        there = ", ".join(tag_names(io, paths)) or "there are none"
-        raise ConfigError(f"{paths.root} has no tag '{name}'; its tags: {there}") from error
+        existing = ", ".join(tag_names(io, paths)) or "there are none"
+        raise ConfigError(f"{paths.root} has no tag '{name}'; its tags: {existing}") from error
 
 
 def tagged_snapshot(table: FileStoreTable, name: str) -> Snapshot:
@@ -85,6 +85,6 @@ def on_branch(table: FileStoreTable, branch: str) -> FileStoreTable:
     paths = TablePaths(table.path, branch)
     schema = latest_schema(table.io, paths)
     if schema is None:
-        there = ", ".join([MAIN_BRANCH, *branch_names(table.io, paths)])
-        raise ConfigError(f"table {table.name} has no branch '{branch}'; its branches: {there}")
+        existing = ", ".join([MAIN_BRANCH, *branch_names(table.io, paths)])
+        raise ConfigError(f"table {table.name} has no branch '{branch}'; its branches: {existing}")
     return replace(table, schema=schema, branch=branch)

@@ -212,11 +212,11 @@ class PickedSection:
         with ThreadPoolExecutor(min(2, len(os.sched_getaffinity(0))), "columns") as pool:
             # The first one does not wait for the others, so that they may wait for it.
             first = pool.submit(self._first, self.deciding)
-            rest = [pool.submit(self._taken, group, first) for group in groups]
+            pending = [pool.submit(self._taken, group, first) for group in groups]
             try:
-                tables = [first.result()[1], *(future.result() for future in rest)]
+                tables = [first.result()[1], *(future.result() for future in pending)]
             finally:
-                for future in rest:
+                for future in pending:
                     future.cancel()
         columns = {name: t.column(name) for t in tables for name in t.column_names}
         return pa.table(columns)

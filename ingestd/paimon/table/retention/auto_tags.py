@@ -179,10 +179,10 @@ def make_auto_tags(
     periods = tag_periods(options)
     if periods is None:
         return AutoTags()
-    there = _auto_tags(table, periods)
-    due = _due(table, periods, there)
-    behind = [(tag.snapshot.id, tag.name) for tag in due]
-    surplus = _surplus([*there, *behind], periods.most)
+    existing = _auto_tags(table, periods)
+    due = _due(table, periods, existing)
+    created = [(tag.snapshot.id, tag.name) for tag in due]
+    surplus = _surplus([*existing, *created], periods.most)
     if dry_run:
         return AutoTags(tuple(due), tuple(surplus))
     for tag in due:
@@ -207,9 +207,11 @@ def _auto_tags(table: FileStoreTable, periods: TagPeriods) -> list[tuple[int, st
     return sorted((tagged_snapshot(table, name).id, name) for name in names)
 
 
-def _due(table: FileStoreTable, periods: TagPeriods, there: list[tuple[int, str]]) -> list[DueTag]:
+def _due(
+    table: FileStoreTable, periods: TagPeriods, existing: list[tuple[int, str]]
+) -> list[DueTag]:
     taken = set(tag_names(table.io, table.paths))
-    due, last = _start(periods, there)
+    due, last = _start(periods, existing)
     due_tags: list[DueTag] = []
     for snapshot_id in snapshot_ids(table.io, table.paths):
         snapshot = find_snapshot(table.io, table.paths, snapshot_id) if snapshot_id > last else None
@@ -225,11 +227,11 @@ def _due(table: FileStoreTable, periods: TagPeriods, there: list[tuple[int, str]
     return due_tags
 
 
-def _start(periods: TagPeriods, there: list[tuple[int, str]]) -> tuple[datetime | None, int]:
+def _start(periods: TagPeriods, existing: list[tuple[int, str]]) -> tuple[datetime | None, int]:
     """Return the period that is due next, and the snapshot of the newest tag."""
-    if not there:
+    if not existing:
         return None, 0
-    last, name = there[-1]
+    last, name = existing[-1]
     begin = periods.begin_of(name)
     return (None if begin is None else begin + periods.length), last
 

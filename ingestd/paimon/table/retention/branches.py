@@ -125,10 +125,10 @@ def _check_new(table: FileStoreTable, name: str) -> None:
 
 
 def _check_there(table: FileStoreTable, name: str) -> None:
-    there = branch_names(table.io, table.paths)
-    if name not in there:
-        known = ", ".join(there) or "there are none"
-        raise ConfigError(f"table {table.name} has no branch '{name}'; its branches: {known}")
+    branches = branch_names(table.io, table.paths)
+    if name not in branches:
+        existing = ", ".join(branches) or "there are none"
+        raise ConfigError(f"table {table.name} has no branch '{name}'; its branches: {existing}")
 
 
 def _copy(io: FileIO, source: str, target: str) -> None:

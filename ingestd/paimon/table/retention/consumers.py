@@ -46,8 +46,10 @@ def delete_consumer(table: FileStoreTable, consumer_id: str) -> None:
     """
     known = consumers(table)
     if consumer_id not in known:
-        there = ", ".join(known) or "there are none"
-        raise ConfigError(f"table {table.name} has no consumer '{consumer_id}'; there is: {there}")
+        existing = ", ".join(known) or "there are none"
+        raise ConfigError(
+            f"table {table.name} has no consumer '{consumer_id}'; there is: {existing}"
+        )
     table.io.delete_quietly(_path(table, consumer_id))
 
 

@@ -61,13 +61,13 @@ def expire_partitions(
     if dry_run or not parts:
         return ExpiredPartitions(parts)
     batch = honoured.PARTITION_BATCH.of(options) or len(expired)
-    made = []
+    snapshot_ids = []
     for start in range(0, len(expired), batch):
         specs = [_spec(table, partition) for partition in expired[start : start + batch]]
         result = drop_partitions(table, specs, now_ms=now_ms)
         if result.snapshot is not None:
-            made.append(result.snapshot.id)
-    return ExpiredPartitions(parts, tuple(made))
+            snapshot_ids.append(result.snapshot.id)
+    return ExpiredPartitions(parts, tuple(snapshot_ids))
 
 
 def _expired(table: FileStoreTable, options: Mapping[str, str], now_ms: int) -> list[bytes]:
@@ -111,11 +111,11 @@ def _old_by_value(
 def _old_by_change(table: FileStoreTable, before_ms: int) -> Iterator[bytes]:
     newest: dict[bytes, int] = {}
     for entry in live_files(table, latest_snapshot(table.io, table.paths)):
-        made = entry.file.creation_time_ms
+        created_ms = entry.file.creation_time_ms
         # A file of unknown age keeps its partition.
-        made = before_ms if made is None else made
-        newest[entry.partition] = max(newest.get(entry.partition, 0), made)
-    return (partition for partition, made in newest.items() if before_ms > made)
+        created_ms = before_ms if created_ms is None else created_ms
+        newest[entry.partition] = max(newest.get(entry.partition, 0), created_ms)
+    return (partition for partition, created_ms in newest.items() if before_ms > created_ms)
 
 
 def _partitions(table: FileStoreTable) -> list[bytes]:

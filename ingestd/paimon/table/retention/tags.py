@@ -89,8 +89,8 @@ def _encode_tag(snapshot: Snapshot, retained_ms: int | None, now_ms: int) -> byt
     data = encode_snapshot(snapshot)
     if retained_ms is None:
         return data
-    made = datetime.fromtimestamp(now_ms / 1000).astimezone()
-    moment = [*made.timetuple()[:6], made.microsecond * 1000]
+    created = datetime.fromtimestamp(now_ms / 1000).astimezone()
+    moment = [*created.timetuple()[:6], created.microsecond * 1000]
     document = {
         **json.loads(data),
         "tagCreateTime": moment,
@@ -101,10 +101,10 @@ def _encode_tag(snapshot: Snapshot, retained_ms: int | None, now_ms: int) -> byt
 
 def _is_over(table: FileStoreTable, name: str, now_ms: int) -> bool:
     document = json.loads(table.io.read_bytes(tag_path(table.paths, name)))
-    made, retained = document.get("tagCreateTime"), document.get("tagTimeRetained")
-    if made is None or retained is None:
+    created, retained = document.get("tagCreateTime"), document.get("tagTimeRetained")
+    if created is None or retained is None:
         return False
-    return _local_ms(made) + float(retained) * 1000 < now_ms
+    return _local_ms(created) + float(retained) * 1000 < now_ms
 
 
 def _local_ms(parts: Iterable[int]) -> float:

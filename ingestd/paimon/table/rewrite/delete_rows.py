@@ -27,7 +27,7 @@ from ingestd.paimon.table.files.data_files import DataFileReader
 from ingestd.paimon.table.metadata.file_store_scan import live_files
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.table_state import load_state
-from ingestd.paimon.table.rewrite.rewrite_commit import delete_made, land
+from ingestd.paimon.table.rewrite.rewrite_commit import delete_written, land
 from ingestd.paimon.table.write.commit_message import CommitMessage, ManifestCommittable
 
 Doomed = Callable[[pa.Table], npt.NDArray[np.bool_]]
@@ -72,17 +72,17 @@ def delete_rows(
     rows = sum(count for _, count in doomed_counts)
     if dry_run or not rows:
         return Deletion(rows, len(doomed_counts))
-    made: list[CommitMessage] = []
+    messages: list[CommitMessage] = []
     try:
         for entry, count in doomed_counts:
-            made.append(
+            messages.append(
                 _rewritten(table, reader, entry, doomed, keeps=entry.file.row_count > count)
             )
     except BaseException:
-        delete_made(table, made)
+        delete_written(table, messages)
         raise
-    committable = ManifestCommittable(BATCH_COMMIT_IDENTIFIER, tuple(made))
-    abort_files = partial(delete_made, table, made)
+    committable = ManifestCommittable(BATCH_COMMIT_IDENTIFIER, tuple(messages))
+    abort_files = partial(delete_written, table, messages)
     result = land(table, committable, abort_files, state=state, now_ms=now_ms)
     return Deletion(rows, len(doomed_counts), result.snapshot)
 

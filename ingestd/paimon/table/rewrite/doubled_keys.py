@@ -29,7 +29,7 @@ from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.table_state import load_state
 from ingestd.paimon.table.read.key_filter import KeyFilter
 from ingestd.paimon.table.rewrite.bucket_keys import SharedHash
-from ingestd.paimon.table.rewrite.rewrite_commit import delete_made, land
+from ingestd.paimon.table.rewrite.rewrite_commit import delete_written, land
 from ingestd.paimon.table.write.commit_message import CommitMessage, ManifestCommittable
 
 _BATCH_SIZE = BatchSize(8 << 20)
@@ -77,24 +77,24 @@ def drop_older(
     """
     state = load_state(table)
     doomed = _doomed(table, shared)
-    made: list[CommitMessage] = []
+    messages: list[CommitMessage] = []
     dropped = 0
     try:
         for entry in entries:
             keys = doomed.get((entry.partition, entry.bucket))
             if keys is not None:
                 message, count = _without(table, entry, keys)
-                made += message
+                messages += message
                 dropped += count
     except BaseException:
-        delete_made(table, made)
+        delete_written(table, messages)
         raise
-    if not made:
+    if not messages:
         return Dropped()
-    committable = ManifestCommittable(BATCH_COMMIT_IDENTIFIER, tuple(made))
-    abort_files = partial(delete_made, table, made)
+    committable = ManifestCommittable(BATCH_COMMIT_IDENTIFIER, tuple(messages))
+    abort_files = partial(delete_written, table, messages)
     landed = land(table, committable, abort_files, state=state, now_ms=now_ms)
-    return Dropped(dropped, len(made), landed.snapshot)
+    return Dropped(dropped, len(messages), landed.snapshot)
 
 
 def _doomed(

@@ -200,16 +200,16 @@ def _wrong(
 ) -> Iterator[WrongIndex]:
     for bucket in sorted({*owned, *entries}):
         right = owned.get(bucket, _NONE)
-        there, problem = _there(table, entries.get(bucket, ()))
-        missing = int(np.count_nonzero(~is_among(right, there)))
-        elsewhere = there[~is_among(there, right)]
+        indexed, problem = _indexed_hashes(table, entries.get(bucket, ()))
+        missing = int(np.count_nonzero(~is_among(right, indexed)))
+        elsewhere = indexed[~is_among(indexed, right)]
         others = owned.values() if len(elsewhere) else ()
         foreign = sum(int(np.count_nonzero(is_among(elsewhere, own))) for own in others)
         if missing or foreign or problem is not None:
             yield WrongIndex(partition, bucket, right, missing, foreign, problem)
 
 
-def _there(
+def _indexed_hashes(
     table: FileStoreTable, entries: Sequence[IndexManifestEntry]
 ) -> tuple[Hashes, str | None]:
     """Return the current index of a bucket, and why it cannot be used."""
@@ -247,11 +247,11 @@ def _commit(
         raise
     messages = []
     for wrong_index, entry in zip(wrong, written, strict=True):
-        there = _entries(state, wrong_index.partition)[wrong_index.bucket]
-        gone = tuple(old.file_name for old in there)
+        old_entries = _entries(state, wrong_index.partition)[wrong_index.bucket]
+        removed = tuple(old.file_name for old in old_entries)
         bucket_key = (wrong_index.partition, wrong_index.bucket, -1)
         messages.append(
-            CommitMessage(*bucket_key, new_index_files=(entry,), removed_index_files=gone)
+            CommitMessage(*bucket_key, new_index_files=(entry,), removed_index_files=removed)
         )
     committable = ManifestCommittable(BATCH_COMMIT_IDENTIFIER, tuple(messages))
     abort_files = partial(_delete, table, written)

@@ -51,8 +51,8 @@ def _merged(
     schema = bucket.table.schema
     names = schema.trimmed_primary_keys
     rules = RowRules(bucket.table.merge_rules, names, schema.field_names, drops_deletes=True)
-    given = BucketInput(reader, bucket.partition, bucket.bucket, names)
-    for block in given.blocks(sources):
+    bucket_input = BucketInput(reader, bucket.partition, bucket.bucket, names)
+    for block in bucket_input.blocks(sources):
         rows = compact_block(block, sources, rules).rows
         if rows.num_rows:
             yield rows

@@ -33,7 +33,7 @@ from ingestd.paimon.table.metadata.file_store_scan import PartitionFilter, live_
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.table_state import TableState
 from ingestd.paimon.table.rewrite.merged_stream import rounds
-from ingestd.paimon.table.rewrite.rewrite_commit import delete_made, land
+from ingestd.paimon.table.rewrite.rewrite_commit import delete_written, land
 from ingestd.paimon.table.write.commit_message import CommitMessage, ManifestCommittable
 from ingestd.paimon.table.write.table_write import data_file_names, write_bucket
 
@@ -61,10 +61,10 @@ def move_waiting(
         messages.extend(waiting_moves(table, state, partition_filter))
         reach(Point.MOVES_WRITTEN)
     except BaseException:
-        delete_made(table, messages)
+        delete_written(table, messages)
         raise
     committable = ManifestCommittable(BATCH_COMMIT_IDENTIFIER, tuple(messages))
-    abort_files = partial(delete_made, table, messages)
+    abort_files = partial(delete_written, table, messages)
     return land(
         table, committable, abort_files, state=state, now_ms=now_ms, commit_user=commit_user
     )

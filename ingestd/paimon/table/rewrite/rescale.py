@@ -32,7 +32,7 @@ from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.metadata_text import partition_name
 from ingestd.paimon.table.metadata.table_state import TableState, load_state
 from ingestd.paimon.table.rewrite.merged_stream import bucket_rows, merged_runs
-from ingestd.paimon.table.rewrite.rewrite_commit import delete_made, land
+from ingestd.paimon.table.rewrite.rewrite_commit import delete_written, land
 from ingestd.paimon.table.write.commit_message import CommitMessage, ManifestCommittable
 
 _Index = dict[int, list[IndexManifestEntry]]
@@ -158,24 +158,24 @@ def _rescaled(
     plans: Sequence[PartitionRescale],
     now_ms: int,
 ) -> Rescaled:
-    made: list[CommitMessage] = []
+    messages: list[CommitMessage] = []
     try:
         for plan in plans:
             rewrite = Rewrite(table, plan.partition, plan.buckets, buckets)
-            made.extend(rewritten(rewrite, _old_buckets(table, state, plan)))
+            messages.extend(rewritten(rewrite, _old_buckets(table, state, plan)))
     except BaseException:
-        delete_made(table, made)
+        delete_written(table, messages)
         raise
     committable = ManifestCommittable(
         BATCH_COMMIT_IDENTIFIER,
-        tuple(made),
+        tuple(messages),
         overwrite=True,
         replaced=frozenset(plan.partition for plan in plans),
         rewrites=frozenset(entry.identifier for plan in plans for entry in plan.entries),
     )
-    abort_files = partial(delete_made, table, made)
+    abort_files = partial(delete_written, table, messages)
     result = land(table, committable, abort_files, state=state, now_ms=now_ms)
-    files = [file for message in made for file in message.new_files]
+    files = [file for message in messages for file in message.new_files]
     return Rescaled(
         tuple(plans), sum(file.row_count for file in files), len(files), result.snapshot
     )
@@ -228,9 +228,9 @@ def rewritten(rewrite: Rewrite, old: Sequence[CompactBucket]) -> Iterator[Commit
     were not yielded yet are then deleted.
     """
     step = math.gcd(rewrite.before, rewrite.after)
-    for rest in range(step):
-        mine = [bucket for bucket in old if bucket.bucket % step == rest]
-        numbers = list(range(rest, rewrite.after, step))
+    for remainder in range(step):
+        mine = [bucket for bucket in old if bucket.bucket % step == remainder]
+        numbers = list(range(remainder, rewrite.after, step))
         for start in range(0, len(numbers), OPEN_WRITERS):
             if mine:
                 yield from _written(rewrite, mine, numbers[start : start + OPEN_WRITERS])

@@ -41,9 +41,9 @@ def land(
         raise
 
 
-def delete_made(table: FileStoreTable, messages: Iterable[CommitMessage]) -> None:
+def delete_written(table: FileStoreTable, messages: Iterable[CommitMessage]) -> None:
     """Delete the data and changelog files of messages that will not be committed."""
     for message in messages:
         values = deserialize_row(table.partition_types, message.partition)
-        made = (*message.new_files, *message.changelog_files, *message.compact_after)
-        delete_files(table, values, message.bucket, made)
+        written = (*message.new_files, *message.changelog_files, *message.compact_after)
+        delete_files(table, values, message.bucket, written)

@@ -213,10 +213,10 @@ def _check_manifest(
 
 def check_references(table: FileStoreTable, findings: VerifyFindings) -> None:
     """Check the tags and consumers of a branch, and from the main branch the other branches."""
-    there: set[str] = set()
+    existing: set[str] = set()
     for name in tag_names(table.io, table.paths):
         with findings.reading(f"tag-{name}"):
-            _look_for(table, tagged_snapshot(table, name), f"tag-{name}", there, findings)
+            _look_for(table, tagged_snapshot(table, name), f"tag-{name}", existing, findings)
     with findings.reading("consumer"):
         consumers(table)
     with findings.reading("statistics"):
@@ -225,11 +225,11 @@ def check_references(table: FileStoreTable, findings: VerifyFindings) -> None:
             read_statistics(table, newest)
     if table.branch == MAIN_BRANCH:
         for name in branch_names(table.io, table.paths):
-            _check_branch(table, name, there, findings)
+            _check_branch(table, name, existing, findings)
 
 
 def _check_branch(
-    table: FileStoreTable, name: str, there: set[str], findings: VerifyFindings
+    table: FileStoreTable, name: str, existing: set[str], findings: VerifyFindings
 ) -> None:
     where = f"branch-{name}"
     try:
@@ -240,15 +240,19 @@ def _check_branch(
     with findings.reading(where):
         newest = latest_snapshot(line.io, line.paths)
         if newest is not None:
-            _look_for(line, newest, where, there, findings)
+            _look_for(line, newest, where, existing, findings)
 
 
 def _look_for(
-    table: FileStoreTable, snapshot: Snapshot, where: str, there: set[str], findings: VerifyFindings
+    table: FileStoreTable,
+    snapshot: Snapshot,
+    where: str,
+    existing: set[str],
+    findings: VerifyFindings,
 ) -> None:
     """Record the missing files of a snapshot; `there` has those found before."""
-    for path in sorted(files_of(table, snapshot) - there):
+    for path in sorted(files_of(table, snapshot) - existing):
         if table.io.exists(path):
-            there.add(path)
+            existing.add(path)
         else:
             findings.error("missing-file", where, f"{path} does not exist")

@@ -193,8 +193,8 @@ def _checked(rows: pa.Table, schema: TableSchema) -> pa.Table:
     for field in wanted:
         column = columns.get(field.name)
         if column is None or column.type != field.type:
-            there = "missing" if column is None else f"{column.type}"
-            raise ValueError(f"column {field.name} is {there} instead of {field.type}")
+            actual = "missing" if column is None else f"{column.type}"
+            raise ValueError(f"column {field.name} is {actual} instead of {field.type}")
         if not field.nullable and column.null_count:
             raise ValueError(f"column {field.name} is NOT NULL and has {column.null_count} nulls")
     return rows.select([*extra, *wanted.names]).combine_chunks()
