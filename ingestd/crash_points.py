@@ -75,11 +75,11 @@ def watch(watcher: Watcher | None) -> None:
 
 def killer(name: str, times: int, mark: Path) -> Watcher:
     """Return a watcher that kills the process with SIGKILL at a step, unless `mark` exists."""
-    wanted, seen = Point(name), Counter[Point]()
+    chosen, reached = Point(name), Counter[Point]()
 
     def watcher(point: Point) -> None:
-        seen[point] += 1
-        if point is wanted and seen[point] >= times and _is_mine(mark):
+        reached[point] += 1
+        if point is chosen and reached[point] >= times and _is_mine(mark):
             os.kill(os.getpid(), signal.SIGKILL)
 
     return watcher

@@ -71,9 +71,9 @@ def json_of(body: bytes) -> Any:  # noqa: ANN401  (any JSON)
 
 def shown(text: object, most: int = _SHOWN) -> str:
     """Return text from a server as one printable line of at most `most` characters."""
-    said = text if isinstance(text, str) else type(text).__name__
-    line = "".join(c if c.isprintable() else " " for c in said[: most + 1])
-    return line if len(line) <= most else f"{line[:most]}... ({len(said)} characters)"
+    plain = text if isinstance(text, str) else type(text).__name__
+    line = "".join(c if c.isprintable() else " " for c in plain[: most + 1])
+    return line if len(line) <= most else f"{line[:most]}... ({len(plain)} characters)"
 
 
 class _PlainHttp(urllib.request.HTTPHandler):
@@ -121,11 +121,13 @@ def _connection(
 def _connect(end: float, address: tuple[str, int], *_: object) -> socket.socket:
     """Connect to the first address of a host that answers before the time is up."""
     error = OSError(f"{address[0]} has no address")
-    for family, kind, number, _name, place in socket.getaddrinfo(*address, 0, socket.SOCK_STREAM):
+    for family, kind, number, _name, socket_address in socket.getaddrinfo(
+        *address, 0, socket.SOCK_STREAM
+    ):
         connected = socket.socket(family, kind, number)
         try:
             connected.settimeout(_left(end))
-            connected.connect(place)
+            connected.connect(socket_address)
         except OSError as failed:
             connected.close()
             error = failed

@@ -10,32 +10,31 @@ from collections.abc import Iterable
 from prometheus_client import Gauge, Histogram, Metric
 from prometheus_client.core import GaugeMetricFamily
 
-Place = tuple[str, str, int]
-"""Source, topic, partition."""
+from ingestd.kafka.ranges import SourcePartition
 
-_PLACE = ("source", "topic", "partition")
+_PARTITION_LABELS = ("source", "topic", "partition")
 
 
-class PlaceGauge(Gauge):
+class PartitionGauge(Gauge):
     """A gauge with a value for each topic partition; thread-safe."""
 
     def __init__(self, name: str, documentation: str) -> None:
-        self._numbers: dict[Place, float] = {}
-        super().__init__(name, documentation, _PLACE)
+        self._numbers: dict[SourcePartition, float] = {}
+        super().__init__(name, documentation, _PARTITION_LABELS)
 
-    def put(self, place: Place, number: float) -> None:
+    def put(self, partition: SourcePartition, number: float) -> None:
         """Set the value of a topic partition."""
-        self._numbers[place] = number
+        self._numbers[partition] = number
 
-    def drop(self, place: Place) -> None:
+    def drop(self, partition: SourcePartition) -> None:
         """Remove the series of a topic partition."""
-        self._numbers.pop(place, None)
+        self._numbers.pop(partition, None)
 
     def collect(self) -> list[Metric]:
         """Return the metric family; the interface of a collector."""
-        family = GaugeMetricFamily(self._name, self._documentation, labels=_PLACE)
-        for place, number in dict(self._numbers).items():
-            family.add_metric((place[0], place[1], str(place[2])), number)
+        family = GaugeMetricFamily(self._name, self._documentation, labels=_PARTITION_LABELS)
+        for partition, number in dict(self._numbers).items():
+            family.add_metric((partition[0], partition[1], str(partition[2])), number)
         return [family]
 
 
@@ -49,30 +48,30 @@ SET_ASIDE = Gauge(
 UNREADABLE = Gauge(
     "ingestd_partition_unreadable",
     "1 for a topic partition that is no longer read, because the client returns no records of it.",
-    _PLACE,
+    _PARTITION_LABELS,
 )
-SOURCE_POSITION = PlaceGauge(
+SOURCE_POSITION = PartitionGauge(
     "ingestd_source_position_offset",
     "Next offset to read: everything before it is in the tables.",
 )
-SOURCE_END = PlaceGauge(
+SOURCE_END = PartitionGauge(
     "ingestd_source_end_offset",
     "End of the topic partition (last stable offset), when it was last asked for.",
 )
-SOURCE_LAG = PlaceGauge(
+SOURCE_LAG = PartitionGauge(
     "ingestd_source_lag_records",
     "Offsets between what is in the tables and the end of the topic partition.",
 )
-LAG_SECONDS = PlaceGauge(
+LAG_SECONDS = PartitionGauge(
     "ingestd_source_lag_seconds",
     "Age of the newest change of the topic partition that is in the tables, or time since nothing "
     "was waiting if that is less; 0 while nothing waits.",
 )
-BUFFER_LAG = PlaceGauge(
+BUFFER_LAG = PartitionGauge(
     "ingestd_source_buffer_lag_records",
     "Offsets between what the batch under way takes and the end of the topic partition.",
 )
-BUFFER_LAG_SECONDS = PlaceGauge(
+BUFFER_LAG_SECONDS = PartitionGauge(
     "ingestd_source_buffer_lag_seconds",
     "As ingestd_source_lag_seconds, for what the batch under way does not take; 0 if it takes all.",
 )
@@ -113,34 +112,34 @@ def record_freshness(table: str, seconds: float) -> None:
     FRESHNESS.labels(table).set(seconds)
 
 
-def record_position(place: Place, *, position: int | None, end: int | None) -> None:
+def record_position(partition: SourcePartition, *, position: int | None, end: int | None) -> None:
     """Set the position in a topic partition and its end offset; None leaves a value unchanged."""
     if position is not None:
-        SOURCE_POSITION.put(place, position)
+        SOURCE_POSITION.put(partition, position)
     if end is not None:
-        SOURCE_END.put(place, end)
+        SOURCE_END.put(partition, end)
     if position is not None and end is not None:
-        SOURCE_LAG.put(place, max(end - position, 0))
+        SOURCE_LAG.put(partition, max(end - position, 0))
 
 
-def record_lag(place: Place, seconds: float | None) -> None:
+def record_lag(partition: SourcePartition, seconds: float | None) -> None:
     """Set the lag of the tables behind a topic partition; None leaves it unchanged."""
     if seconds is not None:
-        LAG_SECONDS.put(place, seconds)
+        LAG_SECONDS.put(partition, seconds)
 
 
-def record_buffer_lag(place: Place, records: int, seconds: float | None) -> None:
+def record_buffer_lag(partition: SourcePartition, records: int, seconds: float | None) -> None:
     """Set the lag of a topic partition after the batch in progress; None leaves it unchanged."""
-    BUFFER_LAG.put(place, records)
+    BUFFER_LAG.put(partition, records)
     if seconds is not None:
-        BUFFER_LAG_SECONDS.put(place, seconds)
+        BUFFER_LAG_SECONDS.put(partition, seconds)
 
 
-def forget_places(gone: Iterable[Place]) -> None:
+def forget_partitions(dropped: Iterable[SourcePartition]) -> None:
     """Remove the series of topic partitions that no longer exist."""
-    for place in gone:
+    for partition in dropped:
         for gauge in _GAUGES:
-            gauge.drop(place)
+            gauge.drop(partition)
 
 
 _GAUGES = (SOURCE_POSITION, SOURCE_END, SOURCE_LAG, LAG_SECONDS, BUFFER_LAG, BUFFER_LAG_SECONDS)

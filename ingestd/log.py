@@ -58,9 +58,9 @@ def configure_logging(
     handler.setFormatter(TextFormatter() if as_text else JsonFormatter())
     root = logging.getLogger()
     replaced, root.handlers[:] = root.handlers[:], [handler]
-    for one in replaced:
-        if isinstance(one, SummingHandler):
-            one.close()
+    for previous in replaced:
+        if isinstance(previous, SummingHandler):
+            previous.close()
     root.setLevel(level.upper())
     for name, least in _NOISY.items():
         logging.getLogger(name).setLevel(max(least, root.level))
@@ -136,8 +136,8 @@ def printable_lines(text: str) -> str:
     return _COMMANDS.sub(_escaped, text)
 
 
-def _escaped(found: re.Match[str]) -> str:
-    return found[0].encode("unicode_escape").decode()
+def _escaped(match: re.Match[str]) -> str:
+    return match[0].encode("unicode_escape").decode()
 
 
 def event_fields(record: logging.LogRecord) -> dict[str, object]:
@@ -177,7 +177,7 @@ class TextFormatter(logging.Formatter):
         line = printable(redact(head))
         if record.exc_info and record.exc_info[1]:
             stack = "".join(traceback.format_exception(record.exc_info[1]))
-            lines = (printable(one) for one in redact(stack).splitlines())
+            lines = (printable(stack_line) for stack_line in redact(stack).splitlines())
             line = "\n    ".join([line, *lines])
         return line
 
@@ -201,9 +201,9 @@ def _redacted(value: object) -> object:
     if isinstance(value, str):
         return redact(value)
     if isinstance(value, Mapping):
-        return {redact(str(name)): _redacted(one) for name, one in value.items()}
+        return {redact(str(name)): _redacted(element) for name, element in value.items()}
     if isinstance(value, list | tuple | set | frozenset):
-        return [_redacted(one) for one in value]
+        return [_redacted(element) for element in value]
     if value is None or isinstance(value, bool | int | float):
         return value
     return redact(str(value))

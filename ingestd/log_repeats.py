@@ -124,10 +124,10 @@ class SummingHandler(logging.StreamHandler[TextIO]):
 
 def _kind(record: logging.LogRecord, fields: Mapping[str, object]) -> Hashable:
     """Return a key that is equal for repeats; Python's own warnings are compared by their text."""
-    told = record.getMessage() if record.name == "py.warnings" else str(record.msg)
+    text = record.getMessage() if record.name == "py.warnings" else str(record.msg)
     error = record.exc_info[0] if record.exc_info else None
-    telling = tuple(str(fields.get(name)) for name in _TELLING)
-    return record.name, record.levelno, told, error, telling
+    identity = tuple(str(fields.get(name)) for name in _TELLING)
+    return record.name, record.levelno, text, error, identity
 
 
 def _kept(record: logging.LogRecord, fields: dict[str, object]) -> logging.LogRecord:

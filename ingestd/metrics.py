@@ -179,8 +179,8 @@ def record_state(state: str) -> None:
     """Set the state of the pipeline, one of `STATES`."""
     if state not in STATES:
         raise ValueError(f"no state of a pipeline: {state}")
-    for one in STATES:
-        PIPELINE_STATE.labels(one).set(one == state)
+    for known in STATES:
+        PIPELINE_STATE.labels(known).set(known == state)
 
 
 def record_failure(time_seconds: float) -> None:

@@ -82,7 +82,7 @@ def _vector(
         return at_claims(table, read_claims(io, settings.warehouse, settings.name))
     return at_now(
         {
-            name: stack.enter_context(closing(OffsetClient(one.kafka)))
-            for name, one in settings.sources.items()
+            name: stack.enter_context(closing(OffsetClient(source.kafka)))
+            for name, source in settings.sources.items()
         }
     )

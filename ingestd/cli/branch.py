@@ -48,15 +48,15 @@ def create(
     """
     if (tag is not None) + (snapshot is not None) + latest > 1:
         raise ConfigError("--tag, --snapshot and --latest each say where to begin: give one")
-    found = open_table(warehouse, table)
-    at = None if tag is None else tagged_snapshot(found, tag).id
+    opened = open_table(warehouse, table)
+    at = None if tag is None else tagged_snapshot(opened, tag).id
     if snapshot is not None or latest:
-        start = chosen_snapshot(found, snapshot)
+        start = chosen_snapshot(opened, snapshot)
         at, tag = start.id, name
         if not dry_run:
-            create_tag(found, name, start, now_ms=now_ms())
+            create_tag(opened, name, start, now_ms=now_ms())
     if not dry_run:
-        create_branch(found, name, tag)
+        create_branch(opened, name, tag)
     document = {"table": table, "branch": name, "tag": tag, "snapshot": at}
     begins = "empty" if tag is None else f"at tag '{tag}' (snapshot {at})"
     text = f"{table}: branch '{name}' begins {begins}."
@@ -71,10 +71,10 @@ def list_branches(warehouse: Warehouse, table: TableName, as_json: AsJson = Fals
 
     ingestd branch list /lake shop.orders --json
     """
-    found = open_table(warehouse, table)
+    opened = open_table(warehouse, table)
     rows = []
-    for name in branch_names(found.io, found.paths):
-        line = on_branch(found, name)
+    for name in branch_names(opened.io, opened.paths):
+        line = on_branch(opened, name)
         newest = latest_snapshot(line.io, line.paths)
         snapshot = newest.id if newest else None
         rows.append({"branch": name, "schema_id": line.schema.id, "snapshot": snapshot})
@@ -98,10 +98,10 @@ def delete(
 
     ingestd branch delete /lake shop.orders trial --dry-run
     """
-    found = open_table(warehouse, table)
-    on_branch(found, name)
+    opened = open_table(warehouse, table)
+    on_branch(opened, name)
     if not dry_run:
-        drop_branch(found, name)
+        drop_branch(opened, name)
     text = f"{table}: branch '{name}' deleted."
     tell(text, {"table": table, "branch": name}, as_json=as_json, dry_run=dry_run)
 
@@ -122,9 +122,9 @@ def forward(
 
     ingestd branch fast-forward /lake shop.orders trial --dry-run
     """
-    found = open_table(warehouse, table)
-    on_branch(found, name)
-    gone = [] if dry_run else fast_forward(found, name)
-    text = f"{table}: forwarded to branch '{name}'; {counted(len(gone), 'snapshot')} given up."
-    document = {"table": table, "branch": name, "snapshots_given_up": gone}
+    opened = open_table(warehouse, table)
+    on_branch(opened, name)
+    deleted = [] if dry_run else fast_forward(opened, name)
+    text = f"{table}: forwarded to branch '{name}'; {counted(len(deleted), 'snapshot')} given up."
+    document = {"table": table, "branch": name, "snapshots_given_up": deleted}
     tell(text, document, as_json=as_json, dry_run=dry_run)

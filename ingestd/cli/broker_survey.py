@@ -63,19 +63,19 @@ def look_at(
     source = KafkaSource(_NAME, tuple(topics), properties=properties)
     logs = topic_logs(source)
 
-    def read(wanted: OffsetRange) -> list[RecordChunk]:
-        return list(fetch(source, wanted, max_records=_SAMPLED, max_bytes=_MOST_BYTES))
+    def read(offset_range: OffsetRange) -> list[RecordChunk]:
+        return list(fetch(source, offset_range, max_records=_SAMPLED, max_bytes=_MOST_BYTES))
 
     sample = take_sample({_NAME: logs}, _SAMPLED, read)
     values: dict[str, list[bytes | None]] = defaultdict(list)
-    for wanted, chunks in sample.items():
+    for offset_range, chunks in sample.items():
         for chunk in chunks:
-            values[wanted.topic] += chunk.values
+            values[offset_range.topic] += chunk.values
     return BrokerSurvey(logs, {topic: guess_format(values[topic], schemas) for topic in logs.end})
 
 
 def proposed_sources(
-    name: str, seen: BrokerSurvey, data_format: str | None, pattern: str | None
+    name: str, survey: BrokerSurvey, data_format: str | None, pattern: str | None
 ) -> list[SourceProposal]:
     """Return a source for each data format found; topics without a known format join the largest.
 
@@ -83,21 +83,23 @@ def proposed_sources(
     """
     groups: dict[str, list[str]] = defaultdict(list)
     silent: list[str] = []
-    for topic, guess in seen.guesses.items():
-        found = data_format or guess.data_format
-        (groups[found] if found else silent).append(topic)
-    largest = max(groups, key=lambda one: len(groups[one]), default=DEFAULT_FORMAT)
+    for topic, guess in survey.guesses.items():
+        chosen_format = data_format or guess.data_format
+        (groups[chosen_format] if chosen_format else silent).append(topic)
+    largest = max(
+        groups, key=lambda name_of_format: len(groups[name_of_format]), default=DEFAULT_FORMAT
+    )
     groups[largest] += silent
     many = len(groups) > 1
     return [
         SourceProposal(
-            f"{name}-{found}" if many else name,
+            f"{name}-{chosen_format}" if many else name,
             tuple(sorted(topics)),
             None if many else pattern or proposed_pattern(sorted(topics)),
-            _together(found, [seen.guesses[topic] for topic in topics]),
-            found,
+            _together(chosen_format, [survey.guesses[topic] for topic in topics]),
+            chosen_format,
         )
-        for found, topics in sorted(groups.items())
+        for chosen_format, topics in sorted(groups.items())
     ]
 
 
@@ -115,5 +117,7 @@ def dry_run_of(text: str, folder: Path, records: int) -> list[TablePreview]:
 
 def _together(data_format: str, guesses: Sequence[Guess]) -> Guess:
     agreeing = sum(guess.agreeing for guess in guesses if guess.data_format == data_format)
-    telling = sum(guess.telling for guess in guesses)
-    return Guess(data_format, agreeing, telling, any(guess.needs_registry for guess in guesses))
+    recognisable = sum(guess.telling for guess in guesses)
+    return Guess(
+        data_format, agreeing, recognisable, any(guess.needs_registry for guess in guesses)
+    )

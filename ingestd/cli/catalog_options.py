@@ -34,8 +34,8 @@ def chosen_catalog() -> CatalogChoice:
 
 def add_catalog_options(command: Any) -> Any:  # noqa: ANN401  (typer keeps the type private)
     """Add these options to every command of a group that has a WAREHOUSE argument."""
-    for one in getattr(command, "commands", {}).values():
-        add_catalog_options(one)
+    for subcommand in getattr(command, "commands", {}).values():
+        add_catalog_options(subcommand)
     if any(param.name == _WAREHOUSE for param in command.params):
         command.params += _parameters()
     return command
@@ -67,12 +67,12 @@ def _add(options: Mapping[str, str]) -> None:
 def _parameters() -> list[Any]:
     app = typer.Typer(add_completion=False)
     app.command()(_options)
-    found = [param for param in typer.main.get_command(app).params if param.name in _NAMES]
-    for one in found:
-        one.expose_value = False
+    parameters = [param for param in typer.main.get_command(app).params if param.name in _NAMES]
+    for parameter in parameters:
+        parameter.expose_value = False
     # Options that are given are handled in the order of the command line: this one is before all.
-    found[0].is_eager = True
-    return found
+    parameters[0].is_eager = True
+    return parameters
 
 
 _NAMES = ("metastore", "uri", "catalog_option")

@@ -82,41 +82,41 @@ def compact(
 
     ingestd compact /lake shop.clicks --order-by country,at --order-strategy zorder
     """
-    found = open_table(warehouse, table)
-    wanted = chosen_partitions(found, partition)
+    opened = open_table(warehouse, table)
+    partitions = chosen_partitions(opened, partition)
     order = chosen_order(order_by, order_strategy, full=full)
     if order is not None:
-        sort_table(found, order, wanted, dry_run=dry_run, as_json=as_json)
+        sort_table(opened, order, partitions, dry_run=dry_run, as_json=as_json)
     elif dry_run:
-        waiting = _waiting(found, wanted)
-        plans = plan_compaction(found, now_ms=now_ms(), full=full, partition_filter=wanted)
-        _tell_plans(found, plans, waiting, as_json=as_json)
+        waiting = _waiting(opened, partitions)
+        plans = plan_compaction(opened, now_ms=now_ms(), full=full, partition_filter=partitions)
+        _tell_plans(opened, plans, waiting, as_json=as_json)
     else:
-        with working("compacting", found, files=partial(_inputs, wanted, full)) as watched:
-            waiting = _put_into_buckets(watched, wanted)
-            result = compact_table(watched, now_ms=now_ms(), full=full, partition_filter=wanted)
-        _tell_result(found, result, waiting, as_json=as_json)
+        with working("compacting", opened, files=partial(_inputs, partitions, full)) as watched:
+            waiting = _put_into_buckets(watched, partitions)
+            result = compact_table(watched, now_ms=now_ms(), full=full, partition_filter=partitions)
+        _tell_result(opened, result, waiting, as_json=as_json)
 
 
-def _waiting(table: FileStoreTable, wanted: PartitionFilter | None) -> int:
+def _waiting(table: FileStoreTable, partitions: PartitionFilter | None) -> int:
     """Return the number of rows that a compaction moves into buckets first."""
     if bucket_mode(table.schema) is not BucketMode.POSTPONE:
         return 0
-    return waiting_rows(table, load_state(table), wanted)
+    return waiting_rows(table, load_state(table), partitions)
 
 
-def _inputs(wanted: PartitionFilter | None, full: bool, table: FileStoreTable) -> int:
+def _inputs(partitions: PartitionFilter | None, full: bool, table: FileStoreTable) -> int:
     """Return the number of files to compact."""
-    plans = plan_compaction(table, now_ms=now_ms(), full=full, partition_filter=wanted)
+    plans = plan_compaction(table, now_ms=now_ms(), full=full, partition_filter=partitions)
     return sum(len(plan.inputs) for plan in plans)
 
 
-def _put_into_buckets(table: FileStoreTable, wanted: PartitionFilter | None) -> int:
+def _put_into_buckets(table: FileStoreTable, partitions: PartitionFilter | None) -> int:
     """Move postponed rows into buckets and return their number."""
-    waiting = _waiting(table, wanted)
+    waiting = _waiting(table, partitions)
     if waiting:
         state, user = load_state(table), str(uuid.uuid4())
-        move_waiting(table, user, state=state, now_ms=now_ms(), partition_filter=wanted)
+        move_waiting(table, user, state=state, now_ms=now_ms(), partition_filter=partitions)
     return waiting
 
 
@@ -157,13 +157,13 @@ def _tell_result(
     rows = [_row(table, report) for report in result.buckets]
     landed = [report for report in result.buckets if not report.lost]
     made = result.snapshot.id if result.status == "compacted" and result.snapshot else None
-    before = counted(sum(one.files_before for one in landed), "file")
+    before = counted(sum(report.files_before for report in landed), "file")
     texts = {
         "nothing": f"{table.name}: nothing to compact.",
         "lost": f"{table.name}: another compaction was first; nothing was changed.",
         "compacted": f"{table.name}: {before} became "
-        f"{sum(one.files_after for one in landed)} by snapshot {made}, "
-        f"{sum(one.bytes_written for one in landed) / _MB:.1f} MB written in "
+        f"{sum(report.files_after for report in landed)} by snapshot {made}, "
+        f"{sum(report.bytes_written for report in landed) / _MB:.1f} MB written in "
         f"{result.seconds:.1f} s.",
     }
     document = {
@@ -202,7 +202,7 @@ def _row(table: FileStoreTable, report: BucketReport) -> Row:
 def sort_table(
     table: FileStoreTable,
     order: Order,
-    wanted: PartitionFilter | None,
+    partitions: PartitionFilter | None,
     *,
     dry_run: bool,
     as_json: bool,
@@ -211,15 +211,15 @@ def sort_table(
     columns, strategy = order
     if dry_run:
         sort_fields(table, columns, strategy)
-        plans = plan_sort(table, wanted)
+        plans = plan_sort(table, partitions)
         rows = _planned(table, plans)
     else:
         with working("sorting", table) as watched:
-            found = sort_compact(
-                watched, columns, strategy, clock_ms=now_ms, partition_filter=wanted
+            results = sort_compact(
+                watched, columns, strategy, clock_ms=now_ms, partition_filter=partitions
             )
-            done = list(found)
-        plans = [one.plan for one in done]
+            done = list(results)
+        plans = [result.plan for result in done]
         rows = _done(table, done)
     files = sum(len(plan.bucket.files) for plan in plans)
     what = (
@@ -265,12 +265,12 @@ def _planned(table: FileStoreTable, plans: Sequence[SortPlan]) -> list[Row]:
 
 
 def _done(table: FileStoreTable, done: Sequence[Sorted]) -> list[Row]:
-    before = _planned(table, [one.plan for one in done])
+    before = _planned(table, [result.plan for result in done])
     return [
         {
             **row,
-            "files_after": len(one.files),
-            "snapshot": None if one.snapshot is None else one.snapshot.id,
+            "files_after": len(result.files),
+            "snapshot": None if result.snapshot is None else result.snapshot.id,
         }
-        for row, one in zip(before, done, strict=True)
+        for row, result in zip(before, done, strict=True)
     ]

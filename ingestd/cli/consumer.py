@@ -28,8 +28,8 @@ def list_consumers(warehouse: Warehouse, table: TableName, as_json: AsJson = Fal
 
     ingestd consumer list /lake shop.orders --json
     """
-    found = consumers(open_table(warehouse, table))
-    rows = [{"consumer": name, "next_snapshot": number} for name, number in found.items()]
+    next_snapshots = consumers(open_table(warehouse, table))
+    rows = [{"consumer": name, "next_snapshot": number} for name, number in next_snapshots.items()]
     if as_json:
         print_json(rows)
     else:
@@ -53,10 +53,10 @@ def reset(
 
     ingestd consumer reset /lake shop.orders billing --next-snapshot 7
     """
-    found = open_table(warehouse, table)
-    before = consumers(found).get(name)
+    opened = open_table(warehouse, table)
+    before = consumers(opened).get(name)
     if not dry_run:
-        reset_consumer(found, name, next_snapshot)
+        reset_consumer(opened, name, next_snapshot)
     document = {"table": table, "consumer": name, "next_snapshot": next_snapshot, "before": before}
     text = f"{table}: consumer '{name}' reads snapshot {next_snapshot} next."
     tell(text, document, as_json=as_json, dry_run=dry_run)
@@ -76,10 +76,10 @@ def delete(
 
     ingestd consumer delete /lake shop.orders billing --dry-run
     """
-    found = open_table(warehouse, table)
-    if name not in consumers(found):
+    opened = open_table(warehouse, table)
+    if name not in consumers(opened):
         raise ConfigError(f"table {table} has no consumer '{name}'")
     if not dry_run:
-        delete_consumer(found, name)
+        delete_consumer(opened, name)
     text = f"{table}: consumer '{name}' deleted."
     tell(text, {"table": table, "consumer": name}, as_json=as_json, dry_run=dry_run)

@@ -37,10 +37,14 @@ class DaemonAddress:
 
     def __post_init__(self) -> None:
         url = self.url if "://" in self.url else f"http://{self.url}"
-        parts = urlsplit(url)
-        if parts.scheme not in ("http", "https") or not parts.hostname or not _has_port(parts):
+        split_url = urlsplit(url)
+        if (
+            split_url.scheme not in ("http", "https")
+            or not split_url.hostname
+            or not _has_port(split_url)
+        ):
             raise ConfigError(f"'{self.url}' is no address of a daemon; write http://HOST:PORT")
-        object.__setattr__(self, "_parts", parts)
+        object.__setattr__(self, "_parts", split_url)
 
     def status(self) -> Document:
         """Return the document of /status.
@@ -94,9 +98,9 @@ class DaemonAddress:
         return {"Authorization": f"Bearer {token}"}
 
 
-def _has_port(parts: SplitResult) -> bool:
+def _has_port(split_url: SplitResult) -> bool:
     """Return whether the port is valid or absent."""
     try:
-        return parts.port != 0
+        return split_url.port != 0
     except ValueError:
         return False

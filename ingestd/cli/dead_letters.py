@@ -70,10 +70,10 @@ class DeadLetterFilter:
         """Return the mask `(n,)` of selected rows, which have the columns of `FILTER_COLUMNS`."""
         meant = np.ones(rows.num_rows, np.bool_)
         for name in ("source", "topic", "stage", "reason"):
-            wanted = getattr(self, name)
-            if wanted is not None:
+            expected = getattr(self, name)
+            if expected is not None:
                 meant &= np.array(
-                    [one == wanted for one in rows.column(name).to_pylist()], np.bool_
+                    [value == expected for value in rows.column(name).to_pylist()], np.bool_
                 )
         if self.before_ms is not None:
             times = map(millis_of, rows.column("timestamp").to_pylist())
@@ -93,14 +93,14 @@ class DeadLetters:
         """Return the columns that the table has; an older version created it with fewer."""
         return tuple(name for name in columns if name in self.table.schema.field_names)
 
-    def rows(self, wanted: DeadLetterFilter, columns: tuple[str, ...]) -> Iterator[pa.Table]:
+    def rows(self, letter_filter: DeadLetterFilter, columns: tuple[str, ...]) -> Iterator[pa.Table]:
         """Yield the selected letters in parts, with these columns and `FILTER_COLUMNS`."""
         snapshot = latest_snapshot(self.table.io, self.table.paths)
         if snapshot is None:
             return
         names = tuple(dict.fromkeys((*FILTER_COLUMNS, *columns)))
         for row in TableReader(self.table, names).rows(snapshot):
-            yield row.filter(pa.array(wanted.marks(row)))
+            yield row.filter(pa.array(letter_filter.marks(row)))
 
 
 def open_dead_letters(warehouse: str, name: str) -> DeadLetters:

@@ -201,8 +201,8 @@ def records_in_tables(catalog: Catalog) -> int:
     for name in TABLES:
         identifier = Identifier(DATABASE, name)
         if catalog.table_exists(identifier):
-            found = open_table(str(identifier), catalog.get_table(identifier), (PIPELINE,))
-            covered = furthest(covered, found.covered)
+            managed = open_table(str(identifier), catalog.get_table(identifier), (PIPELINE,))
+            covered = furthest(covered, managed.covered)
     return sum(
         partition.offset for partitions in covered.values() for partition in partitions.values()
     )
@@ -243,7 +243,7 @@ def report_document(
 ) -> dict[str, object]:
     """Return the report as a document; `right` is whether all rows are as expected."""
     expected = workload.expected()
-    found = {name: catalog.get_table(Identifier(DATABASE, name)) for name in TABLES}
+    tables = {name: catalog.get_table(Identifier(DATABASE, name)) for name in TABLES}
     return {
         "folder": str(root),
         "records": timings.records,
@@ -251,9 +251,9 @@ def report_document(
         "ingested_seconds": round(timings.ingested_seconds, 3),
         "tables": {
             f"{DATABASE}.{name}": {"rows": len(expected[name]), "snapshots": len(snapshots(table))}
-            for name, table in found.items()
+            for name, table in tables.items()
         },
-        "right": all(rows_by_key(found[name], KEYS[name]) == expected[name] for name in TABLES),
+        "right": all(rows_by_key(tables[name], KEYS[name]) == expected[name] for name in TABLES),
     }
 
 

@@ -68,17 +68,17 @@ def list_dead_letters(
 
     ingestd dlq list /lake shop --topic shop.public.orders --json
     """
-    found = open_dead_letters(warehouse, dead_letters)
-    parts = [
-        row.append_column("replayed", pa.array(found.replays.marks(row).astype(np.int64)))
-        for row in found.rows(DeadLetterFilter(source, topic, stage, reason), FILTER_COLUMNS)
+    opened = open_dead_letters(warehouse, dead_letters)
+    tables = [
+        letters.append_column("replayed", pa.array(opened.replays.marks(letters).astype(np.int64)))
+        for letters in opened.rows(DeadLetterFilter(source, topic, stage, reason), FILTER_COLUMNS)
     ]
-    rows = _counted(pa.concat_tables(parts)) if parts else []
+    rows = _counted(pa.concat_tables(tables)) if tables else []
     if as_json:
-        print_json({"table": found.table.name, "groups": rows})
+        print_json({"table": opened.table.name, "groups": rows})
     else:
         columns = (*_GROUP, "letters", "replayed", "first", "last")
-        print_table(rows, columns, none=f"{found.table.name} has no such letters.")
+        print_table(rows, columns, none=f"{opened.table.name} has no such letters.")
 
 
 @dlq.command("show")
@@ -101,19 +101,19 @@ def show(
     """
     if form not in ("auto", "text", "hex"):
         raise ConfigError(f"--format '{form}': there is auto, text and hex")
-    found = open_dead_letters(warehouse, dead_letters)
-    names = found.kept(tuple(name for name, _ in COLUMNS))
+    opened = open_dead_letters(warehouse, dead_letters)
+    names = opened.kept(tuple(name for name, _ in COLUMNS))
     rows: list[dict[str, Any]] = []
-    for part in found.rows(DeadLetterFilter(topic=topic), names):
-        here = (part.column("partition").to_numpy() == partition) & (
-            part.column("offset").to_numpy() == offset
+    for letters in opened.rows(DeadLetterFilter(topic=topic), names):
+        here = (letters.column("partition").to_numpy() == partition) & (
+            letters.column("offset").to_numpy() == offset
         )
-        mine = part.filter(pa.array(here))
-        marks = found.replays.marks(mine).tolist()
+        mine = letters.filter(pa.array(here))
+        marks = opened.replays.marks(mine).tolist()
         pairs = zip(mine.select(names).to_pylist(), marks, strict=True)
         rows += [{**row, "replayed": mark} for row, mark in pairs]
     if not rows:
-        raise ConfigError(f"{found.table.name} has no letter of {topic}/{partition} at {offset}")
+        raise ConfigError(f"{opened.table.name} has no letter of {topic}/{partition} at {offset}")
     documents = [_document(row, form) for row in rows]
     if as_json:
         print_json(documents)
@@ -152,17 +152,17 @@ def replay(
 
     ingestd dlq replay /lake shop --bootstrap broker-0:9092 --to-topic shop.mended
     """
-    found = open_dead_letters(warehouse, dead_letters)
+    opened = open_dead_letters(warehouse, dead_letters)
     cluster = cluster_of(config, bootstrap)
-    wanted = DeadLetterFilter(source, topic, stage, reason)
+    letter_filter = DeadLetterFilter(source, topic, stage, reason)
     how = Replayed(again=again, dry_run=dry_run)
-    with working("replaying letters of", found.table, left=_SENT, files=live_count()) as watched:
-        done = replay_all(replace(found, table=watched), wanted, cluster, to_topic, how)
+    with working("replaying letters of", opened.table, left=_SENT, files=live_count()) as watched:
+        done = replay_all(replace(opened, table=watched), letter_filter, cluster, to_topic, how)
     text = (
-        f"{found.table.name}: {counted(done.sent, 'record')} sent to {to_topic or 'their topics'}"
+        f"{opened.table.name}: {counted(done.sent, 'record')} sent to {to_topic or 'their topics'}"
     )
     text += f"; left out: {done.before} replayed before, {done.empty} without a record."
-    document = {"table": found.table.name, **done.document()}
+    document = {"table": opened.table.name, **done.document()}
     tell(text, document, as_json=as_json, dry_run=dry_run)
 
 
@@ -192,25 +192,26 @@ def purge(
 
     ingestd dlq purge /lake shop --replayed
     """
-    wanted = DeadLetterFilter(source, topic, stage, reason, older_than(older))
-    if (wanted.takes_all and not replayed) != everything:
+    letter_filter = DeadLetterFilter(source, topic, stage, reason, older_than(older))
+    if (letter_filter.takes_all and not replayed) != everything:
         raise ConfigError("say which letters: by --older-than or another option, or by --all alone")
-    found = open_dead_letters(warehouse, dead_letters)
+    opened = open_dead_letters(warehouse, dead_letters)
 
     def doomed(rows: pa.Table) -> npt.NDArray[np.bool_]:
-        marks = wanted.marks(rows)
-        return marks & found.replays.marks(rows) if replayed else marks
+        marks = letter_filter.marks(rows)
+        return marks & opened.replays.marks(rows) if replayed else marks
 
-    with working("purging letters of", found.table, files=live_count()) as watched:
-        gone = delete_rows(watched, doomed, FILTER_COLUMNS, now_ms=now_ms(), dry_run=dry_run)
-    _tell_gone(found.table.name, gone, as_json=as_json, dry_run=dry_run)
+    with working("purging letters of", opened.table, files=live_count()) as watched:
+        deletion = delete_rows(watched, doomed, FILTER_COLUMNS, now_ms=now_ms(), dry_run=dry_run)
+    _tell_gone(opened.table.name, deletion, as_json=as_json, dry_run=dry_run)
 
 
-def _tell_gone(name: str, gone: Deletion, *, as_json: bool, dry_run: bool) -> None:
-    snapshot = gone.snapshot.id if gone.snapshot else None
-    text = f"{name}: {counted(gone.rows, 'dead letter')} deleted from {counted(gone.files, 'file')}"
+def _tell_gone(name: str, deletion: Deletion, *, as_json: bool, dry_run: bool) -> None:
+    snapshot = deletion.snapshot.id if deletion.snapshot else None
+    rows, files = counted(deletion.rows, "dead letter"), counted(deletion.files, "file")
+    text = f"{name}: {rows} deleted from {files}"
     text += f" by snapshot {snapshot}." if snapshot else "."
-    document = {"table": name, "letters": gone.rows, "snapshot": snapshot}
+    document = {"table": name, "letters": deletion.rows, "snapshot": snapshot}
     tell(text, document, as_json=as_json, dry_run=dry_run)
 
 
@@ -220,23 +221,27 @@ def _counted(rows: pa.Table) -> list[dict[str, Any]]:
         [("offset", "count"), ("replayed", "sum"), ("timestamp", "min"), ("timestamp", "max")]
     )
     counted = groups.to_pylist()
-    counted.sort(key=lambda one: (-one["offset_count"], *(one[name] for name in _GROUP)))
+    counted.sort(
+        key=lambda group_row: (-group_row["offset_count"], *(group_row[name] for name in _GROUP))
+    )
     return [
         {
-            **{name: one[name] for name in _GROUP},
-            "letters": one["offset_count"],
-            "replayed": one["replayed_sum"],
-            "first": time_text(millis_of(one["timestamp_min"])),
-            "last": time_text(millis_of(one["timestamp_max"])),
+            **{name: group_row[name] for name in _GROUP},
+            "letters": group_row["offset_count"],
+            "replayed": group_row["replayed_sum"],
+            "first": time_text(millis_of(group_row["timestamp_min"])),
+            "last": time_text(millis_of(group_row["timestamp_max"])),
         }
-        for one in counted
+        for group_row in counted
     ]
 
 
 def _document(row: dict[str, Any], form: str) -> dict[str, Any]:
     """Return a letter for printing: timestamps as text, bytes as text or hex with the form used."""
     document = {**row, "timestamp": time_text(millis_of(row["timestamp"]))}
-    document["headers"] = {name: _shown(one, form)[0] for name, one in record_headers(row)} or None
+    document["headers"] = {
+        name: _shown(header, form)[0] for name, header in record_headers(row)
+    } or None
     for name in ("key", "value"):
         document[name], document[f"{name}_is"] = _shown(row[name], form)
     return document

@@ -44,14 +44,14 @@ class Planned(NamedTuple):
 
 def dry_run_pipeline(settings: PipelineSettings, records: int) -> Planned:
     """Return what at most `records` records of each topic would do to the tables of a pipeline."""
-    logs = {name: topic_logs(one.kafka) for name, one in sorted(settings.sources.items())}
+    logs = {name: topic_logs(source.kafka) for name, source in sorted(settings.sources.items())}
     registry = _pretended_lake(settings)
 
-    def read(wanted: OffsetRange) -> list[RecordChunk]:
-        source = settings.sources[wanted.source]
+    def read(offset_range: OffsetRange) -> list[RecordChunk]:
+        source = settings.sources[offset_range.source]
         chunks = fetch(
             source.kafka,
-            wanted,
+            offset_range,
             max_records=settings.limits.max_chunk_records,
             max_bytes=settings.limits.max_chunk_bytes,
             headers=source.format_settings.framing.needs_headers,

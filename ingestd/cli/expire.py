@@ -75,13 +75,13 @@ def snapshots(
 
     ingestd expire snapshots /lake shop.orders --retain-max 5 --retain-min 5
     """
-    found = open_table(warehouse, table)
-    given = (retain_min, retain_max, time_retained, limit)
-    settings = _settings(found, "snapshot", *given)
+    opened = open_table(warehouse, table)
+    limits = (retain_min, retain_max, time_retained, limit)
+    settings = _settings(opened, "snapshot", *limits)
     run = plan_snapshot_expiry if dry_run else expire_snapshots
-    with working("expiring snapshots of", found, left=EXPIRED) as watched:
+    with working("expiring snapshots of", opened, left=EXPIRED) as watched:
         expiry = run(watched, settings, table_now_ms(watched))
-    _tell(found, "snapshots", expiry, dry_run=dry_run, as_json=as_json)
+    _tell(opened, "snapshots", expiry, dry_run=dry_run, as_json=as_json)
 
 
 @expire.command("changelogs")
@@ -106,13 +106,13 @@ def changelogs(
 
     ingestd expire changelogs /lake shop.orders --time-retained '7 d'
     """
-    found = open_table(warehouse, table)
-    given = (retain_min, retain_max, time_retained, limit)
-    settings = _settings(found, "changelog", *given)
+    opened = open_table(warehouse, table)
+    limits = (retain_min, retain_max, time_retained, limit)
+    settings = _settings(opened, "changelog", *limits)
     run = plan_changelog_expiry if dry_run else expire_changelogs
-    with working("expiring changelogs of", found, left=EXPIRED) as watched:
+    with working("expiring changelogs of", opened, left=EXPIRED) as watched:
         expiry = run(watched, settings, table_now_ms(watched))
-    _tell(found, "changelogs", expiry, dry_run=dry_run, as_json=as_json)
+    _tell(opened, "changelogs", expiry, dry_run=dry_run, as_json=as_json)
 
 
 @expire.command("partitions")
@@ -136,15 +136,15 @@ def partitions(
 
     ingestd expire partitions /lake shop.orders --expiration-time '90 d'
     """
-    found = open_table(warehouse, table)
-    options = dict(found.schema.options)
+    opened = open_table(warehouse, table)
+    options = dict(opened.schema.options)
     if expiration_time is not None:
         options[EXPIRATION_TIME] = expiration_time
-    with working("expiring partitions of", found) as watched:
+    with working("expiring partitions of", opened) as watched:
         expired = expire_partitions(watched, options, table_now_ms(watched), dry_run=dry_run)
     rows = [
         {
-            "partition": partition_name(found, partition.partition),
+            "partition": partition_name(opened, partition.partition),
             "files": partition.files,
             "rows": partition.rows,
             "bytes": partition.bytes,
@@ -170,8 +170,8 @@ def tags(
 
     ingestd expire tags /lake shop.orders --json
     """
-    found = open_table(warehouse, table)
-    with working("expiring tags of", found, left=EXPIRED) as watched:
+    opened = open_table(warehouse, table)
+    with working("expiring tags of", opened, left=EXPIRED) as watched:
         over = tags_to_expire(watched, watched.schema.options, table_now_ms(watched))
         files = [path for name in ([] if dry_run else over) for path in delete_tag(watched, name)]
     text = f"{table}: {counted(len(over), 'tag')} expired{': ' if over else ''}{', '.join(over)}."
@@ -188,13 +188,13 @@ def _settings(
     limit: int | None,
 ) -> ExpireSettings:
     """Return the settings of the table, overridden by the command line."""
-    given = {
+    overrides = {
         f"{what}.num-retained.min": retain_min,
         f"{what}.num-retained.max": retain_max,
         f"{what}.time-retained": time_retained,
         honoured.EXPIRE_LIMIT.name: limit,
     }
-    options = {name: str(value) for name, value in given.items() if value is not None}
+    options = {name: str(value) for name, value in overrides.items() if value is not None}
     if retain_max is not None and retain_min is None:
         # The least number of the table may be more than the most that is wanted now.
         options[f"{what}.num-retained.min"] = "1"

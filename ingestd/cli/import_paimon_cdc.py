@@ -61,6 +61,6 @@ def _show(tree: Tree, notes: list[Note], text: str, *, as_json: bool) -> None:
         print_json({"complete": not lost, "config": tree, "notes": document, "yaml": text})
         return
     say(text, nl=False)
-    for one in lost:
-        told = printable(redact(f"not carried over: {one.argument}: {one.text}"))
-        say(told, colour="yellow", err=True)
+    for note in lost:
+        line = printable(redact(f"not carried over: {note.argument}: {note.text}"))
+        say(line, colour="yellow", err=True)

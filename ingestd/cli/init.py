@@ -104,49 +104,50 @@ def init(
     """
     _refuse_existing(file, force=force)
     kafka, topic = kafka or [], topic or []
-    places = (name, warehouse, database)
-    said = _Said(bootstrap, kafka, topic, topic_pattern, data_format, schema_registry, *places)
+    targets = (name, warehouse, database)
+    options = _Said(bootstrap, kafka, topic, topic_pattern, data_format, schema_registry, *targets)
     with interruptible("init of", str(file), "Nothing was written."):
-        proposal = _proposal(said, file)
+        proposal = _proposal(options, file)
     _write(file, proposal, as_json=as_json)
 
 
-def _proposal(said: _Said, file: Path) -> Proposal:
-    servers = said.bootstrap or ask("Kafka brokers (HOST:PORT,...)", None, "--bootstrap")
-    given = {_BOOTSTRAP: servers, **dict(_pair(one) for one in said.kafka)}
-    real = resolved_properties(given)
+def _proposal(options: _Said, file: Path) -> Proposal:
+    servers = options.bootstrap or ask("Kafka brokers (HOST:PORT,...)", None, "--bootstrap")
+    properties = {_BOOTSTRAP: servers, **dict(_pair(pair) for pair in options.kafka)}
+    real = resolved_properties(properties)
     with waiting(f"looking for topics at {servers}"):
-        there = list_topics(real)
-    topics, pattern = chosen_topics(there, said.topics, said.pattern)
-    seen, registry = _seen(real, topics, said)
-    pipeline = said.name or ask("Name of the pipeline", pipeline_name(topics), "--name")
-    kept, variables = kept_secrets(given)
+        existing = list_topics(real)
+    topics, pattern = chosen_topics(existing, options.topics, options.pattern)
+    survey, registry = _seen(real, topics, options)
+    pipeline = options.name or ask("Name of the pipeline", pipeline_name(topics), "--name")
+    kept, variables = kept_secrets(properties)
     proposal = Proposal(
         pipeline,
-        said.warehouse or ask("Warehouse (path or s3://BUCKET/PATH)", "warehouse", "--warehouse"),
-        said.database or ask("Database", pipeline.replace("-", "_"), "--database"),
+        options.warehouse
+        or ask("Warehouse (path or s3://BUCKET/PATH)", "warehouse", "--warehouse"),
+        options.database or ask("Database", pipeline.replace("-", "_"), "--database"),
         kept,
-        tuple(proposed_sources(pipeline, seen, said.data_format, pattern)),
+        tuple(proposed_sources(pipeline, survey, options.data_format, pattern)),
         registry,
         remarks=tuple(f"It needs the environment variable {variable}." for variable in variables),
     )
     with waiting("reading messages as the pipeline would"):
-        return _looked_through(proposal, given, file)
+        return _looked_through(proposal, properties, file)
 
 
 def _seen(
-    real: dict[str, str], topics: Sequence[str], said: _Said
+    real: dict[str, str], topics: Sequence[str], options: _Said
 ) -> tuple[BrokerSurvey, str | None]:
     """Return the survey of the topics, and the schema registry if one is needed."""
-    url = said.registry
+    url = options.registry
     while True:
         schemas = None
         if url is not None:
             schemas = registered_formats(SchemaRegistrySection(url=(url,)), Path()).schemas
         with waiting(f"looking at messages of {counted(len(topics), 'topic')}"):
-            seen = look_at(real, topics, schemas)
-        needing = [topic for topic, guess in seen.guesses.items() if guess.needs_registry]
-        if said.data_format is not None or not needing or url is not None:
+            survey = look_at(real, topics, schemas)
+        needing = [topic for topic, guess in survey.guesses.items() if guess.needs_registry]
+        if options.data_format is not None or not needing or url is not None:
             break
         if not is_terminal():
             raise ConfigError(
@@ -155,14 +156,14 @@ def _seen(
             )
         tell_on_terminal(f"Messages of {', '.join(needing)} have their schemas in a registry.")
         url = ask("URL of the schema registry", None, "--schema-registry")
-    for topic, guess in list(seen.guesses.items())[:SHOWN_TOPICS]:
-        tell_on_terminal(f"  {topic}: {_likeness(guess, said.data_format)}")
-    return seen, url
+    for topic, guess in list(survey.guesses.items())[:SHOWN_TOPICS]:
+        tell_on_terminal(f"  {topic}: {_likeness(guess, options.data_format)}")
+    return survey, url
 
 
-def _likeness(guess: Guess, given: str | None) -> str:
-    if given is not None:
-        return given
+def _likeness(guess: Guess, data_format: str | None) -> str:
+    if data_format is not None:
+        return data_format
     if guess.data_format is None:
         return "nothing to tell its data format by" if guess.telling else "no messages yet"
     return f"{guess.data_format}, as {guess.agreeing} of {guess.telling} sampled messages look like"
@@ -180,10 +181,10 @@ def _pair(text: str) -> tuple[str, str]:
     return name, value
 
 
-def _looked_through(proposal: Proposal, given: dict[str, str], file: Path) -> Proposal:
+def _looked_through(proposal: Proposal, properties: dict[str, str], file: Path) -> Proposal:
     """Return the proposal with its tables, tried with the properties as given."""
     folder = Path.cwd() if str(file) == _STDOUT else file.absolute().parent
-    text = proposal_yaml(replace(proposal, kafka=given))
+    text = proposal_yaml(replace(proposal, kafka=properties))
     return with_tables(proposal, text, folder, _RECORDS)
 
 
@@ -233,23 +234,23 @@ def _document(file: Path, proposal: Proposal) -> dict[str, object]:
 
 
 def chosen_topics(
-    there: Sequence[str], named: Sequence[str] | None, pattern: str | None
+    existing: Sequence[str], named: Sequence[str] | None, pattern: str | None
 ) -> tuple[list[str], str | None]:
     """Return the topics to read, and the regular expression that selects them, if any."""
     if named:
         return sorted(named), None
-    mine = own_topics(there)
+    mine = own_topics(existing)
     if not mine:
         raise ConfigError("the brokers have no topic yet: name the ones to come with --topic")
     alike = proposed_pattern(mine)
     if pattern is None:
         tell_on_terminal(f"There is: {_some_of(mine)}")
-    wanted = pattern or ask(
+    expression = pattern or ask(
         "Topics (a regular expression)", alike or ".*", "--topic-pattern", partial(_meant, mine)
     )
-    chosen = _meant(mine, wanted)
-    explicit = pattern is not None or wanted not in (".*", alike)
-    return chosen, wanted if explicit else proposed_pattern(chosen)
+    chosen = _meant(mine, expression)
+    explicit = pattern is not None or expression not in (".*", alike)
+    return chosen, expression if explicit else proposed_pattern(chosen)
 
 
 def _meant(topics: Sequence[str], pattern: str) -> list[str]:

@@ -37,9 +37,9 @@ def interruptible(what: str, name: str, left: str) -> Iterator[None]:
 
 def interrupt_message(end: BaseException) -> str:
     """Return the message of the interrupt that led to this exit, or a general one."""
-    seen: BaseException | None = end
-    while seen is not None:
-        if isinstance(seen, InterruptedWorkError):
-            return seen.message
-        seen = seen.__cause__ or seen.__context__
+    error: BaseException | None = end
+    while error is not None:
+        if isinstance(error, InterruptedWorkError):
+            return error.message
+        error = error.__cause__ or error.__context__
     return _ANYWHERE

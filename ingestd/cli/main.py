@@ -121,8 +121,8 @@ for _name, _info in COMMANDS.items():
     app.command(_name, help=_info.help)(_placeholder)
 
 
-def _version(wanted: bool) -> None:
-    if wanted:
+def _version(requested: bool) -> None:
+    if requested:
         say(f"ingestd {importlib.metadata.version('ingestd')}")
         raise typer.Exit
 

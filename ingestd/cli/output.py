@@ -40,7 +40,7 @@ def print_json(document: object) -> None:
 
 def json_text(text: str) -> str:
     """Escape the control characters that JSON allows unescaped."""
-    return _JSON_CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+    return _JSON_CONTROL.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
 def print_table(
@@ -97,7 +97,7 @@ def cell_text(value: object) -> str:
     if isinstance(value, int):
         return f"{value:,}"
     if isinstance(value, list | tuple):
-        return printable(", ".join(str(one) for one in value))
+        return printable(", ".join(str(element) for element in value))
     return printable(str(value))
 
 

@@ -124,32 +124,32 @@ def parse(
 
     ingestd parse -c shop.yaml --topic shop.public.orders --offset -1 --json
     """
-    wanted = Wanted(file, whole, key_separator, topic, partition, offset, records)
+    selection = Wanted(file, whole, key_separator, topic, partition, offset, records)
     kafka, mapping = kafka or [], type_mapping or []
-    given = MessageOptions(config, data_format, bootstrap, kafka, registry, mapping)
-    source = source_settings(given, topic)
-    chunks = read_messages(wanted, source)
+    options = MessageOptions(config, data_format, bootstrap, kafka, registry, mapping)
+    source = source_settings(options, topic)
+    chunks = read_messages(selection, source)
     decode = load_data_format(source.data_format, source.format_settings).decode
-    found = [decode(chunk, {}, {}) for chunk in chunks]
-    _show(found, sum(len(chunk.offsets) for chunk in chunks), as_json=as_json)
-    raise typer.Exit(_FINDINGS if any(one.rejected for one in found) else 0)
+    decoded = [decode(chunk, {}, {}) for chunk in chunks]
+    _show(decoded, sum(len(chunk.offsets) for chunk in chunks), as_json=as_json)
+    raise typer.Exit(_FINDINGS if any(batch.rejected for batch in decoded) else 0)
 
 
-def _show(found: Sequence[Decoded], records: int, *, as_json: bool) -> None:
-    tables = [table for one in found for table in decoded_tables(one)]
-    rejected = [row for one in found for row in rejected_documents(one)]
+def _show(decoded: Sequence[Decoded], records: int, *, as_json: bool) -> None:
+    tables = [table for batch in decoded for table in decoded_tables(batch)]
+    rejected = [row for batch in decoded for row in rejected_documents(batch)]
     truncates = [
         {"table": ".".join(filter(None, it.source)), "offset": it.offset, "position": it.position}
-        for one in found
-        for it in one.truncates
+        for batch in decoded
+        for it in batch.truncates
     ]
-    control = sum(one.control for one in found)
+    control = sum(batch.control for batch in decoded)
     if as_json:
         print_json(
             {
                 "records": records,
                 "control": control,
-                "tables": [_document(one) for one in tables],
+                "tables": [_document(table) for table in tables],
                 "truncates": truncates,
                 "rejected": rejected,
             }
@@ -247,24 +247,24 @@ def source_settings(reading: MessageOptions, topic: str | None) -> SourceSetting
     properties = dict(base.kafka.properties) if base else {}
     if reading.bootstrap:
         properties["bootstrap.servers"] = reading.bootstrap
-    properties |= dict(_pair(one) for one in reading.kafka)
+    properties |= dict(_pair(pair) for pair in reading.kafka)
     name = base.kafka.name if base else _NAME
     return SourceSettings(
         KafkaSource(name, (topic or _NO_TOPIC,), properties=properties), data_format, settings
     )
 
 
-def read_messages(wanted: Wanted, source: SourceSettings) -> list[RecordChunk]:
+def read_messages(selection: Wanted, source: SourceSettings) -> list[RecordChunk]:
     """Read the messages. Raises ConfigError if the file or the offset cannot be read."""
-    if wanted.file is not None:
-        return [_read_file(wanted, wanted.file, source)]
-    if wanted.topic is None or not source.kafka.bootstrap:
+    if selection.file is not None:
+        return [_read_file(selection, selection.file, source)]
+    if selection.topic is None or not source.kafka.bootstrap:
         raise ConfigError(
             "say where the messages are: FILE (- is standard input), or --topic with --bootstrap "
             "or --config"
         )
     try:
-        return list(_read_topic(wanted, wanted.topic, source))
+        return list(_read_topic(selection, selection.topic, source))
     finally:
         close_consumers()
 
@@ -282,46 +282,48 @@ def _configured(path: Path, topic: str | None) -> SourceSettings:
 
 
 def _pair(text: str) -> tuple[str, str]:
-    name, found, value = text.partition("=")
-    if not found or not name:
+    name, equals, value = text.partition("=")
+    if not equals or not name:
         raise ConfigError(f"--kafka {text.partition('=')[0]!r}: write NAME=VALUE")
     return name, value
 
 
-def _read_file(wanted: Wanted, file: Path, source: SourceSettings) -> RecordChunk:
+def _read_file(selection: Wanted, file: Path, source: SourceSettings) -> RecordChunk:
     data = sys.stdin.buffer.read() if str(file) == _STDIN else file.read_bytes()
-    topic = wanted.topic or _NO_TOPIC
-    if wanted.whole:
+    topic = selection.topic or _NO_TOPIC
+    if selection.whole:
         return whole_chunk(data, topic)
     if describe_format(source.data_format).registry == "required":
         raise ConfigError(
             f"messages of '{source.data_format}' are no lines of text: add --whole if the file is "
             "one message, or read them from their --topic"
         )
-    separator = None if wanted.key_separator is None else wanted.key_separator.encode()
-    return lines_chunk(data, topic, separator=separator, limit=wanted.records)
+    separator = None if selection.key_separator is None else selection.key_separator.encode()
+    return lines_chunk(data, topic, separator=separator, limit=selection.records)
 
 
-def _read_topic(wanted: Wanted, topic: str, source: SourceSettings) -> list[RecordChunk]:
-    place = {topic: (wanted.partition,)}
+def _read_topic(selection: Wanted, topic: str, source: SourceSettings) -> list[RecordChunk]:
+    partitions = {topic: (selection.partition,)}
     cluster = OffsetClient(source.kafka, request_seconds=_ASK_SECONDS)
     known = cluster.list_topic_partitions().get(topic, ())
-    if wanted.partition not in known:
-        there = f"it has {len(known)}" if known else "there is no such topic"
+    if selection.partition not in known:
+        available = f"it has {len(known)}" if known else "there is no such topic"
         bootstrap = source.kafka.bootstrap
-        raise ConfigError(f"no partition {wanted.partition} of {topic} at {bootstrap}: {there}")
-    first = cluster.beginning_offsets(place)[topic][wanted.partition]
-    end = cluster.end_offsets(place)[topic][wanted.partition]
-    at = first if wanted.offset is None else wanted.offset
+        raise ConfigError(
+            f"no partition {selection.partition} of {topic} at {bootstrap}: {available}"
+        )
+    first = cluster.beginning_offsets(partitions)[topic][selection.partition]
+    end = cluster.end_offsets(partitions)[topic][selection.partition]
+    at = first if selection.offset is None else selection.offset
     start = end + at if at < 0 else at
     if not first <= start < end:
         raise ConfigError(
-            f"{topic}/{wanted.partition} has no offset {at}: its log has {first} up to {end - 1}"
+            f"{topic}/{selection.partition} has no offset {at}: its log has {first} up to {end - 1}"
             if end > first
-            else f"{topic}/{wanted.partition} is empty"
+            else f"{topic}/{selection.partition} is empty"
         )
-    until = min(end, start + (wanted.records or 1))
-    ranged = OffsetRange(source.kafka.name, topic, wanted.partition, start, until)
+    until = min(end, start + (selection.records or 1))
+    ranged = OffsetRange(source.kafka.name, topic, selection.partition, start, until)
     headers = source.format_settings.framing.needs_headers
     return list(
         fetch(

@@ -59,21 +59,21 @@ def plan(
 
 def plan_document(config: Path, planned: Planned) -> Mapping[str, object]:
     """Return the plan as one JSON document."""
-    found = planned.found
+    result = planned.found
     return {
         "file": str(config),
-        "passed": found.passed,
+        "passed": result.passed,
         "topics": _topic_rows(planned),
-        "tables": [_table_document(table_preview) for table_preview in table_previews(found)],
-        "excluded": {str(feed): rows for feed, rows in sorted(found.excluded.items())},
-        "truncated": sorted(found.truncates.emptied),
-        "control": found.counts.control,
+        "tables": [_table_document(table_preview) for table_preview in table_previews(result)],
+        "excluded": {str(feed): rows for feed, rows in sorted(result.excluded.items())},
+        "truncated": sorted(result.truncates.emptied),
+        "control": result.counts.control,
         "rejected": {
-            "total": found.counts.rejected.total(),
-            "by_reason": _reasons(found),
+            "total": result.counts.rejected.total(),
+            "by_reason": _reasons(result),
             "samples": [
                 {**asdict(rejected_record), "message": redact(rejected_record.message)}
-                for rejected_record in found.rejected
+                for rejected_record in result.rejected
             ],
         },
     }
@@ -81,31 +81,31 @@ def plan_document(config: Path, planned: Planned) -> Mapping[str, object]:
 
 def print_plan(planned: Planned) -> None:
     """Print the plan."""
-    found = planned.found
+    result = planned.found
     names = ("source", "topic", "partitions", "offsets", "sampled")
     print_table(_topic_rows(planned), names, none="No topic is there yet.")
-    for table_preview in table_previews(found):
+    for table_preview in table_previews(result):
         _print_table(table_preview)
-        if table_preview.table in found.truncates.emptied:
+        if table_preview.table in result.truncates.emptied:
             _line("truncated", "a truncate is among the records; older rows are not counted")
-    for feed, rows in sorted(found.excluded.items()):
+    for feed, rows in sorted(result.excluded.items()):
         say(f"\nleft out by routing: {printable(str(feed))} ({counted(rows, 'row')})")
-    _print_rejected(found)
-    for (source, topic), problem in sorted(found.topic_problems.items()):
+    _print_rejected(result)
+    for (source, topic), problem in sorted(result.topic_problems.items()):
         say(f"\ntopic {topic} of source {source} would stop the pipeline")
         _line("problem", redact(problem))
-    for (source, topic), problem in sorted(found.set_aside.items()):
+    for (source, topic), problem in sorted(result.set_aside.items()):
         say(f"\ntopic {topic} of source {source} would be set aside")
         _line("problem", redact(problem))
-    if found.passed:
+    if result.passed:
         say("\nNothing was written. Nothing of the sample would stop the pipeline.")
 
 
 def _topic_rows(planned: Planned) -> list[Row]:
     """Return for each topic the size of its log, and how much of it was sampled."""
     sampled: dict[tuple[str, str], int] = {}
-    for one, chunks in planned.sample.items():
-        topic = (one.source, one.topic)
+    for offset_range, chunks in planned.sample.items():
+        topic = (offset_range.source, offset_range.topic)
         sampled[topic] = sampled.get(topic, 0) + sum(len(chunk.offsets) for chunk in chunks)
     problems = {**planned.found.set_aside, **planned.found.topic_problems}
     return [
@@ -122,11 +122,11 @@ def _topic_rows(planned: Planned) -> list[Row]:
     ]
 
 
-def _table_document(one: TablePreview) -> Mapping[str, object]:
+def _table_document(preview: TablePreview) -> Mapping[str, object]:
     return {
-        **asdict(one),
-        "problem": one.problem and redact(one.problem),
-        "columns": [_column_row(one, column) for column in one.columns],
+        **asdict(preview),
+        "problem": preview.problem and redact(preview.problem),
+        "columns": [_column_row(preview, column) for column in preview.columns],
     }
 
 
@@ -140,32 +140,32 @@ def _column_row(table: TablePreview, column: ColumnPreview) -> Row:
     }
 
 
-def _print_table(one: TablePreview) -> None:
-    say(f"\n{one.table} {_VERDICTS[one.verdict]}")
-    _line("from", ", ".join(one.sources))
-    _line("topics", ", ".join(one.topics))
-    if one.problem:
-        _line("problem", redact(one.problem))
-    if not one.columns:
+def _print_table(preview: TablePreview) -> None:
+    say(f"\n{preview.table} {_VERDICTS[preview.verdict]}")
+    _line("from", ", ".join(preview.sources))
+    _line("topics", ", ".join(preview.topics))
+    if preview.problem:
+        _line("problem", redact(preview.problem))
+    if not preview.columns:
         return
-    rows = ", ".join(f"{count} {kind}" for kind, count in one.rows.items())
-    options = ", ".join(f"{name}={value}" for name, value in sorted(one.options.items()))
+    rows = ", ".join(f"{count} {kind}" for kind, count in preview.rows.items())
+    options = ", ".join(f"{name}={value}" for name, value in sorted(preview.options.items()))
     _line("rows", rows or "none counted")
-    _line("key", ", ".join(one.primary_keys) or "none: an append table")
-    _line("partition", ", ".join(one.partition_keys) or "none")
-    _line("buckets", one.buckets)
+    _line("key", ", ".join(preview.primary_keys) or "none: an append table")
+    _line("partition", ", ".join(preview.partition_keys) or "none")
+    _line("buckets", preview.buckets)
     _line("options", options or "none")
-    if one.dropped:
-        _line("dropped", ", ".join(one.dropped))
-    columns = [_column_row(one, column) for column in one.columns]
+    if preview.dropped:
+        _line("dropped", ", ".join(preview.dropped))
+    columns = [_column_row(preview, column) for column in preview.columns]
     print_table(columns, ("column", "type", "key", "change"), none="")
 
 
-def _print_rejected(found: DryRun) -> None:
-    if not found.counts.rejected:
+def _print_rejected(result: DryRun) -> None:
+    if not result.counts.rejected:
         return
-    say(f"\n{counted(found.counts.rejected.total(), 'record')} would become dead letters:")
-    for reason, count in _reasons(found).items():
+    say(f"\n{counted(result.counts.rejected.total(), 'record')} would become dead letters:")
+    for reason, count in _reasons(result).items():
         say(f"  {count:>6} {reason}")
     rows = [
         {
@@ -174,13 +174,13 @@ def _print_rejected(found: DryRun) -> None:
             "offset": record.offset,
             "why": f"{record.stage}/{record.reason}: {redact(record.message)}",
         }
-        for record in found.rejected[:_SHOWN_REJECTED]
+        for record in result.rejected[:_SHOWN_REJECTED]
     ]
     print_table(rows, ("topic", "partition", "offset", "why"), none="")
 
 
-def _reasons(found: DryRun) -> dict[str, int]:
-    counts = sorted(found.counts.rejected.items())
+def _reasons(result: DryRun) -> dict[str, int]:
+    counts = sorted(result.counts.rejected.items())
     return {f"{stage}/{reason}": count for (stage, reason), count in counts}
 
 

@@ -127,12 +127,12 @@ class _Line:
             if now - self._shown < _REFRESH_SECONDS:
                 return
             self._shown = now
-        told = {"written": counts.written, "deleted": counts.deleted}
+        shown_counts = {"written": counts.written, "deleted": counts.deleted}
         done = counts.data_files
         if self._total is None:
-            told = {"read": counts.read, **told}
+            shown_counts = {"read": counts.read, **shown_counts}
         else:
             done = min(done, self._total)
-        text = ", ".join(f"{count:,} {verb}" for verb, count in told.items() if count)
+        text = ", ".join(f"{count:,} {verb}" for verb, count in shown_counts.items() if count)
         text = f"{self._name}: {text}" if text else self._name
         self._progress.update(self._task, description=text, completed=done)

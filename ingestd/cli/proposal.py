@@ -103,26 +103,28 @@ def proposal_yaml(proposal: Proposal) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _source(one: SourceProposal, proposal: Proposal) -> Iterator[str]:
-    guess = one.guess
-    yield f"  {_scalar(one.name)}:"
+def _source(source: SourceProposal, proposal: Proposal) -> Iterator[str]:
+    guess = source.guess
+    yield f"  {_scalar(source.name)}:"
     yield "    kafka:                       # properties of the Kafka client, by their own names"
     for name, value in proposal.kafka.items():
         yield f"      {name}: {_scalar(value)}"
-    shown = ", ".join(map(printable, one.topics[:_SHOWN_TOPICS]))
-    more = f" and {len(one.topics) - _SHOWN_TOPICS} more" if one.topics[_SHOWN_TOPICS:] else ""
-    yield f"    # {counted(len(one.topics), 'topic')} today: {shown}{more}"
-    if one.pattern is None:
+    shown = ", ".join(map(printable, source.topics[:_SHOWN_TOPICS]))
+    more = (
+        f" and {len(source.topics) - _SHOWN_TOPICS} more" if source.topics[_SHOWN_TOPICS:] else ""
+    )
+    yield f"    # {counted(len(source.topics), 'topic')} today: {shown}{more}"
+    if source.pattern is None:
         yield "    topics:"
-        yield from (f"    - {_scalar(topic)}" for topic in one.topics)
+        yield from (f"    - {_scalar(topic)}" for topic in source.topics)
     else:
-        yield f"    topic-pattern: {_scalar(one.pattern)}"
+        yield f"    topic-pattern: {_scalar(source.pattern)}"
     yield (
         f"    # {guess.agreeing} of {guess.telling} sampled messages look like it."
         if guess.telling
         else "    # Nothing to tell it by: no message of these topics was there."
     )
-    yield f"    format: {one.data_format}"
+    yield f"    format: {source.data_format}"
     if proposal.registry:
         yield "    schema-registry:"
         yield f"      url: {_scalar(proposal.registry)}"
@@ -140,12 +142,12 @@ def _tables(tables: Sequence[TablePreview]) -> Iterator[str]:
         yield from _table(table)
 
 
-def _table(one: TablePreview) -> Iterator[str]:
-    yield f"#   {printable(one.table.partition('.')[2])}:"
-    if one.problem:
-        yield f"#     # problem: {' '.join(printable(one.problem).split())}"
+def _table(preview: TablePreview) -> Iterator[str]:
+    yield f"#   {printable(preview.table.partition('.')[2])}:"
+    if preview.problem:
+        yield f"#     # problem: {' '.join(printable(preview.problem).split())}"
         return
-    keys = [printable(key) for key in one.primary_keys]
+    keys = [printable(key) for key in preview.primary_keys]
     yield (
         f"#     primary-keys: [{', '.join(keys)}]"
         if keys
@@ -153,7 +155,7 @@ def _table(one: TablePreview) -> Iterator[str]:
     )
     yield "#     schema:"
     yield "#       column-types:"
-    for column in one.columns:
+    for column in preview.columns:
         yield f"#         {_scalar(column.name)}: {_scalar(str(column.type.as_nullable()))}"
 
 

@@ -100,8 +100,8 @@ def requested_rows(table: FileStoreTable, view: str | None, request: Request) ->
 def _rows(table: FileStoreTable, request: Request) -> PrintedRows:
     if request.is_range:
         reader = _reader(table, request)
-        parts = iter_changed(reader, request.first or 1, request.last)
-        return PrintedRows(parts, reader.row_fields(), in_order=False)
+        tables = iter_changed(reader, request.first or 1, request.last)
+        return PrintedRows(tables, reader.row_fields(), in_order=False)
     target = _target(table, request)
     if target.between is not None:
         return _added_rows(table, request, target.between)
@@ -110,8 +110,8 @@ def _rows(table: FileStoreTable, request: Request) -> PrintedRows:
         # In the columns that the table had then.
         table = table.with_schema(table.schemas(snapshot.schema_id))
     reader = _reader(table, request)
-    found = iter(()) if snapshot is None else reader.rows(snapshot)
-    return PrintedRows(found, reader.row_fields(), in_order=False)
+    rows = iter(()) if snapshot is None else reader.rows(snapshot)
+    return PrintedRows(rows, reader.row_fields(), in_order=False)
 
 
 def _added_rows(table: FileStoreTable, request: Request, between: tuple[int, int]) -> PrintedRows:
@@ -122,12 +122,12 @@ def _added_rows(table: FileStoreTable, request: Request, between: tuple[int, int
             "views; say what to read of them: --changelog, or --snapshot"
         )
     fields = table.schema.fields
-    found = iter_added_rows(table, between[0] + 1, between[1])
-    return _matching(found, fields, _shown(fields, request.names, table.name), request)
+    added = iter_added_rows(table, between[0] + 1, between[1])
+    return _matching(added, fields, _shown(fields, request.names, table.name), request)
 
 
 def _matching(
-    parts: Iterable[pa.Table],
+    tables: Iterable[pa.Table],
     fields: Sequence[DataField],
     shown: tuple[DataField, ...],
     request: Request,
@@ -137,7 +137,7 @@ def _matching(
     types = {field.name: field.type for field in fields}
     names = [field.name for field in shown]
     return PrintedRows(
-        (matching(predicate, part, types).select(names) for part in parts), shown, in_order=True
+        (matching(predicate, table, types).select(names) for table in tables), shown, in_order=True
     )
 
 

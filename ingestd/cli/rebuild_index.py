@@ -50,33 +50,33 @@ def rebuild_index(
 
     ingestd rebuild-index /lake shop.orders --drop-doubled
     """
-    found = open_table(warehouse, table)
-    wanted = chosen_partitions(found, partition)
-    files = live_count(partition_filter=wanted)
-    with working("repairing the index of", found, files=files) as watched:
+    opened = open_table(warehouse, table)
+    partitions = chosen_partitions(opened, partition)
+    files = live_count(partition_filter=partitions)
+    with working("repairing the index of", opened, files=files) as watched:
         done = repair_hash_index(
             watched,
             now_ms=now_ms(),
-            partition_filter=wanted,
+            partition_filter=partitions,
             dry_run=dry_run,
             drop_doubled=drop_doubled,
         )
-    _tell(found, done, dry_run=dry_run, as_json=as_json)
-    left = done.dropped is None and any(one.keys for _, one in done.shared)
+    _tell(opened, done, dry_run=dry_run, as_json=as_json)
+    left = done.dropped is None and any(shared_hash.keys for _, shared_hash in done.shared)
     raise typer.Exit(1 if left else 0)
 
 
 def _tell(table: FileStoreTable, done: IndexRepair, *, dry_run: bool, as_json: bool) -> None:
     rows: list[Row] = [
         {
-            "partition": partition_name(table, one.partition),
-            "bucket": one.bucket,
-            "keys": len(one.hashes),
-            "missing": one.missing,
-            "foreign": one.foreign,
-            "problem": one.problem,
+            "partition": partition_name(table, repair.partition),
+            "bucket": repair.bucket,
+            "keys": len(repair.hashes),
+            "missing": repair.missing,
+            "foreign": repair.foreign,
+            "problem": repair.problem,
         }
-        for one in done.wrong
+        for repair in done.wrong
     ]
     keys = _keys(table, done.shared)
     made = done.snapshot.id if done.snapshot else None
@@ -127,9 +127,9 @@ def _keys(table: FileStoreTable, shared: Sequence[tuple[bytes, SharedHash]]) -> 
                 field.name: java_text(field.name, field.type, value, legacy=False)
                 for field, value in zip(fields, key, strict=True)
             },
-            "buckets": list(one.buckets),
-            "written_to": one.owner,
+            "buckets": list(shared_hash.buckets),
+            "written_to": shared_hash.owner,
         }
-        for partition, one in shared
-        for key in one.keys
+        for partition, shared_hash in shared
+        for key in shared_hash.keys
     ]

@@ -50,32 +50,32 @@ def remove_orphans(
 
     ingestd remove-orphans /lake shop.orders --older-than '7 d'
     """
-    found = open_table(warehouse, table)
+    opened = open_table(warehouse, table)
     age = parse_millis(_OLDER, older_than)
-    stopped = [] if dry_run or age >= ORPHAN_AGE_FLOOR_MS else _take_over(found, yes=yes)
-    with working("looking for orphans of", found, left=_LEFT) as watched:
-        there = find_orphans(watched, table_now_ms(watched) - age)
-        for one in stopped:
-            one.check()  # a daemon that was started since writes files that we may have found
+    stopped = [] if dry_run or age >= ORPHAN_AGE_FLOOR_MS else _take_over(opened, yes=yes)
+    with working("looking for orphans of", opened, left=_LEFT) as watched:
+        orphans = find_orphans(watched, table_now_ms(watched) - age)
+        for leadership in stopped:
+            leadership.check()  # a daemon that was started since may write the files found here
         if not dry_run:
-            delete_orphans(watched, there)
-    _tell(table, there, stopped, dry_run=dry_run, as_json=as_json)
+            delete_orphans(watched, orphans)
+    _tell(table, orphans, stopped, dry_run=dry_run, as_json=as_json)
 
 
 def _tell(
-    table: str, there: Orphans, stopped: list[Leadership], *, dry_run: bool, as_json: bool
+    table: str, orphans: Orphans, stopped: list[Leadership], *, dry_run: bool, as_json: bool
 ) -> None:
-    size = sum(file.size for file in there.files)
+    size = sum(file.size for file in orphans.files)
     rows = [
         {"file": file.path, "bytes": file.size, "modified_at": time_text(file.modified_ms)}
-        for file in there.files
+        for file in orphans.files
     ]
     document = {
         "table": table,
         "files": rows,
         "bytes": size,
-        "directories": list(there.directories),
-        "stopped_pipelines": [one.pipeline for one in stopped],
+        "directories": list(orphans.directories),
+        "stopped_pipelines": [leadership.pipeline for leadership in stopped],
     }
     what = f"{counted(len(rows), 'orphan file')} with {counted(size, 'byte')} deleted."
     text = f"{table}: {what if rows else 'there are no orphan files.'}"
@@ -90,8 +90,8 @@ def _take_over(table: FileStoreTable, *, yes: bool) -> list[Leadership]:
     Raises ConfigError if it is not confirmed.
     """
     warehouse = table.path.rsplit("/", 2)[0]
-    found = pipelines(table.io, warehouse)
-    daemons = f"the daemons of {', '.join(found)} are stopped" if found else "no daemon is known"
+    names = pipelines(table.io, warehouse)
+    daemons = f"the daemons of {', '.join(names)} are stopped" if names else "no daemon is known"
     confirm(
         f"An age below 6 hours takes files of commits that are under way: {daemons}, any other "
         f"writer of {table.name} loses rows unless you stop it. Go on?",
@@ -99,7 +99,7 @@ def _take_over(table: FileStoreTable, *, yes: bool) -> list[Leadership]:
         given=yes,
     )
     holder = this_process()
-    leads = [Leadership(table.io, folder, name, holder) for name, folder in found.items()]
+    leads = [Leadership(table.io, folder, name, holder) for name, folder in names.items()]
     for lead in leads:
         lead.claim()
     return leads

@@ -84,7 +84,7 @@ def cluster_of(config: Path | None, bootstrap: str | None) -> ReplayCluster:
     if config is None:
         return ReplayCluster(bootstrap=bootstrap)
     settings = pipeline_settings(load_config(config))
-    return ReplayCluster({name: one.kafka for name, one in settings.sources.items()})
+    return ReplayCluster({name: source.kafka for name, source in settings.sources.items()})
 
 
 def replay_all(
@@ -119,14 +119,14 @@ def _chosen(
     chosen: dict[tuple[str, str], list[dict[str, Any]]] = {}
     marks = dead_letters.replays.marks(rows).tolist()
     for row, marked in zip(rows.to_pylist(), marks, strict=True):
-        place = ReplayPosition.of(row)
+        position = ReplayPosition.of(row)
         if row["key"] is None and row["value"] is None:
             replayed.empty += 1
         elif marked and not replayed.again:
             replayed.before += 1
-        elif place not in replayed.seen:
-            replayed.seen.add(place)
-            chosen.setdefault((place.source, place.topic), []).append(row)
+        elif position not in replayed.seen:
+            replayed.seen.add(position)
+            chosen.setdefault((position.source, position.topic), []).append(row)
     return chosen
 
 

@@ -55,17 +55,19 @@ def rescale(
 
     ingestd rescale /lake shop.orders --buckets 16 --partition dt=2024-01-01 --json
     """
-    found = open_table(warehouse, table)
-    refuse_rescale(found, buckets)
-    wanted = chosen_partitions(found, partition)
-    plans = plan_rescale(found, buckets, wanted)
+    opened = open_table(warehouse, table)
+    refuse_rescale(opened, buckets)
+    partitions = chosen_partitions(opened, partition)
+    plans = plan_rescale(opened, buckets, partitions)
     done: list[Rescaled] = []
     if not dry_run:
-        found = _with_option(warehouse, table, found, buckets)
+        opened = _with_option(warehouse, table, opened, buckets)
         files = sum(len(plan.entries) for plan in plans)
-        with working("rescaling", found, left=_LEFT, files=lambda _: files) as watched:
-            done.extend(rescale_table(watched, buckets, clock_ms=now_ms, partition_filter=wanted))
-    _tell(found, buckets, plans, done, dry_run=dry_run, as_json=as_json)
+        with working("rescaling", opened, left=_LEFT, files=lambda _: files) as watched:
+            done.extend(
+                rescale_table(watched, buckets, clock_ms=now_ms, partition_filter=partitions)
+            )
+    _tell(opened, buckets, plans, done, dry_run=dry_run, as_json=as_json)
 
 
 def _with_option(warehouse: str, name: str, table: FileStoreTable, buckets: int) -> FileStoreTable:
@@ -99,14 +101,14 @@ def _tell(
         }
         for plan in plans
     ]
-    snapshots = [one.snapshot.id for one in done if one.snapshot is not None]
+    snapshots = [result.snapshot.id for result in done if result.snapshot is not None]
     document = {
         "table": table.name,
         "buckets": buckets,
         "partitions": rows,
         "snapshots": snapshots,
-        "rows_written": sum(one.rows for one in done),
-        "files_written": sum(one.files for one in done),
+        "rows_written": sum(result.rows for result in done),
+        "files_written": sum(result.files for result in done),
     }
     text = f"{table.name}: everything is in {counted(buckets, 'bucket')} already."
     if rows:

@@ -57,14 +57,14 @@ def rollback(
 
     ingestd rollback /lake shop.orders --as-of 2026-01-31T12:00:00Z
     """
-    found = open_table(warehouse, table)
-    plan = plan_rollback(found, _target(found, snapshot, tag, as_of))
+    opened = open_table(warehouse, table)
+    plan = plan_rollback(opened, _target(opened, snapshot, tag, as_of))
     if not dry_run:
         if not force:
             _refuse_forgetting(table, plan)
-        with working("rolling back", found, left=_LEFT) as watched:
+        with working("rolling back", opened, left=_LEFT) as watched:
             roll_back(watched, plan)
-    offsets = _offsets(found, plan.record)
+    offsets = _offsets(opened, plan.record)
     tell(_sentence(table, plan), _document(table, plan, offsets), as_json=as_json, dry_run=dry_run)
     if offsets and not as_json:
         print_table(offsets, ("pipeline", "topic", "partition", "next_offset"), none="")
@@ -107,22 +107,22 @@ def _offsets(table: FileStoreTable, record: Snapshot | None) -> list[Mapping[str
     return [
         {
             "pipeline": pipeline,
-            "topic": one.pipeline.topic_name(key),
+            "topic": recorded.pipeline.topic_name(key),
             "partition": partition,
             "next_offset": position.offset,
         }
-        for pipeline, one in records.items()
-        if one is not None
-        for key, partitions in one.pipeline.end.items()
+        for pipeline, recorded in records.items()
+        if recorded is not None
+        for key, partitions in recorded.pipeline.end.items()
         for partition, position in partitions.items()
     ]
 
 
 def _sentence(table: str, plan: Rollback) -> str:
-    parts = [counted(len(plan.snapshots), "snapshot")]
-    parts += [counted(len(plan.tags), "tag")] if plan.tags else []
-    parts += [counted(len(plan.changelogs), "changelog")] if plan.changelogs else []
-    text = f"{table}: back at snapshot {plan.target.id}, without {', '.join(parts)} behind it."
+    deleted = [counted(len(plan.snapshots), "snapshot")]
+    deleted += [counted(len(plan.tags), "tag")] if plan.tags else []
+    deleted += [counted(len(plan.changelogs), "changelog")] if plan.changelogs else []
+    text = f"{table}: back at snapshot {plan.target.id}, without {', '.join(deleted)} behind it."
     if plan.forgets_record:
         text += " No snapshot says any more what of the stream the table covers."
     return text

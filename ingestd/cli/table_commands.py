@@ -86,9 +86,9 @@ def analyze(
 
     ingestd analyze /lake shop.orders --columns id,amount --json
     """
-    found = open_table(warehouse, table)
+    opened = open_table(warehouse, table)
     names = [] if no_columns else None if columns is None else columns.split(",")
-    with working("analyzing", found, files=live_count()) as watched:
+    with working("analyzing", opened, files=live_count()) as watched:
         statistics, result = analyze_table(watched, names, now_ms=now_ms())
     made = result.snapshot.id if result.snapshot else None
     if as_json:
@@ -109,15 +109,15 @@ def _empty(
 ) -> None:
     specs = [parse_partition_spec(table, text) for text in partitions]
     snapshot = latest_snapshot(table.io, table.paths)
-    parts = going(table, snapshot, partition_filter(table, specs) if specs else None)
+    partitions_dropped = going(table, snapshot, partition_filter(table, specs) if specs else None)
     rows = [
         {
-            "partition": partition_name(table, one.partition),
-            "files": one.files,
-            "rows": one.rows,
-            "bytes": one.bytes,
+            "partition": partition_name(table, dropped.partition),
+            "files": dropped.files,
+            "rows": dropped.rows,
+            "bytes": dropped.bytes,
         }
-        for one in parts
+        for dropped in partitions_dropped
     ]
     made: int | None = None
     if not dry_run:
@@ -128,7 +128,8 @@ def _empty(
             else truncate_table(table, now_ms=now)
         )
         made = result.snapshot.id if result.snapshot else None
-    files, count = sum(one.files for one in parts), sum(one.rows for one in parts)
+    files = sum(dropped.files for dropped in partitions_dropped)
+    count = sum(dropped.rows for dropped in partitions_dropped)
     text = f"{table.name}: {counted(files, 'file')} with {counted(count, 'stored row')} taken out"
     tell(
         text + (f" by snapshot {made}." if made else "."),

@@ -111,9 +111,9 @@ def snapshots(warehouse: Warehouse, table: TableName, as_json: AsJson = False) -
 
     ingestd snapshots /lake shop.orders --json
     """
-    found = open_table(warehouse, table)
-    ids = snapshot_ids(found.io, found.paths)
-    rows = [_snapshot_row(read_snapshot(found.io, found.paths, id_)) for id_ in ids]
+    opened = open_table(warehouse, table)
+    ids = snapshot_ids(opened.io, opened.paths)
+    rows = [_snapshot_row(read_snapshot(opened.io, opened.paths, id_)) for id_ in ids]
     if as_json:
         print_json(rows)
         return
@@ -136,13 +136,13 @@ def files(
 
     ingestd files /lake shop.orders --snapshot 3 --json
     """
-    found = open_table(warehouse, table)
+    opened = open_table(warehouse, table)
     at = (
-        latest_snapshot(found.io, found.paths)
+        latest_snapshot(opened.io, opened.paths)
         if snapshot is None
-        else requested_snapshot(found.io, found.paths, snapshot)
+        else requested_snapshot(opened.io, opened.paths, snapshot)
     )
-    rows = [_file_row(found, entry) for entry in live_files(found, at)] if at else []
+    rows = [_file_row(opened, entry) for entry in live_files(opened, at)] if at else []
     rows.sort(key=lambda row: (str(row["partition"]), row["bucket"], row["level"], row["file"]))
     if as_json:
         print_json(rows)
@@ -168,16 +168,16 @@ def schema(
 
     ingestd schema /lake shop.orders --id 0 --json
     """
-    found = open_table(warehouse, table)
-    ids = schema_ids(found.io, found.paths)
+    opened = open_table(warehouse, table)
+    ids = schema_ids(opened.io, opened.paths)
     if schema_id is not None and schema_id not in ids:
-        there = f"schemas {ids[0]} to {ids[-1]} exist"
-        raise ConfigError(f"table {found.name} has no schema {schema_id}; {there}")
-    shown = found.schema if schema_id is None else found.schemas(schema_id)
+        existing = f"schemas {ids[0]} to {ids[-1]} exist"
+        raise ConfigError(f"table {opened.name} has no schema {schema_id}; {existing}")
+    shown = opened.schema if schema_id is None else opened.schemas(schema_id)
     if as_json:
         print_json(json.loads(encode_schema(shown)))
         return
-    _print_schema(found, shown)
+    _print_schema(opened, shown)
 
 
 def _table_row(table: FileStoreTable) -> Row:

@@ -49,11 +49,11 @@ def create(
 
     ingestd tag create /lake shop.orders release --snapshot 7 --time-retained "30 d"
     """
-    found = open_table(warehouse, table)
-    at = chosen_snapshot(found, snapshot)
-    retained = _retained(found, time_retained)
+    opened = open_table(warehouse, table)
+    at = chosen_snapshot(opened, snapshot)
+    retained = _retained(opened, time_retained)
     if not dry_run:
-        create_tag(found, name, at, retained_ms=retained, now_ms=now_ms(), must_exist=replace)
+        create_tag(opened, name, at, retained_ms=retained, now_ms=now_ms(), must_exist=replace)
     document = {"table": table, "tag": name, "snapshot": at.id, "time_retained_ms": retained}
     text = f"{table}: tag '{name}' at snapshot {at.id}."
     tell(text, document, as_json=as_json, dry_run=dry_run)
@@ -93,12 +93,12 @@ def delete(
 
     ingestd tag delete /lake shop.orders 2024-01-31 --dry-run
     """
-    found = open_table(warehouse, table)
-    at = tagged_snapshot(found, name)
-    files = [] if dry_run else delete_tag(found, name)
+    opened = open_table(warehouse, table)
+    at = tagged_snapshot(opened, name)
+    files = [] if dry_run else delete_tag(opened, name)
     document = {"table": table, "tag": name, "snapshot": at.id, "deleted_files": files}
-    gone = counted(len(files), "file")
-    text = f"{table}: tag '{name}' of snapshot {at.id} deleted, and {gone} with it."
+    deleted = counted(len(files), "file")
+    text = f"{table}: tag '{name}' of snapshot {at.id} deleted, and {deleted} with it."
     tell(text, document, as_json=as_json, dry_run=dry_run)
 
 
@@ -117,10 +117,10 @@ def auto(
 
     ingestd tag auto /lake shop.orders --json
     """
-    found = open_table(warehouse, table)
-    tags = make_auto_tags(found, found.schema.options, now_ms(), dry_run=dry_run)
-    made = [{"tag": one.name, "snapshot": one.snapshot.id} for one in tags.made]
-    names = ", ".join(one.name for one in tags.made) or "-"
+    opened = open_table(warehouse, table)
+    tags = make_auto_tags(opened, opened.schema.options, now_ms(), dry_run=dry_run)
+    made = [{"tag": tag.name, "snapshot": tag.snapshot.id} for tag in tags.made]
+    names = ", ".join(tag.name for tag in tags.made) or "-"
     text = f"{table}: {counted(len(made), 'tag')} made ({names}), {len(tags.deleted)} deleted."
     document = {"table": table, "made": made, "deleted": list(tags.deleted)}
     tell(text, document, as_json=as_json, dry_run=dry_run)
@@ -139,6 +139,6 @@ def expire(
     expire_tags(warehouse, table, dry_run, as_json)
 
 
-def _retained(table: FileStoreTable, given: str | None) -> int | None:
+def _retained(table: FileStoreTable, text: str | None) -> int | None:
     option = honoured.TAG_TIME
-    return option.of(table.schema.options if given is None else {option.name: given})
+    return option.of(table.schema.options if text is None else {option.name: text})

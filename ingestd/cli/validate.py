@@ -97,7 +97,7 @@ def _print(config: Path, loaded: LoadedConfig, checks: list[Check]) -> None:
         say(f"warning: {warning}", colour="yellow", err=True)
     for check in checks:
         say(f"{'failed' if check.code else 'ok':<6} {check.what}: {check.found}")
-    if not any(one.code for one in checks):
+    if not any(check.code for check in checks):
         say(f"{config} is fine.")
 
 

@@ -77,8 +77,8 @@ def _look_into_files(
     warehouse: str, table: str, snapshot: int | None, *, as_json: bool
 ) -> list[Finding]:
     opened = open_table(warehouse, table)
-    with working("verifying", opened, left=UNCHANGED, files=live_count(snapshot)) as found:
-        findings = verify_table(found, snapshot)
+    with working("verifying", opened, left=UNCHANGED, files=live_count(snapshot)) as watched:
+        findings = verify_table(watched, snapshot)
     rows = [asdict(finding) for finding in findings]
     if as_json:
         print_json(rows)

@@ -51,7 +51,7 @@ class Compared:
     def print(self, *, as_json: bool) -> None:
         """Print the result as tables, or as one document."""
         findings = [asdict(finding) for finding in self.findings]
-        recounts = [_recount_row(one) for one in self.recounts]
+        recounts = [_recount_row(recount) for recount in self.recounts]
         if as_json:
             print_json({"findings": findings, "logs": self.logs, "recounts": recounts})
             return
@@ -82,8 +82,8 @@ def compare_with_kafka(warehouse: str, table: str | None, config: Path, *, rows:
         stack.callback(close_consumers)
         opened = _open(settings, table)
         clusters = {
-            name: stack.enter_context(closing(OffsetClient(one.kafka)))
-            for name, one in settings.sources.items()
+            name: stack.enter_context(closing(OffsetClient(source.kafka)))
+            for name, source in settings.sources.items()
         }
         logs = ask_logs(clusters)
         compared = compare_logs(opened, clusters, logs)
@@ -91,8 +91,8 @@ def compare_with_kafka(warehouse: str, table: str | None, config: Path, *, rows:
         findings = loss_findings(losses, settings.dead_letters, table)
         findings += table_findings(opened, opened.missing, table)
         recounts = _recounts(settings, opened, logs, table, findings) if rows else []
-    for one in recounts:
-        findings += recount_findings(one)
+    for result in recounts:
+        findings += recount_findings(result)
     covered = opened.progress.end if table is None else opened.tables[table].covered
     return Compared(findings, log_rows(opened, logs, compared, covered), recounts)
 
@@ -101,8 +101,8 @@ def _open(settings: PipelineSettings, table: str | None) -> OpenedTables:
     io = file_io_for(settings.warehouse, storage_options(settings.catalog_options))
     catalog = load_catalog(settings.metastore, settings.warehouse, settings.catalog_options)
     opened = RegistryOpening(settings, catalog, io).open()
-    wanted = list(opened.tables) if table is None else [table]
-    if not wanted or not opened.tables.keys() >= set(wanted):
+    names = list(opened.tables) if table is None else [table]
+    if not names or not opened.tables.keys() >= set(names):
         known = ", ".join(sorted(opened.tables)) or "none"
         raise ConfigError(
             f"{settings.warehouse}: no record of pipeline {settings.name} in "
@@ -134,23 +134,23 @@ def _recounts(
 
 
 def _recount(settings: PipelineSettings, opened: OpenedTables, logs: Logs, name: str) -> Recount:
-    one = opened.tables[name]
+    managed = opened.tables[name]
     span = covered_span(name, opened.tables, opened.progress.origin, logs)
     with TemporaryDirectory(prefix="ingestd-recount-") as folder:
         scratch = scratch_settings(settings, name, folder)
-        replay = Replay(scratch, name, one.table.schema, stream_of)
-        return recount(replay, name, one, span, logs.keys)
+        replay = Replay(scratch, name, managed.table.schema, stream_of)
+        return recount(replay, name, managed, span, logs.keys)
 
 
-def _recount_row(one: Recount) -> Row:
+def _recount_row(result: Recount) -> Row:
     return {
-        "table": one.table,
-        "records_read": one.records,
-        "rejected": one.rejected,
-        "rows_by_log": one.rows.expected,
-        "rows_found": one.rows.found,
-        "missing": one.rows.missing,
-        "extra": one.rows.extra,
-        "different": one.rows.different,
-        "log_complete": one.complete,
+        "table": result.table,
+        "records_read": result.records,
+        "rejected": result.rejected,
+        "rows_by_log": result.rows.expected,
+        "rows_found": result.rows.found,
+        "missing": result.rows.missing,
+        "extra": result.rows.extra,
+        "different": result.rows.different,
+        "log_complete": result.complete,
     }

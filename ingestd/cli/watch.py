@@ -117,7 +117,7 @@ def status_line(document: Document) -> str:
         "lag": _lag(document),
         "behind_seconds": _behind(document),
         "restarts": document["restarts"],
-        "rejected": sum(one["rejected"] for one in recent["batches"]),
+        "rejected": sum(finished["rejected"] for finished in recent["batches"]),
     }
     return " ".join(f"{name}={_plain(value)}" for name, value in words.items())
 
@@ -134,17 +134,17 @@ def status_view(document: Document, note: str | None = None) -> RenderableType:
         f"  restarts {document['restarts']}",
         f"  version {printable(str(document['version']))}",
     )
-    parts: list[RenderableType] = [head, _batch(document)]
+    lines: list[RenderableType] = [head, _batch(document)]
     for title, points in (("records/s", recent["rates"]), ("lag", recent["lags"])):
-        parts.append(_plot(title, [float(value) for _, value in points]))
-    parts += [Text(""), _tables(document), Text(""), _sources(document)]
-    parts += [
-        Text(f"{one['type']}: {' '.join(printable(one['message']).split())}", "red")
-        for one in recent["errors"][:_SHOWN_ERRORS]
+        lines.append(_plot(title, [float(value) for _, value in points]))
+    lines += [Text(""), _tables(document), Text(""), _sources(document)]
+    lines += [
+        Text(f"{error['type']}: {' '.join(printable(error['message']).split())}", "red")
+        for error in recent["errors"][:_SHOWN_ERRORS]
     ]
     if note:
-        parts.append(Text(printable(note), "yellow"))
-    return Group(*parts)
+        lines.append(Text(printable(note), "yellow"))
+    return Group(*lines)
 
 
 def _batch(document: Document) -> Text:
@@ -159,7 +159,9 @@ def _batch(document: Document) -> Text:
 def _plot(title: str, values: list[float]) -> Text:
     shown = values[-_SHOWN_POINTS:]
     top = max(shown, default=0.0)
-    bars = "".join(_BARS[int(one / top * (len(_BARS) - 1))] if top else _BARS[0] for one in shown)
+    bars = "".join(
+        _BARS[int(value / top * (len(_BARS) - 1))] if top else _BARS[0] for value in shown
+    )
     newest = _plain(shown[-1]) if shown else "-"
     return Text.assemble(f"{title:<10}", (bars, "cyan"), f" {newest}")
 
@@ -167,13 +169,13 @@ def _plot(title: str, values: list[float]) -> Text:
 def _tables(document: Document) -> Table:
     table = _table("table", "snapshot", "rows", "files", "behind")
     tables = list(document["tables"].items())
-    for name, one in tables[:_SHOWN_TABLES]:
-        behind = one.get("behind_seconds")
+    for name, state in tables[:_SHOWN_TABLES]:
+        behind = state.get("behind_seconds")
         table.add_row(
             Text(printable(name)),
-            _plain(one["snapshot_id"]),
-            _plain(one["rows"]),
-            _plain(one["files"]),
+            _plain(state["snapshot_id"]),
+            _plain(state["rows"]),
+            _plain(state["files"]),
             "-" if behind is None else f"{behind:.1f} s",
         )
     if len(tables) > _SHOWN_TABLES:
@@ -184,11 +186,13 @@ def _tables(document: Document) -> Table:
 def _sources(document: Document) -> Table:
     table = _table("source", "topics", "partitions", "lag")
     for name, source in document["sources"].items():
-        places = [place for topic in source["topics"].values() for place in topic.values()]
+        partitions = [
+            partition for topic in source["topics"].values() for partition in topic.values()
+        ]
         reachable = "" if source["reachable"] is not False else " (does not answer)"
-        lags = [one["lag"] for one in places]
+        lags = [partition["lag"] for partition in partitions]
         lag = None if not lags or None in lags else sum(lags)
-        counts = (len(source["topics"]), len(places), lag)
+        counts = (len(source["topics"]), len(partitions), lag)
         table.add_row(Text(printable(name) + reachable), *map(_plain, counts))
     return table
 
@@ -203,17 +207,17 @@ def _table(first: str, *others: str) -> Table:
 
 def _lag(document: Document) -> int | None:
     lags = [
-        place["lag"]
+        partition["lag"]
         for source in document["sources"].values()
         for topic in source["topics"].values()
-        for place in topic.values()
+        for partition in topic.values()
     ]
     return None if not lags or None in lags else sum(lags)
 
 
 def _behind(document: Document) -> float | None:
-    known = [one.get("behind_seconds") for one in document["tables"].values()]
-    return max((one for one in known if one is not None), default=None)
+    known = [state.get("behind_seconds") for state in document["tables"].values()]
+    return max((seconds for seconds in known if seconds is not None), default=None)
 
 
 def _last(points: list[tuple[float, float]]) -> float | None:

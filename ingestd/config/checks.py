@@ -235,8 +235,8 @@ def placeholder_columns(settings: TableSettings) -> dict[str, DataType]:
         *settings.column_types,
     ]
     names += sorted(settings.shape.added())
-    found = {name: settings.column_types.get(name) or _imagined(settings, name) for name in names}
-    return found or {UNKNOWN_KEY: _TEXT}
+    columns = {name: settings.column_types.get(name) or _imagined(settings, name) for name in names}
+    return columns or {UNKNOWN_KEY: _TEXT}
 
 
 def _bucket_keys(settings: TableSettings) -> tuple[str, ...]:

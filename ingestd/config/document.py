@@ -78,7 +78,7 @@ class _Reader:
         if isinstance(node, MappingNode):
             return self._read_mapping(node, path)
         if isinstance(node, SequenceNode):
-            return [self.read(one, (*path, index)) for index, one in enumerate(node.value)]
+            return [self.read(child, (*path, index)) for index, child in enumerate(node.value)]
         return _scalar(node)
 
     def _read_mapping(self, node: MappingNode, path: Path) -> dict[str, Tree]:
@@ -117,11 +117,11 @@ def walk(tree: Tree, path: Path = ()) -> Iterator[tuple[Path, str | None]]:
 def dotted(path: Path) -> str:
     """Return a path in dotted form, such as `sources.shop.topics[0]`."""
     text = ""
-    for part in path:
-        if isinstance(part, int):
-            text += f"[{part}]"
+    for step in path:
+        if isinstance(step, int):
+            text += f"[{step}]"
         else:
-            text += f".{part}" if text else part
+            text += f".{step}" if text else step
     return text
 
 

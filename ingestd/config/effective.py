@@ -44,7 +44,7 @@ def plain_secrets(loaded: LoadedConfig) -> list[Setting]:
 def _leaves(value: object, path: Path) -> list[tuple[Path, object]]:
     """Return values and lists with their paths; an empty section has none."""
     if isinstance(value, dict):
-        return [leaf for name, one in value.items() for leaf in _leaves(one, (*path, name))]
+        return [leaf for name, child in value.items() for leaf in _leaves(child, (*path, name))]
     return [(path, value)]
 
 
@@ -61,10 +61,10 @@ def _setting(loaded: LoadedConfig, path: Path, value: object) -> Setting:
 
 def _given(tree: Tree, path: Path) -> Tree:
     """Return the node of the document at a path, None if absent."""
-    for part in path:
+    for step in path:
         if not isinstance(tree, dict):
             return None
-        tree = tree.get(str(part))
+        tree = tree.get(str(step))
     return tree
 
 

@@ -26,14 +26,14 @@ def apply_environment(
     """Apply all `INGESTD__` variables to the document and return the errors."""
     issues = []
     for variable in sorted(name for name in environ if name.startswith(PREFIX)):
-        place = f"environment {variable}"
+        origin = f"environment {variable}"
         try:
             path, target = _resolve(variable, document, shape)
             value = _value(environ[variable], target)
         except _UnplacedError as error:
-            issues.append(ValidationIssue(place, str(error)))
+            issues.append(ValidationIssue(origin, str(error)))
             continue
-        _put(document, path, value, place)
+        _put(document, path, value, origin)
     return issues
 
 
@@ -42,41 +42,41 @@ def _resolve(variable: str, document: Document, shape: ConfigShape) -> tuple[Pat
     path: Path = ()
     here: ConfigShape = shape
     tree: Tree = document.tree
-    for part in variable[len(PREFIX) :].split("__"):
-        given = list(tree) if isinstance(tree, dict) else []
+    for word in variable[len(PREFIX) :].split("__"):
+        names = list(tree) if isinstance(tree, dict) else []
         if here.is_value:
-            raise _UnplacedError(f"{dotted(path)} is a single value, there is no '{part}' in it")
-        name = _key(part, here, given) if here.keys else _name(part, path, here, given)
+            raise _UnplacedError(f"{dotted(path)} is a single value, there is no '{word}' in it")
+        name = _key(word, here, names) if here.keys else _name(word, path, here, names)
         path = (*path, name)
         here = here.element or here.keys[name]
         tree = tree.get(name) if isinstance(tree, dict) else None
     return path, here
 
 
-def _key(part: str, shape: ConfigShape, _: list[str]) -> str:
-    found = [key for key in shape.keys if plain(key) == plain(part)]
-    if not found:
-        raise _UnplacedError(f"unknown key '{part}'{nearest(part, shape.keys)}")
-    return found[0]
+def _key(word: str, shape: ConfigShape, _: list[str]) -> str:
+    matching = [key for key in shape.keys if plain(key) == plain(word)]
+    if not matching:
+        raise _UnplacedError(f"unknown key '{word}'{nearest(word, shape.keys)}")
+    return matching[0]
 
 
-def _name(part: str, path: Path, shape: ConfigShape, given: list[str]) -> str:
+def _name(word: str, path: Path, shape: ConfigShape, names: list[str]) -> str:
     """Return the name of a map entry: one that the file has, else a new one."""
-    found = [name for name in given if plain(name) == plain(part)]
-    if len(found) > 1:
-        raise _UnplacedError(f"'{part}' may be any of {', '.join(found)}; set it in the file")
-    if found:
-        return found[0]
+    matching = [name for name in names if plain(name) == plain(word)]
+    if len(matching) > 1:
+        raise _UnplacedError(f"'{word}' may be any of {', '.join(matching)}; set it in the file")
+    if matching:
+        return matching[0]
     if shape.element is not None and not shape.element.is_value:
-        return part.lower()
-    if "." in part or "-" in part:
-        return part
+        return word.lower()
+    if "." in word or "-" in word:
+        return word
     if path[-1] in _DOTTED_MAPS:
-        return part.lower().replace("_", ".")
+        return word.lower().replace("_", ".")
     if path[-1] in _LOWER_CASE_MAPS:
-        return part.lower()
+        return word.lower()
     raise _UnplacedError(
-        f"{dotted(path)} has no '{part.lower()}' whose real name could be taken from the file; "
+        f"{dotted(path)} has no '{word.lower()}' whose real name could be taken from the file; "
         "write the key there, with the value ${env:NAME}"
     )
 
@@ -95,29 +95,29 @@ def _value(text: str, shape: ConfigShape) -> Tree:
 
 def _texts(value: object) -> Tree:
     if isinstance(value, dict):
-        return {str(name): _texts(one) for name, one in value.items()}
+        return {str(name): _texts(child) for name, child in value.items()}
     if isinstance(value, list):
-        return [_texts(one) for one in value]
+        return [_texts(child) for child in value]
     if isinstance(value, bool):
         return "true" if value else "false"
     return None if value is None else str(value)
 
 
-def _put(document: Document, path: Path, value: Tree, place: str) -> None:
+def _put(document: Document, path: Path, value: Tree, origin: str) -> None:
     """Set a value; a section is merged into the existing one key by key."""
     if isinstance(value, dict) and value:
         for name, one in value.items():
-            _put(document, (*path, name), one, place)
+            _put(document, (*path, name), one, origin)
         return
     tree = document.tree
-    for length, part in enumerate(path[:-1], 1):
-        below = tree.get(str(part))
+    for length, step in enumerate(path[:-1], 1):
+        below = tree.get(str(step))
         if not isinstance(below, dict):
             below = {}
-            tree[str(part)] = below
-            document.places[path[:length]] = place
+            tree[str(step)] = below
+            document.places[path[:length]] = origin
         tree = below
     for known in [one for one in document.places if one[: len(path)] == path]:
         del document.places[known]
     tree[str(path[-1])] = value
-    document.places[path] = place
+    document.places[path] = origin

@@ -113,8 +113,10 @@ class ErrorsSection(Section):
     @property
     def error_policy(self) -> ErrorPolicy:
         """Return the action by stage."""
-        given = self.model_dump(by_alias=True, include={*STAGES, "schema_"})
-        return ErrorPolicy({name: one for name, one in given.items() if one != "dead-letter"})
+        actions = self.model_dump(by_alias=True, include={*STAGES, "schema_"})
+        return ErrorPolicy(
+            {name: action for name, action in actions.items() if action != "dead-letter"}
+        )
 
     @property
     def trial_limits(self) -> TrialLimits:

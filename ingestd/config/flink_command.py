@@ -94,8 +94,8 @@ class _Splitter:
             self._at = end + 1
         elif char == '"':
             self._word.add("")
-            for part in self._quoted():
-                self._word.add(part)
+            for piece in self._quoted():
+                self._word.add(piece)
         elif char == "\\":
             self._escaped()
         else:
@@ -141,12 +141,12 @@ class _Splitter:
                 f"the command line runs another command {self._shown(self._at)}; write its output "
                 "there"
             )
-        found = _VARIABLE.match(self._text, self._at) if char == "$" else None
-        if found is None:
+        variable = _VARIABLE.match(self._text, self._at) if char == "$" else None
+        if variable is None:
             self._at += 1
             return char
-        self._at = found.end()
-        return f"${{env:{found[1] or found[2]}}}"
+        self._at = variable.end()
+        return f"${{env:{variable[1] or variable[2]}}}"
 
     def _shown(self, start: int) -> str:
         return f"at {self._text[start : start + 30]!r}"
@@ -179,7 +179,7 @@ def parse_flink_command(words: Sequence[str]) -> FlinkCommand:
 
 
 def _arguments(words: Sequence[str]) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
+    arguments: dict[str, list[str]] = {}
     at = 0
     while at < len(words):
         word = words[at]
@@ -190,9 +190,9 @@ def _arguments(words: Sequence[str]) -> dict[str, list[str]]:
             has_value = at + 1 < len(words) and not _is_name(words[at + 1])
             value = words[at + 1] if has_value else _FLAG
             at += has_value
-        found.setdefault(name.replace("-", "_"), []).append(value)
+        arguments.setdefault(name.replace("-", "_"), []).append(value)
         at += 1
-    return found
+    return arguments
 
 
 def _is_name(word: str) -> bool:
@@ -205,7 +205,7 @@ def flink_options(words: Sequence[str]) -> dict[str, str]:
     Words before `run`, and the jar, are left out.
     """
     start = list(words).index("run") + 1 if "run" in words else 0
-    found: dict[str, str] = {}
+    options: dict[str, str] = {}
     at = start
     while at < len(words):
         word = words[at]
@@ -215,9 +215,9 @@ def flink_options(words: Sequence[str]) -> dict[str, str]:
             if not setting and at < len(words):
                 setting, at = words[at], at + 1
             name, _, value = setting.partition("=")
-            found[name] = value
+            options[name] = value
         elif word in _WITH_VALUE and at < len(words):
-            found[word], at = words[at], at + 1
+            options[word], at = words[at], at + 1
         elif _is_name(word):
-            found[word] = ""
-    return found
+            options[word] = ""
+    return options

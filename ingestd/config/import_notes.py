@@ -79,13 +79,15 @@ def assemble(carried: ImportNotes, judge: Judge) -> tuple[Tree, list[Note]]:
     for piece in carried.pieces:
         if piece.needed:
             continue
-        tried = [one for one in carried.pieces if one in kept or one is piece]
+        tried = [
+            kept_piece for kept_piece in carried.pieces if kept_piece in kept or kept_piece is piece
+        ]
         problem = judge(_document(tried))
         if problem is None:
             kept.append(piece)
         else:
             notes.append(Note(piece.argument, problem, piece.essential))
-    return _document([one for one in carried.pieces if one in kept]), notes
+    return _document([kept_piece for kept_piece in carried.pieces if kept_piece in kept]), notes
 
 
 def _document(pieces: Sequence[Piece]) -> Tree:

@@ -58,5 +58,5 @@ def load_document(
 def _without_nulls(tree: Tree) -> Tree:
     """Drop keys without a value."""
     if isinstance(tree, dict):
-        return {name: _without_nulls(one) for name, one in tree.items() if one is not None}
+        return {name: _without_nulls(child) for name, child in tree.items() if child is not None}
     return tree

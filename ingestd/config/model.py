@@ -41,8 +41,8 @@ class TelemetrySection(Section):
     def _is_url(cls, value: str | None) -> str | None:
         if value is None:
             return None
-        parts = urlsplit(value)
-        if parts.scheme not in {"http", "https"} or not parts.hostname:
+        url = urlsplit(value)
+        if url.scheme not in {"http", "https"} or not url.hostname:
             raise ValueError("give the collector's base URL, as http://collector:4318")
         return value
 

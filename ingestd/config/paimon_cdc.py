@@ -70,9 +70,9 @@ _FOLDER = "/var/lib/ingestd"
 
 def carry_over(command: FlinkCommand, *, keep_secrets: bool = False) -> ImportNotes:
     """Return the keys that a command becomes; secrets become references unless they are kept."""
-    one = _Command(command, keep_secrets=keep_secrets)
-    one.carry()
-    return one.carried
+    importer = _Command(command, keep_secrets=keep_secrets)
+    importer.carry()
+    return importer.carried
 
 
 def _pairs_of(values: list[str]) -> dict[str, str]:
@@ -127,8 +127,10 @@ class _Command:
         return values[-1] if values else None
 
     def _list(self, name: str) -> list[str]:
-        given = [part.strip() for one in self._arguments.pop(name, []) for part in one.split(",")]
-        return [one for one in given if one]
+        words = [
+            word.strip() for value in self._arguments.pop(name, []) for word in value.split(",")
+        ]
+        return [value for value in words if value]
 
     def _pairs(self, name: str) -> dict[str, str]:
         return _pairs_of(self._arguments.pop(name, []))
@@ -161,10 +163,10 @@ class _Command:
             if value is None:
                 self._missing(name)
         conf = self._pairs("catalog_conf")
-        place = (warehouse or f"/{_STAND_IN}", database or "default")
-        found = carry_warehouse(*place, conf, keep_secrets=self._keep_secrets)
-        self.carried.pieces += found.pieces
-        self.carried.notes += found.notes
+        location = (warehouse or f"/{_STAND_IN}", database or "default")
+        imported = carry_warehouse(*location, conf, keep_secrets=self._keep_secrets)
+        self.carried.pieces += imported.pieces
+        self.carried.notes += imported.notes
 
     def _routing(self) -> None:
         if self._table:
@@ -216,7 +218,7 @@ class _Command:
                 text += "without partitions; `ingestd plan` shows which"
                 self.carried.leave(f"--{argument}", text)
         for table, names in self._pairs("multiple_table_partition_keys").items():
-            columns = [one.strip() for one in names.split(",") if one.strip()]
+            columns = [column.strip() for column in names.split(",") if column.strip()]
             argument = f"multiple_table_partition_keys {table}={names}"
             self._take(argument, ("tables", table, "partition-keys"), columns)
 
@@ -247,12 +249,12 @@ def _of_table_alone(pattern: str) -> str:
 
 def _quoted_call(text: str) -> str:
     """Return a function call with quotes around the arguments that contain quotes."""
-    name, found, inside = text.partition("(")
-    if not found or not inside.endswith(")") or not re.search("['\"]", inside):
+    name, bracket, inside = text.partition("(")
+    if not bracket or not inside.endswith(")") or not re.search("['\"]", inside):
         return text
     quoted = []
-    for one in inside[:-1].split(","):
-        plain = one.strip()
+    for argument in inside[:-1].split(","):
+        plain = argument.strip()
         has_quotes = re.search("['\"]", plain)
         quoted.append("'" + plain.replace("'", "''") + "'" if has_quotes else plain)
     return f"{name}({', '.join(quoted)})"
@@ -262,11 +264,11 @@ def carry_warehouse(
     warehouse: str, database: str, conf: Mapping[str, str], *, keep_secrets: bool
 ) -> ImportNotes:
     """Return the pieces of the section, from the path and `--catalog_conf` by name."""
-    found = _Warehouse(conf, keep_secrets=keep_secrets)
-    found.place(warehouse)
-    found.carried.take(f"--database {database}", (_SECTION, "database"), database)
-    found.options()
-    return found.carried
+    importer = _Warehouse(conf, keep_secrets=keep_secrets)
+    importer.place(warehouse)
+    importer.carried.take(f"--database {database}", (_SECTION, "database"), database)
+    importer.options()
+    return importer.carried
 
 
 class _Warehouse:
@@ -283,13 +285,13 @@ class _Warehouse:
         argument = f"--warehouse {warehouse}"
         if self._kind == "rest":
             catalog = (_SECTION, "catalog")
-            given = {key: name for name, key in _OF_REST.items() if name in self._conf}
+            names = {key: name for name, key in _OF_REST.items() if name in self._conf}
             piece = Piece(
                 argument,
                 {
                     (*catalog, _METASTORE): "rest",
                     (*catalog, "warehouse"): warehouse,
-                    **{(*catalog, key): self._value(name) for key, name in given.items()},
+                    **{(*catalog, key): self._value(name) for key, name in names.items()},
                 },
             )
             self.carried.pieces.append(piece)

@@ -68,9 +68,9 @@ _STAND_IN = "CHANGE-ME"
 
 def carry_kafka(conf: Mapping[str, str], source: Path, *, keep_secrets: bool) -> ImportNotes:
     """Return the pieces of a source at a path, from the values of `--kafka_conf` by name."""
-    one = _Kafka(conf, source, keep_secrets=keep_secrets)
-    one.carry()
-    return one.carried
+    importer = _Kafka(conf, source, keep_secrets=keep_secrets)
+    importer.carry()
+    return importer.carried
 
 
 class _Kafka:
@@ -99,8 +99,8 @@ class _Kafka:
     def _given(self, *names: str) -> tuple[str, str | None]:
         """Return the first name that has a value, and the value."""
         self._seen.update(names)
-        found = next((name for name in names if name in self._conf), names[0])
-        return found, self._conf.get(found)
+        known = next((name for name in names if name in self._conf), names[0])
+        return known, self._conf.get(known)
 
     def _left(self) -> Iterable[str]:
         return [name for name in self._conf if name not in self._seen]
@@ -135,7 +135,7 @@ class _Kafka:
         name, pattern = self._given("topic-pattern")
         _, topics = self._given("topic")
         if topics:
-            names = [one.strip() for one in topics.split(";") if one.strip()]
+            names = [topic.strip() for topic in topics.split(";") if topic.strip()]
             self._needed("topic", ("topics",), names)
             if pattern:
                 self.carried.leave(self._argument(name), "goes not with topic", essential=True)
@@ -181,7 +181,7 @@ class _Kafka:
         name, jaas = self._given("properties.sasl.jaas.config")
         if jaas is None:
             return
-        pairs = {found[1]: found[2] or found[3] or found[4] for found in _JAAS.finditer(jaas)}
+        pairs = {match[1]: match[2] or match[3] or match[4] for match in _JAAS.finditer(jaas)}
         path = (*self._source, "kafka")
         if "username" not in pairs or "password" not in pairs:
             self.carried.leave(self._argument(name), "has no username and password", essential=True)

@@ -40,13 +40,13 @@ def resolve_references(
         if path == _OTHER_DOLLARS:
             return tree
         if isinstance(tree, dict):
-            return {name: replaced(one, (*path, name)) for name, one in tree.items()}
+            return {name: replaced(child, (*path, name)) for name, child in tree.items()}
         if isinstance(tree, list):
-            return [replaced(one, (*path, index)) for index, one in enumerate(tree)]
+            return [replaced(child, (*path, index)) for index, child in enumerate(tree)]
         if tree is None or not holds_reference(tree):
             return tree
         try:
-            return _REFERENCE.sub(lambda found: _look_up(found[1], environ, folder), tree)
+            return _REFERENCE.sub(lambda match: _look_up(match[1], environ, folder), tree)
         except _UnresolvedError as error:
             issues.append(ValidationIssue.at(document, path, str(error)))
             return tree

@@ -64,13 +64,13 @@ def _catalog_options(section: CatalogSection, folder: FilePath) -> dict[str, str
     if section.metastore != "rest":
         return {CASE_SENSITIVE: str(section.case_sensitive).lower()}
     file = None if section.auth_file is None else str(folder / section.auth_file)
-    given = {
+    keys = {
         "uri": section.uri,
         "warehouse": section.warehouse,
         TOKEN: section.token,
         TOKEN_FILE: file,
     }
-    return {name: value for name, value in given.items() if value is not None}
+    return {name: value for name, value in keys.items() if value is not None}
 
 
 def _source(name: str, section: SourceSection, folder: FilePath) -> SourceSettings:

@@ -24,12 +24,12 @@ class ConfigShape:
 
     def at(self, path: Path) -> "ConfigShape | None":
         """Return the shape at a path below, None if no key is allowed there."""
-        found: ConfigShape | None = self
-        for part in path:
-            if found is None or isinstance(part, int):
+        reached: ConfigShape | None = self
+        for step in path:
+            if reached is None or isinstance(step, int):
                 return None
-            found = found.element or found.keys.get(part)
-        return found
+            reached = reached.element or reached.keys.get(step)
+        return reached
 
 
 def shape_of(annotation: Any) -> ConfigShape:  # noqa: ANN401  (whatever may stand behind a colon)

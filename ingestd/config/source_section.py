@@ -127,11 +127,11 @@ class SourceSection(Section):
         for key in ("startup", "bounded"):
             mode = getattr(self, f"{key}_mode")
             for name, ending in _NEEDED.items():
-                given = getattr(self, f"{key}_{ending.replace('-', '_')}") is not None
-                if given != (mode == name):
+                is_set = getattr(self, f"{key}_{ending.replace('-', '_')}") is not None
+                if is_set != (mode == name):
                     option, needs = f"'{key}-{ending}'", f"'{key}-mode: {name}'"
                     raise ValueError(
-                        f"{option} goes with {needs}" if given else f"{needs} needs {option}"
+                        f"{option} goes with {needs}" if is_set else f"{needs} needs {option}"
                     )
         return self
 
@@ -143,11 +143,11 @@ def positions_of(section: SourceSection, text: str | None) -> TopicOffsets:
 
 def check_positions(section: SourceSection, key: str) -> None:
     """Raise ConfigError if offsets under a key are malformed, or of topics that are not read."""
-    given = {
+    texts = {
         "startup-specific-offsets": section.startup_specific_offsets,
         "bounded-specific-offsets": section.bounded_specific_offsets,
     }
     source = KafkaSource("", section.topics, section.topic_pattern, section.topic_exclude)
-    for topic in positions_of(section, given[key]):
+    for topic in positions_of(section, texts[key]):
         if not source.selects(topic):
             raise ConfigError(f"topic {topic} is none that the source reads")

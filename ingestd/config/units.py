@@ -68,9 +68,9 @@ def format_size(size: int) -> str:
 
 
 def _parts(text: str, examples: str) -> tuple[float, str]:
-    found = _QUANTITY.fullmatch(text)
-    if found is None:
+    match = _QUANTITY.fullmatch(text)
+    if match is None:
         raise ValueError(f"'{text}' is no number with a unit; write {examples}")
-    if not found[2]:
+    if not match[2]:
         raise ValueError(f"'{text}' has no unit; write {examples}")
-    return float(found[1]), found[2].lower()
+    return float(match[1]), match[2].lower()

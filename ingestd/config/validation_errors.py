@@ -50,11 +50,11 @@ def validation_errors_of(
     error: ValidationError, document: Document, shape: ConfigShape
 ) -> list[ValidationIssue]:
     """Return the errors that validation against the model found."""
-    found = []
+    issues_found = []
     for one in error.errors(include_url=False, include_input=False):
-        path = tuple(part for part in one["loc"] if part != _KEY)
-        found.append(ValidationIssue.at(document, path, _problem(one, path, shape)))
-    return found
+        path = tuple(step for step in one["loc"] if step != _KEY)
+        issues_found.append(ValidationIssue.at(document, path, _problem(one, path, shape)))
+    return issues_found
 
 
 def refuse(name: str, issues: Iterable[ValidationIssue]) -> None:

@@ -33,7 +33,7 @@ def _names(value: object) -> object:
             return json.loads(value)
         except ValueError as error:
             raise ValueError("neither a list nor names with commas between") from error
-    return [one.strip() for one in value.split(",") if one.strip()]
+    return [name.strip() for name in value.split(",") if name.strip()]
 
 
 def _rules(value: object) -> object:
@@ -50,7 +50,7 @@ def _computed(value: object) -> object:
     """Check expressions by column name. Raises ValueError for one that cannot be parsed."""
     if not isinstance(value, Mapping):
         return value
-    texts = {name: _expression(one) for name, one in value.items()}
+    texts = {name: _expression(expression) for name, expression in value.items()}
     for name, text in texts.items():
         try:
             parse_computed(str(name), str(text))
@@ -99,12 +99,12 @@ def _data_type(value: object) -> DataType:
 def _numbered(value: object) -> Any:  # noqa: ANN401  (a document, texts for its numbers)
     """Convert the ids of fields in a document to numbers."""
     if isinstance(value, list):
-        return [_numbered(one) for one in value]
+        return [_numbered(child) for child in value]
     if not isinstance(value, dict):
         return value
     ids = value.get("id")
     numbers = {"id": int(ids)} if isinstance(ids, str) and ids.isdecimal() else {}
-    return {**{name: _numbered(one) for name, one in value.items()}, **numbers}
+    return {**{name: _numbered(child) for name, child in value.items()}, **numbers}
 
 
 def _address(value: object) -> str:

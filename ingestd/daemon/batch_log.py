@@ -123,10 +123,13 @@ class BatchLog:
 
 def _count(counts: Counts) -> None:
     read: dict[tuple[str, str], tuple[int, int]] = {}
-    for place, records in counts.records.items():
-        so_far = read.get((place.source, place.topic), (0, 0))
-        size = counts.bytes.get(place, 0)
-        read[place.source, place.topic] = (so_far[0] + records, so_far[1] + size)
+    for source_partition, records in counts.records.items():
+        so_far = read.get((source_partition.source, source_partition.topic), (0, 0))
+        size = counts.bytes.get(source_partition, 0)
+        read[source_partition.source, source_partition.topic] = (
+            so_far[0] + records,
+            so_far[1] + size,
+        )
     for (source, topic), (records, size) in read.items():
         metrics.record_read(source, topic, records, size)
     metrics.record_control(counts.control)
@@ -160,7 +163,7 @@ def _count_commit(commit: TableCommit, now: float) -> None:
 
 def _log_rejected(summary: BatchSummary) -> None:
     for rejected_record in summary.rejected:
-        place = {
+        position = {
             "source": rejected_record.source,
             "topic": rejected_record.topic,
             "partition": rejected_record.partition,
@@ -171,7 +174,8 @@ def _log_rejected(summary: BatchSummary) -> None:
             "message": rejected_record.message,
         }
         _LOG.warning(
-            "record_rejected", extra={"ctx": {**place, "offset": rejected_record.offset, **cause}}
+            "record_rejected",
+            extra={"ctx": {**position, "offset": rejected_record.offset, **cause}},
         )
 
 

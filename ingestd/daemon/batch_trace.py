@@ -40,8 +40,10 @@ class BatchTrace:
         read = [range_ for range_ in ranges if range_.rows]
         attributes: dict[str, Attribute] = {
             "ingestd.batch.id": batch_id,
-            "ingestd.batch.offsets": sum(one.rows for one in read),
-            "ingestd.batch.ranges": tuple(_text(one) for one in read[:_MOST_RANGES]),
+            "ingestd.batch.offsets": sum(offset_range.rows for offset_range in read),
+            "ingestd.batch.ranges": tuple(
+                _text(offset_range) for offset_range in read[:_MOST_RANGES]
+            ),
         }
         self._running = _Running(self._clock(), attributes)
 
@@ -99,5 +101,6 @@ def _commit(commit: TableCommit, summary: BatchSummary, phase: Span) -> Span:
     return Span("commit table", begun, ended, attributes)
 
 
-def _text(one: OffsetRange) -> str:
-    return f"{one.source}/{one.topic}/{one.partition}:{one.start}-{one.until}"
+def _text(offset_range: OffsetRange) -> str:
+    source, topic, partition = offset_range.source, offset_range.topic, offset_range.partition
+    return f"{source}/{topic}/{partition}:{offset_range.start}-{offset_range.until}"

@@ -47,11 +47,11 @@ class HttpAccess:
         """Return whether a client with this Authorization header may see all pages."""
         if self.auth_file is None:
             return True
-        wanted, given = _token(self.auth_file), authorization or ""
-        if not wanted or not given.startswith(_BEARER):
+        token, header = _token(self.auth_file), authorization or ""
+        if not token or not header.startswith(_BEARER):
             return False
-        sent = given.removeprefix(_BEARER).strip().encode("utf-8", "surrogateescape")
-        return hmac.compare_digest(sent, wanted)
+        sent = header.removeprefix(_BEARER).strip().encode("utf-8", "surrogateescape")
+        return hmac.compare_digest(sent, token)
 
 
 class Tls:

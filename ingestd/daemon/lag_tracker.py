@@ -9,10 +9,7 @@ from dataclasses import dataclass
 
 from ingestd import lag_metrics
 from ingestd.ingest.maintenance.batch_summary import BatchSummary
-from ingestd.kafka.ranges import OffsetRange, TopicOffsets
-
-Place = tuple[str, str, int]
-"""Source, topic, partition."""
+from ingestd.kafka.ranges import OffsetRange, SourcePartition, TopicOffsets
 
 
 @dataclass(slots=True)
@@ -63,7 +60,7 @@ class _Reading:
         """Return the same for records after the batch in progress."""
         return _behind(self.buffer_lag, (self.taken_even, self.even, self.newest), now)
 
-    def publish(self, place: Place, now: float) -> None:
+    def publish(self, partition: SourcePartition, now: float) -> None:
         """Set the gauges if a value changed, which is rare for most topic partitions."""
         seconds, records = self.lag_seconds(now), self.buffer_lag
         buffer_seconds = self.buffer_lag_seconds(now)
@@ -71,16 +68,16 @@ class _Reading:
         if shown == self.shown:
             return
         self.shown = shown
-        lag_metrics.record_position(place, position=self.position, end=self.end)
-        lag_metrics.record_lag(place, seconds)
+        lag_metrics.record_position(partition, position=self.position, end=self.end)
+        lag_metrics.record_lag(partition, seconds)
         if records is not None:
-            lag_metrics.record_buffer_lag(place, records, buffer_seconds)
+            lag_metrics.record_buffer_lag(partition, records, buffer_seconds)
 
 
 def _behind(lag: int | None, since: Iterable[float | None], now: float) -> float | None:
     if not lag:
         return None if lag is None else 0.0
-    known = [one for one in since if one is not None]
+    known = [moment for moment in since if moment is not None]
     return max(now - max(known), 0.0) if known else None
 
 
@@ -88,7 +85,7 @@ class LagTracker:
     """The positions and the lag of a pipeline's topic partitions. Not thread-safe."""
 
     def __init__(self) -> None:
-        self._places: dict[Place, _Reading] = {}
+        self._partitions: dict[SourcePartition, _Reading] = {}
         self._topics: dict[str, frozenset[tuple[str, str]]] = {}
 
     def started(self, ranges: Iterable[OffsetRange]) -> None:
@@ -102,14 +99,14 @@ class LagTracker:
 
     def given_up(self) -> None:
         """Note that no batch is in progress."""
-        for reading in self._places.values():
+        for reading in self._partitions.values():
             reading.taken = None
 
     def landed(self, summary: BatchSummary, now: float) -> None:
         """Note a committed batch, and record the age of its changes."""
         for source, topics in summary.until.items():
-            for place, offset in places(source, topics).items():
-                reading = self._reading(place)
+            for partition, offset in by_partition(source, topics).items():
+                reading = self._reading(partition)
                 reading.position = offset
                 reading.settle()
         for where, (_, time) in summary.times.reached.items():
@@ -123,37 +120,37 @@ class LagTracker:
                 ages = max(now - oldest, 0.0), max(now - newest, 0.0)
                 lag_metrics.record_landed(table, *ages, newest)
 
-    def answered(self, source: str, ends: TopicOffsets, now: float) -> list[Place]:
+    def answered(self, source: str, ends: TopicOffsets, now: float) -> list[SourcePartition]:
         """Set the ends of the topic partitions of a source; return those that no longer exist."""
-        found = places(source, ends)
-        for place, end in found.items():
-            reading = self._reading(place)
+        reported = by_partition(source, ends)
+        for partition, end in reported.items():
+            reading = self._reading(partition)
             reading.end, reading.asked = end, now
             reading.settle()
         return self._forget(
-            place
-            for place, known in self._places.items()
-            if place[0] == source and known.end is not None and place not in found
+            partition
+            for partition, known in self._partitions.items()
+            if partition[0] == source and known.end is not None and partition not in reported
         )
 
-    def keep(self, sources: Iterable[str]) -> list[Place]:
+    def keep(self, sources: Iterable[str]) -> list[SourcePartition]:
         """Keep only these sources; return the topic partitions of the others."""
         kept = set(sources)
-        return self._forget(place for place in self._places if place[0] not in kept)
+        return self._forget(partition for partition in self._partitions if partition[0] not in kept)
 
     def document(self, source: str) -> dict[str, dict[str, dict[str, int | None]]]:
         """Return position, end and lag by topic and partition of a source."""
         topics: dict[str, dict[str, dict[str, int | None]]] = {}
-        for place, one in sorted(self._places.items(), key=lambda item: item[0]):
-            if place[0] == source:
-                offsets = {"position": one.position, "end": one.end, "lag": one.lag}
-                topics.setdefault(place[1], {})[str(place[2])] = offsets
+        for partition, reading in sorted(self._partitions.items(), key=lambda item: item[0]):
+            if partition[0] == source:
+                offsets = {"position": reading.position, "end": reading.end, "lag": reading.lag}
+                topics.setdefault(partition[1], {})[str(partition[2])] = offsets
         return topics
 
     def freshness(self, now: float) -> Mapping[str, float]:
         """Return the lag of each table behind its topics in seconds, where it is known."""
         by_topic: dict[tuple[str, str], list[float]] = {}
-        for (source, topic, _), reading in self._places.items():
+        for (source, topic, _), reading in self._partitions.items():
             if (seconds := reading.lag_seconds(now)) is not None:
                 by_topic.setdefault((source, topic), []).append(seconds)
         known = {
@@ -164,23 +161,23 @@ class LagTracker:
 
     def publish(self, now: float) -> None:
         """Set the gauges."""
-        for place, one in self._places.items():
-            one.publish(place, now)
+        for partition, reading in self._partitions.items():
+            reading.publish(partition, now)
         for table, seconds in self.freshness(now).items():
             lag_metrics.record_freshness(table, seconds)
 
-    def _reading(self, place: Place) -> _Reading:
-        return self._places.setdefault(place, _Reading())
+    def _reading(self, partition: SourcePartition) -> _Reading:
+        return self._partitions.setdefault(partition, _Reading())
 
-    def _forget(self, gone: Iterable[Place]) -> list[Place]:
+    def _forget(self, gone: Iterable[SourcePartition]) -> list[SourcePartition]:
         forgotten = list(gone)
-        for place in forgotten:
-            del self._places[place]
-        lag_metrics.forget_places(forgotten)
+        for partition in forgotten:
+            del self._partitions[partition]
+        lag_metrics.forget_partitions(forgotten)
         return forgotten
 
 
-def places(source: str, topics: TopicOffsets) -> dict[Place, int]:
+def by_partition(source: str, topics: TopicOffsets) -> dict[SourcePartition, int]:
     """Return offsets by topic partition."""
     return {
         (source, topic, partition): offset

@@ -89,12 +89,12 @@ class Maintenance:
         self._record = MaintenanceRecord(settings.mode)
         self._changed = threading.Condition()
         self._stopping = threading.Event()
-        wanted = settings.processes if settings.mode != "off" or settings.expires else 0
+        count = settings.processes if settings.mode != "off" or settings.expires else 0
         self._threads = [
             threading.Thread(
                 target=self._work, args=(make_child(opening),), name=f"maintenance-{n}", daemon=True
             )
-            for n in range(wanted)
+            for n in range(count)
         ]
 
     def start(self) -> None:

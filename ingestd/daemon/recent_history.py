@@ -121,15 +121,15 @@ class Recent:
             "rejected": [
                 {
                     "at": at,
-                    "source": one.source,
-                    "topic": one.topic,
-                    "partition": one.partition,
-                    "offset": one.offset,
-                    "stage": one.stage,
-                    "reason": one.reason,
-                    "message": redact(one.message),
+                    "source": rejected_record.source,
+                    "topic": rejected_record.topic,
+                    "partition": rejected_record.partition,
+                    "offset": rejected_record.offset,
+                    "stage": rejected_record.stage,
+                    "reason": rejected_record.reason,
+                    "message": redact(rejected_record.message),
                 }
-                for at, one in reversed(self.rejected)
+                for at, rejected_record in reversed(self.rejected)
             ],
         }
 

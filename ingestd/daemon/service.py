@@ -104,8 +104,8 @@ class _Reload:
 def page_access(loaded: LoadedConfig) -> HttpAccess:
     """Return the access settings of the pages; paths are relative to the file's folder."""
     http = loaded.config.http
-    given = (http.tls_certificate, http.tls_key, http.auth_file)
-    return HttpAccess(*(one and str(loaded.folder / one) for one in given))
+    names = (http.tls_certificate, http.tls_key, http.auth_file)
+    return HttpAccess(*(name and str(loaded.folder / name) for name in names))
 
 
 def maintenance_settings(config: Config) -> MaintenanceSettings:

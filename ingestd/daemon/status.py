@@ -88,7 +88,7 @@ class Status:
         self.set_aside = SetAsidePage()
         self._met: set[str] = set()
         self._maintenance: Callable[[], dict[str, Any]] = dict
-        metrics.expect_restarts(one.__name__ for one in _HEALING)
+        metrics.expect_restarts(error_class.__name__ for error_class in _HEALING)
         metrics.record_state(self._state)
 
     def enter(self, state: str) -> None:
@@ -243,9 +243,9 @@ class Status:
     def is_ready(self) -> bool:
         """Whether the query runs and has finished a batch, or its sources and offsets are known."""
         with self._lock:
-            found = self._watchdog.any and all(self._reachable.values())
+            polled = self._watchdog.any and all(self._reachable.values())
             goes = self._state == "running" and not self._plans_too_long()
-            return goes and (self._batch_done or found)
+            return goes and (self._batch_done or polled)
 
     def document(self) -> dict[str, Any]:
         """Return the document for /status."""
@@ -281,15 +281,15 @@ class Status:
         behind = self._lag_tracker.freshness(self._clock())
         return {
             name: {
-                "snapshot_id": one.snapshot_id,
-                "result": one.result,
-                "committed_at": _time(one.at),
-                "rows": one.rows,
-                "files": one.files,
+                "snapshot_id": table.snapshot_id,
+                "result": table.result,
+                "committed_at": _time(table.at),
+                "rows": table.rows,
+                "files": table.files,
                 "behind_seconds": behind.get(name),
                 "schema_id": self._schemas.schema_id(name),
             }
-            for name, one in sorted(self._tables.items())
+            for name, table in sorted(self._tables.items())
         }
 
     def _source(self, name: str) -> dict[str, Any]:
@@ -322,7 +322,7 @@ class SetAsidePage:
         """Add a topic that is no longer read in this run."""
         shown = {
             "looks_like": topic.guess.data_format,
-            "offsets": {str(one): at for one, at in sorted(topic.offsets.items())},
+            "offsets": {str(partition): at for partition, at in sorted(topic.offsets.items())},
             "message": redact(message),
         }
         with self._lock:

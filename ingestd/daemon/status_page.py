@@ -118,17 +118,17 @@ def _tables(tables: Mapping[str, Any], maintenance: Mapping[str, Any]) -> str:
     rows = (
         (
             html.escape(name),
-            _number(one["snapshot_id"]),
-            _time_tag(one["committed_at"]),
-            _number(one["behind_seconds"]),
-            _number(one["rows"]),
-            _number(one["files"]),
+            _number(table["snapshot_id"]),
+            _time_tag(table["committed_at"]),
+            _number(table["behind_seconds"]),
+            _number(table["rows"]),
+            _number(table["files"]),
             _number(standings.get(name, {}).get("level_0")),
             _number(standings.get(name, {}).get("sorted_runs"))
             + (" <b>above the stop trigger</b>" if name in over else ""),
-            html.escape(one["result"]),
+            html.escape(table["result"]),
         )
-        for name, one in tables.items()
+        for name, table in tables.items()
     )
     head = ("table", "snapshot", "committed", "seconds behind", "rows since start",
             "files since start", "files in level 0", "most sorted runs", "result")  # fmt: skip
@@ -187,15 +187,15 @@ def _compactions(maintenance: Mapping[str, Any]) -> str:
         return ""
     rows = (
         (
-            html.escape(one["table"]),
-            _time_tag(one["at"]),
-            html.escape(": ".join(filter(None, (one["result"], one["message"])))),
-            _number(one.get("seconds")),
-            f"{_number(one.get('files_before'))} to {_number(one.get('files_after'))}",
-            f"{_number(one.get('bytes_read'))} to {_number(one.get('bytes_written'))}",
-            _number(one.get("snapshot_id")),
+            html.escape(compaction["table"]),
+            _time_tag(compaction["at"]),
+            html.escape(": ".join(filter(None, (compaction["result"], compaction["message"])))),
+            _number(compaction.get("seconds")),
+            _change(compaction, "files_before", "files_after"),
+            _change(compaction, "bytes_read", "bytes_written"),
+            _number(compaction.get("snapshot_id")),
         )
-        for one in maintenance["compactions"][:_SHOWN_BATCHES]
+        for compaction in maintenance["compactions"][:_SHOWN_BATCHES]
     )
     head = ("table", "finished", "result", "seconds", "files", "bytes", "snapshot")
     return _table(
@@ -235,6 +235,10 @@ def _table(
         else f'<p class="empty">{html.escape(nothing)}</p>'
     )
     return f'<section><h2 id="{anchor}">{html.escape(title)}</h2>{inside}</section>'
+
+
+def _change(document: Mapping[str, Any], before: str, after: str) -> str:
+    return f"{_number(document.get(before))} to {_number(document.get(after))}"
 
 
 def _number(value: float | None) -> str:

@@ -244,10 +244,10 @@ def supervise(
                 if asked.take(asked.stop):
                     maintenance.end()
                     supervisor.stop()
-                elif asked.take(asked.reload) and (found := reload()) is not None:
-                    status.follow(found.sources)
-                    lag.follow({name: one.kafka for name, one in found.sources.items()})
-                    supervisor.follow(found)
+                elif asked.take(asked.reload) and (reloaded := reload()) is not None:
+                    status.follow(reloaded.sources)
+                    lag.follow({name: source.kafka for name, source in reloaded.sources.items()})
+                    supervisor.follow(reloaded)
             # The query ended by itself, or maintenance has ended.
             if task.exception() is None and task.result() == 0:
                 maintenance.finish(asked.stop)
@@ -275,7 +275,7 @@ def _pages(
 ) -> Iterator[LagMonitor]:
     """Serve the pages and poll for lag during the block."""
     server = HttpServer(daemon.listen, status, daemon.access, daemon.metrics)
-    lag = LagMonitor({name: one.kafka for name, one in settings.sources.items()}, status)
+    lag = LagMonitor({name: source.kafka for name, source in settings.sources.items()}, status)
     server.start()
     lag.start()
     try:

@@ -337,22 +337,25 @@ def broker_properties(
 
     `controllers` are the ports of all controllers of the cluster by node id.
     """
-    advertised = {CLIENTS: None, **{name: one.advertised for name, one in listeners.items()}}
+    advertised = {
+        CLIENTS: None,
+        **{name: listener.advertised for name, listener in listeners.items()},
+    }
     protocols = {CLIENTS: "PLAINTEXT", _CONTROLLER: "PLAINTEXT"}
-    protocols |= {name: one.protocol for name, one in listeners.items()}
+    protocols |= {name: listener.protocol for name, listener in listeners.items()}
     own = {name: f"127.0.0.1:{ports[name]}" for name in (CLIENTS, *listeners, _CONTROLLER)}
-    found = {name: told or own[name] for name, told in advertised.items()}
+    addresses = {name: address or own[name] for name, address in advertised.items()}
     return {
         **_DEFAULTS,
         "node.id": number,
         "listeners": _addresses(own),
-        "advertised.listeners": _addresses(found),
+        "advertised.listeners": _addresses(addresses),
         "listener.security.protocol.map": ",".join(f"{a}:{b}" for a, b in protocols.items()),
         "controller.quorum.voters": ",".join(f"{n}@127.0.0.1:{p}" for n, p in controllers.items()),
         **{
             f"listener.name.{name.lower()}.{key}": value
-            for name, one in listeners.items()
-            for key, value in one.settings.items()
+            for name, listener in listeners.items()
+            for key, value in listener.settings.items()
         },
     }
 

@@ -75,7 +75,7 @@ def fetch(
     not cover. Raises JarError, or ConfigError without Java.
     """
     directory.mkdir(parents=True, exist_ok=True)
-    expected = {_file_name(one): digest for one, digest in (pins or {}).items()}
+    expected = {_file_name(coordinate): digest for coordinate, digest in (pins or {}).items()}
     key = hashlib.sha256("\n".join([str(transitive), *sorted(coordinates)]).encode()).hexdigest()
     listing = directory / f"{key[:16]}.sha256"
     with _locked(directory / "lock"):
@@ -93,14 +93,14 @@ def _fetch_into(
 ) -> dict[str, str]:
     with tempfile.TemporaryDirectory(dir=directory, prefix="fetch-") as folder:
         fetched = _run_ivy(Path(folder), coordinates, transitive)
-        found = {path.name: _digest(path) or "" for path in fetched}
-        missing = {_file_name(coordinate) for coordinate in coordinates} - found.keys()
+        digests = {path.name: _digest(path) or "" for path in fetched}
+        missing = {_file_name(coordinate) for coordinate in coordinates} - digests.keys()
         if missing:
             raise JarError(f"not in the repository: {', '.join(sorted(missing))}")
-        _compare(found, expected)
+        _compare(digests, expected)
         for path in fetched:
             path.replace(directory / path.name)
-    return found
+    return digests
 
 
 def _run_ivy(folder: Path, coordinates: Sequence[str], transitive: bool) -> list[Path]:
@@ -109,8 +109,8 @@ def _run_ivy(folder: Path, coordinates: Sequence[str], transitive: bool) -> list
     root = f"root={quoteattr(mirror)} " if mirror else ""
     settings, module = folder / "settings.xml", folder / "module.xml"
     settings.write_text(_SETTINGS.format(root=root, poms=str(transitive).lower()))
-    wanted = "".join(_dependency(coordinate, transitive) for coordinate in coordinates)
-    module.write_text(_MODULE.format(dependencies=wanted))
+    dependencies = "".join(_dependency(coordinate, transitive) for coordinate in coordinates)
+    module.write_text(_MODULE.format(dependencies=dependencies))
     jars = folder / "jars"
     command = [java, "-XX:TieredStopAtLevel=1", "-cp", str(_ivy_jar()), "org.apache.ivy.Main"]
     command += ["-settings", str(settings), "-cache", str(folder / "ivy"), "-ivy", str(module)]
@@ -154,8 +154,8 @@ def _ivy_jar() -> Path:
     raise JarError("this Python has no PySpark with its jars: install the package again")
 
 
-def _compare(found: Mapping[str, str], expected: Mapping[str, str]) -> None:
-    wrong = sorted(name for name in found if expected.get(name, found[name]) != found[name])
+def _compare(digests: Mapping[str, str], expected: Mapping[str, str]) -> None:
+    wrong = sorted(name for name in digests if expected.get(name, digests[name]) != digests[name])
     if wrong:
         raise JarError(f"SHA-256 differs from the pinned one: {', '.join(wrong)}; nothing is used")
 

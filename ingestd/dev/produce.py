@@ -117,11 +117,11 @@ def _produce(workload: Workload, bootstrap: str, progress: Callable[[int], None]
 
 def _create_topics(workload: Workload, bootstrap: str) -> None:
     admin = AdminClient({"bootstrap.servers": bootstrap})
-    wanted = [
+    new_topics = [
         NewTopic(topic, workload.partitions, 1, config={"retention.ms": "-1"})
         for topic in workload.topics.values()
     ]
-    for future in admin.create_topics(wanted).values():
+    for future in admin.create_topics(new_topics).values():
         future.result(30)
 
 

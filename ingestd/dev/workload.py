@@ -198,8 +198,8 @@ class _Shop:
 
     def _delete(self, table: str) -> int:
         live = self._live[table]
-        place = self._dice.randrange(len(live))
-        key, live[place] = live[place], live[-1]
+        index = self._dice.randrange(len(live))
+        key, live[index] = live[index], live[-1]
         live.pop()
         del self._rows[table][key]
         return key

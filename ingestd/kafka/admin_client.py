@@ -113,13 +113,13 @@ class AdminConnection:
         """Return the error for a failed request."""
         reason = error.args[0].str() if isinstance(error, KafkaException) else "no answer"
         source = self._source
-        said = self._client_errors.newest
+        newest = self._client_errors.newest
         message = (
             f"source {source.name}: {source.bootstrap} did not report {what}: {reason}; is it "
             "the right address, and is the broker up?"
         )
-        if said is not None:
-            message += f" The client says: {explain(source, said)}"
+        if newest is not None:
+            message += f" The client says: {explain(source, newest)}"
         return SourceSilentError(message) if is_unreachable(error) else SourceError(message)
 
     def _note_answer(self, answer: _T) -> _T:

@@ -79,10 +79,10 @@ class ClientErrors:
     def newest(self) -> Problem | None:
         """The newest error, preferring any over the general "all brokers down"."""
         down = KafkaError._ALL_BROKERS_DOWN
-        telling = [problem for problem in self.problems if problem.code != down] or list(
+        specific = [problem for problem in self.problems if problem.code != down] or list(
             self.problems
         )
-        return telling[-1] if telling else None
+        return specific[-1] if specific else None
 
 
 @contextmanager
@@ -198,12 +198,12 @@ def certificate_error(address: str, properties: Mapping[str, str]) -> str | None
 
 def _context(properties: Mapping[str, str]) -> ssl.SSLContext:
     text, location = properties.get("ssl.ca.pem"), properties.get("ssl.ca.location")
-    given = Path(location) if location and location != "probe" else None
-    is_folder = given is not None and given.is_dir()
+    ca_path = Path(location) if location and location != "probe" else None
+    is_folder = ca_path is not None and ca_path.is_dir()
     context = ssl.create_default_context(
         cadata=text,
-        cafile=None if is_folder else given,
-        capath=given if is_folder else None,
+        cafile=None if is_folder else ca_path,
+        capath=ca_path if is_folder else None,
     )
     if properties.get("ssl.endpoint.identification.algorithm") == "none":
         context.check_hostname = False

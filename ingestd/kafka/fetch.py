@@ -23,7 +23,7 @@ from ingestd.kafka.consumers import PooledConsumer, borrow_consumer
 from ingestd.kafka.offsets import OffsetClient
 from ingestd.kafka.properties import KafkaSource
 from ingestd.kafka.ranges import OffsetRange
-from ingestd.kafka.records import LogEvent, Place, Problem, RecordColumns, Records
+from ingestd.kafka.records import LogEvent, Problem, RecordColumns, Records, TopicAndPartition
 
 _POLL_SECONDS = 0.02
 _POLL_RECORDS = 2_000
@@ -48,22 +48,22 @@ class Reading:
     """Progress of reading one range; `problems` are errors that the client reported."""
 
     source: KafkaSource
-    wanted: OffsetRange
+    range: OffsetRange
     position: int = field(init=False)
     problems: list[Problem] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.position = self.wanted.start
+        self.position = self.range.start
 
     @property
     def left(self) -> int:
         """Number of offsets still to read; 0 if the range is complete."""
-        return max(self.wanted.until - self.position, 0)
+        return max(self.range.until - self.position, 0)
 
     @property
     def where(self) -> str:
         """The topic partition, for messages."""
-        return f"{self.wanted.topic}/{self.wanted.partition} of source {self.source.name}"
+        return f"{self.range.topic}/{self.range.partition} of source {self.source.name}"
 
     def take(self, records: Records) -> Records:
         """Return the records that belong to the range, without the events.
@@ -75,7 +75,7 @@ class Reading:
             self.position = max(self.position, int(records.offsets[-1]) + 1)
         for event in records.events:
             self._on_event(event)
-        return records.first(int(np.searchsorted(records.offsets, self.wanted.until)))
+        return records.first(int(np.searchsorted(records.offsets, self.range.until)))
 
     def _on_event(self, event: LogEvent) -> None:
         problem = event.problem
@@ -89,27 +89,27 @@ class Reading:
             self.problems.append(problem)
 
     def _on_lost(self, problem: Problem) -> None:
-        wanted = self.wanted
-        place = {wanted.topic: (wanted.partition,)}
+        topic, partition, until = self.range.topic, self.range.partition, self.range.until
+        partitions = {topic: (partition,)}
         cluster = OffsetClient(self.source, request_seconds=_ASK_SECONDS)
-        low = cluster.beginning_offsets(place)[wanted.topic][wanted.partition]
-        high = cluster.end_offsets(place)[wanted.topic][wanted.partition]
+        low = cluster.beginning_offsets(partitions)[topic][partition]
+        high = cluster.end_offsets(partitions)[topic][partition]
         raise LogChangedError(
-            f"offsets {self.position} to {wanted.until} of {self.where} are no longer in the log, "
+            f"offsets {self.position} to {until} of {self.where} are no longer in the log, "
             f"which has {low} to {high} ({problem.text})"
         )
 
     def check_gone(self) -> None:
         """Raise LogChangedError if the topic partition no longer exists."""
         cluster = OffsetClient(self.source, request_seconds=_ASK_SECONDS)
-        if self.wanted.partition not in cluster.list_topic_partitions().get(self.wanted.topic, ()):
+        if self.range.partition not in cluster.list_topic_partitions().get(self.range.topic, ()):
             raise LogChangedError(
-                f"{self.where} no longer exists, offsets {self.position} to {self.wanted.until} "
+                f"{self.where} no longer exists, offsets {self.position} to {self.range.until} "
                 "were still to be read"
             )
 
 
-_Readings: TypeAlias = Mapping[Place, Reading]
+_Readings: TypeAlias = Mapping[TopicAndPartition, Reading]
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +130,7 @@ class StalledError(SourceSilentError):
 
 def fetch(
     source: KafkaSource,
-    wanted: OffsetRange,
+    offset_range: OffsetRange,
     *,
     max_records: int,
     max_bytes: int,
@@ -138,7 +138,7 @@ def fetch(
 ) -> Iterator[RecordChunk]:
     """Yield the committed records of one range in order of offset, in chunks; see `fetch_all`."""
     bounds = {"max_records": max_records, "max_bytes": max_bytes}
-    yield from fetch_all(source, [wanted], **bounds, headers=headers)
+    yield from fetch_all(source, [offset_range], **bounds, headers=headers)
 
 
 def fetch_all(
@@ -161,16 +161,17 @@ def fetch_all(
     with borrow_consumer(source, headers=headers) as lent:
         for bundle in bundles(ranges, max_records):
             readings = {
-                (wanted.topic, wanted.partition): Reading(source, wanted) for wanted in bundle
+                (offset_range.topic, offset_range.partition): Reading(source, offset_range)
+                for offset_range in bundle
             }
             together = _JointFetch(source, readings, lent, stall_seconds or STALL_SECONDS)
             columns = {reading: RecordColumns(*reading) for reading in readings}
             stalled: StalledError | None = None
             try:
-                for place, records in together.batches():
-                    columns[place].add(records)
+                for partition, records in together.batches():
+                    columns[partition].add(records)
                     while (
-                        full := _full(columns[place], columns, max_records, max_bytes)
+                        full := _full(columns[partition], columns, max_records, max_bytes)
                     ) is not None:
                         yield full.take(max_records, max_bytes)
                         together.touch()
@@ -186,29 +187,32 @@ def fetch_all(
 def bundles(ranges: Iterable[OffsetRange], max_records: int) -> Iterator[list[OffsetRange]]:
     """Group small ranges of different topic partitions; a large range stays alone."""
     bundle: list[OffsetRange] = []
-    places: set[Place] = set()
+    partitions: set[TopicAndPartition] = set()
     rows = 0
     for range_ in ranges:
-        place = (range_.topic, range_.partition)
-        if bundle and (rows + range_.rows > max_records or place in places):
+        partition = (range_.topic, range_.partition)
+        if bundle and (rows + range_.rows > max_records or partition in partitions):
             yield bundle
-            bundle, places, rows = [], set(), 0
+            bundle, partitions, rows = [], set(), 0
         bundle.append(range_)
-        places.add(place)
+        partitions.add(partition)
         rows += range_.rows
     if bundle:
         yield bundle
 
 
 def _full(
-    latest: RecordColumns, columns: Mapping[Place, RecordColumns], max_records: int, max_bytes: int
+    latest: RecordColumns,
+    columns: Mapping[TopicAndPartition, RecordColumns],
+    max_records: int,
+    max_bytes: int,
 ) -> RecordColumns | None:
     """Return the columns that fill a chunk, or the largest if their total exceeds the bounds."""
     if latest.full(max_records, max_bytes):
         return latest
     if len(columns) == 1 or sum(column.bytes for column in columns.values()) < max_bytes:
         return None
-    return max(columns.values(), key=lambda one: one.bytes)
+    return max(columns.values(), key=lambda buffered: buffered.bytes)
 
 
 class _JointFetch:
@@ -228,40 +232,42 @@ class _JointFetch:
         """Restart the stall timer: time that the caller spends between chunks does not count."""
         self._deadline = time.monotonic() + self._stall_seconds
 
-    def batches(self) -> Iterator[tuple[Place, Records]]:
+    def batches(self) -> Iterator[tuple[TopicAndPartition, Records]]:
         """Yield non-empty records of the ranges, in order of offset for each."""
         left = self._assign()
         while left:
             yield from self._read(left)
-            rest = {place: reading for place, reading in left.items() if reading.left}
+            rest = {partition: reading for partition, reading in left.items() if reading.left}
             left = self._assign() if rest and self._wasted > _WASTED_RECORDS else rest
 
     def _assign(self) -> _Readings:
         """Assign the unfinished ranges to the client, and return them."""
-        left = {place: reading for place, reading in self._readings.items() if reading.left}
+        left = {partition: reading for partition, reading in self._readings.items() if reading.left}
         self._wasted = 0
         try:
-            self._lent.reader.assign({place: reading.position for place, reading in left.items()})
+            self._lent.reader.assign(
+                {partition: reading.position for partition, reading in left.items()}
+            )
         except SourceError as error:
             raise SourceError(f"cannot read {_where(left)}: {error}") from error
         return left
 
-    def _read(self, left: _Readings) -> Iterator[tuple[Place, Records]]:
-        wanted = sum(reading.left for reading in left.values())
+    def _read(self, left: _Readings) -> Iterator[tuple[TopicAndPartition, Records]]:
+        expected = sum(reading.left for reading in left.values())
         try:
-            fetched = self._lent.reader.read(min(_POLL_RECORDS, wanted), _POLL_SECONDS)
+            fetched = self._lent.reader.read(min(_POLL_RECORDS, expected), _POLL_SECONDS)
         except SourceError as error:
             raise SourceError(f"cannot read {_where(left)}: {error}") from error
-        mine = [(place, self._taken(place, records)) for place, records in fetched]
-        if sum(reading.left for reading in left.values()) < wanted:
+        mine = [(partition, self._taken(partition, records)) for partition, records in fetched]
+        if sum(reading.left for reading in left.values()) < expected:
             self.touch()
         else:
             self._check_stalled(left)
-        yield from ((place, records) for place, records in mine if len(records))
+        yield from ((partition, records) for partition, records in mine if len(records))
 
-    def _taken(self, place: Place, records: Records) -> Records:
+    def _taken(self, partition: TopicAndPartition, records: Records) -> Records:
         """Return the records that belong to the range of their topic partition."""
-        reading = self._readings.get(place)
+        reading = self._readings.get(partition)
         if reading is None:  # an event of the client as a whole
             self._lent.client_errors.extend(event.problem for event in records.events)
             return records.first(0)
@@ -286,9 +292,9 @@ class _JointFetch:
             reading = next(iter(left.values()))
             raise StalledError(
                 f"{_where(left)} returned no record for {self._stall_seconds:.0f} s at offset "
-                f"{reading.position} of up to {reading.wanted.until}, from "
+                f"{reading.position} of up to {reading.range.until}, from "
                 f"{self._source.bootstrap}{self._lent.error_clause(self._source)}",
-                [replace(each.wanted, start=each.position) for each in left.values()],
+                [replace(each.range, start=each.position) for each in left.values()],
             )
 
 

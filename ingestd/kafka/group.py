@@ -54,30 +54,32 @@ class ConsumerGroup:
         with refused_properties(source):
             self._consumer = Consumer({**properties, **hooks}, logger=LOG)
 
-    def committed(self, places: list[TopicPartition]) -> list[TopicPartition]:
-        """Return the places with the committed offsets, negative where the group has no offset."""
+    def committed(self, partitions: list[TopicPartition]) -> list[TopicPartition]:
+        """Return the committed offsets by topic partition; negative if the group has none."""
         end = self._begin()
         while True:
             try:
                 committed = self._consumer.committed(
-                    places, max(end - time.monotonic(), _POLL_SECONDS)
+                    partitions, max(end - time.monotonic(), _POLL_SECONDS)
                 )
             except KafkaException as error:
                 self._go_on_or_raise(error.args[0], end)
                 continue
-            wrong = next((place.error for place in committed if place.error is not None), None)
+            wrong = next(
+                (partition.error for partition in committed if partition.error is not None), None
+            )
             if wrong is None:
                 self._client_errors.forget()
                 return committed
             self._go_on_or_raise(wrong, end)
 
-    def commit(self, places: Iterable[TopicPartition]) -> None:
+    def commit(self, offsets: Iterable[TopicPartition]) -> None:
         """Commit offsets for the group."""
         end = self._begin()
-        wanted = list(places)
+        partitions = list(offsets)
         while True:
             self._answers.clear()
-            self._consumer.commit(offsets=wanted, asynchronous=True)
+            self._consumer.commit(offsets=partitions, asynchronous=True)
             while not self._answers:
                 self._consumer.poll(_POLL_SECONDS)
                 if time.monotonic() > end:
@@ -96,8 +98,8 @@ class ConsumerGroup:
         self._consumer.poll(0)
         return time.monotonic() + self._seconds
 
-    def _note_commit(self, error: KafkaError | None, places: list[TopicPartition]) -> None:
-        wrong = [place.error for place in places if place.error is not None]
+    def _note_commit(self, error: KafkaError | None, partitions: list[TopicPartition]) -> None:
+        wrong = [partition.error for partition in partitions if partition.error is not None]
         self._answers.append(error or (wrong[0] if wrong else None))
 
     def _go_on_or_raise(self, error: KafkaError, end: float) -> None:
@@ -110,14 +112,14 @@ class ConsumerGroup:
         time.sleep(_PAUSE_SECONDS)
 
     def _unanswered(self, reason: str, *, silent: bool) -> SourceError:
-        source, said = (
+        source, newest = (
             self._source,
             self._client_errors.rejection_reason or self._client_errors.newest,
         )
         message = (
             f"source {source.name}: {source.bootstrap} did not report group {self._name}: {reason}"
         )
-        if said is not None:
-            message += f"; the client says: {explain(source, said)}"
+        if newest is not None:
+            message += f"; the client says: {explain(source, newest)}"
         refused = self._client_errors.rejection_reason is not None
         return SourceSilentError(message) if silent and not refused else SourceError(message)

@@ -83,13 +83,13 @@ def _fetch_apart(
 
 def answers(source: KafkaSource, ranges: Sequence[OffsetRange]) -> bool:
     """Return whether the leaders of the topic partitions answer other requests."""
-    wanted: dict[str, list[int]] = {}
+    by_topic: dict[str, list[int]] = {}
     for range_ in ranges:
-        wanted.setdefault(range_.topic, []).append(range_.partition)
-    places = {topic: tuple(partitions) for topic, partitions in wanted.items()}
+        by_topic.setdefault(range_.topic, []).append(range_.partition)
+    partitions = {topic: tuple(partitions) for topic, partitions in by_topic.items()}
     cluster = OffsetClient(source, request_seconds=_ASK_SECONDS)
     try:
-        cluster.end_offsets(places)
+        cluster.end_offsets(partitions)
     except SourceError:
         return False
     finally:

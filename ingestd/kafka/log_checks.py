@@ -19,9 +19,7 @@ from ingestd.errors import ConfigError, SourceError, SourceSilentError
 from ingestd.kafka.auth_errors import ClientErrors, explain
 from ingestd.kafka.consumers import LOG
 from ingestd.kafka.properties import KafkaSource, consumer_properties
-
-Place = tuple[str, int]
-"""Topic and partition."""
+from ingestd.kafka.records import TopicAndPartition
 
 NO_EPOCH = -1
 # One record of each partition is needed. The client increases the size by itself if the first
@@ -58,41 +56,41 @@ def fingerprint_of_last(chunk: RecordChunk) -> int:
 
 
 def divergences(
-    source: KafkaSource, positions: Mapping[Place, tuple[int, int]], seconds: float
-) -> dict[Place, int]:
+    source: KafkaSource, positions: Mapping[TopicAndPartition, tuple[int, int]], seconds: float
+) -> dict[TopicAndPartition, int]:
     """Return where logs diverge from the (offset, leader epoch) pairs that were reached in them.
 
-    The result contains only diverging places, with -1 if the broker does not know the epoch. A
-    log that begins after an offset, because older records have expired, has not diverged.
+    The result contains only diverging topic partitions, with -1 if the broker does not know the
+    epoch. A log that begins after an offset, because older records have expired, has not diverged.
 
     Raises SourceSilentError without an answer for `seconds`, SourceError for an unexpected answer
     or if the brokers reject the client.
     """
-    ends: dict[Place, int] = {}
-    for place, message in _first_answers(source, positions, seconds):
+    ends: dict[TopicAndPartition, int] = {}
+    for partition, message in _first_answers(source, positions, seconds):
         error = message.error()
         if error is None or error.code() == KafkaError._PARTITION_EOF:
             continue
-        end = _epoch_end(source, place, error)
+        end = _epoch_end(source, partition, error)
         if end is not None:
-            ends[place] = end
+            ends[partition] = end
     return ends
 
 
 def fingerprints(
-    source: KafkaSource, offsets: Mapping[Place, int], seconds: float
-) -> dict[Place, int]:
+    source: KafkaSource, offsets: Mapping[TopicAndPartition, int], seconds: float
+) -> dict[TopicAndPartition, int]:
     """Return checksums of the records just before some offsets, where the logs still have them.
 
     Records removed by retention or compaction, and transaction markers, have no entry. Raises as
     `divergences`.
     """
-    checksums: dict[Place, int] = {}
-    positions = {place: (offset - 1, NO_EPOCH) for place, offset in offsets.items()}
-    for place, message in _first_answers(source, positions, seconds):
-        if message.error() is None and message.offset() == offsets[place] - 1:
+    checksums: dict[TopicAndPartition, int] = {}
+    positions = {partition: (offset - 1, NO_EPOCH) for partition, offset in offsets.items()}
+    for partition, message in _first_answers(source, positions, seconds):
+        if message.error() is None and message.offset() == offsets[partition] - 1:
             key, value = _bytes(message.key()), _bytes(message.value())
-            checksums[place] = fingerprint(message.timestamp()[1], key, value)
+            checksums[partition] = fingerprint(message.timestamp()[1], key, value)
     return checksums
 
 
@@ -100,7 +98,7 @@ def _bytes(content: str | bytes | None) -> bytes | None:
     return content.encode() if isinstance(content, str) else content
 
 
-def _epoch_end(source: KafkaSource, place: Place, error: KafkaError) -> int | None:
+def _epoch_end(source: KafkaSource, partition: TopicAndPartition, error: KafkaError) -> int | None:
     """Return where the epoch of a position ends, -1 if unknown to the log; None if not truncated.
 
     Without an automatic offset reset, the client reports a truncated log and an expired offset by
@@ -112,30 +110,32 @@ def _epoch_end(source: KafkaSource, place: Place, error: KafkaError) -> int | No
         return int(end["offset"])
     if error.code() == KafkaError.OFFSET_OUT_OF_RANGE or _OUT_OF_RANGE in text:
         return None
-    where = f"{place[0]}/{place[1]} of source {source.name}"
+    where = f"{partition[0]}/{partition[1]} of source {source.name}"
     raise SourceError(f"cannot determine whether the log of {where} was truncated: {text}")
 
 
 def _first_answers(
-    source: KafkaSource, positions: Mapping[Place, tuple[int, int]], seconds: float
-) -> Iterator[tuple[Place, Message]]:
-    """Yield once for each place what a consumer receives: a record, or one of `_ANSWERS`."""
+    source: KafkaSource, positions: Mapping[TopicAndPartition, tuple[int, int]], seconds: float
+) -> Iterator[tuple[TopicAndPartition, Message]]:
+    """Yield the first message of each topic partition: a record, or one of `_ANSWERS`."""
     client_errors = ClientErrors(source)
     pending = set(positions)
     with closing(_connect(source, client_errors)) as consumer:
-        consumer.assign([_assigned(place, *positions[place]) for place in sorted(pending)])
+        consumer.assign(
+            [_assigned(partition, *positions[partition]) for partition in sorted(pending)]
+        )
         deadline = time.monotonic() + seconds
         while pending:
             answered = []
             for message in consumer.consume(_POLL_MESSAGES, _POLL_SECONDS):
-                place = (message.topic() or "", _number(message.partition()))
+                partition = (message.topic() or "", _number(message.partition()))
                 error = message.error()
                 if error is not None and error.code() not in _ANSWERS:
                     client_errors.note(error)
-                elif place in pending:
-                    pending.remove(place)
-                    answered.append(TopicPartition(*place))
-                    yield place, message
+                elif partition in pending:
+                    pending.remove(partition)
+                    answered.append(TopicPartition(*partition))
+                    yield partition, message
             if answered:
                 consumer.pause(answered)
                 deadline = time.monotonic() + seconds
@@ -147,14 +147,17 @@ def _number(partition: int | None) -> int:
     return -1 if partition is None else partition
 
 
-def _assigned(place: Place, offset: int, epoch: int) -> TopicPartition:
+def _assigned(partition: TopicAndPartition, offset: int, epoch: int) -> TopicPartition:
     if epoch < 0:
-        return TopicPartition(*place, offset)
-    return TopicPartition(*place, offset, leader_epoch=epoch)
+        return TopicPartition(*partition, offset)
+    return TopicPartition(*partition, offset, leader_epoch=epoch)
 
 
 def _unanswered(
-    source: KafkaSource, pending: set[Place], client_errors: ClientErrors, seconds: float
+    source: KafkaSource,
+    pending: set[TopicAndPartition],
+    client_errors: ClientErrors,
+    seconds: float,
 ) -> SourceError:
     topic, partition = min(pending)
     more = f" and {len(pending) - 1} more" if len(pending) > 1 else ""

@@ -16,7 +16,7 @@ from confluent_kafka import cimpl, libversion
 from ingestd.cdc.native_module import native_module
 from ingestd.cdc.texts import Texts
 from ingestd.errors import SourceError
-from ingestd.kafka.records import LogEvent, Numbers, Place, Problem, Records
+from ingestd.kafka.records import LogEvent, Numbers, Problem, Records, TopicAndPartition
 
 _LOG = logging.getLogger(__name__)
 _MAJOR = 2
@@ -37,7 +37,7 @@ class _NativeRecords(Protocol):
 
 
 class _NativeConsumer(Protocol):
-    def assign(self, places: list[tuple[str, int, int]]) -> None: ...
+    def assign(self, partitions: list[tuple[str, int, int]]) -> None: ...
     def unassign(self) -> None: ...
     def consume(self, count: int, milliseconds: int, keep: bool) -> list[_NativeRecords]: ...
     def errors(self) -> list[tuple[int, str]]: ...
@@ -101,11 +101,11 @@ class NativeFetcher:
         self._consumer = kafka.Consumer(addresses, properties)
         self._alone = False
 
-    def assign(self, offsets: Mapping[Place, int]) -> None:
+    def assign(self, offsets: Mapping[TopicAndPartition, int]) -> None:
         """Read only these topic partitions, each from its offset."""
         self._alone = len(offsets) == 1
         try:
-            self._consumer.assign([(*place, offset) for place, offset in offsets.items()])
+            self._consumer.assign([(*partition, offset) for partition, offset in offsets.items()])
         except RuntimeError as error:
             raise SourceError(str(error)) from error
 
@@ -116,7 +116,7 @@ class NativeFetcher:
         except RuntimeError as error:
             raise SourceError(str(error)) from error
 
-    def read(self, count: int, seconds: float) -> list[tuple[Place, Records]]:
+    def read(self, count: int, seconds: float) -> list[tuple[TopicAndPartition, Records]]:
         """Return at most `count` records that arrive within `seconds`, by topic partition.
 
         The client keeps a fetched message in memory while a text refers to it. For one topic

@@ -87,18 +87,18 @@ class OffsetClient:
 
     def group_offsets(self, group: str, partitions: TopicPartitions) -> TopicOffsets:
         """Return the committed offsets of a consumer group, for partitions that have one."""
-        places = [
+        partitions_asked = [
             TopicPartition(topic, partition)
             for topic in partitions
             for partition in partitions[topic]
         ]
         offsets: dict[str, dict[int, int]] = {topic: {} for topic in partitions}
-        if not places:
+        if not partitions_asked:
             return offsets
         with closing(ConsumerGroup(self.source, group, self._asking.seconds)) as known:
-            for place in known.committed(places):
-                if place.offset >= 0:
-                    offsets[place.topic][place.partition] = place.offset
+            for committed in known.committed(partitions_asked):
+                if committed.offset >= 0:
+                    offsets[committed.topic][committed.partition] = committed.offset
         return offsets
 
     def topic_ids(self, topics: Iterable[str]) -> Mapping[str, str]:
@@ -159,15 +159,15 @@ class OffsetClient:
 
     def commit_group_offsets(self, group: str, offsets: TopicOffsets) -> None:
         """Commit offsets for a consumer group; only lag tools read them."""
-        places = [
+        committed = [
             TopicPartition(topic, partition, offset)
             for topic, partitions in offsets.items()
             for partition, offset in partitions.items()
         ]
-        if places:
+        if committed:
             if group not in self._groups:
                 self._groups[group] = ConsumerGroup(self.source, group, self._asking.seconds)
-            self._groups[group].commit(places)
+            self._groups[group].commit(committed)
 
     def close(self) -> None:
         """Close the connections; no request is possible afterwards."""
@@ -176,38 +176,42 @@ class OffsetClient:
         self._asking.close()
 
     def _offsets(self, partitions: TopicPartitions, spec: OffsetSpec) -> TopicOffsets:
-        places = {
+        pending = {
             TopicPartition(topic, partition): spec
             for topic in partitions
             for partition in partitions[topic]
         }
-        if not places:
+        if not pending:
             return {topic: {} for topic in partitions}
         offsets: dict[str, dict[int, int]] = {topic: {} for topic in partitions}
         deadline = time.monotonic() + self._asking.seconds
-        while places:
+        while pending:
             futures = self._asking.client.list_offsets(
-                places,
+                pending,
                 isolation_level=IsolationLevel.READ_COMMITTED,
                 request_timeout=self._asking.seconds,
             )
-            for place, future in futures.items():
-                offset = self._offset(place, future, patient=time.monotonic() <= deadline)
+            for topic_partition, future in futures.items():
+                offset = self._offset(topic_partition, future, patient=time.monotonic() <= deadline)
                 if offset is not None:
-                    offsets[place.topic][place.partition] = offset.offset
+                    offsets[topic_partition.topic][topic_partition.partition] = offset.offset
                     if spec is _LATEST:
                         epoch = _UNKNOWN if offset.leader_epoch is None else offset.leader_epoch
-                        self._epochs[place.topic, place.partition] = epoch
-                    del places[place]
-            if places:
+                        self._epochs[topic_partition.topic, topic_partition.partition] = epoch
+                    del pending[topic_partition]
+            if pending:
                 time.sleep(PAUSE_SECONDS)
         return offsets
 
     def _offset(
-        self, place: TopicPartition, future: Future[ListOffsetsResultInfo], *, patient: bool
+        self,
+        topic_partition: TopicPartition,
+        future: Future[ListOffsetsResultInfo],
+        *,
+        patient: bool,
     ) -> ListOffsetsResultInfo | None:
         """Return the requested offset; None if a retry may succeed."""
-        what = f"offsets of {place.topic}/{place.partition}"
+        what = f"offsets of {topic_partition.topic}/{topic_partition.partition}"
         try:
             result: ListOffsetsResultInfo = self._asking.result(what, future)
         except SourceError as error:

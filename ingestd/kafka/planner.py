@@ -139,13 +139,13 @@ class Planner:
         self, source: KafkaSource, reached: TopicOffsets, ends: TopicOffsets
     ) -> TopicOffsets:
         """Return positions of selected partitions. Raises LogChangedError if one is gone."""
-        known = {topic: ones for topic, ones in reached.items() if source.selects(topic)}
+        known = {topic: positions for topic, positions in reached.items() if source.selects(topic)}
         for topic, partitions in known.items():
-            gone = sorted(partitions.keys() - ends.get(topic, {}).keys())
-            if gone:
+            deleted = sorted(partitions.keys() - ends.get(topic, {}).keys())
+            if deleted:
                 raise LogChangedError(
-                    f"source {source.name}: partitions {gone} of topic {topic}, read up to "
-                    f"{[partitions[partition] for partition in gone]}, no longer exist"
+                    f"source {source.name}: partitions {deleted} of topic {topic}, read up to "
+                    f"{[partitions[partition] for partition in deleted]}, no longer exist"
                 )
         return known
 

@@ -21,7 +21,7 @@ def parse_positions(text: str, topics: Sequence[str] = ()) -> TopicOffsets:
     Raises ConfigError for an invalid text, and for a topic partition that occurs twice.
     """
     offsets: dict[str, dict[int, int]] = {}
-    for position in filter(None, (one.strip() for one in text.split(";"))):
+    for position in filter(None, (word.strip() for word in text.split(";"))):
         topic, partition, offset = _parsed(position, topics)
         if partition in offsets.setdefault(topic, {}):
             raise ConfigError(f"'{text}' names partition {partition} of {topic} twice")

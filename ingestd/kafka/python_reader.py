@@ -12,7 +12,15 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.cimpl import Message
 
 from ingestd.errors import SourceError
-from ingestd.kafka.records import NOWHERE, Header, LogEvent, Numbers, Place, Problem, Records
+from ingestd.kafka.records import (
+    NOWHERE,
+    Header,
+    LogEvent,
+    Numbers,
+    Problem,
+    Records,
+    TopicAndPartition,
+)
 
 _LOG = logging.getLogger(__name__)
 _METADATA_SECONDS = 2.0
@@ -32,11 +40,11 @@ class PythonReader:
         self._known: set[str] = set()
         self._consumer = Consumer({**properties, "error_cb": self._note}, logger=_LOG)
 
-    def assign(self, offsets: Mapping[Place, int]) -> None:
+    def assign(self, offsets: Mapping[TopicAndPartition, int]) -> None:
         """Read only these topic partitions, each from its offset."""
         try:
             self._consumer.assign(
-                [TopicPartition(*place, offset) for place, offset in offsets.items()]
+                [TopicPartition(*partition, offset) for partition, offset in offsets.items()]
             )
         except KafkaException as error:
             raise SourceError(str(error)) from error
@@ -55,13 +63,16 @@ class PythonReader:
         except KafkaException as error:
             raise SourceError(str(error)) from error
 
-    def read(self, count: int, seconds: float) -> list[tuple[Place, Records]]:
+    def read(self, count: int, seconds: float) -> list[tuple[TopicAndPartition, Records]]:
         """Return at most `count` records that arrive within `seconds`, by topic partition."""
         try:
             messages = self._consumer.consume(count, seconds)
         except KafkaException as error:
             raise SourceError(str(error)) from error
-        return [(place, self._records(list(run))) for place, run in groupby(messages, _place)]
+        return [
+            (partition, self._records(list(run)))
+            for partition, run in groupby(messages, _partition_of)
+        ]
 
     def _records(self, messages: list[Message]) -> Records:
         events: list[LogEvent] = []
@@ -97,7 +108,7 @@ class PythonReader:
         self._problems.append(_problem(error))
 
 
-def _place(message: Message) -> Place:
+def _partition_of(message: Message) -> TopicAndPartition:
     topic, partition = message.topic(), message.partition()
     return NOWHERE if topic is None or partition is None else (topic, partition)
 

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias, TypeVar
 
 TopicOffsets: TypeAlias = Mapping[str, Mapping[int, int]]
 Offsets: TypeAlias = Mapping[str, TopicOffsets]
-Place: TypeAlias = tuple[str, str, int]
+SourcePartition: TypeAlias = tuple[str, str, int]
 """A topic partition: source, topic, partition."""
 
 _VERSION = 2
@@ -60,12 +60,12 @@ class BatchOffsets:
         return _ranges_between(self.start, self.until)
 
 
-def starts_of(ranges: Iterable[OffsetRange]) -> dict[Place, int]:
+def starts_of(ranges: Iterable[OffsetRange]) -> dict[SourcePartition, int]:
     """Return the smallest offset of each topic partition in ranges."""
-    starts: dict[Place, int] = {}
+    starts: dict[SourcePartition, int] = {}
     for range_ in ranges:
-        place = (range_.source, range_.topic, range_.partition)
-        starts[place] = min(range_.start, starts.get(place, range_.start))
+        source_partition = (range_.source, range_.topic, range_.partition)
+        starts[source_partition] = min(range_.start, starts.get(source_partition, range_.start))
     return starts
 
 
@@ -133,8 +133,8 @@ def split(ranges: Sequence[OffsetRange], parts: int) -> list[list[OffsetRange]]:
     borders = [0, *accumulate(range_.rows for range_ in ranges)]
     total = borders[-1]
     slack = total // (parts * _CRUMBS)
-    wanted = (number * total // parts for number in range(1, parts))
-    edges = sorted({0, total, *(_snap(target, borders, slack) for target in wanted)})
+    targets = (number * total // parts for number in range(1, parts))
+    edges = sorted({0, total, *(_snap(target, borders, slack) for target in targets)})
     groups = [
         [
             replace(
@@ -150,11 +150,11 @@ def split(ranges: Sequence[OffsetRange], parts: int) -> list[list[OffsetRange]]:
     return [group for group in groups if group]
 
 
-def covers(reached: Offsets, wanted: Offsets) -> bool:
-    """Return whether every topic partition of `wanted` has been reached."""
+def covers(reached: Offsets, bounds: Offsets) -> bool:
+    """Return whether every topic partition of `bounds` has been reached."""
     return all(
         reached.get(source, {}).get(topic, {}).get(partition, 0) >= offset
-        for source, topic, partition, offset in _flat(wanted)
+        for source, topic, partition, offset in _flat(bounds)
     )
 
 
@@ -251,13 +251,13 @@ def _share(sizes: Mapping[_K, int], limit: int) -> dict[_K, int]:
 
     The remainder goes to the largest, so that every partition makes progress.
     """
-    parts: dict[_K, int] = {}
+    shares: dict[_K, int] = {}
     left = limit
     ascending = sorted(sizes, key=lambda key: sizes[key])
     for position, key in enumerate(ascending):
-        parts[key] = min(sizes[key], left // (len(ascending) - position))
-        left -= parts[key]
-    return parts
+        shares[key] = min(sizes[key], left // (len(ascending) - position))
+        left -= shares[key]
+    return shares
 
 
 def sample_ranges(

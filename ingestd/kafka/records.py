@@ -16,10 +16,10 @@ from ingestd.cdc.texts import Texts, joined
 
 Numbers = npt.NDArray[np.int64]
 Header = tuple[str, bytes | None]
-Place = tuple[str, int]
+TopicAndPartition = tuple[str, int]
 """Topic and partition."""
-NOWHERE: Place = ("", -1)
-"""The place of errors that concern no topic partition."""
+NOWHERE: TopicAndPartition = ("", -1)
+"""Stands for the topic partition of an error of the client as a whole."""
 
 
 class Problem(NamedTuple):
@@ -72,13 +72,13 @@ class Records:
 class Reader(Protocol):
     """Reads assigned topic partitions; raises SourceError if the brokers reject the client."""
 
-    def assign(self, offsets: Mapping[Place, int]) -> None:
+    def assign(self, offsets: Mapping[TopicAndPartition, int]) -> None:
         """Read only these topic partitions, each from its offset."""
 
     def unassign(self) -> None:
         """Read no topic partition."""
 
-    def read(self, count: int, seconds: float) -> Sequence[tuple[Place, Records]]:
+    def read(self, count: int, seconds: float) -> Sequence[tuple[TopicAndPartition, Records]]:
         """Return at most `count` records that arrive within `seconds`, by topic partition."""
 
     def problems(self) -> list[Problem]:
@@ -146,7 +146,7 @@ class RecordColumns:
         )
 
 
-def _cut(parts: list[Texts], count: int) -> tuple[Texts, list[Texts]]:
+def _cut(buffered: list[Texts], count: int) -> tuple[Texts, list[Texts]]:
     """Split off the first `count` texts; return them, and the rest as a list of one part."""
-    whole = joined(parts)
+    whole = joined(buffered)
     return (whole, []) if count == len(whole) else (whole[:count], [whole[count:]])

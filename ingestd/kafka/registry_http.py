@@ -71,10 +71,10 @@ class RegistrySettings:
 def check_registry(settings: RegistrySettings) -> None:
     """Raise ConfigError for invalid or contradictory settings."""
     for url in settings.urls:
-        parts = urlsplit(url)
-        if parts.scheme not in ("http", "https") or not parts.hostname:
+        split_url = urlsplit(url)
+        if split_url.scheme not in ("http", "https") or not split_url.hostname:
             raise ConfigError("schema-registry: 'url' is not an address; write https://host:port")
-        if parts.username or parts.password:
+        if split_url.username or split_url.password:
             raise ConfigError(
                 "schema-registry: 'url' contains credentials; set 'basic-auth-user-info' instead"
             )
@@ -118,14 +118,14 @@ class RegistryHttp:
         items: list[Any] | None = self._get(path, list)
         return items
 
-    def _get(self, path: str, wanted: type) -> Any:  # noqa: ANN401  (of the type wanted)
+    def _get(self, path: str, document_type: type) -> Any:  # noqa: ANN401  (of the type wanted)
         attempt = 0
         failed: float | None = None
         while True:
             note(REQUESTS)
             url = self.settings.urls[attempt % len(self.settings.urls)]
             try:
-                answer = self._ask(url.rstrip("/") + path, wanted)
+                answer = self._ask(url.rstrip("/") + path, document_type)
                 self._note_outage(failed)
                 return answer
             except SourceError as error:
@@ -149,7 +149,7 @@ class RegistryHttp:
         if failed is not None:
             note(OUTAGE_MS, int((self.clock() - failed) * 1000))
 
-    def _ask(self, url: str, wanted: type) -> Any:  # noqa: ANN401  (of the type wanted)
+    def _ask(self, url: str, document_type: type) -> Any:  # noqa: ANN401  (of the type wanted)
         settings = self.settings
         left = self._begun + settings.lookup_seconds - self.clock()
         if left <= 0:
@@ -174,7 +174,7 @@ class RegistryHttp:
             raise SourceError(
                 f"schema registry {shown(url)}: the answer has more than {_MOST_BYTES} bytes"
             )
-        return _document(answer.body, shown(url), wanted)
+        return _document(answer.body, shown(url), document_type)
 
 
 def _back_off(round_number: int) -> float:
@@ -186,10 +186,10 @@ def _judge(status: int, data: bytes, url: str) -> None:
     """Return if the requested object does not exist; raise for every other error status."""
     document = _error_document(data)
     code = document.get("error_code")
-    said = shown(document.get("message") or "no reason given")
+    reason = shown(document.get("message") or "no reason given")
     if status == 404 and isinstance(code, int | str) and str(code).startswith(_NOT_THERE):
         return
-    message = f"schema registry {url} answers {status}: {said}"
+    message = f"schema registry {url} answers {status}: {reason}"
     if status in (401, 403):
         raise ConfigError(f"{message}; check the credentials of schema-registry")
     if status == 404:
@@ -232,13 +232,13 @@ def _tls(settings: RegistrySettings) -> ssl.SSLContext:
     return context
 
 
-def _document(data: bytes, url: str, wanted: type) -> object:
+def _document(data: bytes, url: str, document_type: type) -> object:
     try:
         document = json_of(data)
     except ValueError as error:
         raise SourceError(f"schema registry {url}: the response is not JSON ({error})") from error
-    if not isinstance(document, wanted):
-        form = "object" if wanted is dict else "array"
+    if not isinstance(document, document_type):
+        form = "object" if document_type is dict else "array"
         raise SourceError(f"schema registry {url}: the response is not a JSON {form}")
     return document
 

@@ -91,8 +91,8 @@ class _Reading:
         """Return the schema; None if it or one of its references does not exist."""
         path = f"/schemas/ids/{schema_id}"
         if isinstance(schema_id, str):
-            parts = (schema_id[:8], schema_id[8:12], schema_id[12:16], schema_id[16:20])
-            path = f"/schemas/guids/{'-'.join((*parts, schema_id[20:]))}"
+            groups = (schema_id[:8], schema_id[8:12], schema_id[12:16], schema_id[16:20])
+            path = f"/schemas/guids/{'-'.join((*groups, schema_id[20:]))}"
         document = self._http.get(path)
         if document is None or not self._read_references(document):
             return None
@@ -105,11 +105,11 @@ class _Reading:
         """
         schemas: list[RegisteredSchema] = []
         for version in self._http.get_list(f"/schemas/ids/{schema_id}/versions") or ():
-            place = _place(version)
-            numbers = self._http.get_list(place.versions) or ()
-            older = sorted(n for n in numbers if isinstance(n, int) and n < place.version)
+            subject_version = _subject_version(version)
+            numbers = self._http.get_list(subject_version.versions) or ()
+            older = sorted(n for n in numbers if isinstance(n, int) and n < subject_version.version)
             for number in older[::-1][:_MOST_VERSIONS]:
-                document = self._version(f"{place.versions}/{number}")
+                document = self._version(f"{subject_version.versions}/{number}")
                 self._references.clear()
                 if document is not None and self._read_references(document):
                     schemas.append(_schema(document, tuple(self._references.values()), ""))
@@ -126,8 +126,10 @@ class _Reading:
             reference = next(stack[-1].rest, None)
             if reference is None:
                 done = stack.pop()
-                if done.place is not None:
-                    self._references[done.place.path] = _schema(done.document, (), done.place.name)
+                if done.subject_version is not None:
+                    self._references[done.subject_version.path] = _schema(
+                        done.document, (), done.subject_version.name
+                    )
                 continue
             if reference.path in self._references:
                 continue
@@ -153,7 +155,7 @@ class _Reading:
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
+class _SubjectVersion:
     """A version of a subject, from a list of versions or a reference."""
 
     versions: str
@@ -167,28 +169,28 @@ class _Place:
 
 @dataclass(frozen=True, slots=True)
 class _Opened:
-    """A document whose references are being read; `place` is None for the first."""
+    """A document whose references are being read; `subject_version` is None for the first."""
 
     document: Mapping[str, Any]
-    rest: Iterator[_Place]
-    place: _Place | None = None
+    rest: Iterator[_SubjectVersion]
+    subject_version: _SubjectVersion | None = None
 
 
-def _references_of(document: Mapping[str, Any]) -> Iterator[_Place]:
+def _references_of(document: Mapping[str, Any]) -> Iterator[_SubjectVersion]:
     references = document.get("references") or []
     if not isinstance(references, list):
         raise SourceError("schema registry: the references of a schema are not a JSON array")
-    return map(_place, references)
+    return map(_subject_version, references)
 
 
-def _place(stated: object) -> _Place:
+def _subject_version(stated: object) -> _SubjectVersion:
     if isinstance(stated, dict):
         subject, version = stated.get("subject"), stated.get("version")
         name = stated.get("name", "")
         # Text with an unpaired surrogate is valid JSON, but cannot be sent.
         if isinstance(subject, str) and isinstance(version, int) and isinstance(name, str):
-            part = quote(subject, safe="", errors="replace")
-            return _Place(f"/subjects/{part}/versions", version, name)
+            quoted = quote(subject, safe="", errors="replace")
+            return _SubjectVersion(f"/subjects/{quoted}/versions", version, name)
     raise SourceError("schema registry: a reference or a version is invalid")
 
 

@@ -119,8 +119,8 @@ def _check_there(source: KafkaSource, key: str, named: TopicOffsets, ends: Topic
         )
 
 
-def _over(ends: TopicOffsets, given: TopicOffsets) -> Mapping[str, Mapping[int, int]]:
-    return {topic: {**partitions, **given.get(topic, {})} for topic, partitions in ends.items()}
+def _over(ends: TopicOffsets, positions: TopicOffsets) -> Mapping[str, Mapping[int, int]]:
+    return {topic: {**partitions, **positions.get(topic, {})} for topic, partitions in ends.items()}
 
 
 def _partitions(offsets: TopicOffsets) -> TopicPartitions:

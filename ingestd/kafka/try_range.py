@@ -71,8 +71,8 @@ def read_apart(
         if line[0] == _REASON:
             reason = str(line[1])
             continue
-        place = (line[0], line[1], line[2])
-        left[place] = replace(left[place], start=line[3])
+        source_partition = (line[0], line[1], line[2])
+        left[source_partition] = replace(left[source_partition], start=line[3])
     return [offset_range for offset_range in left.values() if offset_range.rows], reason
 
 

@@ -17,7 +17,7 @@ from ingestd.ingest.tables.positions import by_name, lowest
 from ingestd.ingest.tables.table_registry import TableRegistry
 from ingestd.ingest.values.batch_times import BatchTimes
 from ingestd.kafka.offsets import OffsetClient
-from ingestd.kafka.ranges import BatchOffsets, OffsetRange, Offsets, Place, starts_of
+from ingestd.kafka.ranges import BatchOffsets, OffsetRange, Offsets, SourcePartition, starts_of
 
 
 @dataclass(slots=True)
@@ -68,7 +68,11 @@ def stream_of(registry: TableRegistry, settings: PipelineSettings, until: Offset
         if covered is None:
             return None
         fed = {topic: registry.keys[topic] for topic in registry.fed_topics(name)}
-        known = {key: ones for key, ones in registry.progress.end.items() if key in fed.values()}
+        known = {
+            key: positions
+            for key, positions in registry.progress.end.items()
+            if key in fed.values()
+        }
         # A log added after that snapshot is read again from its first offset in the pipeline.
         return by_name(lowest([covered, known], registry.progress.origin), fed)
 
@@ -77,24 +81,28 @@ def stream_of(registry: TableRegistry, settings: PipelineSettings, until: Offset
         held=registry.covered,
         fed=registry.fed_topics,
         before=before,
-        begins=lambda places: _begins(settings.sources, places),
+        begins=lambda partitions: _begins(settings.sources, partitions),
     )
 
 
-def _begins(sources: _Sources, places: Collection[Place]) -> Mapping[Place, int]:
+def _begins(
+    sources: _Sources, source_partitions: Collection[SourcePartition]
+) -> Mapping[SourcePartition, int]:
     """Return the first offsets of topic partitions, without those that do not exist.
 
     Queries the brokers each time, since late truncates are rare. Raises SourceError.
     """
-    starts: dict[Place, int] = {}
-    for name in {source for source, _, _ in places} & sources.keys():
-        wanted: dict[str, list[int]] = {}
-        for source, topic, partition in places:
+    starts: dict[SourcePartition, int] = {}
+    for name in {source for source, _, _ in source_partitions} & sources.keys():
+        by_topic: dict[str, list[int]] = {}
+        for source, topic, partition in source_partitions:
             if source == name:
-                wanted.setdefault(topic, []).append(partition)
+                by_topic.setdefault(topic, []).append(partition)
         with closing(OffsetClient(sources[name].kafka)) as cluster:
-            existing = cluster.topic_ids(wanted)
-            partitions = {topic: tuple(ones) for topic, ones in wanted.items() if topic in existing}
+            existing = cluster.topic_ids(by_topic)
+            partitions = {
+                topic: tuple(numbers) for topic, numbers in by_topic.items() if topic in existing
+            }
             for topic, begins in cluster.beginning_offsets(partitions).items():
                 starts.update({(name, topic, id_): begin for id_, begin in begins.items()})
     return starts

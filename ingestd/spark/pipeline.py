@@ -134,8 +134,8 @@ class Pipeline:
         except FencedError as error:
             # Two processes started at once, and the other one has committed first.
             raise leadership.verdict(error) from error
-        for place, records in lost_records(start.losses).items():
-            self._listener.offsets_lost(*place, records)
+        for topic, records in lost_records(start.losses).items():
+            self._listener.offsets_lost(*topic, records)
         return start
 
     def await_termination(self, timeout: float) -> bool:
@@ -332,12 +332,12 @@ def bounds_ahead(settings: PipelineSettings, clusters: Mapping[str, LogCluster])
     if not settings.is_bounded or not any(conf.bounded_offsets for conf in kafka.values()):
         return {}
     ends: dict[str, TopicOffsets] = {}
-    wanted: dict[str, TopicOffsets] = {}
+    bounds: dict[str, TopicOffsets] = {}
     for name, source in kafka.items():
         cluster = clusters[name]
         ends[name] = cluster.end_offsets(cluster.list_topic_partitions())
-        wanted[name] = last_positions(source, cluster, ends[name]) or {}
-    return {} if covers(ends, wanted) else wanted
+        bounds[name] = last_positions(source, cluster, ends[name]) or {}
+    return {} if covers(ends, bounds) else bounds
 
 
 def _translated(error: StreamingQueryException) -> IngestdError:

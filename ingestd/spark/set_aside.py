@@ -16,7 +16,7 @@ from ingestd.ingest.settings.pipeline_settings import PipelineSettings
 from ingestd.ingest.settings.topic_trial import SetAside, Topic, TopicTrial, batch_without
 from ingestd.ingest.stages.outcome import AttemptResult
 from ingestd.kafka.isolated_fetch import Unreadable
-from ingestd.kafka.ranges import BatchOffsets, OffsetRange, Place, starts_of
+from ingestd.kafka.ranges import BatchOffsets, OffsetRange, SourcePartition, starts_of
 from ingestd.kafka.try_range import start_try
 from ingestd.kafka.unreadable import ReadableSearch, by_source, find_unreadable
 
@@ -56,8 +56,8 @@ class KnownRanges:
     policy skips; the next start of the pipeline writes dead letters for them.
     """
 
-    tried: dict[Place, Tried] = field(default_factory=dict)
-    given_up: dict[Place, OffsetRange] = field(default_factory=dict)
+    tried: dict[SourcePartition, Tried] = field(default_factory=dict)
+    given_up: dict[SourcePartition, OffsetRange] = field(default_factory=dict)
 
 
 _KNOWN = KnownRanges()
@@ -81,29 +81,29 @@ class QueryRetries:
         self._known = known
         self._policy = policy
         self._clock = clock
-        self._waiting: dict[Place, OffsetRange] = {}
-        self._searches: dict[Place, ReadableSearch] = {}
-        self._unreached: set[Place] = set()
-        self._running: tuple[Place, int, Try] | None = None
+        self._waiting: dict[SourcePartition, OffsetRange] = {}
+        self._searches: dict[SourcePartition, ReadableSearch] = {}
+        self._unreached: set[SourcePartition] = set()
+        self._running: tuple[SourcePartition, int, Try] | None = None
 
     @property
     def is_deciding(self) -> bool:
         """Whether a search for a readable offset is not finished, so that the run must not end."""
-        return any(self._is_exhausted(place) for place in self._waiting)
+        return any(self._is_exhausted(partition) for partition in self._waiting)
 
     def add(self, left: OffsetRange, *, is_reached: bool = True) -> None:
         """Add an unreadable range, which counts as a try.
 
         If `is_reached` is false, records before the range are unread, and it cannot be skipped.
         """
-        place = (left.source, left.topic, left.partition)
+        partition = (left.source, left.topic, left.partition)
         if not is_reached:
-            self._unreached.add(place)
-        before = self._known.tried.get(place)
+            self._unreached.add(partition)
+        before = self._known.tried.get(partition)
         tries = before.tries + 1 if before is not None and before.offset == left.start else 1
         wait = min(_FIRST_SECONDS * 2 ** (tries - 1), _LONGEST_SECONDS)
-        self._known.tried[place] = Tried(left.start, tries, self._clock() + wait)
-        self._waiting[place] = left
+        self._known.tried[partition] = Tried(left.start, tries, self._clock() + wait)
+        self._waiting[partition] = left
 
     def poll(self) -> None:
         """Check the running retry, or start the next one that is due.
@@ -111,65 +111,65 @@ class QueryRetries:
         Raises SourceError, which restarts the query, if a topic partition is readable again or its
         unreadable range is skipped; PolicyStopError if its retries are exhausted.
         """
-        exhausted = [place for place in self._waiting if self._is_exhausted(place)]
+        exhausted = [partition for partition in self._waiting if self._is_exhausted(partition)]
         refused = exhausted
         if self._policy.action == "dead-letter":
-            refused = [place for place in exhausted if place in self._unreached]
+            refused = [partition for partition in exhausted if partition in self._unreached]
         if refused:
             raise self._stop(refused[0])
         if self._running is None:
             self._begin(exhausted)
             return
-        place, offset, process = self._running
+        partition, offset, process = self._running
         code = process.poll()
         if code is None:
             return
         self._running = None
-        left = self._waiting[place]
+        left = self._waiting[partition]
         if offset == left.start and code == 0:
             raise SourceError(
                 f"{left.topic}/{left.partition} of source {left.source} can be read again at "
                 f"offset {left.start}: the query starts again to read it"
             )
-        if place in self._searches:
-            self._searches[place].note(offset, is_readable=code == 0)
+        if partition in self._searches:
+            self._searches[partition].note(offset, is_readable=code == 0)
         else:
             self.add(left)
 
-    def _is_exhausted(self, place: Place) -> bool:
+    def _is_exhausted(self, partition: SourcePartition) -> bool:
         most = self._policy.most_tries
-        return most is not None and self._known.tried[place].tries >= most
+        return most is not None and self._known.tried[partition].tries >= most
 
-    def _stop(self, place: Place) -> PolicyStopError:
-        left = self._waiting[place]
+    def _stop(self, partition: SourcePartition) -> PolicyStopError:
+        left = self._waiting[partition]
         return PolicyStopError(
             f"{left.topic}/{left.partition} of source {left.source} could not be read at "
-            f"offset {left.start} {self._known.tried[place].tries} times "
+            f"offset {left.start} {self._known.tried[partition].tries} times "
             "(errors.max-unreadable-tries); mend the source, raise the limit to have it wait, or "
             "let errors.on-unreadable be dead-letter to read on after it, which needs what is "
             "before it to be in the tables"
         )
 
-    def _begin(self, exhausted: list[Place]) -> None:
+    def _begin(self, exhausted: list[SourcePartition]) -> None:
         if exhausted:
             self._search(exhausted[0])
             return
         now = self._clock()
-        due = [place for place in self._waiting if self._known.tried[place].due <= now]
+        due = [partition for partition in self._waiting if self._known.tried[partition].due <= now]
         if due:
-            place = min(due, key=lambda key: self._known.tried[key].due)
-            left = self._waiting[place]
-            self._running = place, left.start, self._start(left)
+            partition = min(due, key=lambda key: self._known.tried[key].due)
+            left = self._waiting[partition]
+            self._running = partition, left.start, self._start(left)
 
-    def _search(self, place: Place) -> None:
+    def _search(self, partition: SourcePartition) -> None:
         """Try the next offset of a search. Raises SourceError when the search has ended."""
-        left = self._waiting[place]
-        search = self._searches.setdefault(place, ReadableSearch.of(left))
+        left = self._waiting[partition]
+        search = self._searches.setdefault(partition, ReadableSearch.of(left))
         offset = search.next_offset()
         if offset is not None:
-            self._running = place, offset, self._start(replace(left, start=offset))
+            self._running = partition, offset, self._start(replace(left, start=offset))
             return
-        self._known.given_up[place] = replace(left, until=search.readable)
+        self._known.given_up[partition] = replace(left, until=search.readable)
         raise SourceError(
             f"{left.topic}/{left.partition} of source {left.source} cannot be read at offsets "
             f"{left.start} to {search.readable}: the query starts again to read on after them, "
@@ -192,16 +192,18 @@ class SetAsideTopics:
         self._listener = listener
         self._trial = TopicTrial(settings.trial_limits)
         self._found: dict[Topic, SetAside] = {}
-        self._unreadable: dict[Place, Unreadable] = {}
-        self._held_at: dict[Place, int] = {}
+        self._unreadable: dict[SourcePartition, Unreadable] = {}
+        self._held_at: dict[SourcePartition, int] = {}
         # Half of a worker's memory: it holds more than the records that it reads.
         self._memory = settings.limits.worker_memory // 2
         self._retries = QueryRetries(self._start_try, _KNOWN, settings.unreadable)
 
     def without(self, batch: BatchOffsets) -> BatchOffsets:
         """Return a batch without the topics and partitions that are set aside."""
-        starts = {place: unread.range.start for place, unread in self._unreadable.items()}
-        ends = {place: self._held_at.get(place, start) for place, start in starts.items()}
+        starts = {partition: unread.range.start for partition, unread in self._unreadable.items()}
+        ends = {
+            partition: self._held_at.get(partition, start) for partition, start in starts.items()
+        }
         return batch_without(batch, self.topics, ends)
 
     @property
@@ -237,14 +239,14 @@ class SetAsideTopics:
         starts = starts_of(ranges)
         culprits = [
             unreadable
-            for ones in by_source(ranges)
+            for source_ranges in by_source(ranges)
             for unreadable in find_unreadable(
-                self._settings.sources[ones[0].source].kafka, ones, memory
+                self._settings.sources[source_ranges[0].source].kafka, source_ranges, memory
             )
         ]
         for culprit in culprits:
-            place = (culprit.range.source, culprit.range.topic, culprit.range.partition)
-            self._held_at[place] = starts[place]
+            partition = (culprit.range.source, culprit.range.topic, culprit.range.partition)
+            self._held_at[partition] = starts[partition]
             self._add_unreadable(culprit)
         return bool(culprits)
 
@@ -276,10 +278,10 @@ class SetAsideTopics:
 
     def _add(self, new: SetAside) -> None:
         self._found[new.source, new.topic] = new
-        place = {"source": new.source, "topic": new.topic, "offsets": dict(new.offsets)}
-        seen = {"records": new.records, "rejected": new.rejected}
-        like = {"looks_like": new.guess.data_format, "message": self._message(new)}
-        _LOG.error("topic_set_aside", extra={"ctx": {**place, **seen, **like}})
+        topic = {"source": new.source, "topic": new.topic, "offsets": dict(new.offsets)}
+        counts = {"records": new.records, "rejected": new.rejected}
+        guess = {"looks_like": new.guess.data_format, "message": self._message(new)}
+        _LOG.error("topic_set_aside", extra={"ctx": {**topic, **counts, **guess}})
         self._listener.topic_set_aside(new, self._message(new))
 
     def _add_unreadable(self, new: Unreadable) -> None:
@@ -306,7 +308,7 @@ def _unreadable_message(unread: Unreadable) -> str:
     )
 
 
-def take_given_up() -> dict[Place, OffsetRange]:
+def take_given_up() -> dict[SourcePartition, OffsetRange]:
     """Return the ranges that the policy leaves out, for the start that reads on after them."""
     given_up = dict(_KNOWN.given_up)
     _KNOWN.given_up.clear()

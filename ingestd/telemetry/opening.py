@@ -49,8 +49,8 @@ def secrets_of(environment: Mapping[str, str], endpoint: str | None) -> Iterator
         elif _ENDPOINT.fullmatch(name):
             addresses.append(text)
     for address in addresses:
-        if found := _PASSWORD.match(address):
-            yield from {found[1], unquote(found[1])}
+        if match := _PASSWORD.match(address):
+            yield from {match[1], unquote(match[1])}
 
 
 def _secrets_of_header(name: str, value: str) -> Iterator[str]:

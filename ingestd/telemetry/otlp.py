@@ -66,8 +66,8 @@ class OtlpSink:
 
 def _resource(pipeline: str, version: str) -> Resource:
     """Return the resource of all spans; the environment may set another service name."""
-    given = Resource.create()
+    resource = Resource.create()
     own = {"service.version": version, "ingestd.pipeline": pipeline}
-    if str(given.attributes.get(SERVICE_NAME, _UNNAMED)).startswith(_UNNAMED):
+    if str(resource.attributes.get(SERVICE_NAME, _UNNAMED)).startswith(_UNNAMED):
         own[SERVICE_NAME] = _SERVICE
-    return given.merge(Resource(own))
+    return resource.merge(Resource(own))

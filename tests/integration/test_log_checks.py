@@ -12,9 +12,10 @@ import pytest
 from ingestd.dev.broker import DevBroker
 from ingestd.kafka.consumers import close_consumers
 from ingestd.kafka.fetch import fetch
-from ingestd.kafka.log_checks import NO_EPOCH, Place, fingerprint_of_last
+from ingestd.kafka.log_checks import NO_EPOCH, fingerprint_of_last
 from ingestd.kafka.offsets import OffsetClient
 from ingestd.kafka.ranges import OffsetRange
+from ingestd.kafka.records import TopicAndPartition
 from tests.support.kafka_broker import (
     WAIT_SECONDS,
     cut_log,
@@ -58,7 +59,7 @@ def write(broker: DevBroker, topic: str, batches: int) -> None:
         produce(broker, topic, [(b"k%d" % number, b"v%d" % one) for one in range(10)])
 
 
-def positions(broker: DevBroker, *topics: str) -> dict[Place, tuple[int, int]]:
+def positions(broker: DevBroker, *topics: str) -> dict[TopicAndPartition, tuple[int, int]]:
     """The ends of the logs, with their leader epochs."""
     with asking(broker, *topics) as client:
         ends = client.end_offsets(dict.fromkeys(topics, (0,)))
@@ -66,19 +67,23 @@ def positions(broker: DevBroker, *topics: str) -> dict[Place, tuple[int, int]]:
     return {(topic, 0): (ends[topic][0], epochs[topic][0]) for topic in topics}
 
 
-def divergences(broker: DevBroker, reached: Mapping[Place, tuple[int, int]]) -> Mapping[Place, int]:
+def divergences(
+    broker: DevBroker, reached: Mapping[TopicAndPartition, tuple[int, int]]
+) -> Mapping[TopicAndPartition, int]:
     with asking(broker, *(topic for topic, _ in reached)) as client:
         return client.divergences(reached)
 
 
-def fingerprints(broker: DevBroker, offsets: Mapping[Place, int]) -> Mapping[Place, int]:
+def fingerprints(
+    broker: DevBroker, offsets: Mapping[TopicAndPartition, int]
+) -> Mapping[TopicAndPartition, int]:
     with asking(broker, *(topic for topic, _ in offsets)) as client:
         return client.fingerprints(offsets)
 
 
-def last_records(broker: DevBroker, ends: Mapping[str, int]) -> dict[Place, int]:
+def last_records(broker: DevBroker, ends: Mapping[str, int]) -> dict[TopicAndPartition, int]:
     """Fingerprints as a batch makes them, of the last record before each end."""
-    found: dict[Place, int] = {}
+    found: dict[TopicAndPartition, int] = {}
     source = source_of(broker, *ends)
     for topic, end in ends.items():
         wanted = OffsetRange(source.name, topic, 0, 0, end)

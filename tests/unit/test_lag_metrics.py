@@ -70,9 +70,11 @@ def test_partitions_that_are_gone_leave_the_page() -> None:
     lag_metrics.record_buffer_lag(("s", "gone-lag", 1), 5, 3.0)
     lag_metrics.record_position(("s", "gone-lag", 1), position=1, end=2)
     for _ in range(2):
-        lag_metrics.forget_places([("s", "gone-lag", 1)])
+        lag_metrics.forget_partitions([("s", "gone-lag", 1)])
     names = [
-        collector._name for collector in COLLECTORS if isinstance(collector, lag_metrics.PlaceGauge)
+        collector._name
+        for collector in COLLECTORS
+        if isinstance(collector, lag_metrics.PartitionGauge)
     ]
     assert len(names) == 6
     assert {value(name, **place) for name in names} == {None}

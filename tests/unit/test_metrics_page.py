@@ -40,7 +40,7 @@ def filled() -> Iterator[None]:
     yield
     for collector in labelled:
         collector.clear()
-    lag_metrics.forget_places([(*place[:2], partition) for partition in (0, 1)])
+    lag_metrics.forget_partitions([(*place[:2], partition) for partition in (0, 1)])
 
 
 def samples(families: Iterator[Metric]) -> dict[tuple[str, tuple[tuple[str, str], ...]], float]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from ingestd.cdc.format_guess import Guess, best_guess
 from ingestd.ingest.values.counts import Counts
-from ingestd.kafka.ranges import BatchOffsets, Offsets, Place
+from ingestd.kafka.ranges import BatchOffsets, Offsets, SourcePartition
 
 Topic = tuple[str, str]
 """A topic: source and name."""
@@ -101,7 +101,7 @@ def without_topics(offsets: Offsets, topics: Collection[Topic]) -> Offsets:
 
 
 def batch_without(
-    batch: BatchOffsets, topics: Collection[Topic], ends: Mapping[Place, int]
+    batch: BatchOffsets, topics: Collection[Topic], ends: Mapping[SourcePartition, int]
 ) -> BatchOffsets:
     """Return a batch, and the one that follows it, without some topics.
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from ingestd.ingest.settings.context import BatchContext, Coverage, TableContext
-from ingestd.kafka.ranges import OffsetRange, Place, starts_of
+from ingestd.kafka.ranges import OffsetRange, SourcePartition, starts_of
 from ingestd.paimon.table.metadata.index_entries import IndexEntries
 
 _NO_INDEX = IndexEntries()
@@ -27,7 +27,7 @@ def decode_view(context: BatchContext, ranges: Iterable[OffsetRange]) -> BatchCo
     return replace(context, tables=tables, write_buffer_size=0, index_cache_bytes=0)
 
 
-def _table_view(one: TableContext, starts: Mapping[Place, int]) -> TableContext:
+def _table_view(one: TableContext, starts: Mapping[SourcePartition, int]) -> TableContext:
     return replace(
         one,
         index_entries=_NO_INDEX,
@@ -38,7 +38,7 @@ def _table_view(one: TableContext, starts: Mapping[Place, int]) -> TableContext:
     )
 
 
-def _held_of(covered: Coverage, starts: Mapping[Place, int]) -> Coverage:
+def _held_of(covered: Coverage, starts: Mapping[SourcePartition, int]) -> Coverage:
     """Return the covered offsets within ranges that start at `starts`."""
     held: dict[str, dict[str, dict[int, int]]] = {}
     for (source, topic, partition), start in starts.items():

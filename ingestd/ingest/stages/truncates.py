@@ -15,7 +15,7 @@ from ingestd.errors import PolicyStopError
 from ingestd.ingest.schemas.discovery import TableTruncate
 from ingestd.ingest.settings.context import BatchContext, Coverage, Emptying, Feed
 from ingestd.ingest.stages.outcome import AttemptResult
-from ingestd.kafka.ranges import OffsetRange, Place
+from ingestd.kafka.ranges import OffsetRange, SourcePartition
 
 _LOG = logging.getLogger(__name__)
 MAX_READ_AGAIN = 10_000_000
@@ -49,7 +49,7 @@ class Stream:
     held: Callable[[str], Coverage]
     fed: Callable[[str], Collection[tuple[str, str]]]
     before: Callable[[str, int], Coverage | None]
-    begins: Callable[[Collection[Place]], Mapping[Place, int]]
+    begins: Callable[[Collection[SourcePartition]], Mapping[SourcePartition, int]]
 
 
 @dataclass(slots=True)
@@ -156,7 +156,7 @@ def _by_position(
     return Emptying(position, starts)
 
 
-def _unreadable(wanted: Mapping[Place, int], rows: int, stream: Stream) -> str | None:
+def _unreadable(wanted: Mapping[SourcePartition, int], rows: int, stream: Stream) -> str | None:
     """Return why this many records from these offsets cannot be read again, None if they can."""
     if rows > MAX_READ_AGAIN:
         return (
@@ -220,14 +220,14 @@ def _both(first: Emptying | None, second: Emptying) -> Emptying:
     return Emptying(position, _nested(later))
 
 
-def _flat(coverage: Coverage) -> Iterable[tuple[Place, int]]:
+def _flat(coverage: Coverage) -> Iterable[tuple[SourcePartition, int]]:
     for source, topics in coverage.items():
         for topic, partitions in topics.items():
             for partition, offset in partitions.items():
                 yield (source, topic, partition), offset
 
 
-def _nested(flat: Mapping[Place, int]) -> Coverage:
+def _nested(flat: Mapping[SourcePartition, int]) -> Coverage:
     nested: dict[str, dict[str, dict[int, int]]] = {}
     for (source, topic, partition), offset in flat.items():
         nested.setdefault(source, {}).setdefault(topic, {})[partition] = offset

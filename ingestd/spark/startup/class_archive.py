@@ -26,11 +26,11 @@ _LAYOUT = b"1\n"
 
 def archive_folder() -> Path | None:
     """Return the folder of archives: INGESTD_CLASS_ARCHIVE or the user's cache; None if `off`."""
-    given = os.environ.get(FOLDER, "")
-    if given.lower() == OFF:
+    folder = os.environ.get(FOLDER, "")
+    if folder.lower() == OFF:
         return None
-    if given:
-        return Path(given)
+    if folder:
+        return Path(folder)
     cache = os.environ.get("XDG_CACHE_HOME")
     try:
         return (Path(cache) if cache else Path.home() / ".cache") / "ingestd" / "spark"

@@ -146,8 +146,8 @@ def limit_memory() -> None:
 
 def _modules() -> Iterator[str]:
     for package in _PACKAGES:
-        places = importlib.import_module(package).__path__
-        for module in pkgutil.walk_packages(places, prefix=f"{package}."):
+        folders = importlib.import_module(package).__path__
+        for module in pkgutil.walk_packages(folders, prefix=f"{package}."):
             yield module.name
 
 

@@ -9,8 +9,9 @@ from confluent_kafka import KafkaError
 
 from ingestd.errors import ConfigError, SourceError, SourceSilentError
 from ingestd.kafka import log_checks
-from ingestd.kafka.log_checks import Place, divergences, fingerprint, fingerprints
+from ingestd.kafka.log_checks import divergences, fingerprint, fingerprints
 from ingestd.kafka.properties import KafkaSource
+from ingestd.kafka.records import TopicAndPartition
 
 SOURCE = KafkaSource("shop", ("a",), properties={"bootstrap.servers": "127.0.0.1:1"})
 RESET = KafkaError._AUTO_OFFSET_RESET
@@ -23,11 +24,15 @@ EXPIRED = (
 )
 
 
-def answer(monkeypatch: pytest.MonkeyPatch, *errors: KafkaError | None) -> dict[Place, int]:
+def answer(
+    monkeypatch: pytest.MonkeyPatch, *errors: KafkaError | None
+) -> dict[TopicAndPartition, int]:
     """The divergences when each log answers so."""
     positions = {("a", number): (9, 1) for number in range(len(errors))}
 
-    def answers(source: object, asked: Mapping[Place, object], _: float) -> Iterator[Any]:
+    def answers(
+        source: object, asked: Mapping[TopicAndPartition, object], _: float
+    ) -> Iterator[Any]:
         for place in asked:
             error = errors[place[1]]
             yield place, SimpleNamespace(error=lambda error=error: error)
