@@ -1,8 +1,8 @@
 """The pages of the site, in the order of its navigation: `python -m docs.site_source FOLDER`.
 
-The pages are copied as they lie in the repository, so that their relative links hold, with the
-README as the front page. What a page links to and is no page (a commented configuration, plots)
-comes along. Only the navigation and a list of the decisions are added.
+The pages keep their paths in the repository, so that their relative links are valid, with the
+README as the front page. Linked files that are not pages (a commented configuration, plots) are
+copied too. Only the navigation and a list of the decisions are added.
 """
 
 import re
@@ -13,22 +13,22 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 NAVIGATION: Mapping[str, Sequence[str]] = {
-    "Understand": ("docs/concepts.md", "docs/architecture.md", "docs/reliability.md"),
-    "Set up": (
+    "Concepts": ("docs/concepts.md", "docs/architecture.md", "docs/reliability.md"),
+    "Configuration": (
         "docs/configuration.md",
         "docs/table-options.md",
         "docs/cdc-formats.md",
         "docs/migration.md",
         "docs/compatibility.md",
     ),
-    "Run": (
+    "Operation": (
         "docs/operations.md",
         "docs/metrics.md",
         "docs/security.md",
         "docs/performance.md",
         "helm/ingestd/README.md",
     ),
-    "Change": (
+    "Development": (
         "CONTRIBUTING.md",
         "paimon/README.md",
         "docs/modules.md",
