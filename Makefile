@@ -90,34 +90,34 @@ unit: setup ## fast tests: no network, no Spark
 	$(SHARED) tests/house tests/unit tests/bench tests/mutation
 
 .PHONY: property
-property: setup ## properties, with hypothesis, irregular messages for every decoder, the model of recovery
+property: setup ## property tests, irregular messages for every decoder, the model of recovery
 	$(SHARED) tests/property tests/fuzz tests/recovery
 
 .PHONY: property-long
-property-long: setup ## every damage of every file, 2,000 table histories, every run of the model (hours)
+property-long: setup ## property tests in their long form: all damages, 2,000 table histories, the whole model (hours)
 	INGESTD_LONG=1 $(PYTEST) tests/property/test_damage.py tests/property/test_table_life.py tests/recovery
 
 MUTANTS := 60
 SEED := 1
 .PHONY: mutants
-mutants: setup ## judge the tests: MUTANTS small changes of the code, chosen by SEED (20 s for each)
+mutants: setup ## mutation tests: MUTANTS small changes of the code, chosen by SEED (20 s for each)
 	$(BIN)/python -m tests.mutation.mutants --count $(MUTANTS) --seed $(SEED)
 
 .PHONY: fuzz
-fuzz: setup ## a coverage-guided fuzzer over every decoder, FUZZ_SECONDS for each
+fuzz: setup ## coverage-guided fuzzing of every decoder, FUZZ_SECONDS for each
 	@.ci/fuzz $(abspath $(BIN)/python) $(FUZZ_SECONDS)
 
 .PHONY: compat
-compat: setup ## Java Paimon and pypaimon read and check our tables, and we read theirs
+compat: setup ## compatibility with Java Paimon, pypaimon and paimon-rust, reading and writing
 	$(SHARED) $(COMPAT)
 
 .PHONY: matrix
-matrix: setup ## query all readers again: docs/compatibility.json and .md
+matrix: setup ## test all readers again and write docs/compatibility.json and .md
 	$(PYTEST) tests/compat/test_matrix.py --matrix
 	$(BIN)/python -m docs.generate
 
 .PHONY: integration
-integration: setup ## a real broker, a real Spark, the command line, the Dockerfile
+integration: setup ## tests with a Kafka broker and Spark, the command line, the Dockerfile
 	$(SHARED) --numprocesses=$(WAITING) --one-broker $(INTEGRATION)
 
 .PHONY: chart
@@ -129,39 +129,39 @@ chart-e2e: setup ## the chart on a real API server, and its pod as a process wit
 	INGESTD_LONG=1 $(PYTEST) -s tests/chart/test_api_server.py tests/chart/test_chart_e2e.py
 
 .PHONY: image-check
-image-check: setup ## the image's stages in a folder, without a container engine: its size, its start
+image-check: setup ## run the stages of the image in a folder, without a container engine; check size and start
 	$(PYTEST) -s tests/docker
 
 .PHONY: page
-page: setup ## the daemon's page in a real browser, if there is one
+page: setup ## the daemon's page in a browser, if one is installed
 	$(SHARED) tests/page
 
 .PHONY: chaos
-chaos: setup ## kill processes; a short run with a live database
+chaos: setup ## tests that kill processes; a short run with a live database
 	$(SHARED) --numprocesses=$(WAITING) --one-broker $(CHAOS)
 
 .PHONY: live
-live: setup ## two minutes of a real PostgreSQL, Debezium, broker and ingestd, with a random seed
+live: setup ## two minutes of PostgreSQL, Debezium, a broker and ingestd, with a random seed
 	INGESTD_LONG=1 $(PYTEST) -s tests/live
 
-# The rest in one run: the broker and the JVMs are started once, and short files fill the gaps.
+# The other tests in one run: the broker and the JVMs are started once, short files run beside long ones.
 .PHONY: test
-test: check unit site ## everything, fastest first; prints the tests that took longest
+test: check unit site ## all checks and tests, fastest first; prints the slowest tests
 	$(SHARED) --numprocesses=$(WAITING) --one-broker --durations=15 --durations-min=5 \
 	  $(INTEGRATION) $(CHAOS) $(COMPAT) tests/chart tests/page tests/docs tests/property tests/fuzz \
 	  tests/recovery
 
 TESTS := tests
 .PHONY: test-long
-test-long: setup ## every test in its long form: all damages, orders, lives and kills (a day; or TESTS=...)
+test-long: setup ## every test in its long form (a day; or TESTS=...)
 	INGESTD_LONG=1 $(SHARED) --one-broker $(TESTS)
 
 # PY=/path/to/python3.13: each Python gets its own environment.
 .PHONY: test-python
-test-python: setup ## the unit tests by another Python (PY=...), with the one native wheel for all
+test-python: setup ## the unit tests with another Python (PY=...) and the same native wheel
 	@.ci/python "$(PY)" $(abspath $(BIN)/python) locked tests/unit
 
-# As installed where older or newer packages are than those of the lock files.
+# Tests with older or newer packages than those of the lock files.
 .PHONY: lowest
 lowest: setup ## unit, property and compat with the oldest packages that pyproject.toml allows
 	@.ci/python $(BIN)/python $(abspath $(BIN)/python) lowest-direct $(PARALLEL) \
@@ -178,15 +178,15 @@ newcomer: require ## run every command of the README in a new clone, except the 
 	@python=$$(.ci/interpreter) && $$python -m tests.support.newcomer build/newcomer
 
 .PHONY: installed
-installed: setup ## the wheels in an empty environment: `ingestd demo` works (minutes)
+installed: setup ## run `ingestd demo` with the wheels in an empty environment (minutes)
 	INGESTD_LONG=1 $(PYTEST) -s tests/docs/test_wheels.py
 
 .PHONY: library
-library: setup ## ingestd-paimon in an environment without Spark and Kafka: its tests, Java's judgement
+library: setup ## tests of ingestd-paimon in an environment without Spark and Kafka, also with Java
 	INGESTD_LONG=1 $(PYTEST) -s tests/docs/test_library_alone.py
 
 .PHONY: demo
-demo: setup ## a broker, a workload, the daemon and the result, on this machine
+demo: setup ## run a broker, a workload and the daemon, and show the tables
 	$(BIN)/ingestd demo
 
 .PHONY: bench
