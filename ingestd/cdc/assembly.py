@@ -95,14 +95,14 @@ def assemble_changes(changes: TableChanges[ColumnT]) -> ChangeBatch:
         raise RecordError(reason)
     rows = _Rows(changes)
     layout = rows.layout
-    columns: dict[str, Array] = {}
-    types: dict[str, DataType] = {}
+    columns, types = dict[str, Array](), dict[str, DataType]()
     unavailable: dict[str, Mask] = {}
     for column in changes.columns:
         if column.table_type is None:
             continue
-        new = rows.keys[column.name] if column.name in rows.keys else rows.new(column)
-        cells, omitted = rows.laid_out(column, new), rows.omitted(column)
+        cells = rows.new(column)
+        cells = cells if layout is None else rows.laid_out(column, cells, layout)
+        omitted = rows.omitted(column) if changes.partial else None
         if cells is None and (omitted is not None or rows.have_bare_keys):
             cells = Cells(nulls(rows.count, to_arrow_type(column.table_type)))
         if cells is None:
@@ -228,8 +228,7 @@ def _recording(changes: TableChanges[ColumnT], bad: Reasons) -> TableChanges[Col
 class _Rows(Generic[ColumnT]):
     """The rows of changes that all have one: their layout, and the cells of their columns.
 
-    `layout` is None if every change is one row, as it is after the change. `keys` are the cells of
-    key columns after changes.
+    `layout` is None if every change is one row, as it is after the change.
     """
 
     def __init__(self, changes: TableChanges[ColumnT]) -> None:
@@ -241,12 +240,15 @@ class _Rows(Generic[ColumnT]):
             self._rows = changes.after.overlaid(self._deletes, changes.before)
         deleted_rows = bool((changes.after.there & self._deletes).any())
         self._inserted_or_updated = ~self._deletes if deleted_rows else None
-        self.keys = {column.name: self.new(column) for column in _key_columns(changes)}
+        self._keys: dict[str, Cells | None] = {}
         self._old_keys: dict[str, Cells | None] = {}
+        """Cells of key columns after and before changes, if the layout depends on them."""
         self.layout = self._lay_out()
 
     def new(self, column: ColumnT) -> Cells | None:
         """Return the cells of rows after changes; a delete of a table with a key has only that."""
+        if column.name in self._keys:
+            return self._keys[column.name]
         changes, wanted = self._changes, self._deletes
         if not changes.key_names:
             return self._rows.cells(column)
@@ -274,7 +276,7 @@ class _Rows(Generic[ColumnT]):
             return None
         complete, moved = self._updates, np.zeros_like(self._updates)
         for column in _key_columns(changes):
-            new = self.keys[column.name]
+            new = self._keys[column.name] = self.new(column)
             old = self._old_keys[column.name] = self._old(column, new, self._updates)
             if old is None or column.table_type is None:
                 complete = np.zeros_like(complete)
@@ -287,11 +289,9 @@ class _Rows(Generic[ColumnT]):
             return row_layout_with_images(changes.kinds, old_keys, has_before, partial=partial)
         return row_layout(changes.kinds, old_keys) if (complete & moved).any() else None
 
-    def laid_out(self, column: ColumnT, new: Cells | None) -> Cells | None:
-        """Return the cells of a column in the rows of the batch, from the images of the rows."""
-        changes, layout, size = self._changes, self.layout, len(self._deletes)
-        if layout is None:
-            return new
+    def laid_out(self, column: ColumnT, new: Cells | None, layout: RowLayout) -> Cells | None:
+        """Return the cells of a column in the rows of the batch; `new` are those after changes."""
+        changes, size = self._changes, len(self._deletes)
         positions, old = layout.values, None
         if column.name in changes.key_names:
             positions, old = layout.keys, self._old_keys[column.name]
@@ -314,8 +314,7 @@ class _Rows(Generic[ColumnT]):
     def omitted(self, column: ColumnT) -> Mask | None:
         """Return a mask of the rows whose update does not state the column; None if all do."""
         changes, layout = self._changes, self.layout
-        is_filled = column.name in changes.key_names and changes.key is not None
-        if not changes.partial or is_filled:
+        if column.name in changes.key_names and changes.key is not None:
             return None
         lacking, kinds = changes.after.lacking(column), changes.kinds
         if layout is not None:

@@ -6,9 +6,12 @@ Everything specific to a format is in its descriptor.
 
 import importlib
 import threading
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, NamedTuple, Protocol
+from itertools import chain
+from struct import Struct
+from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, TypeGuard
+from zlib import crc32
 
 import numpy as np
 import numpy.typing as npt
@@ -16,9 +19,13 @@ import pyarrow as pa
 
 from ingestd.cdc.event_time import EventTime
 from ingestd.cdc.schema_lookup import Framing, RegisteredSchema, SchemaLookup
-from ingestd.cdc.texts import Texts, picked
 from ingestd.errors import ConfigError
 from ingestd.paimon.spec.data_types import DataType
+
+Numbers: TypeAlias = npt.NDArray[np.int64]
+Texts: TypeAlias = Sequence[bytes | None]
+"""Keys or values of records: a list, or a sequence in the memory of the native Kafka reader, which
+creates a bytes object on each access."""
 
 _CONFLUENT = Framing()
 UNKNOWN_POSITION = -1
@@ -35,6 +42,65 @@ class SourceTable(NamedTuple):
 
 KnownColumns = Mapping[SourceTable, Mapping[str, DataType]]
 """Column types by source table and column name; NOT NULL columns are those of the key."""
+
+
+class _TextsInMemory(Protocol):
+    """The sequence type of the native extension."""
+
+    lengths: Any
+
+    def take(self, indices: Numbers) -> Texts: ...
+    def join(self, others: list[Texts]) -> Texts: ...
+    def __contains__(self, text: bytes | None) -> bool: ...
+
+
+def joined(parts: Sequence[Texts]) -> Texts:
+    """Return the concatenation of all parts, which must be of one reader."""
+    if len(parts) == 1:
+        return parts[0]
+    first = parts[0] if parts else []
+    if _in_memory(first):
+        return first.join(list(parts))
+    return list(chain.from_iterable(parts))
+
+
+def picked(texts: Texts, indices: Numbers) -> Texts:
+    """Return the texts at these indices."""
+    if _in_memory(texts):
+        return texts.take(indices)
+    return [texts[index] for index in indices.tolist()]
+
+
+def all_there(texts: Texts) -> bool:
+    """Return whether no text is None."""
+    if _in_memory(texts):
+        return None not in texts
+    # `all` is much faster than a search for None.
+    return all(texts) or None not in texts
+
+
+def there(texts: Texts, *, empty: bool) -> Numbers:
+    """Return the indices of texts that are not None, nor empty unless `empty` is set."""
+    least = 0 if empty else 1
+    if _in_memory(texts):
+        return np.flatnonzero(_lengths(texts) >= least)
+    indices = [index for index, text in enumerate(texts) if text is not None and len(text) >= least]
+    return np.array(indices, np.int64)
+
+
+def bytes_of(texts: Texts) -> int:
+    """Return the total length of all texts in bytes."""
+    if _in_memory(texts):
+        return int(np.maximum(_lengths(texts), 0).sum())
+    return sum(len(text) for text in texts if text)
+
+
+def _in_memory(texts: object) -> TypeGuard[_TextsInMemory]:
+    return not isinstance(texts, list | tuple)
+
+
+def _lengths(texts: _TextsInMemory) -> Numbers:
+    return np.frombuffer(texts.lengths, np.int64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,9 +142,23 @@ class RecordChunk:
         sizes = (len(key or b"") + len(value or b"") for key, value in pairs)
         return np.fromiter(sizes, np.int64, len(self.values))
 
+    def last_checksum(self) -> int:
+        """Return the checksum of the last record, as `record_checksum`."""
+        return record_checksum(int(self.timestamps[-1]), self.keys[-1], self.values[-1])
+
     def listed(self) -> "RecordChunk":
         """Return the chunk with lists of keys and values, for repeated access to items."""
         return replace(self, keys=list(self.keys), values=list(self.values))
+
+
+_CHECKSUM_HEAD = Struct(">qqq")
+
+
+def record_checksum(timestamp: int, key: bytes | None, value: bytes | None) -> int:
+    """Return a checksum of a record, from 1 to 2^32 - 1; `timestamp` in milliseconds."""
+    sizes = (-1 if content is None else len(content) for content in (key, value))
+    start = crc32(_CHECKSUM_HEAD.pack(timestamp, *sizes))
+    return crc32(value or b"", crc32(key or b"", start)) or 1
 
 
 @dataclass(frozen=True, slots=True)

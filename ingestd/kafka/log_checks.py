@@ -9,12 +9,10 @@ import re
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import closing
-from struct import Struct
-from zlib import crc32
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
-from ingestd.cdc.base import RecordChunk
+from ingestd.cdc.base import record_checksum
 from ingestd.errors import ConfigError, SourceError, SourceSilentError
 from ingestd.kafka.auth_errors import ClientErrors, explain
 from ingestd.kafka.consumers import LOG
@@ -39,20 +37,6 @@ _ANSWERS = frozenset(
 _TRUNCATED = KafkaError(KafkaError._LOG_TRUNCATION).str()
 _OUT_OF_RANGE = KafkaError(KafkaError.OFFSET_OUT_OF_RANGE).str()
 _EPOCH_END = re.compile(r"broker end offset is (?P<offset>-?\d+)")
-_HEAD = Struct(">qqq")
-_MISSING = -1
-
-
-def fingerprint(timestamp: int, key: bytes | None, value: bytes | None) -> int:
-    """Return a checksum of a record, from 1 to 2^32 - 1; `timestamp` in milliseconds."""
-    sizes = (_MISSING if content is None else len(content) for content in (key, value))
-    start = crc32(_HEAD.pack(timestamp, *sizes))
-    return crc32(value or b"", crc32(key or b"", start)) or 1
-
-
-def fingerprint_of_last(chunk: RecordChunk) -> int:
-    """Return the checksum of the last record of a chunk."""
-    return fingerprint(int(chunk.timestamps[-1]), chunk.keys[-1], chunk.values[-1])
 
 
 def divergences(
@@ -90,7 +74,7 @@ def fingerprints(
     for partition, message in _first_answers(source, positions, seconds):
         if message.error() is None and message.offset() == offsets[partition] - 1:
             key, value = _bytes(message.key()), _bytes(message.value())
-            checksums[partition] = fingerprint(message.timestamp()[1], key, value)
+            checksums[partition] = record_checksum(message.timestamp()[1], key, value)
     return checksums
 
 

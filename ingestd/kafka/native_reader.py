@@ -13,8 +13,8 @@ from typing import Protocol, TypeAlias, cast
 import numpy as np
 from confluent_kafka import cimpl, libversion
 
+from ingestd.cdc.base import Texts
 from ingestd.cdc.native_module import native_module
-from ingestd.cdc.texts import Texts
 from ingestd.errors import SourceError
 from ingestd.kafka.records import LogEvent, Numbers, Problem, Records, TopicAndPartition
 

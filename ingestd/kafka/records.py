@@ -11,8 +11,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from ingestd.cdc.base import RecordChunk
-from ingestd.cdc.texts import Texts, joined
+from ingestd.cdc.base import RecordChunk, Texts, joined
 
 Numbers = npt.NDArray[np.int64]
 Header = tuple[str, bytes | None]

@@ -12,7 +12,7 @@ import pytest
 from ingestd.dev.broker import DevBroker
 from ingestd.kafka.consumers import close_consumers
 from ingestd.kafka.fetch import fetch
-from ingestd.kafka.log_checks import NO_EPOCH, fingerprint_of_last
+from ingestd.kafka.log_checks import NO_EPOCH
 from ingestd.kafka.offsets import OffsetClient
 from ingestd.kafka.ranges import OffsetRange
 from ingestd.kafka.records import TopicAndPartition
@@ -88,7 +88,7 @@ def last_records(broker: DevBroker, ends: Mapping[str, int]) -> dict[TopicAndPar
     for topic, end in ends.items():
         wanted = OffsetRange(source.name, topic, 0, 0, end)
         for chunk in fetch(source, wanted, max_records=7, max_bytes=1 << 20):
-            found[topic, 0] = fingerprint_of_last(chunk)
+            found[topic, 0] = chunk.last_checksum()
     close_consumers()
     return found
 

@@ -14,7 +14,7 @@ from unittest import mock
 
 import numpy as np
 
-from ingestd.cdc.base import RecordChunk
+from ingestd.cdc.base import RecordChunk, record_checksum
 from ingestd.errors import LogChangedError
 from ingestd.ingest.recovery.logs import TopicKeyCheck
 from ingestd.ingest.recovery.start import recover
@@ -30,7 +30,6 @@ from ingestd.ingest.stages.decode_stage import decode_ranges
 from ingestd.ingest.stages.outcome import WriteOutcome, merge_outcomes
 from ingestd.ingest.stages.write_stage import write_slot
 from ingestd.ingest.tables.table_registry import TableRegistry
-from ingestd.kafka.log_checks import fingerprint
 from ingestd.kafka.planner import Planner
 from ingestd.kafka.properties import KafkaSource, OutOfRangePolicy, StartupMode
 from ingestd.kafka.ranges import BatchOffsets, OffsetRange, decode, encode
@@ -125,7 +124,7 @@ class Kafka:
         for (topic, one), offset in offsets.items():
             number, _ = self.topics[topic].logs[one].records[offset - 1]
             value = json.dumps({"id": number, "at": offset - 1}).encode()
-            found[topic, one] = fingerprint(offset - 1 + 1000, None, value)
+            found[topic, one] = record_checksum(offset - 1 + 1000, None, value)
         return found
 
     def topic_keys(self, topics: list[str]) -> Mapping[str, str]:

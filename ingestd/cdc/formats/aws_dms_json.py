@@ -22,12 +22,12 @@ from ingestd.cdc.json.message_layout import (
     Log,
     OneRow,
     chosen,
+    codes,
     constant_fields,
     open_object,
     texts_of,
     words_spec,
 )
-from ingestd.cdc.json.native_cells import codes
 from ingestd.cdc.json.normalized_events import (
     NULL,
     SNAPSHOT,

@@ -25,12 +25,14 @@ from ingestd.cdc.json.message_layout import (
     Log,
     OneRow,
     SourceLog,
+    codes,
     constant_field,
+    run_lengths,
+    run_texts,
     spec_of,
     words_spec,
 )
 from ingestd.cdc.json.messages import MessageKey, MessageKeys, Shape
-from ingestd.cdc.json.native_cells import codes, run_lengths, run_texts
 from ingestd.cdc.json.normalized_events import (
     NULL,
     NormalizedEvent,

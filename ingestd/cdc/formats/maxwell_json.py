@@ -29,12 +29,14 @@ from ingestd.cdc.json.message_layout import (
     Log,
     OneRow,
     chosen,
+    codes,
     constant_fields,
+    numbers,
     open_object,
+    run_lengths,
     texts_of,
     words_spec,
 )
-from ingestd.cdc.json.native_cells import codes, numbers, run_lengths
 from ingestd.cdc.json.normalized_events import (
     NULL,
     Message,

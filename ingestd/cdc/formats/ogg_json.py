@@ -25,11 +25,11 @@ from ingestd.cdc.json.message_layout import (
     TwoImages,
     chosen,
     constant_fields,
+    numbers,
     open_object,
     texts_of,
     words_spec,
 )
-from ingestd.cdc.json.native_cells import numbers
 from ingestd.cdc.json.normalized_events import (
     NULL,
     NormalizedEvent,

@@ -12,6 +12,7 @@ from typing import cast
 import numpy as np
 import pyarrow as pa
 
+from ingestd.cdc.base import Texts, picked, there
 from ingestd.cdc.columns.column_reader import RAW, Spec
 from ingestd.cdc.json.message_layout import Layout, NativeReader, native_reader
 from ingestd.cdc.json.native_cells import to_cells
@@ -19,7 +20,6 @@ from ingestd.cdc.json.normalized_events import TableNormalizer
 from ingestd.cdc.json.row_plan import RowPlan
 from ingestd.cdc.native_module import Columns, NativeModule, NativePlan, Path
 from ingestd.cdc.row_layout import Indices, Mask
-from ingestd.cdc.texts import Texts, picked, there
 
 MakeLayout = Callable[[TableNormalizer, RowPlan], Layout | None]
 """Returns the layout of a table's messages; None if they can only be decoded in Python."""

@@ -20,6 +20,8 @@ from ingestd.cdc.base import (
     KnownColumns,
     RecordChunk,
     RejectedRecord,
+    all_there,
+    there,
 )
 from ingestd.cdc.json.format_readers import PYTHON_ONLY, FormatReaders, NativeFormat
 from ingestd.cdc.json.messages import BARE, Messages
@@ -41,7 +43,6 @@ from ingestd.cdc.json.table_messages import (
 )
 from ingestd.cdc.native_module import NativeModule
 from ingestd.cdc.record_errors import Reason, Reasons, RecordError, rejected
-from ingestd.cdc.texts import all_there, there
 from ingestd.paimon.spec.arrow import Column
 from ingestd.paimon.spec.data_types import DataType
 
@@ -118,32 +119,34 @@ class JsonChanges:
         The group is the topic's latest; that of the first message, if messages are decoded in
         order.
         """
-        valued = self._with_values(chunk)
-        if valued is None:
-            return None
         latest = None if self._in_order else self._latest.get(chunk.topic)
-        group = latest or self._first_group(valued)
-        messages = None if group is None else self._messages(valued, group)
+        group = latest or self._first_group(chunk)
+        messages = None if group is None else self._messages(chunk, group)
         return None if group is None or messages is None else _Uniform(group, messages)
 
-    def _with_values(self, chunk: RecordChunk) -> RecordChunk | None:
-        """Return the records that have a value; None if tombstones among them are changes."""
-        if all_there(chunk.values):
-            return chunk
-        return None if self._in_order else chunk.take(there(chunk.values, empty=True))
-
     def _first_group(self, chunk: RecordChunk) -> GroupKey | None:
-        """Return the group of the first record; None if that is not a change."""
-        if not chunk.values or not chunk.values[0]:
+        """Return the group of the first record with a value; None if that is not a change."""
+        index = next((n for n, value in enumerate(chunk.values) if value is not None), None)
+        value = None if index is None else chunk.values[index]
+        if index is None or not value:
             return None
         try:
-            first = self._dialect.normalize(chunk.values[0], chunk.keys[0], chunk.topic)
+            first = self._dialect.normalize(value, chunk.keys[index], chunk.topic)
         except RecordError:
             return None
         return GroupKey.of(first) if isinstance(first, NormalizedEvent) else None
 
     def _messages(self, chunk: RecordChunk, group: GroupKey) -> Messages | None:
-        """Return the messages of a chunk that may be of one group; None if their keys are not."""
+        """Return the messages of a chunk that may be of one group; None if they are not.
+
+        They are the records that have a value, unless tombstones are changes.
+        """
+        if _is_ambiguous(group):
+            return None
+        if not all_there(chunk.values):
+            if self._in_order:
+                return None
+            chunk = chunk.take(there(chunk.values, empty=True))
         if not chunk.values:
             return None
         values = cast("Sequence[bytes]", chunk.values)
@@ -151,7 +154,7 @@ class JsonChanges:
         if group.key_shape is None:
             keyless = self._native.keyless(chunk.keys)
             return Messages(values, None, chunk.offsets, envelope) if keyless else None
-        if not all_there(chunk.keys) or _is_ambiguous(group):
+        if not all_there(chunk.keys):
             return None
         keys = cast("Sequence[bytes]", chunk.keys)
         return Messages(values, keys, chunk.offsets, envelope, group.key_shape)

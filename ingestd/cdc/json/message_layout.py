@@ -22,14 +22,8 @@ from ingestd.cdc.json.native_cells import (
     IrregularError,
     MaskedImage,
     NativeImage,
-    codes,
-    counts,
-    flags,
-    numbers,
-    run_lengths,
-    run_texts,
 )
-from ingestd.cdc.native_module import Columns, NativeModule, NativePlan, Path
+from ingestd.cdc.native_module import Columns, NativeColumn, NativeModule, NativePlan, Path
 from ingestd.cdc.row_layout import NO_KIND, Indices, Kinds, Mask
 from ingestd.cdc.source_position import file_number, is_snapshot, packed_positions
 from ingestd.paimon.spec.data_types import RowKind
@@ -113,6 +107,48 @@ def words_spec(words: Sequence[str]) -> Spec:
 def texts_of(words: Sequence[str]) -> tuple[bytes, ...]:
     """Return words as JSON texts."""
     return tuple(b'"%s"' % word.encode() for word in words)
+
+
+def numbers(columns: Columns, path: Path | None, rows: int) -> tuple[Numbers, Mask]:
+    """Return the 64-bit integers at a path, and a mask of those that are not null.
+
+    None is the path of a field that no message has.
+    """
+    if path is None:
+        return np.zeros(rows, np.int64), np.zeros(rows, np.bool_)
+    native = columns[path]
+    values = np.frombuffer(native.data, np.int64)
+    if native.validity is None:
+        return values, np.ones(rows, np.bool_)
+    bits = np.frombuffer(native.validity, np.uint8)
+    return values, np.unpackbits(bits, count=rows, bitorder="little").view(np.bool_)
+
+
+def run_texts(native: NativeColumn) -> list[bytes]:
+    """Return the JSON text of each run of equal values; an absent field is null."""
+    return [b"null" if text is None else text for _, text in native.runs or ()]
+
+
+def run_lengths(native: NativeColumn, rows: int) -> Indices:
+    """Return the number of rows of each run."""
+    bounds = np.array([*(start for start, _ in native.runs or ()), rows], np.int64)
+    lengths: Indices = bounds[1:] - bounds[:-1]
+    return lengths
+
+
+def flags(native: NativeColumn) -> Mask:
+    """Return a mask of the messages that had the object."""
+    return np.frombuffer(native.data, np.bool_)
+
+
+def codes(native: NativeColumn) -> npt.NDArray[np.uint8]:
+    """Return the number of each row's text in a choice, from 1; 0 if the field is absent."""
+    return np.frombuffer(native.data, np.uint8)
+
+
+def counts(native: NativeColumn) -> Indices:
+    """Return the number of objects in each array."""
+    return np.frombuffer(native.data, np.uint32).astype(np.int64)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,6 @@ from typing import cast
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 from msgspec import UNSET
 
@@ -40,48 +39,6 @@ def to_cells(native: NativeColumn, encoding: ColumnEncoding, rows: int) -> Cells
         left_out = np.zeros(rows, np.bool_)
         left_out[np.frombuffer(native.left_out, np.uint32)] = True
     return Cells(array, left_out)
-
-
-def numbers(columns: Columns, path: Path | None, rows: int) -> tuple[npt.NDArray[np.int64], Mask]:
-    """Return the 64-bit integers at a path, and a mask of those that are not null.
-
-    None is the path of a field that no message has.
-    """
-    if path is None:
-        return np.zeros(rows, np.int64), np.zeros(rows, np.bool_)
-    native = columns[path]
-    values = np.frombuffer(native.data, np.int64)
-    if native.validity is None:
-        return values, np.ones(rows, np.bool_)
-    bits = np.frombuffer(native.validity, np.uint8)
-    return values, np.unpackbits(bits, count=rows, bitorder="little").view(np.bool_)
-
-
-def run_texts(native: NativeColumn) -> list[bytes]:
-    """Return the JSON text of each run of equal values; an absent field is null."""
-    return [b"null" if text is None else text for _, text in native.runs or ()]
-
-
-def run_lengths(native: NativeColumn, rows: int) -> Indices:
-    """Return the number of rows of each run."""
-    bounds = np.array([*(start for start, _ in native.runs or ()), rows], np.int64)
-    lengths: Indices = bounds[1:] - bounds[:-1]
-    return lengths
-
-
-def flags(native: NativeColumn) -> Mask:
-    """Return a mask of the messages that had the object."""
-    return np.frombuffer(native.data, np.bool_)
-
-
-def codes(native: NativeColumn) -> npt.NDArray[np.uint8]:
-    """Return the number of each row's text in a choice, from 1; 0 if the field is absent."""
-    return np.frombuffer(native.data, np.uint8)
-
-
-def counts(native: NativeColumn) -> Indices:
-    """Return the number of objects in each array."""
-    return np.frombuffer(native.data, np.uint32).astype(np.int64)
 
 
 def lacking(native: NativeColumn, rows: int) -> Mask:

@@ -21,7 +21,7 @@ import msgspec
 import numpy as np
 
 from ingestd.cdc.assembly import TableChanges, assemble_changes
-from ingestd.cdc.base import ChangeBatch, SourceTable
+from ingestd.cdc.base import ChangeBatch, SourceTable, Texts, bytes_of
 from ingestd.cdc.change_images import CELL_ERRORS
 from ingestd.cdc.columns.json_inference import Kinds, default_kinds, kinds_of, resolve_type
 from ingestd.cdc.columns.key_types import key_column
@@ -41,7 +41,6 @@ from ingestd.cdc.record_errors import (
     explain,
     refuse,
 )
-from ingestd.cdc.texts import Texts, bytes_of
 from ingestd.paimon.spec.data_types import CHARACTER_ROOTS, DataType
 
 Types = Mapping[str, DataType]

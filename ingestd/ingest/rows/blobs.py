@@ -11,8 +11,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, BinaryIO, TypeAlias
 
-import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from ingestd.ingest.schemas.discovery import CachedChunk, Discovery, TableTruncate
@@ -187,29 +185,3 @@ def _decode_rows(blob: Encoded) -> RowBlob:
         BlobOrigin(table_name, source, topic, partition, offset),
         table.replace_schema_metadata(None),
     )
-
-
-def split_by_slot(
-    rows: pa.Table,
-    slots: npt.NDArray[np.int64],
-    picked: npt.NDArray[np.int64] | None = None,
-) -> list[tuple[int, pa.Table]]:
-    """Group rows by slot in row order; only rows at the `picked` indices if given.
-
-    `slots` has the slot of every row, shape (rows,).
-    """
-    if picked is not None and len(picked) == len(slots):
-        picked = None
-    mine = slots if picked is None else slots[picked]
-    if len(mine) == 0:
-        return []
-    first = int(mine[0])
-    if bool((mine == first).all()):
-        return [(first, rows if picked is None else rows.take(picked))]
-    order = np.argsort(mine, kind="stable")
-    ordered = mine[order]
-    borders = np.flatnonzero(np.diff(ordered)) + 1
-    starts = [0, *borders.tolist()]
-    ends = [*borders.tolist(), len(ordered)]
-    taken = rows.take(order if picked is None else picked[order])
-    return [(int(ordered[s]), taken.slice(s, e - s)) for s, e in zip(starts, ends, strict=True)]

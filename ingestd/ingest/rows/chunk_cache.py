@@ -15,12 +15,10 @@ import pyarrow as pa
 from ingestd.cdc.base import ChangeBatch, Decoded, RecordChunk
 from ingestd.ingest.rows.blobs import KIND, OFFSET, POSITION, UNAVAILABLE_PREFIX, Encoded
 from ingestd.ingest.rows.conform import conform
-from ingestd.ingest.rows.row_shape import announced
 from ingestd.ingest.schemas.column_history import COLUMN_HISTORY_OPTION
 from ingestd.ingest.schemas.discovery import CachedChunk
 from ingestd.ingest.settings.context import BatchContext
 from ingestd.ingest.values.counts import TopicPartition
-from ingestd.kafka.log_checks import fingerprint_of_last
 from ingestd.kafka.ranges import OffsetRange
 from ingestd.paimon.spec.changelog_checks import writes_input
 
@@ -73,7 +71,7 @@ def keep(
         records=len(chunk.offsets),
         size=int(chunk.record_sizes().sum()),
         control=decoded.control,
-        last=fingerprint_of_last(chunk),
+        last=chunk.last_checksum(),
         table=table,
         source_table=batch.source,
         types=dict(batch.types),
@@ -110,7 +108,7 @@ def take(
     target = context.tables.get(kept.table)
     if blob_store is None or target is None:
         return None
-    if writes_input(target.table.schema) and not announced(context):
+    if writes_input(target.table.schema) and not context.announces_input_changelog():
         return None
     schema = target.table.schema
     if COLUMN_HISTORY_OPTION in schema.options:

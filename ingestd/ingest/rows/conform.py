@@ -1,7 +1,8 @@
 """Bring rows of a source table into the columns of their target table, in its types and order.
 
-A value that does not fit the table's type rejects its record only. Columns that the schema should
-add or widen are reported instead of rows.
+The rows of a batch are those that the target does not cover yet, after the column changes that its
+settings require. A value that does not fit the table's type rejects its record only. Columns that
+the schema should add or widen are reported instead of rows.
 
 Messages may contradict the configuration: a column with the name of a computed one, a name that the
 target cannot have, a type that a function does not take. The error is about all rows given here;
@@ -9,7 +10,7 @@ the caller finds the records that cause it. Updates and deletes of a table witho
 dropped, or kept as rows with their kind, as `keyless-table-mode` says.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 
@@ -20,18 +21,26 @@ import pyarrow.compute as pc
 
 from ingestd.cdc.base import ChangeBatch, RecordChunk, RejectedRecord
 from ingestd.errors import ConfigError, SchemaConflictError, UnsupportedError
-from ingestd.ingest.rows.batch_rows import Failure, effective_positions, rejected_whole
 from ingestd.ingest.rows.blobs import KIND, OFFSET, POSITION, UNAVAILABLE_PREFIX
-from ingestd.ingest.rows.row_shape import Shapes, apply_shape, as_wanted
+from ingestd.ingest.rows.rejected_records import Failure, judge_records, rejected_whole
+from ingestd.ingest.rows.row_shape import RowShape, apply_shape, writes_before_images
+from ingestd.ingest.rows.targets import Target
 from ingestd.ingest.schemas.column_history import (
     COLUMN_HISTORY_OPTION,
     apply_renames,
     read_column_history,
 )
-from ingestd.ingest.schemas.discovery import columns_beyond
-from ingestd.ingest.settings.context import BatchContext, TableContext, TableSettings
+from ingestd.ingest.schemas.discovery import Discovery
+from ingestd.ingest.settings.context import (
+    Feed,
+    KeylessTableMode,
+    SourceSettings,
+    TableContext,
+    TableSettings,
+)
 from ingestd.ingest.settings.evolution_policy import EvolutionPolicy, judge_growth
 from ingestd.ingest.values.row_groups import Values
+from ingestd.ingest.values.type_merge import merge_types
 from ingestd.ingest.values.value_casts import cast_values
 from ingestd.paimon.merge.row_kinds import (
     NO_KIND,
@@ -50,7 +59,7 @@ from ingestd.paimon.spec.schema import TableSchema
 Mask = npt.NDArray[np.bool_]
 _FOLLOW = EvolutionPolicy()
 IMPOSSIBLE = (SchemaConflictError, ConfigError, UnsupportedError)
-"""Raised by `shape` if rows contradict the settings of their table."""
+"""Raised by `shape_rows` if rows contradict the settings of their table."""
 REASON = "invalid-column-name"
 KIND_COLUMN = "row_kind"
 """Column of an audit table: `+I`, `-U`, `+U` or `-D`, as in Paimon's audit log."""
@@ -59,65 +68,109 @@ _KINDS: Array = pa.array(["+I", "-U", "+U", "-D"])
 
 @dataclass(frozen=True, slots=True)
 class ShapedRows:
-    """Rows of a change batch in the columns of their target.
+    """The rows of a change batch in the columns of their target, or what is known instead.
 
-    `batch` has the columns of the source, `shaped` those after the settings of the table; both are
-    without the rows that were `skipped`, counted by reason. `failures` are invalid values of some
-    rows; `lost` are the records if all of them are rejected. `rows` are in the target's columns,
-    `failures` included; None if the target lacks the columns `beyond`, or does not exist.
+    `table` is the identifier of the target, None if the batch has no route. `skipped` counts rows
+    that were left out, by reason; `rejected` are the rejected records. `batch` are the remaining
+    rows in the columns of the source, None if there are none. `rows` are those of valid records,
+    as in `Conformed`; None if the target lacks columns or does not exist, as `discovery` states.
     """
 
-    batch: ChangeBatch
-    shaped: ChangeBatch
-    skipped: Mapping[str, int]
-    failures: tuple[Failure, ...] = ()
-    lost: tuple[RejectedRecord, ...] = ()
+    table: str | None
+    feed: Feed
+    skipped: Mapping[str, int] = field(default_factory=dict)
+    rejected: Sequence[RejectedRecord] = ()
+    batch: ChangeBatch | None = None
     rows: pa.Table | None = None
-    beyond: Mapping[str, DataType] = field(default_factory=dict)
+    discovery: Discovery | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class RowShaper:
-    """Shapes the rows of one task."""
+def shape_rows(
+    target: Target,
+    chunk: RecordChunk,
+    batch: ChangeBatch,
+    source: SourceSettings,
+    *,
+    case_sensitive: bool = True,
+) -> ShapedRows:
+    """Return the rows of a batch of the chunk for its target. Raises one of `IMPOSSIBLE`."""
+    table, settings = target.context, target.settings
+    mode = keyless_mode(settings, batch, table)
+    batch, skipped = _wanted_rows(target, chunk, batch, mode)
+    if not len(batch.offset):
+        return ShapedRows(target.table, target.feed, skipped)
+    shaped, uncomputed = batch, tuple[Failure, ...]()
+    if target.shape is not None:
+        shaped, uncomputed = apply_shape(target.shape, batch, chunk, source, table)
+    shaped, invalid = without_invalid(shaped, settings, table, case_sensitive=case_sensitive)
+    rejected = rejected_whole(chunk, shaped.offset, invalid) if invalid else []
+    if rejected:
+        return ShapedRows(target.table, target.feed, skipped, rejected)
+    if mode == "audit":
+        shaped = _as_inserts(_with_kinds(shaped))
+    conformed = Conformed(None, shaped.types)
+    if table is not None:
+        schema = table.table.schema
+        conformed = conform(shaped, schema, settings.column_types, settings.evolution)
+    if (rows := conformed.rows) is None:
+        discovery = _discovery(target, chunk, batch, shaped, conformed.beyond)
+        return ShapedRows(target.table, target.feed, skipped, batch=batch, discovery=discovery)
+    if failures := (*invalid, *uncomputed, *conformed.failures):
+        valid, rejected = judge_records(chunk, shaped.offset, failures)
+        rows = rows.filter(valid)
+    return ShapedRows(target.table, target.feed, skipped, rejected, batch, rows)
 
-    context: BatchContext
-    shapes: Shapes
 
-    def shape(self, source: str, chunk: RecordChunk, batch: ChangeBatch, table: str) -> ShapedRows:
-        """Return the rows of a batch of the chunk for a target table, by identifier.
+def _wanted_rows(
+    target: Target, chunk: RecordChunk, batch: ChangeBatch, mode: KeylessTableMode | None
+) -> tuple[ChangeBatch, dict[str, int]]:
+    """Return the rows of a batch that its target takes; count the others by reason."""
+    table, skipped = target.context, dict[str, int]()
+    if table is not None:
+        if mode != "audit":
+            batch = without_before_images(batch, target.shape, table)
+        batch, skipped = only_new(target.feed.source, chunk, table, batch)
+        if COLUMN_HISTORY_OPTION in table.table.schema.options:
+            column_history = read_column_history(table.table.schema.options, target.table)
+            batch = apply_renames(batch, column_history, chunk)
+    if mode == "latest-only":
+        gone = np.isin(batch.row_kind, (RowKind.DELETE, RowKind.UPDATE_BEFORE))
+        skipped["ignored"] = int(np.count_nonzero(gone))
+        batch = _as_inserts(batch.filter(~gone))
+    return batch, skipped
 
-        Raises one of `IMPOSSIBLE`.
-        """
-        target, settings = self.context.tables.get(table), self.context.settings_of(table)
-        row_shape = self.shapes.of(chunk.topic, batch.source)
-        skipped: dict[str, int] = {}
-        if target is not None:
-            if not is_audit(settings, batch, target):
-                batch = as_wanted(row_shape, batch, target.table)
-            batch, skipped = only_new(source, chunk, target, batch)
-            if COLUMN_HISTORY_OPTION in target.table.schema.options:
-                column_history = read_column_history(target.table.schema.options, table)
-                batch = apply_renames(batch, column_history, chunk)
-        batch, skipped["ignored"] = latest_only(batch, settings, target)
-        if not len(batch.offset):
-            return ShapedRows(batch, batch, skipped)
-        shaped, unmade = batch, tuple[Failure, ...]()
-        if row_shape is not None:
-            source_settings = self.context.sources[source]
-            shaped, unmade = apply_shape(row_shape, batch, chunk, source_settings, target)
-        sensitive = self.context.routing.case_sensitive
-        shaped, invalid = without_invalid(shaped, settings, target, case_sensitive=sensitive)
-        lost = rejected_whole(chunk, shaped.offset, invalid) if invalid else []
-        if lost:
-            return ShapedRows(batch, shaped, skipped, lost=tuple(lost))
-        shaped = audited(shaped, settings, target)
-        made = ShapedRows(batch, shaped, skipped, (*invalid, *unmade), beyond=shaped.types)
-        if target is None:
-            return made
-        fixed, policy = settings.column_types, settings.evolution
-        done = conform(shaped, target.table.schema, fixed, policy)
-        failures = (*made.failures, *done.failures)
-        return replace(made, failures=failures, rows=done.rows, beyond=done.beyond)
+
+def _discovery(
+    target: Target,
+    chunk: RecordChunk,
+    batch: ChangeBatch,
+    shaped: ChangeBatch,
+    beyond: Mapping[str, DataType],
+) -> Discovery:
+    return Discovery(
+        target.table,
+        target.feed,
+        dict(beyond),
+        shaped.primary_keys,
+        chunk.topic,
+        chunk.partition,
+        int(batch.offset[0]),
+        fresh=target.context is None,
+    )
+
+
+def without_before_images(
+    batch: ChangeBatch, shape: RowShape | None, target: TableContext
+) -> ChangeBatch:
+    """Return the changes without rows before updates, unless the table or the shape needs them.
+
+    A table needs none if row kinds are in a column, or if rows cannot be retracted: then an update
+    is only the row after it, as without a changelog.
+    """
+    before = batch.row_kind == RowKind.UPDATE_BEFORE
+    if not before.any() or (shape is not None and shape.moving):
+        return batch
+    return batch if writes_before_images(target.table) else batch.filter(~before)
 
 
 def only_new(
@@ -127,13 +180,28 @@ def only_new(
     covered = target.covered_until(source, chunk.topic, chunk.partition)
     new = batch.offset >= covered
     skipped = {"covered": int(np.count_nonzero(~new))}
-    batch = batch.filter(new)
+    if skipped["covered"]:
+        batch = batch.filter(new)
     if target.truncate_before is not None:
         positions = effective_positions(batch)
         newer = (positions > target.truncate_before) | (positions < 0)
         skipped["truncated"] = int(np.count_nonzero(~newer))
         batch = batch.filter(newer)
     return batch, skipped
+
+
+def effective_positions(batch: ChangeBatch) -> npt.NDArray[np.int64]:
+    """Return source positions, shape (rows,); a row without one gets the largest before it.
+
+    Rows of an incremental snapshot have no position, but are in the log between rows that have
+    one. Rows before the first position get that one; without any position all are -1.
+    """
+    known = batch.position[batch.position >= 0]
+    if len(known) in (0, len(batch.position)):
+        return batch.position
+    furthest = np.maximum.accumulate(batch.position)
+    neighbours = np.where(furthest >= 0, furthest, known[0])
+    return np.where(batch.position >= 0, batch.position, neighbours)
 
 
 def without_invalid(
@@ -206,38 +274,18 @@ def _message(name: str, problem: str) -> str:
     return f"column {name!r} {problem}; {way_out}"
 
 
-def is_audit(settings: TableSettings, batch: ChangeBatch, target: TableContext | None) -> bool:
-    """Return whether every change becomes a row: the (perhaps future) table has no key."""
-    return settings.keyless_table_mode == "audit" and _is_keyless(settings, batch, target)
+def keyless_mode(
+    settings: TableSettings, batch: ChangeBatch, target: TableContext | None
+) -> KeylessTableMode | None:
+    """Return how the updates and deletes of a batch are handled; None if the table has a key.
 
-
-def latest_only(
-    batch: ChangeBatch, settings: TableSettings, target: TableContext | None
-) -> tuple[ChangeBatch, int]:
-    """Drop deletes and old rows in mode `latest-only`; return the rest and the number dropped."""
-    if settings.keyless_table_mode != "latest-only" or not _is_keyless(settings, batch, target):
-        return batch, 0
-    gone = np.isin(batch.row_kind, (RowKind.DELETE, RowKind.UPDATE_BEFORE))
-    return _as_inserts(batch.filter(~gone)), int(np.count_nonzero(gone))
-
-
-def audited(
-    batch: ChangeBatch, settings: TableSettings, target: TableContext | None
-) -> ChangeBatch:
-    """Turn changes into rows with a column of their kind, in mode `audit`.
-
-    Raises SchemaConflictError if the source has a column of the same name.
+    With `audit` every change becomes a row, with `latest-only` deletes and old rows are dropped.
     """
-    if not is_audit(settings, batch, target):
-        return batch
-    return _as_inserts(_with_kinds(batch))
-
-
-def _is_keyless(settings: TableSettings, batch: ChangeBatch, target: TableContext | None) -> bool:
     if target is not None:
-        return not target.table.schema.primary_keys
-    keys = settings.primary_keys
-    return not (batch.primary_keys if keys is None else keys)
+        keys: Sequence[str] = target.table.schema.primary_keys
+    else:
+        keys = batch.primary_keys if settings.primary_keys is None else settings.primary_keys
+    return None if keys else settings.keyless_table_mode
 
 
 def _with_kinds(batch: ChangeBatch) -> ChangeBatch:
@@ -332,6 +380,17 @@ def _beyond(
     }
 
 
+def columns_beyond(schema: TableSchema, types: Mapping[str, DataType]) -> dict[str, DataType]:
+    """Return the columns that the table lacks, or has with a narrower type."""
+    current = {column.name: column.type for column in schema.fields}
+    beyond: dict[str, DataType] = {}
+    for name, data_type in types.items():
+        known = current.get(name)
+        if known is None or merge_types(known, data_type) != known.as_nullable():
+            beyond[name] = data_type
+    return beyond
+
+
 def _fits_by_value(batch: ChangeBatch, name: str, schema: TableSchema, *, always: bool) -> bool:
     """Return whether the values fit although the type does not.
 
@@ -405,6 +464,8 @@ def _row_columns(batch: ChangeBatch, schema: TableSchema, kinds: Kinds) -> dict[
 
 def _unmergeable(kinds: Kinds, rules: MergeRules, keyed: bool) -> Iterator[Failure]:
     """Yield rows with an invalid row kind, and changes that the table does not support."""
+    if not bool((kinds != RowKind.INSERT).any()):
+        return  # inserts are supported by every table
     unknown = kinds == NO_KIND
     if bool(unknown.any()):
         message = f"column {rules.rowkind_field} ('rowkind.field') is none of +I, -U, +U, -D"

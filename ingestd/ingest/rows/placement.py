@@ -37,9 +37,9 @@ def place(
         return rows, _by_position(rows, slots, task_index)
     salt = zlib.crc32(target.identifier.encode())
     if mode is BucketMode.HASH_FIXED:
+        of_partitions = salt + partition_hashes(target.table, rows)
         buckets = assign_fixed(target.table, rows)
-        at = salt + partition_hashes(target.table, rows) + buckets
-        return rows.append_column(BUCKET, pa.array(buckets)), at % slots
+        return rows.append_column(BUCKET, pa.array(buckets)), (of_partitions + buckets) % slots
     if mode is BucketMode.HASH_DYNAMIC:
         hashes = key_hashes(target.table, rows)
         assigners = assigners_of(target, rows, hashes)

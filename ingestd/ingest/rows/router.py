@@ -1,23 +1,16 @@
-"""Route source tables to target tables, and decide which of them a target accepts.
+"""Route source tables to target tables, and decide which source tables may share a target.
 
-A route depends on names only, so that every task finds the same one and the driver can tell which
-source tables share a target. A message states the name of its source table: if its target belongs
-to another source table, keeps the dead letters, orders its rows by another column, or cannot be
-created, only the record is rejected.
+A route depends on names only, so that every task finds the same one and the driver can determine
+which source tables share a target.
 """
 
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-import numpy as np
-
-from ingestd.cdc.base import ChangeBatch, RecordChunk, RejectedRecord, SourceTable
+from ingestd.cdc.base import SourceTable
 from ingestd.errors import ConfigError, PolicyStopError, SchemaConflictError
-from ingestd.ingest.rows.batch_rows import Failure, judge_records
-from ingestd.ingest.settings.context import BatchContext, Feed, RoutingConfig
-from ingestd.ingest.settings.ordering import refuse_other_ordering
-from ingestd.ingest.settings.rejection import SourceRejection
+from ingestd.ingest.settings.context import Feed, RoutingConfig
 from ingestd.ingest.settings.routing_rules import CompiledRule, Matched, sanitize
 from ingestd.paimon.catalog.base import Identifier, check_case
 
@@ -44,7 +37,7 @@ class Complaint:
 
 
 class Router:
-    """Finds target tables by a routing configuration, and caches the results.
+    """Finds target tables by a routing configuration.
 
     Raises ConfigError for an invalid regular expression or rule.
     """
@@ -57,7 +50,6 @@ class Router:
         self._including_dbs = _pattern("including-dbs", routing.including_dbs)
         self._excluding_dbs = _pattern("excluding-dbs", routing.excluding_dbs)
         self._rules = _compiled(routing)
-        self._known: dict[tuple[str, SourceTable], Route | None] = {}
         self._invalid: dict[tuple[str, SourceTable], str] = {}
 
     def route(self, topic: str, source_table: SourceTable) -> str | None:
@@ -71,13 +63,29 @@ class Router:
 
     def route_of(self, topic: str, source_table: SourceTable) -> Route | None:
         """Return the route as `route`, with the columns that it adds."""
-        key = (topic, source_table)
-        if key not in self._known:
-            route = self._find(topic, source_table)
-            only = self._routing.only_target
-            left_out = route is not None and only is not None and route.table != only
-            self._known[key] = None if left_out else route
-        return self._known[key]
+        forms = name_forms(source_table)
+        if not self._takes(source_table, forms):
+            if self._routing.unmatched == "fail":
+                raise PolicyStopError(
+                    f"topic {topic}: no route for table {forms[-1]}; change routing "
+                    "including-tables or excluding-tables, or set routing.unmatched to skip"
+                )
+            return None
+        matched = self._matched(topic, source_table)
+        given = None if matched is None else matched.to
+        name = self._name(source_table, forms) if given is None else given
+        try:
+            Identifier(self._database, name)
+            check_case([name], case_sensitive=self._routing.case_sensitive)
+        except ConfigError as error:
+            self._invalid[topic, source_table] = error.message
+            return None
+        table = f"{self._database}.{name}"
+        if self._routing.only_target not in (None, table):
+            return None
+        if matched is None:
+            return Route(table)
+        return Route(table, matched.columns, matched.rule.key_columns)
 
     def complaint(self, topic: str, source_table: SourceTable) -> Complaint | None:
         """Return why a source table without a route makes dead letters; None if it does not.
@@ -99,28 +107,6 @@ class Router:
             f"topic {topic}: no route for table {forms[-1]}; change routing.including-tables or "
             "including-dbs, or name it in the excluding ones",
         )
-
-    def _find(self, topic: str, source_table: SourceTable) -> Route | None:
-        forms = name_forms(source_table)
-        if not self._takes(source_table, forms):
-            if self._routing.unmatched == "fail":
-                raise PolicyStopError(
-                    f"topic {topic}: no route for table {forms[-1]}; change routing "
-                    "including-tables or excluding-tables, or set routing.unmatched to skip"
-                )
-            return None
-        matched = self._matched(topic, source_table)
-        given = None if matched is None else matched.to
-        name = self._name(source_table, forms) if given is None else given
-        try:
-            Identifier(self._database, name)
-            check_case([name], case_sensitive=self._routing.case_sensitive)
-        except ConfigError as error:
-            self._invalid[topic, source_table] = error.message
-            return None
-        if matched is None:
-            return Route(f"{self._database}.{name}")
-        return Route(f"{self._database}.{name}", matched.columns, matched.rule.key_columns)
 
     def _takes(self, source_table: SourceTable, forms: tuple[str, ...]) -> bool:
         if not self._including_dbs.fullmatch(source_table.database or ""):
@@ -239,78 +225,3 @@ def _compiled(routing: RoutingConfig) -> tuple[CompiledRule, ...]:
     return tuple(
         CompiledRule(rule, f"routing.rules[{number}]") for number, rule in enumerate(routing.rules)
     )
-
-
-@dataclass(frozen=True, slots=True)
-class Admission:
-    """Decide whether a source table may write to a target table; decisions are cached."""
-
-    _context: BatchContext
-    router: Router
-    _known: dict[tuple[str, Feed], SourceRejection | None] = field(default_factory=dict)
-
-    def target(
-        self, source: str, chunk: RecordChunk, batch: ChangeBatch
-    ) -> tuple[str | None, list[RejectedRecord]]:
-        """Return the target table of a batch (None if unrouted) and the rejected records."""
-        table = self.router.route(chunk.topic, batch.source)
-        if table is None:
-            return None, rejected_unrouted(self.router, chunk, batch)
-        rejection_reason = self.rejection_reason(table, Feed(source, *batch.source))
-        return table, [] if rejection_reason is None else rejected_all(
-            chunk, batch, rejection_reason
-        )
-
-    def rejection_reason(self, table: str, feed: Feed) -> SourceRejection | None:
-        """Return why a target (by identifier) accepts no rows of a source table, or None."""
-        key = (table, feed)
-        if key not in self._known:
-            self._known[key] = self._judge(table, feed)
-        return self._known[key]
-
-    def _judge(self, table: str, feed: Feed) -> SourceRejection | None:
-        context = self._context
-        if table == context.dead_letters:
-            problem = (
-                f"{feed} is routed to {table}, which is the dead-letter table; set another "
-                "target in routing.table-mapping"
-            )
-            return SourceRejection("route", "reserved-table", problem)
-        if table in context.refused_tables:
-            return context.refused_tables[table]
-        owners = context.owners_of(table)
-        if owners and feed not in owners:
-            shared = sharing_problem(context.routing, table, owners | {feed})
-            if shared is not None:
-                return SourceRejection("route", "table-taken", shared)
-        return self._other_ordering(table)
-
-    def _other_ordering(self, table: str) -> SourceRejection | None:
-        """Return why a table created with another ordering accepts no rows, or None."""
-        target, settings = self._context.tables.get(table), self._context.settings_of(table)
-        if target is None:
-            return None
-        options, column = target.table.schema.options, settings.position_column
-        try:
-            refuse_other_ordering(table, options, column, by_position=settings.by_position)
-        except ConfigError as error:
-            return SourceRejection("schema", "other-ordering", error.message)
-        return None
-
-
-def rejected_unrouted(
-    router: Router, chunk: RecordChunk, batch: ChangeBatch
-) -> list[RejectedRecord]:
-    """Return the records of a batch without a route as rejected; none if they are dropped."""
-    complaint = router.complaint(chunk.topic, batch.source)
-    if complaint is None:
-        return []
-    return rejected_all(chunk, batch, SourceRejection("route", complaint.reason, complaint.message))
-
-
-def rejected_all(
-    chunk: RecordChunk, batch: ChangeBatch, rejection_reason: SourceRejection
-) -> list[RejectedRecord]:
-    """Return every record of a batch as rejected for one reason."""
-    failure = Failure(np.ones(len(batch.offset), np.bool_), *rejection_reason)
-    return judge_records(chunk, batch.offset, [failure])[1]

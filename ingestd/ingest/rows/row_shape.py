@@ -1,18 +1,16 @@
 """Rename, add and drop columns of a source table, as the settings of its target require.
 
 In this order: columns are renamed; columns of the route, of the record, and computed ones are
-added; columns that are not selected are dropped. Most tables have no such settings. Decoders look
-up the column types of the targets here, by source table and under the names of the source.
+added; columns that are not selected are dropped. Most tables have no such settings.
 
-Rows before changes are dropped, too, unless the target needs them. A table with the changelog
+Rows before updates are dropped, too, unless the target needs them. A table with the changelog
 producer `input` shows its readers the row before an update or a delete, which only the source
 knows. If a key is computed from a changed column, the message key does not change, so only the row
-before the update shows it. All formats of the batch's sources then decode these rows.
+before the update shows it.
 """
 
 import time
-from abc import abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -20,35 +18,26 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ingestd.cdc.base import ChangeBatch, RecordChunk, SourceTable
+from ingestd.cdc.base import ChangeBatch, RecordChunk
 from ingestd.cdc.source_position import ordering_positions
 from ingestd.errors import SchemaConflictError
-from ingestd.ingest.computed.columns import ComputedColumn, compute, in_order
+from ingestd.ingest.computed.columns import ComputedColumn, compute
 from ingestd.ingest.computed.expressions.cells import Frame
 from ingestd.ingest.computed.metadata_columns import (
     METADATA_TYPES,
     SOURCE_POSITION,
     metadata_column,
 )
-from ingestd.ingest.rows.batch_rows import Failure
-from ingestd.ingest.rows.router import Route, Router
+from ingestd.ingest.rows.rejected_records import Failure
 from ingestd.ingest.schemas.column_aliases import renamed
-from ingestd.ingest.schemas.column_history import (
-    COLUMN_HISTORY_OPTION,
-    read_column_history,
-    with_old_names,
-)
 from ingestd.ingest.settings.context import (
-    BatchContext,
     SourceSettings,
     TableContext,
-    TableSettings,
 )
 from ingestd.ingest.settings.shape_settings import ShapeSettings
 from ingestd.ingest.values.row_groups import Values
 from ingestd.paimon.merge.row_kinds import retraction_refusal
-from ingestd.paimon.spec import honoured_options as honoured
-from ingestd.paimon.spec.changelog_checks import INPUT, writes_input
+from ingestd.paimon.spec.changelog_checks import writes_input
 from ingestd.paimon.spec.data_types import DataType, RowKind
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 
@@ -93,70 +82,6 @@ class RowShape:
         own.update({name: own[name].not_null() for name in needed & own.keys()})
         old_names = {old: own[new] for new, old in self.aliases.items() if new in own}
         return {**old_names, **own}
-
-
-def row_shape(route: Route, settings: TableSettings) -> RowShape | None:
-    """Return the shape of the rows of a route; None if their columns do not change.
-
-    Raises ConfigError for circular computed columns.
-    """
-    policy = settings.evolution
-    shape, aliases = settings.shape, policy.aliases
-    if policy.drop:
-        shape = replace(shape, exclude=(*shape.exclude, *policy.drop))
-    if shape.is_plain and not aliases and not route.columns:
-        return None
-    computed = in_order(shape.computed)
-    # A configured key takes precedence over key columns of routes.
-    key = route.key_columns if settings.primary_keys is None else ()
-    moving = settings.computed_key
-    return RowShape(
-        route.table,
-        shape,
-        aliases,
-        route.columns,
-        key,
-        computed,
-        moving,
-        by_position=settings.by_position,
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class Shapes:
-    """The shapes of all source tables, cached."""
-
-    _context: BatchContext
-    _router: Router
-    _known: dict[tuple[str, SourceTable], RowShape | None] = field(default_factory=dict)
-
-    def of(self, topic: str, source_table: SourceTable) -> RowShape | None:
-        """Return the shape of a source table's rows; None for unchanged or excluded rows."""
-        key = (topic, source_table)
-        if key not in self._known:
-            route = self._router.route_of(topic, source_table)
-            settings = self._context.settings_of(route.table) if route else None
-            self._known[key] = row_shape(route, settings) if route and settings else None
-        return self._known[key]
-
-    def check_key(self, topic: str, source_table: SourceTable, target: TableContext | None) -> None:
-        """Raise SchemaConflictError if the target exists without the key of its route."""
-        shape = self.of(topic, source_table)
-        if shape is not None and target is not None:
-            _refuse_other_key(shape, target)
-
-
-def _refuse_other_key(shape: RowShape, target: TableContext) -> None:
-    """Raise SchemaConflictError if the table's key does not distinguish its sources."""
-    keys = target.table.schema.primary_keys
-    missing = [name for name in shape.key if name not in keys]
-    if keys and missing:
-        raise SchemaConflictError(
-            f"table {target.identifier}: its route needs column '{missing[0]}' in the primary key, "
-            f"but it exists with the key {list(keys)}, by which rows of several sources would "
-            "overwrite each other; drop or rename the table to create it again, or set its "
-            "key in primary-keys"
-        )
 
 
 def apply_shape(
@@ -305,105 +230,6 @@ class _Work:
             primary_keys=(*self._shape.key, *batch.primary_keys) if batch.primary_keys else (),
             unavailable={n: m for n, m in self._unavailable.items() if n not in left_out},
         )
-
-
-@dataclass(frozen=True, eq=False)
-class _ByRoute(Mapping[SourceTable, ColumnTypes]):
-    """Column types by source table, looked up through its route."""
-
-    _context: BatchContext
-    _router: Router
-    _topic: str
-    _known: dict[SourceTable, ColumnTypes | None] = field(default_factory=dict)
-
-    def __getitem__(self, source_table: SourceTable) -> ColumnTypes:
-        if source_table not in self._known:
-            route = self._router.route_of(self._topic, source_table)
-            types = None if route is None else self._types(route.table)
-            if route is not None and types is not None:
-                shape = row_shape(route, self._context.settings_of(route.table))
-                types = types if shape is None else shape.as_in_source(types)
-            self._known[source_table] = types
-        types = self._known[source_table]
-        if types is None:
-            raise KeyError(source_table)
-        return types
-
-    def __iter__(self) -> Iterator[SourceTable]:
-        """Yield the source tables that are known to feed the context's tables."""
-        known = {
-            feed.source_table for table in self._context.tables.values() for feed in table.feeds
-        }
-        return (source_table for source_table in known if self.get(source_table) is not None)
-
-    def __len__(self) -> int:
-        return sum(1 for _ in self)
-
-    @abstractmethod
-    def _types(self, table: str) -> ColumnTypes | None:
-        """Return types by column of a target table, None if it is unknown."""
-
-
-class TableColumns(_ByRoute):
-    """Types of the columns of the target tables at the start of the batch.
-
-    Only columns of the primary key are NOT NULL.
-    """
-
-    def _types(self, table: str) -> ColumnTypes | None:
-        target = self._context.tables.get(table)
-        if target is None:
-            return None
-        schema = target.table.schema
-        types = {
-            column.name: column.type.not_null()
-            if column.name in schema.primary_keys
-            else column.type.as_nullable()
-            for column in schema.fields
-        }
-        if COLUMN_HISTORY_OPTION not in schema.options:
-            return types
-        return with_old_names(types, read_column_history(schema.options, table))
-
-
-class DeclaredColumns(_ByRoute):
-    """Configured types for columns of the target tables."""
-
-    def _types(self, table: str) -> ColumnTypes | None:
-        return self._context.settings_of(table).column_types or None
-
-
-def wants_images(context: BatchContext) -> bool:
-    """Return whether a table of the batch, or one it may create, needs rows before changes.
-
-    Needed for the changelog producer `input`, for a key computed from columns outside the message
-    key, and for a table without a key that keeps every change.
-    """
-    if announced(context) or context.computes_keys():
-        return True
-    all_settings = (context.defaults, *context.settings.values())
-    if any(settings.keyless_table_mode == "audit" for settings in all_settings):
-        return True
-    return any(writes_input(table.table.schema) for table in context.tables.values())
-
-
-def announced(context: BatchContext) -> bool:
-    """Return whether the configuration sets the changelog producer `input` for any table."""
-    all_settings = (context.defaults, *context.settings.values())
-    return any(
-        honoured.CHANGELOG_PRODUCER.of(settings.options) == INPUT for settings in all_settings
-    )
-
-
-def as_wanted(shape: RowShape | None, batch: ChangeBatch, table: FileStoreTable) -> ChangeBatch:
-    """Return the changes without rows before updates, unless the table or the shape needs them.
-
-    A table needs none if row kinds are in a column, or if rows cannot be retracted: then an update
-    is only the row after it, as without a changelog.
-    """
-    if (shape is not None and shape.moving) or writes_before_images(table):
-        return batch
-    return batch.filter(batch.row_kind != RowKind.UPDATE_BEFORE)
 
 
 def writes_before_images(table: FileStoreTable) -> bool:

@@ -1,18 +1,17 @@
-"""Discoveries of decode tasks: columns and types that the tables lack, merged over tasks.
+"""Discoveries of decode tasks, which the driver handles before it runs the batch again.
 
-`schema_evolution` derives schema changes from them.
+They are columns and types that the tables lack, from which `schema_evolution` derives schema
+changes, truncates, and chunks that were cached for the next run.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 
 from ingestd.cdc.base import SourceTable
 from ingestd.ingest.schemas.column_history import ProvenChange
 from ingestd.ingest.settings.context import Feed
 from ingestd.ingest.values.counts import TopicPartition
-from ingestd.ingest.values.type_merge import merge_types
 from ingestd.paimon.spec.data_types import DataType
-from ingestd.paimon.spec.schema import TableSchema
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,68 +90,6 @@ class CachedChunk:
     primary_keys: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class DiscoveryLog:
-    """Collects and merges the discoveries of a task."""
-
-    _found: dict[tuple[str, Feed], Discovery] = field(default_factory=dict)
-    _unmerged: list[Discovery] = field(default_factory=list)
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether there is no discovery."""
-        return not self._unmerged and all(one.is_idle for one in self._found.values())
-
-    def add(self, found: Discovery) -> None:
-        """Add a discovery; types that cannot be merged stay separate, for the driver to refuse."""
-        key = (found.table, found.feed)
-        known = self._found.get(key)
-        if known is None:
-            self._found[key] = found
-            return
-        merged = merge_columns(known.columns, found.columns, fresh=found.fresh)
-        if merged is None:
-            self._unmerged.append(found)
-            return
-        keys = known.primary_keys or found.primary_keys
-        proven = tuple(sorted({*known.proven, *found.proven}))
-        self._found[key] = replace(known, columns=merged, primary_keys=keys, proven=proven)
-
-    def findings(self) -> tuple[Discovery, ...]:
-        """Return all discoveries, sorted by their first record."""
-        return in_order([*self._found.values(), *self._unmerged])
-
-
 def in_order(discoveries: Iterable[Discovery]) -> tuple[Discovery, ...]:
     """Sort discoveries by their first record."""
-    return tuple(sorted(discoveries, key=lambda found: found.order))
-
-
-def merge_columns(
-    known: Mapping[str, DataType], found: Mapping[str, DataType], *, fresh: bool
-) -> dict[str, DataType] | None:
-    """Merge columns, those of `known` first; None if two types cannot be merged.
-
-    `fresh` as in `merge_types`.
-    """
-    merged = dict(known)
-    for name, data_type in found.items():
-        if name not in merged:
-            merged[name] = data_type
-            continue
-        together = merge_types(merged[name], data_type, fresh=fresh)
-        if together is None:
-            return None
-        merged[name] = together
-    return merged
-
-
-def columns_beyond(schema: TableSchema, found: Mapping[str, DataType]) -> dict[str, DataType]:
-    """Return the found columns that the table lacks, or has with a narrower type."""
-    current = {column.name: column.type for column in schema.fields}
-    beyond: dict[str, DataType] = {}
-    for name, data_type in found.items():
-        known = current.get(name)
-        if known is None or merge_types(known, data_type) != known.as_nullable():
-            beyond[name] = data_type
-    return beyond
+    return tuple(sorted(discoveries, key=lambda discovery: discovery.order))

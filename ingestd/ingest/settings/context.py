@@ -18,6 +18,8 @@ from ingestd.ingest.settings.routing_rules import RouteRule, TableLimits
 from ingestd.ingest.settings.shape_settings import ShapeSettings
 from ingestd.ingest.settings.truncate_policy import TruncatePolicy
 from ingestd.kafka.properties import KafkaSource
+from ingestd.paimon.spec import honoured_options as honoured
+from ingestd.paimon.spec.changelog_checks import INPUT, writes_input
 from ingestd.paimon.spec.data_types import DataType
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.index_entries import IndexEntries
@@ -266,17 +268,36 @@ class BatchContext:
         target = self.tables.get(table)
         return self.owners.get(table, target.feeds if target else frozenset())
 
-    def computes_keys(self) -> bool:
-        """Return whether the key of some table is computed from other columns."""
-        found = (self.defaults, *self.settings.values())
-        if not any(one.shape.computed for one in found):
-            return False
-        return any(one.over(self.defaults).computed_key for one in found)
+    def announces_input_changelog(self) -> bool:
+        """Return whether the configuration sets the changelog producer `input` for any table."""
+        return any(
+            honoured.CHANGELOG_PRODUCER.of(settings.options) == INPUT
+            for settings in self._all_settings()
+        )
+
+    def needs_before_images(self) -> bool:
+        """Return whether a table of the batch, or one it may create, needs rows before changes.
+
+        Needed for the changelog producer `input`, for a key computed from columns outside the
+        message key, and for a table without a key that keeps every change.
+        """
+        if self.announces_input_changelog():
+            return True
+        all_settings = self._all_settings()
+        if any(settings.shape.computed for settings in all_settings) and any(
+            settings.over(self.defaults).computed_key for settings in all_settings
+        ):
+            return True
+        if any(settings.keyless_table_mode == "audit" for settings in all_settings):
+            return True
+        return any(writes_input(table.table.schema) for table in self.tables.values())
 
     def follows_renames(self) -> bool:
         """Return whether some table applies column renames of its source."""
-        found = (self.defaults, *self.settings.values())
-        return any(one.evolution.on_rename == "rename" for one in found)
+        return any(settings.evolution.on_rename == "rename" for settings in self._all_settings())
+
+    def _all_settings(self) -> tuple[TableSettings, ...]:
+        return (self.defaults, *self.settings.values())
 
     def settings_of(self, identifier: str) -> TableSettings:
         """Return the settings of a target table, with the defaults."""

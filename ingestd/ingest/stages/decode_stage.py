@@ -1,8 +1,9 @@
 """Stage 1 of a batch, one task: read offset ranges and produce (slot, blob) pairs.
 
-Records are fetched, decoded, routed, filtered by the offsets that the table covers, converted to
-the table's columns, and sent to the write task of their slot. Rejected records are sent in the same
-way, as rows of the dead-letter table.
+Records are fetched and decoded to change batches. A batch is routed to its target, and its rows
+are brought into the columns of the table, without those that the table covers. They are sent to
+the write task of their slot. Rejected records are sent in the same way, as rows of the dead-letter
+table.
 """
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
@@ -14,27 +15,28 @@ import pyarrow as pa
 
 from ingestd.cdc.base import (
     ChangeBatch,
-    DataFormat,
     Decoded,
     RecordChunk,
     RejectedRecord,
     shared_data_format,
 )
-from ingestd.errors import IngestdError
+from ingestd.errors import IngestdError, SchemaConflictError
 from ingestd.ingest.dead_letters.dead_letter import DeadLetter, dead_letter_rows
-from ingestd.ingest.rows.batch_rows import (
-    drop_oversized,
-    judge_records,
-    rejected_record,
-)
 from ingestd.ingest.rows.blobs import Blob, encode_abort_marker, encode_report
 from ingestd.ingest.rows.chunk_cache import BlobStore, chunk_without_records, keep, leading, take
-from ingestd.ingest.rows.conform import IMPOSSIBLE, RowShaper, ShapedRows
-from ingestd.ingest.rows.router import Admission, Router
-from ingestd.ingest.rows.row_shape import DeclaredColumns, Shapes, TableColumns, wants_images
-from ingestd.ingest.schemas.discovery import CachedChunk, Discovery
+from ingestd.ingest.rows.conform import IMPOSSIBLE, ShapedRows, shape_rows
+from ingestd.ingest.rows.placement import place
+from ingestd.ingest.rows.rejected_records import rejected_record
+from ingestd.ingest.rows.targets import (
+    Target,
+    TargetColumns,
+    Targets,
+    rejected_all,
+    rejected_unrouted,
+)
+from ingestd.ingest.schemas.discovery import CachedChunk
 from ingestd.ingest.settings.context import BatchContext, Feed, TableContext
-from ingestd.ingest.stages.findings import EventClock, Findings
+from ingestd.ingest.stages.findings import Findings
 from ingestd.ingest.stages.map_side_dedup import MapSideDedup
 from ingestd.ingest.stages.table_events import TableEvents
 from ingestd.ingest.values.counts import TopicPartition
@@ -75,7 +77,8 @@ def decode_ranges(
         unread += [rest] if rest.rows else []
     for source, of_source in groupby(unread, lambda offset_range: offset_range.source):
         for chunk in task.fetch(source, tuple(of_source), fetch):
-            yield from task.decode_chunk(source, chunk)
+            decoded = task.decode(source, chunk)
+            yield from task.send(source, chunk, decoded)
     yield from task.finish()
 
 
@@ -87,15 +90,11 @@ class _DecodeTask:
     ) -> None:
         self._context = context
         self._blob_store = blob_store
-        self._index = task_index
-        self._router = Router(context.routing, context.database)
-        self._admission = Admission(context, self._router)
-        self._shapes = Shapes(context, self._router)
-        self._shaper = RowShaper(context, self._shapes)
-        self._findings = Findings()
-        self._clock = EventClock(context.sources, self._findings.times)
-        self._held = MapSideDedup(context, task_index, self._findings.counts)
-        self._images = wants_images(context)
+        self._task_index = task_index
+        self._targets = Targets(context)
+        self._findings = Findings(context.sources)
+        self._dedup = MapSideDedup(context, self._findings.counts)
+        self._images = context.needs_before_images()
         self._renames = context.follows_renames()
         self._starts: dict[tuple[str, int], int] = {}
         """First offset of each topic partition of the current source that was not read yet."""
@@ -104,16 +103,16 @@ class _DecodeTask:
         self, offset_range: OffsetRange, kept: Sequence[CachedChunk]
     ) -> Generator[tuple[int, Blob], None, OffsetRange]:
         """Yield blobs of the cached chunks at the beginning of a range; return the rest of it."""
+        source = offset_range.source
         for cached in leading(kept, offset_range):
-            feed = Feed(offset_range.source, *cached.source_table)
-            refused = self._admission.rejection_reason(cached.table, feed)
-            batch = None if refused else take(self._blob_store, cached, self._context)
+            target = self._targets.of(offset_range.topic, Feed(source, *cached.source_table))
+            accepted = target is not None and target.rejection is None
+            batch = take(self._blob_store, cached, self._context) if accepted else None
             if batch is None:
                 break
             self._findings.note_kept(cached)
-            yield from self._route(offset_range.source, chunk_without_records(cached), batch, [])
-            if self._held.is_full:
-                yield from self._release()
+            decoded = Decoded([batch], [], [], 0)
+            yield from self.send(source, chunk_without_records(cached), decoded)
             offset_range = replace(offset_range, start=cached.until)
         return offset_range
 
@@ -133,142 +132,114 @@ class _DecodeTask:
             settings.kafka,
             ranges,
             Bounds(context.max_chunk_records, context.max_chunk_bytes),
-            self._findings.unreadable.append,
+            self._findings.note_unreadable,
             headers=settings.format_settings.framing.needs_headers,
         )
 
-    def decode_chunk(self, source: str, chunk: RecordChunk) -> Pairs:
-        """Yield blobs of the records of a chunk."""
-        self._findings.note_chunk(source, chunk)
-        self._clock.note_chunk(source, chunk)
+    def decode(self, source: str, chunk: RecordChunk) -> Decoded:
+        """Return the changes of a chunk by source table, in the types of their targets."""
         usable, oversized = drop_oversized(chunk, self._context.max_record_bytes)
-        known = TableColumns(self._context, self._router, chunk.topic)
-        declared = DeclaredColumns(self._context, self._router, chunk.topic)
-        decoded = self._decoder(source).decode(usable, known, declared)
-        self._findings.counts.control += decoded.control
-        rejected = (*oversized, *decoded.rejected)
-        dead_letters = [DeadLetter(rejected_record) for rejected_record in rejected]
-        if decoded.truncates or decoded.schema_changes:
-            events = TableEvents(self._context, self._admission, self._findings, source)
-            dead_letters += events.note(chunk, decoded)
-        for batch in decoded.batches:
-            yield from self._route(source, chunk, batch, dead_letters)
-        if dead_letters:
-            yield from self._send_dead_letters(source, chunk, dead_letters)
-        elif self._blob_store is not None and len(decoded.batches) == 1:
-            self._keep(self._blob_store, source, chunk, decoded)
-        self._starts[chunk.topic, chunk.partition] = int(chunk.offsets[-1]) + 1
-        if self._held.is_full:
-            yield from self._release()
-
-    def _decoder(self, source: str) -> DataFormat:
         settings = self._context.sources[source]
         format_settings = replace(
             settings.format_settings, images=self._images, renames=self._renames
         )
-        return shared_data_format(settings.data_format, source, format_settings)
+        data_format = shared_data_format(settings.data_format, source, format_settings)
+        known = TargetColumns(self._context, self._targets, source, chunk.topic)
+        decoded = data_format.decode(usable, known, replace(known, only_declared=True))
+        return replace(decoded, rejected=[*oversized, *decoded.rejected])
 
-    def _route(
-        self, source: str, chunk: RecordChunk, batch: ChangeBatch, dead_letters: list[DeadLetter]
-    ) -> Pairs:
-        """Yield blobs of a batch of the chunk in the columns of its target table."""
-        table, refused = self._admission.target(source, chunk, batch)
-        if table is None or refused:
-            dead_letters += [DeadLetter(rejected, table) for rejected in refused]
-            self._findings.counts.skip("", "excluded", 0 if refused else len(batch.offset))
+    def send(self, source: str, chunk: RecordChunk, decoded: Decoded) -> Pairs:
+        """Yield blobs of the rows of a decoded chunk, and of its rejected records."""
+        shaped = [rows for batch in decoded.batches for rows in self._shape(source, chunk, batch)]
+        self._findings.counts.control += decoded.control
+        self._findings.note_chunk(source, chunk, shaped)
+        dead_letters = [DeadLetter(record) for record in decoded.rejected]
+        if decoded.truncates or decoded.schema_changes:
+            events = TableEvents(self._context, self._targets, self._findings, source)
+            dead_letters += events.note(chunk, decoded)
+        dead_letters += [
+            DeadLetter(record, rows.table) for rows in shaped for record in rows.rejected
+        ]
+        where = TopicPartition(source, chunk.topic, chunk.partition)
+        for rows in shaped:
+            if rows.table is not None and rows.rows is not None:
+                yield from self._place(self._context.tables[rows.table], where, rows.rows)
+        if dead_letters:
+            yield from self._send_dead_letters(source, chunk, dead_letters)
+        elif self._blob_store is not None and len(decoded.batches) == 1:
+            self._keep(self._blob_store, source, chunk, decoded)
+        if len(chunk.offsets):
+            self._starts[chunk.topic, chunk.partition] = int(chunk.offsets[-1]) + 1
+        if self._dedup.is_full:
+            yield from self._release()
+
+    def _place(self, target: TableContext, where: TopicPartition, rows: pa.Table) -> Pairs:
+        """Yield blobs of rows by slot, unless they are held back or the batch runs again."""
+        if rows.num_rows and not self._findings.runs_again:
+            placed, slots = place(target, rows, self._context.slots, self._task_index)
+            yield from self._dedup.add(target, where, placed, slots)
+
+    def _shape(self, source: str, chunk: RecordChunk, batch: ChangeBatch) -> Iterator[ShapedRows]:
+        """Yield the rows of a batch of the chunk in the columns of its target."""
+        feed = Feed(source, *batch.source)
+        target = self._targets.of(chunk.topic, feed)
+        if target is None:
+            rejected = rejected_unrouted(self._targets.router, chunk, batch)
+            skipped = {} if rejected else {"excluded": len(batch.offset)}
+            yield ShapedRows(None, feed, skipped, rejected)
             return
-        self._shapes.check_key(chunk.topic, batch.source, self._context.tables.get(table))
+        if target.rejection is not None:
+            rejected = rejected_all(chunk, batch, target.rejection)
+            yield ShapedRows(target.table, feed, rejected=rejected)
+            return
+        if target.key_conflict is not None:
+            raise SchemaConflictError(target.key_conflict)
+        settings, routing = self._context.sources[source], self._context.routing
+        case_sensitive = routing.case_sensitive
         try:
-            shaped = self._shaper.shape(source, chunk, batch, table)
+            shaped = shape_rows(target, chunk, batch, settings, case_sensitive=case_sensitive)
         except IMPOSSIBLE as error:
-            if self._context.settings_of(table).evolution.fails:
+            if target.settings.evolution.fails:
                 raise
-            yield from self._decode_apart(source, chunk, batch, dead_letters, error)
-            return
-        for reason, skipped in shaped.skipped.items():
-            self._findings.counts.skip(table, reason, skipped)
-        dead_letters += [DeadLetter(rejected, table) for rejected in shaped.lost]
-        if shaped.lost or not len(shaped.batch.offset):
-            return
-        self._findings.note_rows(table, Feed(source, *batch.source), chunk.topic, shaped.batch)
-        self._clock.note_rows(table, source, chunk, shaped.batch.offset)
-        target = self._context.tables.get(table)
-        if target is None or shaped.rows is None:
-            self._discover(source, chunk, table, shaped)
-            return
-        rows, refused = _valid_rows(chunk, shaped.rows, shaped)
-        dead_letters += [DeadLetter(rejected, table) for rejected in refused]
-        if rows.num_rows:
-            yield from self._send(source, chunk, target, rows)
+            yield from self._shape_apart(target, chunk, batch, error)
+        else:
+            yield shaped
 
-    def _decode_apart(
-        self,
-        source: str,
-        chunk: RecordChunk,
-        batch: ChangeBatch,
-        dead_letters: list[DeadLetter],
-        error: IngestdError,
-    ) -> Pairs:
-        """Decode a batch that its table cannot accept in halves, down to single records.
+    def _shape_apart(
+        self, target: Target, chunk: RecordChunk, batch: ChangeBatch, error: IngestdError
+    ) -> Iterator[ShapedRows]:
+        """Yield the rows of a batch that its table cannot accept, decoded again in halves.
 
-        So the columns and types of one record do not affect others. A record that fails by itself
-        is rejected.
+        The halving ends at single records, so that the columns and types of one record do not
+        affect others. A record that fails by itself is rejected.
         """
         if not len(chunk.offsets):
             raise error  # a cached chunk, whose records are all valid
         offsets = np.unique(batch.offset)
         if len(offsets) == 1:
-            table = self._router.route(chunk.topic, batch.source)
             cause = ("schema", "impossible-columns")
             rejected = rejected_record(chunk, int(offsets[0]), cause, error.message)
-            dead_letters.append(DeadLetter(rejected, table))
+            yield ShapedRows(target.table, target.feed, rejected=[rejected])
             return
-        known = TableColumns(self._context, self._router, chunk.topic)
-        declared = DeclaredColumns(self._context, self._router, chunk.topic)
+        source = target.feed.source
         for half_offsets in np.array_split(offsets, 2):
             half = chunk.take(np.searchsorted(chunk.offsets, half_offsets))
-            decoded = self._decoder(source).decode(half, known, declared)
-            dead_letters += [DeadLetter(rejected) for rejected in decoded.rejected]
-            for again in decoded.batches:
-                if again.source == batch.source:
-                    yield from self._route(source, half, again, dead_letters)
+            decoded = self.decode(source, half)
+            yield ShapedRows(None, target.feed, rejected=decoded.rejected)
+            for half_batch in decoded.batches:
+                if half_batch.source == batch.source:
+                    yield from self._shape(source, half, half_batch)
 
     def _keep(
         self, blob_store: BlobStore, source: str, chunk: RecordChunk, decoded: Decoded
     ) -> None:
         """Cache a chunk whose rows all wait for the same new table."""
-        source_table = decoded.batches[0].source
-        table = self._router.route(chunk.topic, source_table)
-        shaped = self._shapes.of(chunk.topic, source_table) is not None
-        if table is None or shaped or table in self._context.tables:
+        target = self._targets.of(chunk.topic, Feed(source, *decoded.batches[0].source))
+        if target is None or target.shape is not None or target.context is not None:
             return  # the shape of rows needs the records, which are not cached
         start = self._starts[chunk.topic, chunk.partition]
-        if (kept := keep(blob_store, source, table, start, chunk, decoded)) is not None:
+        if (kept := keep(blob_store, source, target.table, start, chunk, decoded)) is not None:
             self._findings.keep(kept)
-
-    def _send(self, source: str, chunk: RecordChunk, target: TableContext, rows: pa.Table) -> Pairs:
-        if not self._findings.runs_again:
-            where = TopicPartition(source, chunk.topic, chunk.partition)
-            yield from self._held.add(target, where, rows)
-
-    def _release(self) -> Pairs:
-        """Yield rows that were held back for deduplication, unless the batch runs again."""
-        if not self._findings.runs_again:
-            yield from self._held.release()
-
-    def _discover(self, source: str, chunk: RecordChunk, table: str, shaped: ShapedRows) -> None:
-        self._findings.discoveries.add(
-            Discovery(
-                table,
-                Feed(source, *shaped.batch.source),
-                dict(shaped.beyond),
-                shaped.shaped.primary_keys,
-                chunk.topic,
-                chunk.partition,
-                int(shaped.batch.offset[0]),
-                fresh=table not in self._context.tables,
-            )
-        )
 
     def _send_dead_letters(
         self, source: str, chunk: RecordChunk, dead_letters: list[DeadLetter]
@@ -283,23 +254,38 @@ class _DecodeTask:
         if not new:
             return
         self._findings.note_topic(target.identifier, source, chunk.topic)
+        where = TopicPartition(source, chunk.topic, chunk.partition)
         rows = dead_letter_rows(self._context.pipeline, source, new, chunk)
-        yield from self._send(source, chunk, target, rows)
+        yield from self._place(target, where, rows)
+
+    def _release(self) -> Pairs:
+        """Yield rows that were held back for deduplication, unless the batch runs again."""
+        if not self._findings.runs_again:
+            yield from self._dedup.release()
 
     def finish(self) -> Pairs:
         """Yield the task's report, and abort markers if the batch must run again."""
         yield from self._release()
         if self._findings.runs_again:
             yield from ((slot, encode_abort_marker()) for slot in range(self._context.slots))
-        self._findings.counts.registry.update(take_figures())
-        yield self._index % self._context.slots, encode_report(self._findings.report())
+        sources = self._context.sources.values()
+        if any(source.format_settings.schemas is not None for source in sources):
+            self._findings.counts.registry.update(take_figures())
+        yield self._task_index % self._context.slots, encode_report(self._findings.report())
 
 
-def _valid_rows(
-    chunk: RecordChunk, rows: pa.Table, shaped: ShapedRows
-) -> tuple[pa.Table, list[RejectedRecord]]:
-    """Return the rows whose records are valid, and the rejected records."""
-    if not shaped.failures:
-        return rows, []
-    valid, refused = judge_records(chunk, shaped.shaped.offset, shaped.failures)
-    return rows.filter(valid), refused
+def drop_oversized(chunk: RecordChunk, max_bytes: int) -> tuple[RecordChunk, list[RejectedRecord]]:
+    """Split off records with more than `max_bytes` of key and value, which are rejected."""
+    sizes = chunk.record_sizes()
+    if int(sizes.max(initial=0)) <= max_bytes:
+        return chunk, []
+    rejected = [
+        rejected_record(
+            chunk,
+            int(chunk.offsets[index]),
+            ("decode", "too-large"),
+            f"{sizes[index]} bytes, above the limit of {max_bytes}",
+        )
+        for index in np.flatnonzero(sizes > max_bytes).tolist()
+    ]
+    return chunk.take(np.flatnonzero(sizes <= max_bytes)), rejected

@@ -4,41 +4,92 @@ They become the report of the task.
 """
 
 from collections import Counter
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
-import numpy.typing as npt
 
 from ingestd.cdc.base import ChangeBatch, RecordChunk, describe_format
 from ingestd.cdc.format_guess import look_of
-from ingestd.cdc.schema_lookup import Framing
 from ingestd.ingest.dead_letters.dead_letter import DeadLetter
 from ingestd.ingest.rows.blobs import Report
-from ingestd.ingest.schemas.discovery import CachedChunk, DiscoveryLog, TableTruncate
+from ingestd.ingest.rows.conform import ShapedRows
+from ingestd.ingest.schemas.discovery import CachedChunk, Discovery, TableTruncate
 from ingestd.ingest.settings.context import Feed, SourceSettings
 from ingestd.ingest.settings.error_policy import ErrorPolicy
 from ingestd.ingest.settings.rejection import GAP_STAGE
 from ingestd.ingest.values.batch_times import BatchTimes
 from ingestd.ingest.values.counts import Counts, RejectedSample, TopicPartition
+from ingestd.ingest.values.type_merge import merge_types
 from ingestd.kafka.isolated_fetch import Unreadable
-from ingestd.kafka.log_checks import fingerprint_of_last
+from ingestd.paimon.spec.data_types import DataType
 
 MAX_SAMPLES = 20
 """Maximum number of rejected records reported with coordinates; all are counted."""
-_UNFRAMED = Framing()
 ASKED_FOR = "no-route"
 """Reason of dead letters that `routing.unmatched` configures."""
 
 
+@dataclass(frozen=True, slots=True)
+class DiscoveryLog:
+    """Collects and merges the discoveries of a task."""
+
+    _merged: dict[tuple[str, Feed], Discovery] = field(default_factory=dict)
+    _unmerged: list[Discovery] = field(default_factory=list)
+
+    def add(self, discovery: Discovery) -> None:
+        """Add a discovery; types that cannot be merged stay separate, for the driver to refuse."""
+        key = (discovery.table, discovery.feed)
+        known = self._merged.get(key)
+        if known is None:
+            self._merged[key] = discovery
+            return
+        merged = merge_columns(known.columns, discovery.columns, fresh=discovery.fresh)
+        if merged is None:
+            self._unmerged.append(discovery)
+            return
+        keys = known.primary_keys or discovery.primary_keys
+        proven = tuple(sorted({*known.proven, *discovery.proven}))
+        self._merged[key] = replace(known, columns=merged, primary_keys=keys, proven=proven)
+
+    def findings(self) -> tuple[Discovery, ...]:
+        """Return all discoveries."""
+        return (*self._merged.values(), *self._unmerged)
+
+
+def merge_columns(
+    known: Mapping[str, DataType], added: Mapping[str, DataType], *, fresh: bool
+) -> dict[str, DataType] | None:
+    """Merge columns, those of `known` first; None if two types cannot be merged.
+
+    `fresh` as in `merge_types`.
+    """
+    merged = dict(known)
+    for name, data_type in added.items():
+        if name not in merged:
+            merged[name] = data_type
+            continue
+        together = merge_types(merged[name], data_type, fresh=fresh)
+        if together is None:
+            return None
+        merged[name] = together
+    return merged
+
+
 @dataclass(slots=True)
 class Findings:
-    """Counts, times, discoveries, truncates and samples of one task; tables by identifier."""
+    """Counts, times, discoveries, truncates and samples of one task; tables by identifier.
 
+    `sources` are the sources of the batch by name. With `runs_again` the batch must run again
+    because of a finding.
+    """
+
+    sources: Mapping[str, SourceSettings]
+    runs_again: bool = False
     counts: Counts = field(default_factory=Counts)
     times: BatchTimes = field(default_factory=BatchTimes)
     discoveries: DiscoveryLog = field(default_factory=DiscoveryLog)
-    unreadable: list[Unreadable] = field(default_factory=list)
+    _unreadable: list[Unreadable] = field(default_factory=list)
     _truncates: list[TableTruncate] = field(default_factory=list)
     _feeds: dict[str, Counter[Feed]] = field(default_factory=dict)
     _topics: dict[str, set[tuple[str, str]]] = field(default_factory=dict)
@@ -47,18 +98,40 @@ class Findings:
     _samples: list[RejectedSample] = field(default_factory=list)
     _kept: list[CachedChunk] = field(default_factory=list)
 
-    @property
-    def runs_again(self) -> bool:
-        """Whether the batch must run again because of a finding."""
-        return bool(self._truncates or self.unreadable) or not self.discoveries.is_empty
-
-    def note_chunk(self, source: str, chunk: RecordChunk) -> None:
-        """Count the records of a chunk and their bytes."""
+    def note_chunk(self, source: str, chunk: RecordChunk, shaped: Sequence[ShapedRows]) -> None:
+        """Record the records of a chunk, and the rows that they became."""
+        for rows in shaped:
+            table = rows.table or ""
+            for reason, count in rows.skipped.items():
+                self.counts.skip(table, reason, count)
+            if rows.batch is not None:
+                self.note_source(table, rows.feed, chunk.topic, len(rows.batch.offset))
+                self._note_position(table, rows.batch)
+            if rows.discovery is not None:
+                self.note_discovery(rows.discovery)
+        EventClock(self.sources, self.times).note(source, chunk, shaped)
         where = TopicPartition(source, chunk.topic, chunk.partition)
         self.counts.records[where] += len(chunk.offsets)
         self.counts.bytes[where] += int(chunk.record_sizes().sum())
         if len(chunk.offsets):
-            self._last_records[where] = (int(chunk.offsets[-1]), fingerprint_of_last(chunk))
+            self._last_records[where] = (int(chunk.offsets[-1]), chunk.last_checksum())
+
+    def note_discovery(self, discovery: Discovery) -> None:
+        """Record columns or changes that a table lacks."""
+        self.discoveries.add(discovery)
+        self.runs_again |= not discovery.is_idle
+
+    def note_unreadable(self, unreadable: Unreadable) -> None:
+        """Record a range that cannot be read although its brokers answer."""
+        self._unreadable.append(unreadable)
+        self.runs_again = True
+
+    def _note_position(self, table: str, batch: ChangeBatch) -> None:
+        """Record the largest source position of rows, except those of a snapshot."""
+        streamed = batch.position[~batch.snapshot_row]
+        reached = int(np.max(streamed, initial=-1))
+        if reached > self._positions.get(table, -1):
+            self._positions[table] = reached
 
     def note_kept(self, kept: CachedChunk) -> None:
         """Count the records of a chunk that was decoded in an earlier run of the batch."""
@@ -80,17 +153,10 @@ class Findings:
         """Record that a topic feeds a table."""
         self._topics.setdefault(table, set()).add((source, topic))
 
-    def note_rows(self, table: str, feed: Feed, topic: str, batch: ChangeBatch) -> None:
-        """Record the source table of rows, and the largest source position."""
-        self.note_source(table, feed, topic, len(batch.offset))
-        streamed = batch.position[~batch.snapshot_row]
-        reached = int(np.max(streamed, initial=-1))
-        if reached > self._positions.get(table, -1):
-            self._positions[table] = reached
-
     def note_truncate(self, truncate: TableTruncate) -> None:
         """Record a truncate that the table has not applied yet."""
         self._truncates.append(truncate)
+        self.runs_again = True
 
     def note_rejected(
         self, source: str, dead_letters: list[DeadLetter], policy: ErrorPolicy
@@ -132,7 +198,7 @@ class Findings:
             rejected=tuple(self._samples),
             kept=tuple(self._kept),
             times=self.times,
-            unreadable=tuple(self.unreadable),
+            unreadable=tuple(self._unreadable),
             last_records=dict(self._last_records),
         )
 
@@ -148,43 +214,42 @@ class EventClock:
     sources: Mapping[str, SourceSettings]
     times: BatchTimes
 
-    def note_chunk(self, source: str, chunk: RecordChunk) -> None:
-        """Record the offset and time of a chunk's last record."""
-        if len(chunk.offsets) and (time := self._time(source, chunk, -1)) is not None:
-            where = TopicPartition(source, chunk.topic, chunk.partition)
-            self.times.note_reached(where, int(chunk.offsets[-1]), time)
-
-    def note_rows(
-        self, table: str, source: str, chunk: RecordChunk, offsets: npt.NDArray[np.int64]
-    ) -> None:
-        """Record the times of the first and the last row of a table; `offsets` are of its rows.
+    def note(self, source: str, chunk: RecordChunk, shaped: Sequence[ShapedRows]) -> None:
+        """Record the times of the first and the last row of each table, and of the last record.
 
         A chunk without records is ignored: its rows were noted when they were decoded.
         """
-        if not len(chunk.offsets) or not len(offsets):
+        if not len(chunk.offsets):
             return
-        ends = np.searchsorted(chunk.offsets, (offsets[0], offsets[-1]))
-        for index in {int(end) for end in ends}:
-            if (time := self._time(source, chunk, index)) is not None:
-                self.times.note_event(table, time)
+        for rows in shaped:
+            if rows.table is None or rows.batch is None:
+                continue
+            ends = np.searchsorted(chunk.offsets, rows.batch.offset[[0, -1]])
+            for index in np.unique(ends).tolist():
+                if (time := self._time(source, chunk, index)) is not None:
+                    self.times.note_event(rows.table, time)
+        if (time := self._time(source, chunk, -1)) is not None:
+            where = TopicPartition(source, chunk.topic, chunk.partition)
+            self.times.note_reached(where, int(chunk.offsets[-1]), time)
 
     def _time(self, source: str, chunk: RecordChunk, index: int) -> int | None:
         """Return the time of a change, else the timestamp of its record; None without both."""
-        settings = self.sources[source]
-        made = change_time(
-            settings.data_format, chunk.values[index], settings.format_settings.framing
-        )
-        if made is not None:
-            return made
+        settings, message = self.sources[source], chunk.values[index]
+        if message is not None and settings.format_settings.schemas is not None:
+            message = settings.format_settings.framing.json_body(message)
+        time = change_time(settings.data_format, message)
+        if time is not None:
+            return time
         stamp = int(chunk.timestamps[index])
         return stamp if stamp > 0 else None
 
 
-def change_time(
-    data_format: str, message: bytes | None, framing: Framing = _UNFRAMED
-) -> int | None:
-    """Return when the source made a change, in milliseconds since 1970; None if not stated."""
+def change_time(data_format: str, message: bytes | None) -> int | None:
+    """Return when the source made a change, in milliseconds since 1970; None if not stated.
+
+    `message` is without a schema id.
+    """
     event_time = describe_format(data_format).event_time
     if event_time is None or message is None:
         return None
-    return event_time.of_message(framing.json_body(message))
+    return event_time.of_message(message)

@@ -9,6 +9,7 @@ Specification: https://paimon.apache.org/docs/1.4/primary-key-table/merge-engine
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -24,9 +25,8 @@ from ingestd.ingest.rows.blobs import (
     Blob,
     BlobOrigin,
     UnsentRows,
-    split_by_slot,
 )
-from ingestd.ingest.rows.placement import Slots, place
+from ingestd.ingest.rows.placement import Slots
 from ingestd.ingest.settings.context import BatchContext, TableContext
 from ingestd.ingest.values.counts import Counts, TopicPartition
 from ingestd.ingest.values.row_groups import Values
@@ -74,24 +74,23 @@ class MapSideDedup:
     """Output of one decode task. Dropped rows are counted as rows."""
 
     _context: BatchContext
-    _index: int
     _counts: Counts
     _held: dict[tuple[str, TopicPartition], _Held] = field(default_factory=dict)
     _bytes: int = 0
 
-    def add(self, target: TableContext, where: TopicPartition, rows: pa.Table) -> Pairs:
-        """Add rows of a table, in its columns; yield blobs of those that are not held back."""
-        newest = keeps_newest(target.table)
-        placed, slots = place(target, rows, self._context.slots, self._index)
-        if not newest:
-            yield from _blobs(target.identifier, where, placed, slots)
+    def add(
+        self, target: TableContext, where: TopicPartition, rows: pa.Table, slots: Slots
+    ) -> Pairs:
+        """Add rows of a table with their slots; yield blobs of those that are not held back."""
+        if not keeps_newest(target.table):
+            yield from _blobs(target.identifier, where, rows, slots)
             return
-        self._bytes += placed.nbytes
-        self._held.setdefault((target.identifier, where), _Held()).parts.append((placed, slots))
+        self._bytes += rows.nbytes
+        self._held.setdefault((target.identifier, where), _Held()).parts.append((rows, slots))
 
     @property
     def is_full(self) -> bool:
-        """Return whether the memory limit is reached; to be called between chunks of records."""
+        """Whether the memory limit is reached; to be asked between chunks of records."""
         return self._bytes >= self._context.max_chunk_bytes
 
     def release(self) -> Pairs:
@@ -137,6 +136,31 @@ def _blobs(
     for slot, slot_rows in split_by_slot(rows, slots, picked):
         first = int(slot_rows.column(OFFSET)[0].as_py())
         yield slot, UnsentRows(BlobOrigin(table, *where, first), slot_rows)
+
+
+def split_by_slot(
+    rows: pa.Table,
+    slots: npt.NDArray[np.int64],
+    picked: npt.NDArray[np.int64] | None = None,
+) -> list[tuple[int, pa.Table]]:
+    """Group rows by slot in row order; only rows at the `picked` indices if given.
+
+    `slots` has the slot of every row, shape (rows,).
+    """
+    if picked is not None and len(picked) == len(slots):
+        picked = None
+    mine = slots if picked is None else slots[picked]
+    if len(mine) == 0:
+        return []
+    first = int(mine[0])
+    if bool((mine == first).all()):
+        return [(first, rows if picked is None else rows.take(picked))]
+    order = np.argsort(mine, kind="stable")
+    ordered = mine[order]
+    borders = np.flatnonzero(np.diff(ordered)) + 1
+    bounds = pairwise([0, *borders.tolist(), len(ordered)])
+    taken = rows.take(order if picked is None else picked[order])
+    return [(int(ordered[start]), taken.slice(start, end - start)) for start, end in bounds]
 
 
 def keeps_newest(table: FileStoreTable) -> bool:

@@ -12,8 +12,8 @@ import numpy as np
 from ingestd.cdc.base import Decoded, RecordChunk, SchemaChangeEvent, Truncate
 from ingestd.errors import ConfigError, SchemaConflictError, UnsupportedError
 from ingestd.ingest.dead_letters.dead_letter import DeadLetter
-from ingestd.ingest.rows.batch_rows import rejected_record
-from ingestd.ingest.rows.router import Admission
+from ingestd.ingest.rows.rejected_records import rejected_record
+from ingestd.ingest.rows.targets import Targets
 from ingestd.ingest.schemas.column_history import (
     ProvenChange,
     Stated,
@@ -37,12 +37,12 @@ class TableEvents:
     def __init__(
         self,
         context: BatchContext,
-        admission: Admission,
+        targets: Targets,
         findings: Findings,
         source: str,
     ) -> None:
         self._context = context
-        self._admission, self._router = admission, admission.router
+        self._targets = targets
         self._findings = findings
         self._source = source
 
@@ -57,84 +57,80 @@ class TableEvents:
     def _ask_for(self, table: str, feed: Feed, chunk: RecordChunk, offset: int) -> None:
         """Run the batch again with an existing table that was not in its context."""
         coordinates = (chunk.topic, chunk.partition, offset)
-        self._findings.discoveries.add(Discovery(table, feed, {}, (), *coordinates, fresh=True))
+        self._findings.note_discovery(Discovery(table, feed, {}, (), *coordinates, fresh=True))
 
     def _truncate(self, chunk: RecordChunk, truncate: Truncate) -> DeadLetter | None:
-        table = self._router.route(chunk.topic, truncate.source)
-        target = self._context.tables.get(table) if table else None
         feed = Feed(self._source, *truncate.source)
-        rejection_reason = self._admission.rejection_reason(table, feed) if table else None
-        if rejection_reason is not None:
-            return _refused_letter(chunk, truncate.offset, rejection_reason, table)
-        if table in self._context.others:
-            self._ask_for(table, feed, chunk, truncate.offset)
+        target = self._targets.of(chunk.topic, feed)
         if target is None:
             return None
-        if truncate.offset < target.covered_until(self._source, chunk.topic, chunk.partition):
+        if target.rejection is not None:
+            return _refused_letter(chunk, truncate.offset, target.rejection, target.table)
+        if target.table in self._context.others:
+            self._ask_for(target.table, feed, chunk, truncate.offset)
+        table = target.context
+        if table is None or not target.settings.truncates.applies:
             return None
-        policy = self._context.settings_of(target.identifier).truncates
-        if not policy.applies:
+        if truncate.offset < table.covered_until(self._source, chunk.topic, chunk.partition):
             return None
         coordinates = (chunk.topic, chunk.partition, truncate.offset)
-        emptying = TableTruncate(target.identifier, feed, _known(truncate.position), *coordinates)
+        emptying = TableTruncate(target.table, feed, _known(truncate.position), *coordinates)
         why = self._context.refused_truncates.get(emptying.place)
         if why is not None:
-            dead_letter = rejected_record(
-                chunk, truncate.offset, ("decode", "refused-truncate"), why
-            )
-            return (
-                DeadLetter(dead_letter, target.identifier)
-                if policy.on_refused != "ignore"
-                else None
-            )
-        self._findings.note_source(target.identifier, feed, chunk.topic, 0)
-        if emptying.position is None or emptying.position > _before(target):
-            self._findings.note_truncate(emptying)
+            cause = ("decode", "refused-truncate")
+            ignored = target.settings.truncates.on_refused == "ignore"
+            refused = None if ignored else rejected_record(chunk, truncate.offset, cause, why)
+            return None if refused is None else DeadLetter(refused, target.table)
+        self._note_truncate(emptying, table)
         return None
+
+    def _note_truncate(self, emptying: TableTruncate, table: TableContext) -> None:
+        """Record a truncate, unless the table has applied a later one."""
+        self._findings.note_source(emptying.table, emptying.feed, emptying.topic, 0)
+        if emptying.position is None or emptying.position > _before(table):
+            self._findings.note_truncate(emptying)
 
     def _change(self, chunk: RecordChunk, event: SchemaChangeEvent) -> DeadLetter | None:
         """Record a schema change that the table applies and has not applied yet."""
-        table = self._router.route(chunk.topic, event.source)
-        policy = None if table is None else self._context.settings_of(table).evolution
-        if table is None or policy is None:
+        feed = Feed(self._source, *event.source)
+        target = self._targets.of(chunk.topic, feed)
+        if target is None:
             return None
+        policy, options = target.settings.evolution, target.settings.options
         wanted = tuple(pair for pair in event.columns if policy.follows(*pair))
         if not wanted:
             return None
-        feed = Feed(self._source, *event.source)
-        rejection_reason = self._admission.rejection_reason(table, feed)
-        if rejection_reason is not None:
-            return _refused_letter(chunk, event.offset, rejection_reason, table)
-        if table in self._context.others:
-            self._ask_for(table, feed, chunk, event.offset)
+        if target.rejection is not None:
+            return _refused_letter(chunk, event.offset, target.rejection, target.table)
+        if target.table in self._context.others:
+            self._ask_for(target.table, feed, chunk, event.offset)
             return None
-        at = _stated(chunk, event)
-        changes = tuple(
-            ProvenChange(event.position or 0, old, new or "", at) for old, new in wanted
-        )
-        target = self._context.tables.get(table)
-        options = self._context.settings_of(table).options
+        at, position = _stated(chunk, event), event.position or 0
+        changes = tuple(ProvenChange(position, old, new or "", at) for old, new in wanted)
         why_not = None
-        if target is not None:
-            changes = _not_followed(target, event, changes)
-            options = target.table.schema.options
-            why_not = _why_not(target.table.schema, sorted({*self._proven_so_far(table), *changes}))
+        if target.context is not None:
+            schema = target.context.table.schema
+            changes = _not_followed(target.context, event, changes)
+            options = schema.options
+            so_far = self._proven_so_far(target.table)
+            why_not = _why_not(schema, sorted({*so_far, *changes}))
         why_not = _bad_name(changes, options) or why_not
         if why_not is not None:
-            return self._refused(chunk, event, table, policy, why_not)
+            return self._refused(chunk, event, target.table, policy, why_not)
         if changes:
             coordinates = (chunk.topic, chunk.partition, event.offset)
-            fresh = target is None
-            self._findings.discoveries.add(
-                Discovery(table, feed, {}, (), *coordinates, fresh=fresh, proven=changes)
+            fresh = target.context is None
+            discovery = Discovery(
+                target.table, feed, {}, (), *coordinates, fresh=fresh, proven=changes
             )
+            self._findings.note_discovery(discovery)
         return None
 
     def _proven_so_far(self, table: str) -> Iterator[ProvenChange]:
         """Yield earlier changes of the same batch, which a change may build on."""
-        for finding in self._findings.discoveries.findings():
-            if finding.table == table:
-                yield from finding.proven
+        for discovery in self._findings.discoveries.findings():
+            if discovery.table == table:
+                yield from discovery.proven
 
     def _refused(
         self,

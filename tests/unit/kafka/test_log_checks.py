@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 from confluent_kafka import KafkaError
 
+from ingestd.cdc.base import record_checksum
 from ingestd.errors import ConfigError, SourceError, SourceSilentError
 from ingestd.kafka import log_checks
-from ingestd.kafka.log_checks import divergences, fingerprint, fingerprints
+from ingestd.kafka.log_checks import divergences, fingerprints
 from ingestd.kafka.properties import KafkaSource
 from ingestd.kafka.records import TopicAndPartition
 
@@ -76,5 +77,7 @@ def test_silent_brokers_and_properties_that_do_not_do_are_reported() -> None:
 def test_every_field_of_a_record_counts_and_missing_is_not_empty() -> None:
     records = [(1, b"k", b"v"), (2, b"k", b"v"), (1, b"kv", b""), (1, b"", b"kv"), (1, b"kv", None)]
     records += [(1, None, b"kv"), (1, b"", b""), (1, None, None), (-1, None, None)]
-    assert len({fingerprint(*record) for record in records}) == len(records)
-    assert fingerprint(5, b"k", b"v") == 1850073114  # kept in tables, so the same in all versions
+    assert len({record_checksum(*record) for record in records}) == len(records)
+    assert (
+        record_checksum(5, b"k", b"v") == 1850073114
+    )  # kept in tables, so the same in all versions

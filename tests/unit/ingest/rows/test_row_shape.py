@@ -8,9 +8,9 @@ import pytest
 from ingestd.cdc.base import SourceTable
 from ingestd.errors import ConfigError, SchemaConflictError
 from ingestd.ingest.computed.columns import parse_computed
-from ingestd.ingest.rows.router import Route, Router
-from ingestd.ingest.rows.row_shape import Shapes, TableColumns, row_shape
-from ingestd.ingest.settings.context import BatchContext, RoutingConfig, TableSettings
+from ingestd.ingest.rows.router import Route
+from ingestd.ingest.rows.targets import TargetColumns, Targets, row_shape
+from ingestd.ingest.settings.context import BatchContext, Feed, RoutingConfig, TableSettings
 from ingestd.ingest.settings.evolution_policy import EvolutionPolicy
 from ingestd.ingest.settings.routing_rules import RouteRule
 from ingestd.ingest.settings.shape_settings import ShapeSettings
@@ -242,8 +242,8 @@ def test_decoders_are_told_of_the_columns_as_the_source_has_them() -> None:
     rig.produce(record(change))
     rig.run()
     context: BatchContext = rig.context()
-    router = Router(context.routing, "lake")
-    known = TableColumns(context, router, "orders")[SourceTable("db", "shop", "orders")]
+    columns = TargetColumns(context, Targets(context), "src", "orders")
+    known = columns[SourceTable("db", "shop", "orders")]
     assert {name: str(data_type) for name, data_type in known.items()} == {
         "id": "BIGINT NOT NULL",
         "at": "STRING NOT NULL",
@@ -254,10 +254,9 @@ def test_decoders_are_told_of_the_columns_as_the_source_has_them() -> None:
 
 def test_tables_that_ask_for_nothing_have_no_shape() -> None:
     assert row_shape(Route("lake.t"), TableSettings()) is None
-    rig = Rig()
-    context = rig.context()
-    shapes = Shapes(context, Router(context.routing, "lake"))
-    assert shapes.of("t", SourceTable("db", None, "t")) is None
+    target = Targets(Rig().context()).of("t", Feed("src", "db", None, "t"))
+    assert target is not None
+    assert target.shape is None
 
 
 def test_columns_made_from_one_another_are_refused() -> None:

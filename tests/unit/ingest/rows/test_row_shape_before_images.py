@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 
 from ingestd.cdc.base import DataFormat, FormatSettings
-from ingestd.ingest.rows.row_shape import announced, wants_images
 from ingestd.ingest.settings.context import TableSettings
 from ingestd.ingest.stages import decode_stage
 from ingestd.ingest.values.counts import TopicPartition
@@ -84,7 +83,8 @@ def test_a_table_that_exists_asks_though_the_configuration_is_silent(asked: list
     one.produce(*updates("a"))
     one.run()
     one.defaults = TableSettings()
-    assert wants_images(one.context()) and not announced(one.context())
+    context = one.context()
+    assert context.needs_before_images() and not context.announces_input_changelog()
     asked.clear()
     one.produce(*updates("b", "c")[1:])
     one.run()

@@ -3,7 +3,6 @@
 import pytest
 
 from ingestd.ingest.computed.columns import parse_computed
-from ingestd.ingest.rows.row_shape import wants_images
 from ingestd.ingest.settings.context import TableSettings
 from ingestd.ingest.settings.shape_settings import ShapeSettings
 from tests.support.ingest_rig import DEAD_LETTERS, Rig
@@ -63,7 +62,7 @@ def test_delete_that_does_not_say_what_was_there_is_a_dead_letter() -> None:
 
 
 def test_rows_before_changes_are_asked_for_only_where_keys_are_computed() -> None:
-    assert wants_images(monthly().context())
-    assert not wants_images(Rig().context())
+    assert monthly().context().needs_before_images()
+    assert not Rig().context().needs_before_images()
     beside = TableSettings(shape=MONTHLY.shape)
-    assert not wants_images(Rig(settings={"orders": beside}).context())
+    assert not Rig(settings={"orders": beside}).context().needs_before_images()

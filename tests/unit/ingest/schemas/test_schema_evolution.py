@@ -7,10 +7,12 @@ from typing import Any
 import pytest
 
 from ingestd.errors import ConfigError, SchemaConflictError, UnsupportedError
-from ingestd.ingest.schemas.discovery import Discovery, DiscoveryLog, columns_beyond
+from ingestd.ingest.rows.conform import columns_beyond
+from ingestd.ingest.schemas.discovery import Discovery
 from ingestd.ingest.schemas.schema_evolution import Evolution, plan
 from ingestd.ingest.settings.context import Feed, TableSettings
 from ingestd.ingest.settings.evolution_policy import EvolutionPolicy
+from ingestd.ingest.stages.findings import DiscoveryLog
 from ingestd.paimon.spec.data_types import DataType, parse_type
 from ingestd.paimon.spec.schema import new_schema
 from ingestd.paimon.spec.schema_change import AddColumn, UpdateColumnType
@@ -195,10 +197,9 @@ def test_columns_beyond_a_schema() -> None:
 
 def test_log_merges_what_one_source_table_brings() -> None:
     log = DiscoveryLog()
-    assert log.is_empty
+    assert not log.findings()
     log.add(found({"id": "INT", "n": "INT"}, keys=(), offset=4))
     log.add(found({"id": "INT", "n": "BIGINT", "x": "DATE"}, offset=9))
-    assert not log.is_empty
     (merged,) = log.findings()
     assert {name: str(t) for name, t in merged.columns.items()} == {
         "id": "INT",

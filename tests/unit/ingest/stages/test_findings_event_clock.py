@@ -3,14 +3,17 @@
 import json
 
 import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
 import pytest
 
-from ingestd.cdc.base import FormatSettings, RecordChunk
-from ingestd.cdc.schema_lookup import Framing
+from ingestd.cdc.base import ChangeBatch, FormatSettings, RecordChunk
+from ingestd.cdc.schema_lookup import Framing, RegisteredSchema, SchemaId
 from ingestd.ingest.computed.metadata_columns import event_times
 from ingestd.ingest.rows import chunk_cache
 from ingestd.ingest.rows.blobs import Blob
-from ingestd.ingest.settings.context import SourceSettings
+from ingestd.ingest.rows.conform import ShapedRows
+from ingestd.ingest.settings.context import Feed, SourceSettings
 from ingestd.ingest.stages.findings import EventClock, change_time
 from ingestd.ingest.values.batch_times import BatchTimes, EventSpan
 from ingestd.ingest.values.counts import TopicPartition
@@ -19,6 +22,7 @@ from tests.support.ingest_rig import Rig
 from tests.support.json_changes import Change, record
 
 HERE = TopicPartition("s", "t", 0)
+FEED = Feed("s", "db", None, "t")
 FIRST = 100
 MESSAGES = [
     ("debezium-json", b'{"ts_ms":1,"source":{"ts_ms":5,"db":"d"},"after":{"ts_ms":2}}', 5),
@@ -40,9 +44,29 @@ def chunk(*values: bytes | None, stamp: int = 77) -> RecordChunk:
     return RecordChunk("t", 0, offsets, stamps, [None] * len(values), list(values), None)
 
 
+def shaped(offsets: npt.NDArray[np.int64]) -> ShapedRows:
+    """Rows of a table at these offsets."""
+    rows, unknown = len(offsets), np.full(len(offsets), -1)
+    kinds, snapshot = np.zeros(rows, np.int8), np.zeros(rows, np.bool_)
+    batch = ChangeBatch(
+        FEED.source_table, pa.table({}), {}, (), kinds, offsets, unknown, snapshot, {}
+    )
+    return ShapedRows("db.t", FEED, batch=batch)
+
+
+class NoSchemas:
+    """A registry without schemas."""
+
+    def find(self, schema_id: SchemaId) -> RegisteredSchema | None:
+        return None
+
+    def earlier(self, schema_id: SchemaId) -> tuple[RegisteredSchema, ...]:
+        return ()
+
+
 def clock() -> tuple[EventClock, BatchTimes]:
     times = BatchTimes()
-    settings = FormatSettings(framing=Framing())
+    settings = FormatSettings(schemas=NoSchemas(), framing=Framing())
     source = SourceSettings(KafkaSource("s", ("t",)), "debezium-json", settings)
     return EventClock({"s": source}, times), times
 
@@ -84,14 +108,14 @@ def test_formats_that_are_not_known_to_tell_tell_none() -> None:
 def test_the_first_and_the_last_row_tell_for_their_table() -> None:
     one, times = clock()
     data = chunk(change(9), change(4), change(1), change(8))
-    one.note_rows("db.t", "s", data, data.offsets[1:])
+    one.note("s", data, [shaped(data.offsets[1:])])
     assert times.events == {"db.t": EventSpan(4, 8)}
 
 
 def test_the_last_record_tells_how_far_its_topic_partition_was_read() -> None:
     one, times = clock()
-    one.note_chunk("s", chunk(change(4), change(8)))
-    one.note_chunk("s", chunk(change(5)))
+    one.note("s", chunk(change(4), change(8)), [])
+    one.note("s", chunk(change(5)), [])
     assert times.reached == {HERE: (FIRST + 1, 8)}
     assert times.events == {}
 
@@ -99,8 +123,7 @@ def test_the_last_record_tells_how_far_its_topic_partition_was_read() -> None:
 def test_a_record_without_a_time_of_its_own_has_that_of_kafka() -> None:
     one, times = clock()
     data = chunk(change(80), None, stamp=77)
-    one.note_chunk("s", data)
-    one.note_rows("db.t", "s", data, data.offsets)
+    one.note("s", data, [shaped(data.offsets)])
     assert times.reached == {HERE: (FIRST + 1, 77)}
     assert times.events == {"db.t": EventSpan(77, 80)}
 
@@ -108,25 +131,24 @@ def test_a_record_without_a_time_of_its_own_has_that_of_kafka() -> None:
 def test_a_record_without_any_time_tells_nothing() -> None:
     one, times = clock()
     data = chunk(None, stamp=-1)
-    one.note_chunk("s", data)
-    one.note_rows("db.t", "s", data, data.offsets)
+    one.note("s", data, [shaped(data.offsets)])
     assert times == BatchTimes()
 
 
 def test_rows_without_their_records_tell_nothing() -> None:
     one, times = clock()
     empty = chunk()
-    one.note_chunk("s", empty)
-    one.note_rows("db.t", "s", empty, np.array([FIRST], np.int64))
-    one.note_rows("db.t", "s", chunk(change(1)), np.array([], np.int64))
+    one.note("s", empty, [shaped(np.array([FIRST], np.int64))])
     assert times == BatchTimes()
+    one.note("s", chunk(change(1)), [ShapedRows("db.t", FEED)])
+    assert times.events == {}
 
 
 @pytest.mark.parametrize("schema_id", [1, 0x7B])
 def test_a_frame_before_the_message_is_no_part_of_it(schema_id: int) -> None:
     one, times = clock()
     framed = b"\x00" + schema_id.to_bytes(4, "big") + change(9)
-    one.note_chunk("s", chunk(framed))
+    one.note("s", chunk(framed), [])
     assert times.reached == {HERE: (FIRST, 9)}
 
 

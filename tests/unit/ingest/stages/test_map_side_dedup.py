@@ -10,7 +10,8 @@ import pytest
 
 from ingestd.ingest.rows import chunk_cache
 from ingestd.ingest.rows.blobs import KIND, OFFSET, Blob, RowBlob, receive
-from ingestd.ingest.settings.context import BatchContext, TableSettings
+from ingestd.ingest.rows.placement import place
+from ingestd.ingest.settings.context import BatchContext, TableContext, TableSettings
 from ingestd.ingest.stages import map_side_dedup
 from ingestd.ingest.stages.map_side_dedup import MapSideDedup
 from ingestd.ingest.values.counts import Counts, TopicPartition
@@ -51,13 +52,17 @@ def few_rows_are_worth_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(map_side_dedup, "_LEAST_ROWS", 2)
 
 
+def added(held: MapSideDedup, target: TableContext, where: TopicPartition, some: pa.Table) -> Any:
+    return held.add(target, where, *place(target, some, 1, 0))
+
+
 def test_of_several_chunks_only_the_newest_row_of_a_key_leaves_the_task() -> None:
     counts = Counts()
     there = context({})
-    held = MapSideDedup(there, 0, counts)
+    held = MapSideDedup(there, counts)
     target = there.tables[TABLE]
-    assert blobs(held.add(target, WHERE, rows(10, 1, 2, 1))) == []
-    assert blobs(held.add(target, WHERE, rows(13, 2, 3, kind=RowKind.DELETE))) == []
+    assert blobs(added(held, target, WHERE, rows(10, 1, 2, 1))) == []
+    assert blobs(added(held, target, WHERE, rows(13, 2, 3, kind=RowKind.DELETE))) == []
     (found,) = blobs(held.release())
     assert found.rows.column("text").to_pylist() == ["12", "13", "14"]
     assert found.rows.column(KIND).to_pylist() == [0, 3, 3]
@@ -68,11 +73,11 @@ def test_of_several_chunks_only_the_newest_row_of_a_key_leaves_the_task() -> Non
 
 def test_topic_partitions_are_not_compared_with_each_other() -> None:
     there = context({})
-    held = MapSideDedup(there, 0, Counts())
+    held = MapSideDedup(there, Counts())
     target = there.tables[TABLE]
     for partition in (0, 1):
         where = WHERE._replace(partition=partition)
-        assert blobs(held.add(target, where, rows(0, 1, 1))) == []
+        assert blobs(added(held, target, where, rows(0, 1, 1))) == []
     found = blobs(held.release())
     assert [one.origin.partition for one in found] == [0, 1]
     assert [one.rows.column("text").to_pylist() for one in found] == [["1"], ["1"]]
@@ -80,19 +85,19 @@ def test_topic_partitions_are_not_compared_with_each_other() -> None:
 
 def test_offsets_say_which_row_is_newer_where_batches_of_a_chunk_have_them_in_turn() -> None:
     there = context({})
-    held = MapSideDedup(there, 0, Counts())
+    held = MapSideDedup(there, Counts())
     target = there.tables[TABLE]
     whole = rows(0, 1, 2, 1, 2)
-    list(held.add(target, WHERE, whole.take([1, 2])))
-    list(held.add(target, WHERE, whole.take([0, 3])))
+    list(added(held, target, WHERE, whole.take([1, 2])))
+    list(added(held, target, WHERE, whole.take([0, 3])))
     (found,) = blobs(held.release())
     assert found.rows.column(OFFSET).to_pylist() == [2, 3]
 
 
 def test_a_table_that_needs_every_row_gets_them_at_once() -> None:
     there = context({"merge-engine": "aggregation"})
-    held = MapSideDedup(there, 0, Counts())
-    (found,) = blobs(held.add(there.tables[TABLE], WHERE, rows(0, 1, 1)))
+    held = MapSideDedup(there, Counts())
+    (found,) = blobs(added(held, there.tables[TABLE], WHERE, rows(0, 1, 1)))
     assert found.rows.num_rows == 2
     assert not held.is_full
     assert blobs(held.release()) == []
@@ -100,10 +105,10 @@ def test_a_table_that_needs_every_row_gets_them_at_once() -> None:
 
 def test_few_rows_leave_as_they_came() -> None:
     there = context({})
-    held, counts = MapSideDedup(there, 0, Counts()), Counts()
+    held, counts = MapSideDedup(there, Counts()), Counts()
     with mock.patch.object(map_side_dedup, "_LEAST_ROWS", 5):
-        list(held.add(there.tables[TABLE], WHERE, rows(0, 1, 1)))
-        list(held.add(there.tables[TABLE], WHERE, rows(2, 1, 1)))
+        list(added(held, there.tables[TABLE], WHERE, rows(0, 1, 1)))
+        list(added(held, there.tables[TABLE], WHERE, rows(2, 1, 1)))
         found = blobs(held.release())
     assert [one.rows.num_rows for one in found] == [2, 2]
     assert not counts.rows
@@ -111,11 +116,11 @@ def test_few_rows_leave_as_they_came() -> None:
 
 def test_what_is_held_back_is_bounded_and_leaves_in_pieces() -> None:
     there = context({}, max_chunk_bytes=1500)
-    held = MapSideDedup(there, 0, Counts())
+    held = MapSideDedup(there, Counts())
     target = there.tables[TABLE]
-    list(held.add(target, WHERE, rows(0, *range(50))))
+    list(added(held, target, WHERE, rows(0, *range(50))))
     assert not held.is_full
-    list(held.add(target, WHERE, rows(50, *range(40, 140))))
+    list(added(held, target, WHERE, rows(50, *range(40, 140))))
     assert held.is_full
     found = blobs(held.release())
     assert not held.is_full

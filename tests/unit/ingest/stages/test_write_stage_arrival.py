@@ -18,10 +18,10 @@ from ingestd.ingest.rows.blobs import (
     encode_report,
     encode_rows,
     receive,
-    split_by_slot,
 )
 from ingestd.ingest.schemas.discovery import TableTruncate
 from ingestd.ingest.settings.context import Feed
+from ingestd.ingest.stages.map_side_dedup import split_by_slot
 from ingestd.ingest.stages.write_stage import RANK, runs
 
 

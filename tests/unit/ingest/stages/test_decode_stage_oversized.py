@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ingestd.cdc.base import RecordChunk
-from ingestd.ingest.rows.batch_rows import drop_oversized
+from ingestd.ingest.stages.decode_stage import drop_oversized
 
 CHUNK = RecordChunk(
     topic="orders",

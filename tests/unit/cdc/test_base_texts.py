@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ingestd.cdc.texts import Texts, all_there, bytes_of, joined, picked, there
+from ingestd.cdc.base import Texts, all_there, bytes_of, joined, picked, there
 
 native: Any = pytest.importorskip("ingestd_native")
 LISTS = st.lists(st.none() | st.binary(max_size=6), max_size=12)

@@ -1,4 +1,4 @@
-"""Select rows of change batches and records of chunks, and build rejected records."""
+"""Rejected records: which records the failing rows of a batch belong to, and why they fail."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from ingestd.cdc.base import ChangeBatch, RecordChunk, RejectedRecord
+from ingestd.cdc.base import RecordChunk, RejectedRecord
 
 Mask = npt.NDArray[np.bool_]
 
@@ -19,41 +19,6 @@ class Failure:
     stage: str
     reason: str
     message: str
-
-
-def effective_positions(batch: ChangeBatch) -> npt.NDArray[np.int64]:
-    """Return source positions, shape (rows,); a row without one gets the largest before it.
-
-    Rows of an incremental snapshot have no position, but are in the log between rows that have
-    one. Rows before the first position get that one; without any position all are -1.
-    """
-    known = batch.position[batch.position >= 0]
-    if len(known) in (0, len(batch.position)):
-        return batch.position
-    furthest = np.maximum.accumulate(batch.position)
-    neighbours = np.where(furthest >= 0, furthest, known[0])
-    return np.where(batch.position >= 0, batch.position, neighbours)
-
-
-def drop_oversized(chunk: RecordChunk, max_bytes: int) -> tuple[RecordChunk, list[RejectedRecord]]:
-    """Split off records with more than `max_bytes` of key and value, which are rejected."""
-    sizes = chunk.record_sizes()
-    if int(sizes.max(initial=0)) <= max_bytes:
-        return chunk, []
-    rejected = [
-        _rejected(
-            chunk,
-            index,
-            Failure(
-                np.zeros(0, np.bool_),
-                "decode",
-                "too-large",
-                f"{sizes[index]} bytes, above the limit of {max_bytes}",
-            ),
-        )
-        for index in np.flatnonzero(sizes > max_bytes).tolist()
-    ]
-    return chunk.take(np.flatnonzero(sizes <= max_bytes)), rejected
 
 
 def judge_records(

@@ -1,0 +1,235 @@
+"""The targets of source tables: what a task knows of the table that rows are written to.
+
+A target is found once in a task for each source table: from its route, the settings of the route's
+table, and the state of that table at the start of the batch. Decoders look up column types here,
+by source table and under the names of the source.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+import numpy as np
+
+from ingestd.cdc.base import ChangeBatch, RecordChunk, RejectedRecord, SourceTable
+from ingestd.errors import ConfigError
+from ingestd.ingest.computed.columns import in_order
+from ingestd.ingest.rows.rejected_records import Failure, judge_records
+from ingestd.ingest.rows.router import Route, Router, sharing_problem
+from ingestd.ingest.rows.row_shape import RowShape
+from ingestd.ingest.schemas.column_history import (
+    COLUMN_HISTORY_OPTION,
+    read_column_history,
+    with_old_names,
+)
+from ingestd.ingest.settings.context import BatchContext, Feed, TableContext, TableSettings
+from ingestd.ingest.settings.ordering import refuse_other_ordering
+from ingestd.ingest.settings.rejection import SourceRejection
+from ingestd.paimon.spec.data_types import DataType
+
+ColumnTypes = Mapping[str, DataType]
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """The target table of a source table.
+
+    `table` is its identifier. `context` is its state, None if it does not exist. `shape` are the
+    changes of columns that its settings require, None if there are none. `known` are the types of
+    its columns, of which only those of the key are NOT NULL, and `declared` the configured types;
+    both are under the names of the source, and None if there are none. `rejection` is why it
+    accepts no rows of the source table. `key_conflict` is why its key cannot distinguish its
+    sources; the pipeline must not write to it.
+    """
+
+    table: str
+    feed: Feed
+    settings: TableSettings
+    context: TableContext | None
+    shape: RowShape | None
+    known: ColumnTypes | None
+    declared: ColumnTypes | None
+    rejection: SourceRejection | None
+    key_conflict: str | None
+
+
+@dataclass(frozen=True, eq=False)
+class Targets:
+    """The targets of one task, cached. Raises as `Router`."""
+
+    _context: BatchContext
+    _targets: dict[tuple[str, Feed], Target | None] = field(default_factory=dict)
+
+    @cached_property
+    def router(self) -> Router:
+        """The router of the batch."""
+        return Router(self._context.routing, self._context.database)
+
+    def of(self, topic: str, feed: Feed) -> Target | None:
+        """Return the target of a source table; None if its rows are excluded, as in `Router`.
+
+        Raises ConfigError for circular computed columns.
+        """
+        key = (topic, feed)
+        if key not in self._targets:
+            route = self.router.route_of(topic, feed.source_table)
+            self._targets[key] = None if route is None else _target(self._context, route, feed)
+        return self._targets[key]
+
+
+def _target(context: BatchContext, route: Route, feed: Feed) -> Target:
+    table, settings = context.tables.get(route.table), context.settings_of(route.table)
+    shape = row_shape(route, settings)
+    known = None if table is None else table_columns(table)
+    declared = settings.column_types or None
+    if shape is not None:
+        known = None if known is None else shape.as_in_source(known)
+        declared = None if declared is None else shape.as_in_source(declared)
+    return Target(
+        table=route.table,
+        feed=feed,
+        settings=settings,
+        context=table,
+        shape=shape,
+        known=known,
+        declared=declared,
+        rejection=_rejection(context, route.table, feed),
+        key_conflict=None if shape is None or table is None else _key_conflict(shape, table),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class TargetColumns(Mapping[SourceTable, ColumnTypes]):
+    """Column types of the targets of one topic by source table, for decoders.
+
+    With `only_declared` they are the configured types, else those of existing tables.
+    """
+
+    _context: BatchContext
+    _targets: Targets
+    _source: str
+    _topic: str
+    only_declared: bool = False
+
+    def __getitem__(self, source_table: SourceTable) -> ColumnTypes:
+        target = self._targets.of(self._topic, Feed(self._source, *source_table))
+        types = None
+        if target is not None:
+            types = target.declared if self.only_declared else target.known
+        if types is None:
+            raise KeyError(source_table)
+        return types
+
+    def __iter__(self) -> Iterator[SourceTable]:
+        """Yield the source tables that are known to feed the context's tables."""
+        known = {
+            feed.source_table for table in self._context.tables.values() for feed in table.feeds
+        }
+        return (source_table for source_table in known if self.get(source_table) is not None)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+
+def table_columns(target: TableContext) -> ColumnTypes:
+    """Return the types of a table's columns, also under names that they had before."""
+    schema = target.table.schema
+    types = {
+        column.name: column.type.not_null()
+        if column.name in schema.primary_keys
+        else column.type.as_nullable()
+        for column in schema.fields
+    }
+    if COLUMN_HISTORY_OPTION not in schema.options:
+        return types
+    return with_old_names(types, read_column_history(schema.options, target.identifier))
+
+
+def row_shape(route: Route, settings: TableSettings) -> RowShape | None:
+    """Return the shape of the rows of a route; None if their columns do not change.
+
+    Raises ConfigError for circular computed columns.
+    """
+    policy = settings.evolution
+    shape, aliases = settings.shape, policy.aliases
+    if policy.drop:
+        shape = replace(shape, exclude=(*shape.exclude, *policy.drop))
+    if shape.is_plain and not aliases and not route.columns:
+        return None
+    return RowShape(
+        route.table,
+        shape,
+        aliases,
+        route.columns,
+        # A configured key takes precedence over key columns of routes.
+        key=route.key_columns if settings.primary_keys is None else (),
+        computed=in_order(shape.computed),
+        moving=settings.computed_key,
+        by_position=settings.by_position,
+    )
+
+
+def _key_conflict(shape: RowShape, target: TableContext) -> str | None:
+    """Return why the key of a table does not distinguish its sources; None if it does.
+
+    It does not if it lacks a column that the route adds to the key.
+    """
+    keys = target.table.schema.primary_keys
+    missing = [name for name in shape.key if name not in keys]
+    if not keys or not missing:
+        return None
+    return (
+        f"table {target.identifier}: its route needs column '{missing[0]}' in the primary key, "
+        f"but it exists with the key {list(keys)}, by which rows of several sources would "
+        "overwrite each other; drop or rename the table to create it again, or set its "
+        "key in primary-keys"
+    )
+
+
+def _rejection(context: BatchContext, table: str, feed: Feed) -> SourceRejection | None:
+    """Return why a table accepts no rows of a source table, or None.
+
+    A message states the name of its source table: if the target belongs to another source table,
+    contains the dead letters, orders its rows by another column, or cannot be created, only the
+    record is rejected.
+    """
+    if table == context.dead_letters:
+        problem = (
+            f"{feed} is routed to {table}, which is the dead-letter table; set another "
+            "target in routing.table-mapping"
+        )
+        return SourceRejection("route", "reserved-table", problem)
+    if table in context.refused_tables:
+        return context.refused_tables[table]
+    owners = context.owners_of(table)
+    if owners and feed not in owners:
+        shared = sharing_problem(context.routing, table, owners | {feed})
+        if shared is not None:
+            return SourceRejection("route", "table-taken", shared)
+    target, settings = context.tables.get(table), context.settings_of(table)
+    if target is None:
+        return None
+    options, column = target.table.schema.options, settings.position_column
+    try:
+        refuse_other_ordering(table, options, column, by_position=settings.by_position)
+    except ConfigError as error:
+        return SourceRejection("schema", "other-ordering", error.message)
+    return None
+
+
+def rejected_unrouted(
+    router: Router, chunk: RecordChunk, batch: ChangeBatch
+) -> list[RejectedRecord]:
+    """Return the records of a batch without a route as rejected; none if they are dropped."""
+    complaint = router.complaint(chunk.topic, batch.source)
+    if complaint is None:
+        return []
+    return rejected_all(chunk, batch, SourceRejection("route", complaint.reason, complaint.message))
+
+
+def rejected_all(
+    chunk: RecordChunk, batch: ChangeBatch, rejection_reason: SourceRejection
+) -> list[RejectedRecord]:
+    """Return every record of a batch as rejected for one reason."""
+    failure = Failure(np.ones(len(batch.offset), np.bool_), *rejection_reason)
+    return judge_records(chunk, batch.offset, [failure])[1]
