@@ -29,7 +29,7 @@ COPY ingestd ./ingestd
 COPY paimon ./paimon
 RUN /opt/build/bin/pip wheel --quiet --no-deps --no-build-isolation --wheel-dir /opt/wheelhouse ./paimon . \
     && python -m venv /opt/ingestd \
-    && /opt/ingestd/bin/pip install --quiet --no-index --find-links /opt/wheelhouse "ingestd[native,otel,hdfs]" \
+    && /opt/ingestd/bin/pip install --quiet --no-index --find-links /opt/wheelhouse "ingestd[native,otel,hdfs,compare]" \
     && /opt/ingestd/bin/pip uninstall --quiet --yes setuptools pip
 
 FROM eclipse-temurin:17.0.20_8-jre-jammy@sha256:e85989f3e4d136b3d7dde921e157fddb9c7016805a225c1ec483326b825b3ca5 AS java

@@ -23,6 +23,7 @@ NAVIGATION: Mapping[str, Sequence[str]] = {
     ),
     "Operation": (
         "docs/operations.md",
+        "docs/compare.md",
         "docs/metrics.md",
         "docs/security.md",
         "docs/performance.md",

@@ -80,6 +80,9 @@ COMMANDS: Mapping[str, CommandInfo] = {
     "consumer": CommandInfo("ingestd.cli.consumer", "List, reset and delete consumers."),
     "dlq": CommandInfo("ingestd.cli.dlq", "List, show, replay and purge dead letters."),
     "verify": CommandInfo("ingestd.cli.verify", "Check the integrity of a table."),
+    "compare": CommandInfo(
+        "ingestd.cli.compare", "Compare tables with those of the source database."
+    ),
     "demo": CommandInfo("ingestd.cli.demo", "Run a demo on this machine, with a real broker."),
 }
 

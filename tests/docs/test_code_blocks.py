@@ -39,6 +39,9 @@ SHOWN_BY = {
     ),
     ("docs/migration.md", "ingestd import-"): f"{SHOWN}a_job_becomes_a_configuration",
     ("docs/migration.md", "pipeline:"): PIPELINES,
+    ("docs/compare.md", "ingestd compare"): (
+        "tests/integration/test_compare.py::test_the_commands_of_the_page_compare_tables"
+    ),
     ("docs/operations.md", "ENV INGESTD_CLASS"): (
         "tests/docker/test_dockerfile.py::test_the_archive_of_classes_is_made_as_the_page_says"
     ),

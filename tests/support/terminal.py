@@ -78,6 +78,7 @@ SCENES: Mapping[str, Scene] = {
     "help-run": Scene(("run", "--help")),
     "help-compact": Scene(("compact", "--help")),
     "help-verify": Scene(("verify", "--help")),
+    "help-compare": Scene(("compare", "--help")),
     "help-dlq": Scene(("dlq", "--help")),
     "help-init": Scene(("init", "--help")),
     "help-read": Scene(("read", "--help")),

@@ -1,0 +1,200 @@
+"""`ingestd compare`: compare tables with the tables of the source database."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any, TypeAlias
+
+import typer
+
+from ingestd.cli.interrupts import interruptible
+from ingestd.cli.output import AsJson, counted, print_json, print_table, say
+from ingestd.cli.progress import waiting
+from ingestd.compare.drivers import public_url
+from ingestd.compare.pipeline_compare import CompareOptions, compare_tables
+from ingestd.compare.plan import Uncompared
+from ingestd.compare.report import has_differences, repair_hints
+from ingestd.compare.stream import Patience
+from ingestd.config.load import load_config
+from ingestd.config.runtime import pipeline_settings
+from ingestd.errors import ConfigError
+
+_SHOWN_KEYS = 10
+_Result = Mapping[str, Any]
+_LEFT = "It changes nothing. With --progress-file the same command goes on where it stopped."
+_Config: TypeAlias = Annotated[
+    Path,
+    typer.Option("--config", "-c", metavar="FILE", help="The pipeline's configuration."),
+]
+_Tables: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="TABLE",
+        help="Tables, or TABLE=SCHEMA.TABLE to name the source; default all of the pipeline.",
+    ),
+]
+_Source: TypeAlias = Annotated[
+    str,
+    typer.Option(
+        "--source",
+        metavar="URL",
+        envvar="INGESTD_COMPARE_SOURCE",
+        help="The database: postgresql://USER@HOST/NAME.",
+    ),
+]
+_AsOf: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--as-of",
+        metavar="TIME",
+        help="The source stands still: compare the table as of this time (ISO 8601), or 'latest'.",
+    ),
+]
+_Slot: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--slot", metavar="NAME", help="The connector's replication slot, if there are several."
+    ),
+]
+_Limit: TypeAlias = Annotated[
+    int, typer.Option(min=1, metavar="N", help="Report at most this many differences of a table.")
+]
+_Rate: TypeAlias = Annotated[
+    int,
+    typer.Option(
+        "--rows-per-second", min=1, metavar="N", help="Limit of the rows read from the database."
+    ),
+]
+_PageRows: TypeAlias = Annotated[
+    int, typer.Option("--page-rows", min=1, metavar="N", help="Rows that one statement hashes.")
+]
+_Timeout: TypeAlias = Annotated[
+    float,
+    typer.Option("--statement-timeout", min=1, metavar="S", help="Limit of one statement."),
+]
+_Connector: TypeAlias = Annotated[
+    float,
+    typer.Option(
+        "--connector-delay",
+        min=0,
+        metavar="S",
+        help="How long the connector may lag, where its slot does not show it.",
+    ),
+]
+_Stream: TypeAlias = Annotated[
+    float,
+    typer.Option(
+        "--stream-timeout", min=0, metavar="S", help="How long the table may lag before an error."
+    ),
+]
+_Progress: TypeAlias = Annotated[
+    Path | None,
+    typer.Option("--progress-file", metavar="FILE", help="Keep progress here, and go on from it."),
+]
+_Hints: TypeAlias = Annotated[
+    bool, typer.Option("--repair-hint", help="Also print what would mend the differences.")
+]
+
+
+def compare(
+    config: _Config,
+    source: _Source,
+    tables: _Tables = None,
+    as_of: _AsOf = None,
+    slot: _Slot = None,
+    limit: _Limit = 1000,
+    rows_per_second: _Rate = 50_000,
+    page_rows: _PageRows = 50_000,
+    statement_timeout: _Timeout = 60.0,
+    connector_delay: _Connector = 10.0,
+    stream_timeout: _Stream = 300.0,
+    progress_file: _Progress = None,
+    repair_hint: _Hints = False,
+    as_json: AsJson = False,
+) -> None:
+    """Compare tables with those of the source database (PostgreSQL) by key, while both change.
+
+    The database and the lake hash ranges of keys; ranges that differ are split until rows are
+    found. A row that differs is read again after the stream has passed, and reported if it still
+    differs. Nothing is changed on either side.
+
+    Exit code 0 if no row differs, 1 if some do, 3 if the source does not answer.
+
+    **Examples**
+
+    ingestd compare -c ingestd.yaml --source postgresql://reader@db:5432/shop
+
+    ingestd compare -c ingestd.yaml orders --source postgresql://reader@db/shop --repair-hint
+
+    ingestd compare -c ingestd.yaml orders=public.orders --source URL --as-of latest --json
+    """
+    patience = Patience(connector_delay, stream_timeout)
+    options = CompareOptions(source, as_of, slot, limit, rows_per_second, page_rows,
+                             statement_timeout, patience, progress_file)  # fmt: skip
+    _compare(config, tables or (), options, hints=repair_hint, as_json=as_json)
+
+
+def _compare(
+    config: Path, tables: Sequence[str], options: CompareOptions, *, hints: bool, as_json: bool
+) -> None:
+    place = public_url(options.source)
+    settings = pipeline_settings(load_config(config))
+    with interruptible("comparing with", place, _LEFT), waiting(f"comparing with {place}"):
+        found = list(compare_tables(settings, tables, options))
+    results = [one for one in found if not isinstance(one, Uncompared)]
+    left_out = [one for one in found if isinstance(one, Uncompared)]
+    if not results:
+        reasons = "".join(f"\n{one.table}: {one.reason}" for one in left_out)
+        raise ConfigError(f"no table can be compared{reasons}")
+    repairs = [hint for one in results for hint in repair_hints(one)] if hints else []
+    if as_json:
+        not_compared = [{"table": one.table, "reason": one.reason} for one in left_out]
+        print_json({"tables": results, "not_compared": not_compared, "repair_hints": repairs})
+    else:
+        _print(results, left_out, repairs)
+    raise typer.Exit(1 if any(map(has_differences, results)) else 0)
+
+
+def _print(
+    results: Sequence[_Result], left_out: Sequence[Uncompared], hints: Sequence[str]
+) -> None:
+    columns = ("table", "source", "rows", "missing", "extra", "different", "moving", "result")
+    print_table([{**one, "result": _verdict(one)} for one in results], columns, none="")
+    for one in results:
+        _print_rows(one)
+        for column in one["columns_not_compared"]:
+            say(f"{one['table']}: column {column['column']} not compared: {column['reason']}")
+    for table in left_out:
+        say(f"{table.table}: not compared: {table.reason}")
+    for hint in hints:
+        say(f"\n{hint}")
+
+
+def _verdict(result: _Result) -> str:
+    if not has_differences(result):
+        return "equal"
+    return "differs" if result["complete"] else "differs, stopped at --limit"
+
+
+def _print_rows(result: _Result) -> None:
+    rows = [
+        {
+            "kind": one["kind"],
+            "key": _pairs(one["key"]),
+            "source": _pairs(one["source"]),
+            "lake": _pairs(one["lake"]),
+        }
+        for one in result["differences"]
+    ]
+    if rows:
+        say(f"\n{result['table']}: {counted(len(rows), 'row')}")
+        print_table(rows, ("kind", "key", "source", "lake"), none="")
+    if result["moving"]:
+        keys = ", ".join(_pairs(key) for key in result["moving_keys"][:_SHOWN_KEYS])
+        say(f"{result['table']}: changed during every look, so not decided: {keys}")
+
+
+def _pairs(values: Mapping[str, str | None] | None) -> str:
+    """Return columns with their values, or a dash for a row that does not exist."""
+    if values is None:
+        return "-"
+    return ", ".join(f"{name}={'null' if text is None else text}" for name, text in values.items())

@@ -1,0 +1,1 @@
+"""Compare tables of the lake with the tables of the source database."""

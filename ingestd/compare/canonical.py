@@ -1,0 +1,193 @@
+"""Canonical texts of values of the lake; a database's SQL makes the same texts.
+
+    integers, BOOLEAN, DECIMAL   decimal digits, `true` or `false`, the full scale
+    FLOAT, DOUBLE                the bits of IEEE 754 in hexadecimal; 0 for -0, one NaN
+    DATE, TIME, TIMESTAMP        days; milliseconds; units of the type since 1970, UTC
+    texts                        as they are; `Form` names what is removed
+    bytes                        hexadecimal
+    ARRAY                        its elements, each as a cell of a row
+
+A cell of a row is the number of its UTF-8 bytes, a colon and the text, or `-` for null, so that
+rows are equal exactly if their cells are. The hash of a row is the first 60 bits of the MD5 of its
+cells: both PostgreSQL and MySQL compute it.
+"""
+
+import hashlib
+import itertools
+import struct
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from enum import Enum
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ingestd.paimon.casts.value_text import decimal_texts
+from ingestd.paimon.spec.arrow import Array, to_arrow_type
+from ingestd.paimon.spec.data_types import (
+    BINARY_ROOTS,
+    CHARACTER_ROOTS,
+    INTEGER_ROOTS,
+    TIMESTAMP_ROOTS,
+    DataType,
+)
+
+HASH_DIGITS = 15
+"""Hexadecimal digits of a hash: 60 bits, which any database has a signed integer for."""
+PART_DIGITS = 3
+"""Hexadecimal digits of a key's hash by which keys without an order are put into parts."""
+NULL_CELL = "-"
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_UNITS_OF_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
+_SHOWN_DIGITS = {"s": 0, "ms": 3, "us": 6, "ns": 9}
+
+
+class Form(Enum):
+    """How a text column is made comparable."""
+
+    AS_IS = "as-is"
+    PADDED = "padded"
+    """Blanks at the end do not count."""
+    NUMBER = "number"
+    """Zeros at the end of a fraction do not count."""
+
+
+def canonical_texts(values: Array, t: DataType, form: Form = Form.AS_IS) -> Array:
+    """Return the canonical texts of values of a type that has them."""
+    if t.element is not None:
+        return _array_texts(values, t.element, form)
+    return _FORMS[form](values) if t.root in CHARACTER_ROOTS else _TEXTS[t.root](values)
+
+
+def has_canonical_text(t: DataType) -> bool:
+    """Return whether values of a type can be compared."""
+    if t.root == "ARRAY" and t.element is not None:
+        return has_canonical_text(t.element)
+    return t.root in CHARACTER_ROOTS or t.root in _TEXTS
+
+
+def row_cells(columns: Sequence[Array]) -> Array:
+    """Return the concatenated cells of each row from the canonical texts of its columns."""
+    return _call("binary_join_element_wise", *map(_cells, columns), "")
+
+
+def hash_of(cells: bytes) -> int:
+    """Return the hash of a row, or of a key, from its cells."""
+    digest = hashlib.md5(cells, usedforsecurity=False).hexdigest()
+    return int(digest[:HASH_DIGITS], 16)
+
+
+def part_of(key_cells: bytes) -> str:
+    """Return the part of a key without an order."""
+    return hashlib.md5(key_cells, usedforsecurity=False).hexdigest()[:PART_DIGITS]
+
+
+def cells_of(texts: Sequence[str | None]) -> bytes:
+    """Return the concatenated cells of one row."""
+    cells = (NULL_CELL if text is None else f"{len(text.encode())}:{text}" for text in texts)
+    return "".join(cells).encode()
+
+
+def shown_text(text: str | None, t: DataType) -> str | None:
+    """Return a canonical text as people read it: floats as numbers, times as ISO 8601."""
+    if text is None:
+        return None
+    if t.root in ("FLOAT", "DOUBLE"):
+        code = ">f" if t.root == "FLOAT" else ">d"
+        number = struct.unpack(code, bytes.fromhex(text))[0]
+        return str(np.float32(number)) if t.root == "FLOAT" else repr(number)
+    if t.root == "DATE" or t.root in TIMESTAMP_ROOTS:
+        return _moment_text(text, t)
+    if t.root == "ARRAY" and t.element is not None:
+        items = [shown_text(one, t.element) for one in _split_cells(text)]
+        return f"[{', '.join('null' if one is None else one for one in items)}]"
+    return text
+
+
+def _moment_text(text: str, t: DataType) -> str:
+    """Return a date or timestamp as ISO 8601; the number where no calendar of Python has it."""
+    try:
+        if t.root == "DATE":
+            return str((_EPOCH + timedelta(days=int(text))).date())
+        kind: Any = to_arrow_type(t)
+        seconds, rest = divmod(int(text), _UNITS_OF_SECOND[kind.unit])
+        moment = (_EPOCH + timedelta(seconds=seconds)).replace(tzinfo=None).isoformat()
+    except (ValueError, OverflowError):
+        return text
+    digits = _SHOWN_DIGITS[kind.unit]
+    zone = "Z" if t.root == "TIMESTAMP_LTZ" else ""
+    return f"{moment}.{rest:0{digits}d}{zone}" if digits else f"{moment}{zone}"
+
+
+def _split_cells(text: str) -> list[str | None]:
+    rest, found = text.encode(), list[str | None]()
+    while rest:
+        if rest[:1] == NULL_CELL.encode():
+            found.append(None)
+            rest = rest[1:]
+            continue
+        length, _, rest = rest.partition(b":")
+        found.append(rest[: int(length)].decode())
+        rest = rest[int(length) :]
+    return found
+
+
+def _cells(texts: Array) -> Array:
+    lengths = _call("binary_length", texts).cast(pa.string())
+    return _call("fill_null", _call("binary_join_element_wise", lengths, texts, ":"), NULL_CELL)
+
+
+def _array_texts(values: Array, element: DataType, form: Form) -> Array:
+    array: Any = values
+    cells = _cells(canonical_texts(array.values, element, form)).to_pylist()
+    bounds = itertools.pairwise(array.offsets.to_pylist())
+    texts = ["".join(map(str, cells[start:end])) for start, end in bounds]
+    return pa.array(texts, pa.string(), mask=array.is_null().to_numpy(zero_copy_only=False))
+
+
+def _float_bits(values: Array) -> Array:
+    numbers = values.to_numpy(zero_copy_only=False)
+    single = numbers.dtype == np.float32
+    # Adding 0 turns -0 into 0; all NaN are the one that the databases write.
+    plain = np.where(np.isnan(numbers), np.array(np.nan, numbers.dtype), numbers + 0)
+    width, bits = (8, np.uint32) if single else (16, np.uint64)
+    texts = [f"{number:0{width}x}" for number in plain.astype(numbers.dtype).view(bits).tolist()]
+    return pa.array(texts, pa.string(), mask=values.is_null().to_numpy(zero_copy_only=False))
+
+
+def _numbers(values: Array) -> Array:
+    kind: Any = values.type
+    whole = pa.int32() if kind.bit_width == 32 else pa.int64()
+    return values.cast(whole).cast(pa.string())
+
+
+def _hexadecimal(values: Array) -> Array:
+    cells = [None if value is None else value.hex() for value in values.to_pylist()]
+    return pa.array(cells, pa.string())
+
+
+def _plain_numbers(texts: Array) -> Array:
+    """Return decimal numbers without zeros at the end of their fractions."""
+    trimmed = _call("replace_substring_regex", texts, r"(\.\d*?)0+$", r"\1")
+    return _call("replace_substring_regex", trimmed, r"\.$", "")
+
+
+def _call(name: str, *arguments: object) -> Array:
+    function: Callable[..., Array] = getattr(pc, name)
+    return function(*arguments)
+
+
+_FORMS: Mapping[Form, Callable[[Array], Array]] = {
+    Form.AS_IS: lambda values: values,
+    Form.PADDED: lambda values: _call("utf8_rtrim", values, " "),
+    Form.NUMBER: _plain_numbers,
+}
+_TEXTS: Mapping[str, Callable[[Array], Array]] = {
+    **dict.fromkeys((*INTEGER_ROOTS, "BOOLEAN"), lambda values: values.cast(pa.string())),
+    **dict.fromkeys((*TIMESTAMP_ROOTS, "DATE", "TIME"), _numbers),
+    **dict.fromkeys(BINARY_ROOTS, _hexadecimal),
+    **dict.fromkeys(("FLOAT", "DOUBLE"), _float_bits),
+    "DECIMAL": decimal_texts,
+}

@@ -1,0 +1,190 @@
+"""The columns of a source table and of its table in the lake, paired for a comparison."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+
+from ingestd.compare.canonical import Form, has_canonical_text
+from ingestd.errors import UnsupportedError
+from ingestd.ingest.settings.context import TableSettings
+from ingestd.paimon.spec.data_types import INTEGER_ROOTS, TIMESTAMP_ROOTS, DataField, DataType
+
+WHOLE_NUMBERS = INTEGER_ROOTS | TIMESTAMP_ROOTS | {"DATE"}
+"""Types whose canonical texts are integers."""
+
+
+Key = tuple[str, ...]
+"""The canonical texts of the primary key of a row, in the order of the key."""
+
+
+@dataclass(frozen=True, slots=True)
+class DatabaseColumn:
+    """A column of the source database.
+
+    `kind` is its type without length and precision, `type_text` the whole type. `is_ordered` is
+    whether the database sorts its values as Python sorts their canonical texts, or, if it
+    `is_number`, the integers in them. `unpublished` is why its values are not in a change stream,
+    "" if they are.
+    """
+
+    name: str
+    kind: str
+    type_text: str
+    is_ordered: bool = False
+    is_number: bool = False
+    unpublished: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class DatabaseTable:
+    """A table of the source database: its columns by name, and its primary key in order."""
+
+    schema: str
+    name: str
+    columns: Mapping[str, DatabaseColumn]
+    key: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return f"{self.schema}.{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class ComparedColumn:
+    """A column on both sides: `text_sql` computes its canonical text in the database.
+
+    `form` is what the same needs in the lake.
+    """
+
+    name: str
+    type: DataType
+    source: DatabaseColumn
+    text_sql: str
+    form: Form = Form.AS_IS
+
+    @property
+    def is_ordered(self) -> bool:
+        """Whether the database sorts the column as `Pairing.order_of` does."""
+        fits = not self.source.is_number or self.type.root in WHOLE_NUMBERS
+        return self.source.is_ordered and fits
+
+
+@dataclass(frozen=True, slots=True)
+class UncomparedColumn:
+    """A column of either side that is not compared."""
+
+    column: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Pairing:
+    """The compared columns, those of the key first in its order, and all others."""
+
+    columns: tuple[ComparedColumn, ...]
+    key_size: int
+    others: tuple[UncomparedColumn, ...]
+
+    @property
+    def key(self) -> tuple[ComparedColumn, ...]:
+        """The columns of the key."""
+        return self.columns[: self.key_size]
+
+    @property
+    def is_ordered(self) -> bool:
+        """Whether the database sorts keys as `order_of` does."""
+        return all(column.is_ordered for column in self.key)
+
+    def order_of(self, key: Key) -> tuple[int | str, ...]:
+        """Return what a key is sorted by in Python."""
+        pairs = zip(self.key, key, strict=True)
+        return tuple(int(text) if one.source.is_number else text for one, text in pairs)
+
+    @property
+    def fingerprint(self) -> str:
+        """A checksum of what is compared: equal ones give the same hashes."""
+        parts = [(one.name, str(one.type), one.text_sql, one.form) for one in self.columns]
+        return sha256(repr(parts).encode()).hexdigest()[:16]
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the columns in the lake."""
+        return [column.name for column in self.columns]
+
+
+TextSql = Callable[[DatabaseColumn, DataType], tuple[str, Form] | None]
+"""The SQL of a canonical text for a type of the lake; None if the pair cannot be compared."""
+
+
+def pair_columns(
+    source: DatabaseTable,
+    fields: Sequence[DataField],
+    settings: TableSettings,
+    text_sql: TextSql,
+) -> Pairing:
+    """Pair the columns of a source table with the fields of its table in the lake.
+
+    Raises UnsupportedError if the key is missing in the lake or cannot be compared.
+    """
+    types = {field.name: field.type for field in fields}
+    added = settings.shape.added()
+    pairs: dict[str, ComparedColumn] = {}
+    others: list[UncomparedColumn] = []
+    for name, column in source.columns.items():
+        target = _target_name(name, types, settings)
+        found = _paired(column, target, types, settings, text_sql)
+        if isinstance(found, ComparedColumn):
+            pairs[name] = found
+        else:
+            others.append(UncomparedColumn(target, found))
+    taken = {column.name for column in pairs.values()} | {one.column for one in others}
+    for name in types.keys() - taken:
+        reason = "added by the configuration" if name in added else "not in the source"
+        others.append(UncomparedColumn(name, reason))
+    _check_key(source, pairs, others)
+    key = [pairs.pop(name) for name in source.key]
+    ordered = tuple(sorted(others, key=lambda one: one.column))
+    return Pairing((*key, *pairs.values()), len(key), ordered)
+
+
+def _target_name(name: str, types: Mapping[str, DataType], settings: TableSettings) -> str:
+    """Return the name in the lake of a column of the source."""
+    if name in types:
+        return name
+    renamed = {old: new for new, old in settings.evolution.aliases.items()}
+    return renamed.get(name, name)
+
+
+def _paired(
+    column: DatabaseColumn,
+    target: str,
+    types: Mapping[str, DataType],
+    settings: TableSettings,
+    text_sql: TextSql,
+) -> ComparedColumn | str:
+    """Return the compared column, or why it is not compared."""
+    if column.unpublished:
+        return column.unpublished
+    if target in settings.shape.added() and target in types:
+        return "added by the configuration"
+    if target not in types:
+        left_out = not settings.shape.selects(target) or column.name in settings.evolution.drop
+        return "left out by the configuration" if left_out else "not in the table of the lake"
+    t = types[target]
+    made = text_sql(column, t) if has_canonical_text(t) else None
+    if made is None:
+        return f"{column.type_text} as {t} cannot be compared"
+    return ComparedColumn(target, t, column, made[0], made[1])
+
+
+def _check_key(
+    source: DatabaseTable,
+    pairs: Mapping[str, ComparedColumn],
+    others: Sequence[UncomparedColumn],
+) -> None:
+    if not source.key:
+        raise UnsupportedError(f"{source} has no primary key, by which rows are compared")
+    reasons = {one.column: one.reason for one in others}
+    for name in source.key:
+        if name not in pairs:
+            reason = reasons.get(name, "not in the table of the lake")
+            raise UnsupportedError(f"column {name} of the primary key of {source}: {reason}")

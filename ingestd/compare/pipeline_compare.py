@@ -1,0 +1,210 @@
+"""Compare the tables of a pipeline, one after the other."""
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ingestd.compare.columns import DatabaseTable, Pairing, pair_columns
+from ingestd.compare.drivers import Connection, connect, public_url
+from ingestd.compare.lake import LakeReader
+from ingestd.compare.plan import Uncompared, parse_pairs, refusal, settings_of, source_of
+from ingestd.compare.postgres import text_sql
+from ingestd.compare.progress_file import ProgressFile, TablePages
+from ingestd.compare.report import result_document
+from ingestd.compare.source import SourceReader, check_server, read_source_table
+from ingestd.compare.stream import ChangeStream, Patience
+from ingestd.compare.table_compare import TableComparison
+from ingestd.compare.throttle import Throttle
+from ingestd.errors import ConfigError, UnsupportedError
+from ingestd.ingest.settings.pipeline_settings import PipelineSettings
+from ingestd.ingest.tables.managed_table import ManagedTable
+from ingestd.ingest.tables.registry_opening import RegistryOpening
+from ingestd.kafka.offsets import OffsetClient
+from ingestd.paimon.catalog.base import load_catalog
+from ingestd.paimon.io.file_io import file_io_for, storage_options
+from ingestd.paimon.spec.literals import timestamp_millis
+from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
+from ingestd.paimon.table.metadata.snapshot_manager import latest_snapshot
+from ingestd.paimon.table.metadata.time_travel import snapshot_as_of
+
+LATEST = "latest"
+"""The value of `as_of` for the newest snapshot."""
+Result = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class CompareOptions:
+    """Options of a comparison.
+
+    `source` is the URL of the database. `as_of` is a time, or `LATEST`, if the source stands still
+    (None: it moves). `slot` names the connector's replication slot.
+    """
+
+    source: str
+    as_of: str | None = None
+    slot: str | None = None
+    limit: int = 1000
+    rows_per_second: int = 50_000
+    page_rows: int = 50_000
+    statement_seconds: float = 60.0
+    patience: Patience = field(default_factory=Patience)
+    progress_file: Path | None = None
+
+
+def compare_tables(
+    settings: PipelineSettings, names: Sequence[str], options: CompareOptions
+) -> Iterator[Result | Uncompared]:
+    """Yield the result of each table that was asked for, or of all tables of the pipeline.
+
+    Raises ConfigError for options and names that cannot be used, SourceError if the database or the
+    brokers do not answer, and what reading tables raises.
+    """
+    with ExitStack() as stack:
+        connection = connect(options.source, options.statement_seconds)
+        stack.enter_context(closing(connection))
+        database, identity = check_server(connection)
+        header = {
+            "source": f"{public_url(options.source)} {identity}",
+            "pipeline": settings.name,
+            "warehouse": settings.warehouse,
+            "page_rows": str(options.page_rows),
+            "as_of": options.as_of or "",
+        }
+        progress = ProgressFile(options.progress_file, header)
+        work = _Work(settings, connection, database, options, progress, stack)
+        yield from work.run(names)
+
+
+@dataclass(frozen=True, slots=True)
+class _Work:
+    """The comparison of some tables of a pipeline with one database."""
+
+    settings: PipelineSettings
+    connection: Connection
+    database: str
+    options: CompareOptions
+    progress: ProgressFile
+    stack: ExitStack
+
+    def run(self, names: Sequence[str]) -> Iterator[Result | Uncompared]:
+        settings = self.settings
+        opening = self._opening()
+        asked = parse_pairs(names, settings.database)
+        managed = dict(opening.open().tables)
+        managed.pop(settings.dead_letters, None)
+        _check_known(asked, managed, settings.name)
+        clusters = {} if self.options.as_of is not None else self._clusters()
+        throttle = Throttle(self.options.rows_per_second)
+        for name in asked or sorted(managed):
+            known = self.progress.result_of(name)
+            if known is not None:
+                yield known
+                continue
+            one = managed[name] if name in managed else opening.load(name)
+            run = _TableWork(self, opening, clusters, throttle, name, one)
+            yield run.compare(asked.get(name))
+
+    def _opening(self) -> RegistryOpening:
+        settings = self.settings
+        io = file_io_for(settings.warehouse, storage_options(settings.catalog_options))
+        catalog = load_catalog(settings.metastore, settings.warehouse, settings.catalog_options)
+        return RegistryOpening(settings, catalog, io)
+
+    def _clusters(self) -> dict[str, OffsetClient]:
+        return {
+            name: self.stack.enter_context(closing(OffsetClient(one.kafka)))
+            for name, one in self.settings.sources.items()
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class _TableWork:
+    """The comparison of one table."""
+
+    work: _Work
+    opening: RegistryOpening
+    clusters: Mapping[str, OffsetClient]
+    throttle: Throttle
+    name: str
+    managed: ManagedTable
+
+    def compare(self, given: tuple[str, str] | None) -> Result | Uncompared:
+        """Compare the table with the given source table, or with that of its record."""
+        work = self.work
+        found = source_of(self.name, self.managed, given, work.database)
+        if isinstance(found, Uncompared):
+            return found
+        settings = settings_of(work.settings, self.name)
+        table = self._table_of_snapshot()
+        source = read_source_table(work.connection, found.schema, found.name)
+        reason = refusal(table, source, settings)
+        if work.options.as_of is None and self.managed.progress is None:
+            reason = "it has no record of this pipeline; give --as-of if the source stands still"
+        if reason is not None:
+            return Uncompared(self.name, reason)
+        try:
+            pairing = pair_columns(source, table.schema.fields, settings, text_sql)
+        except UnsupportedError as error:
+            return Uncompared(self.name, error.message)
+        return self._result(table, source, pairing)
+
+    def _result(self, table: FileStoreTable, source: DatabaseTable, pairing: Pairing) -> Result:
+        work = self.work
+        comparison = TableComparison(
+            SourceReader(work.connection, source, pairing, self.throttle),
+            self._lake_of(table, pairing),
+            pairing,
+            self._stream(),
+            work.options.page_rows,
+            work.options.limit,
+        )
+        pages = TablePages(work.progress, self.name, pairing.fingerprint)
+        result = result_document(self.name, source, pairing, comparison.run(pages))
+        work.progress.add_result(self.name, result)
+        return result
+
+    def _table_of_snapshot(self) -> FileStoreTable:
+        """Return the table with the schema of the snapshot that is compared."""
+        table, as_of = self.managed.table, self.work.options.as_of
+        if as_of is None or as_of == LATEST:
+            return table
+        snapshot = snapshot_as_of(table, timestamp_millis(as_of))
+        return table.with_schema(table.schemas(snapshot.schema_id))
+
+    def _lake_of(self, table: FileStoreTable, pairing: Pairing) -> Callable[[], LakeReader]:
+        """Return what opens the newest snapshot at each call, or always the one of `as_of`."""
+        as_of = self.work.options.as_of
+        if as_of is None:
+            return lambda: LakeReader(table, pairing, latest_snapshot(table.io, table.paths))
+        pinned = (
+            latest_snapshot(table.io, table.paths)
+            if as_of == LATEST
+            else snapshot_as_of(table, timestamp_millis(as_of))
+        )
+        return lambda: LakeReader(table, pairing, pinned)
+
+    def _stream(self) -> ChangeStream | None:
+        options = self.work.options
+        if options.as_of is not None:
+            return None
+        return ChangeStream(
+            self.work.connection,
+            options.slot,
+            self.clusters,
+            self.opening.open,
+            self.name,
+            options.patience,
+        )
+
+
+def _check_known(
+    asked: Mapping[str, tuple[str, str] | None], managed: Collection[str], pipeline: str
+) -> None:
+    for name, given in asked.items():
+        if given is None and name not in managed:
+            known = ", ".join(sorted(managed)) or "none"
+            raise ConfigError(
+                f"pipeline {pipeline} has not written {name}; it has written: {known}"
+            )

@@ -1,0 +1,225 @@
+"""Statements and canonical texts of PostgreSQL, with the types that Debezium gives its columns."""
+
+import re
+from collections.abc import Callable, Mapping
+
+from ingestd.compare.canonical import HASH_DIGITS, NULL_CELL, PART_DIGITS, Form
+from ingestd.compare.columns import DatabaseColumn
+from ingestd.paimon.spec.arrow import to_arrow_type
+from ingestd.paimon.spec.data_types import (
+    BINARY_ROOTS,
+    CHARACTER_ROOTS,
+    INTEGER_ROOTS,
+    TIMESTAMP_ROOTS,
+    DataType,
+)
+
+SETTINGS = (
+    "SET default_transaction_read_only = on",
+    "SET TimeZone = 'UTC'",
+    "SET DateStyle = 'ISO, YMD'",
+    "SET extra_float_digits = 1",
+)
+"""Settings of a session: every statement is a read-only transaction of its own."""
+OLDEST = 140_000
+"""The first version in which the seconds of a timestamp are exact."""
+SERVER = """
+SELECT current_setting('server_version_num')::int, current_setting('server_encoding'),
+  current_database()::text, (SELECT oid::text FROM pg_database WHERE datname = current_database())
+"""
+COLUMNS = """
+SELECT a.attname,
+  format_type(b.oid, CASE WHEN t.typtype = 'd' THEN t.typtypmod ELSE a.atttypmod END),
+  b.typtype, a.attgenerated <> '',
+  coalesce(l.collname IN ('C', 'POSIX', 'ucs_basic') OR l.collname = 'default' AND (
+    SELECT datcollate IN ('C', 'POSIX') AND coalesce(to_jsonb(d) ->> 'datlocprovider', 'c') = 'c'
+    FROM pg_database d WHERE datname = current_database()), false)
+FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+JOIN pg_attribute a ON a.attrelid = c.oid JOIN pg_type t ON t.oid = a.atttypid
+JOIN pg_type b ON b.oid = CASE WHEN t.typtype = 'd' THEN t.typbasetype ELSE t.oid END
+LEFT JOIN pg_collation l ON l.oid = a.attcollation
+WHERE n.nspname = %s AND c.relname = %s AND c.relkind IN ('r', 'p')
+  AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum
+"""
+KEY = """
+SELECT a.attname FROM pg_index i JOIN pg_class c ON c.oid = i.indrelid
+JOIN pg_namespace n ON n.oid = c.relnamespace
+CROSS JOIN LATERAL unnest(i.indkey) WITH ORDINALITY k(number, place)
+JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = k.number
+WHERE n.nspname = %s AND c.relname = %s AND i.indisprimary ORDER BY k.place
+"""
+POSITION = """
+SELECT CASE WHEN pg_is_in_recovery() THEN pg_last_wal_replay_lsn()
+  ELSE pg_current_wal_lsn() END::text
+"""
+SLOTS = """
+SELECT slot_name, confirmed_flush_lsn >= %s::pg_lsn FROM pg_replication_slots
+WHERE slot_type = 'logical' AND database = current_database() AND NOT temporary
+"""
+_INTEGERS = frozenset({"smallint", "integer", "bigint"})
+_TEXTS = frozenset(
+    {"text", "character varying", "citext", "name", "uuid", "json", "jsonb", "xml", "enum",
+     "ltree", "macaddr", "macaddr8", "cidr", "inet"}
+)  # fmt: skip
+_TIMESTAMPS = frozenset({"timestamp without time zone", "timestamp with time zone"})
+_ORDERED = frozenset({"uuid", "bytea", "boolean"})
+_COLLATED = frozenset({"text", "character varying"})
+_LENGTHS = re.compile(r"\([\d, -]*\)")
+_INFINITE_MICROS = (9_223_372_036_825_200_000, -9_223_372_036_832_400_000)
+"""The microseconds that Debezium sends for infinite timestamps."""
+_INFINITE_DAYS = (2**31 - 1, -(2**31))
+
+
+def quoted(name: str) -> str:
+    """Return a name in quotes, for a statement with parameters."""
+    return '"' + name.replace('"', '""').replace("%", "%%") + '"'
+
+
+def source_column(
+    name: str, type_text: str, category: str, generated: bool, is_collated: bool
+) -> DatabaseColumn:
+    """Return a column from a row of `COLUMNS`."""
+    kind = "enum" if category == "e" else _LENGTHS.sub("", type_text).strip()
+    is_number = kind in _INTEGERS | {"date"} or kind in _TIMESTAMPS
+    ordered = is_number or kind in _ORDERED or (kind in _COLLATED and is_collated)
+    unpublished = "generated columns are not in the change stream" if generated else ""
+    return DatabaseColumn(name, kind, type_text, ordered, is_number, unpublished)
+
+
+def text_sql(column: DatabaseColumn, t: DataType) -> tuple[str, Form] | None:
+    """Return the SQL of a column's canonical text for a type of the lake, and the form there."""
+    expression = _text(quoted(column.name), column.kind, column.type_text, t)
+    if expression is None:
+        return None
+    kind = column.kind.removesuffix("[]")
+    target = t if t.element is None else t.element
+    form = Form.AS_IS
+    if target.root in CHARACTER_ROOTS:
+        form = {"character": Form.PADDED, "numeric": Form.NUMBER}.get(kind, Form.AS_IS)
+    return expression, form
+
+
+def key_sql(column: DatabaseColumn, t: DataType) -> str:
+    """Return the SQL of a key's value from the parameter of its canonical text."""
+    if column.kind == "date":
+        return "(date '1970-01-01' + %s::int)"
+    if column.kind in _TIMESTAMPS:
+        zone = "timestamptz" if column.kind.endswith("with time zone") else "timestamp"
+        step = f"interval '1 {_UNITS[_unit(t)]}'"
+        return f"({zone} '1970-01-01 00:00:00+00' + %s::bigint * {step})"
+    if column.kind == "bytea":
+        return "decode(%s, 'hex')"
+    return f"%s::{column.type_text.replace('%', '%%')}"
+
+
+def cell_sql(text: str) -> str:
+    """Return the SQL of a cell of a row, from the SQL of its canonical text."""
+    return f"coalesce(octet_length({text})::text || ':' || {text}, '{NULL_CELL}')"
+
+
+def hash_sql(cells: str) -> str:
+    """Return the SQL of the hash of a row, from the SQL of its cells."""
+    return f"('x' || substr(md5({cells}), 1, {HASH_DIGITS}))::bit({HASH_DIGITS * 4})::bigint"
+
+
+def part_sql(cells: str) -> str:
+    """Return the SQL of the part of a key without an order, from the SQL of its cells."""
+    return f"substr(md5({cells}), 1, {PART_DIGITS})"
+
+
+def _text(name: str, kind: str, type_text: str, t: DataType) -> str | None:
+    if kind.endswith("[]"):
+        return _array(name, kind.removesuffix("[]"), type_text.removesuffix("[]"), t)
+    if t.root in CHARACTER_ROOTS:
+        return _character(name, kind)
+    if kind == "bytea":
+        return f"encode({name}, 'hex')" if t.root in BINARY_ROOTS else None
+    if t.root == "BOOLEAN":
+        bit = kind == "bit" and type_text in ("bit", "bit(1)")
+        return f"{name}::text" if kind == "boolean" else f"({name} = B'1')::text" if bit else None
+    if t.root in INTEGER_ROOTS and kind in _INTEGERS:
+        return f"{name}::text"
+    convert = _BY_ROOT.get(t.root)
+    return None if convert is None else convert(name, kind, t)
+
+
+def _array(name: str, kind: str, type_text: str, t: DataType) -> str | None:
+    inner = None if t.element is None else _text("e", kind, type_text, t.element)
+    if inner is None:
+        return None
+    items = f"string_agg({cell_sql(inner)}, '' ORDER BY o)"
+    cells = f"SELECT coalesce({items}, '') FROM unnest({name}) WITH ORDINALITY u(e, o)"
+    return f"CASE WHEN {name} IS NOT NULL THEN ({cells}) END"
+
+
+def _character(name: str, kind: str) -> str | None:
+    if kind == "numeric":
+        return f"trim_scale({name})::text"
+    if kind == "character":
+        return f"rtrim({name}::text)"
+    if kind == "inet":  # a cast adds the length of the mask to every address
+        return f"textin(inet_out({name}))"
+    return f"{name}::text" if kind in _TEXTS | _INTEGERS else None
+
+
+def _decimal(name: str, kind: str, t: DataType) -> str | None:
+    if kind in _INTEGERS | {"numeric"}:
+        return f"round({name}::numeric, {t.scale})::text"
+    return None
+
+
+def _double(name: str, kind: str, t: DataType) -> str | None:
+    if kind in {"real", "double precision", "numeric"}:
+        return f"encode(float8send({name}::float8 + 0), 'hex')"
+    return None
+
+
+def _float(name: str, kind: str, t: DataType) -> str | None:
+    return f"encode(float4send(({name} + 0::real)::real), 'hex')" if kind == "real" else None
+
+
+def _date(name: str, kind: str, t: DataType) -> str | None:
+    days = f"({name} - date '1970-01-01')::text"
+    return _finite_or(name, days, *_INFINITE_DAYS) if kind == "date" else None
+
+
+def _time(name: str, kind: str, t: DataType) -> str | None:
+    """Return milliseconds of a day; microseconds for an integer."""
+    units = 1_000_000 if t.root in INTEGER_ROOTS else 1_000
+    seconds = f"floor(extract(epoch FROM {name}) * {units})::bigint::text"
+    return seconds if kind == "time without time zone" else None
+
+
+def _timestamp(name: str, kind: str, t: DataType) -> str | None:
+    if kind == "timestamp without time zone" and t.root == "TIMESTAMP_LTZ":
+        return None
+    if kind not in _TIMESTAMPS:
+        return None
+    units = 10 ** {"s": 0, "ms": 3, "us": 6, "ns": 9}[_unit(t)]
+    late, early = (micros * units // 1_000_000 for micros in _INFINITE_MICROS)
+    return _finite_or(name, f"floor(extract(epoch FROM {name}) * {units})::text", late, early)
+
+
+def _finite_or(name: str, text: str, late: int, early: int) -> str:
+    """Return the SQL of a text, or of the numbers that Debezium sends for infinite values."""
+    return (
+        f"CASE WHEN isfinite({name}) THEN {text} WHEN {name} = 'infinity' THEN '{late}'"
+        f" WHEN {name} = '-infinity' THEN '{early}' END"
+    )
+
+
+def _unit(t: DataType) -> str:
+    arrow_type = to_arrow_type(t)
+    return str(getattr(arrow_type, "unit", "us"))
+
+
+_UNITS = {"s": "second", "ms": "millisecond", "us": "microsecond", "ns": "nanosecond"}
+_BY_ROOT: Mapping[str, Callable[[str, str, DataType], str | None]] = {
+    **dict.fromkeys(TIMESTAMP_ROOTS, _timestamp),
+    "BIGINT": _time,
+    "TIME": _time,
+    "DATE": _date,
+    "DECIMAL": _decimal,
+    "DOUBLE": _double,
+    "FLOAT": _float,
+}

@@ -1,0 +1,125 @@
+"""The file from which an interrupted comparison goes on: one line for each page and result.
+
+A line is a checksum and a JSON document. The first one identifies the comparison. A last line that
+is cut off is ignored; any other damage is an error.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from ingestd.compare.source import KeyRange, Page
+from ingestd.errors import ConfigError
+
+_VERSION = 1
+_SUM_DIGITS = 16
+Document = Mapping[str, Any]
+
+
+class ProgressFile:
+    """Appends to a progress file (None: nothing is kept); `identity` names the comparison.
+
+    Raises ConfigError for a file that is damaged, or of another comparison.
+    """
+
+    def __init__(self, path: Path | None, identity: Mapping[str, str]) -> None:
+        self._path = path
+        self._pages: dict[tuple[str, str], list[Page]] = {}
+        self._results: dict[str, Document] = {}
+        header = {"version": _VERSION, **identity}
+        if path is None:
+            return
+        lines = _valid_lines(path) if path.exists() else []
+        if not lines:
+            path.write_text(_line(header), encoding="utf-8")
+            return
+        if lines[0] != header:
+            raise ConfigError(
+                f"{path} is the progress of another comparison (other source, pipeline, options or "
+                "version); name another file, or delete this one"
+            )
+        for document in lines[1:]:
+            self._note(document)
+
+    def result_of(self, table: str) -> Document | None:
+        """Return the result of a table that was compared; None if it was not."""
+        return self._results.get(table)
+
+    def pages_of(self, table: str, fingerprint: str) -> list[Page]:
+        """Return the pages of a table that were hashed from the same columns, in order."""
+        return list(self._pages.get((table, fingerprint), ()))
+
+    def add_page(self, table: str, fingerprint: str, page: Page) -> None:
+        """Append a page of a table."""
+        keys = page.keys
+        document = {"table": table, "columns": fingerprint, "parts": page.digests}
+        self._append({**document, "low": keys.low, "high": keys.high})
+
+    def add_result(self, table: str, result: Document) -> None:
+        """Append the result of a table."""
+        self._append({"table": table, "result": result})
+
+    def _append(self, document: Document) -> None:
+        if self._path is not None:
+            with self._path.open("a", encoding="utf-8") as file:
+                file.write(_line(document))
+
+    def _note(self, document: Document) -> None:
+        table = str(document["table"])
+        if "result" in document:
+            self._results[table] = document["result"]
+            return
+        low, high = (None if one is None else tuple(one) for one in _bounds(document))
+        digests = {
+            str(part): (int(n), int(total)) for part, (n, total) in document["parts"].items()
+        }
+        place = table, str(document["columns"])
+        self._pages.setdefault(place, []).append(Page(KeyRange(low, high), digests))
+
+
+@dataclass(frozen=True, slots=True)
+class TablePages:
+    """The pages of one table in a progress file, hashed from columns with this fingerprint."""
+
+    file: ProgressFile
+    table: str
+    fingerprint: str
+
+    def known(self) -> list[Page]:
+        """Return the pages that were hashed, in order."""
+        return self.file.pages_of(self.table, self.fingerprint)
+
+    def add(self, page: Page) -> None:
+        """Record the next page."""
+        self.file.add_page(self.table, self.fingerprint, page)
+
+
+def _bounds(document: Document) -> tuple[Any, Any]:
+    return document["low"], document["high"]
+
+
+def _line(document: Document) -> str:
+    text = json.dumps(document, ensure_ascii=True, separators=(",", ":"))
+    return f"{_checksum(text)} {text}\n"
+
+
+def _checksum(text: str) -> str:
+    return sha256(text.encode()).hexdigest()[:_SUM_DIGITS]
+
+
+def _valid_lines(path: Path) -> list[Document]:
+    """Return the documents of a file, and cut off an incomplete last line."""
+    data = path.read_bytes()
+    whole = data[: data.rfind(b"\n") + 1]
+    found: list[Document] = []
+    for number, line in enumerate(whole.split(b"\n")[:-1], 1):
+        checksum, _, text = line.decode(errors="replace").partition(" ")
+        if checksum != _checksum(text):
+            raise ConfigError(f"{path}: line {number} is damaged; delete the file")
+        found.append(json.loads(text))
+    if len(whole) < len(data):
+        path.write_bytes(whole)
+    return found

@@ -1,0 +1,112 @@
+"""The results of comparisons as documents, and statements that would mend differences."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from ingestd.compare.canonical import shown_text
+from ingestd.compare.columns import DatabaseTable, Key, Pairing
+from ingestd.compare.source import Texts
+from ingestd.compare.table_compare import ComparisonOutcome, Difference, Kind
+
+Document = dict[str, Any]
+KINDS: tuple[Kind, ...] = ("missing", "extra", "different")
+_HINTED_KEYS = 100
+
+
+def result_document(
+    table: str, source: DatabaseTable, pairing: Pairing, outcome: ComparisonOutcome
+) -> Document:
+    """Return the result of a table, for programs; its keys are those of `--json`."""
+    kinds = [one.kind for one in outcome.differences]
+    return {
+        "table": table,
+        "source": str(source),
+        "rows": outcome.rows,
+        "compared_by": "key-ranges" if pairing.is_ordered else "key-hashes",
+        "complete": outcome.is_complete,
+        **{str(kind): kinds.count(kind) for kind in KINDS},
+        "moving": len(outcome.moving),
+        "differences": [_difference(pairing, one) for one in outcome.differences],
+        "moving_keys": [_shown_key(pairing, key) for key in outcome.moving],
+        "columns_not_compared": [
+            {"column": one.column, "reason": one.reason} for one in pairing.others
+        ],
+    }
+
+
+def has_differences(result: Mapping[str, Any]) -> bool:
+    """Return whether the result of a table has a difference."""
+    return bool(result["differences"])
+
+
+def repair_hints(result: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what would mend the differences of a table; nothing is done."""
+    by_kind: dict[str, list[Mapping[str, Any]]] = {}
+    for one in result["differences"]:
+        by_kind.setdefault(one["kind"], []).append(one["key"])
+    name = result["table"]
+    wanted = [*by_kind.get("missing", ()), *by_kind.get("different", ())]
+    if wanted:
+        yield f"{name}: if dead letters hold these rows (`ingestd dlq list`), `ingestd dlq replay`"
+        yield (
+            f"{name}: else let Debezium read the rows again, by its signalling table:\n"
+            f"{_signal(str(result['source']), wanted)}"
+        )
+        if len(wanted) > _HINTED_KEYS:
+            yield f"{name}: the statement has the first {_HINTED_KEYS} of {len(wanted)} keys"
+    if "extra" in by_kind:
+        yield (
+            f"{name}: {len(by_kind['extra'])} rows are only in the lake, and a snapshot deletes "
+            "nothing. If the topics still have the deletions, `ingestd begin` reads them again; "
+            "else delete the keys with `ingestd.paimon`"
+        )
+
+
+def _signal(source: str, keys: Sequence[Mapping[str, Any]]) -> str:
+    """Return the signal of an incremental snapshot of some rows."""
+    conditions = " OR ".join(
+        " AND ".join(f'"{column}" = {_literal(value)}' for column, value in key.items())
+        for key in keys[:_HINTED_KEYS]
+    )
+    data = json.dumps(
+        {
+            "type": "incremental",
+            "data-collections": [source],
+            "additional-conditions": [{"data-collection": source, "filter": conditions}],
+        }
+    )
+    return (
+        "INSERT INTO debezium_signal (id, type, data) VALUES (gen_random_uuid()::text, "
+        f"'execute-snapshot', {_literal(data)});"
+    )
+
+
+def _literal(value: str) -> str:
+    return "'" + value.replace("'", "''") + "'"
+
+
+def _difference(pairing: Pairing, one: Difference) -> Document:
+    """Return the columns that differ, or all of a row that one side does not have."""
+    return {
+        "kind": one.kind,
+        "key": _shown_key(pairing, one.key),
+        "source": _shown(pairing, one.source, one.lake),
+        "lake": _shown(pairing, one.lake, one.source),
+    }
+
+
+def _shown_key(pairing: Pairing, key: Key) -> dict[str, str | None]:
+    pairs = zip(pairing.key, key, strict=True)
+    return {column.source.name: shown_text(text, column.type) for column, text in pairs}
+
+
+def _shown(pairing: Pairing, row: Texts | None, other: Texts | None) -> Document | None:
+    if row is None:
+        return None
+    pairs = enumerate(zip(pairing.columns, row, strict=True))
+    return {
+        column.name: shown_text(text, column.type)
+        for number, (column, text) in pairs
+        if other is None or other[number] != text
+    }

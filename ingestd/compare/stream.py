@@ -1,0 +1,93 @@
+"""Wait until a table has all changes that its source database has made so far.
+
+The source's log position is taken first. The connector has passed it if its replication slot says
+so; where that cannot be seen, or does not move because nothing is written, a fixed time must be
+enough. Then all records are in the topics, and their end offsets are what the table must cover.
+"""
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from ingestd.compare import postgres
+from ingestd.compare.drivers import Connection
+from ingestd.errors import ConfigError, SourceError
+from ingestd.ingest.recovery.logs import LogCluster, ask_logs
+from ingestd.ingest.tables.positions import offset_in
+from ingestd.ingest.tables.registry_opening import OpenedTables
+
+_POLL_SECONDS = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """Seconds: how long the connector may lag if no slot tells, and how long the table may."""
+
+    connector: float = 10.0
+    table: float = 300.0
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeStream:
+    """The stream from a database to one table.
+
+    `slot` is the connector's replication slot (None: the only one of the database). `open_tables`
+    reads the progress of the pipeline again at each call.
+    """
+
+    connection: Connection
+    slot: str | None
+    clusters: Mapping[str, LogCluster]
+    open_tables: Callable[[], OpenedTables]
+    table: str
+    patience: Patience
+    clock: Callable[[], float] = time.monotonic
+    sleep: Callable[[float], None] = time.sleep
+
+    def wait_until_passed(self) -> None:
+        """Return when the table covers all that the source had written at the call.
+
+        Raises SourceError if the table does not get there in time, ConfigError if several slots
+        could be the connector's.
+        """
+        self._wait_for_connector()
+        ends = {place: state.end for place, state in ask_logs(self.clusters).states.items()}
+        deadline = self.clock() + self.patience.table
+        while left := self._uncovered(ends):
+            if self.clock() > deadline:
+                raise SourceError(
+                    f"table {self.table} has not got to the end of its topics within "
+                    f"{self.patience.table:g} s ({left} records left): does the daemon run? For a "
+                    "source that stands still there is --as-of"
+                )
+            self.sleep(_POLL_SECONDS)
+
+    def _wait_for_connector(self) -> None:
+        [(position,)] = self.connection.query(postgres.POSITION)
+        deadline = self.clock() + self.patience.connector
+        while not self._has_passed(str(position)) and self.clock() < deadline:
+            self.sleep(_POLL_SECONDS)
+
+    def _has_passed(self, position: str) -> bool:
+        slots: dict[str, bool] = dict(self.connection.query(postgres.SLOTS, (position,)))
+        if self.slot is not None:
+            if self.slot not in slots:
+                known = ", ".join(sorted(slots)) or "none"
+                raise ConfigError(f"the source has no slot {self.slot}; its logical slots: {known}")
+            return slots[self.slot]
+        if len(slots) > 1:
+            raise ConfigError(
+                f"the source has several slots, name the connector's by --slot: "
+                f"{', '.join(sorted(slots))}"
+            )
+        return any(slots.values())
+
+    def _uncovered(self, ends: Mapping[tuple[str, int], int]) -> int:
+        """Return the number of records of the table's topics that it does not cover."""
+        found = self.open_tables().tables[self.table]
+        fed = frozenset[str]() if found.progress is None else found.progress.fed
+        return sum(
+            max(0, end - offset_in(found.covered, topic, partition))
+            for (topic, partition), end in ends.items()
+            if topic in fed
+        )

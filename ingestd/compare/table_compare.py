@@ -1,0 +1,233 @@
+"""Compare one table: hashes of key ranges, then rows by key, then again what still moves.
+
+The pages of the database are hashed first, each in a statement of its own, then the lake's rows are
+hashed by the same pages. Differing pages are split, and the hashes of their rows are compared by
+key. Keys that differ are candidates: both sides move, and were read at different times. A candidate
+is a difference if it differs in two looks in a row, each of them after the stream has passed a
+watermark that was taken after the database was read, and if the row in the database was the same
+before and after the lake was read.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, Protocol
+
+from ingestd.compare.columns import Key, Pairing
+from ingestd.compare.lake import LakeReader, PageIndex, Place
+from ingestd.compare.source import (
+    Digest,
+    KeyRange,
+    Page,
+    SourceReader,
+    SourceRow,
+    Texts,
+    chunks,
+)
+
+Kind = Literal["missing", "extra", "different"]
+"""Missing in the lake, only in the lake, or with other values there."""
+_SPLIT = 20
+_ROWS_OF_GROUP = 500_000
+_KEYS_OF_LOOK = 5_000
+_LOOKS = 6
+_NO_ROWS: Digest = (0, 0)
+
+
+class Pages(Protocol):
+    """The pages of a table that an interrupted comparison has hashed."""
+
+    def known(self) -> list[Page]:
+        """Return the pages of the table in order, from its beginning."""
+
+    def add(self, page: Page) -> None:
+        """Record the next page."""
+
+
+class Watermark(Protocol):
+    """The position that a table must reach before it is read."""
+
+    def wait_until_passed(self) -> None:
+        """Return when the table has all changes that the source made before the call.
+
+        Raises SourceError if that takes too long.
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """A row that differs, as canonical texts of the compared columns; None: it does not exist."""
+
+    kind: Kind
+    key: Key
+    source: Texts | None
+    lake: Texts | None
+
+
+@dataclass(slots=True)
+class ComparisonOutcome:
+    """What a comparison has found.
+
+    `moving` are keys whose rows changed in the database during every look at them. The search
+    `is_complete` unless it ended at the limit of differences.
+    """
+
+    rows: int = 0
+    differences: list[Difference] = field(default_factory=list)
+    moving: list[Key] = field(default_factory=list)
+    is_complete: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class TableComparison:
+    """Compares one table.
+
+    `open_lake` opens the newest snapshot of the table at each call, or always the same one if there
+    is no `watermark`, because the source stands still. `limit` bounds the differences.
+    """
+
+    source: SourceReader
+    open_lake: Callable[[], LakeReader]
+    pairing: Pairing
+    watermark: Watermark | None
+    page_rows: int
+    limit: int
+
+    def run(self, pages: Pages) -> ComparisonOutcome:
+        """Compare the table. Raises SourceError, and what reading a table raises."""
+        hashed = self._hash_pages(pages)
+        outcome = ComparisonOutcome(rows=sum(page.rows for page in hashed))
+        differing, places = self._differing(hashed)
+        if self.pairing.is_ordered and self.page_rows > _SPLIT:
+            size = self.page_rows // _SPLIT
+            small = [one for page in differing for one in self.source.pages(page.keys, size)]
+            differing, places = self._differing(small)
+        for keys in self._candidates(differing, places):
+            for chunk in chunks(keys, _KEYS_OF_LOOK):
+                self._settle(chunk, outcome)
+                if len(outcome.differences) > self.limit:
+                    del outcome.differences[self.limit :]
+                    outcome.is_complete = False
+                    return outcome
+        return outcome
+
+    def _hash_pages(self, pages: Pages) -> list[Page]:
+        """Return all pages of the database, of which earlier runs may have hashed some."""
+        hashed = pages.known()
+        if hashed and hashed[-1].keys.high is None:
+            return hashed
+        low = hashed[-1].keys.high if hashed else None
+        for page in self.source.pages(KeyRange(low), self.page_rows):
+            pages.add(page)
+            hashed.append(page)
+        return hashed
+
+    def _differing(self, pages: Sequence[Page]) -> tuple[list[Page], dict[Place, int]]:
+        """Return the pages that differ, and the places in them with the larger number of rows.
+
+        Keys without an order may be in any page: all pages are returned if a part differs.
+        """
+        if not pages:
+            return [], {}
+        found = self.open_lake().digests(PageIndex(self.pairing, pages))
+        wanted = self._source_digests(pages)
+        differing = {
+            place: max(wanted.get(place, _NO_ROWS)[0], found.get(place, _NO_ROWS)[0])
+            for place in {*wanted, *found}
+            if wanted.get(place, _NO_ROWS) != found.get(place, _NO_ROWS)
+        }
+        if not self.pairing.is_ordered:
+            return list(pages) if differing else [], differing
+        numbers = sorted(page for page, _ in differing)
+        return [pages[number] for number in numbers], {
+            (place, ""): differing[number, ""] for place, number in enumerate(numbers)
+        }
+
+    def _source_digests(self, pages: Sequence[Page]) -> dict[Place, Digest]:
+        digests: dict[Place, Digest] = {}
+        for number, page in enumerate(pages):
+            for part, (count, total) in page.digests.items():
+                place = (number if self.pairing.is_ordered else -1, part)
+                known = digests.get(place, _NO_ROWS)
+                digests[place] = known[0] + count, known[1] + total
+        return digests
+
+    def _candidates(
+        self, pages: Sequence[Page], places: Mapping[Place, int]
+    ) -> Iterator[list[Key]]:
+        """Yield the keys whose rows have different hashes, in groups that fit into memory."""
+        for group in _groups(places):
+            if self.pairing.is_ordered:
+                read = [pages[page] for page, _ in group]
+                index = PageIndex(self.pairing, read)
+                wanted = {(number, "") for number in range(len(read))}
+            else:
+                read, index, wanted = list(pages), PageIndex(self.pairing, pages), set(group)
+            parts = sorted({part for _, part in wanted})
+            source: dict[Key, int] = {}
+            for page in read:
+                source |= self.source.hashes(page, parts)
+            lake = self.open_lake().hashes(index, wanted)
+            yield sorted(key for key in {*source, *lake} if source.get(key) != lake.get(key))
+
+    def _settle(self, keys: Sequence[Key], outcome: ComparisonOutcome) -> None:
+        """Add the keys that are differences, and those that never stood still."""
+        suspects: frozenset[Key] = frozenset()
+        rest = list(keys)
+        for _ in range(_LOOKS):
+            if not rest:
+                return
+            before = self.source.rows(rest)
+            if self.watermark is not None:
+                self.watermark.wait_until_passed()
+            lake = self.open_lake().rows(rest)
+            after = before if self.watermark is None else self.source.rows(rest)
+            looks = [_Look(key, before.get(key), lake.get(key), after.get(key)) for key in rest]
+            unequal = [look for look in looks if not look.is_equal]
+            still = {look.key for look in unequal if look.is_still}
+            certain = still if self.watermark is None else still & suspects
+            outcome.differences += [look.difference for look in unequal if look.key in certain]
+            suspects = frozenset(still)
+            rest = [look.key for look in unequal if look.key not in certain]
+        outcome.moving += rest
+
+
+@dataclass(frozen=True, slots=True)
+class _Look:
+    """One look at a row: in the database before and after, and in the lake between."""
+
+    key: Key
+    before: SourceRow | None
+    lake: Texts | None
+    after: SourceRow | None
+
+    @property
+    def is_equal(self) -> bool:
+        return self.lake in [
+            None if row is None else row.texts for row in (self.before, self.after)
+        ]
+
+    @property
+    def is_still(self) -> bool:
+        return self.before == self.after
+
+    @property
+    def difference(self) -> Difference:
+        kind: Kind = (
+            "extra" if self.after is None else "missing" if self.lake is None else "different"
+        )
+        source = None if self.after is None else self.after.texts
+        return Difference(kind, self.key, source, self.lake)
+
+
+def _groups(places: Mapping[Place, int]) -> Iterator[list[Place]]:
+    """Yield groups of places with a bounded number of rows, at least one place each."""
+    group: list[Place] = []
+    rows = 0
+    for place in sorted(places):
+        if group and rows + places[place] > _ROWS_OF_GROUP:
+            yield group
+            group, rows = [], 0
+        group.append(place)
+        rows += places[place]
+    if group:
+        yield group

@@ -1,0 +1,486 @@
+"""`ingestd compare` with a real PostgreSQL: what is equal, and what differs by key."""
+
+import json
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import ingestd.paimon as paimon
+from ingestd.compare import postgres
+from ingestd.compare.canonical import canonical_texts
+from ingestd.compare.drivers import connect
+from ingestd.compare.source import read_source_table
+from ingestd.errors import SourceError
+from ingestd.ingest.settings.context import Feed
+from ingestd.ingest.tables.progress import (
+    PipelineProgress,
+    TableProgress,
+    encode_pipeline,
+    encode_properties,
+)
+from ingestd.paimon.spec.arrow import to_arrow_type
+from ingestd.paimon.spec.data_types import DataType, parse_type
+from ingestd.paimon.table.commit.table_commit import commit
+from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
+from ingestd.paimon.table.metadata.table_state import load_state
+from ingestd.paimon.table.write.commit_message import ManifestCommittable
+from tests.support.code_blocks import code_blocks
+from tests.support.command_line import run_command
+from tests.support.postgres_client import USER, PostgresClient
+from tests.support.postgres_server import PostgresServer, is_supported
+
+pytestmark = [
+    pytest.mark.integration,
+    pytest.mark.skipif(not is_supported(), reason="PostgreSQL is fetched for Linux on x86-64 only"),
+]
+Capture = pytest.CaptureFixture[str]
+ROOT = Path(__file__).resolve().parents[2]
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+ROWS = 400
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[PostgresServer]:
+    with PostgresServer() as running:
+        yield running
+
+
+@pytest.fixture
+def client(server: PostgresServer) -> Iterator[PostgresClient]:
+    with server.connect() as connected:
+        connected.run("DROP SCHEMA IF EXISTS shop CASCADE; CREATE SCHEMA shop")
+        yield connected
+
+
+def url(server: PostgresServer) -> str:
+    return f"postgresql://{USER}@127.0.0.1:{server.port}/postgres"
+
+
+@dataclass(frozen=True)
+class Typed:
+    """A type of PostgreSQL, the type that its column has in the lake, and values of both."""
+
+    source: str
+    lake: str
+    values: Sequence[tuple[str, Any]]
+    """SQL literals, and the values that Arrow takes."""
+
+
+def numbers(count: int, low: int, high: int) -> list[int]:
+    dice = random.Random(low * 31 + high)
+    return [low, high, 0, 1, -1, *(dice.randint(low, high) for _ in range(count))]
+
+
+def floats() -> list[float]:
+    dice = random.Random(7)
+    plain = [0.0, -0.0, 0.1, 1e20, 1e-7, 5e-324, 1.7976931348623157e308, -123456.789, 1e15, 1e16]
+    return plain + [dice.uniform(-1, 1) * 10.0 ** dice.randint(-300, 300) for _ in range(200)]
+
+
+def texts() -> list[str]:
+    dice = random.Random(11)
+    letters = "aZ 0:-,;'\"\\{}\n\tü€😀%_"
+    made = ["".join(dice.choices(letters, k=dice.randint(0, 12))) for _ in range(200)]
+    return ["", " ", "  x  ", "3:abc", "-", *made]
+
+
+def moments() -> list[datetime]:
+    dice = random.Random(13)
+    first = datetime(1, 1, 1, tzinfo=UTC)
+    span = int((datetime(9999, 12, 31, tzinfo=UTC) - first).total_seconds())
+    made = [
+        first + timedelta(seconds=dice.randrange(span), microseconds=dice.randrange(10**6))
+        for _ in range(200)
+    ]
+    return [EPOCH, EPOCH - timedelta(microseconds=1), *made]
+
+
+def micros(moment: datetime) -> int:
+    return (moment - EPOCH) // timedelta(microseconds=1)
+
+
+def literal(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
+
+
+def decimals(scale: int) -> list[str]:
+    dice = random.Random(scale)
+    made = [
+        f"{dice.randint(-(10**12), 10**12)}.{dice.randrange(10**scale):0{scale}d}"
+        for _ in range(99)
+    ]
+    return ["0." + "0" * scale, "-0." + "0" * (scale - 1) + "1", *made]
+
+
+def listed(items: Sequence[str | None]) -> str:
+    return "ARRAY[" + ", ".join("NULL" if one is None else literal(one) for one in items) + "]"
+
+
+def typed() -> Iterator[Typed]:
+    for source, lake, bits in (
+        ("smallint", "SMALLINT", 15),
+        ("integer", "INT", 31),
+        ("bigint", "BIGINT", 63),
+    ):
+        whole = numbers(50, -(2**bits), 2**bits - 1)
+        yield Typed(source, lake, [(str(one), one) for one in whole])
+        yield Typed(source, "BIGINT", [(str(one), one) for one in whole])
+        yield Typed(source, "DECIMAL(25, 3)", [(str(one), Decimal(one)) for one in whole])
+        yield Typed(source, "STRING", [(str(one), str(one)) for one in whole])
+    yield Typed("double precision", "DOUBLE", [(f"'{one!r}'", one) for one in floats()])
+    yield Typed(
+        "double precision",
+        "DOUBLE",
+        [(literal(t), float(t)) for t in ("NaN", "Infinity", "-Infinity")],
+    )
+    small = [
+        float(pa.scalar(one, pa.float32()).as_py())
+        for one in floats()
+        if abs(one) < 1e38 and (one == 0 or abs(one) > 1e-37)
+    ]
+    yield Typed("real", "FLOAT", [(f"'{one!r}'", one) for one in [*small, float("nan")]])
+    yield Typed("real", "DOUBLE", [(f"'{one!r}'", one) for one in small])
+    yield Typed("boolean", "BOOLEAN", [("true", True), ("false", False)])
+    yield Typed("bit(1)", "BOOLEAN", [("B'1'", True), ("B'0'", False)])
+    yield Typed("numeric(20,4)", "DECIMAL(20, 4)", [(one, Decimal(one)) for one in decimals(4)])
+    yield Typed(
+        "numeric(20,9)",
+        "DECIMAL(38, 12)",
+        [(one, Decimal(one)) for one in ["1e-9", "-1e-9", "12345678901.123456789"]],
+    )
+    yield Typed(
+        "numeric", "STRING", [(one, one) for one in [*decimals(3), "1.500", "100", "1000", "0"]]
+    )
+    yield Typed("date", "DATE", [(literal(str(one.date())), one.date()) for one in moments()])
+    for source, lake in (("timestamp", "TIMESTAMP(6)"), ("timestamptz", "TIMESTAMP_LTZ(6)")):
+        yield Typed(source, lake, [(literal(one.isoformat()), micros(one)) for one in moments()])
+    coarse = [one.replace(microsecond=one.microsecond // 1000 * 1000) for one in moments()]
+    yield Typed(
+        "timestamp(3)",
+        "TIMESTAMP(3)",
+        [(literal(one.isoformat(sep=" ")), micros(one) // 1000) for one in coarse],
+    )
+    yield Typed(
+        "timestamp",
+        "TIMESTAMP(6)",
+        [("'infinity'", 9_223_372_036_825_200_000), ("'-infinity'", -9_223_372_036_832_400_000)],
+    )
+    yield Typed(
+        "time(3)",
+        "TIME(3)",
+        [("'00:00:00'", 0), ("'23:59:59.999'", 86_399_999), ("'01:02:03.004'", 3_723_004)],
+    )
+    yield Typed("time", "BIGINT", [("'01:02:03.000004'", 3_723_000_004), ("'00:00'", 0)])
+    for source in ("text", "varchar(20)"):
+        yield Typed(source, "STRING", [(literal(one), one) for one in texts()])
+    yield Typed(
+        "char(6)", "STRING", [(literal(one), one.ljust(6)) for one in ("", "a", "ab  ", "ü€")]
+    )
+    yield Typed("bytea", "BYTES", [(f"'\\x{one.encode().hex()}'", one.encode()) for one in texts()])
+    yield Typed(
+        "uuid",
+        "STRING",
+        [("'A0EEBC99-9C0B-4EF8-BB6D-6BB9BD380A11'", "a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11")],
+    )
+    yield Typed(
+        "jsonb", "STRING", [("""'{"b":1,"a":[1, 2.50,"ü"]}'""", '{"a": [1, 2.50, "ü"], "b": 1}')]
+    )
+    yield Typed("json", "STRING", [("""'{"b":1,  "a":2}'""", '{"b":1,  "a":2}')])
+    yield Typed(
+        "inet",
+        "STRING",
+        [("'10.0.0.1'", "10.0.0.1"), ("'10.0.0.0/8'", "10.0.0.0/8"), ("'::1'", "::1")],
+    )
+    yield Typed("cidr", "STRING", [("'10.0.0.0/8'", "10.0.0.0/8")])
+    yield Typed(
+        "text[]",
+        "ARRAY<STRING>",
+        [("'{}'::text[]", []), *((listed([one, None, one]), [one, None, one]) for one in texts())],
+    )
+    yield Typed("integer[]", "ARRAY<INT>", [("'{1,NULL,-3}'", [1, None, -3]), ("'{}'", [])])
+    yield Typed(
+        "numeric(10,2)[]", "ARRAY<DECIMAL(10, 2)>", [("'{1.5,NULL}'", [Decimal("1.50"), None])]
+    )
+    yield Typed(
+        "timestamp[]",
+        "ARRAY<TIMESTAMP(6)>",
+        [("""'{"2026-01-01 00:00:00.000001"}'""", [datetime(2026, 1, 1, 0, 0, 0, 1, UTC)])],
+    )
+
+
+@pytest.mark.parametrize("one", list(typed()), ids=lambda one: f"{one.source} as {one.lake}")
+def test_the_database_and_the_lake_make_the_same_text_of_a_value(
+    one: Typed, server: PostgresServer, client: PostgresClient
+) -> None:
+    values = [*one.values, ("NULL", None)]
+    rows = ", ".join(f"({number}, {text})" for number, (text, _) in enumerate(values))
+    client.run(
+        f"CREATE TABLE shop.t (n int PRIMARY KEY, v {one.source}); INSERT INTO shop.t VALUES {rows}"
+    )
+    lake = lake_type(one.lake)
+    connection = connect(url(server), 10)
+    column = read_source_table(connection, "shop", "t").columns["v"]
+    made = postgres.text_sql(column, lake)
+    assert made is not None
+    found = connection.query(f"SELECT {made[0]} FROM shop.t ORDER BY n")
+    connection.close()
+    array = arrow_values([value for _, value in values], lake)
+    assert [text for (text,) in found] == canonical_texts(array, lake, made[1]).to_pylist()
+
+
+def lake_type(text: str) -> DataType:
+    inner = text.removeprefix("ARRAY<").removesuffix(">")
+    return parse_type(text if inner == text else {"type": "ARRAY", "element": inner})
+
+
+def arrow_values(values: Sequence[Any], t: DataType) -> Any:
+    kind = to_arrow_type(t)
+    if t.root == "TIME":
+        return pa.array(values, pa.int32()).cast(kind)
+    if t.root.startswith("TIMESTAMP"):
+        return pa.array(values, pa.int64()).cast(kind)
+    return pa.array(values, kind)
+
+
+CONFIG = """\
+pipeline: {{name: shop}}
+warehouse: {{path: {lake}, database: ods}}
+sources:
+  shop: {{kafka: {{bootstrap.servers: 'nowhere:9092'}}, topics: [orders], format: debezium-json}}
+"""
+ORDERS = pa.schema(
+    [
+        pa.field("id", pa.int64(), nullable=False),
+        ("note", pa.string()),
+        ("price", pa.decimal128(10, 2)),
+        ("at", pa.timestamp("us", "UTC")),
+        ("score", pa.float64()),
+        ("tags", pa.list_(pa.string())),
+        ("loaded", pa.string()),
+    ]
+)
+BRANCHES = pa.schema(
+    [
+        pa.field("code", pa.string(), nullable=False),
+        pa.field("number", pa.int32(), nullable=False),
+        ("note", pa.string()),
+    ]
+)
+TABLES = """
+CREATE TABLE shop.orders (id bigint PRIMARY KEY, note text, price numeric(10,2), at timestamptz,
+  score double precision, tags text[], twice numeric GENERATED ALWAYS AS (price * 2) STORED,
+  place point);
+INSERT INTO shop.orders SELECT i * 3, 'note ' || i, i / 7.0,
+  timestamptz '2026-01-01' + i * interval '1 h', i / 3.0, ARRAY['a', NULL, i::text]
+  FROM generate_series(-100, {rows}) i;
+CREATE TABLE shop.branches (code char(4), number int, note text, PRIMARY KEY (code, number));
+INSERT INTO shop.branches SELECT lpad((i % 7)::text, 2, 'x'), i, 'b' || i
+  FROM generate_series(1, {rows}) i;
+"""
+
+
+class Lake:
+    """A warehouse with the rows of two tables of the database, and a configuration."""
+
+    def __init__(self, folder: Path, client: PostgresClient) -> None:
+        client.run(TABLES.format(rows=ROWS))
+        self.config = folder / "ingestd.yaml"
+        self.config.write_text(CONFIG.format(lake=folder / "lake"))
+        warehouse = paimon.open_warehouse(str(folder / "lake"))
+        options = {"bucket": "2", "ingestd.pipelines": "shop"}
+        self.orders = warehouse.create("ods.orders", ORDERS, primary_keys=["id"], options=options)
+        self.orders.write([order(number) for number in range(-100, ROWS + 1)])
+        self.branches = warehouse.create(
+            "ods.branches", BRANCHES, primary_keys=["number", "code"], options=options
+        )
+        self.branches.write([branch(number) for number in range(1, ROWS + 1)])
+        record(self.orders.files, Feed("shop", "postgres", "shop", "orders"))
+        record(self.branches.files, Feed("shop", "other", "shop", "branches"))
+
+
+def record(table: FileStoreTable, feed: Feed) -> None:
+    """Commit a progress record that names the source table."""
+    progress = TableProgress(PipelineProgress(), feeds=frozenset([feed]))
+    properties = encode_properties("shop", progress, encode_pipeline(progress.pipeline))
+    committable = ManifestCommittable(1, (), properties=properties)
+    now_ms = int(datetime.now(UTC).timestamp() * 1000)
+    commit(table, "shop", committable, state=load_state(table), now_ms=now_ms, allow_empty=True)
+
+
+def order(number: int) -> dict[str, Any]:
+    exact = Decimal(number) / 7
+    return {
+        "id": number * 3,
+        "note": f"note {number}",
+        "price": exact.quantize(Decimal("0.01"), "ROUND_HALF_UP"),
+        "at": datetime(2026, 1, 1, tzinfo=UTC) + timedelta(hours=number),
+        "score": float(Decimal(number) / 3),
+        "tags": ["a", None, str(number)],
+        "loaded": "by hand",
+    }
+
+
+def branch(number: int) -> dict[str, Any]:
+    return {"code": f"{number % 7}".rjust(2, "x").ljust(4), "number": number, "note": f"b{number}"}
+
+
+@pytest.fixture
+def lake(tmp_path: Path, client: PostgresClient) -> Lake:
+    return Lake(tmp_path, client)
+
+
+def compared(
+    capsys: Capture, lake: Lake, server: PostgresServer, *more: str, code: int
+) -> Mapping[str, Any]:
+    """The result of a comparison of both tables, a few rows at a time."""
+    words = ("compare", "-c", lake.config, "--source", url(server), "--as-of", "latest", "--json")
+    pairs = ("orders=shop.orders", "branches=shop.branches", "--page-rows", "60")
+    done = run_command(capsys, *words, *pairs, *more)
+    assert done.code == code, done.err
+    return {one["table"]: one for one in json.loads(done.out)["tables"]}
+
+
+def test_equal_tables_are_equal_and_what_was_not_compared_is_named(
+    lake: Lake, server: PostgresServer, capsys: Capture
+) -> None:
+    found = compared(capsys, lake, server, code=0)
+    assert [one["rows"] for one in found.values()] == [ROWS + 101, ROWS]
+    assert [one["compared_by"] for one in found.values()] == ["key-ranges", "key-hashes"]
+    assert {
+        one["column"]: one["reason"] for one in found["ods.orders"]["columns_not_compared"]
+    } == {
+        "loaded": "not in the source",
+        "place": "not in the table of the lake",
+        "twice": "generated columns are not in the change stream",
+    }
+
+
+def test_one_row_changed_one_deleted_and_one_added_are_found_by_key(
+    lake: Lake, server: PostgresServer, capsys: Capture
+) -> None:
+    changed = order(17) | {"note": "other", "score": 1.5}
+    lake.orders.write([changed, order(ROWS + 50)])
+    lake.orders.delete([order(-100)])
+    lake.branches.write([branch(5) | {"note": None}, branch(7) | {"number": 4711}])
+    lake.branches.delete([branch(11)])
+    found = compared(capsys, lake, server, code=1)
+    rows = {(one["kind"], one["key"]["id"]): one for one in found["ods.orders"]["differences"]}
+    assert rows.keys() == {("missing", "-300"), ("different", "51"), ("extra", "1350")}
+    assert rows["different", "51"]["source"] == {"note": "note 17", "score": "5.666666666666667"}
+    assert rows["different", "51"]["lake"] == {"note": "other", "score": "1.5"}
+    assert rows["missing", "-300"]["lake"] is None
+    assert rows["extra", "1350"]["lake"]["at"] == "2026-01-19T18:00:00.000000Z"
+    branches = found["ods.branches"]
+    assert [branches[kind] for kind in ("missing", "extra", "different")] == [1, 1, 1]
+    assert {one["key"]["number"] for one in branches["differences"]} == {"5", "11", "4711"}
+
+
+def test_every_single_falsified_row_is_found(
+    lake: Lake, server: PostgresServer, capsys: Capture
+) -> None:
+    dice = random.Random(5)
+    for number in dice.sample(range(-100, ROWS + 1), 8):
+        lake.orders.write([order(number) | {"tags": ["a", "", str(number)]}])
+        found = compared(capsys, lake, server, code=1)["ods.orders"]["differences"]
+        assert [(one["kind"], one["key"]) for one in found] == [
+            ("different", {"id": str(number * 3)})
+        ]
+        lake.orders.write([order(number)])
+    compared(capsys, lake, server, code=0)
+
+
+def test_an_interrupted_comparison_goes_on_where_it_was(
+    lake: Lake, server: PostgresServer, tmp_path: Path, capsys: Capture
+) -> None:
+    lake.orders.delete([order(3)])
+    file = tmp_path / "progress"
+    whole = compared(capsys, lake, server, "--progress-file", str(file), code=1)
+    lines = file.read_bytes().splitlines(keepends=True)
+    assert len(lines) == 15
+    for kept in range(0, len(lines), 4):
+        file.write_bytes(b"".join(lines[:kept]) + lines[kept][:-5])
+        assert compared(capsys, lake, server, "--progress-file", str(file), code=1) == whole
+        assert file.read_bytes().splitlines(keepends=True) == lines
+
+
+def test_the_limit_ends_a_table_and_hints_name_the_rows(
+    lake: Lake, server: PostgresServer, capsys: Capture
+) -> None:
+    lake.orders.write([order(number) | {"note": None} for number in range(50)])
+    words = ("compare", "-c", lake.config, "--source", url(server), "--as-of", "latest")
+    done = run_command(capsys, *words, "orders=shop.orders", "--limit", "5", "--repair-hint")
+    assert (done.code, "stopped at --limit" in done.out) == (1, True)
+    assert "execute-snapshot" in done.out
+    assert "id=0" in done.out
+
+
+def test_the_commands_of_the_page_compare_tables(
+    lake: Lake, server: PostgresServer, tmp_path: Path, capsys: Capture, monkeypatch: Any
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    [block] = [one for one in code_blocks(ROOT / "docs" / "compare.md") if "ingestd" in one.first]
+    of_all, of_one, named = (line.split()[1:] for line in block.text.splitlines())
+    for words in ([*of_all, "--as-of", "latest"], [*of_one, "--as-of", "2100-01-01T00:00"]):
+        done = run_command(capsys, *for_the_test(words, server))
+        assert (done.code, "ods.orders" in done.out, "equal" in done.out) == (0, True, True), done
+    other = "ods.branches: not compared: its source table shop:other.shop.branches is in another"
+    assert other in run_command(capsys, *for_the_test(of_all, server), "--as-of", "latest").out
+    done = run_command(capsys, *for_the_test(named, server))
+    assert (done.code, json.loads(done.out)["tables"][0]["differences"]) == (0, [])
+
+
+def for_the_test(words: Sequence[str], server: PostgresServer) -> list[str]:
+    others = {"orders=public.orders": "orders=shop.orders"}
+    return [url(server) if one.startswith("postgresql:") else others.get(one, one) for one in words]
+
+
+def test_a_difference_waits_for_the_stream(
+    lake: Lake, server: PostgresServer, capsys: Capture
+) -> None:
+    words = ("compare", "-c", lake.config, "--source", url(server), "orders", "--slot", "x")
+    assert run_command(capsys, *words).code == 0
+    lake.orders.delete([order(0)])
+    done = run_command(capsys, *words)
+    assert (done.code, "has no slot x; its logical slots: none" in done.err) == (2, True)
+
+
+def test_statements_are_read_only_and_bounded(server: PostgresServer) -> None:
+    connection = connect(url(server), 0.2)
+    with pytest.raises(SourceError, match="read-only transaction"):
+        connection.query("CREATE TABLE nothing (id int)")
+    with pytest.raises(SourceError, match="raise --statement-timeout"):
+        connection.query("SELECT pg_sleep(5)")
+    connection.close()
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "message"),
+    [
+        (
+            ["--source", "postgresql://postgres:secret@127.0.0.1:1/postgres"],
+            3,
+            "127.0.0.1:1/postgres",
+        ),
+        (["--source", "oracle://127.0.0.1/postgres"], 2, "other databases cannot be compared"),
+        (["--source", "postgresql://localhost:x/postgres"], 2, "a URL that cannot be read"),
+        (["--as-of", "latest", "nothing"], 2, "has not written ods.nothing"),
+        (["--as-of", "latest", "orders=shop.nothing"], 2, "the source has no table shop.nothing"),
+        (["--as-of", "latest", "orders=orders"], 2, "write TABLE or TABLE=SCHEMA.TABLE"),
+        (["--as-of", "2020-01-01", "orders"], 2, "no snapshot of that time"),
+        (["--as-of", "latest", "orders=shop.branches"], 2, "is not that of shop.branches"),
+    ],
+)
+def test_what_cannot_be_compared_says_why(
+    words: list[str], code: int, message: str, lake: Lake, server: PostgresServer, capsys: Capture
+) -> None:
+    source = [] if "--source" in words else ["--source", url(server)]
+    done = run_command(capsys, "compare", "-c", lake.config, *source, *words)
+    assert (done.code, message in done.err) == (code, True), done.err
+    assert "secret" not in done.err
