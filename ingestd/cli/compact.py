@@ -24,7 +24,7 @@ from ingestd.paimon.table.metadata.file_store_scan import PartitionFilter
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.metadata_text import partition_name
 from ingestd.paimon.table.metadata.table_state import load_state
-from ingestd.paimon.table.rewrite.postpone_move import move_waiting, waiting_rows
+from ingestd.paimon.table.rewrite.postpone_move import count_postponed_rows, move_postponed
 from ingestd.paimon.table.rewrite.sort_compact import (
     STRATEGIES,
     Sorted,
@@ -102,7 +102,7 @@ def _waiting(table: FileStoreTable, partitions: PartitionFilter | None) -> int:
     """Return the number of rows that a compaction moves into buckets first."""
     if bucket_mode(table.schema) is not BucketMode.POSTPONE:
         return 0
-    return waiting_rows(table, load_state(table), partitions)
+    return count_postponed_rows(table, load_state(table), partitions)
 
 
 def _inputs(partitions: PartitionFilter | None, full: bool, table: FileStoreTable) -> int:
@@ -116,7 +116,7 @@ def _put_into_buckets(table: FileStoreTable, partitions: PartitionFilter | None)
     waiting = _waiting(table, partitions)
     if waiting:
         state, user = load_state(table), str(uuid.uuid4())
-        move_waiting(table, user, state=state, now_ms=now_ms(), partition_filter=partitions)
+        move_postponed(table, user, state=state, now_ms=now_ms(), partition_filter=partitions)
     return waiting
 
 

@@ -9,7 +9,11 @@ from ingestd.cli.groups import DryRun, Partitions, now_ms, tell
 from ingestd.cli.output import AsJson, counted, print_json, print_table, say
 from ingestd.cli.progress import live_count, working
 from ingestd.cli.tables import TableName, Warehouse, open_table
-from ingestd.paimon.table.commit.overwrite import drop_partitions, going, truncate_table
+from ingestd.paimon.table.commit.overwrite import (
+    drop_partitions,
+    replaced_partitions,
+    truncate_table,
+)
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.metadata_text import partition_name
 from ingestd.paimon.table.metadata.partition_spec import parse_partition_spec, partition_filter
@@ -109,7 +113,9 @@ def _empty(
 ) -> None:
     specs = [parse_partition_spec(table, text) for text in partitions]
     snapshot = latest_snapshot(table.io, table.paths)
-    partitions_dropped = going(table, snapshot, partition_filter(table, specs) if specs else None)
+    partitions_dropped = replaced_partitions(
+        table, snapshot, partition_filter(table, specs) if specs else None
+    )
     rows = [
         {
             "partition": partition_name(table, dropped.partition),

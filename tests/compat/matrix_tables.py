@@ -16,7 +16,7 @@ from ingestd.paimon.table.commit.overwrite import drop_partitions
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.partition_spec import parse_partition_spec
 from ingestd.paimon.table.metadata.table_state import load_state
-from ingestd.paimon.table.rewrite.postpone_move import move_waiting
+from ingestd.paimon.table.rewrite.postpone_move import move_postponed
 from ingestd.paimon.table.system.analyze import analyze_table
 from tests.support.every_type import COLUMNS, ROWS
 from tests.support.moving_keys import Batch
@@ -124,7 +124,7 @@ def _dropped_partition(warehouse: Path) -> FileStoreTable:
 
 def _postponed(warehouse: Path) -> FileStoreTable:
     table = _simple(partitioned=True, bucket="-2", postpone__default_bucket_num="2")(warehouse)
-    move_waiting(table, USER, state=load_state(table), now_ms=NOW_MS)
+    move_postponed(table, USER, state=load_state(table), now_ms=NOW_MS)
     return table
 
 

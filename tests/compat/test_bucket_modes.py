@@ -17,7 +17,7 @@ from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.schema_manager import latest_schema
 from ingestd.paimon.table.metadata.table_state import load_state
 from ingestd.paimon.table.read.table_read import read_table
-from ingestd.paimon.table.rewrite.postpone_move import move_waiting
+from ingestd.paimon.table.rewrite.postpone_move import move_postponed
 from ingestd.paimon.table.verify.table_verify import verify
 from tests.support.ingest_rig import Rig
 from tests.support.json_changes import DELETE, INSERT, UPDATE_AFTER, Change, JsonChanges, record
@@ -105,7 +105,7 @@ def test_java_and_ingestd_move_each_others_waiting_rows_into_buckets(
 
     def moved() -> list[Row]:
         table = open_table(tmp_path)
-        result = move_waiting(table, "mover", state=load_state(table), now_ms=NOW_MS)
+        result = move_postponed(table, "mover", state=load_state(table), now_ms=NOW_MS)
         assert result.status == "committed"
         assert _errors(oracle, tmp_path) == []
         assert verify(table) == []

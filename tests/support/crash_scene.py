@@ -39,7 +39,7 @@ from ingestd.paimon.catalog.filesystem import FilesystemCatalog
 from ingestd.paimon.io.file_io import FileIO, LocalFileIO
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.table_state import load_state
-from ingestd.paimon.table.rewrite.postpone_move import move_waiting
+from ingestd.paimon.table.rewrite.postpone_move import move_postponed
 from ingestd.spark.micro_batch import MicroBatch
 from tests.support.crash_kinds import BATCHES, KINDS, PARTITIONS, PER_BATCH, record
 
@@ -136,7 +136,7 @@ class Scene:
     def maintenance(self, *, full: bool) -> None:
         """Give waiting rows their buckets, compact, and expire, as the options say."""
         table = self.table()
-        move_waiting(table, "mover", state=load_state(table), now_ms=_now_ms())
+        move_postponed(table, "mover", state=load_state(table), now_ms=_now_ms())
         for kind in ("full" if full else "compact", "expire"):
             done = do_job(self.catalog, Job(kind, TABLE), "compactor")
             if isinstance(done, NotDone):

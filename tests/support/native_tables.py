@@ -30,7 +30,7 @@ from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.schema_manager import latest_schema, publish_schema
 from ingestd.paimon.table.metadata.table_state import TableState, load_state
 from ingestd.paimon.table.write.commit_message import CommitMessage, ManifestCommittable
-from ingestd.paimon.table.write.postpone import waiting_room
+from ingestd.paimon.table.write.postpone import postponed_table
 from ingestd.paimon.table.write.table_write import data_file_names, write_bucket
 
 NOW_MS = 1_700_000_000_000
@@ -96,7 +96,7 @@ def put(
 def write(table: FileStoreTable, state: TableState, rows: pa.Table) -> Iterator[CommitMessage]:
     """Messages of uncommitted files for rows in arrival order."""
     if bucket_mode(table.schema) is BucketMode.POSTPONE:
-        table = waiting_room(table, USER)
+        table = postponed_table(table, USER)
     new_name = data_file_names(table)
     for values, part in split_by(rows, table.schema.partition_keys):
         partition = serialize_row(table.partition_types, values)

@@ -14,7 +14,7 @@ from ingestd.paimon.table.compact.table_compact import CompactResult, CompactSta
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.table_state import load_state
 from ingestd.paimon.table.retention.maintenance import run_maintenance
-from ingestd.paimon.table.rewrite.postpone_move import move_waiting
+from ingestd.paimon.table.rewrite.postpone_move import move_postponed
 
 JOB_BYTES = 1 << 30
 """After reading this much, a compaction leaves further buckets to the next one."""
@@ -86,7 +86,7 @@ def do_job(
             return _expire(job, table, now_ms)
         full = job.kind == "full"
         if bucket_mode(table.schema) is BucketMode.POSTPONE:
-            move_waiting(table, commit_user, state=load_state(table), now_ms=now_ms)
+            move_postponed(table, commit_user, state=load_state(table), now_ms=now_ms)
         result = compact_table(
             table, now_ms=now_ms, full=full, commit_user=commit_user, most_bytes=JOB_BYTES
         )

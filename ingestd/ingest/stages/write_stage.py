@@ -52,7 +52,7 @@ from ingestd.paimon.table.cross_partition.load import (
     primary_key_hashes,
 )
 from ingestd.paimon.table.write.commit_message import CommitMessage
-from ingestd.paimon.table.write.postpone import waiting_room
+from ingestd.paimon.table.write.postpone import postponed_table
 from ingestd.paimon.table.write.table_write import data_file_names, write_bucket
 
 _Numbers = npt.NDArray[np.int64]
@@ -102,7 +102,7 @@ class _TableWriter:
         self._table = self._target.table
         self._mode = bucket_mode(self._table.schema)
         if self._mode is BucketMode.POSTPONE:
-            self._table = waiting_room(self._table, context.commit_user)
+            self._table = postponed_table(self._table, context.commit_user)
         elif self._mode is BucketMode.HASH_DYNAMIC:
             HASH_CACHE.limit(context.index_cache_bytes)
         elif self._mode is BucketMode.KEY_DYNAMIC:

@@ -175,8 +175,8 @@ class RestClient:
     def _refusal(
         self, status: int, document: Mapping[str, Any], method: str, path: str
     ) -> IngestdError:
-        said = shown(document.get("message") or "it gives no reason")
-        message = f"catalog {self.uri} answers {status} to {method} {path}: {said}"
+        reason = shown(document.get("message") or "it gives no reason")
+        message = f"catalog {self.uri} answers {status} to {method} {path}: {reason}"
         if status == _UNAUTHORIZED:
             return ConfigError(f"{message}; check the catalog's token")
         if status in (400, 403):

@@ -287,8 +287,8 @@ def _holds(store: ObjectStore, key: str, file: Path) -> bool:
         return False
     with file.open("rb") as local:
         for start in range(0, size, PART_BYTES):
-            mine = local.read(PART_BYTES)
-            if obstore.get_range(store, key, start=start, length=len(mine)).to_bytes() != mine:
+            part = local.read(PART_BYTES)
+            if obstore.get_range(store, key, start=start, length=len(part)).to_bytes() != part:
                 return False
     return True
 

@@ -23,7 +23,7 @@ from ingestd.paimon.table.cross_partition.load import KeyShare
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.table_state import TableState
 from ingestd.paimon.table.write.commit_message import CommitMessage
-from ingestd.paimon.table.write.postpone import waiting_room
+from ingestd.paimon.table.write.postpone import postponed_table
 from ingestd.paimon.table.write.table_write import data_file_names, write_bucket
 
 _Numbers = npt.NDArray[np.int64]
@@ -38,7 +38,7 @@ class Placer:
     ) -> None:
         self._mode = bucket_mode(table.schema)
         waits = self._mode is BucketMode.POSTPONE
-        self._table = waiting_room(table, commit_user) if waits else table
+        self._table = postponed_table(table, commit_user) if waits else table
         self._snapshot_id = state.snapshot.id if state.snapshot else None
         self._index = [] if fresh else list(state.index_entries.values())
         self._assigners: dict[bytes, DynamicBucketAssigner] = {}
@@ -85,8 +85,8 @@ class Placer:
             return buckets
         hashes = key_hashes(self._table, rows)
         for number, partition in enumerate(partitions):
-            mine = np.flatnonzero(codes == number)
-            buckets[mine] = self._assigner(partition).assign(hashes[mine])
+            positions = np.flatnonzero(codes == number)
+            buckets[positions] = self._assigner(partition).assign(hashes[positions])
         return buckets
 
     def _assigner(self, partition: bytes) -> DynamicBucketAssigner:
@@ -100,16 +100,16 @@ class Placer:
         order = np.lexsort((placed.buckets, placed.codes))
         codes, buckets = placed.codes[order], placed.buckets[order]
         borders = np.flatnonzero((np.diff(codes) != 0) | (np.diff(buckets) != 0)) + 1
-        for mine in np.split(order, borders):
-            if not len(mine):
+        for positions in np.split(order, borders):
+            if not len(positions):
                 continue
-            partition = placed.partitions[int(placed.codes[mine[0]])]
+            partition = placed.partitions[int(placed.codes[positions[0]])]
             yield write_bucket(
                 self._table,
                 partition,
                 deserialize_row(self._table.partition_types, partition),
-                int(placed.buckets[mine[0]]),
-                placed.rows.take(mine),
+                int(placed.buckets[positions[0]]),
+                placed.rows.take(positions),
                 new_name=self._new_name,
             )
 

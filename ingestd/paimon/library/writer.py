@@ -66,7 +66,7 @@ class Writer:
         self._state = load_state(table)
         self._next = self._state.max_sequence_number + 1
         self._placer = Placer(table, self._state, self._user, fresh=overwrite)
-        self._waiting: list[pa.Table] = []
+        self._buffered: list[pa.Table] = []
         self._messages: list[CommitMessage] = []
         self._open = True
 
@@ -156,13 +156,13 @@ class Writer:
         if not rows.num_rows:
             return
         if self._placer.takes_all_at_once:
-            self._waiting.append(rows)
+            self._buffered.append(rows)
         else:
             self._messages += self._placer.write(rows)
 
     def _flush(self) -> None:
-        if self._waiting:
-            rows, self._waiting = pa.concat_tables(self._waiting), []
+        if self._buffered:
+            rows, self._buffered = pa.concat_tables(self._buffered), []
             self._messages += self._placer.write(rows.combine_chunks())
 
     def _land(self) -> CommitResult:

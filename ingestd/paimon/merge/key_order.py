@@ -163,14 +163,14 @@ def stable_order(ranks: Sequence[Ranks]) -> Positions:
     """Return row positions ordered by `ranks`, the most significant first (at least one)."""
     if not len(ranks[0]):
         return np.empty(0, np.int64)
-    if len(ranks) == 1 and _stands_in_runs(ranks[0]):
+    if len(ranks) == 1 and _is_mostly_sorted(ranks[0]):
         return np.argsort(ranks[0], kind="stable")
     codes = _fused(ranks)
     order = _by_one(codes[0])
     return order if len(codes) == 1 else _within_ties(order, [code.values for code in codes])
 
 
-def places_by_number(numbers: Ranks) -> Iterator[tuple[int, Positions]]:
+def positions_by_number(numbers: Ranks) -> Iterator[tuple[int, Positions]]:
     """Yield each distinct number, ascending, with its positions in order."""
     order = np.argsort(numbers, kind="stable")
     borders = np.flatnonzero(np.diff(numbers[order])) + 1
@@ -200,14 +200,14 @@ def _from_zero(rank: Ranks) -> _Codes:
 def _by_one(codes: _Codes) -> Positions:
     values, count = codes.values, len(codes.values)
     place_bits = (count - 1).bit_length()
-    if codes.bits + place_bits > _WORD or _stands_in_runs(values):
+    if codes.bits + place_bits > _WORD or _is_mostly_sorted(values):
         return np.argsort(values, kind="stable")
     placed = values << np.uint64(place_bits) | np.arange(count, dtype=np.uint64)
     placed.sort()
     return (placed & np.uint64((1 << place_bits) - 1)).view(np.int64)
 
 
-def _stands_in_runs(numbers: Ranks) -> bool:
+def _is_mostly_sorted(numbers: Ranks) -> bool:
     falls = int(np.count_nonzero(numbers[1:] < numbers[:-1]))
     return falls <= len(numbers) // _RUN_ROWS
 

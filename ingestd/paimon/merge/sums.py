@@ -103,12 +103,12 @@ def _with_divisions(values: Numbers, taken_back: Numbers, starts: Index) -> Numb
     sizes = np.diff(np.append(starts, len(values)))
     result = values[starts].copy()
     for step in range(1, int(sizes.max(initial=0))):
-        going = np.flatnonzero(sizes > step)
-        at = starts[going] + step
-        now, divides = result[going], taken_back[at]
+        unfinished = np.flatnonzero(sizes > step)
+        at = starts[unfinished] + step
+        now, divides = result[unfinished], taken_back[at]
         divisor = np.where(divides, values[at], values.dtype.type(1))
         factor = np.where(divides, values.dtype.type(1), values[at])
-        result[going] = _quotient(now, divisor) * factor
+        result[unfinished] = _quotient(now, divisor) * factor
     return result
 
 
@@ -132,8 +132,8 @@ def fold_left(function: np.ufunc, values: Numbers, starts: Index) -> Numbers:
     result: Numbers = values[starts].copy()
     short = sizes < _LONG_KEY
     for step in range(1, int(sizes[short].max(initial=1))):
-        going = np.flatnonzero(short & (sizes > step))
-        result[going] = function(result[going], values[starts[going] + step])
+        unfinished = np.flatnonzero(short & (sizes > step))
+        result[unfinished] = function(result[unfinished], values[starts[unfinished] + step])
     for number in np.flatnonzero(~short).tolist():
         start = int(starts[number])
         own = values[start : start + int(sizes[number])]

@@ -94,8 +94,8 @@ def _chunk(
     places = np.minimum(offsets[:-1] + start, len(at_each) - 1)
     codes: Codes = at_each[places].astype(np.uint64)
     # Mask the bytes of the next string.
-    behind = (8 * (_CHUNK - inside)).astype(np.uint64)
-    return np.where(inside > 0, (codes >> behind) << behind, np.uint64(0))
+    unused = (8 * (_CHUNK - inside)).astype(np.uint64)
+    return np.where(inside > 0, (codes >> unused) << unused, np.uint64(0))
 
 
 def _numbered(array: Array) -> npt.NDArray[np.int32]:

@@ -168,7 +168,7 @@ class BitmapIndex:
                 return np.array([-1 - offset], np.uint32)
             return decode_roaring(self.data, self.source, self.body + offset)[0]
 
-    def holds(self, value: _Value | None) -> bool:
+    def contains(self, value: _Value | None) -> bool:
         """Return whether any row has a value (None: null)."""
         with _Damage(self.source):
             if value is None:

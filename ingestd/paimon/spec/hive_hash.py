@@ -110,9 +110,9 @@ def _of_bytes(array: Array) -> _Hashes:
     powers = np.full(int(lengths.max()), _FACTOR, np.uint32)
     powers[0] = 1
     np.multiply.accumulate(powers, out=powers)
-    behind = np.repeat(offsets[1:] - first, lengths) - np.arange(1, len(data) + 1)
+    exponents = np.repeat(offsets[1:] - first, lengths) - np.arange(1, len(data) + 1)
     sums = np.zeros(len(data) + 1, np.uint32)
-    np.cumsum(data * powers[behind], out=sums[1:])
+    np.cumsum(data * powers[exponents], out=sums[1:])
     hashes += sums[offsets[1:] - first] - sums[offsets[:-1] - first]
     return hashes
 

@@ -113,8 +113,8 @@ class CoreOptions:
         This is also the initial number of buckets of a partition with enough keys, so it is at most
         the maximum number of buckets.
         """
-        asked = (self.dynamic_bucket_initial_buckets, self.dynamic_bucket_assigner_parallelism)
-        wanted = min((count for count in asked if count), default=1)
+        requested = (self.dynamic_bucket_initial_buckets, self.dynamic_bucket_assigner_parallelism)
+        wanted = min((count for count in requested if count), default=1)
         most = self.dynamic_bucket_max_buckets
         return min(wanted, most) if most > 0 else wanted
 

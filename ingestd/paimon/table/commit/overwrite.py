@@ -41,7 +41,7 @@ _ABOUT_NEW_FILES = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class Going:
+class ReplacedPartition:
     """Files of one partition that an overwrite would delete."""
 
     partition: bytes
@@ -103,15 +103,15 @@ def drop_partitions(
     return _take_out(table, partition_filter(table, partitions), now_ms)
 
 
-def going(
+def replaced_partitions(
     table: FileStoreTable, snapshot: Snapshot | None, replaced: PartitionFilter | None
-) -> list[Going]:
+) -> list[ReplacedPartition]:
     """Return the files that an overwrite of these partitions would delete, by partition."""
     parts: dict[bytes, list[DataFileMeta]] = defaultdict(list)
     for entry in live_files(table, snapshot, partition_filter=replaced):
         parts[entry.partition].append(entry.file)
     return [
-        Going(
+        ReplacedPartition(
             partition,
             len(files),
             sum(file.row_count for file in files),

@@ -450,8 +450,9 @@ def _overwrite(committable: ManifestCommittable) -> SnapshotChange:
     added = tuple(e for m in messages for e in _entries(m, FileKind.ADD, m.new_files))
     changelog = tuple(e for m in messages for e in _entries(m, FileKind.ADD, m.changelog_files))
     index = tuple(e for m in messages for e in m.new_index_files)
-    going = (committable.replaced, committable.rewrites)
-    return SnapshotChange(CommitKind.OVERWRITE, added, changelog, index, *going)
+    return SnapshotChange(
+        CommitKind.OVERWRITE, added, changelog, index, committable.replaced, committable.rewrites
+    )
 
 
 def _entries(
@@ -493,9 +494,9 @@ def _index_overwritten(
     table: FileStoreTable, change: SnapshotChange, state: TableState
 ) -> tuple[IndexEntries, tuple[IndexManifestEntry, ...]]:
     """Return the index files of unreplaced partitions, plus those of the change."""
-    goes = partition_test(table, change.replaced)
+    is_replaced = partition_test(table, change.replaced)
     before = (*state.index_entries.values(), *state.repeated_index_entries)
-    stay = [entry for entry in before if not goes(entry.partition)]
+    stay = [entry for entry in before if not is_replaced(entry.partition)]
     if len(stay) == len(before) and not change.index:
         return state.index_entries, state.repeated_index_entries
     by_key, repeated = split_index_entries((*stay, *change.index))

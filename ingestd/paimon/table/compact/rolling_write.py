@@ -90,8 +90,8 @@ class RollingWriter:
         self._target = target
         self._names = target.names()
         self._target_bytes = target.table.options.target_file_size
-        asked = lookup_rules(target.table.schema).needed and not target.changelog
-        most = _LOOKUP_GROUP_BYTES if asked else _GROUP_BYTES
+        for_lookup = lookup_rules(target.table.schema).needed and not target.changelog
+        most = _LOOKUP_GROUP_BYTES if for_lookup else _GROUP_BYTES
         self._group_bytes = min(most, max(self._target_bytes, _LEAST_BYTES))
         self._pending: list[pa.Table] = []
         self._pending_bytes = 0

@@ -124,10 +124,10 @@ def _lookup(block: Block, sources: Sequence[Source], rules: RowRules) -> Compact
         known = marks.per_key(marks.older) & ~marks.per_key(marks.high)
         kept = marks.picked & ~known[marks.key]
         return _emit_changes(rows.filter(pa.array(kept)), rules, ())
-    replaced = _replaced(rows, marks.asked)
+    replaced = _replaced(rows, marks.looked_up)
     kept = (marks.picked & (marks.level == 0)) | marks.newest_high
     if rules.keeps_older:
-        kept |= marks.asked
+        kept |= marks.looked_up
     return _emit_changes(rows.filter(pa.array(kept)), rules, replaced)
 
 
@@ -136,7 +136,7 @@ class _Marks:
     """Masks of rows ordered by key.
 
     `newest_high` marks the row of the lowest level above 0 among the compacted rows of a key,
-    `asked` the older row that the lookup finds.
+    `looked_up` the older row that the lookup finds.
     """
 
     key: Index
@@ -145,7 +145,7 @@ class _Marks:
     older: Mask
     high: Mask
     newest_high: Mask
-    asked: Mask
+    looked_up: Mask
 
     @classmethod
     def of(cls, rows: pa.Table, sources: Sequence[Source]) -> "_Marks":
@@ -162,7 +162,7 @@ class _Marks:
             older=~picked,
             high=high,
             newest_high=_lowest(key, level, high),
-            asked=_lowest(key, level, ~picked & needs[key]),
+            looked_up=_lowest(key, level, ~picked & needs[key]),
         )
 
     def per_key(self, marks: Mask) -> Mask:
@@ -184,12 +184,12 @@ def _lowest(key: Index, level: npt.NDArray[np.int32], marked: Mask) -> Mask:
     return lowest
 
 
-def _replaced(rows: pa.Table, asked: Mask) -> tuple[tuple[int, int, Index], ...]:
-    if FILE not in rows.column_names or not bool(asked.any()):
+def _replaced(rows: pa.Table, looked_up: Mask) -> tuple[tuple[int, int, Index], ...]:
+    if FILE not in rows.column_names or not bool(looked_up.any()):
         return ()
-    sources = rows.column(SOURCE).to_numpy()[asked]
-    files = rows.column(FILE).to_numpy()[asked]
-    positions = rows.column(POSITION).to_numpy()[asked]
+    sources = rows.column(SOURCE).to_numpy()[looked_up]
+    files = rows.column(FILE).to_numpy()[looked_up]
+    positions = rows.column(POSITION).to_numpy()[looked_up]
     return tuple(
         (int(source), int(number), np.sort(positions[(sources == source) & (files == number)]))
         for source, number in sorted(set(zip(sources.tolist(), files.tolist(), strict=True)))

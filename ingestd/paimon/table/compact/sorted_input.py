@@ -133,12 +133,12 @@ class BucketInput:
         self, sources: Sequence[Source], size: BatchSize
     ) -> Iterator[list[tuple[int, pa.Table]]]:
         picked = [_Cursor(self, source, size, ()) for source in sources if source.picked]
-        asked = [_Cursor(self, source, size, picked) for source in sources if not source.picked]
-        own, others = iter(picked), iter(asked)
+        looked_up = [_Cursor(self, source, size, picked) for source in sources if not source.picked]
+        own, others = iter(picked), iter(looked_up)
         cursors = [next(own if source.picked else others) for source in sources]
         while True:
             # The older rows to read depend on the keys in the buffers.
-            for cursor in (*picked, *asked):
+            for cursor in (*picked, *looked_up):
                 cursor.fill()
             if not any(cursor.has_rows for cursor in picked):
                 return
@@ -267,13 +267,13 @@ class _Cursor:
             for name in self._given.key_names
         )
 
-    def _is_asked(self, low: Key, high: Key) -> bool:
+    def _may_look_up(self, low: Key, high: Key) -> bool:
         return any(cursor.may_have(low, high) for cursor in self._picked)
 
-    def _starts_asked(self, low: object, high: object) -> bool:
-        return self._is_asked((comparable_value(low),), (comparable_value(high),))
+    def _may_look_up_first(self, low: object, high: object) -> bool:
+        return self._may_look_up((comparable_value(low),), (comparable_value(high),))
 
-    def _has_asked(self, keys: pa.Table) -> bool:
+    def _may_look_up_any(self, keys: pa.Table) -> bool:
         """Return whether any of these sorted keys may be looked up."""
         if not keys.num_rows:
             return False
@@ -292,7 +292,7 @@ class _Cursor:
         for number, file in enumerate(source.files):
             if not source.picked:
                 low, high = (comparable_key(types, key) for key in (file.min_key, file.max_key))
-                if not self._is_asked(low, high):
+                if not self._may_look_up(low, high):
                     continue
             yield number, file
 
@@ -300,7 +300,7 @@ class _Cursor:
         bucket_input = self._given
         reader = bucket_input.reader
         if not source.picked:
-            reader = replace(reader, keys=KeyTest(self._starts_asked, self._has_asked))
+            reader = replace(reader, keys=KeyTest(self._may_look_up_first, self._may_look_up_any))
         for number, file in self._files(source):
             batches = reader.batches(
                 bucket_input.partition, bucket_input.bucket, file, source.fields, size

@@ -82,15 +82,15 @@ class TreeCompaction:
         """Compact whole runs, the newest ones of the bucket."""
         files = [file for run in runs for file in run.files]
         small = small_file_size(self._table.options.target_file_size)
-        waiting: list[Section] = []
+        adjacent: list[Section] = []
         for section in sections(self._types, files):
             if len(section) > 1 or section[0].file_size < small:
-                waiting.append(section)
+                adjacent.append(section)
                 continue
-            self._rewrite_together(waiting)
-            waiting = []
+            self._rewrite_together(adjacent)
+            adjacent = []
             self._upgrade(section[0])
-        self._rewrite_together(waiting)
+        self._rewrite_together(adjacent)
 
     def rewrite_each(self, files: Sequence[DataFileMeta]) -> None:
         """Rewrite single files, each separately."""
@@ -102,11 +102,11 @@ class TreeCompaction:
         self.change.index = self._vectors.write()
         return self.change
 
-    def _rewrite_together(self, waiting: Sequence[Section]) -> None:
-        if len(waiting) == 1 and len(waiting[0]) == 1:
-            self._upgrade(waiting[0][0])
-        elif waiting:
-            self._rewrite(waiting)
+    def _rewrite_together(self, adjacent: Sequence[Section]) -> None:
+        if len(adjacent) == 1 and len(adjacent[0]) == 1:
+            self._upgrade(adjacent[0][0])
+        elif adjacent:
+            self._rewrite(adjacent)
 
     def _upgrade(self, file: DataFileMeta) -> None:
         """Move a file to the output level, unchanged if possible."""

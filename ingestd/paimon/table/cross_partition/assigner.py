@@ -90,9 +90,9 @@ def _followed(rows: KeyRows, every_step: bool) -> Moves:
     """Return the moves of keys: each key moves to the partition of its last row."""
     old, here = rows.old[rows.key], np.arange(len(rows.key))
     adds = ~rows.retracts
-    said = np.maximum.accumulate(np.where(adds, here, -1)) if len(here) else here
-    is_said = said >= rows.first[rows.key]
-    target = np.where(is_said, rows.came[said], np.where(old != NOWHERE, old, rows.came))
+    last_added = np.maximum.accumulate(np.where(adds, here, -1)) if len(here) else here
+    has_added = last_added >= rows.first[rows.key]
+    target = np.where(has_added, rows.came[last_added], np.where(old != NOWHERE, old, rows.came))
     before = np.concatenate([old[:1], target[:-1]])
     before[rows.first] = rows.old
     moved = adds & (before != NOWHERE) & (before != target)
@@ -105,7 +105,7 @@ def _followed(rows: KeyRows, every_step: bool) -> Moves:
     return Moves(target, kept, left, before[left])
 
 
-def ends_gone(rows: KeyRows, engine: str, *, remove_on_delete: bool) -> _Mask:
+def ends_deleted(rows: KeyRows, engine: str, *, remove_on_delete: bool) -> _Mask:
     """Return a mask of the keys without a row after all rows are merged."""
     last = rows.kind[rows.last]
     if engine == "deduplicate":
@@ -175,7 +175,7 @@ class CrossPartitionAssigner:
 
     def _final(self, batch: KeyRows, moves: Moves, buckets: "_Buckets") -> Places:
         rules, engine = self._table.merge_rules, self._table.options.merge_engine
-        gone = ends_gone(batch, engine, remove_on_delete=rules.remove_on_delete)
+        gone = ends_deleted(batch, engine, remove_on_delete=rules.remove_on_delete)
         places = buckets.places(moves.target[batch.last])
         places[gone] = UNKNOWN
         return places

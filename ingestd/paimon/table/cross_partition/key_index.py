@@ -72,8 +72,8 @@ class _Layer:
         while len(asked):
             here = at[asked]
             asked, here = asked[here < count], here[here < count]
-            alike = self.keys.first[here] == keys.first[asked]
-            asked, here = asked[alike], here[alike]
+            same = self.keys.first[here] == keys.first[asked]
+            asked, here = asked[same], here[same]
             same = self.keys.second[here] == keys.second[asked]
             place_numbers[asked[same]] = here[same]
             # Another key with the same first number; the searched key may follow it.

@@ -268,8 +268,8 @@ def group_filter(
     names: dict[str, DataField] = {}
     for field in table.schema.fields:
         old = by_id.get(field.id)
-        alike = old is not None and same_comparison(old.type, field.type)
-        if old is not None and alike and field.name not in table.schema.partition_keys:
+        comparable = old is not None and same_comparison(old.type, field.type)
+        if old is not None and comparable and field.name not in table.schema.partition_keys:
             names[field.name] = old
     if not columns_of(wanted) & names.keys():
         return None

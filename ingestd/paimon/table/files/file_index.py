@@ -104,17 +104,17 @@ class _ColumnIndexes:
             bitmap = self._bitmap
             if bitmap is None:
                 return True
-            return bitmap.value_count > 0 if negated else bitmap.holds(None)
+            return bitmap.value_count > 0 if negated else bitmap.contains(None)
         if isinstance(leaf, Comparison) and leaf.operator == ("!=" if negated else "="):
-            return self._may_hold((leaf.value,))
+            return self._may_contain_any((leaf.value,))
         if isinstance(leaf, IsIn) and not negated:
-            return self._may_hold(leaf.values)
+            return self._may_contain_any(leaf.values)
         return True
 
-    def _may_hold(self, values: Iterable[Value]) -> bool:
+    def _may_contain_any(self, values: Iterable[Value]) -> bool:
         wanted = [equal_value for value in values for equal_value in _equal_values(value)]
         bitmap = self._bitmap
-        if bitmap is not None and not any(self._fits(v) and bitmap.holds(v) for v in wanted):
+        if bitmap is not None and not any(self._fits(v) and bitmap.contains(v) for v in wanted):
             return False
         bloom = self.kinds.get(BLOOM_FILTER)
         if bloom is None or not is_hashable(self.field.type):

@@ -280,7 +280,7 @@ class PartitionBounds:
             return bool(self._values)
         low = deserialize_row(self._types, meta.partition_stats.min_values)
         high = deserialize_row(self._types, meta.partition_stats.max_values)
-        return any(all(map(_may_hold, values, low, high)) for values in self._values)
+        return any(all(map(_may_contain, values, low, high)) for values in self._values)
 
 
 class _PartitionTest:
@@ -309,7 +309,7 @@ class _PartitionTest:
         return self._bounds is None or self._bounds.may_be_in(meta)
 
 
-def _may_hold(value: object, low: object, high: object) -> bool:
+def _may_contain(value: object, low: object, high: object) -> bool:
     if value is None or low is None or high is None:
         return True
     return bool(low <= value <= high)  # type: ignore[operator]  # values of one column

@@ -41,14 +41,14 @@ def forget_changelogs(table: FileStoreTable, ids: list[int], first_left: int) ->
 def cut_changelogs(table: FileStoreTable, last: int) -> list[int]:
     """Delete the long-lived changelogs after an id, the newest first; return their ids."""
     ids = changelog_ids(table)
-    going = [id_ for id_ in reversed(ids) if id_ > last]
-    if going:
+    removed = [id_ for id_ in reversed(ids) if id_ > last]
+    if removed:
         left = [id_ for id_ in ids if id_ <= last]
         # -1 means unknown to readers.
         _write_hint(table, "LATEST", left[-1] if left else -1)
-    for snapshot in going:
+    for snapshot in removed:
         table.io.delete_quietly(table.paths.changelog(snapshot))
-    return going
+    return removed
 
 
 def changelog_time(table: FileStoreTable, snapshot_id: int) -> int | None:

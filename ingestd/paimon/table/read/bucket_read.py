@@ -237,12 +237,12 @@ def column_groups(
     files: Sequence[DataFileMeta], deciding: Sequence[DataField], others: Sequence[DataField]
 ) -> list[list[DataField]]:
     """Return the groups of columns to read in the second pass, or [] if one pass suffices."""
-    every = sum(file.file_size for file in files)
-    least = max(GROUP_BYTES, FILE_BYTES * len(files))
-    asked = sum(_weight(field.type) for field in (*deciding, *others))
-    if every <= least or not others:
+    total_bytes = sum(file.file_size for file in files)
+    group_bytes = max(GROUP_BYTES, FILE_BYTES * len(files))
+    weights = sum(_weight(field.type) for field in (*deciding, *others))
+    if total_bytes <= group_bytes or not others:
         return []
-    size = max(1.0, asked * least / every)
+    size = max(1.0, weights * group_bytes / total_bytes)
     groups: list[list[DataField]] = []
     filled = size
     for field in others:

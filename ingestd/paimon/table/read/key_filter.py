@@ -71,7 +71,7 @@ class KeyFilter:
             partition: self._buckets(table, partition, keys, index)
             for partition, keys in self.by_partition.items()
         }
-        return [entry for entry in entries if _may_hold(table, entry, wanted)]
+        return [entry for entry in entries if _may_contain(table, entry, wanted)]
 
     def mask(self, partition: bytes, rows: pa.Table, names: Iterable[str]) -> Array:
         """Return a mask of rows with one of the keys; `names` are the trimmed key columns."""
@@ -117,7 +117,7 @@ def _by_partition(table: FileStoreTable, keys: pa.Table) -> dict[bytes, pa.Table
     }
 
 
-def _may_hold(
+def _may_contain(
     table: FileStoreTable,
     entry: ManifestEntry,
     wanted: Mapping[bytes, frozenset[int] | None],

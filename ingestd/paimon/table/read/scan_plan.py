@@ -140,7 +140,7 @@ class _Planner:
             return OTHER_PARTITION
         if entry.bucket < 0:
             return POSTPONED
-        if self._buckets is not None and not self._buckets.may_hold(entry):
+        if self._buckets is not None and not self._buckets.may_contain(entry):
             return OTHER_BUCKET
         if self._hidden and entry.file.level == 0:
             return NOT_COMPACTED
@@ -292,7 +292,7 @@ class BucketPruner:
         }
         return cls(table, pa.table(arrays))
 
-    def may_hold(self, entry: ManifestEntry) -> bool:
+    def may_contain(self, entry: ManifestEntry) -> bool:
         """Return whether a file may contain rows with one of the keys."""
         total = entry.total_buckets
         if total <= 0:

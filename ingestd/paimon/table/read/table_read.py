@@ -40,7 +40,7 @@ AUDIT_FIELD = DataField(-1, "rowkind", DataType("STRING", nullable=False))
 """The first column of an audit log."""
 SMALL_ROWS = 200_000
 """Reads of fewer rows use no threads, because they take less time than starting a thread."""
-AHEAD_BYTES = 64 * 1024 * 1024
+PREFETCH_BYTES = 64 * 1024 * 1024
 """Bytes of files that are read ahead of the unit that is returned next."""
 ReadRows = Callable[[ReadUnit], Iterable[pa.Table]]
 
@@ -261,20 +261,23 @@ def read_in_order(
         for unit in units:
             yield from read(unit)
         return
-    waiting: deque[tuple[Future[list[pa.Table]], int]] = deque()
+    pending: deque[tuple[Future[list[pa.Table]], int]] = deque()
     with ThreadPoolExecutor(2, thread_name_prefix="read") as pool:
         try:
             for unit in units:
                 size = _unit_bytes(unit)
-                while waiting and sum(ahead for _, ahead in waiting) + size > AHEAD_BYTES:
-                    yield from waiting.popleft()[0].result()
-                waiting.append((pool.submit(_all_rows, read, unit), size))
-                if len(waiting) > 2:
-                    yield from waiting.popleft()[0].result()
-            while waiting:
-                yield from waiting.popleft()[0].result()
+                while (
+                    pending
+                    and sum(ahead_bytes for _, ahead_bytes in pending) + size > PREFETCH_BYTES
+                ):
+                    yield from pending.popleft()[0].result()
+                pending.append((pool.submit(_all_rows, read, unit), size))
+                if len(pending) > 2:
+                    yield from pending.popleft()[0].result()
+            while pending:
+                yield from pending.popleft()[0].result()
         finally:
-            for future, _ in waiting:
+            for future, _ in pending:
                 future.cancel()
 
 

@@ -68,20 +68,20 @@ def plan_changelog_expiry(table: FileStoreTable, settings: ExpireSettings, now_m
     )
     changelogs = (find_changelog(table.io, table.paths, id_) for id_ in ids if id_ <= end)
     known = {changelog.id: changelog for changelog in changelogs if changelog is not None}
-    going = [changelog for changelog in known.values() if changelog.id < end]
-    if not going or end not in known:
+    expired = [changelog for changelog in known.values() if changelog.id < end]
+    if not expired or end not in known:
         return Expiry(end=ids[0])
-    files = _files(table, going, known[end])
-    return Expiry(ids=tuple(changelog.id for changelog in going), end=end, files=tuple(files))
+    files = _files(table, expired, known[end])
+    return Expiry(ids=tuple(changelog.id for changelog in expired), end=end, files=tuple(files))
 
 
-def _files(table: FileStoreTable, going: list[Snapshot], last: Snapshot) -> list[str]:
+def _files(table: FileStoreTable, expired: list[Snapshot], last: Snapshot) -> list[str]:
     names = tag_names(table.io, table.paths)
     tags = TagNeeds(table, [tagged_snapshot(table, name) for name in names])
     elsewhere = used_by_other_branches(table)
     paths: list[str] = []
     manifests: list[str] = []
-    for changelog in going:
+    for changelog in expired:
         if changelog.changelog_manifest_list is not None:
             paths += changelog_data(table, changelog)
             manifests += manifests_of(table, [changelog.changelog_manifest_list])
@@ -89,7 +89,7 @@ def _files(table: FileStoreTable, going: list[Snapshot], last: Snapshot) -> list
             paths += deleted_data(table, changelog, _kept_by(tags.before(changelog.id)))
             lists = (changelog.delta_manifest_list, changelog.base_manifest_list)
             manifests += manifests_of(table, lists)
-    kept = _kept_metadata(table, tags.within(going[0].id, last.id), last)
+    kept = _kept_metadata(table, tags.within(expired[0].id, last.id), last)
     paths += [table.paths.manifest(name) for name in manifests if name not in kept]
     unshared = (path for path in dict.fromkeys(paths) if path.rpartition("/")[2] not in elsewhere)
     return own_files(table, unshared)

@@ -18,7 +18,11 @@ from ingestd.errors import ConfigError, UnsupportedError
 from ingestd.paimon.spec import honoured_options as honoured
 from ingestd.paimon.spec.binary_row import deserialize_row
 from ingestd.paimon.spec.paths import java_text
-from ingestd.paimon.table.commit.overwrite import Going, drop_partitions, going
+from ingestd.paimon.table.commit.overwrite import (
+    ReplacedPartition,
+    drop_partitions,
+    replaced_partitions,
+)
 from ingestd.paimon.table.metadata.file_store_scan import live_files
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.snapshot_manager import latest_snapshot
@@ -39,7 +43,7 @@ _MONTHS = 12
 class ExpiredPartitions:
     """Expired partitions, and the snapshots that removed them (none in a plan)."""
 
-    partitions: tuple[Going, ...] = ()
+    partitions: tuple[ReplacedPartition, ...] = ()
     snapshots: tuple[int, ...] = ()
 
 
@@ -57,7 +61,7 @@ def expire_partitions(
         return ExpiredPartitions()
     expired = _expired(table, options, now_ms)[: honoured.PARTITION_MAX.of(options)]
     snapshot = latest_snapshot(table.io, table.paths)
-    parts = tuple(going(table, snapshot, frozenset(expired))) if expired else ()
+    parts = tuple(replaced_partitions(table, snapshot, frozenset(expired))) if expired else ()
     if dry_run or not parts:
         return ExpiredPartitions(parts)
     batch = honoured.PARTITION_BATCH.of(options) or len(expired)

@@ -94,28 +94,28 @@ def plan_snapshot_expiry(table: FileStoreTable, settings: ExpireSettings, now_ms
     window = Window(ids[0], latest, _held_by_consumers(table, settings, gone))
     end = snapshots_end(window, settings.snapshots, now_ms, lambda id_: _time_of(table, id_))
     # Snapshots committed since the listing are between those that expire and stay: they expire.
-    going = _there(
+    expired = _there(
         table,
         (snapshot_id for snapshot_id in (*ids, *range(ids[-1] + 1, end)) if snapshot_id < end),
     )
     end = _held_by_record(table, end)
-    going = [snapshot for snapshot in going if snapshot.id < end]
+    expired = [snapshot for snapshot in expired if snapshot.id < end]
     last = find_snapshot(table.io, table.paths, end)
-    if not going or last is None:
+    if not expired or last is None:
         return Expiry(end=ids[0], consumers=tuple(gone))
     try:
-        files = _Files(table, settings, going, last).paths()
+        files = _Files(table, settings, expired, last).paths()
     except FormatError:
         if find_snapshot(table.io, table.paths, end) is not None:
             raise
         # Another expiry was faster and went further.
         return plan_snapshot_expiry(table, settings, now_ms)
-    going_ids = tuple(snapshot.id for snapshot in going)
+    expired_ids = tuple(snapshot.id for snapshot in expired)
     return Expiry(
-        ids=going_ids,
+        ids=expired_ids,
         end=end,
         files=tuple(files),
-        kept_as_changelogs=going_ids if settings.changelog_decoupled else (),
+        kept_as_changelogs=expired_ids if settings.changelog_decoupled else (),
         consumers=tuple(gone),
     )
 
@@ -148,7 +148,7 @@ class _Files:
 
     table: FileStoreTable
     settings: ExpireSettings
-    going: list[Snapshot]
+    expired: list[Snapshot]
     last: Snapshot
 
     def paths(self) -> list[str]:
@@ -165,10 +165,10 @@ class _Files:
 
     def _data(self, tags: TagNeeds) -> list[str]:
         table, paths = self.table, []
-        for snapshot in [*self.going[1:], self.last]:
+        for snapshot in [*self.expired[1:], self.last]:
             paths += deleted_data(table, snapshot, self._keep(tags.before(snapshot.id)))
         if not self.settings.changelog_decoupled:
-            for snapshot in self.going:
+            for snapshot in self.expired:
                 paths += changelog_data(table, snapshot)
         return paths
 
@@ -189,17 +189,17 @@ class _Files:
 
     def _metadata(self, tags: TagNeeds) -> list[str]:
         table, decoupled = self.table, self.settings.changelog_decoupled
-        kept_tags = tags.within(self.going[0].id, self.last.id)
+        kept_tags = tags.within(self.expired[0].id, self.last.id)
         kept = metadata_names(table, [*kept_tags, self.last])
         manifests: list[str] = []
-        for snapshot in self.going:
+        for snapshot in self.expired:
             if not self._appends_are_changes():
                 lists = (snapshot.base_manifest_list, snapshot.delta_manifest_list)
                 manifests += manifests_of(table, lists)
             if not decoupled:
                 manifests += manifests_of(table, [snapshot.changelog_manifest_list])
         paths = [table.paths.manifest(name) for name in manifests if name not in kept]
-        return [*paths, *index_and_statistics(table, self.going, kept)]
+        return [*paths, *index_and_statistics(table, self.expired, kept)]
 
 
 def _time_of(table: FileStoreTable, snapshot_id: int) -> int | None:

@@ -66,18 +66,18 @@ def deleted_data(table: FileStoreTable, snapshot: Snapshot, keep: Keep) -> list[
     A file that the delta added again on another level is not deleted. A manifest is missing if an
     earlier expiry was interrupted; nothing is deleted for it.
     """
-    going: dict[str, ManifestEntry] = {}
+    deleted: dict[str, ManifestEntry] = {}
     try:
         for entry in _entries(table, snapshot.delta_manifest_list):
             path = data_paths(table, entry)[0]
             if entry.kind == FileKind.ADD:
-                going.pop(path, None)
+                deleted.pop(path, None)
             else:
-                going[path] = entry
+                deleted[path] = entry
     except FormatError as error:
         _skipped(snapshot, error)
         return []
-    return [path for e in going.values() if not keep(e) for path in data_paths(table, e)]
+    return [path for e in deleted.values() if not keep(e) for path in data_paths(table, e)]
 
 
 def changelog_data(table: FileStoreTable, snapshot: Snapshot) -> list[str]:
@@ -147,8 +147,8 @@ def index_and_statistics(
         name = snapshot.index_manifest
         if name is not None and name not in read:
             read.add(name)
-            going = [e for e in indexes_of(table, snapshot) if e.file_name not in kept]
-            paths.update((dv_index_path(table, entry), None) for entry in going)
+            expired_indexes = [e for e in indexes_of(table, snapshot) if e.file_name not in kept]
+            paths.update((dv_index_path(table, entry), None) for entry in expired_indexes)
             if name not in kept:
                 paths[table.paths.manifest(name)] = None
         if snapshot.statistics is not None and snapshot.statistics not in kept:

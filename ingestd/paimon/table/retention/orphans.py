@@ -51,10 +51,10 @@ def find_orphans(table: FileStoreTable, older_than_ms: int) -> Orphans:
     Raises FormatError or ConfigError if a snapshot, tag or branch is damaged, because the files
     that it refers to are then unknown.
     """
-    leftovers: list[Orphan] = []
+    unlisted: list[Orphan] = []
     for branch in all_branches(table):
-        leftovers += _strangers(branch, branch.paths.snapshot_dir, _SNAPSHOT, older_than_ms)
-        leftovers += _strangers(branch, branch.paths.changelog_dir, _CHANGELOG, older_than_ms)
+        unlisted += _unlisted_files(branch, branch.paths.snapshot_dir, _SNAPSHOT, older_than_ms)
+        unlisted += _unlisted_files(branch, branch.paths.changelog_dir, _CHANGELOG, older_than_ms)
     candidates: list[Orphan] = []
     empty: list[str] = []
     for directory in _file_directories(table):
@@ -69,7 +69,7 @@ def find_orphans(table: FileStoreTable, older_than_ms: int) -> Orphans:
         used.add_table(table)
     unused = [candidate for candidate in candidates if _name(candidate.path) not in used.names]
     old = [folder for folder in empty if _is_old(table, folder, older_than_ms)]
-    files = sorted([*leftovers, *unused], key=lambda entry: entry.path)
+    files = sorted([*unlisted, *unused], key=lambda entry: entry.path)
     return Orphans(tuple(files), tuple(sorted(old)))
 
 
@@ -82,7 +82,7 @@ def remove_orphans(table: FileStoreTable, orphans: Orphans) -> None:
         delete_empty_directories(table, directory)
 
 
-def _strangers(
+def _unlisted_files(
     branch: FileStoreTable, directory: str, known: re.Pattern[str], older_than_ms: int
 ) -> list[Orphan]:
     """Return unknown files in the directories of snapshots and changelogs."""

@@ -42,20 +42,18 @@ def plan_rollback(table: FileStoreTable, target: Snapshot) -> Rollback:
     before = [
         s for snapshot_id, s in snapshots.items() if s is not None and snapshot_id < target.id
     ]
-    behind = [
-        s for snapshot_id, s in snapshots.items() if s is not None and snapshot_id > target.id
-    ]
+    later = [s for snapshot_id, s in snapshots.items() if s is not None and snapshot_id > target.id]
     records = [snapshot for snapshot in (*before, target) if carried_properties(snapshot)]
     names = tag_names(table.io, table.paths)
     return Rollback(
         target=target,
-        snapshots=tuple(snapshot.id for snapshot in behind),
+        snapshots=tuple(snapshot.id for snapshot in later),
         changelogs=tuple(
             changelog_id for changelog_id in changelog_ids(table) if changelog_id > target.id
         ),
         tags=tuple(name for name in names if tagged_snapshot(table, name).id > target.id),
         record=records[-1] if records else None,
-        forgets_record=not records and any(carried_properties(snapshot) for snapshot in behind),
+        forgets_record=not records and any(carried_properties(snapshot) for snapshot in later),
         restored=target.id not in ids,
     )
 

@@ -69,8 +69,8 @@ def delete_tag(table: FileStoreTable, name: str) -> list[str]:
     for branch in all_branches(table):
         in_changelogs.add_changelogs(branch)
     files = files_of(table, snapshot)
-    going = [path for path in files if path.rpartition("/")[2] not in in_changelogs.names]
-    return delete_unless_kept(table, going, others)
+    unneeded = [path for path in files if path.rpartition("/")[2] not in in_changelogs.names]
+    return delete_unless_kept(table, unneeded, others)
 
 
 def expired_tags(table: FileStoreTable, now_ms: int) -> list[str]:

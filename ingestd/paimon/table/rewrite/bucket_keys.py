@@ -53,12 +53,12 @@ def stored_hashes(
 ) -> Hashes:
     """Return the sorted distinct hashes of all keys in the files, deleted keys included."""
     parts: list[Hashes] = []
-    waiting = 0
+    unmerged = 0
     for rows in _key_rows(table, partition, bucket, files):
         parts.append(key_hashes(table, rows))
-        waiting += len(parts[-1])
-        if waiting > _HELD:
-            parts, waiting = [np.unique(np.concatenate(parts))], 0
+        unmerged += len(parts[-1])
+        if unmerged > _HELD:
+            parts, unmerged = [np.unique(np.concatenate(parts))], 0
     return np.unique(np.concatenate(parts)) if parts else np.empty(0, np.int32)
 
 
@@ -106,17 +106,17 @@ def _shared(table: FileStoreTable, rows: pa.Table) -> Iterator[SharedHash]:
     buckets, numbers = rows.column(_BUCKET).to_numpy(), rows.column(SEQUENCE_NUMBER).to_numpy()
     keys = list(zip(*(column_values(rows.column(name)) for name in names), strict=True))
     order = newest[np.argsort(hashes[newest], kind="stable")]
-    for mine in np.split(order, np.flatnonzero(np.diff(hashes[order])) + 1):
+    for same_hash in np.split(order, np.flatnonzero(np.diff(hashes[order])) + 1):
         # A row that is there outweighs a newer one that deletes: its bucket is read.
-        owner = max(mine.tolist(), key=lambda i: (live[i], numbers[i]))
+        owner = max(same_hash.tolist(), key=lambda i: (live[i], numbers[i]))
         rows_of: dict[tuple[object, ...], list[int]] = defaultdict(list)
-        for i in mine[live[mine]].tolist():
+        for i in same_hash[live[same_hash]].tolist():
             rows_of[keys[i]].append(i)
         several = {key: own for key, own in rows_of.items() if len(own) > 1}
         yield SharedHash(
             int(hashes[owner]),
             int(buckets[owner]),
-            tuple(sorted(set(buckets[mine].tolist()))),
+            tuple(sorted(set(buckets[same_hash].tolist()))),
             tuple(several),
             tuple(int(buckets[max(own, key=numbers.__getitem__)]) for own in several.values()),
         )

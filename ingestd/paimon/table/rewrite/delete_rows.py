@@ -30,7 +30,7 @@ from ingestd.paimon.table.metadata.table_state import load_state
 from ingestd.paimon.table.rewrite.rewrite_commit import delete_written, land
 from ingestd.paimon.table.write.commit_message import CommitMessage, ManifestCommittable
 
-Doomed = Callable[[pa.Table], npt.NDArray[np.bool_]]
+RowTest = Callable[[pa.Table], npt.NDArray[np.bool_]]
 """Returns a mask of the rows to delete, given rows with the requested columns."""
 
 _BATCH_SIZE = BatchSize(8 << 20)
@@ -49,13 +49,13 @@ class Deletion:
 
 def delete_rows(
     table: FileStoreTable,
-    doomed: Doomed,
+    is_deleted: RowTest,
     columns: Sequence[str],
     *,
     now_ms: int,
     dry_run: bool = False,
 ) -> Deletion:
-    """Delete the rows that `doomed` marks, given these columns.
+    """Delete the rows that `is_deleted` marks, given these columns.
 
     Raises ConfigError for a table with keys, buckets or deletion vectors; CommitConflictError,
     without deleting anything, if another process replaced files with such rows; FormatError for a
@@ -64,19 +64,19 @@ def delete_rows(
     _refuse(table)
     state = load_state(table)
     reader = DataFileReader(table)
-    doomed_counts: list[tuple[ManifestEntry, int]] = []
+    matching_files: list[tuple[ManifestEntry, int]] = []
     for entry in live_files(table, state.snapshot):
-        count = _count(reader, entry, doomed, columns)
+        count = _count(reader, entry, is_deleted, columns)
         if count:
-            doomed_counts.append((entry, count))
-    rows = sum(count for _, count in doomed_counts)
+            matching_files.append((entry, count))
+    rows = sum(count for _, count in matching_files)
     if dry_run or not rows:
-        return Deletion(rows, len(doomed_counts))
+        return Deletion(rows, len(matching_files))
     messages: list[CommitMessage] = []
     try:
-        for entry, count in doomed_counts:
+        for entry, count in matching_files:
             messages.append(
-                _rewritten(table, reader, entry, doomed, keeps=entry.file.row_count > count)
+                _rewritten(table, reader, entry, is_deleted, keeps=entry.file.row_count > count)
             )
     except BaseException:
         delete_written(table, messages)
@@ -84,7 +84,7 @@ def delete_rows(
     committable = ManifestCommittable(BATCH_COMMIT_IDENTIFIER, tuple(messages))
     abort_files = partial(delete_written, table, messages)
     result = land(table, committable, abort_files, state=state, now_ms=now_ms)
-    return Deletion(rows, len(doomed_counts), result.snapshot)
+    return Deletion(rows, len(matching_files), result.snapshot)
 
 
 def _refuse(table: FileStoreTable) -> None:
@@ -98,18 +98,18 @@ def _refuse(table: FileStoreTable) -> None:
 
 
 def _count(
-    reader: DataFileReader, entry: ManifestEntry, doomed: Doomed, columns: Sequence[str]
+    reader: DataFileReader, entry: ManifestEntry, is_deleted: RowTest, columns: Sequence[str]
 ) -> int:
     fields = reader.table.schema.select(columns)
     parts = reader.batches(entry.partition, entry.bucket, entry.file, fields, _BATCH_SIZE)
-    return sum(int(np.count_nonzero(doomed(rows))) for _, rows in parts)
+    return sum(int(np.count_nonzero(is_deleted(rows))) for _, rows in parts)
 
 
 def _rewritten(
     table: FileStoreTable,
     reader: DataFileReader,
     entry: ManifestEntry,
-    doomed: Doomed,
+    is_deleted: RowTest,
     *,
     keeps: bool,
 ) -> CommitMessage:
@@ -123,7 +123,7 @@ def _rewritten(
             for _, rows in reader.batches(
                 *bucket_key, entry.file, table.schema.fields, _BATCH_SIZE
             ):
-                writer.add(rows.filter(pa.array(~doomed(rows))))
+                writer.add(rows.filter(pa.array(~is_deleted(rows))))
             return replace(gone, compact_after=tuple(writer.close()))
         except BaseException:
             writer.abort()

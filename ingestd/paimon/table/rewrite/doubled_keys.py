@@ -33,7 +33,7 @@ from ingestd.paimon.table.rewrite.rewrite_commit import delete_written, land
 from ingestd.paimon.table.write.commit_message import CommitMessage, ManifestCommittable
 
 _BATCH_SIZE = BatchSize(8 << 20)
-_Place = tuple[bytes, int]
+_BucketKey = tuple[bytes, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,12 +76,12 @@ def drop_older(
     no files are left then.
     """
     state = load_state(table)
-    doomed = _doomed(table, shared)
+    to_delete = _keys_to_delete(table, shared)
     messages: list[CommitMessage] = []
     dropped = 0
     try:
         for entry in entries:
-            keys = doomed.get((entry.partition, entry.bucket))
+            keys = to_delete.get((entry.partition, entry.bucket))
             if keys is not None:
                 message, count = _without(table, entry, keys)
                 messages += message
@@ -97,19 +97,19 @@ def drop_older(
     return Dropped(dropped, len(messages), landed.snapshot)
 
 
-def _doomed(
+def _keys_to_delete(
     table: FileStoreTable, shared: Iterable[tuple[bytes, SharedHash]]
-) -> Mapping[_Place, KeyFilter]:
+) -> Mapping[_BucketKey, KeyFilter]:
     """Return the keys to delete, by partition and bucket."""
-    keys_by_place: dict[_Place, list[tuple[object, ...]]] = defaultdict(list)
+    keys_by_bucket: dict[_BucketKey, list[tuple[object, ...]]] = defaultdict(list)
     for partition, shared_hash in shared:
         for key, keeper in zip(shared_hash.keys, shared_hash.keepers, strict=True):
             for bucket in shared_hash.buckets:
                 if bucket != keeper:
-                    keys_by_place[partition, bucket].append(key)
+                    keys_by_bucket[partition, bucket].append(key)
     return {
         bucket_key: KeyFilter({}, _table_of(table, keys))
-        for bucket_key, keys in keys_by_place.items()
+        for bucket_key, keys in keys_by_bucket.items()
     }
 
 

@@ -18,7 +18,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from ingestd.errors import storage_error
-from ingestd.paimon.merge.key_order import places_by_number
+from ingestd.paimon.merge.key_order import positions_by_number
 from ingestd.paimon.merge.sort_words import RANK_BITS, Keys, interleaved, words
 from ingestd.paimon.merge.value_codes import sequence_codes, sequence_ranks
 from ingestd.paimon.table.rewrite.merged_stream import rounds
@@ -164,8 +164,8 @@ class _Spill:
                     file.close()
 
     def add(self, rows: pa.Table, places: npt.NDArray[np.int64]) -> None:
-        for range_number, mine in places_by_number(places):
-            self._write(range_number, rows.take(mine))
+        for range_number, positions in positions_by_number(places):
+            self._write(range_number, rows.take(positions))
 
     def filled(self) -> list[int]:
         return [range_number for range_number, rows in enumerate(self.rows) if rows]

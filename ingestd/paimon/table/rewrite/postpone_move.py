@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from ingestd.crash_points import Point, reach
 from ingestd.errors import ConfigError
-from ingestd.paimon.merge.key_order import places_by_number
+from ingestd.paimon.merge.key_order import positions_by_number
 from ingestd.paimon.spec import honoured_options as honoured
 from ingestd.paimon.spec.binary_row import deserialize_row
 from ingestd.paimon.spec.data_file import DataFileMeta
@@ -41,7 +41,7 @@ MAX_CHUNK_BYTES = 256 << 20
 """Bytes of rows, as columns in memory, that are sorted into buckets at a time."""
 
 
-def move_waiting(
+def move_postponed(
     table: FileStoreTable,
     commit_user: str,
     *,
@@ -58,7 +58,7 @@ def move_waiting(
     """
     messages: list[CommitMessage] = []
     try:
-        messages.extend(waiting_moves(table, state, partition_filter))
+        messages.extend(postponed_moves(table, state, partition_filter))
         reach(Point.MOVES_WRITTEN)
     except BaseException:
         delete_written(table, messages)
@@ -70,20 +70,20 @@ def move_waiting(
     )
 
 
-def waiting_rows(
+def count_postponed_rows(
     table: FileStoreTable, state: TableState, partition_filter: PartitionFilter | None = None
 ) -> int:
     """Return the number of postponed rows."""
-    waiting = live_entries(
+    postponed = live_entries(
         table,
         state.manifests,
         partition_filter=partition_filter,
         buckets=frozenset({POSTPONE_BUCKET}),
     )
-    return sum(entry.file.row_count for entry in waiting)
+    return sum(entry.file.row_count for entry in postponed)
 
 
-def waiting_moves(
+def postponed_moves(
     table: FileStoreTable, state: TableState, partition_filter: PartitionFilter | None = None
 ) -> Iterator[CommitMessage]:
     """Yield one message per bucket, with the files added for postponed rows and the files removed.
@@ -98,10 +98,10 @@ def waiting_moves(
     for entry in live_entries(table, state.manifests, partition_filter=partition_filter):
         by_partition[entry.partition].append(entry)
     for partition, entries in by_partition.items():
-        waiting = [entry.file for entry in entries if entry.bucket == POSTPONE_BUCKET]
-        if waiting:
+        postponed = [entry.file for entry in entries if entry.bucket == POSTPONE_BUCKET]
+        if postponed:
             settled = [entry for entry in entries if entry.bucket >= 0]
-            yield from _Move(table, partition, settled).messages(waiting)
+            yield from _Move(table, partition, settled).messages(postponed)
 
 
 def bucket_count(table: FileStoreTable, settled: Iterable[ManifestEntry]) -> int:
@@ -144,8 +144,8 @@ class _Move:
             most = max(self._reached[entry.bucket], entry.file.max_sequence_number)
             self._reached[entry.bucket] = most
 
-    def messages(self, waiting: Sequence[DataFileMeta]) -> Iterator[CommitMessage]:
-        files = sorted(waiting, key=lambda file: file.creation_time_ms or 0)
+    def messages(self, postponed: Sequence[DataFileMeta]) -> Iterator[CommitMessage]:
+        files = sorted(postponed, key=lambda file: file.creation_time_ms or 0)
         try:
             for rows in self._rounds(files):
                 self._write(rows)
@@ -170,16 +170,16 @@ class _Move:
         )
 
     def _write(self, rows: pa.Table) -> None:
-        for number, mine in places_by_number(assign_fixed(self._table, rows)):
+        for number, positions in positions_by_number(assign_fixed(self._table, rows)):
             bucket = self._buckets.setdefault(number, _Bucket(self._reached[number] + 1, []))
-            numbers = np.arange(bucket.sequence, bucket.sequence + len(mine), dtype=np.int64)
-            bucket.sequence += len(mine)
+            numbers = np.arange(bucket.sequence, bucket.sequence + len(positions), dtype=np.int64)
+            bucket.sequence += len(positions)
             message = write_bucket(
                 self._table,
                 self._partition,
                 self._values,
                 number,
-                rows.take(mine).append_column(SEQUENCE_NUMBER, pa.array(numbers)),
+                rows.take(positions).append_column(SEQUENCE_NUMBER, pa.array(numbers)),
                 new_name=self._new_name,
             )
             bucket.files.extend(message.new_files)

@@ -229,11 +229,11 @@ def rewritten(rewrite: Rewrite, old: Sequence[CompactBucket]) -> Iterator[Commit
     """
     step = math.gcd(rewrite.before, rewrite.after)
     for remainder in range(step):
-        mine = [bucket for bucket in old if bucket.bucket % step == remainder]
+        sources = [bucket for bucket in old if bucket.bucket % step == remainder]
         numbers = list(range(remainder, rewrite.after, step))
         for start in range(0, len(numbers), OPEN_WRITERS):
-            if mine:
-                yield from _written(rewrite, mine, numbers[start : start + OPEN_WRITERS])
+            if sources:
+                yield from _written(rewrite, sources, numbers[start : start + OPEN_WRITERS])
 
 
 def _written(

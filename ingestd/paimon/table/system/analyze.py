@@ -112,7 +112,7 @@ class ColumnFigures:
         self._longest: int | None = None
         self._rows = 0
         self._distinct: list[Array] = []
-        self._waiting = 0
+        self._unmerged = 0
         self._settled = _FEW
 
     def add(self, column: Any) -> None:  # noqa: ANN401  (stubs of kernels want the exact type)
@@ -128,8 +128,8 @@ class ColumnFigures:
                 self._longest = max(self._longest or 0, longest)
         if self._root in _BOUNDED or self._root in _SIZED:
             self._distinct.append(pc.unique(column.drop_null().combine_chunks()))
-            self._waiting += len(self._distinct[-1])
-            if self._waiting > self._settled:
+            self._unmerged += len(self._distinct[-1])
+            if self._unmerged > self._settled:
                 self._settle()
 
     def result(self) -> ColumnStatistics:
@@ -155,8 +155,8 @@ class ColumnFigures:
     def _settle(self) -> None:
         if len(self._distinct) > 1:
             self._distinct = [pc.unique(pa.concat_arrays(self._distinct))]
-        self._waiting = sum(map(len, self._distinct))
-        self._settled = max(_FEW, 2 * self._waiting)
+        self._unmerged = sum(map(len, self._distinct))
+        self._settled = max(_FEW, 2 * self._unmerged)
 
     def _bounds(self, distinct: Array | None) -> tuple[str | None, str | None]:
         """Return the least and greatest value; none with a NaN, whose order engines dispute."""

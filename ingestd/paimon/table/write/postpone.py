@@ -22,7 +22,7 @@ of a key must therefore always be of the same writer, however many tasks write.
 """
 
 
-def waiting_room(table: FileStoreTable, commit_user: str) -> FileStoreTable:
+def postponed_table(table: FileStoreTable, commit_user: str) -> FileStoreTable:
     """Return the handle through which a writer of the table writes rows to bucket -2.
 
     Their files are Avro without statistics, unless a column has a type that Avro does not know,

@@ -11,7 +11,7 @@ from ingestd.ingest.settings.context import TableSettings
 from ingestd.paimon.table.cross_partition import assigner as cross_partition
 from ingestd.paimon.table.cross_partition.index_cache import IndexCache
 from ingestd.paimon.table.metadata.table_state import load_state
-from ingestd.paimon.table.rewrite.postpone_move import move_waiting
+from ingestd.paimon.table.rewrite.postpone_move import move_postponed
 from tests.support.ingest_rig import Rig
 from tests.support.json_changes import (
     DELETE,
@@ -144,7 +144,7 @@ def test_waiting_rows_are_moved_in_the_order_of_the_source() -> None:
         rig.run()
         if batch % 3 == 2:
             table = rig.tables[ORDERS]
-            move_waiting(table, "mover", state=load_state(table), now_ms=1)
+            move_postponed(table, "mover", state=load_state(table), now_ms=1)
             rig.states[ORDERS] = load_state(table)
             found = rig.rows("orders", "id", "day", "n")
             assert found == sorted(rows.values(), key=repr)
@@ -158,7 +158,7 @@ def test_changes_of_one_key_from_several_partitions_wait_in_the_order_of_their_p
         rig.produce(record(Change(row, UPDATE_AFTER, position=n * 10)), partition=partition)
     rig.run()
     table = rig.tables[ORDERS]
-    move_waiting(table, "mover", state=load_state(table), now_ms=1)
+    move_postponed(table, "mover", state=load_state(table), now_ms=1)
     assert rig.rows("orders", "id", "n") == [{"id": 1, "n": 4}]
 
 

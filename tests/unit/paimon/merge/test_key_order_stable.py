@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ingestd.paimon.merge.key_order import places_by_number, stable_order
+from ingestd.paimon.merge.key_order import positions_by_number, stable_order
 
 RANDOM = np.random.default_rng(7)
 SMALL = RANDOM.integers(-3, 3, 5000)
@@ -61,6 +61,6 @@ def test_the_numbers_stay_as_they_are() -> None:
 
 
 def test_places_of_a_number_keep_their_order() -> None:
-    found = [(n, at.tolist()) for n, at in places_by_number(np.array([3, -1, 3, 7, -1]))]
+    found = [(n, at.tolist()) for n, at in positions_by_number(np.array([3, -1, 3, 7, -1]))]
     assert found == [(-1, [1, 4]), (3, [0, 2]), (7, [3])]
-    assert list(places_by_number(np.empty(0, np.int32))) == []
+    assert list(positions_by_number(np.empty(0, np.int32))) == []

@@ -40,7 +40,7 @@ def test_indexes_are_those_of_java(case: Any) -> None:
     for value in set(case["values"]):
         rows = [i for i, one in enumerate(case["values"]) if one == value]
         assert index.positions(value).tolist() == rows
-    assert not index.holds("zz" if case["type"] == "STRING" else 99)
+    assert not index.contains("zz" if case["type"] == "STRING" else 99)
 
 
 @given(st.data(), st.sampled_from(sorted(CELLS)), st.integers(40, 200))
@@ -52,7 +52,7 @@ def test_rows_of_every_value_come_back(data: st.DataObject, text: str, block: in
     for value in {None, *cells}:
         rows = [i for i, cell in enumerate(cells) if repr(cell) == repr(value)]
         assert index.positions(value).tolist() == rows
-        assert index.holds(value) == bool(rows)
+        assert index.contains(value) == bool(rows)
     assert len(list(index.values())) == len({repr(cell) for cell in cells} - {"None"})
 
 
@@ -80,5 +80,5 @@ def test_values_in_nanoseconds_are_found_by_their_microseconds() -> None:
     t = parse_type("TIMESTAMP(9)")
     index = decoded(encode_bitmap_index(column_of([3000, 1000, 3000], t), t), t)
     assert index.positions(3000).tolist() == [0, 2]
-    assert index.holds(1000)
-    assert not index.holds(2000)
+    assert index.contains(1000)
+    assert not index.contains(2000)

@@ -7,7 +7,12 @@ import pytest
 from ingestd.errors import ConfigError, UnsupportedError
 from ingestd.paimon.io.file_io import MemoryFileIO
 from ingestd.paimon.spec.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind
-from ingestd.paimon.table.commit.overwrite import drop_partitions, going, overwrite, truncate_table
+from ingestd.paimon.table.commit.overwrite import (
+    drop_partitions,
+    overwrite,
+    replaced_partitions,
+    truncate_table,
+)
 from ingestd.paimon.table.commit.table_commit import CommitResult
 from ingestd.paimon.table.metadata.file_store_scan import live_files
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
@@ -165,10 +170,10 @@ def test_an_overwrite_takes_out_what_came_after_its_plan() -> None:
 def test_what_would_go_is_told_before() -> None:
     table = filled()
     snapshot = latest_snapshot(table.io, table.paths)
-    found = going(table, snapshot, partition_filter(table, [{"dt": "a", "hr": 0}]))
+    found = replaced_partitions(table, snapshot, partition_filter(table, [{"dt": "a", "hr": 0}]))
     assert [(one.files, one.rows) for one in found] == [(3, 3)]
-    assert sum(one.rows for one in going(table, snapshot, None)) == 13
-    assert going(table, None, None) == []
+    assert sum(one.rows for one in replaced_partitions(table, snapshot, None)) == 13
+    assert replaced_partitions(table, None, None) == []
 
 
 def test_tables_are_emptied_whatever_writing_into_them_would_ask_for() -> None:

@@ -6,7 +6,7 @@ from ingestd.paimon.table.cross_partition.assigner import (
     NOWHERE,
     KeyRows,
     Moves,
-    ends_gone,
+    ends_deleted,
     moves_of,
 )
 
@@ -83,7 +83,11 @@ def test_keys_do_not_disturb_each_other() -> None:
     )
     found = _plain(moves_of("deduplicate", many, every_step=True))
     assert found == ([B, C, B, A], [True] * 4, [(0, A), (1, B), (3, B)])
-    assert ends_gone(many, "deduplicate", remove_on_delete=False).tolist() == [False, True, False]
+    assert ends_deleted(many, "deduplicate", remove_on_delete=False).tolist() == [
+        False,
+        True,
+        False,
+    ]
 
 
 def test_a_key_is_gone_if_its_last_row_removes_it() -> None:
@@ -93,6 +97,6 @@ def test_a_key_is_gone_if_its_last_row_removes_it() -> None:
         ("aggregation", True, [True, False]), ("partial-update", True, [True, False]),
     ):  # fmt: skip
         found = [
-            ends_gone(one, engine, remove_on_delete=remove)[0] for one in (deleted, taken_back)
+            ends_deleted(one, engine, remove_on_delete=remove)[0] for one in (deleted, taken_back)
         ]
         assert found == expected

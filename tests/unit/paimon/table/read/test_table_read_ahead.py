@@ -77,7 +77,7 @@ def test_few_units_are_read_ahead_of_a_caller_who_stops() -> None:
 
 
 def test_large_units_are_not_read_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(table_read, "AHEAD_BYTES", 1000)
+    monkeypatch.setattr(table_read, "PREFETCH_BYTES", 1000)
     going = 0
 
     def read(unit: ReadUnit) -> Iterator[pa.Table]:

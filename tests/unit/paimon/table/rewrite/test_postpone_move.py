@@ -23,7 +23,7 @@ from ingestd.paimon.table.metadata.table_state import TableState, load_state
 from ingestd.paimon.table.read.scan_plan import OTHER_BUCKET
 from ingestd.paimon.table.read.table_read import TableReader, read_table
 from ingestd.paimon.table.rewrite import postpone_move
-from ingestd.paimon.table.rewrite.postpone_move import move_waiting
+from ingestd.paimon.table.rewrite.postpone_move import move_postponed
 from ingestd.paimon.table.verify.table_verify import verify
 from ingestd.paimon.table.write.commit_message import CommitMessage, ManifestCommittable
 from tests.support.java_fixtures import unpack
@@ -42,7 +42,7 @@ def _table(buckets: int = 3) -> FileStoreTable:
 
 def _move(table: FileStoreTable, state: TableState | None = None, **more: Any) -> CommitResult:
     state = load_state(table) if state is None else state
-    return move_waiting(table, "mover", state=state, now_ms=NOW_MS, **more)
+    return move_postponed(table, "mover", state=state, now_ms=NOW_MS, **more)
 
 
 def _live(table: FileStoreTable) -> list[ManifestEntry]:

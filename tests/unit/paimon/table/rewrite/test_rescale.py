@@ -17,7 +17,7 @@ from ingestd.paimon.table.metadata.snapshot_manager import latest_snapshot
 from ingestd.paimon.table.metadata.table_state import load_state
 from ingestd.paimon.table.read.table_read import read_table
 from ingestd.paimon.table.rewrite import rescale as subject
-from ingestd.paimon.table.rewrite.postpone_move import move_waiting
+from ingestd.paimon.table.rewrite.postpone_move import move_postponed
 from ingestd.paimon.table.rewrite.rescale import Rescaled, plan_rescale, refuse_rescale, rescale
 from ingestd.paimon.table.verify.table_verify import verify
 from tests.support.native_tables import NOW_MS, alter, native_table, put
@@ -147,13 +147,13 @@ def test_postponed_tables_are_rescaled_once_no_row_waits() -> None:
     put(table, [{"id": n, "v": "a"} for n in range(50)])
     with pytest.raises(ConfigError, match="ingestd compact"):
         plan_rescale(table, 3)
-    move_waiting(table, "u", state=load_state(table), now_ms=NOW_MS)
+    move_postponed(table, "u", state=load_state(table), now_ms=NOW_MS)
     wanted = rows(table)
     to(table, 3)
     assert places(table) == {(5, 3)}
     assert rows(table) == wanted
     put(table, [{"id": n, "v": "b"} for n in range(50)])
-    move_waiting(table, "u", state=load_state(table), now_ms=NOW_MS)
+    move_postponed(table, "u", state=load_state(table), now_ms=NOW_MS)
     assert {row["v"] for row in read_table(table).to_pylist()} == {"b"}
     assert verify(table) == []
 

@@ -54,7 +54,7 @@ def ordered() -> Callable[[], Any]:
 def moved() -> Callable[[], Any]:
     table = filled(["id"], bucket="-2")
     state = load_state(table)
-    return lambda: postpone_move.move_waiting(table, "u", state=state, now_ms=NOW_MS)
+    return lambda: postpone_move.move_postponed(table, "u", state=state, now_ms=NOW_MS)
 
 
 def deleted() -> Callable[[], Any]:

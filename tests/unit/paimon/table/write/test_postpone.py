@@ -13,7 +13,7 @@ from ingestd.paimon.table.metadata.file_store_scan import live_entries
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.table_state import load_state
 from ingestd.paimon.table.write.commit_message import CommitMessage
-from ingestd.paimon.table.write.postpone import waiting_room
+from ingestd.paimon.table.write.postpone import postponed_table
 from ingestd.paimon.table.write.table_write import data_file_names, write_bucket
 from tests.support.java_fixtures import unpack
 from tests.support.native_tables import native_table, rows_table
@@ -33,7 +33,7 @@ def _table(*columns: tuple[str, str], **options: str) -> FileStoreTable:
 
 
 def _write(table: FileStoreTable, rows: list[dict[str, Any]]) -> CommitMessage:
-    room = waiting_room(table, "someone")
+    room = postponed_table(table, "someone")
     new_name = data_file_names(room)
     return write_bucket(
         room, EMPTY_ROW, (), -2, rows_table(table.schema, rows, 7), new_name=new_name
