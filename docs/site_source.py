@@ -20,6 +20,7 @@ NAVIGATION: Mapping[str, Sequence[str]] = {
         "docs/cdc-formats.md",
         "docs/migration.md",
         "docs/compatibility.md",
+        "docs/iceberg.md",
     ),
     "Operation": (
         "docs/operations.md",

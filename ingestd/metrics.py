@@ -145,6 +145,11 @@ FILES_EXPIRED = Counter(
     "ingestd_files_expired", "Files deleted with expired snapshots and changelogs.", ["table"]
 )
 EXPIRY_FAILURES = Counter("ingestd_expiry_failures", "Expiries that failed.", ["table"])
+ICEBERG_FAILURES = Counter(
+    "ingestd_iceberg_failures",
+    "Snapshots whose Iceberg metadata could not be written; the next one catches up.",
+    ["table"],
+)
 THROTTLED_SECONDS = Counter(
     "ingestd_throttled_seconds",
     "Time that ingest waited for compactions: for a bucket above the stop trigger (sorted-runs), "
@@ -316,6 +321,11 @@ def record_expiry(table: str, snapshots: int, files: int) -> None:
 def record_expiry_failure(table: str) -> None:
     """Count a failed expiry."""
     EXPIRY_FAILURES.labels(table).inc()
+
+
+def record_iceberg_failure(table: str) -> None:
+    """Count a snapshot whose Iceberg metadata could not be written."""
+    ICEBERG_FAILURES.labels(table).inc()
 
 
 def record_throttled(cause: str, seconds: float) -> None:

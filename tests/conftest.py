@@ -25,7 +25,7 @@ from ingestd.paimon.table.files import written_check  # noqa: E402
 if TYPE_CHECKING:
     from ingestd.dev.broker import DevBroker
     from tests.support.oracle import Oracle
-    from tests.support.pypaimon import Pypaimon
+    from tests.support.pypaimon import PyIceberg, Pypaimon
 
 ONE_BROKER = pytest.StashKey[str]()
 
@@ -106,6 +106,15 @@ def pypaimon() -> Iterator["Pypaimon"]:
     from tests.support.pypaimon import Pypaimon
 
     with Pypaimon() as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def pyiceberg() -> Iterator["PyIceberg"]:
+    """A reader of Iceberg tables in an environment of its own, one process for the whole run."""
+    from tests.support.pypaimon import PyIceberg
+
+    with PyIceberg() as running:
         yield running
 
 

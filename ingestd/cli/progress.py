@@ -23,9 +23,10 @@ from rich.progress import (
 from rich.text import Text
 
 from ingestd.cli.counted_files import CountingFileIO, FileCounts
-from ingestd.cli.interrupts import COMMITTED, interruptible
+from ingestd.cli.interrupts import COMMITTED, UNCHANGED, interruptible
 from ingestd.errors import IngestdError
 from ingestd.log import printable
+from ingestd.paimon.iceberg.iceberg_sync import keep_iceberg
 from ingestd.paimon.table.metadata.file_store_scan import PartitionFilter, live_files
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.snapshot_manager import find_snapshot, latest_snapshot
@@ -63,10 +64,13 @@ def working(
     """Yield the table to work on, and show a progress line on standard error during the block.
 
     The line is shown on a terminal only. With `files` it has a bar. An interrupt (Ctrl-C) becomes
-    an InterruptedWorkError with the message `left` on the state of the table.
+    an InterruptedWorkError with the message `left` on the state of the table. After the block the
+    Iceberg metadata of the table is written, unless the command changes nothing.
     """
     with interruptible(what, table.name, left), line_of(what, table, files) as watched:
         yield watched
+    if left != UNCHANGED:
+        keep_iceberg(table, tags=True)
 
 
 @contextmanager

@@ -9,6 +9,7 @@ from ingestd.cli.groups import DryRun, Partitions, now_ms, tell
 from ingestd.cli.output import AsJson, counted, print_json, print_table, say
 from ingestd.cli.progress import live_count, working
 from ingestd.cli.tables import TableName, Warehouse, open_table
+from ingestd.paimon.iceberg.iceberg_sync import keep_iceberg
 from ingestd.paimon.table.commit.overwrite import (
     drop_partitions,
     replaced_partitions,
@@ -134,6 +135,7 @@ def _empty(
             else truncate_table(table, now_ms=now)
         )
         made = result.snapshot.id if result.snapshot else None
+        keep_iceberg(table)
     files = sum(dropped.files for dropped in partitions_dropped)
     count = sum(dropped.rows for dropped in partitions_dropped)
     text = f"{table.name}: {counted(files, 'file')} with {counted(count, 'stored row')} taken out"

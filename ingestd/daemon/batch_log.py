@@ -159,6 +159,8 @@ def _count_commit(commit: TableCommit, now: float) -> None:
     metrics.record_commit(commit.table, commit.status, commit.attempts, commit.seconds)
     if commit.status == "committed" and commit.snapshot_id is not None:
         metrics.record_snapshot(commit.table, commit.snapshot_id, now)
+    if commit.iceberg_failed:
+        metrics.record_iceberg_failure(commit.table)
 
 
 def _log_rejected(summary: BatchSummary) -> None:

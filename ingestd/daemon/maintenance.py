@@ -280,6 +280,8 @@ class MaintenanceRecord:
 
     def done(self, done: Done) -> None:
         """Record the result of a job."""
+        if not isinstance(done, NotDone) and done.iceberg_failed:
+            metrics.record_iceberg_failure(done.job.table)
         if isinstance(done, CompactionDone):
             self._compacted(done)
         elif isinstance(done, Expired):

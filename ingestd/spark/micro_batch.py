@@ -267,6 +267,7 @@ class MicroBatch:
             seconds=time.monotonic() - begin,
             growth=self._growth(name, result, committed),
             begun=begun,
+            iceberg_failed=name in self._registry.without_iceberg,
         )
 
     def _growth(

@@ -37,6 +37,10 @@ SHOWN_BY = {
     ("paimon/README.md", "import ingestd.paimon"): (
         "tests/docs/test_library_alone.py::test_the_program_of_its_page_reads_and_writes"
     ),
+    ("docs/iceberg.md", "tables:"): f"{SHOWN}parts_of_a_configuration_fit_the_rest_of_it",
+    ("docs/iceberg.md", "from pyiceberg"): (
+        "tests/compat/test_iceberg.py::test_the_program_of_the_page_reads_the_table"
+    ),
     ("docs/migration.md", "ingestd import-"): f"{SHOWN}a_job_becomes_a_configuration",
     ("docs/migration.md", "pipeline:"): PIPELINES,
     ("docs/compare.md", "ingestd compare"): (

@@ -81,8 +81,9 @@ def test_parts_of_a_configuration_fit_the_rest_of_it(tmp_path: Path) -> None:
     source = "{kafka: {bootstrap.servers: 'b:9092'}, topics: [orders], format: debezium-json}"
     smallest = f"warehouse: {{path: /lake}}\nsources: {{shop: {source}}}\n"
     file = tmp_path / "ingestd.yaml"
-    file.write_text(smallest + shown("docs/operations.md", "telemetry:").text)
-    load_config(file, {})
+    for page, first in (("docs/operations.md", "telemetry:"), ("docs/iceberg.md", "tables:")):
+        file.write_text(smallest + shown(page, first).text)
+        load_config(file, {})
 
 
 def unknown_option(line: str) -> str | None:

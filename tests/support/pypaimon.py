@@ -1,4 +1,5 @@
-"""Readers in Python as judges: pypaimon and paimon-rust, each in an environment of its own.
+"""Readers in Python as judges: pypaimon, paimon-rust and pyiceberg, each in an environment of
+its own.
 
 An environment is made once in the user's cache from its lock file (``pypaimon.lock`` pins an older
 pyarrow, ``paimon_rust.lock`` a compiled package); requests go through a pipe.
@@ -12,6 +13,7 @@ import subprocess
 import sys
 import tempfile
 import venv
+from collections.abc import Mapping
 from pathlib import Path
 
 import pyarrow as pa
@@ -73,10 +75,13 @@ class Pypaimon(Closing):
         self, warehouse: Path | str, database: str, table: str, *, snapshot: int | None = None
     ) -> pa.Table:
         """All rows of a table as pypaimon merges them."""
+        place = {"warehouse": str(warehouse), "table": f"{database}.{table}"}
+        return self._rows({**place, "snapshot": snapshot})
+
+    def _rows(self, request: Mapping[str, object]) -> pa.Table:
         with tempfile.TemporaryDirectory() as folder:
             out = Path(folder) / "rows.arrows"
-            request = {"warehouse": str(warehouse), "table": f"{database}.{table}", "out": str(out)}
-            reply = json.loads(self._exchange(json.dumps({**request, "snapshot": snapshot}) + "\n"))
+            reply = json.loads(self._exchange(json.dumps({**request, "out": str(out)}) + "\n"))
             if "error" in reply:
                 raise PypaimonError(reply["error"])
             with pa.memory_map(str(out)) as source:
@@ -98,3 +103,15 @@ class PaimonRust(Pypaimon):
     """paimon-rust, through its Python package."""
 
     name = "paimon_rust"
+
+
+class PyIceberg(Pypaimon):
+    """pyiceberg, which knows nothing of Paimon."""
+
+    name = "pyiceberg"
+
+    def read_folder(
+        self, folder: Path | str, *, tag: str | None = None, where: str | None = None
+    ) -> pa.Table:
+        """All rows of the table whose Iceberg metadata is in ``folder/metadata``."""
+        return self._rows({"folder": str(folder), "tag": tag, "filter": where})

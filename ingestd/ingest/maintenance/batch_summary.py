@@ -22,6 +22,7 @@ class TableCommit:
     `snapshot_id` is the snapshot that contains the batch, None if there is no snapshot; `attempts`
     counts the tries to publish it; `seconds` is the duration of the commit, which started at
     `begun` (seconds since 1970). `growth` is for maintenance, None if nothing was committed.
+    `iceberg_failed`: the table's Iceberg metadata could not be written.
     """
 
     table: str
@@ -31,6 +32,7 @@ class TableCommit:
     seconds: float
     growth: TableGrowth | None = None
     begun: float = 0.0
+    iceberg_failed: bool = False
 
 
 @dataclass(frozen=True, slots=True)

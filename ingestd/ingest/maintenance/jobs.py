@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from ingestd.errors import IngestdError
 from ingestd.ingest.maintenance.scheduler import Job
 from ingestd.paimon.catalog.base import Catalog, Identifier
+from ingestd.paimon.iceberg.iceberg_sync import keep_iceberg
 from ingestd.paimon.io.probes import store_now_ms
 from ingestd.paimon.spec.options import BucketMode, bucket_mode
 from ingestd.paimon.table.compact.sorted_runs import SortedRuns
@@ -26,6 +27,7 @@ class CompactionDone:
 
     `snapshot_id` is its snapshot, None if there is no snapshot; `lost` counts buckets that
     conflicted with other writers, `left` those that remain for the next compaction.
+    `iceberg_failed`: the table's Iceberg metadata could not be written.
     """
 
     job: Job
@@ -41,6 +43,7 @@ class CompactionDone:
     bytes_written: int = 0
     changelog_rows: int = 0
     left: int = 0
+    iceberg_failed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +58,7 @@ class Expired:
     tags: int = 0
     tags_made: int = 0
     files: int = 0
+    iceberg_failed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,10 +96,10 @@ def do_job(
         )
     except IngestdError as error:
         return NotDone(job, type(error).__name__, error.message)
-    return _compacted(job, result)
+    return _compacted(job, result, iceberg_failed=not keep_iceberg(table))
 
 
-def _compacted(job: Job, result: CompactResult) -> CompactionDone:
+def _compacted(job: Job, result: CompactResult, *, iceberg_failed: bool) -> CompactionDone:
     landed = [bucket for bucket in result.buckets if not bucket.lost]
     made = result.snapshot if result.status == "compacted" else None
     return CompactionDone(
@@ -112,12 +116,14 @@ def _compacted(job: Job, result: CompactResult) -> CompactionDone:
         bytes_written=sum(one.bytes_written for one in landed),
         changelog_rows=sum(one.changelog_rows for one in landed),
         left=result.left,
+        iceberg_failed=iceberg_failed,
     )
 
 
 def _expire(job: Job, table: FileStoreTable, now_ms: int) -> Expired:
     begin = time.monotonic()
     done = run_maintenance(table, now_ms)
+    tags_changed = bool(done.expired_tags or done.tags.made or done.tags.deleted)
     return Expired(
         job=job,
         seconds=time.monotonic() - begin,
@@ -127,4 +133,5 @@ def _expire(job: Job, table: FileStoreTable, now_ms: int) -> Expired:
         tags=len(done.expired_tags) + len(done.tags.deleted),
         tags_made=len(done.tags.made),
         files=len(done.snapshots.files) + len(done.changelogs.files),
+        iceberg_failed=not keep_iceberg(table, tags=tags_changed),
     )

@@ -51,6 +51,7 @@ from ingestd.ingest.tables.progress import (
 from ingestd.ingest.tables.registry_opening import RegistryOpening
 from ingestd.kafka.ranges import BatchOffsets, OffsetRange
 from ingestd.paimon.catalog.base import Catalog, Identifier
+from ingestd.paimon.iceberg.iceberg_sync import keep_iceberg
 from ingestd.paimon.io.file_io import FileIO
 from ingestd.paimon.spec.schema import SchemaChange, SetOption, TableSchema
 from ingestd.paimon.spec.snapshot import CARRIED_OPTION
@@ -71,7 +72,8 @@ class TableRegistry:
     """Opens, evolves and commits to the tables of a pipeline, by identifier "database.table".
 
     `now_ms` is the clock in milliseconds. `keys` are those of existing topics, set by the caller
-    that asks the brokers. `progress` is the pipeline's progress: `progress.end` has the positions
+    that asks the brokers. `without_iceberg` are tables whose Iceberg metadata could not be written
+    at their last commit. `progress` is the pipeline's progress: `progress.end` has the positions
     below which every batch is finished in every table, which is what a table without a record
     covers.
     """
@@ -96,6 +98,7 @@ class TableRegistry:
         self.tables: dict[str, ManagedTable] = {}
         self.missing: tuple[str, ...] = ()
         self.others: Mapping[str, FileStoreTable] = {}
+        self.without_iceberg: set[str] = set()
 
     def open(self, undecided: Collection[str] = ()) -> None:
         """Load the tables with a record of this pipeline, and derive its progress.
@@ -394,6 +397,14 @@ class TableRegistry:
             properties={key: record[key] for key in property_names(self._settings.name)},
             record_snapshot=result.snapshot.id if result.snapshot else 0,
         )
+        return self._with_iceberg(name, result)
+
+    def _with_iceberg(self, name: str, result: CommitResult) -> CommitResult:
+        """Write the Iceberg metadata of a table after a commit, whose result is returned."""
+        if keep_iceberg(self.tables[name].table):
+            self.without_iceberg.discard(name)
+        else:
+            self.without_iceberg.add(name)
         return result
 
     def _number_tables(self) -> None:

@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from ingestd.errors import CommitUnknownError, ConfigError, IngestdError, UnsupportedError
+from ingestd.paimon.iceberg.iceberg_sync import keep_iceberg
 from ingestd.paimon.library.placing import Placer
 from ingestd.paimon.library.table_rows import RowData, arrow_rows
 from ingestd.paimon.spec.data_types import SEQUENCE_NUMBER, VALUE_KIND, RowKind
@@ -116,6 +117,7 @@ class Writer:
         if result.status == "replayed":
             self._take_back()
         self.snapshot = None if result.status == "empty" else result.snapshot
+        keep_iceberg(self._table)
         return self.snapshot
 
     def abort(self) -> None:

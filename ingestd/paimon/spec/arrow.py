@@ -139,11 +139,15 @@ def _convert_collection(t: DataType, identify: _Identify, depth: int) -> pa.Data
     raise UnsupportedError(f"data type {t} is not supported: it has no Arrow form here")
 
 
+def nested_field_id(field_id: int, depth: int, *, is_key: bool = False) -> int:
+    """Return the id in data files of an element, key or value; `depth` of a column's is 1."""
+    distance = field_id * _NESTED_FIELD_ID_STEP + depth
+    return NESTED_FIELD_ID_BASE + (-distance if is_key else distance)
+
+
 def _field(field: DataField, *, with_ids: bool) -> ArrowField:
     def identify(depth: int, is_key: bool) -> dict[bytes, bytes]:
-        distance = field.id * _NESTED_FIELD_ID_STEP + depth
-        number = NESTED_FIELD_ID_BASE + (-distance if is_key else distance)
-        return {FIELD_ID_KEY: str(number).encode()}
+        return {FIELD_ID_KEY: str(nested_field_id(field.id, depth, is_key=is_key)).encode()}
 
     arrow_type = _convert(field.type, identify if with_ids else _unidentified, 0)
     metadata = {FIELD_ID_KEY: str(field.id).encode()} if with_ids else None

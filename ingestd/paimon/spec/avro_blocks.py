@@ -16,6 +16,7 @@ import struct
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import IO, Any, Protocol
 
 import fastavro
@@ -72,13 +73,18 @@ class OpenBlocks:
 
 
 def encode_blocks(
-    schema: str, blocks: Sequence[tuple[int, bytes]], codec: str = "zstandard", level: int = 1
+    schema: str,
+    blocks: Sequence[tuple[int, bytes]],
+    codec: str = "zstandard",
+    level: int = 1,
+    header: Mapping[str, str] = MappingProxyType({}),
 ) -> bytes:
     """Return a container file of blocks given as (record count, encoded records).
 
-    `codec` is a name of `ENCODERS`; `level` is the compression level of zstandard.
+    `codec` is a name of `ENCODERS`; `level` is the compression level of zstandard; `header` are
+    further entries of the file's header.
     """
-    packed = BlockWriter(schema, io.BytesIO(), codec, level)
+    packed = BlockWriter(schema, io.BytesIO(), codec, level, header)
     for count, payload in blocks:
         packed.add(count, payload)
     out = io.BytesIO()
@@ -89,8 +95,16 @@ def encode_blocks(
 class BlockWriter:
     """Buffers blocks in `spool`, because the header contains their checksum."""
 
-    def __init__(self, schema: str, spool: IO[bytes], codec: str, level: int) -> None:
+    def __init__(
+        self,
+        schema: str,
+        spool: IO[bytes],
+        codec: str,
+        level: int,
+        header: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
         self._meta = {"avro.schema": schema.encode(), "avro.codec": codec.encode()}
+        self._meta |= {name: value.encode() for name, value in header.items()}
         self._spool = spool
         self._pack = ENCODERS[codec]
         self._level = level

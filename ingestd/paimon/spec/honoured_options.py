@@ -511,6 +511,46 @@ INCREMENTAL_MODE = _honoured(
     "incremental-between-scan-mode", parse_word, "auto", "Files that such a read reads."
 )
 
+# Iceberg metadata beside the table.
+ICEBERG_STORAGE = _honoured(
+    "metadata.iceberg.storage", parse_word, "disabled",
+    "Writes Iceberg metadata after each commit, in the table or as an Iceberg Hadoop catalog.",
+    values=("disabled", "table-location", "hadoop-catalog"),
+)  # fmt: skip
+ICEBERG_LOCATION = _honoured(
+    "metadata.iceberg.storage-location", parse_word, "",
+    "Where Iceberg metadata is stored; by default as `metadata.iceberg.storage` says.",
+    values=("table-location", "catalog-location"),
+)  # fmt: skip
+ICEBERG_VERSION = _honoured(
+    "metadata.iceberg.format-version", parse_int, 2, "Version of Iceberg's format.", values=("2",)
+)
+ICEBERG_COMPRESSION = _honoured(
+    "metadata.iceberg.manifest-compression", parse_word, "snappy",
+    "Compression of Iceberg's manifests.",
+    values=("snappy", "zstd", "zstandard", "deflate", "bzip2", "null"),
+)  # fmt: skip
+ICEBERG_LEGACY = _honoured(
+    "metadata.iceberg.manifest-legacy-version", parse_bool, False,
+    "Manifest lists have the field names of Iceberg 1.4, as Athena expects.",
+)  # fmt: skip
+ICEBERG_COMPACT_MIN = _honoured(
+    "metadata.iceberg.compaction.min.file-num", parse_int, 10,
+    "Fewest small Iceberg manifests that are merged.",
+)  # fmt: skip
+ICEBERG_COMPACT_MAX = _honoured(
+    "metadata.iceberg.compaction.max.file-num", parse_int, 50,
+    "Small Iceberg manifests that are merged whatever their size.",
+)  # fmt: skip
+ICEBERG_DELETE_OLD = _honoured(
+    "metadata.iceberg.delete-after-commit.enabled", parse_bool, True,
+    "Deletes older Iceberg metadata files.",
+)  # fmt: skip
+ICEBERG_PREVIOUS_VERSIONS = _honoured(
+    "metadata.iceberg.previous-versions-max", parse_int, 0,
+    "Older Iceberg metadata files that are kept.",
+)  # fmt: skip
+
 HONOURED: tuple[TableOption[object], ...] = tuple(
     option for option in globals().values() if isinstance(option, TableOption)
 )

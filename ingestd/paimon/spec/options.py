@@ -32,6 +32,7 @@ from ingestd.paimon.spec.file_options import (
     refuse_style,
     refuse_zoned_orc,
 )
+from ingestd.paimon.spec.iceberg_rules import refuse_iceberg
 from ingestd.paimon.spec.merge_checks import refuse_functions
 from ingestd.paimon.spec.option_types import Access, Options, Support, TableOption
 from ingestd.paimon.spec.schema_rules import bucket_number
@@ -222,6 +223,7 @@ def refuse_unsupported(schema: TableSchema, *, for_write: bool) -> None:
         for style in (*styles.values(), changelog_style(schema, styles[None])):
             refuse_style(style, schema.fields)
             refuse_zoned_orc(style.file_format, schema.fields, schema.options)
+        refuse_iceberg(schema)
     refuse_functions(schema)
     _refuse_buckets(schema, for_write)
     _refuse_partition_names(schema)

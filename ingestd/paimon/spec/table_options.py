@@ -132,10 +132,6 @@ _IGNORED: _Options = (
         Access.WRITE, "ingestd waits for no other system", "visibility-callback.enabled",
         values=_OFF
     ),
-    *_refused(
-        Access.WRITE, "ingestd writes no Iceberg metadata", "metadata.iceberg.storage",
-        values=["disabled"],
-    ),
     *_refused(Access.WRITE, "upserts without a primary key are not implemented", "upsert-key"),
     *_refused(
         Access.WRITE, "keys belong to the schema, not to its options", "primary-key", "partition",
@@ -302,7 +298,15 @@ _IGNORED: _Options = (
         "format-table.file.compression", "format-table.commit-hive-sync-url",
     ),
     *_irrelevant(
-        "a detail of `metadata.iceberg.storage`, which is refused", "metadata.iceberg.<setting>"
+        "a detail of `metadata.iceberg.storage` = `hive-catalog`, which is refused",
+        "metadata.iceberg.uri", "metadata.iceberg.hive-conf-dir",
+        "metadata.iceberg.hadoop-conf-dir", "metadata.iceberg.hive-client-class",
+        "metadata.iceberg.glue.skip-archive", "metadata.iceberg.hive-skip-update-stats",
+    ),
+    *_irrelevant(
+        "a detail of `metadata.iceberg.storage` = `hive-catalog` and `rest-catalog`, which are "
+        "refused",
+        "metadata.iceberg.database", "metadata.iceberg.table", "metadata.iceberg.rest.<setting>",
     ),
     *_irrelevant(
         "how Flink and Spark read",

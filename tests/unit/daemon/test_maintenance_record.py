@@ -1,4 +1,5 @@
 import logging
+from dataclasses import replace
 
 import pytest
 from prometheus_client import REGISTRY
@@ -61,6 +62,14 @@ def test_expiry_is_counted_by_snapshots_and_files(record: MaintenanceRecord) -> 
     assert value("ingestd_snapshots_expired_total") == snapshots + 3
     assert value("ingestd_files_expired_total") == files + 20
     assert record.document({}, [])["expiries"][0]["snapshots"] == 3
+
+
+def test_iceberg_metadata_that_failed_after_a_job_is_counted(record: MaintenanceRecord) -> None:
+    failures = value("ingestd_iceberg_failures_total")
+    record.done(replace(NOTHING, iceberg_failed=True))
+    record.done(Expired(EXPIRE, 0.1, iceberg_failed=True))
+    record.done(Expired(EXPIRE, 0.1))
+    assert value("ingestd_iceberg_failures_total") == failures + 2
 
 
 def test_what_fails_is_told_with_its_reason(

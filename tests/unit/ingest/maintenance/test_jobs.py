@@ -1,3 +1,4 @@
+import json
 import time
 from pathlib import Path
 
@@ -6,6 +7,7 @@ import pytest
 from ingestd.ingest.maintenance.jobs import CompactionDone, Expired, NotDone, do_job
 from ingestd.ingest.maintenance.scheduler import Job
 from ingestd.paimon.catalog.filesystem import FilesystemCatalog
+from ingestd.paimon.iceberg.iceberg_sync import keep_iceberg
 from ingestd.paimon.io.local import LocalFileIO
 from ingestd.paimon.table.metadata import file_store_scan
 from ingestd.paimon.table.metadata.file_store_scan import ManifestCache
@@ -41,6 +43,34 @@ def test_what_the_triggers_ask_for_is_compacted(tmp_path: Path, catalog: Filesys
     again = do_job(catalog, Job("compact", "db.t"), USER, clock)
     assert isinstance(again, CompactionDone)
     assert (again.status, again.snapshot_id, again.sorted_runs.snapshot_id) == ("nothing", None, 7)
+
+
+def test_a_compaction_and_new_tags_are_followed_by_iceberg_metadata(
+    tmp_path: Path, catalog: FilesystemCatalog
+) -> None:
+    options = {
+        "metadata.iceberg.storage": "table-location", "tag.automatic-creation": "process-time",
+        "tag.creation-period": "daily", "sink.process-time-zone": "UTC",
+    }  # fmt: skip
+    fill(tmp_path, 1, **options)
+    assert keep_iceberg(open_native(tmp_path))
+    document = tmp_path / "db.db/t/metadata/v2.metadata.json"
+    done = do_job(catalog, Job("full", "db.t"), USER, clock)
+    assert isinstance(done, CompactionDone)
+    assert (done.snapshot_id, done.iceberg_failed) == (2, False)
+    assert json.loads(document.read_bytes())["refs"] == {}
+    expired = do_job(catalog, Job("expire", "db.t"), USER, clock)
+    assert isinstance(expired, Expired)
+    assert (expired.tags_made, expired.iceberg_failed) == (1, False)
+    (tag,) = json.loads(document.read_bytes())["refs"].values()
+    assert tag["type"] == "tag"
+    hint = tmp_path / "db.db/t/metadata/version-hint.text"
+    document.unlink()
+    hint.unlink()
+    hint.mkdir()
+    failed = do_job(catalog, Job("full", "db.t"), USER, clock)
+    assert isinstance(failed, CompactionDone)
+    assert failed.iceberg_failed
 
 
 def test_a_full_compaction_needs_no_trigger(tmp_path: Path, catalog: FilesystemCatalog) -> None:

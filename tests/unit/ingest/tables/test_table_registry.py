@@ -194,6 +194,22 @@ def test_a_compaction_by_anybody_of_ours_keeps_the_record_and_what_is_claimed_of
     assert _commit(again, 30, 40, 3) == "committed"
 
 
+def test_a_commit_is_followed_by_iceberg_metadata_and_does_not_fail_with_it(
+    opened: Opened, schema: TableSchema, tmp_path: Path
+) -> None:
+    options = {**schema.options, "metadata.iceberg.storage": "table-location"}
+    registry = opened()
+    registry.ensure(NAME, replace(schema, options=options))
+    metadata = tmp_path / "db.db" / "t" / "metadata"
+    metadata.write_text("a file in the way")
+    assert _commit(registry, 0, 5, 1, 2) == "committed"
+    assert registry.without_iceberg == {NAME}
+    metadata.unlink()
+    assert _commit(registry, 5, 9, 3) == "committed"
+    assert registry.without_iceberg == set()
+    assert (metadata / "version-hint.text").read_text() == "2"
+
+
 def test_a_second_process_of_the_pipeline_is_fenced(opened: Opened, schema: TableSchema) -> None:
     registry = opened()
     registry.ensure(NAME, schema)

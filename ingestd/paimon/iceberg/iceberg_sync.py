@@ -1,0 +1,250 @@
+"""Bring the Iceberg metadata of a table up to its newest snapshot."""
+
+import json
+import logging
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from ingestd.errors import FormatError, IngestdError, UnsupportedError
+from ingestd.paimon.iceberg.exposed_files import data_file, file_changes, is_exposed
+from ingestd.paimon.iceberg.iceberg_types import Json, refuse_unreadable, schema_document
+from ingestd.paimon.iceberg.manifest_changes import NewManifests, added_entries, next_manifests
+from ingestd.paimon.iceberg.manifest_format import SPEC_ID
+from ingestd.paimon.iceberg.metadata_store import MetadataStore
+from ingestd.paimon.iceberg.table_metadata import (
+    NewSnapshot,
+    current_snapshot,
+    expired,
+    first_document,
+    next_document,
+    partition_fields,
+    shows,
+    with_tags,
+)
+from ingestd.paimon.spec.avro_blocks import BROKEN
+from ingestd.paimon.spec.iceberg_rules import IcebergSettings, iceberg_settings, refuse_iceberg
+from ingestd.paimon.spec.paths import MAIN_BRANCH
+from ingestd.paimon.spec.snapshot import Snapshot
+from ingestd.paimon.table.metadata.file_store_scan import delta_entries, live_files
+from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
+from ingestd.paimon.table.metadata.snapshot_manager import (
+    earliest_snapshot_id,
+    find_snapshot,
+    latest_snapshot,
+)
+from ingestd.paimon.table.metadata.time_travel import tag_names, tagged_snapshot
+
+_LOG = logging.getLogger(__name__)
+_DATABASE = ".db"
+_MOST_STEPS = 10
+"""Snapshots that are added one by one; further behind, the newest one is shown alone."""
+_ATTEMPTS = 3
+_MILLIS = 1000
+_FAILURES = (IngestdError, *BROKEN)
+
+
+def keep_iceberg(table: FileStoreTable, *, tags: bool = False) -> bool:
+    """Write the Iceberg metadata that is missing, if the table has any; return False if it failed.
+
+    Never raises: the commit that was made stays made, and the next call catches up. With `tags`
+    the tags of the table are read again.
+    """
+    if iceberg_settings(table.schema.options) is None or table.branch != MAIN_BRANCH:
+        return True
+    try:
+        sync_iceberg(table, tags=tags)
+    except _FAILURES as error:
+        context = {"table": table.name, "error": str(error)}
+        _LOG.warning("iceberg_metadata_failed", extra={"ctx": context}, exc_info=True)
+        return False
+    return True
+
+
+def sync_iceberg(table: FileStoreTable, *, tags: bool = False) -> None:
+    """Write the Iceberg metadata that is missing. Raises what prevented it."""
+    settings = iceberg_settings(table.schema.options)
+    latest = latest_snapshot(table.io, table.paths)
+    if settings is None or latest is None:
+        return
+    refuse_iceberg(table.schema)
+    store = MetadataStore(table.io, metadata_folder(table, settings))
+    sync = _Sync(table, settings, store)
+    for _ in range(_ATTEMPTS):
+        try:
+            sync.run(latest)
+            break
+        except FileNotFoundError:
+            continue  # another process was faster, and deleted what this one began with
+        except FormatError:
+            sync.begin(latest)
+            break
+    else:
+        sync.begin(latest)
+    if tags:
+        sync.renew_tags(latest.id)
+
+
+def metadata_folder(table: FileStoreTable, settings: IcebergSettings) -> str:
+    """Return the directory of the metadata.
+
+    Raises UnsupportedError for a table outside a database directory, if it must be in one.
+    """
+    if not settings.in_catalog:
+        return f"{table.path}/metadata"
+    above, _, name = table.path.rpartition("/")
+    warehouse, _, database = above.rpartition("/")
+    if not database.endswith(_DATABASE):
+        raise UnsupportedError(
+            f"table {table.name} is not in a database directory of a warehouse: store its Iceberg "
+            "metadata with 'metadata.iceberg.storage' = 'table-location'"
+        )
+    return f"{warehouse}/iceberg/{database.removesuffix(_DATABASE)}/{name}/metadata"
+
+
+@dataclass(frozen=True, slots=True)
+class _Sync:
+    """One table and the directory of its Iceberg metadata."""
+
+    table: FileStoreTable
+    settings: IcebergSettings
+    store: MetadataStore
+
+    def run(self, latest: Snapshot) -> None:
+        """Write the documents of the snapshots after the newest that is shown."""
+        version = self.store.newest_version()
+        base = None if version is None else self.store.read(version)
+        if version == latest.id and shows(base, latest):
+            self.store.write_hint(version)
+            return
+        missing = None if base is None else self._missing(base, latest)
+        if missing is None:
+            self.begin(latest)
+            return
+        for snapshot in missing:
+            try:
+                base = self._add(base, snapshot)
+            except UnsupportedError:
+                # Files that readers cannot read may have gone with a later snapshot.
+                self.begin(latest)
+                return
+            if base is None:
+                return
+
+    def renew_tags(self, version: int) -> None:
+        """Write the tags of the table into the document of its newest snapshot."""
+        document = self.store.read(version)
+        renewed = with_tags(document, self._tags())
+        if renewed != document:
+            self.store.replace(renewed)
+
+    def begin(self, snapshot: Snapshot) -> None:
+        """Write a document of one snapshot, and delete all others."""
+        table = self._with_schema(snapshot.schema_id)
+        exposed = (one for one in live_files(table, snapshot) if is_exposed(table, one.file))
+        entries = added_entries((data_file(table, one) for one in exposed), snapshot.id)
+        new = self._new_manifests(table, snapshot)
+        described = NewSnapshot(snapshot, new.add_list(new.add(entries)), removes_files=False)
+        schemas = [table.schemas(one) for one in range(snapshot.schema_id + 1)]
+        others = self._others()
+        document = first_document(
+            table.path, described, schemas, self._tags(), _now_ms(), _uuid(others, snapshot)
+        )
+        if max(self.store.versions(), default=0) >= snapshot.id:
+            self.store.replace(document, new.files)
+        elif not self.store.publish(document, new.files):
+            return
+        self._delete_old(snapshot.id)
+        lists = {one["manifest-list"] for other in others for one in other["snapshots"]}
+        self.store.delete_lists(sorted(lists), described.manifest_list)
+
+    def _others(self) -> list[Json]:
+        """Return the readable documents, oldest first."""
+        documents = []
+        for version in self.store.versions():
+            try:
+                documents.append(self.store.read(version))
+            except (FileNotFoundError, FormatError):
+                _LOG.debug("iceberg_document_skipped", extra={"ctx": {"version": version}})
+        return documents
+
+    def _missing(self, base: Json, latest: Snapshot) -> Sequence[Snapshot] | None:
+        """Return the snapshots after that of a document; None if they must not be added to it.
+
+        They must not if the table was rolled back or created again, or if they are too many.
+        """
+        version = base["current-snapshot-id"]
+        if not 0 < latest.id - version <= _MOST_STEPS:
+            return None
+        if base["format-version"] != self.settings.format_version:
+            return None
+        shown = find_snapshot(self.table.io, self.table.paths, version)
+        if shown is not None and not shows(base, shown):
+            return None
+        between = range(version + 1, latest.id)
+        found = [find_snapshot(self.table.io, self.table.paths, one) for one in between]
+        known = [snapshot for snapshot in found if snapshot is not None]
+        return [*known, latest] if len(known) == len(between) else None
+
+    def _add(self, base: Json, snapshot: Snapshot) -> Json | None:
+        """Write the document after a snapshot; return it, None if another process was first."""
+        before = base["current-schema-id"]
+        table = self._with_schema(max(before, snapshot.schema_id))
+        refuse_unreadable(table.schemas(before), table.schema)
+        new = self._new_manifests(table, snapshot)
+        listed = self.store.read_list(current_snapshot(base)["manifest-list"])
+        changes = file_changes(table, delta_entries(table, snapshot))
+        manifests, removes = next_manifests(listed, changes, new, self.store.read_manifest)
+        described = NewSnapshot(snapshot, new.add_list(manifests), removes)
+        schemas = [table.schemas(one) for one in range(before, table.schema.id + 1)]
+        earliest = earliest_snapshot_id(table.io, table.paths) or snapshot.id
+        document = next_document(base, described, schemas, earliest, _now_ms())
+        if not self.store.publish(document, new.files):
+            return None
+        self._delete_old(snapshot.id)
+        self.store.delete_lists(expired(base, document), document["snapshots"][0]["manifest-list"])
+        return document
+
+    def _with_schema(self, schema_id: int) -> FileStoreTable:
+        """Return the table with one of its schemas, and with the options that it has now."""
+        schema = self.table.schemas(schema_id)
+        return self.table.with_schema(replace(schema, options=self.table.schema.options))
+
+    def _new_manifests(self, table: FileStoreTable, snapshot: Snapshot) -> NewManifests:
+        schema = table.schema
+        header = {
+            "schema": json.dumps(schema_document(schema)),
+            "schema-id": str(schema.id),
+            "partition-spec": json.dumps(partition_fields(schema)),
+            "partition-spec-id": str(SPEC_ID),
+            "format-version": str(self.settings.format_version),
+            "content": "data",
+        }
+        return NewManifests(
+            self.store.folder,
+            snapshot.id,
+            schema.select(schema.partition_keys),
+            self.settings,
+            table.options.manifest_target_file_size,
+            header,
+        )
+
+    def _delete_old(self, version: int) -> None:
+        if self.settings.deletes_old:
+            first = version - self.settings.previous_versions
+            self.store.delete_documents(one for one in self.store.versions() if one < first)
+
+    def _tags(self) -> dict[str, int]:
+        names = tag_names(self.table.io, self.table.paths)
+        return {name: tagged_snapshot(self.table, name).id for name in names}
+
+
+def _uuid(others: Sequence[Json], snapshot: Snapshot) -> str | None:
+    """Return the UUID that readers know the table by; None for a table that begins."""
+    if not others or snapshot.id == 1:
+        return None
+    return str(others[-1]["table-uuid"])
+
+
+def _now_ms() -> int:
+    return int(time.time() * _MILLIS)

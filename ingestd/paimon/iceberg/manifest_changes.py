@@ -1,0 +1,176 @@
+"""The manifests of the next Iceberg snapshot: those of the last one, and the changed files.
+
+Specification: https://iceberg.apache.org/spec/#manifests
+"""
+
+import uuid
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from ingestd.paimon.iceberg.manifest_format import (
+    EntryStatus,
+    IcebergEntry,
+    IcebergManifest,
+    Json,
+    describe_manifest,
+    encode_list,
+    encode_manifest,
+    may_have_partition,
+)
+from ingestd.paimon.spec.data_types import DataField
+from ingestd.paimon.spec.iceberg_rules import IcebergSettings
+
+ReadManifest = Callable[[IcebergManifest], list[IcebergEntry]]
+_SMALL = 2 / 3
+"""Share of the target size up to which a manifest may be merged."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileChanges:
+    """Files that a snapshot adds and removes, by name.
+
+    `added` are records of data files; `removed` are partitions, and `partitions` those of all
+    changed files, each as plain Avro values. `only_adds` is False as soon as any file was deleted,
+    exposed or not.
+    """
+
+    added: Mapping[str, Mapping[str, Json]]
+    removed: Mapping[str, tuple[Json, ...]]
+    partitions: frozenset[tuple[Json, ...]]
+    only_adds: bool
+
+
+@dataclass(slots=True)
+class NewManifests:
+    """Encodes the manifests of one snapshot; `files` are their bytes by path.
+
+    A manifest of more than `target_size` bytes is split.
+    """
+
+    folder: str
+    snapshot_id: int
+    partition_fields: Sequence[DataField]
+    settings: IcebergSettings
+    target_size: int
+    header: Mapping[str, str]
+    files: dict[str, bytes] = field(default_factory=dict)
+    _uuid: str = field(default_factory=lambda: str(uuid.uuid4()))
+    _entries: dict[str, Sequence[IcebergEntry]] = field(default_factory=dict)
+
+    def add(self, entries: Sequence[IcebergEntry]) -> list[IcebergManifest]:
+        """Encode entries in as many manifests as needed; none without entries."""
+        if not entries:
+            return []
+        data = encode_manifest(entries, self.partition_fields, self.settings.codec, self.header)
+        parts = min(-(-len(data) // self.target_size), len(entries))
+        if parts > 1:
+            size = -(-len(entries) // parts)
+            pieces = (entries[at : at + size] for at in range(0, len(entries), size))
+            return [manifest for piece in pieces for manifest in self._put(piece, None)]
+        return self._put(entries, data)
+
+    def _put(self, entries: Sequence[IcebergEntry], data: bytes | None) -> list[IcebergManifest]:
+        if data is None:
+            data = encode_manifest(entries, self.partition_fields, self.settings.codec, self.header)
+        path = f"{self.folder}/{self._uuid}-m{len(self._entries) + 1}.avro"
+        self.files[path], self._entries[path] = data, entries
+        described = describe_manifest(
+            path, len(data), entries, self.partition_fields, self.snapshot_id
+        )
+        return [described]
+
+    def take(self, manifest: IcebergManifest) -> Sequence[IcebergEntry] | None:
+        """Return the entries of a manifest of this snapshot, which is not written then."""
+        self.files.pop(manifest.manifest_path, None)
+        return self._entries.get(manifest.manifest_path)
+
+    def add_list(self, manifests: Sequence[IcebergManifest]) -> str:
+        """Encode the manifest list; return its path."""
+        path = f"{self.folder}/snap-1-{self._uuid}.avro"
+        header = {"snapshot-id": str(self.snapshot_id), "format-version": "2"}
+        settings = self.settings
+        self.files[path] = encode_list(
+            manifests, settings.codec, header, legacy=settings.legacy_names
+        )
+        return path
+
+
+def added_entries(files: Iterable[Mapping[str, Json]], snapshot_id: int) -> list[IcebergEntry]:
+    """Return the entries of files that a snapshot adds."""
+    return [
+        IcebergEntry(EntryStatus.ADDED, snapshot_id, snapshot_id, snapshot_id, file)
+        for file in files
+    ]
+
+
+def next_manifests(
+    base: Sequence[IcebergManifest], changes: FileChanges, new: NewManifests, read: ReadManifest
+) -> tuple[list[IcebergManifest], bool]:
+    """Return the manifests of the next snapshot, and whether it removes files.
+
+    Manifests that cannot contain files of the changed partitions are not read.
+    """
+    added, kept, removes = dict(changes.added), [], False
+    for manifest in base:
+        if changes.only_adds or not _concerns(manifest, changes, new.partition_fields):
+            kept.append(manifest)
+            continue
+        entries = [entry for entry in read(manifest) if entry.is_live]
+        for entry in entries:
+            # A compaction that only changes the level of a file deletes it and adds it again.
+            added.pop(entry.name, None)
+        if not any(entry.name in changes.removed for entry in entries):
+            kept.append(manifest)
+            continue
+        removes = True
+        kept += new.add([_after(entry, changes, new.snapshot_id) for entry in entries])
+    kept += new.add(added_entries(added.values(), new.snapshot_id))
+    return _merged(kept, new, read), removes
+
+
+def _concerns(
+    manifest: IcebergManifest, changes: FileChanges, partition_fields: Sequence[DataField]
+) -> bool:
+    return any(
+        may_have_partition(manifest, partition_fields, partition)
+        for partition in changes.partitions
+    )
+
+
+def _after(entry: IcebergEntry, changes: FileChanges, snapshot_id: int) -> IcebergEntry:
+    if entry.name in changes.removed:
+        return replace(entry, status=EntryStatus.DELETED, snapshot_id=snapshot_id)
+    return replace(entry, status=EntryStatus.EXISTING)
+
+
+def _merged(
+    manifests: list[IcebergManifest], new: NewManifests, read: ReadManifest
+) -> list[IcebergManifest]:
+    """Merge small manifests if they are many."""
+    settings, target = new.settings, new.target_size
+    small = [one for one in manifests if one.manifest_length < target * _SMALL]
+    if len(small) < settings.compact_min:
+        return manifests
+    total = sum(one.manifest_length for one in small)
+    if len(small) < settings.compact_max and total < target:
+        return manifests
+    entries: list[IcebergEntry] = []
+    for one in small:
+        own = new.take(one)
+        entries += (
+            _existing(read(one), new.snapshot_id)
+            if own is None
+            else _existing(own, new.snapshot_id)
+        )
+    return [*(one for one in manifests if one not in small), *new.add(entries)]
+
+
+def _existing(entries: Iterable[IcebergEntry], snapshot_id: int) -> list[IcebergEntry]:
+    """Return entries as of a snapshot: those of older ones neither add nor delete."""
+    kept = []
+    for entry in entries:
+        if entry.file_sequence_number == snapshot_id or entry.status == EntryStatus.EXISTING:
+            kept.append(entry)
+        elif entry.status == EntryStatus.ADDED:
+            kept.append(replace(entry, status=EntryStatus.EXISTING))
+    return kept

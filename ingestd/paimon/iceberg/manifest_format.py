@@ -1,0 +1,309 @@
+"""Encode and decode Iceberg's manifests and manifest lists.
+
+The Avro schemas are those of Java Paimon, which continues these files. The header entries are
+those that Iceberg's own writers add, and that some readers need.
+
+Specification: https://iceberg.apache.org/spec/#manifests
+"""
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from enum import IntEnum
+from typing import Any
+
+from ingestd.errors import FormatError
+from ingestd.paimon.iceberg.iceberg_types import avro_type, bound, bound_order
+from ingestd.paimon.spec import avro_blocks
+from ingestd.paimon.spec.data_types import DataField
+
+Json = Any
+DATA = 0
+"""Content of a manifest or a file: rows."""
+FIRST_PARTITION_ID = 1000
+SPEC_ID = 0
+"""Tables of Paimon have one partitioning for ever."""
+_LEGACY = {
+    f"{what}_files_count": f"{what}_data_files_count" for what in ("added", "existing", "deleted")
+}
+_UNSAFE = re.compile(r"[^A-Za-z0-9_]")
+
+
+class EntryStatus(IntEnum):
+    """What a manifest says of a file."""
+
+    EXISTING = 0
+    ADDED = 1
+    DELETED = 2
+
+
+@dataclass(frozen=True, slots=True)
+class IcebergEntry:
+    """A data file in a manifest; `data_file` is the record of the file as decoded from Avro.
+
+    `snapshot_id` is the snapshot that added the file, or deleted it.
+    """
+
+    status: EntryStatus
+    snapshot_id: int
+    sequence_number: int
+    file_sequence_number: int
+    data_file: Mapping[str, Json]
+
+    @property
+    def is_live(self) -> bool:
+        """Whether the file belongs to the snapshot."""
+        return self.status != EntryStatus.DELETED
+
+    @property
+    def name(self) -> str:
+        """Name of the file without its directory; no two files of a table have the same."""
+        return str(self.data_file["file_path"]).rpartition("/")[2]
+
+
+@dataclass(frozen=True, slots=True)
+class IcebergManifest:
+    """A manifest in a manifest list; `partitions` are the bounds of each partition column."""
+
+    manifest_path: str
+    manifest_length: int
+    partition_spec_id: int
+    content: int
+    sequence_number: int
+    min_sequence_number: int
+    added_snapshot_id: int
+    added_files_count: int
+    existing_files_count: int
+    deleted_files_count: int
+    added_rows_count: int
+    existing_rows_count: int
+    deleted_rows_count: int
+    partitions: Sequence[Mapping[str, Json]]
+
+
+def encode_manifest(
+    entries: Sequence[IcebergEntry],
+    partition_fields: Sequence[DataField],
+    codec: str,
+    header: Mapping[str, str],
+) -> bytes:
+    """Return the bytes of a manifest."""
+    records = [_members(entry) for entry in entries]
+    return _encode(_manifest_schema(partition_fields), records, codec, header)
+
+
+def decode_manifest(data: bytes, source: str) -> list[IcebergEntry]:
+    """Return the entries of a manifest that Java or this package wrote.
+
+    Raises FormatError, naming `source`, if it is damaged.
+    """
+    try:
+        return [
+            IcebergEntry(**{**record, "status": EntryStatus(record["status"])})
+            for record in _decode(data, source)
+        ]
+    except (TypeError, ValueError, KeyError) as error:
+        raise FormatError(f"{source} is no manifest of Iceberg: {error!r}") from error
+
+
+def describe_manifest(
+    path: str,
+    length: int,
+    entries: Sequence[IcebergEntry],
+    partition_fields: Sequence[DataField],
+    snapshot_id: int,
+) -> IcebergManifest:
+    """Return the description of a manifest that a snapshot adds."""
+    counts = dict.fromkeys(EntryStatus, 0)
+    rows = dict.fromkeys(EntryStatus, 0)
+    for entry in entries:
+        counts[entry.status] += 1
+        rows[entry.status] += entry.data_file["record_count"]
+    return IcebergManifest(
+        manifest_path=path,
+        manifest_length=length,
+        partition_spec_id=SPEC_ID,
+        content=DATA,
+        sequence_number=snapshot_id,
+        min_sequence_number=min((entry.sequence_number for entry in entries), default=-1),
+        added_snapshot_id=snapshot_id,
+        added_files_count=counts[EntryStatus.ADDED],
+        existing_files_count=counts[EntryStatus.EXISTING],
+        deleted_files_count=counts[EntryStatus.DELETED],
+        added_rows_count=rows[EntryStatus.ADDED],
+        existing_rows_count=rows[EntryStatus.EXISTING],
+        deleted_rows_count=rows[EntryStatus.DELETED],
+        partitions=[_summary(field, entries) for field in partition_fields],
+    )
+
+
+def _summary(field: DataField, entries: Sequence[IcebergEntry]) -> dict[str, Json]:
+    name = avro_name(field.name)
+    values = {entry.data_file["partition"][name] for entry in entries}
+    bounds = [bound(field.type, value) for value in values if value is not None]
+    order = {data: bound_order(field.type, data) for data in bounds}
+    return {
+        "contains_null": None in values,
+        "contains_nan": False,
+        "lower_bound": min(bounds, key=order.__getitem__, default=None),
+        "upper_bound": max(bounds, key=order.__getitem__, default=None),
+    }
+
+
+def may_have_partition(
+    manifest: IcebergManifest, partition_fields: Sequence[DataField], values: Sequence[Json]
+) -> bool:
+    """Return whether a manifest may list files of a partition, given as plain Avro values."""
+    cells = zip(partition_fields, values, manifest.partitions, strict=True)
+    return all(_may_be_in(field, value, summary) for field, value, summary in cells)
+
+
+def _may_be_in(field: DataField, value: Json, summary: Mapping[str, Json]) -> bool:
+    lower, upper = summary["lower_bound"], summary["upper_bound"]
+    if value is None:
+        return bool(summary["contains_null"])
+    if lower is None or upper is None:
+        return False
+    low, high = (bound_order(field.type, data) for data in (lower, upper))
+    return bool(low <= bound_order(field.type, bound(field.type, value)) <= high)
+
+
+def encode_list(
+    manifests: Sequence[IcebergManifest], codec: str, header: Mapping[str, str], *, legacy: bool
+) -> bytes:
+    """Return the bytes of a manifest list; `legacy` is for the field names of Iceberg 1.4."""
+    names = {field.name: field.name for field in fields(IcebergManifest)}
+    names |= _LEGACY if legacy else {}
+    records = [
+        {names[name]: value for name, value in _members(manifest).items()} for manifest in manifests
+    ]
+    return _encode(_list_schema(names), records, codec, header)
+
+
+def decode_list(data: bytes, source: str) -> list[IcebergManifest]:
+    """Return the manifests of a list that Java or this package wrote.
+
+    Raises FormatError, naming `source`, if it is damaged.
+    """
+    current = {old: new for new, old in _LEGACY.items()}
+    try:
+        return [
+            IcebergManifest(**{current.get(name, name): value for name, value in record.items()})
+            for record in _decode(data, source)
+        ]
+    except TypeError as error:
+        raise FormatError(f"{source} is no manifest list of Iceberg: {error!r}") from error
+
+
+def avro_name(name: str) -> str:
+    """Return the name of a partition column in Avro, where few characters are allowed."""
+    safe = _UNSAFE.sub(lambda found: f"_x{ord(found[0]):X}", name)
+    return f"_{safe}" if safe[:1].isdigit() else safe
+
+
+def _members(record: IcebergEntry | IcebergManifest) -> dict[str, Json]:
+    return {field.name: getattr(record, field.name) for field in fields(record)}
+
+
+def _encode(
+    schema: Json, records: list[dict[str, Json]], codec: str, header: Mapping[str, str]
+) -> bytes:
+    payload = avro_blocks.encode_records(avro_blocks.parse_block_schema(schema), records)
+    blocks = [(len(records), payload)] if records else []
+    return avro_blocks.encode_blocks(json.dumps(schema), blocks, codec, header=header)
+
+
+def _decode(data: bytes, source: str) -> list[dict[str, Json]]:
+    try:
+        file = avro_blocks.decode_blocks(data)
+        schema = avro_blocks.parse_block_schema(json.loads(file.schema))
+        return [
+            record
+            for count, payload in file.blocks
+            for record in avro_blocks.decode_records(schema, count, payload)
+        ]
+    except avro_blocks.BROKEN as error:
+        raise FormatError(f"{source} is no readable Avro file: {error!r}") from error
+
+
+def _field(name: str, avro: Json, field_id: int) -> Json:
+    return {"name": name, "type": avro, "field-id": field_id}
+
+
+def _optional(name: str, avro: Json, field_id: int) -> Json:
+    return {"name": name, "type": ["null", avro], "default": None, "field-id": field_id}
+
+
+def _record(name: str, *members: Json) -> Json:
+    return {"type": "record", "name": name, "fields": list(members)}
+
+
+def _map(key_id: int, value_id: int, value: str) -> Json:
+    """Return the type of a map whose keys are numbers: in Avro an array of pairs."""
+    pair = _record(
+        f"k{key_id}_v{value_id}", _field("key", "int", key_id), _field("value", value, value_id)
+    )
+    return {"type": "array", "items": pair, "logicalType": "map"}
+
+
+def _manifest_schema(partition_fields: Sequence[DataField]) -> Json:
+    partition = _record(
+        "r102",
+        *(
+            (_optional if field.type.nullable else _field)(
+                avro_name(field.name), avro_type(field.type), FIRST_PARTITION_ID + at
+            )
+            for at, field in enumerate(partition_fields)
+        ),
+    )
+    data_file = _record(
+        "r2",
+        _field("content", "int", 134),
+        _field("file_path", "string", 100),
+        _field("file_format", "string", 101),
+        _field("partition", partition, 102),
+        _field("record_count", "long", 103),
+        _field("file_size_in_bytes", "long", 104),
+        _optional("null_value_counts", _map(121, 122, "long"), 110),
+        _optional("lower_bounds", _map(126, 127, "bytes"), 125),
+        _optional("upper_bounds", _map(129, 130, "bytes"), 128),
+        _optional("referenced_data_file", "string", 143),
+        _optional("content_offset", "long", 144),
+        _optional("content_size_in_bytes", "long", 145),
+    )
+    return _record(
+        "manifest_entry",
+        _field("status", "int", 0),
+        _optional("snapshot_id", "long", 1),
+        _optional("sequence_number", "long", 3),
+        _optional("file_sequence_number", "long", 4),
+        _field("data_file", data_file, 2),
+    )
+
+
+def _list_schema(names: Mapping[str, str]) -> Json:
+    summary = _record(
+        "r508",
+        _field("contains_null", "boolean", 509),
+        _optional("contains_nan", "boolean", 518),
+        _optional("lower_bound", "bytes", 510),
+        _optional("upper_bound", "bytes", 511),
+    )
+    return _record(
+        "manifest_file",
+        _field("manifest_path", "string", 500),
+        _field("manifest_length", "long", 501),
+        _field("partition_spec_id", "int", 502),
+        _field("content", "int", 517),
+        _field("sequence_number", "long", 515),
+        _field("min_sequence_number", "long", 516),
+        _optional("added_snapshot_id", "long", 503),
+        _field(names["added_files_count"], "int", 504),
+        _field(names["existing_files_count"], "int", 505),
+        _field(names["deleted_files_count"], "int", 506),
+        _field("added_rows_count", "long", 512),
+        _field("existing_rows_count", "long", 513),
+        _field("deleted_rows_count", "long", 514),
+        _optional("partitions", {"type": "array", "items": summary, "element-id": 508}, 507),
+    )

@@ -1,0 +1,130 @@
+"""The directory of a table's Iceberg metadata: documents by version, the hint, and manifests.
+
+Files are written before the document that names them, the document is created if it does not
+exist, and the hint of the newest version is written last, so readers see whole snapshots whenever
+the process ends. Of several processes that write a version one succeeds.
+"""
+
+import re
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+
+from ingestd.errors import FormatError
+from ingestd.paimon.iceberg.manifest_format import (
+    IcebergEntry,
+    IcebergManifest,
+    Json,
+    decode_list,
+    decode_manifest,
+)
+from ingestd.paimon.iceberg.table_metadata import encode_metadata, parse_metadata
+from ingestd.paimon.io.file_io import FileIO
+
+_HINT = "version-hint.text"
+_VERSION = re.compile(r"v(\d+)\.metadata\.json")
+
+
+@dataclass(frozen=True, slots=True)
+class MetadataStore:
+    """Reads and writes the files of one directory; paths in them count by their last part only."""
+
+    io: FileIO
+    folder: str
+
+    def newest_version(self) -> int | None:
+        """Return the newest version with a document, None without one."""
+        hint = self._hint()
+        if hint is None or not self.io.exists(self._document(hint)):
+            return max(self.versions(), default=None)
+        while self.io.exists(self._document(hint + 1)):
+            hint += 1
+        return hint
+
+    def versions(self) -> list[int]:
+        """Return the versions that have a document, ascending."""
+        found = map(_VERSION.fullmatch, self.io.list_names(self.folder))
+        return sorted(int(match[1]) for match in found if match is not None)
+
+    def read(self, version: int) -> Json:
+        """Return a document.
+
+        Raises FileNotFoundError if it does not exist, FormatError if it is damaged.
+        """
+        path = self._document(version)
+        return parse_metadata(self.io.read_bytes(path), path)
+
+    def read_list(self, path: str) -> list[IcebergManifest]:
+        """Return the manifests of a list. Raises as `read`."""
+        here = self._here(path)
+        return decode_list(self.io.read_bytes(here), here)
+
+    def read_manifest(self, manifest: IcebergManifest) -> list[IcebergEntry]:
+        """Return the entries of a manifest. Raises as `read`."""
+        here = self._here(manifest.manifest_path)
+        return decode_manifest(self.io.read_bytes(here), here)
+
+    def publish(self, document: Json, files: Mapping[str, bytes]) -> bool:
+        """Write new files, and the document if its version has none; else delete the files."""
+        for path, data in files.items():
+            self.io.write_new(path, data)
+        version = document["current-snapshot-id"]
+        if not self.io.try_write_atomic(self._document(version), encode_metadata(document)):
+            for path in files:
+                self.io.delete_quietly(path)
+            return False
+        self.write_hint(version)
+        return True
+
+    def replace(self, document: Json, files: Mapping[str, bytes] | None = None) -> None:
+        """Write new files and a document in place of that of its version, and drop later ones."""
+        for path, data in (files or {}).items():
+            self.io.write_new(path, data)
+        version = document["current-snapshot-id"]
+        self.io.overwrite(self._document(version), encode_metadata(document))
+        self.delete_documents(one for one in self.versions() if one > version)
+        self.write_hint(version)
+
+    def write_hint(self, version: int) -> None:
+        """Write the hint of the newest version, unless it is current or a later version exists."""
+        if self._hint() != version and not self.io.exists(self._document(version + 1)):
+            self.io.overwrite(f"{self.folder}/{_HINT}", str(version).encode())
+
+    def delete_documents(self, versions: Iterable[int]) -> None:
+        """Delete documents."""
+        for version in versions:
+            self.io.delete_quietly(self._document(version))
+
+    def delete_lists(self, paths: Collection[str], kept: str) -> None:
+        """Delete manifest lists, and their manifests unless the list `kept` has them, too.
+
+        Lists and manifests that do not exist any more are skipped.
+        """
+        if not paths:
+            return
+        used = {self._here(one.manifest_path) for one in self.read_list(kept)}
+        for path in paths:
+            for manifest in self._readable_list(path):
+                if (here := self._here(manifest.manifest_path)) not in used:
+                    used.add(here)
+                    self.io.delete_quietly(here)
+            self.io.delete_quietly(self._here(path))
+
+    def _readable_list(self, path: str) -> list[IcebergManifest]:
+        try:
+            return self.read_list(path)
+        except (FileNotFoundError, FormatError):
+            return []
+
+    def _hint(self) -> int | None:
+        try:
+            text = self.io.read_bytes(f"{self.folder}/{_HINT}").strip()
+        except FileNotFoundError:
+            return None
+        return int(text) if text.isdigit() else None
+
+    def _document(self, version: int) -> str:
+        return f"{self.folder}/v{version}.metadata.json"
+
+    def _here(self, path: str) -> str:
+        """Return the path in this directory, which other writers may have spelt otherwise."""
+        return f"{self.folder}/{path.rpartition('/')[2]}"

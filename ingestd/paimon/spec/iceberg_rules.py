@@ -1,0 +1,89 @@
+"""Options of Iceberg metadata, and the tables that cannot have it.
+
+Specification: https://paimon.apache.org/docs/1.4/iceberg/configurations/#configurations
+"""
+
+from dataclasses import dataclass
+
+from ingestd.errors import UnsupportedError
+from ingestd.paimon.spec import honoured_options as honoured
+from ingestd.paimon.spec.data_types import TIMESTAMP_ROOTS, DataType, walk_types
+from ingestd.paimon.spec.file_options import data_file_styles
+from ingestd.paimon.spec.option_types import Options
+from ingestd.paimon.spec.table_schema import TableSchema
+
+_WITHOUT_TYPE = frozenset({"TIME", "MULTISET", "VARIANT"})
+_PRECISIONS = range(3, 7)
+_CODECS = {"zstd": "zstandard"}
+
+
+@dataclass(frozen=True, slots=True)
+class IcebergSettings:
+    """The options of a table with Iceberg metadata.
+
+    `in_catalog` is whether the metadata is in the layout of an Iceberg Hadoop catalog beside the
+    databases. `codec` is the Avro codec of manifests.
+    """
+
+    in_catalog: bool
+    format_version: int
+    codec: str
+    legacy_names: bool
+    compact_min: int
+    compact_max: int
+    deletes_old: bool
+    previous_versions: int
+
+
+def iceberg_settings(options: Options) -> IcebergSettings | None:
+    """Return the settings of a table; None if it has no Iceberg metadata.
+
+    Raises ConfigError for an invalid option value.
+    """
+    storage = honoured.ICEBERG_STORAGE.of(options)
+    if storage == "disabled":
+        return None
+    codec = honoured.ICEBERG_COMPRESSION.of(options)
+    return IcebergSettings(
+        in_catalog=(honoured.ICEBERG_LOCATION.of(options) or storage)
+        in ("catalog-location", "hadoop-catalog"),
+        format_version=honoured.ICEBERG_VERSION.of(options),
+        codec=_CODECS.get(codec, codec),
+        legacy_names=honoured.ICEBERG_LEGACY.of(options),
+        compact_min=honoured.ICEBERG_COMPACT_MIN.of(options),
+        compact_max=honoured.ICEBERG_COMPACT_MAX.of(options),
+        deletes_old=honoured.ICEBERG_DELETE_OLD.of(options),
+        previous_versions=honoured.ICEBERG_PREVIOUS_VERSIONS.of(options),
+    )
+
+
+def refuse_iceberg(schema: TableSchema) -> None:
+    """Raise UnsupportedError if a table asks for Iceberg metadata that would show wrong rows."""
+    if iceberg_settings(schema.options) is None:
+        return
+    if honoured.DELETION_VECTORS.of(schema.options):
+        raise _refusal("Iceberg readers would see rows that deletion vectors delete")
+    formats = {style.file_format for style in data_file_styles(schema).values()}
+    if formats != {"parquet"}:
+        raise _refusal(
+            f"Iceberg readers find columns by field ids, which files of format "
+            f"{', '.join(sorted(formats - {'parquet'}))} do not have; use parquet"
+        )
+    for column in schema.fields:
+        without = next((t for t in walk_types(column.type) if not has_iceberg_type(t)), None)
+        if without is not None:
+            raise _refusal(f"column '{column.name}': {without} has no type in Iceberg")
+    for name, t in zip(schema.partition_keys, schema.partition_types, strict=True):
+        if t.root in TIMESTAMP_ROOTS:
+            raise _refusal(f"partition column '{name}': {t} is not supported; use a DATE")
+
+
+def has_iceberg_type(t: DataType) -> bool:
+    """Return whether a type, nested ones apart, has an equivalent in version 2 of the format."""
+    if t.root in TIMESTAMP_ROOTS:
+        return t.precision in _PRECISIONS
+    return t.root not in _WITHOUT_TYPE
+
+
+def _refusal(reason: str) -> UnsupportedError:
+    return UnsupportedError(f"option '{honoured.ICEBERG_STORAGE.name}': {reason}")

@@ -1,0 +1,336 @@
+"""Iceberg metadata of tables: pyiceberg reads what we read, and Java goes on with it.
+
+Lives of tables are random; INGESTD_LONG makes them longer and more.
+"""
+
+import json
+import os
+import random
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from ingestd.paimon import open_warehouse
+from ingestd.paimon.iceberg.iceberg_sync import sync_iceberg
+from ingestd.paimon.iceberg.manifest_format import IcebergEntry
+from ingestd.paimon.iceberg.metadata_store import MetadataStore
+from ingestd.paimon.io.file_io import LocalFileIO
+from ingestd.paimon.spec.data_types import parse_type
+from ingestd.paimon.spec.schema import AddColumn, DropColumn, RenameColumn, UpdateColumnType
+from ingestd.paimon.table.commit.overwrite import drop_partitions
+from ingestd.paimon.table.compact.table_compact import compact_table
+from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
+from ingestd.paimon.table.metadata.partition_spec import parse_partition_spec
+from ingestd.paimon.table.metadata.snapshot_manager import (
+    latest_snapshot,
+    read_snapshot,
+    snapshot_ids,
+)
+from ingestd.paimon.table.read.table_read import read_table
+from ingestd.paimon.table.retention.expire_plan import expire_settings
+from ingestd.paimon.table.retention.expire_snapshots import expire_snapshots
+from ingestd.paimon.table.retention.rollback import plan_rollback, rollback
+from ingestd.paimon.table.retention.tags import create_tag, delete_tag
+from tests.support.code_blocks import shown
+from tests.support.native_tables import NOW_MS, alter, native_table, open_native, put
+from tests.support.oracle import Oracle
+from tests.support.pypaimon import PyIceberg, environment
+
+pytestmark = pytest.mark.compat
+
+LONG = "INGESTD_LONG" in os.environ
+STEPS = 200 if LONG else 15
+SEEDS = range(20 if LONG else 2)
+OPTIONS = {
+    "metadata.iceberg.storage": "table-location",
+    "metadata.iceberg.compaction.min.file-num": "3",
+    "metadata.iceberg.compaction.max.file-num": "5",
+    "snapshot.num-retained.min": "2",
+    "snapshot.num-retained.max": "4",
+    "compaction.min.file-num": "2",
+}
+COLUMNS: list[tuple[str, Any]] = [
+    ("id", "INT NOT NULL"), ("dt", "STRING NOT NULL"), ("n", "INT"), ("price", "DECIMAL(9, 2)"),
+    ("at", "TIMESTAMP(3)"), ("day", "DATE"), ("tags", {"type": "ARRAY", "element": "STRING"}),
+]  # fmt: skip
+
+
+def canonical(rows: pa.Table) -> list[str]:
+    """Rows as sorted texts, columns by name."""
+    names = sorted(rows.column_names)
+    return sorted(repr([_plain(row[name]) for name in names]) for row in rows.to_pylist())
+
+
+def _plain(value: Any) -> Any:
+    return value.replace(tzinfo=None) if isinstance(value, datetime) else value
+
+
+@dataclass
+class Life:
+    """A table, what may happen to it, and the rows that Iceberg readers are to see."""
+
+    table: FileStoreTable
+    dice: random.Random
+    ids: int = 0
+    shown: list[str] = field(default_factory=list)
+    tagged: dict[str, list[str]] = field(default_factory=dict)
+
+    def step(self) -> str:
+        """Do something, and bring the Iceberg metadata up to date."""
+        acts = [self.write] * 5 + [self.compact] * 2 + [
+            self.drop, self.evolve, self.tag, self.untag, self.expire, self.roll_back
+        ]  # fmt: skip
+        act = self.dice.choice(acts)
+        act()
+        sync_iceberg(self.table, tags=True)
+        return act.__name__
+
+    def write(self) -> None:
+        """One snapshot of some rows, sometimes two before the metadata follows."""
+        for _ in range(self.dice.choice((1, 1, 2))):
+            count = self.dice.randint(1, 4)
+            put(self.table, [self.row() for _ in range(count)])
+        if not self.table.schema.primary_keys:
+            self.see()
+
+    def row(self) -> dict[str, Any]:
+        """A row with cells for the columns that the table has now."""
+        self.ids += 1
+        key = self.dice.randint(1, 9) if self.table.schema.primary_keys else self.ids
+        cells = {"id": key, "dt": self.dice.choice("abc")}
+        for column in self.table.schema.fields:
+            if column.name not in cells and self.dice.random() < 0.8:
+                cells[column.name] = self.cell(column.type.root)
+        return cells
+
+    def cell(self, root: str) -> Any:
+        """A value of a type."""
+        number = self.dice.randint(-1000, 1000)
+        if root == "DECIMAL":
+            return Decimal(number).scaleb(-2)
+        if root == "ARRAY":
+            return ["x" * (number % 3), None][: number % 3]
+        return str(number) if root == "STRING" else number
+
+    def compact(self) -> None:
+        """A full compaction, after which Iceberg shows all rows of a table with a key."""
+        compact_table(self.table, now_ms=NOW_MS, full=True)
+        self.see()
+
+    def drop(self) -> None:
+        """One partition less, in both kinds of tables at once."""
+        self.compact()
+        spec = parse_partition_spec(self.table, f"dt={self.dice.choice('abc')}")
+        drop_partitions(self.table, [spec], now_ms=NOW_MS)
+        self.see()
+
+    def evolve(self) -> None:
+        """A new schema; readers see it with the next snapshot."""
+        names = [f.name for f in self.table.schema.fields if f.name not in ("id", "dt")]
+        name, new = self.dice.choice(names), f"c{self.ids}_{len(names)}"
+        root = self.table.schema.field(name).type.root
+        changes = [AddColumn(new, parse_type("STRING")), RenameColumn(name, new)]
+        if len(names) > 3:
+            changes.append(DropColumn(name))
+        if root == "INT":
+            changes.append(UpdateColumnType(name, parse_type("BIGINT")))
+        self.table = alter(self.table, self.dice.choice(changes))
+        self.write()
+        self.compact()
+
+    def tag(self) -> None:
+        """A tag on the newest snapshot."""
+        snapshot = latest_snapshot(self.table.io, self.table.paths)
+        if snapshot is not None and self.shown == canonical(read_table(self.table)):
+            name = f"t{snapshot.id}_{len(self.tagged)}"
+            create_tag(self.table, name, snapshot, now_ms=NOW_MS)
+            self.tagged[name] = self.shown
+
+    def untag(self) -> None:
+        """One tag less."""
+        if self.tagged:
+            name = self.dice.choice(sorted(self.tagged))
+            del self.tagged[name]
+            delete_tag(self.table, name)
+
+    def expire(self) -> None:
+        """Snapshots and files go as the options say."""
+        expire_snapshots(self.table, expire_settings(self.table.schema.options), NOW_MS)
+
+    def roll_back(self) -> None:
+        """Some snapshots less, of an append table, whose rows are always shown."""
+        ids = snapshot_ids(self.table.io, self.table.paths)
+        if len(ids) > 1 and not self.table.schema.primary_keys:
+            target = read_snapshot(self.table.io, self.table.paths, self.dice.choice(ids))
+            rollback(self.table, plan_rollback(self.table, target))
+            self.tagged.clear()
+            self.see()
+
+    def see(self) -> None:
+        """From here on Iceberg readers are to see all rows."""
+        self.shown = canonical(read_table(self.table))
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("keys", [(), ("dt", "id")], ids=["append", "primary key"])
+def test_pyiceberg_reads_what_we_read_after_each_step_of_a_life(
+    keys: tuple[str, ...], seed: int, tmp_path: Path, pyiceberg: PyIceberg
+) -> None:
+    options = {**OPTIONS, "bucket": "2" if keys else "-1"}
+    table = native_table(tmp_path, COLUMNS, keys=keys, partitions=["dt"], options=options)
+    life = Life(table, random.Random(seed))
+    life.write()
+    sync_iceberg(table)
+    done: list[str] = []
+    for _ in range(STEPS):
+        done.append(life.step())
+        assert canonical(pyiceberg.read_folder(table.path)) == life.shown, done
+    for name in document_of(table.path)["refs"]:
+        assert canonical(pyiceberg.read_folder(table.path, tag=name)) == life.tagged[name]
+
+
+def document_of(folder: Path | str) -> dict[str, Any]:
+    """The newest document of a table, which is the only one."""
+    (path,) = Path(folder, "metadata").glob("v*.metadata.json")
+    assert Path(folder, "metadata", "version-hint.text").read_text() == path.name.split(".")[0][1:]
+    document: dict[str, Any] = json.loads(path.read_bytes())
+    return document
+
+
+def java_table(warehouse: Path, oracle: Oracle, keys: Sequence[str]) -> dict[str, Any]:
+    """A specification of a table with Iceberg metadata, which Java creates."""
+    spec = {
+        "fields": [{"name": name, "type": t} for name, t in COLUMNS],
+        "primaryKey": list(keys),
+        "partitionKeys": ["dt"],
+        "options": {**OPTIONS, "bucket": "2" if keys else "-1"},
+    }
+    oracle.write_spec({**spec, "steps": []}, warehouse, warehouse)
+    return {**spec, "existing": True}
+
+
+def beside(warehouse: Path) -> FileStoreTable:
+    """The table of Java for us, with Iceberg metadata in another folder than Java's."""
+    table = open_native(warehouse)
+    options = {**table.schema.options, "metadata.iceberg.storage-location": "catalog-location"}
+    return table.with_schema(replace(table.schema, options=options))
+
+
+JAVA_STEPS: list[dict[str, Any]] = [
+    {"commit": {"rows": [{"id": 1, "dt": "a", "n": 1, "price": "1.50", "day": "2024-01-02"},
+                         {"id": 2, "dt": "b", "at": "2024-01-01T00:00:00", "tags": ["x"]}]}},
+    {"commit": {"rows": [{"id": 3, "dt": "c"}, {"id": 4, "dt": "a", "n": -5}]}},
+    {"tag": {"name": "early"}},
+    {"commit": {"rows": [{"id": 1, "dt": "a", "n": 7}], "compact": "full"}},
+    {"alter": [{"op": "add", "name": "w", "type": "BIGINT"},
+               {"op": "rename", "name": "n", "to": "m"}]},
+    {"commit": {"rows": [{"id": 5, "dt": "c", "w": 2**40, "m": 3}]}},
+    {"dropPartition": {"dt": "b"}},
+    {"alter": [{"op": "type", "name": "m", "type": "BIGINT"}]},
+    {"commit": {"rows": [{"id": 6, "dt": "a", "m": 2**40}], "compact": "full"}},
+    {"deleteTag": "early"},
+    {"commit": {"rows": [{"id": 7, "dt": "d"}]}},
+    {"commit": {"rows": [{"id": 8, "dt": "d"}], "compact": "full"}},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("keys", [(), ("dt", "id")], ids=["append", "primary key"])
+def test_java_makes_the_same_metadata_of_the_same_snapshots(
+    keys: tuple[str, ...], tmp_path: Path, oracle: Oracle
+) -> None:
+    spec = java_table(tmp_path, oracle, keys)
+    for number, step in enumerate(JAVA_STEPS):
+        oracle.write_spec({**spec, "steps": [step]}, tmp_path, tmp_path)
+        ours = beside(tmp_path)
+        sync_iceberg(ours, tags="ag" in str(step))
+        mine = Metadata(Path(tmp_path, "iceberg/db/t"))
+        java = Metadata(Path(ours.path))
+        if not keys:
+            assert mine.manifests == java.manifests, step
+        else:
+            # Java shows the files of a table's first snapshot before they are compacted, too.
+            assert number < 3 or mine.live == java.live, step
+            for snapshot in (*mine.document["snapshots"], *java.document["snapshots"]):
+                del snapshot["summary"]
+        assert mine.document == java.document, step
+
+
+class Metadata:
+    """The newest Iceberg metadata in a folder, without names, times and random ids."""
+
+    def __init__(self, folder: Path) -> None:
+        document = document_of(folder)
+        newest = {one["snapshot-id"]: one for one in document["snapshots"]}[
+            document["current-snapshot-id"]
+        ]
+        store = MetadataStore(LocalFileIO(sync=False), str(folder / "metadata"))
+        listed = store.read_list(newest["manifest-list"])
+        entries = [store.read_manifest(one) for one in listed]
+        for snapshot in document["snapshots"]:
+            del snapshot["timestamp-ms"], snapshot["manifest-list"]
+            snapshot["summary"].pop("paimon.delta-manifest-list", None)
+        del document["table-uuid"], document["last-updated-ms"]
+        self.document = document
+        self.manifests = [
+            (replace(one, manifest_path="", manifest_length=0), [_comparable(e) for e in own])
+            for one, own in zip(listed, entries, strict=True)
+        ]
+        self.live = {e.name: e.data_file for own in entries for e in own if e.is_live}
+
+
+def test_the_program_of_the_page_reads_the_table(tmp_path: Path) -> None:
+    schema = pa.schema([("id", pa.int64()), ("amount", pa.float64())])
+    options = {"metadata.iceberg.storage": "table-location"}
+    table = open_warehouse(str(tmp_path)).create("ods.orders", schema, options=options)
+    table.write([{"id": n, "amount": 9.0 + n} for n in range(4)])
+    text = shown("docs/iceberg.md", "from pyiceberg").text
+    assert "/data/warehouse" in text
+    command = [str(environment("pyiceberg")), "-c", text.replace("/data/warehouse", str(tmp_path))]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert "id: [[2,3]]" in done.stdout
+    assert "amount: [[11,12]]" in done.stdout
+
+
+TURNS = 60 if LONG else 12
+
+
+@pytest.mark.parametrize("keys", [(), ("dt", "id")], ids=["append", "primary key"])
+def test_java_and_we_take_turns_on_one_table(
+    keys: tuple[str, ...], tmp_path: Path, oracle: Oracle, pyiceberg: PyIceberg
+) -> None:
+    spec = java_table(tmp_path, oracle, keys)
+    dice, known = random.Random(7), set[str]()
+    for number in range(1, TURNS + 1):
+        row = {"id": number % 5 if keys else number, "dt": dice.choice("ab"), "n": number}
+        compacts = number % 4 == 0 or number < 3
+        if dice.random() < 0.5:
+            turn = {"rows": [row], "compact": "full" if compacts else "none"}
+            steps = [{"commit": turn}, *([{"dropPartition": {"dt": "b"}}] if number == 9 else [])]
+            oracle.write_spec({**spec, "steps": steps}, tmp_path, tmp_path)
+        else:
+            table = open_native(tmp_path)
+            put(table, [row], identifier=number)
+            if compacts:
+                compact_table(table, now_ms=NOW_MS, full=True)
+            sync_iceberg(table)
+        table = open_native(tmp_path)
+        document = document_of(table.path)
+        known.add(document["table-uuid"])
+        latest = latest_snapshot(table.io, table.paths)
+        assert latest is not None
+        assert document["current-snapshot-id"] == latest.id
+        if compacts or not keys:
+            assert canonical(pyiceberg.read_folder(table.path)) == canonical(read_table(table))
+    assert len(known) == 1, "one of the two began again"
+
+
+def _comparable(entry: IcebergEntry) -> IcebergEntry:
+    """An entry without the snapshot that deleted its file, which Java does not state."""
+    return entry if entry.is_live else replace(entry, snapshot_id=0)

@@ -1,0 +1,107 @@
+"""Options of Iceberg metadata, and tables that are refused because of it."""
+
+from typing import Any
+
+import pytest
+
+from ingestd.errors import ConfigError, UnsupportedError
+from ingestd.paimon.spec.data_types import parse_type
+from ingestd.paimon.spec.iceberg_rules import iceberg_settings
+from ingestd.paimon.spec.options import refuse_new_options, refuse_unsupported
+from ingestd.paimon.spec.schema import TableSchema, new_schema
+
+ON = {"metadata.iceberg.storage": "table-location"}
+
+
+def schema(
+    *columns: tuple[str, Any],
+    options: dict[str, str] | None = None,
+    partitions: tuple[str, ...] = (),
+) -> TableSchema:
+    typed = [(name, parse_type(t)) for name, t in (("id", "INT"), *columns)]
+    return new_schema(
+        typed, (), partitions, {"bucket": "-1", **(ON if options is None else options)}, 0
+    )
+
+
+def test_without_the_option_there_is_no_metadata() -> None:
+    assert iceberg_settings({}) is None
+    assert iceberg_settings({"metadata.iceberg.storage": "disabled"}) is None
+
+
+@pytest.mark.parametrize(
+    ("options", "in_catalog"),
+    [
+        (ON, False),
+        ({"metadata.iceberg.storage": "hadoop-catalog"}, True),
+        ({**ON, "metadata.iceberg.storage-location": "catalog-location"}, True),
+        ({"metadata.iceberg.storage": "hadoop-catalog",
+          "metadata.iceberg.storage-location": "table-location"}, False),
+    ],
+)  # fmt: skip
+def test_the_place_follows_the_storage_unless_it_is_given(
+    options: dict[str, str], in_catalog: bool
+) -> None:
+    settings = iceberg_settings(options)
+    assert settings is not None
+    assert settings.in_catalog is in_catalog
+
+
+def test_the_options_have_the_defaults_of_java() -> None:
+    settings = iceberg_settings(ON)
+    assert settings is not None
+    assert (settings.format_version, settings.codec, settings.legacy_names) == (2, "snappy", False)
+    assert (settings.compact_min, settings.compact_max) == (10, 50)
+    assert (settings.deletes_old, settings.previous_versions) == (True, 0)
+    zstd = iceberg_settings({**ON, "metadata.iceberg.manifest-compression": "zstd"})
+    assert zstd is not None
+    assert zstd.codec == "zstandard"
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("metadata.iceberg.storage", "hive-catalog"),
+        ("metadata.iceberg.storage", "rest-catalog"),
+        ("metadata.iceberg.storage-location", "elsewhere"),
+        ("metadata.iceberg.format-version", "1"),
+        ("metadata.iceberg.manifest-compression", "lzo"),
+    ],
+)
+def test_other_values_are_refused_by_name(name: str, value: str) -> None:
+    with pytest.raises(UnsupportedError, match=f"option '{name}' = '{value}'"):
+        refuse_unsupported(schema(options={**ON, name: value}), for_write=True)
+
+
+def test_a_setting_that_does_not_exist_is_refused_with_the_nearest_name() -> None:
+    with pytest.raises(ConfigError, match=r"did you mean 'metadata\.iceberg\.storage'"):
+        refuse_new_options({"metadata.iceberg.storag": "table-location"})
+
+
+@pytest.mark.parametrize(
+    ("column", "named"),
+    [
+        ("TIME(3)", "TIME"), ("TIMESTAMP(9)", r"TIMESTAMP\(9\)"),
+        ("TIMESTAMP(0)", r"TIMESTAMP\(0\)"), ("VARIANT", "VARIANT"),
+        ({"type": "ARRAY", "element": "TIME(0)"}, "TIME"),
+        ({"type": "MULTISET", "element": "INT"}, "MULTISET"),
+    ],
+)  # fmt: skip
+def test_columns_without_a_type_in_iceberg_are_refused_by_name(column: Any, named: str) -> None:
+    with pytest.raises(UnsupportedError, match=f"column 'v': {named}"):
+        refuse_unsupported(schema(("v", column)), for_write=True)
+    refuse_unsupported(schema(("v", column)), for_write=False)
+    refuse_unsupported(schema(("v", column), options={}), for_write=True)
+
+
+def test_what_readers_would_see_wrongly_is_refused() -> None:
+    vectors = schema(options={**ON, "deletion-vectors.enabled": "true"})
+    with pytest.raises(UnsupportedError, match="deletion vectors"):
+        refuse_unsupported(vectors, for_write=True)
+    with pytest.raises(UnsupportedError, match="files of format avro"):
+        refuse_unsupported(
+            schema(options={**ON, "file.format.per.level": "0:avro"}), for_write=True
+        )
+    partitioned = schema(("at", "TIMESTAMP(3)"), partitions=("at",))
+    with pytest.raises(UnsupportedError, match="partition column 'at'"):
+        refuse_unsupported(partitioned, for_write=True)
