@@ -70,7 +70,7 @@ UNKNOWN_VALUES = Counter(
 )
 DROPPED_RECORDS = Counter(
     "ingestd_dropped_records",
-    "Records that could not be used and were not kept, because `errors` says so for their stage.",
+    "Records that could not be used and were not kept: `errors` drops those of their stage.",
     ["stage", "reason"],
 )
 REJECTED = Counter(

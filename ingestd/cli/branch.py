@@ -47,7 +47,7 @@ def create(
     ingestd read /lake 'shop.orders$branch_fix'
     """
     if (tag is not None) + (snapshot is not None) + latest > 1:
-        raise ConfigError("--tag, --snapshot and --latest each say where to begin: give one")
+        raise ConfigError("--tag, --snapshot and --latest exclude each other: give one")
     opened = open_table(warehouse, table)
     at = None if tag is None else tagged_snapshot(opened, tag).id
     if snapshot is not None or latest:

@@ -70,9 +70,10 @@ def compact(
 ) -> None:
     """Compact a table: files of a bucket become fewer, older rows of a key are dropped.
 
-    Readers see the same rows as before, and those of tables with deletion vectors or of
-    `first-row` tables see what was written since. Ingest may go on meanwhile. Without `--full`
-    each bucket gets what the table's triggers ask for, once. Rows in no bucket yet get one first.
+    Readers see the same rows as before; readers of `first-row` tables and of tables with deletion
+    vectors also see rows written since. Ingest can continue meanwhile. Without `--full` each
+    bucket is compacted once, as the table's triggers require. Postponed rows are first assigned
+    to buckets.
 
     **Examples**
 
@@ -244,7 +245,7 @@ def chosen_order(order_by: str | None, strategy: str | None, *, full: bool) -> O
     """Return the order of the options, None for no sorting. Raises ConfigError for a conflict."""
     if order_by is None:
         if strategy is not None:
-            raise ConfigError("--order-strategy says how to sort: say by what with --order-by")
+            raise ConfigError("--order-strategy requires --order-by")
         return None
     if full:
         raise ConfigError("--order-by rewrites all files anyway: leave --full out")

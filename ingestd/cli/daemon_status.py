@@ -43,7 +43,9 @@ class DaemonAddress:
             or not split_url.hostname
             or not _has_port(split_url)
         ):
-            raise ConfigError(f"'{self.url}' is no address of a daemon; write http://HOST:PORT")
+            raise ConfigError(
+                f"'{self.url}' is not the address of a daemon; write http://HOST:PORT"
+            )
         object.__setattr__(self, "_parts", split_url)
 
     def status(self) -> Document:
@@ -73,7 +75,9 @@ class DaemonAddress:
         except ValueError:
             document = None
         if status != http.HTTPStatus.OK or not isinstance(document, dict):
-            raise DaemonSilentError(f"{self.url} is no daemon of ingestd: {_PATH} says {status}")
+            raise DaemonSilentError(
+                f"{self.url} is not a daemon of ingestd: {_PATH} returned {status}"
+            )
         return document
 
     def _connection(self) -> http.client.HTTPConnection:

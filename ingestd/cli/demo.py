@@ -77,9 +77,9 @@ def demo(
     events: Annotated[int, typer.Option(min=100, help="Change events to produce.")] = 20_000,
     as_json: AsJson = False,
 ) -> None:
-    """Show it all: a Kafka broker, a workload, the daemon and the tables, on this machine.
+    """Run a Kafka broker, a workload and the daemon on this machine, and show the tables.
 
-    The folder stays for a look around; the broker ends with the command.
+    The folder is kept; the broker stops when the command ends.
 
     **Examples**
 
@@ -122,7 +122,7 @@ def prepared(folder: Path) -> Path:
     """Return an empty folder of the demo. Raises ConfigError for a folder with other contents."""
     root = folder.resolve()
     if root.exists() and any(root.iterdir()) and not (root / MARK).exists():
-        raise ConfigError(f"{root} holds other things than a demo; name another --folder")
+        raise ConfigError(f"{root} has contents other than a demo; name another --folder")
     shutil.rmtree(root, ignore_errors=True)
     root.mkdir(parents=True)
     (root / MARK).touch()
@@ -229,9 +229,9 @@ def print_report(
         f"{rate:,.0f} a second{between_commits(history, timings)}."
     )
     console.print(
-        "Every row is what the workload ends in."
+        "Every row is as expected from the workload."
         if right
-        else "[bold red]The tables differ from what the workload ends in.[/]"
+        else "[bold red]The tables differ from the result of the workload.[/]"
     )
     where_next(console, root)
     if not right:
@@ -325,7 +325,7 @@ def between_commits(history: list[tuple[str, Snapshot]], timings: Timings) -> st
 def where_next(console: Console, root: Path) -> None:
     """Print commands to try on the demo's tables."""
     warehouse = root / "warehouse"
-    console.print("\nWhere to look next:")
+    console.print("\nNext commands:")
     for command in (
         f"ingestd read {warehouse} {DATABASE}.orders",
         f"ingestd read {warehouse} {DATABASE}.orders --snapshot 1 --format table",

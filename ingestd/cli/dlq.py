@@ -194,7 +194,9 @@ def purge(
     """
     letter_filter = DeadLetterFilter(source, topic, stage, reason, older_than(older))
     if (letter_filter.takes_all and not replayed) != everything:
-        raise ConfigError("say which letters: by --older-than or another option, or by --all alone")
+        raise ConfigError(
+            "choose dead letters: by --older-than or another option, or by --all alone"
+        )
     opened = open_dead_letters(warehouse, dead_letters)
 
     def doomed(rows: pa.Table) -> npt.NDArray[np.bool_]:

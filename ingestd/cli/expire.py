@@ -45,7 +45,7 @@ _Limit: TypeAlias = Annotated[
 
 expire = group(
     "expire",
-    "Expire snapshots, changelogs, partitions and tags as the options of the table say.",
+    "Expire snapshots, changelogs, partitions and tags as the table's options specify.",
     "ingestd expire snapshots /lake shop.orders --dry-run",
     "ingestd expire snapshots /lake shop.orders --retain-min 10 --time-retained '1 d'",
     "ingestd expire partitions /lake shop.orders --expiration-time '90 d'",

@@ -30,7 +30,7 @@ def import_paimon_cdc(
 
     The command line is read as a shell would read it. The result has been loaded once; comments
     name every argument that has no counterpart, and why. Ends with 1 if the pipeline would do
-    something else without one of these; look at them before anything runs.
+    something else without one of these; check them before the pipeline runs.
 
     **Examples**
 

@@ -88,11 +88,11 @@ def init(
     force: _Force = False,
     as_json: AsJson = False,
 ) -> None:
-    """Write a first configuration: looks at the brokers, guesses formats, keys and types.
+    """Write a first configuration, with formats, keys and types inferred from the messages.
 
-    Asks on a terminal for what no option says; elsewhere what is not said has a default. Nothing
-    but the file is written. Secrets among the properties stay out of it: give them as
-    `${env:NAME}` or `${file:PATH}`, or they become such.
+    On a terminal, asks for values that no option sets; elsewhere they have defaults. Writes only
+    the file. Secrets among the properties are not written to it: pass them as `${env:NAME}` or
+    `${file:PATH}`, or they are replaced by such references.
 
     **Examples**
 
@@ -171,7 +171,7 @@ def _likeness(guess: Guess, data_format: str | None) -> str:
 
 def _refuse_existing(file: Path, *, force: bool) -> None:
     if str(file) != _STDOUT and file.exists() and not force:
-        raise ConfigError(f"{file} is there already: name another file, or add --force")
+        raise ConfigError(f"{file} exists already: name another file, or add --force")
 
 
 def _pair(text: str) -> tuple[str, str]:
@@ -244,7 +244,7 @@ def chosen_topics(
         raise ConfigError("the brokers have no topic yet: name the ones to come with --topic")
     alike = proposed_pattern(mine)
     if pattern is None:
-        tell_on_terminal(f"There is: {_some_of(mine)}")
+        tell_on_terminal(f"Topics: {_some_of(mine)}")
     expression = pattern or ask(
         "Topics (a regular expression)", alike or ".*", "--topic-pattern", partial(_meant, mine)
     )
@@ -258,9 +258,9 @@ def _meant(topics: Sequence[str], pattern: str) -> list[str]:
     try:
         chosen = [topic for topic in topics if re.fullmatch(pattern, topic)]
     except re.error as error:
-        raise ConfigError(f"'{pattern}' is no regular expression: {error}") from error
+        raise ConfigError(f"'{pattern}' is not a valid regular expression: {error}") from error
     if not chosen:
-        raise ConfigError(f"no topic is like '{pattern}'; there is: {_some_of(topics)}")
+        raise ConfigError(f"no topic matches '{pattern}'; topics: {_some_of(topics)}")
     return chosen
 
 

@@ -235,7 +235,9 @@ def source_settings(reading: MessageOptions, topic: str | None) -> SourceSetting
     base = _configured(reading.config, topic) if reading.config else None
     data_format = reading.data_format or (base.data_format if base else None)
     if data_format is None:
-        raise ConfigError("say what the messages are: --format, or --config with a source of them")
+        raise ConfigError(
+            "specify the format of the messages: --format, or --config with their source"
+        )
     settings = base.format_settings if base else FormatSettings()
     if reading.registry:
         settings = registered_formats(SchemaRegistrySection(url=(reading.registry,)), Path())
@@ -260,8 +262,8 @@ def read_messages(selection: Wanted, source: SourceSettings) -> list[RecordChunk
         return [_read_file(selection, selection.file, source)]
     if selection.topic is None or not source.kafka.bootstrap:
         raise ConfigError(
-            "say where the messages are: FILE (- is standard input), or --topic with --bootstrap "
-            "or --config"
+            "specify where to read messages: FILE (- is standard input), or --topic with "
+            "--bootstrap or --config"
         )
     try:
         return list(_read_topic(selection, selection.topic, source))
@@ -277,7 +279,7 @@ def _configured(path: Path, topic: str | None) -> SourceSettings:
     ]
     if len(reading) != 1:
         many = f"{len(reading)} sources" if reading else "no source"
-        raise ConfigError(f"{path}: {many} would read the messages; say --topic, as it is there")
+        raise ConfigError(f"{path}: {many} would read the messages; specify --topic")
     return reading[0]
 
 
@@ -307,7 +309,7 @@ def _read_topic(selection: Wanted, topic: str, source: SourceSettings) -> list[R
     cluster = OffsetClient(source.kafka, request_seconds=_ASK_SECONDS)
     known = cluster.list_topic_partitions().get(topic, ())
     if selection.partition not in known:
-        available = f"it has {len(known)}" if known else "there is no such topic"
+        available = f"it has {len(known)}" if known else "the topic does not exist"
         bootstrap = source.kafka.bootstrap
         raise ConfigError(
             f"no partition {selection.partition} of {topic} at {bootstrap}: {available}"

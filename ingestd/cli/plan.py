@@ -28,7 +28,8 @@ _VERDICTS = {
 def plan(
     config: Annotated[Path, typer.Option("--config", "-c", help="The configuration file.")],
     records: Annotated[
-        int, typer.Option("--records", min=1, help="Most records of each topic to look at.")
+        int,
+        typer.Option("--records", min=1, help="Maximum number of records to read of each topic."),
     ] = 200,
     as_json: AsJson = False,
 ) -> None:

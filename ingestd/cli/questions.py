@@ -26,7 +26,7 @@ def ask(what: str, default: str | None, option: str, check: Check = str) -> str:
     """
     if not is_terminal():
         if default is None:
-            raise ConfigError(f"say {option}: there is no terminal to ask on")
+            raise ConfigError(f"specify {option}: there is no terminal to ask on")
         check(default)
         return default
     while True:
@@ -47,7 +47,7 @@ def confirm(what: str, option: str, *, given: bool) -> None:
     if given:
         return
     if not is_terminal():
-        raise ConfigError(f"{what} There is no terminal to ask on: say {option}")
+        raise ConfigError(f"{what} There is no terminal to ask on: specify {option}")
     if _answer(f"{printable(what)} [y/N]", "n").lower() not in ("y", "yes"):
         raise ConfigError("nothing is done")
 

@@ -118,8 +118,8 @@ def _added_rows(table: FileStoreTable, request: Request, between: tuple[int, int
     """Return the rows that the table's option `incremental-between` selects."""
     if request.audit_log or request.view is not None:
         raise ConfigError(
-            f"table {table.name}: option '{BETWEEN}' has the table itself read in part, not its "
-            "views; say what to read of them: --changelog, or --snapshot"
+            f"table {table.name}: option '{BETWEEN}' applies to the table itself, not to its "
+            "views; specify --changelog or --snapshot"
         )
     fields = table.schema.fields
     added = iter_added_rows(table, between[0] + 1, between[1])
@@ -191,7 +191,7 @@ def _changes(table: FileStoreTable, request: Request) -> PrintedRows:
 def _system_rows(table: FileStoreTable, view: str, request: Request) -> PrintedRows:
     fields = system_table(view).fields
     if request.changelog or request.audit_log or request.is_range:
-        raise ConfigError(f"${view} is no table with changes")
+        raise ConfigError(f"${view} is not a table with changes")
     rows = read_system_table(table, view, _target(table, request).snapshot)
     return _matching([rows], fields, _shown(fields, request.names, f"{table.name}${view}"), request)
 

@@ -80,7 +80,7 @@ class Replayed:
 def cluster_of(config: Path | None, bootstrap: str | None) -> ReplayCluster:
     """Return the cluster of the command line. Raises ConfigError unless one way is given."""
     if (config is None) == (bootstrap is None):
-        raise ConfigError("say where to: give --config FILE or --bootstrap HOST:PORT")
+        raise ConfigError("specify the cluster: --config FILE or --bootstrap HOST:PORT")
     if config is None:
         return ReplayCluster(bootstrap=bootstrap)
     settings = pipeline_settings(load_config(config))

@@ -73,9 +73,9 @@ def rollback(
 def _refuse_forgetting(table: str, plan: Rollback) -> None:
     if plan.forgets_record:
         raise ConfigError(
-            f"table {table}: no snapshot at or below {plan.target.id} says what of the stream the "
-            "table covers, so the daemon could not go on with it; go back to a younger snapshot, "
-            "or add --force and give the table a record with `ingestd begin` before the next start"
+            f"table {table}: no snapshot up to {plan.target.id} records which offsets the table "
+            "covers, so the daemon could not continue; roll back to a newer snapshot, or add "
+            "--force and give the table a record with `ingestd begin` before the next start"
         )
 
 
@@ -83,7 +83,7 @@ def _target(
     table: FileStoreTable, snapshot: int | None, tag: str | None, as_of: str | None
 ) -> Snapshot:
     if sum(one is not None for one in (snapshot, tag, as_of)) != 1:
-        raise ConfigError("say where to go back to: one of --snapshot, --tag and --as-of")
+        raise ConfigError("specify the target: one of --snapshot, --tag and --as-of")
     if tag is not None:
         return tagged_snapshot(table, tag)
     if as_of is not None:
@@ -122,9 +122,9 @@ def _sentence(table: str, plan: Rollback) -> str:
     deleted = [counted(len(plan.snapshots), "snapshot")]
     deleted += [counted(len(plan.tags), "tag")] if plan.tags else []
     deleted += [counted(len(plan.changelogs), "changelog")] if plan.changelogs else []
-    text = f"{table}: back at snapshot {plan.target.id}, without {', '.join(deleted)} behind it."
+    text = f"{table}: back at snapshot {plan.target.id}, without {', '.join(deleted)} after it."
     if plan.forgets_record:
-        text += " No snapshot says any more what of the stream the table covers."
+        text += " No remaining snapshot records which offsets the table covers."
     return text
 
 

@@ -25,7 +25,7 @@ from ingestd.paimon.spec.arrow import to_arrow_type
 from ingestd.paimon.spec.data_types import DataField
 
 SHOWN_ROWS = 50
-"""Rows in a table for people, unless told otherwise."""
+"""Rows in a table for people, unless another limit is given."""
 _ROWS_AT_A_TIME = 20_000
 RUN_CHARS = 64 * 1024 * 1024
 """Characters of lines that are sorted at a time."""

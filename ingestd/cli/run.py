@@ -20,7 +20,7 @@ def run(
         typer.Option("--until-latest", help="End when what is there now has been ingested."),
     ] = False,
     as_json: Annotated[
-        bool, typer.Option("--json", help="Log as JSON, whatever the configuration says.")
+        bool, typer.Option("--json", help="Log as JSON, regardless of the configuration.")
     ] = False,
 ) -> None:
     """Run a pipeline until it is stopped.

@@ -113,7 +113,7 @@ def auto(
     """Create the tags that are due by the table's option `tag.automatic-creation`.
 
     It is process-time or watermark; `tag.creation-period`, `tag.creation-delay`,
-    `tag.num-retained-max`, `tag.default-time-retained` and others say which.
+    `tag.num-retained-max`, `tag.default-time-retained` and others specify the tags.
 
     **Examples**
 

@@ -111,7 +111,7 @@ def _warnings(loaded: LoadedConfig) -> list[str]:
 
 
 def _ignored_options(loaded: LoadedConfig) -> Iterator[str]:
-    """Yield a warning for each table option of the configuration that ingestd does not mind."""
+    """Yield a warning for each table option of the configuration that ingestd ignores."""
     for effective_setting in effective_settings(loaded):
         section, dot, name = effective_setting.key.partition(".options.")
         if dot and section.partition(".")[0] in ("defaults", "tables"):

@@ -50,8 +50,8 @@ def watch(
     """Show what a running daemon does: state, rate, lag, batches, tables, errors.
 
     On a terminal the view is updated until Ctrl-C; elsewhere a line is printed each time, with
-    --json the whole status as one line of JSON. After the first response, a daemon that does not
-    respond is waited for.
+    --json the whole status as one line of JSON. After the first response, the command keeps
+    polling a daemon that does not respond.
 
     **Examples**
 

@@ -99,7 +99,7 @@ class _Checks:
         known = source.format in DATA_FORMATS
         registry = describe_format(source.format).registry if known else "none"
         if section.url and registry == "none":
-            problem = f"means nothing to the data format '{source.format}'"
+            problem = f"is not used by the data format '{source.format}'"
             self._add(("sources", name, "schema-registry"), problem)
         elif section.url:
             with self._at("sources", name, "schema-registry"):
@@ -149,7 +149,7 @@ class _Checks:
         defaults = settings_of(self._config.defaults)
         given_from_key = table.primary_keys is None and "primary_keys" in table.model_fields_set
         if given_from_key and defaults.primary_keys is not None:
-            problem = "'from-key' cannot be had where defaults.primary-keys says otherwise"
+            problem = "'from-key' cannot override defaults.primary-keys"
             self._add(("tables", name, "primary-keys"), problem)
         self._check_table(("tables", name), settings_of(table).over(defaults))
 

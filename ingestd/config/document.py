@@ -138,5 +138,5 @@ def _line(node: Node) -> int:
 def _yaml_message(error: yaml.YAMLError, name: str) -> str:
     if isinstance(error, yaml.MarkedYAMLError) and error.problem_mark is not None:
         mark = error.problem_mark
-        return f"{name}:{mark.line + 1}:{mark.column + 1}: no valid YAML: {error.problem}"
-    return f"{name}: no valid YAML: {type(error).__name__}"
+        return f"{name}:{mark.line + 1}:{mark.column + 1}: invalid YAML: {error.problem}"
+    return f"{name}: invalid YAML: {type(error).__name__}"

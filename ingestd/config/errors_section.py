@@ -18,7 +18,7 @@ from ingestd.ingest.settings.rejection import RejectionLimits
 from ingestd.ingest.settings.topic_trial import TrialLimits
 
 
-def _stage(name: str) -> Any:  # noqa: ANN401  (what stands for a field of any type)
+def _stage(name: str) -> Any:  # noqa: ANN401  (a field of any type)
     text = f"{STAGES[name]}: `dead-letter`, `fail` stops the pipeline, `drop` only counts."
     return Field(
         default="dead-letter",

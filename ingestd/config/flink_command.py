@@ -184,7 +184,7 @@ def _arguments(words: Sequence[str]) -> dict[str, list[str]]:
     while at < len(words):
         word = words[at]
         if not _is_name(word):
-            raise ConfigError(f"'{word}' stands behind no --argument; does a quote miss around it?")
+            raise ConfigError(f"'{word}' follows no --argument; is a quote missing around it?")
         name, equals, value = word.lstrip("-").partition("=")
         if not equals:
             has_value = at + 1 < len(words) and not _is_name(words[at + 1])

@@ -305,9 +305,7 @@ class _Warehouse:
             warehouse = _SCHEME.sub("", warehouse) or "/"
         self._take_path(argument, warehouse)
         if self._kind not in METASTORES:
-            text = (
-                f"is not supported: the tables lie in the warehouse, but {self._kind} is not told"
-            )
+            text = f"is not supported: tables are in the warehouse, and {self._kind} is not updated"
             self.carried.leave(self._argument(_METASTORE), text, essential=True)
 
     def options(self) -> None:

@@ -143,7 +143,7 @@ class _Kafka:
             self._needed(name, ("topic-pattern",), pattern)
         else:
             if pattern:
-                text = "is no regular expression here"
+                text = "is not a valid regular expression here"
                 self.carried.leave(f"{self._argument(name)}={pattern}", text, essential=True)
             else:
                 self._missing("topic")

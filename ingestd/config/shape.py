@@ -32,7 +32,7 @@ class ConfigShape:
         return reached
 
 
-def shape_of(annotation: Any) -> ConfigShape:  # noqa: ANN401  (whatever may stand behind a colon)
+def shape_of(annotation: Any) -> ConfigShape:  # noqa: ANN401  (any annotation)
     """Return the shape of a model, or of the annotation of one of its fields."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         fields = annotation.model_fields.items()

@@ -119,7 +119,9 @@ class SourceSection(Section):
         try:
             re.compile(self.topic_pattern or "")
         except re.error as error:
-            raise ValueError(f"'topic-pattern' is no regular expression: {error}") from error
+            raise ValueError(
+                f"'topic-pattern' is not a valid regular expression: {error}"
+            ) from error
         return self
 
     @model_validator(mode="after")
@@ -150,4 +152,4 @@ def check_positions(section: SourceSection, key: str) -> None:
     source = KafkaSource("", section.topics, section.topic_pattern, section.topic_exclude)
     for topic in positions_of(section, texts[key]):
         if not source.selects(topic):
-            raise ConfigError(f"topic {topic} is none that the source reads")
+            raise ConfigError(f"topic {topic} is not read by the source")

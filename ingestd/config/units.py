@@ -36,7 +36,7 @@ def parse_duration(text: str) -> float:
     """Return seconds. Raises ValueError for a malformed duration or a missing unit."""
     number, unit = _parts(text, "10s, 500ms, 1 min, 2h or 1d")
     if unit not in _SECONDS:
-        raise ValueError(f"'{text}' is no duration; write 10s, 500ms, 1 min, 2h or 1d")
+        raise ValueError(f"'{text}' is not a duration; write 10s, 500ms, 1 min, 2h or 1d")
     return number * _SECONDS[unit]
 
 
@@ -45,7 +45,7 @@ def parse_size(text: str) -> int:
     number, unit = _parts(text, "512kb, 32mb or 1gb")
     size = number * _BYTES.get(unit, 0)
     if unit not in _BYTES or size != int(size):
-        raise ValueError(f"'{text}' is no size; write 512kb, 32mb or 1gb")
+        raise ValueError(f"'{text}' is not a size; write 512kb, 32mb or 1gb")
     return int(size)
 
 
@@ -70,7 +70,7 @@ def format_size(size: int) -> str:
 def _parts(text: str, examples: str) -> tuple[float, str]:
     match = _QUANTITY.fullmatch(text)
     if match is None:
-        raise ValueError(f"'{text}' is no number with a unit; write {examples}")
+        raise ValueError(f"'{text}' is not a number with a unit; write {examples}")
     if not match[2]:
         raise ValueError(f"'{text}' has no unit; write {examples}")
     return float(match[1]), match[2].lower()

@@ -110,7 +110,7 @@ def _numbered(value: object) -> Any:  # noqa: ANN401  (a document, texts for its
 def _address(value: object) -> str:
     host, colon, port = str(value).rpartition(":")
     if not colon or not host or not port.isdecimal() or int(port) > 65535:
-        raise ValueError(f"'{value}' is no HOST:PORT, such as 127.0.0.1:8080")
+        raise ValueError(f"'{value}' is not HOST:PORT, such as 127.0.0.1:8080")
     return str(value)
 
 

@@ -81,7 +81,7 @@ def page(path: str, status: Status) -> HttpResponse:
     if path in ASSETS:
         return HttpResponse(HTTPStatus.OK, ASSETS[path], asset(path))
     names = ", ".join(["/", *_PAGES])
-    return HttpResponse(HTTPStatus.NOT_FOUND, _TEXT, f"there is: {names}\n".encode())
+    return HttpResponse(HTTPStatus.NOT_FOUND, _TEXT, f"pages: {names}\n".encode())
 
 
 class HttpServer:

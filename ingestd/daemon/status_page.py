@@ -11,7 +11,7 @@ from ingestd.daemon.recent_history import total_lag
 _HOUR = 3600.0
 _SHORTEST = 300.0
 _SHOWN_BATCHES = 12
-_NO_COMPACTION = {False: "none since the start", True: "left to somebody else"}
+_NO_COMPACTION = {False: "none since the start", True: "done by another process"}
 ASSETS: Mapping[str, str] = {
     "/page.css": "text/css; charset=utf-8",
     "/page.js": "text/javascript; charset=utf-8",

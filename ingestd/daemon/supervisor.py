@@ -174,7 +174,7 @@ class Supervisor:
         ends = self._until_latest or self._settings.is_bounded
         if ends or self._stopping.is_set() or self._next is not None:
             return None
-        return RetryableError("the query ended by itself, although nothing told it to")
+        return RetryableError("the query ended by itself, although nothing stopped it")
 
     def _wait_for_restart(self, error: IngestdError) -> bool:
         """Wait before a restart; False if the error is not retryable or the budget is exhausted."""

@@ -119,7 +119,7 @@ class AdminConnection:
             "the right address, and is the broker up?"
         )
         if newest is not None:
-            message += f" The client says: {explain(source, newest)}"
+            message += f" The client reports: {explain(source, newest)}"
         return SourceSilentError(message) if is_unreachable(error) else SourceError(message)
 
     def _note_answer(self, answer: _T) -> _T:

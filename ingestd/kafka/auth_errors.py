@@ -118,13 +118,13 @@ def explain(source: KafkaSource, problem: Problem) -> str:
     if any(phrase in reason for phrase in _WANTS_CERTIFICATE):
         return (
             f"{address} rejected authentication by {_way(source)}: {reason}; it requires a "
-            f"certificate that it trusts (mTLS): look at ssl.certificate.location and "
+            f"certificate that it trusts (mTLS): check ssl.certificate.location and "
             f"ssl.key.location of {where}"
         )
     if any(phrase in reason for phrase in _OTHER_PROTOCOL):
         return (
             f"{address} does not answer as one of {_way(source)}: {reason}; if it is not just "
-            f"away, look at security.protocol of {where}"
+            f"away, check security.protocol of {where}"
         )
     if problem.code in _DENIED:
         return f"{address} denies access: {reason}; grant this user the rights to read and describe"
@@ -153,12 +153,12 @@ def _certificate(source: KafkaSource, address: str) -> str:
 def _sasl_way_out(source: KafkaSource) -> str:
     where = f"sources.{source.name}.kafka"
     if source.mechanism != "OAUTHBEARER":
-        return f"look at sasl.username, sasl.password and sasl.mechanism of {where}"
+        return f"check sasl.username, sasl.password and sasl.mechanism of {where}"
     if source.signs_in_by_python:
-        return f"look at sasl.oauthbearer.config of {where}, and at the role of this process"
+        return f"check sasl.oauthbearer.config of {where}, and the role of this process"
     if source.properties.get("sasl.oauthbearer.method", "").lower() == "oidc":
-        return f"look at sasl.oauthbearer.token.endpoint.url and the client's secret in {where}"
-    return f"look at sasl.oauthbearer.config of {where}"
+        return f"check sasl.oauthbearer.token.endpoint.url and the client's secret in {where}"
+    return f"check sasl.oauthbearer.config of {where}"
 
 
 def _way(source: KafkaSource) -> str:

@@ -35,7 +35,7 @@ class PooledConsumer:
     def error_clause(self, source: KafkaSource) -> str:
         """Return the last error as a clause for a message; empty if there was no error."""
         newest = self.client_errors.newest
-        return "" if newest is None else f"; the client says: {explain(source, newest)}"
+        return "" if newest is None else f"; the client reports: {explain(source, newest)}"
 
 
 _idle: dict[tuple[int, str, bool], list[PooledConsumer]] = {}

@@ -120,6 +120,6 @@ class ConsumerGroup:
             f"source {source.name}: {source.bootstrap} did not report group {self._name}: {reason}"
         )
         if newest is not None:
-            message += f"; the client says: {explain(source, newest)}"
+            message += f"; the client reports: {explain(source, newest)}"
         refused = self._client_errors.rejection_reason is not None
         return SourceSilentError(message) if silent and not refused else SourceError(message)

@@ -79,7 +79,7 @@ def read_apart(
 def out_of_memory(memory: int) -> str:
     """Return the reason for a process with this memory limit that ended without a message."""
     return (
-        f"to read it takes more than {memory >> 20} MB of memory, half of processing.worker-memory"
+        f"reading it takes more than {memory >> 20} MB of memory, half of processing.worker-memory"
     )
 
 

@@ -26,8 +26,8 @@ def checkpoint_folder(parent: str | None = None) -> Iterator[str]:
         path = tempfile.mkdtemp(prefix=_PREFIX, dir=parent)
     except OSError as error:
         raise RetryableError(
-            f"cannot make a folder for Spark's checkpoint in {parent or tempfile.gettempdir()} "
-            f"({error}); make room there, or set TMPDIR to another folder"
+            f"cannot create a folder for Spark's checkpoint in {parent or tempfile.gettempdir()} "
+            f"({error}); free some space there, or set TMPDIR to another folder"
         ) from error
     try:
         yield path

@@ -129,7 +129,7 @@ class QueryRetries:
         if offset == left.start and code == 0:
             raise SourceError(
                 f"{left.topic}/{left.partition} of source {left.source} can be read again at "
-                f"offset {left.start}: the query starts again to read it"
+                f"offset {left.start}: the query restarts to read it"
             )
         if partition in self._searches:
             self._searches[partition].note(offset, is_readable=code == 0)
@@ -145,9 +145,9 @@ class QueryRetries:
         return PolicyStopError(
             f"{left.topic}/{left.partition} of source {left.source} could not be read at "
             f"offset {left.start} {self._known.tried[partition].tries} times "
-            "(errors.max-unreadable-tries); mend the source, raise the limit to have it wait, or "
-            "let errors.on-unreadable be dead-letter to read on after it, which needs what is "
-            "before it to be in the tables"
+            "(errors.max-unreadable-tries); repair the source, raise the limit to wait longer, or "
+            "set errors.on-unreadable to dead-letter to continue after it, once all records "
+            "before it are in the tables"
         )
 
     def _begin(self, exhausted: list[SourcePartition]) -> None:
@@ -172,8 +172,8 @@ class QueryRetries:
         self._known.given_up[partition] = replace(left, until=search.readable)
         raise SourceError(
             f"{left.topic}/{left.partition} of source {left.source} cannot be read at offsets "
-            f"{left.start} to {search.readable}: the query starts again to read on after them, "
-            "which a dead letter names (errors.on-unreadable)"
+            f"{left.start} to {search.readable}: the query restarts and continues after "
+            "them; a dead letter records them (errors.on-unreadable)"
         )
 
     def close(self) -> None:
@@ -303,8 +303,8 @@ def _unreadable_message(unread: Unreadable) -> str:
     left = unread.range
     return (
         f"{left.topic}/{left.partition} of source {left.source} is set aside at offset "
-        f"{left.start}: {unread.reason}. The broker answers, so the record is one that the client "
-        "does not take or cannot unpack; it is tried again from time to time"
+        f"{left.start}: {unread.reason}. The broker answers, so the client rejects the record or "
+        "cannot decompress it; reading it is retried at intervals"
     )
 
 

@@ -191,4 +191,4 @@ def test_an_empty_environment_with_the_wheels_runs_the_demo(
         demo, cwd=tmp_path, env=outside, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "Every row is what the workload ends in." in done.stdout
+    assert "Every row is as expected from the workload." in done.stdout

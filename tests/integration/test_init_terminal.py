@@ -30,7 +30,7 @@ ASKED = Scene(
     talk=(
         ("Kafka brokers", BROKERS, "Enter"),
         ("Topics", "sohp.*", "Enter"),
-        ("no topic is like", "Enter"),
+        ("no topic matches", "Enter"),
         ("Name of the pipeline", "Enter"),
         ("Warehouse", "lake", "Enter"),
         ("Database", "ods", "Enter"),

@@ -41,7 +41,7 @@ def test_without_a_terminal_the_default_counts_if_it_will_do(capsys: Capture) ->
     assert questions.ask("How many", "2", "--many", even) == "2"
     with pytest.raises(ConfigError, match="odd"):
         questions.ask("How many", "3", "--many", even)
-    with pytest.raises(ConfigError, match="say --many"):
+    with pytest.raises(ConfigError, match="specify --many"):
         questions.ask("How many", None, "--many", even)
     questions.tell_on_terminal("nobody hears")
     assert capsys.readouterr() == ("", "")
@@ -63,5 +63,5 @@ def test_anything_else_is_a_no(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_without_a_terminal_the_option_has_to_say_yes() -> None:
     questions.confirm("Go on?", "--yes", given=True)
-    with pytest.raises(ConfigError, match="say --yes"):
+    with pytest.raises(ConfigError, match="specify --yes"):
         questions.confirm("Go on?", "--yes", given=False)

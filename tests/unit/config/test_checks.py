@@ -51,7 +51,7 @@ def issue(folder: Path, text: str) -> str:
             "tables: {t: {ordering: source-position}}",
             "cannot compare the logs of several databases",
         ),
-        ("topics: [orders]", "topic-pattern: '['", "is no regular expression"),
+        ("topics: [orders]", "topic-pattern: '['", "is not a valid regular expression"),
         ("topics: [orders]", "topics: [a]\n    topic-pattern: b", "either 'topics' or"),
         ("    topics: [orders]\n", "", "either 'topics' or 'topic-pattern'"),
         ("topics: [orders]", "topics: [a]\n    topic-exclude: [b]", "goes with 'topic-pattern'"),
@@ -74,7 +74,7 @@ def issue(folder: Path, text: str) -> str:
             "format:",
             "bounded-mode: specific-offsets\n"
             "    bounded-specific-offsets: {items: {0: 1}}\n    format:",
-            "bounded-specific-offsets: topic items is none that the source reads",
+            "bounded-specific-offsets: topic items is not read by the source",
         ),
         (
             "format:",

@@ -38,12 +38,12 @@ def test_a_key_given_twice_is_refused_with_both_lines() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("a: [1", r"f:1:6: no valid YAML"),
+        ("a: [1", r"f:1:6: invalid YAML"),
         ("- a\n- b", "must be a mapping"),
         ("? [1, 2]\n: 3", "must be a plain text"),
         ("a: &x {b: 1}\nc:\n  <<: *x", "merge keys"),
         ("a: &x [*x]", "too large or too deep"),
-        ("a: !!python/object:os.system {}\nb: '\x01'", "no valid YAML"),
+        ("a: !!python/object:os.system {}\nb: '\x01'", "invalid YAML"),
     ],
 )
 def test_what_is_no_configuration_is_refused_with_its_place(text: str, message: str) -> None:

@@ -28,8 +28,8 @@ def test_an_argument_without_a_value_is_a_switch() -> None:
     [
         (["flink", "run", "x.jar", "mysql_sync_table"], "'mysql_sync_table' does not read Kafka"),
         (["flink", "run"], "has no action"),
-        (["kafka_sync_table", "a=b"], "'a=b' stands behind no --argument"),
-        (["kafka_sync_table", "--a", "b", "c"], "'c' stands behind no --argument"),
+        (["kafka_sync_table", "a=b"], "'a=b' follows no --argument"),
+        (["kafka_sync_table", "--a", "b", "c"], "'c' follows no --argument"),
     ],
 )
 def test_what_is_no_such_command_is_refused(words: list[str], message: str) -> None:

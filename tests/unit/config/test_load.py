@@ -80,7 +80,7 @@ def test_lists_may_be_texts_since_an_environment_has_only_those(tmp_path: Path) 
         ("pipeline: {name: Shop}", "f.yaml:9: pipeline.name: a name consists of lower-case"),
         ("pipeline: x", "f.yaml:9: pipeline: must be a section"),
         ("tables: {a.b: {}}", "f.yaml:9: tables.a.b: a name consists of letters"),
-        ("http: {listen: '8080'}", "f.yaml:9: http.listen: '8080' is no HOST:PORT"),
+        ("http: {listen: '8080'}", "f.yaml:9: http.listen: '8080' is not HOST:PORT"),
         ("logging: {level: TRACE}", "f.yaml:9: logging.level: must be 'DEBUG', 'INFO'"),
         ("processing: {write-tasks: many}", "processing.write-tasks: must be a whole number"),
         ("processing: {write-tasks: 0}", "f.yaml:9: processing.write-tasks: input should be"),

@@ -98,7 +98,7 @@ def test_what_cannot_work_is_refused_with_its_place(
 
 
 def test_a_registry_for_bytes_as_they_are_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="means nothing to the data format 'raw'"):
+    with pytest.raises(ConfigError, match="is not used by the data format 'raw'"):
         loaded(tmp_path, "{url: 'http://a'}", "raw")
 
 

@@ -127,7 +127,7 @@ def test_compaction_is_told_by_table_and_by_what_it_did(status: Status) -> None:
 
 def test_a_daemon_that_does_not_compact_says_so(status: Status) -> None:
     status.show_maintenance(lambda: {"mode": "off", "compactions": []})
-    assert "left to somebody else" in outline(status).of("p")
+    assert "done by another process" in outline(status).of("p")
 
 
 def test_readers_of_the_screen_find_their_way(status: Status) -> None:
