@@ -17,7 +17,7 @@ from typing import TextIO
 WINDOW_SECONDS = 60.0
 REPEATED = "repeated"
 WITHIN = "within_seconds"
-_TELLING = ("table", "source", "topic", "partition", "offset", "stage", "reason", "error_type")
+_IDENTIFYING = ("table", "source", "topic", "partition", "offset", "stage", "reason", "error_type")
 """Fields that identify a line: lines with different values are not repeats of each other."""
 _MOST_KINDS = 1_000
 
@@ -86,7 +86,7 @@ class SummingHandler(logging.StreamHandler[TextIO]):
                 self._timer = None
         super().close()
 
-    def tell_due(self) -> None:
+    def write_due(self) -> None:
         """Write the counts of windows that have ended, even if nothing else is logged."""
         with self._held():
             self._timer = None
@@ -115,7 +115,7 @@ class SummingHandler(logging.StreamHandler[TextIO]):
     def _wake_later(self) -> None:
         if self._timer is not None:
             return
-        timer = threading.Timer(self._window, self.tell_due)
+        timer = threading.Timer(self._window, self.write_due)
         timer.daemon = True
         with suppress(RuntimeError):  # no thread available: the next line or `close` writes counts
             timer.start()
@@ -126,7 +126,7 @@ def _kind(record: logging.LogRecord, fields: Mapping[str, object]) -> Hashable:
     """Return a key that is equal for repeats; Python's own warnings are compared by their text."""
     text = record.getMessage() if record.name == "py.warnings" else str(record.msg)
     error = record.exc_info[0] if record.exc_info else None
-    identity = tuple(str(fields.get(name)) for name in _TELLING)
+    identity = tuple(str(fields.get(name)) for name in _IDENTIFYING)
     return record.name, record.levelno, text, error, identity
 
 

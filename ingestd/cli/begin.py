@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from ingestd.cli.groups import now_ms, tell
+from ingestd.cli.groups import now_ms, print_result
 from ingestd.cli.output import AsJson, print_table
 from ingestd.config.load import load_config
 from ingestd.config.runtime import pipeline_settings
@@ -68,7 +68,7 @@ def begin(
     columns = ("topic", "partition", "next_offset")
     rows = [dict(zip(columns, (name.topic, *at_), strict=True)) for name, *at_ in starts]
     document = {"table": table, "at": at.value, "offsets": rows}
-    tell(f"{table} is fed from here on.", document, as_json=as_json, dry_run=False)
+    print_result(f"{table} is fed from here on.", document, as_json=as_json, dry_run=False)
     if not as_json:
         print_table(rows, columns, none="no topic has been read yet")
 

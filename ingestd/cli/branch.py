@@ -4,7 +4,7 @@ from typing import Annotated, TypeAlias
 
 import typer
 
-from ingestd.cli.groups import DryRun, chosen_snapshot, group, now_ms, tell
+from ingestd.cli.groups import DryRun, chosen_snapshot, group, now_ms, print_result
 from ingestd.cli.output import AsJson, counted, print_json, print_table
 from ingestd.cli.tables import SnapshotId, TableName, Warehouse, open_table
 from ingestd.errors import ConfigError
@@ -60,7 +60,7 @@ def create(
     document = {"table": table, "branch": name, "tag": tag, "snapshot": at}
     begins = "empty" if tag is None else f"at tag '{tag}' (snapshot {at})"
     text = f"{table}: branch '{name}' begins {begins}."
-    tell(text, document, as_json=as_json, dry_run=dry_run)
+    print_result(text, document, as_json=as_json, dry_run=dry_run)
 
 
 @branch.command("list")
@@ -103,7 +103,7 @@ def delete(
     if not dry_run:
         drop_branch(opened, name)
     text = f"{table}: branch '{name}' deleted."
-    tell(text, {"table": table, "branch": name}, as_json=as_json, dry_run=dry_run)
+    print_result(text, {"table": table, "branch": name}, as_json=as_json, dry_run=dry_run)
 
 
 @branch.command("fast-forward")
@@ -127,4 +127,4 @@ def forward(
     deleted = [] if dry_run else fast_forward(opened, name)
     text = f"{table}: forwarded to branch '{name}'; {counted(len(deleted), 'snapshot')} given up."
     document = {"table": table, "branch": name, "snapshots_given_up": deleted}
-    tell(text, document, as_json=as_json, dry_run=dry_run)
+    print_result(text, document, as_json=as_json, dry_run=dry_run)

@@ -53,7 +53,7 @@ def list_topics(properties: Mapping[str, str]) -> list[str]:
     return sorted(topic_logs(source).end)
 
 
-def look_at(
+def sample_topics(
     properties: Mapping[str, str], topics: Sequence[str], schemas: SchemaLookup | None
 ) -> BrokerSurvey:
     """Sample the oldest and newest messages of topics.

@@ -89,15 +89,13 @@ def _options(
     ] = None,
     uri: Annotated[
         str | None,
-        typer.Option(
-            help="Where the server of the catalog is.", callback=_set_uri, rich_help_panel=_PANEL
-        ),
+        typer.Option(help="URL of the catalog server.", callback=_set_uri, rich_help_panel=_PANEL),
     ] = None,
     catalog_option: Annotated[
         list[str] | None,
         typer.Option(
             metavar="NAME=VALUE",
-            help="Option of the catalog, as Paimon calls it; repeatable.",
+            help="Catalog option by its Paimon name; repeatable.",
             callback=_set_options,
             rich_help_panel=_PANEL,
         ),

@@ -7,7 +7,7 @@ from typing import Annotated, TypeAlias
 
 import typer
 
-from ingestd.cli.groups import DryRun, Partitions, chosen_partitions, now_ms, tell
+from ingestd.cli.groups import DryRun, Partitions, chosen_partitions, now_ms, print_result
 from ingestd.cli.output import AsJson, Row, counted, print_table
 from ingestd.cli.progress import working
 from ingestd.cli.tables import TableName, Warehouse, open_table
@@ -91,12 +91,12 @@ def compact(
     elif dry_run:
         waiting = _waiting(opened, partitions)
         plans = plan_compaction(opened, now_ms=now_ms(), full=full, partition_filter=partitions)
-        _tell_plans(opened, plans, waiting, as_json=as_json)
+        _print_plans(opened, plans, waiting, as_json=as_json)
     else:
         with working("compacting", opened, files=partial(_inputs, partitions, full)) as watched:
             waiting = _put_into_buckets(watched, partitions)
             result = compact_table(watched, now_ms=now_ms(), full=full, partition_filter=partitions)
-        _tell_result(opened, result, waiting, as_json=as_json)
+        _print_compaction(opened, result, waiting, as_json=as_json)
 
 
 def _waiting(table: FileStoreTable, partitions: PartitionFilter | None) -> int:
@@ -121,7 +121,7 @@ def _put_into_buckets(table: FileStoreTable, partitions: PartitionFilter | None)
     return waiting
 
 
-def _tell_plans(
+def _print_plans(
     table: FileStoreTable, plans: Sequence[CompactPlan], waiting: int, *, as_json: bool
 ) -> None:
     rows: list[Row] = [
@@ -136,7 +136,7 @@ def _tell_plans(
         for plan in plans
     ]
     files = sum(len(plan.inputs) for plan in plans)
-    tell(
+    print_result(
         f"{table.name}: {_moved(waiting)}{counted(files, 'file')} of "
         f"{counted(len(plans), 'bucket')} compacted.",
         {"table": table.name, "waiting_rows": waiting, "buckets": rows},
@@ -152,7 +152,7 @@ def _moved(waiting: int) -> str:
     return f"{counted(waiting, 'waiting row')} put into buckets; " if waiting else ""
 
 
-def _tell_result(
+def _print_compaction(
     table: FileStoreTable, result: CompactResult, waiting: int, *, as_json: bool
 ) -> None:
     rows = [_row(table, report) for report in result.buckets]
@@ -176,7 +176,7 @@ def _tell_result(
         "buckets": rows,
     }
     name, _, what = texts[result.status].partition(": ")
-    tell(f"{name}: {_moved(waiting)}{what}", document, as_json=as_json, dry_run=False)
+    print_result(f"{name}: {_moved(waiting)}{what}", document, as_json=as_json, dry_run=False)
     if rows and not as_json:
         columns = ("partition", "bucket", "reason", "files_before", "files_after", "upgraded",
                    "rows_before", "rows_after", "changelog_rows", "lost")  # fmt: skip
@@ -234,7 +234,7 @@ def sort_table(
         "partitions": rows,
     }
     text = f"{table.name}: {what}." if plans else f"{table.name}: there are no files to sort."
-    tell(text, document, as_json=as_json, dry_run=dry_run)
+    print_result(text, document, as_json=as_json, dry_run=dry_run)
     if rows and not as_json:
         print_table(
             rows, ("partition", "rows", "files_before", "bytes", "files_after", "snapshot"), none=""

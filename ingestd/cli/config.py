@@ -1,4 +1,4 @@
-"""`ingestd config`: what editors want to know about configuration files."""
+"""`ingestd config`: the JSON Schema of configuration files."""
 
 import json
 

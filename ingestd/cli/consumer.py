@@ -4,7 +4,7 @@ from typing import Annotated, TypeAlias
 
 import typer
 
-from ingestd.cli.groups import DryRun, group, tell
+from ingestd.cli.groups import DryRun, group, print_result
 from ingestd.cli.output import AsJson, print_json, print_table
 from ingestd.cli.tables import TableName, Warehouse, open_table
 from ingestd.errors import ConfigError
@@ -59,7 +59,7 @@ def reset(
         reset_consumer(opened, name, next_snapshot)
     document = {"table": table, "consumer": name, "next_snapshot": next_snapshot, "before": before}
     text = f"{table}: consumer '{name}' reads snapshot {next_snapshot} next."
-    tell(text, document, as_json=as_json, dry_run=dry_run)
+    print_result(text, document, as_json=as_json, dry_run=dry_run)
 
 
 @consumer.command("delete")
@@ -82,4 +82,4 @@ def delete(
     if not dry_run:
         delete_consumer(opened, name)
     text = f"{table}: consumer '{name}' deleted."
-    tell(text, {"table": table, "consumer": name}, as_json=as_json, dry_run=dry_run)
+    print_result(text, {"table": table, "consumer": name}, as_json=as_json, dry_run=dry_run)

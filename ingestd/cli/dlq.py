@@ -21,7 +21,7 @@ from ingestd.cli.dead_letters import (
     older_than,
     open_dead_letters,
 )
-from ingestd.cli.groups import DryRun, group, now_ms, tell
+from ingestd.cli.groups import DryRun, group, now_ms, print_result
 from ingestd.cli.output import AsJson, counted, print_json, print_table, time_text
 from ingestd.cli.progress import live_count, working
 from ingestd.cli.replaying import Bootstrap, ConfigFile, Replayed, Target, cluster_of, replay_all
@@ -163,7 +163,7 @@ def replay(
     )
     text += f"; left out: {done.before} replayed before, {done.empty} without a record."
     document = {"table": opened.table.name, **done.document()}
-    tell(text, document, as_json=as_json, dry_run=dry_run)
+    print_result(text, document, as_json=as_json, dry_run=dry_run)
 
 
 @dlq.command("purge")
@@ -205,16 +205,16 @@ def purge(
 
     with working("purging letters of", opened.table, files=live_count()) as watched:
         deletion = delete_rows(watched, doomed, FILTER_COLUMNS, now_ms=now_ms(), dry_run=dry_run)
-    _tell_gone(opened.table.name, deletion, as_json=as_json, dry_run=dry_run)
+    _print_deletion(opened.table.name, deletion, as_json=as_json, dry_run=dry_run)
 
 
-def _tell_gone(name: str, deletion: Deletion, *, as_json: bool, dry_run: bool) -> None:
+def _print_deletion(name: str, deletion: Deletion, *, as_json: bool, dry_run: bool) -> None:
     snapshot = deletion.snapshot.id if deletion.snapshot else None
     rows, files = counted(deletion.rows, "dead letter"), counted(deletion.files, "file")
     text = f"{name}: {rows} deleted from {files}"
     text += f" by snapshot {snapshot}." if snapshot else "."
     document = {"table": name, "letters": deletion.rows, "snapshot": snapshot}
-    tell(text, document, as_json=as_json, dry_run=dry_run)
+    print_result(text, document, as_json=as_json, dry_run=dry_run)
 
 
 def _counted(rows: pa.Table) -> list[dict[str, Any]]:

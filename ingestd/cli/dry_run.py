@@ -45,7 +45,7 @@ class Planned(NamedTuple):
 def dry_run_pipeline(settings: PipelineSettings, records: int) -> Planned:
     """Return what at most `records` records of each topic would do to the tables of a pipeline."""
     logs = {name: topic_logs(source.kafka) for name, source in sorted(settings.sources.items())}
-    registry = _pretended_lake(settings)
+    registry = _dry_run_registry(settings)
 
     def read(offset_range: OffsetRange) -> list[RecordChunk]:
         source = settings.sources[offset_range.source]
@@ -59,10 +59,10 @@ def dry_run_pipeline(settings: PipelineSettings, records: int) -> Planned:
         return list(chunks)
 
     sample = take_sample(logs, records, read)
-    return Planned(logs, sample, _rehearsed(registry, sample, settings))
+    return Planned(logs, sample, _run_sample(registry, sample, settings))
 
 
-def _rehearsed(
+def _run_sample(
     registry: TableRegistry,
     sample: Mapping[OffsetRange, list[RecordChunk]],
     settings: PipelineSettings,
@@ -84,7 +84,7 @@ def topic_logs(source: KafkaSource) -> TopicLogs:
     return TopicLogs(cluster.beginning_offsets(partitions), cluster.end_offsets(partitions))
 
 
-def _pretended_lake(settings: PipelineSettings) -> TableRegistry:
+def _dry_run_registry(settings: PipelineSettings) -> TableRegistry:
     """Return the tables of the pipeline, over a catalog that keeps changes in memory."""
     options = settings.catalog_options
     real = load_catalog(settings.metastore, settings.warehouse, options)

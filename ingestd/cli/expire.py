@@ -4,7 +4,7 @@ from typing import Annotated, TypeAlias
 
 import typer
 
-from ingestd.cli.groups import DryRun, group, table_now_ms, tell
+from ingestd.cli.groups import DryRun, group, print_result, table_now_ms
 from ingestd.cli.output import AsJson, counted, print_table
 from ingestd.cli.progress import working
 from ingestd.cli.tables import TableName, Warehouse, open_table
@@ -81,7 +81,7 @@ def snapshots(
     run = plan_snapshot_expiry if dry_run else expire_snapshots
     with working("expiring snapshots of", opened, left=EXPIRED) as watched:
         expiry = run(watched, settings, table_now_ms(watched))
-    _tell(opened, "snapshots", expiry, dry_run=dry_run, as_json=as_json)
+    _print_result(opened, "snapshots", expiry, dry_run=dry_run, as_json=as_json)
 
 
 @expire.command("changelogs")
@@ -112,7 +112,7 @@ def changelogs(
     run = plan_changelog_expiry if dry_run else expire_changelogs
     with working("expiring changelogs of", opened, left=EXPIRED) as watched:
         expiry = run(watched, settings, table_now_ms(watched))
-    _tell(opened, "changelogs", expiry, dry_run=dry_run, as_json=as_json)
+    _print_result(opened, "changelogs", expiry, dry_run=dry_run, as_json=as_json)
 
 
 @expire.command("partitions")
@@ -153,7 +153,7 @@ def partitions(
     ]
     document = {"table": table, "partitions": rows, "snapshots": list(expired.snapshots)}
     text = f"{table}: {counted(len(rows), 'partition')} expired."
-    tell(text, document, as_json=as_json, dry_run=dry_run)
+    print_result(text, document, as_json=as_json, dry_run=dry_run)
     if not as_json and rows:
         print_table(rows, ("partition", "files", "rows", "bytes"), none="")
 
@@ -176,7 +176,7 @@ def tags(
         files = [path for name in ([] if dry_run else over) for path in delete_tag(watched, name)]
     text = f"{table}: {counted(len(over), 'tag')} expired{': ' if over else ''}{', '.join(over)}."
     document = {"table": table, "tags": over, "deleted_files": files}
-    tell(text, document, as_json=as_json, dry_run=dry_run)
+    print_result(text, document, as_json=as_json, dry_run=dry_run)
 
 
 def _settings(
@@ -201,7 +201,7 @@ def _settings(
     return expire_settings({**table.schema.options, **options})
 
 
-def _tell(
+def _print_result(
     table: FileStoreTable, what: str, expiry: Expiry, *, dry_run: bool, as_json: bool
 ) -> None:
     document = {
@@ -215,6 +215,6 @@ def _tell(
     span = f" ({expiry.ids[0]} to {expiry.ids[-1]})" if expiry.ids else ""
     text = (
         f"{table.name}: {counted(len(expiry.ids), what.removesuffix('s'))} expired{span}, "
-        f"{counted(len(expiry.files), 'file')} gone."
+        f"{counted(len(expiry.files), 'file')} deleted."
     )
-    tell(text, document, as_json=as_json, dry_run=dry_run)
+    print_result(text, document, as_json=as_json, dry_run=dry_run)

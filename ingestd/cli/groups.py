@@ -71,7 +71,9 @@ def chosen_partitions(table: FileStoreTable, texts: list[str] | None) -> Partiti
     return partition_filter(table, specs) if specs else None
 
 
-def tell(text: str, document: Mapping[str, object], *, as_json: bool, dry_run: bool) -> None:
+def print_result(
+    text: str, document: Mapping[str, object], *, as_json: bool, dry_run: bool
+) -> None:
     """Print what was done, or would be: a sentence, or a document with `dry_run`."""
     if as_json:
         print_json({**document, "dry_run": dry_run})

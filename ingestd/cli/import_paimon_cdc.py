@@ -9,7 +9,7 @@ import typer
 from ingestd.cli.output import AsJson, print_json, say
 from ingestd.config.flink_command import parse_flink_command, shell_words
 from ingestd.config.import_notes import Note, Tree, assemble, render, validation_error_of
-from ingestd.config.paimon_cdc import carry_over
+from ingestd.config.paimon_cdc import import_command
 from ingestd.log import printable, redact
 
 _STDIN = "-"
@@ -43,12 +43,12 @@ def import_paimon_cdc(
     text = sys.stdin.read() if command_line == _STDIN else command_line
     line = shell_words(text)
     command = parse_flink_command(line.words)
-    carried = carry_over(command, keep_secrets=keep_secrets)
+    imported = import_command(command, keep_secrets=keep_secrets)
     if line.rest:
         ends = line.rest.startswith((";", "|", "("))
         what = "to a shell the command ends before it; what follows was not read"
-        carried.leave(line.rest, what, essential=ends)
-    tree, notes = assemble(carried, validation_error_of)
+        imported.leave(line.rest, what, essential=ends)
+    tree, notes = assemble(imported, validation_error_of)
     title = f"Made of Paimon's {command.action} by ingestd import-paimon-cdc."
     _show(tree, notes, render(tree, notes, title), as_json=as_json)
     raise typer.Exit(_LOST if any(note.essential for note in notes) else 0)
@@ -62,5 +62,5 @@ def _show(tree: Tree, notes: list[Note], text: str, *, as_json: bool) -> None:
         return
     say(text, nl=False)
     for note in lost:
-        line = printable(redact(f"not carried over: {note.argument}: {note.text}"))
+        line = printable(redact(f"not imported: {note.argument}: {note.text}"))
         say(line, colour="yellow", err=True)

@@ -13,9 +13,9 @@ from ingestd.cdc.format_guess import Guess
 from ingestd.cli.broker_survey import (
     BrokerSurvey,
     list_topics,
-    look_at,
     proposed_sources,
     resolved_properties,
+    sample_topics,
     with_tables,
 )
 from ingestd.cli.interrupts import interruptible
@@ -28,7 +28,7 @@ from ingestd.cli.proposal import (
     proposal_yaml,
     proposed_pattern,
 )
-from ingestd.cli.questions import ask, is_terminal, tell_on_terminal
+from ingestd.cli.questions import ask, is_terminal, print_on_terminal
 from ingestd.config.registry_section import SchemaRegistrySection, registered_formats
 from ingestd.errors import ConfigError
 
@@ -60,7 +60,7 @@ SHOWN_TOPICS = 10
 
 
 @dataclass(frozen=True, slots=True)
-class _Said:
+class _InitOptions:
     """Values of options; None is asked for, guessed, or has a default."""
 
     bootstrap: str | None
@@ -105,20 +105,22 @@ def init(
     _refuse_existing(file, force=force)
     kafka, topic = kafka or [], topic or []
     targets = (name, warehouse, database)
-    options = _Said(bootstrap, kafka, topic, topic_pattern, data_format, schema_registry, *targets)
+    options = _InitOptions(
+        bootstrap, kafka, topic, topic_pattern, data_format, schema_registry, *targets
+    )
     with interruptible("init of", str(file), "Nothing was written."):
         proposal = _proposal(options, file)
     _write(file, proposal, as_json=as_json)
 
 
-def _proposal(options: _Said, file: Path) -> Proposal:
+def _proposal(options: _InitOptions, file: Path) -> Proposal:
     servers = options.bootstrap or ask("Kafka brokers (HOST:PORT,...)", None, "--bootstrap")
     properties = {_BOOTSTRAP: servers, **dict(_pair(pair) for pair in options.kafka)}
     real = resolved_properties(properties)
     with waiting(f"looking for topics at {servers}"):
         existing = list_topics(real)
     topics, pattern = chosen_topics(existing, options.topics, options.pattern)
-    survey, registry = _seen(real, topics, options)
+    survey, registry = _survey(real, topics, options)
     pipeline = options.name or ask("Name of the pipeline", pipeline_name(topics), "--name")
     kept, variables = kept_secrets(properties)
     proposal = Proposal(
@@ -132,11 +134,11 @@ def _proposal(options: _Said, file: Path) -> Proposal:
         remarks=tuple(f"It needs the environment variable {variable}." for variable in variables),
     )
     with waiting("reading messages as the pipeline would"):
-        return _looked_through(proposal, properties, file)
+        return _previewed(proposal, properties, file)
 
 
-def _seen(
-    real: dict[str, str], topics: Sequence[str], options: _Said
+def _survey(
+    real: dict[str, str], topics: Sequence[str], options: _InitOptions
 ) -> tuple[BrokerSurvey, str | None]:
     """Return the survey of the topics, and the schema registry if one is needed."""
     url = options.registry
@@ -145,7 +147,7 @@ def _seen(
         if url is not None:
             schemas = registered_formats(SchemaRegistrySection(url=(url,)), Path()).schemas
         with waiting(f"looking at messages of {counted(len(topics), 'topic')}"):
-            survey = look_at(real, topics, schemas)
+            survey = sample_topics(real, topics, schemas)
         needing = [topic for topic, guess in survey.guesses.items() if guess.needs_registry]
         if options.data_format is not None or not needing or url is not None:
             break
@@ -154,14 +156,14 @@ def _seen(
                 f"messages of {', '.join(needing)} are binary, with schemas in a registry: "
                 "add --schema-registry URL"
             )
-        tell_on_terminal(f"Messages of {', '.join(needing)} have their schemas in a registry.")
+        print_on_terminal(f"Messages of {', '.join(needing)} have their schemas in a registry.")
         url = ask("URL of the schema registry", None, "--schema-registry")
     for topic, guess in list(survey.guesses.items())[:SHOWN_TOPICS]:
-        tell_on_terminal(f"  {topic}: {_likeness(guess, options.data_format)}")
+        print_on_terminal(f"  {topic}: {_format_summary(guess, options.data_format)}")
     return survey, url
 
 
-def _likeness(guess: Guess, data_format: str | None) -> str:
+def _format_summary(guess: Guess, data_format: str | None) -> str:
     if data_format is not None:
         return data_format
     if guess.data_format is None:
@@ -181,7 +183,7 @@ def _pair(text: str) -> tuple[str, str]:
     return name, value
 
 
-def _looked_through(proposal: Proposal, properties: dict[str, str], file: Path) -> Proposal:
+def _previewed(proposal: Proposal, properties: dict[str, str], file: Path) -> Proposal:
     """Return the proposal with its tables, tried with the properties as given."""
     folder = Path.cwd() if str(file) == _STDOUT else file.absolute().parent
     text = proposal_yaml(replace(proposal, kafka=properties))
@@ -242,18 +244,21 @@ def chosen_topics(
     mine = own_topics(existing)
     if not mine:
         raise ConfigError("the brokers have no topic yet: name the ones to come with --topic")
-    alike = proposed_pattern(mine)
+    common_pattern = proposed_pattern(mine)
     if pattern is None:
-        tell_on_terminal(f"Topics: {_some_of(mine)}")
+        print_on_terminal(f"Topics: {_some_of(mine)}")
     expression = pattern or ask(
-        "Topics (a regular expression)", alike or ".*", "--topic-pattern", partial(_meant, mine)
+        "Topics (a regular expression)",
+        common_pattern or ".*",
+        "--topic-pattern",
+        partial(_matching, mine),
     )
-    chosen = _meant(mine, expression)
-    explicit = pattern is not None or expression not in (".*", alike)
+    chosen = _matching(mine, expression)
+    explicit = pattern is not None or expression not in (".*", common_pattern)
     return chosen, expression if explicit else proposed_pattern(chosen)
 
 
-def _meant(topics: Sequence[str], pattern: str) -> list[str]:
+def _matching(topics: Sequence[str], pattern: str) -> list[str]:
     """Return the topics that match a regular expression. Raises ConfigError if none does."""
     try:
         chosen = [topic for topic in topics if re.fullmatch(pattern, topic)]

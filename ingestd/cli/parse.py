@@ -109,10 +109,10 @@ def parse(
     config: _Config = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show what a data format makes of messages: rows, their kinds, types, and what is wrong.
+    """Decode messages and show their rows, row kinds, types and errors.
 
-    The decoder is the daemon's, without what it would know of target tables. Ends with 1 if a
-    record cannot be used: it is shown with the stage and reason that its dead letter would have.
+    Uses the daemon's decoder, without the schemas of target tables. Ends with 1 if a record is
+    rejected; it is shown with the stage and reason that its dead letter would have.
 
     **Examples**
 
@@ -124,7 +124,7 @@ def parse(
 
     ingestd parse -c shop.yaml --topic shop.public.orders --offset -1 --json
     """
-    selection = Wanted(file, whole, key_separator, topic, partition, offset, records)
+    selection = MessageSelection(file, whole, key_separator, topic, partition, offset, records)
     kafka, mapping = kafka or [], type_mapping or []
     options = MessageOptions(config, data_format, bootstrap, kafka, registry, mapping)
     source = source_settings(options, topic)
@@ -202,7 +202,7 @@ def _cell(row: DecodedRow, name: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class MessageSelection:
     """The messages to read: a file, or records of a topic partition from an offset on.
 
     A negative offset counts from the end. With a file, `topic` is only a name for decoders.
@@ -256,7 +256,7 @@ def source_settings(reading: MessageOptions, topic: str | None) -> SourceSetting
     )
 
 
-def read_messages(selection: Wanted, source: SourceSettings) -> list[RecordChunk]:
+def read_messages(selection: MessageSelection, source: SourceSettings) -> list[RecordChunk]:
     """Read the messages. Raises ConfigError if the file or the offset cannot be read."""
     if selection.file is not None:
         return [_read_file(selection, selection.file, source)]
@@ -290,7 +290,7 @@ def _pair(text: str) -> tuple[str, str]:
     return name, value
 
 
-def _read_file(selection: Wanted, file: Path, source: SourceSettings) -> RecordChunk:
+def _read_file(selection: MessageSelection, file: Path, source: SourceSettings) -> RecordChunk:
     data = sys.stdin.buffer.read() if str(file) == _STDIN else file.read_bytes()
     topic = selection.topic or _NO_TOPIC
     if selection.whole:
@@ -304,7 +304,9 @@ def _read_file(selection: Wanted, file: Path, source: SourceSettings) -> RecordC
     return lines_chunk(data, topic, separator=separator, limit=selection.records)
 
 
-def _read_topic(selection: Wanted, topic: str, source: SourceSettings) -> list[RecordChunk]:
+def _read_topic(
+    selection: MessageSelection, topic: str, source: SourceSettings
+) -> list[RecordChunk]:
     partitions = {topic: (selection.partition,)}
     cluster = OffsetClient(source.kafka, request_seconds=_ASK_SECONDS)
     known = cluster.list_topic_partitions().get(topic, ())

@@ -101,7 +101,7 @@ def _counted(files: Files | None, table: FileStoreTable) -> int | None:
     try:
         return None if files is None else files(table)
     except IngestdError:
-        return None  # what is wrong with the table is for the work itself to tell
+        return None  # the work itself reports what is wrong with the table
 
 
 @contextmanager

@@ -60,7 +60,7 @@ def _answer(what: str, default: str | None) -> str:
         raise KeyboardInterrupt from end
 
 
-def tell_on_terminal(text: str) -> None:
+def print_on_terminal(text: str) -> None:
     """Print information for the next question, if there is a terminal."""
     if is_terminal():
         say(printable(text))

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from ingestd.cli.groups import DryRun, Partitions, chosen_partitions, now_ms, tell
+from ingestd.cli.groups import DryRun, Partitions, chosen_partitions, now_ms, print_result
 from ingestd.cli.output import AsJson, Row, counted, print_table, say
 from ingestd.cli.progress import live_count, working
 from ingestd.cli.tables import TableName, Warehouse, open_table
@@ -61,12 +61,14 @@ def rebuild_index(
             dry_run=dry_run,
             drop_doubled=drop_doubled,
         )
-    _tell(opened, done, dry_run=dry_run, as_json=as_json)
+    _print_result(opened, done, dry_run=dry_run, as_json=as_json)
     left = done.dropped is None and any(shared_hash.keys for _, shared_hash in done.shared)
     raise typer.Exit(1 if left else 0)
 
 
-def _tell(table: FileStoreTable, done: IndexRepair, *, dry_run: bool, as_json: bool) -> None:
+def _print_result(
+    table: FileStoreTable, done: IndexRepair, *, dry_run: bool, as_json: bool
+) -> None:
     rows: list[Row] = [
         {
             "partition": partition_name(table, repair.partition),
@@ -94,18 +96,18 @@ def _tell(table: FileStoreTable, done: IndexRepair, *, dry_run: bool, as_json: b
     if rows:
         by = "" if made is None else f" by snapshot {made}"
         text = f"{table.name}: the index of {len(rows)} of {buckets} rebuilt{by}."
-    tell(text, document, as_json=as_json, dry_run=dry_run and bool(rows))
+    print_result(text, document, as_json=as_json, dry_run=dry_run and bool(rows))
     if as_json:
         return
     if rows:
         shown = ("partition", "bucket", "keys", "missing", "foreign", "problem")
         print_table(rows, shown, none="")
     if keys:
-        say(_told_of(len(keys), done.dropped))
+        say(_keys_summary(len(keys), done.dropped))
         print_table(keys[:MOST_KEYS], ("partition", "key", "buckets", "written_to"), none="")
 
 
-def _told_of(keys: int, dropped: Dropped | None) -> str:
+def _keys_summary(keys: int, dropped: Dropped | None) -> str:
     if dropped is not None and dropped.snapshot is not None:
         return (
             f"{counted(keys, 'key')} in several buckets: {counted(dropped.rows, 'older row')} "

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from ingestd.cli.groups import DryRun, table_now_ms, tell
+from ingestd.cli.groups import DryRun, print_result, table_now_ms
 from ingestd.cli.output import AsJson, counted, print_table, time_text
 from ingestd.cli.progress import working
 from ingestd.cli.questions import confirm
@@ -59,10 +59,10 @@ def remove_orphans(
             leadership.check()  # a daemon that was started since may write the files found here
         if not dry_run:
             delete_orphans(watched, orphans)
-    _tell(table, orphans, stopped, dry_run=dry_run, as_json=as_json)
+    _print_result(table, orphans, stopped, dry_run=dry_run, as_json=as_json)
 
 
-def _tell(
+def _print_result(
     table: str, orphans: Orphans, stopped: list[Leadership], *, dry_run: bool, as_json: bool
 ) -> None:
     size = sum(file.size for file in orphans.files)
@@ -79,7 +79,7 @@ def _tell(
     }
     what = f"{counted(len(rows), 'orphan file')} with {counted(size, 'byte')} deleted."
     text = f"{table}: {what if rows else 'there are no orphan files.'}"
-    tell(text, document, as_json=as_json, dry_run=dry_run)
+    print_result(text, document, as_json=as_json, dry_run=dry_run)
     if rows and not as_json:
         print_table(rows, ("file", "bytes", "modified_at"), none="")
 

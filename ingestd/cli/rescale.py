@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from ingestd.cli.groups import DryRun, Partitions, chosen_partitions, now_ms, tell
+from ingestd.cli.groups import DryRun, Partitions, chosen_partitions, now_ms, print_result
 from ingestd.cli.output import AsJson, Row, counted, print_table
 from ingestd.cli.progress import working
 from ingestd.cli.tables import TableName, Warehouse, open_catalog, open_table
@@ -67,7 +67,7 @@ def rescale(
             done.extend(
                 rescale_table(watched, buckets, clock_ms=now_ms, partition_filter=partitions)
             )
-    _tell(opened, buckets, plans, done, dry_run=dry_run, as_json=as_json)
+    _print_result(opened, buckets, plans, done, dry_run=dry_run, as_json=as_json)
 
 
 def _with_option(warehouse: str, name: str, table: FileStoreTable, buckets: int) -> FileStoreTable:
@@ -82,7 +82,7 @@ def _with_option(warehouse: str, name: str, table: FileStoreTable, buckets: int)
     )
 
 
-def _tell(
+def _print_result(
     table: FileStoreTable,
     buckets: int,
     plans: Sequence[PartitionRescale],
@@ -117,6 +117,6 @@ def _tell(
         )
         by = f" by snapshots {', '.join(map(str, snapshots))}" if snapshots else ""
         text = f"{table.name}: {what} rewritten into {counted(buckets, 'bucket')}{by}."
-    tell(text, document, as_json=as_json, dry_run=dry_run and bool(rows))
+    print_result(text, document, as_json=as_json, dry_run=dry_run and bool(rows))
     if rows and not as_json:
         print_table(rows, ("partition", "buckets_before", "files", "rows", "bytes"), none="")

@@ -5,7 +5,7 @@ from typing import Annotated, TypeAlias
 
 import typer
 
-from ingestd.cli.groups import DryRun, tell
+from ingestd.cli.groups import DryRun, print_result
 from ingestd.cli.output import AsJson, counted, print_table, time_text
 from ingestd.cli.progress import working
 from ingestd.cli.tables import TableName, Warehouse, open_table
@@ -65,7 +65,9 @@ def rollback(
         with working("rolling back", opened, left=_LEFT) as watched:
             roll_back(watched, plan)
     offsets = _offsets(opened, plan.record)
-    tell(_sentence(table, plan), _document(table, plan, offsets), as_json=as_json, dry_run=dry_run)
+    print_result(
+        _sentence(table, plan), _document(table, plan, offsets), as_json=as_json, dry_run=dry_run
+    )
     if offsets and not as_json:
         print_table(offsets, ("pipeline", "topic", "partition", "next_offset"), none="")
 

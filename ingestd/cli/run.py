@@ -17,7 +17,9 @@ def run(
     config: Annotated[Path, typer.Option("--config", "-c", help="The configuration file.")],
     until_latest: Annotated[
         bool,
-        typer.Option("--until-latest", help="End when what is there now has been ingested."),
+        typer.Option(
+            "--until-latest", help="Stop when the records present at the start are ingested."
+        ),
     ] = False,
     as_json: Annotated[
         bool, typer.Option("--json", help="Log as JSON, regardless of the configuration.")
@@ -26,7 +28,7 @@ def run(
     """Run a pipeline until it is stopped.
 
     SIGTERM and Ctrl-C end the batch in flight and then the daemon, with exit code 0; a second one
-    ends it at once, which loses nothing either.
+    ends it at once, which loses no data either.
 
     **Examples**
 

@@ -5,7 +5,7 @@ from typing import Annotated, TypeAlias
 
 import typer
 
-from ingestd.cli.groups import DryRun, Partitions, now_ms, tell
+from ingestd.cli.groups import DryRun, Partitions, now_ms, print_result
 from ingestd.cli.output import AsJson, counted, print_json, print_table, say
 from ingestd.cli.progress import live_count, working
 from ingestd.cli.tables import TableName, Warehouse, open_table
@@ -139,7 +139,7 @@ def _empty(
     files = sum(dropped.files for dropped in partitions_dropped)
     count = sum(dropped.rows for dropped in partitions_dropped)
     text = f"{table.name}: {counted(files, 'file')} with {counted(count, 'stored row')} taken out"
-    tell(
+    print_result(
         text + (f" by snapshot {made}." if made else "."),
         {"table": table.name, "snapshot": made, "partitions": rows},
         as_json=as_json,

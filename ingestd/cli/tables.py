@@ -102,8 +102,8 @@ def tables(
 def snapshots(warehouse: Warehouse, table: TableName, as_json: AsJson = False) -> None:
     """List the snapshots of a table, oldest first.
 
-    With --json everything is shown that the snapshot files hold, also the offsets which each of
-    our snapshots covers.
+    With --json all fields of the snapshot files are shown, with the offsets that each snapshot of
+    ingestd covers.
 
     **Examples**
 

@@ -5,7 +5,7 @@ from typing import Annotated, TypeAlias
 import typer
 
 from ingestd.cli.expire import tags as expire_tags
-from ingestd.cli.groups import DryRun, chosen_snapshot, group, now_ms, tell
+from ingestd.cli.groups import DryRun, chosen_snapshot, group, now_ms, print_result
 from ingestd.cli.output import AsJson, counted, print_json, print_table, time_text
 from ingestd.cli.tables import SnapshotId, TableName, Warehouse, open_table
 from ingestd.paimon.iceberg.iceberg_sync import keep_iceberg
@@ -58,7 +58,7 @@ def create(
         keep_iceberg(opened, tags=True)
     document = {"table": table, "tag": name, "snapshot": at.id, "time_retained_ms": retained}
     text = f"{table}: tag '{name}' at snapshot {at.id}."
-    tell(text, document, as_json=as_json, dry_run=dry_run)
+    print_result(text, document, as_json=as_json, dry_run=dry_run)
 
 
 @tag.command("list")
@@ -103,7 +103,7 @@ def delete(
     document = {"table": table, "tag": name, "snapshot": at.id, "deleted_files": files}
     deleted = counted(len(files), "file")
     text = f"{table}: tag '{name}' of snapshot {at.id} deleted, and {deleted} with it."
-    tell(text, document, as_json=as_json, dry_run=dry_run)
+    print_result(text, document, as_json=as_json, dry_run=dry_run)
 
 
 @tag.command("auto")
@@ -129,7 +129,7 @@ def auto(
     names = ", ".join(tag.name for tag in tags.made) or "-"
     text = f"{table}: {counted(len(made), 'tag')} made ({names}), {len(tags.deleted)} deleted."
     document = {"table": table, "made": made, "deleted": list(tags.deleted)}
-    tell(text, document, as_json=as_json, dry_run=dry_run)
+    print_result(text, document, as_json=as_json, dry_run=dry_run)
 
 
 @tag.command("expire")

@@ -19,7 +19,7 @@ from ingestd.cli.daemon_status import DaemonAddress, DaemonSilentError, Document
 from ingestd.cli.output import AsJson, say
 from ingestd.log import printable
 
-_Looks: TypeAlias = Iterator[tuple[Document, str | None]]
+_Polls: TypeAlias = Iterator[tuple[Document, str | None]]
 """What was seen each time; where the daemon was silent the one before, and why."""
 _BARS = "▁▂▃▄▅▆▇█"
 _SHOWN_POINTS = 40
@@ -59,26 +59,26 @@ def watch(
 
     ingestd watch https://ingestd.data:8443 --ca ca.pem --auth-file token --count 1 --json
     """
-    looks = _looks(DaemonAddress(url, ca, auth_file), interval, count)
+    polls = _polls(DaemonAddress(url, ca, auth_file), interval, count)
     try:
-        _show(looks, as_json=as_json)
+        _show(polls, as_json=as_json)
     except KeyboardInterrupt:
         if count is not None:
             raise  # it was to end by itself
 
 
-def _show(looks: _Looks, *, as_json: bool) -> None:
+def _show(polls: _Polls, *, as_json: bool) -> None:
     if as_json:
-        for document, _ in looks:
+        for document, _ in polls:
             _line(json.dumps(document, ensure_ascii=False))
     elif sys.stdout.isatty():
-        _live(looks)
+        _live(polls)
     else:
-        for document, note in looks:
+        for document, note in polls:
             _line(status_line(document) if note is None else f"silent: {note}")
 
 
-def _looks(daemon: DaemonAddress, interval: float, count: int | None) -> _Looks:
+def _polls(daemon: DaemonAddress, interval: float, count: int | None) -> _Polls:
     """Yield the status; if the daemon does not respond, the previous one and the reason."""
     document = daemon.status()
     yield document, None
@@ -94,9 +94,9 @@ def _looks(daemon: DaemonAddress, interval: float, count: int | None) -> _Looks:
             yield document, None
 
 
-def _live(looks: _Looks) -> None:
+def _live(polls: _Polls) -> None:
     with Live(console=Console(), auto_refresh=False, screen=False) as view:
-        for document, note in looks:
+        for document, note in polls:
             view.update(status_view(document, note), refresh=True)
 
 

@@ -19,8 +19,8 @@ from ingestd.errors import ConfigError
 from ingestd.log import printable
 
 Tree = dict[str, Any]
-Judge = Callable[[Tree], str | None]
-"""Says what is wrong with a document, None if it loads."""
+Validate = Callable[[Tree], str | None]
+"""Returns why a document does not load; None if it does."""
 _WIDTH = 100
 _NAME = "the result"
 
@@ -63,31 +63,33 @@ class ImportNotes:
         self.notes.append(Note(argument, text, essential))
 
 
-def assemble(carried: ImportNotes, judge: Judge) -> tuple[Tree, list[Note]]:
+def assemble(imported: ImportNotes, validate: Validate) -> tuple[Tree, list[Note]]:
     """Return the document of all pieces with which it loads, and all notes.
 
     Pieces are tried together; if that does not load, one after the other.
     """
-    whole = _document(carried.pieces)
-    if judge(whole) is None:
-        return whole, carried.notes
-    kept = [piece for piece in carried.pieces if piece.needed]
-    notes = list(carried.notes)
-    problem = judge(_document(kept))
+    whole = _document(imported.pieces)
+    if validate(whole) is None:
+        return whole, imported.notes
+    kept = [piece for piece in imported.pieces if piece.needed]
+    notes = list(imported.notes)
+    problem = validate(_document(kept))
     if problem is not None:
         return _document(kept), [*notes, Note("the configuration", problem, essential=True)]
-    for piece in carried.pieces:
+    for piece in imported.pieces:
         if piece.needed:
             continue
         tried = [
-            kept_piece for kept_piece in carried.pieces if kept_piece in kept or kept_piece is piece
+            kept_piece
+            for kept_piece in imported.pieces
+            if kept_piece in kept or kept_piece is piece
         ]
-        problem = judge(_document(tried))
+        problem = validate(_document(tried))
         if problem is None:
             kept.append(piece)
         else:
             notes.append(Note(piece.argument, problem, piece.essential))
-    return _document([kept_piece for kept_piece in carried.pieces if kept_piece in kept]), notes
+    return _document([kept_piece for kept_piece in imported.pieces if kept_piece in kept]), notes
 
 
 def _document(pieces: Sequence[Piece]) -> Tree:
@@ -129,8 +131,8 @@ def render(tree: Tree, notes: Sequence[Note], title: str) -> str:
     """Return the YAML text after a comment for each note, essential notes first."""
     lines = [f"# {title}"]
     groups = (
-        ("Not carried over, and the result is another one without it:", True),
-        ("Not carried over, or worth knowing:", False),
+        ("Not imported, and the result differs because of it:", True),
+        ("Not imported without effect on the result, or worth knowing:", False),
     )
     for heading, essential in groups:
         chosen = [note for note in notes if note.essential is essential]

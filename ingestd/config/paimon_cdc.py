@@ -10,7 +10,7 @@ from typing import Any
 from ingestd.config.document import Path
 from ingestd.config.flink_command import FlinkCommand, flink_options
 from ingestd.config.import_notes import ImportNotes, Piece
-from ingestd.config.paimon_cdc_kafka import carry_kafka
+from ingestd.config.paimon_cdc_kafka import import_kafka_conf
 from ingestd.errors import IngestdError
 from ingestd.log import is_secret_name
 from ingestd.paimon.catalog.base import CASE_SENSITIVE, METASTORES
@@ -68,11 +68,11 @@ _FOLDER = "/var/lib/ingestd"
 """Where ingestd keeps files of its own if a server says where tables are."""
 
 
-def carry_over(command: FlinkCommand, *, keep_secrets: bool = False) -> ImportNotes:
+def import_command(command: FlinkCommand, *, keep_secrets: bool = False) -> ImportNotes:
     """Return the keys that a command becomes; secrets become references unless they are kept."""
     importer = _Command(command, keep_secrets=keep_secrets)
-    importer.carry()
-    return importer.carried
+    importer.run()
+    return importer.imported
 
 
 def _pairs_of(values: list[str]) -> dict[str, str]:
@@ -86,7 +86,7 @@ class _Command:
     """Imports one command; arguments are removed as they are used."""
 
     def __init__(self, command: FlinkCommand, *, keep_secrets: bool) -> None:
-        self.carried = ImportNotes()
+        self.imported = ImportNotes()
         self._command = command
         self._keep_secrets = keep_secrets
         self._arguments = {name: list(values) for name, values in command.arguments.items()}
@@ -96,14 +96,14 @@ class _Command:
             if self._table == _STAND_IN:
                 self._missing("table")
 
-    def carry(self) -> None:
+    def run(self) -> None:
         """Import all arguments, in the order of the configuration."""
         self._pipeline()
         self._warehouse()
         path = ("sources", _SOURCE)
-        kafka = carry_kafka(self._pairs("kafka_conf"), path, keep_secrets=self._keep_secrets)
-        self.carried.pieces += kafka.pieces
-        self.carried.notes += kafka.notes
+        kafka = import_kafka_conf(self._pairs("kafka_conf"), path, keep_secrets=self._keep_secrets)
+        self.imported.pieces += kafka.pieces
+        self.imported.notes += kafka.notes
         for name in self._list("type_mapping"):
             essential = name in ("to-string", "to_string")
             self._take(f"type_mapping {name}", (*path, "type-mapping"), [name], essential=essential)
@@ -114,13 +114,13 @@ class _Command:
         for name, values in self._arguments.items():
             for value in values:
                 text = _FLAGS.get(name, "is not known")
-                self.carried.leave(f"--{name} {value}", text, essential=name not in _FLAGS)
+                self.imported.leave(f"--{name} {value}", text, essential=name not in _FLAGS)
 
     def _take(self, argument: str, path: Path, value: Any, *, essential: bool = True) -> None:  # noqa: ANN401  (part of a document)
-        self.carried.take(f"--{argument}", path, value, essential=essential)
+        self.imported.take(f"--{argument}", path, value, essential=essential)
 
     def _missing(self, name: str) -> None:
-        self.carried.leave(f"--{name}", "is missing", essential=True)
+        self.imported.leave(f"--{name}", "is missing", essential=True)
 
     def _last(self, name: str) -> str | None:
         values = self._arguments.pop(name, [])
@@ -144,18 +144,18 @@ class _Command:
         flink = flink_options(self._command.flink)
         database = self._command.arguments.get("database", [""])[-1]
         name = flink.pop("pipeline.name", self._table or database)
-        self.carried.take("the name", ("pipeline", "name"), _plain_name(name), essential=False)
+        self.imported.take("the name", ("pipeline", "name"), _plain_name(name), essential=False)
         for option, value in flink.items():
             argument = f"{option} {value}".strip()
             if option == _CHECKPOINTING:
                 trigger = f"{value}ms" if value.isdecimal() else value
-                self.carried.take(argument, ("pipeline", "trigger"), trigger, essential=False)
+                self.imported.take(argument, ("pipeline", "trigger"), trigger, essential=False)
             elif option in _SAVEPOINT:
                 text = "offsets in Flink's state cannot be read; those of the group can, by "
                 text += "startup-mode: group-offsets"
-                self.carried.leave(argument, text, essential=True)
+                self.imported.leave(argument, text, essential=True)
             else:
-                self.carried.leave(argument, "belongs to Flink")
+                self.imported.leave(argument, "belongs to Flink")
 
     def _warehouse(self) -> None:
         warehouse, database = self._last("warehouse"), self._last("database")
@@ -164,9 +164,9 @@ class _Command:
                 self._missing(name)
         conf = self._pairs("catalog_conf")
         location = (warehouse or f"/{_STAND_IN}", database or "default")
-        imported = carry_warehouse(*location, conf, keep_secrets=self._keep_secrets)
-        self.carried.pieces += imported.pieces
-        self.carried.notes += imported.notes
+        imported = import_warehouse(*location, conf, keep_secrets=self._keep_secrets)
+        self.imported.pieces += imported.pieces
+        self.imported.notes += imported.notes
 
     def _routing(self) -> None:
         if self._table:
@@ -181,12 +181,12 @@ class _Command:
         if "excluding_tables" not in self._command.arguments:
             text = "was not given; ingestd then leaves out working copies of online schema "
             text += "changes and Debezium's signal tables (routing.excluding-tables)"
-            self.carried.leave("--excluding_tables", text)
+            self.imported.leave("--excluding_tables", text)
         for name in ("table_mapping", "table_prefix_db", "table_suffix_db"):
             for key, value in self._pairs(name).items():
                 self._take(f"{name} {key}={value}", ("routing", _key_of(name), key), value)
         about = "tables of one name in several databases, which share a target"
-        self.carried.take(about, ("routing", "merge-shards"), True)
+        self.imported.take(about, ("routing", "merge-shards"), True)
 
     def _columns(self) -> None:
         for text in self._arguments.pop("computed_column", []):
@@ -216,7 +216,7 @@ class _Command:
             if not self._table:
                 text = "a table without these columns stops the pipeline, where Paimon makes it "
                 text += "without partitions; `ingestd plan` shows which"
-                self.carried.leave(f"--{argument}", text)
+                self.imported.leave(f"--{argument}", text)
         for table, names in self._pairs("multiple_table_partition_keys").items():
             columns = [column.strip() for column in names.split(",") if column.strip()]
             argument = f"multiple_table_partition_keys {table}={names}"
@@ -226,7 +226,7 @@ class _Command:
         for name, value in self._pairs("table_conf").items():
             argument = f"table_conf {name}={value}"
             if name.startswith(_OF_FLINK):
-                self.carried.leave(f"--{argument}", "is for Flink's own readers and writers")
+                self.imported.leave(f"--{argument}", "is for Flink's own readers and writers")
                 continue
             essential = not name.startswith(_TUNING)
             self._take(argument, self._of_tables("options", name), value, essential=essential)
@@ -260,22 +260,22 @@ def _quoted_call(text: str) -> str:
     return f"{name}({', '.join(quoted)})"
 
 
-def carry_warehouse(
+def import_warehouse(
     warehouse: str, database: str, conf: Mapping[str, str], *, keep_secrets: bool
 ) -> ImportNotes:
     """Return the pieces of the section, from the path and `--catalog_conf` by name."""
     importer = _Warehouse(conf, keep_secrets=keep_secrets)
     importer.place(warehouse)
-    importer.carried.take(f"--database {database}", (_SECTION, "database"), database)
+    importer.imported.take(f"--database {database}", (_SECTION, "database"), database)
     importer.options()
-    return importer.carried
+    return importer.imported
 
 
 class _Warehouse:
     """Imports the section `warehouse`."""
 
     def __init__(self, conf: Mapping[str, str], *, keep_secrets: bool) -> None:
-        self.carried = ImportNotes()
+        self.imported = ImportNotes()
         self._conf = conf
         self._keep_secrets = keep_secrets
         self._kind = conf.get(_METASTORE, "filesystem").lower()
@@ -294,19 +294,19 @@ class _Warehouse:
                     **{(*catalog, key): self._value(name) for key, name in names.items()},
                 },
             )
-            self.carried.pieces.append(piece)
+            self.imported.pieces.append(piece)
             self._take_path(argument, _FOLDER)
             return
         try:
             file_io_for(warehouse)
         except IngestdError as error:
             text = error.message.removeprefix(f"warehouse {warehouse}: ")
-            self.carried.leave(argument, text, essential=True)
+            self.imported.leave(argument, text, essential=True)
             warehouse = _SCHEME.sub("", warehouse) or "/"
         self._take_path(argument, warehouse)
         if self._kind not in METASTORES:
             text = f"is not supported: tables are in the warehouse, and {self._kind} is not updated"
-            self.carried.leave(self._argument(_METASTORE), text, essential=True)
+            self.imported.leave(self._argument(_METASTORE), text, essential=True)
 
     def options(self) -> None:
         """Import the remaining catalog options."""
@@ -317,14 +317,14 @@ class _Warehouse:
             if name == "token.provider" and value == "bear":
                 continue
             if is_storage_option(name):
-                self.carried.take(argument, (_SECTION, "options", name), self._value(name))
+                self.imported.take(argument, (_SECTION, "options", name), self._value(name))
             elif name == CASE_SENSITIVE:
-                self.carried.take(argument, (_SECTION, "catalog", CASE_SENSITIVE), value)
+                self.imported.take(argument, (_SECTION, "catalog", CASE_SENSITIVE), value)
             else:
-                self.carried.leave(argument, "belongs to Paimon's Java catalogs")
+                self.imported.leave(argument, "belongs to Paimon's Java catalogs")
 
     def _take_path(self, argument: str, path: str) -> None:
-        self.carried.pieces.append(Piece(argument, {(_SECTION, "path"): path}, needed=True))
+        self.imported.pieces.append(Piece(argument, {(_SECTION, "path"): path}, needed=True))
 
     def _argument(self, name: str) -> str:
         shown = "..." if is_secret_name(name) else self._conf[name]
@@ -337,5 +337,5 @@ class _Warehouse:
             return value
         variable = re.sub(r"\W+", "_", name).upper()
         text = f"the value is not repeated here; put it into {variable}"
-        self.carried.leave(self._argument(name), text)
+        self.imported.leave(self._argument(name), text)
         return f"${{env:{variable}}}"

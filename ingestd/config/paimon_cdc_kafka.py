@@ -66,24 +66,24 @@ _DEFAULT_MODE = "group-offsets"
 _STAND_IN = "CHANGE-ME"
 
 
-def carry_kafka(conf: Mapping[str, str], source: Path, *, keep_secrets: bool) -> ImportNotes:
+def import_kafka_conf(conf: Mapping[str, str], source: Path, *, keep_secrets: bool) -> ImportNotes:
     """Return the pieces of a source at a path, from the values of `--kafka_conf` by name."""
     importer = _Kafka(conf, source, keep_secrets=keep_secrets)
-    importer.carry()
-    return importer.carried
+    importer.run()
+    return importer.imported
 
 
 class _Kafka:
     """Imports one source; names that were not looked at are noted as unknown."""
 
     def __init__(self, conf: Mapping[str, str], source: Path, *, keep_secrets: bool) -> None:
-        self.carried = ImportNotes()
+        self.imported = ImportNotes()
         self._conf = conf
         self._source = source
         self._keep_secrets = keep_secrets
         self._seen: set[str] = set()
 
-    def carry(self) -> None:
+    def run(self) -> None:
         """Import all properties."""
         self._brokers()
         self._format()
@@ -117,7 +117,7 @@ class _Kafka:
         if value is None:
             self._missing(name)
         elif value not in DATA_FORMATS:
-            self.carried.leave(f"{self._argument(name)}={value}", "is not known", essential=True)
+            self.imported.leave(f"{self._argument(name)}={value}", "is not known", essential=True)
         data_format = value if value in DATA_FORMATS else DEFAULT_FORMAT
         self._needed(name, ("format",), data_format)
         key, url = self._given("schema.registry.url")
@@ -129,7 +129,7 @@ class _Kafka:
             self._needed(key, ("schema-registry", "url"), url)
         elif url is not None:
             path = (*self._source, "schema-registry", "url")
-            self.carried.take(self._argument(key), path, url)
+            self.imported.take(self._argument(key), path, url)
 
     def _topics(self) -> None:
         name, pattern = self._given("topic-pattern")
@@ -138,24 +138,24 @@ class _Kafka:
             names = [topic.strip() for topic in topics.split(";") if topic.strip()]
             self._needed("topic", ("topics",), names)
             if pattern:
-                self.carried.leave(self._argument(name), "goes not with topic", essential=True)
+                self.imported.leave(self._argument(name), "goes not with topic", essential=True)
         elif pattern and _is_pattern(pattern):
             self._needed(name, ("topic-pattern",), pattern)
         else:
             if pattern:
                 text = "is not a valid regular expression here"
-                self.carried.leave(f"{self._argument(name)}={pattern}", text, essential=True)
+                self.imported.leave(f"{self._argument(name)}={pattern}", text, essential=True)
             else:
                 self._missing("topic")
             self._needed("topic", ("topics",), [_STAND_IN])
 
     def _missing(self, name: str) -> None:
         text = f"is missing; {_STAND_IN} stands for it"
-        self.carried.leave(self._argument(name), text, essential=True)
+        self.imported.leave(self._argument(name), text, essential=True)
 
     def _needed(self, name: str, key: tuple[str, ...], value: object) -> None:
         piece = Piece(self._argument(name), {(*self._source, *key): value}, needed=True)
-        self.carried.pieces.append(piece)
+        self.imported.pieces.append(piece)
 
     def _start(self) -> None:
         """Import the startup and bounded modes with their timestamps and offsets."""
@@ -172,9 +172,9 @@ class _Kafka:
                     entries[*self._source, f"{which}-{ending}"] = value
             if which == "startup" and name not in self._conf:
                 text = f"was not given; Flink then starts from the offsets of the group ({mode})"
-                self.carried.leave(self._argument(name), text)
+                self.imported.leave(self._argument(name), text)
             if entries:
-                self.carried.pieces.append(Piece(self._argument(f"{name}={mode}"), entries))
+                self.imported.pieces.append(Piece(self._argument(f"{name}={mode}"), entries))
 
     def _secrets(self) -> None:
         """Import user and password from a JAAS configuration."""
@@ -184,44 +184,48 @@ class _Kafka:
         pairs = {match[1]: match[2] or match[3] or match[4] for match in _JAAS.finditer(jaas)}
         path = (*self._source, "kafka")
         if "username" not in pairs or "password" not in pairs:
-            self.carried.leave(self._argument(name), "has no username and password", essential=True)
+            self.imported.leave(
+                self._argument(name), "has no username and password", essential=True
+            )
             return
-        self.carried.take(self._argument(name), (*path, "sasl.username"), pairs["username"])
+        self.imported.take(self._argument(name), (*path, "sasl.username"), pairs["username"])
         password = pairs["password"]
         if not self._keep_secrets and not password.startswith("${"):
             password = _PASSWORD
             text = f"the password is not repeated here; put it into {_PASSWORD[6:-1]}"
-            self.carried.leave(self._argument(name), text)
-        self.carried.take(self._argument(name), (*path, "sasl.password"), password)
+            self.imported.leave(self._argument(name), text)
+        self.imported.take(self._argument(name), (*path, "sasl.password"), password)
 
     def _client(self, name: str) -> None:
         bare = name.removeprefix(_CLIENT)
         argument, path = self._argument(name), (*self._source, "kafka")
         security = bare.startswith(("ssl.", "sasl."))
         if bare in _SAME or bare in _RENAMED:
-            self.carried.take(
+            self.imported.take(
                 argument, (*path, _RENAMED.get(bare, bare)), self._conf[name], essential=security
             )
         elif bare == "ssl.endpoint.identification.algorithm":
-            self.carried.take(argument, (*path, bare), self._conf[name] or "none")
+            self.imported.take(argument, (*path, bare), self._conf[name] or "none")
         elif bare == "ssl.truststore.location" and self._is_pem("truststore"):
-            self.carried.take(argument, (*path, "ssl.ca.location"), self._conf[name])
+            self.imported.take(argument, (*path, "ssl.ca.location"), self._conf[name])
         elif bare == "ssl.truststore.type" and self._is_pem("truststore"):
             return
         elif bare in _OURS:
-            self.carried.leave(argument, _OURS[bare])
+            self.imported.leave(argument, _OURS[bare])
         elif security:
             text = "belongs to the Java client; librdkafka takes PEM files: ssl.ca.location, "
             text += "ssl.certificate.location, ssl.key.location"
-            self.carried.leave(argument, text, essential=True)
+            self.imported.leave(argument, text, essential=True)
         else:
-            self.carried.leave(argument, "belongs to the Java client")
+            self.imported.leave(argument, "belongs to the Java client")
 
     def _is_pem(self, store: str) -> bool:
         return self._conf.get(f"{_CLIENT}ssl.{store}.type", "").upper() == "PEM"
 
     def _other(self, name: str) -> None:
-        self.carried.leave(self._argument(name), _READING.get(name, "belongs to Flink's connector"))
+        self.imported.leave(
+            self._argument(name), _READING.get(name, "belongs to Flink's connector")
+        )
 
 
 def _is_pattern(text: str) -> bool:

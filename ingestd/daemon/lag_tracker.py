@@ -17,9 +17,9 @@ class _Reading:
     """One topic partition; offsets and times (seconds since 1970) are None while unknown.
 
     `position` is the next offset that is not in the tables, `taken` the next one after the running
-    batch. `newest` is the time of the newest change in the tables; `even` and `taken_even` are the
-    last times when the end offset was read and no records followed these offsets. `shown` are the
-    values of the gauges.
+    batch. `newest` is the time of the newest change in the tables; `caught_up` and
+    `batch_caught_up` are the last times when the end offset was read and no records followed these
+    offsets. `shown` are the values of the gauges.
     """
 
     position: int | None = None
@@ -27,8 +27,8 @@ class _Reading:
     end: int | None = None
     asked: float | None = None
     newest: float | None = None
-    even: float | None = None
-    taken_even: float | None = None
+    caught_up: float | None = None
+    batch_caught_up: float | None = None
     shown: tuple[float | None, ...] = ()
 
     @property
@@ -48,17 +48,17 @@ class _Reading:
     def settle(self) -> None:
         """Store the time if no records were waiting."""
         if self.lag == 0:
-            self.even = self.asked
+            self.caught_up = self.asked
         if self.buffer_lag == 0:
-            self.taken_even = self.asked
+            self.batch_caught_up = self.asked
 
     def lag_seconds(self, now: float) -> float | None:
         """Return the longest possible wait of a record in seconds; None if unknown."""
-        return _behind(self.lag, (self.even, self.newest), now)
+        return _behind(self.lag, (self.caught_up, self.newest), now)
 
     def buffer_lag_seconds(self, now: float) -> float | None:
         """Return the same for records after the batch in progress."""
-        return _behind(self.buffer_lag, (self.taken_even, self.even, self.newest), now)
+        return _behind(self.buffer_lag, (self.batch_caught_up, self.caught_up, self.newest), now)
 
     def publish(self, partition: SourcePartition, now: float) -> None:
         """Set the gauges if a value changed, which is rare for most topic partitions."""

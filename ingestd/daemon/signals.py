@@ -9,13 +9,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from types import FrameType
 
-_SAME_SECONDS = 0.5
+_SAME_SIGNAL_SECONDS = 0.5
 """Two signals within this time count as one: tools signal a process and then its group."""
 _SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class SignalRequests:
     """The requests made by signals."""
 
     stop: threading.Event = field(default_factory=threading.Event)
@@ -29,20 +29,20 @@ class Asked:
 
 
 @contextmanager
-def handled_signals(asked: Asked) -> Iterator[None]:
+def handled_signals(requests: SignalRequests) -> Iterator[None]:
     """Handle signals in the block: the first one requests a stop, a later one exits at once."""
     first: float | None = None
 
     def handle(number: int, _: FrameType | None) -> None:
         nonlocal first
         if number == signal.SIGHUP:
-            asked.reload.set()
+            requests.reload.set()
             return
         now = time.monotonic()
         if first is None:
             first = now
-            asked.stop.set()
-        elif now - first > _SAME_SECONDS:
+            requests.stop.set()
+        elif now - first > _SAME_SIGNAL_SECONDS:
             os._exit(128 + number)
 
     before = {number: signal.signal(number, handle) for number in _SIGNALS}

@@ -244,8 +244,8 @@ class Status:
         """Whether the query runs and has finished a batch, or its sources and offsets are known."""
         with self._lock:
             polled = self._watchdog.any and all(self._reachable.values())
-            goes = self._state == "running" and not self._plans_too_long()
-            return goes and (self._batch_done or polled)
+            runs = self._state == "running" and not self._plans_too_long()
+            return runs and (self._batch_done or polled)
 
     def document(self) -> dict[str, Any]:
         """Return the document for /status."""

@@ -23,7 +23,7 @@ from ingestd.daemon.lag import LagMonitor
 from ingestd.daemon.maintenance import Maintenance, MaintenanceSettings
 from ingestd.daemon.maintenance_process import Opening
 from ingestd.daemon.restarts import RestartBudget, RestartPolicy
-from ingestd.daemon.signals import Asked, handled_signals
+from ingestd.daemon.signals import SignalRequests, handled_signals
 from ingestd.daemon.status import BATCH_SECONDS, Status
 from ingestd.errors import IngestdError, RetryableError, SourceSilentError, has_full_disk
 from ingestd.ingest.maintenance.batch_summary import BatchListener
@@ -224,9 +224,9 @@ def supervise(
     a second signal exits at once. SIGHUP calls `reload` for new settings. Raises ConfigError if the
     address cannot be listened on.
     """
-    asked = Asked()
+    requests = SignalRequests()
     build = build_info(daemon.version)
-    with handled_signals(asked):
+    with handled_signals(requests):
         limit = daemon.batch_timeout
         status = Status(settings.name, daemon.version, settings.sources, batch_timeout=limit)
         maintenance = Maintenance(daemon.maintenance, daemon.opening(settings))
@@ -241,16 +241,16 @@ def supervise(
             _log_start(settings, build)
             task = thread.submit(supervisor.run)
             while not wait([task], timeout=0.1).done:
-                if asked.take(asked.stop):
+                if requests.take(requests.stop):
                     maintenance.end()
                     supervisor.stop()
-                elif asked.take(asked.reload) and (reloaded := reload()) is not None:
+                elif requests.take(requests.reload) and (reloaded := reload()) is not None:
                     status.follow(reloaded.sources)
                     lag.follow({name: source.kafka for name, source in reloaded.sources.items()})
                     supervisor.follow(reloaded)
             # The query ended by itself, or maintenance has ended.
             if task.exception() is None and task.result() == 0:
-                maintenance.finish(asked.stop)
+                maintenance.finish(requests.stop)
     return _exit_code(task)
 
 

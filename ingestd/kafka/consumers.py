@@ -50,26 +50,26 @@ def borrow_consumer(source: KafkaSource, *, headers: bool = False) -> Iterator[P
     key = (os.getpid(), json.dumps(source.to_document(), sort_keys=True), headers)
     kept = _idle.setdefault(key, [])
     try:
-        lent = kept.pop()  # several threads may lend at the same time
+        pooled = kept.pop()  # several threads may lend at the same time
     except IndexError:
-        lent = PooledConsumer(_connect(source, headers), ClientErrors(source))
+        pooled = PooledConsumer(_connect(source, headers), ClientErrors(source))
     else:
-        lent.listen()
-        lent.client_errors.forget()
+        pooled.listen()
+        pooled.client_errors.forget()
     try:
-        yield lent
+        yield pooled
     except BaseException:
-        lent.reader.close()
+        pooled.reader.close()
         raise
-    lent.reader.unassign()
-    kept.append(lent)
+    pooled.reader.unassign()
+    kept.append(pooled)
 
 
 def close_consumers() -> None:
     """Close the idle consumers of this process."""
     for key in [key for key in _idle if key[0] == os.getpid()]:
-        for lent in _idle.pop(key):
-            lent.reader.close()
+        for pooled in _idle.pop(key):
+            pooled.reader.close()
 
 
 def _connect(source: KafkaSource, headers: bool) -> Reader:

@@ -158,13 +158,12 @@ def fetch_all(
     Raises LogChangedError if a log no longer has its range; StalledError if no record arrives for
     `stall_seconds` (`STALL_SECONDS` if None); SourceError if the brokers reject the client.
     """
-    with borrow_consumer(source, headers=headers) as lent:
+    with borrow_consumer(source, headers=headers) as pooled:
         for bundle in bundles(ranges, max_records):
             readings = {
-                (offset_range.topic, offset_range.partition): Reading(source, offset_range)
-                for offset_range in bundle
+                (range_.topic, range_.partition): Reading(source, range_) for range_ in bundle
             }
-            together = _JointFetch(source, readings, lent, stall_seconds or STALL_SECONDS)
+            together = _JointFetch(source, readings, pooled, stall_seconds or STALL_SECONDS)
             columns = {reading: RecordColumns(*reading) for reading in readings}
             stalled: StalledError | None = None
             try:
@@ -219,12 +218,12 @@ class _JointFetch:
     """Ranges of different topic partitions that one consumer reads together."""
 
     def __init__(
-        self, source: KafkaSource, readings: _Readings, lent: PooledConsumer, stall_seconds: float
+        self, source: KafkaSource, readings: _Readings, pooled: PooledConsumer, stall_seconds: float
     ) -> None:
         self._stall_seconds = stall_seconds
         self._source = source
         self._readings = readings
-        self._lent = lent
+        self._pooled = pooled
         self._wasted = 0
         self.touch()
 
@@ -245,7 +244,7 @@ class _JointFetch:
         left = {partition: reading for partition, reading in self._readings.items() if reading.left}
         self._wasted = 0
         try:
-            self._lent.reader.assign(
+            self._pooled.reader.assign(
                 {partition: reading.position for partition, reading in left.items()}
             )
         except SourceError as error:
@@ -255,7 +254,7 @@ class _JointFetch:
     def _read(self, left: _Readings) -> Iterator[tuple[TopicAndPartition, Records]]:
         expected = sum(reading.left for reading in left.values())
         try:
-            fetched = self._lent.reader.read(min(_POLL_RECORDS, expected), _POLL_SECONDS)
+            fetched = self._pooled.reader.read(min(_POLL_RECORDS, expected), _POLL_SECONDS)
         except SourceError as error:
             raise SourceError(f"cannot read {_where(left)}: {error}") from error
         mine = [(partition, self._taken(partition, records)) for partition, records in fetched]
@@ -269,23 +268,23 @@ class _JointFetch:
         """Return the records that belong to the range of their topic partition."""
         reading = self._readings.get(partition)
         if reading is None:  # an event of the client as a whole
-            self._lent.client_errors.extend(event.problem for event in records.events)
+            self._pooled.client_errors.extend(event.problem for event in records.events)
             return records.first(0)
         mine = reading.take(records)
-        self._lent.client_errors.extend(reading.problems)
+        self._pooled.client_errors.extend(reading.problems)
         reading.problems.clear()
         self._wasted += len(records) - len(mine)
         return mine
 
     def _check_stalled(self, left: _Readings) -> None:
-        self._lent.listen()
-        rejection_reason = self._lent.client_errors.rejection_reason
+        self._pooled.listen()
+        rejection_reason = self._pooled.client_errors.rejection_reason
         if rejection_reason is not None:
             reason = explain(self._source, rejection_reason)
             raise SourceError(f"cannot read {_where(left)}: {reason}")
-        if any(problem.code in _GONE for problem in self._lent.client_errors.problems):
+        if any(problem.code in _GONE for problem in self._pooled.client_errors.problems):
             # The client reports "unknown" for a deleted topic, but also during a leader election.
-            self._lent.client_errors.forget()
+            self._pooled.client_errors.forget()
             for reading in left.values():
                 reading.check_gone()
         if time.monotonic() > self._deadline:
@@ -293,7 +292,7 @@ class _JointFetch:
             raise StalledError(
                 f"{_where(left)} returned no record for {self._stall_seconds:.0f} s at offset "
                 f"{reading.position} of up to {reading.range.until}, from "
-                f"{self._source.bootstrap}{self._lent.error_clause(self._source)}",
+                f"{self._source.bootstrap}{self._pooled.error_clause(self._source)}",
                 [replace(each.range, start=each.position) for each in left.values()],
             )
 

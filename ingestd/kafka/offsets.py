@@ -55,13 +55,13 @@ class OffsetClient:
 
     def __init__(self, source: KafkaSource, *, request_seconds: float = _REQUEST_SECONDS) -> None:
         self.source = source
-        self._asking = AdminConnection(source, request_seconds)
+        self._admin = AdminConnection(source, request_seconds)
         self._groups: dict[str, ConsumerGroup] = {}
         self._epochs: dict[tuple[str, int], int] = {}
 
     def list_topic_partitions(self) -> TopicPartitions:
         """Return partitions of the existing topics that the source selects."""
-        metadata = self._asking.metadata()
+        metadata = self._admin.metadata()
         return {
             topic: tuple(sorted(metadata.topics[topic].partitions))
             for topic in self.source.selected(metadata.topics)
@@ -95,7 +95,7 @@ class OffsetClient:
         offsets: dict[str, dict[int, int]] = {topic: {} for topic in partitions}
         if not partitions_asked:
             return offsets
-        with closing(ConsumerGroup(self.source, group, self._asking.seconds)) as known:
+        with closing(ConsumerGroup(self.source, group, self._admin.seconds)) as known:
             for committed in known.committed(partitions_asked):
                 if committed.offset >= 0:
                     offsets[committed.topic][committed.partition] = committed.offset
@@ -106,13 +106,13 @@ class OffsetClient:
         names = sorted(topics)
         if not names:
             return {}
-        descriptions = self._asking.client.describe_topics(
-            TopicCollection(names), request_timeout=self._asking.seconds
+        descriptions = self._admin.client.describe_topics(
+            TopicCollection(names), request_timeout=self._admin.seconds
         )
         ids: dict[str, str] = {}
         for topic, future in descriptions.items():
             try:
-                ids[topic] = str(self._asking.result(f"topic {topic}", future).topic_id)
+                ids[topic] = str(self._admin.result(f"topic {topic}", future).topic_id)
             except SourceError as error:
                 if not _says(error, {KafkaError.UNKNOWN_TOPIC_OR_PART}):
                     raise
@@ -145,16 +145,16 @@ class OffsetClient:
 
         Contains only diverging logs; -1 if a log does not know the epoch, and so is another log.
         """
-        return divergences(self.source, positions, self._asking.seconds) if positions else {}
+        return divergences(self.source, positions, self._admin.seconds) if positions else {}
 
     def fingerprints(self, offsets: Mapping[tuple[str, int], int]) -> Mapping[tuple[str, int], int]:
         """Return checksums of the last records before some offsets, where the logs have them."""
-        return fingerprints(self.source, offsets, self._asking.seconds) if offsets else {}
+        return fingerprints(self.source, offsets, self._admin.seconds) if offsets else {}
 
     def cluster_id(self) -> str:
         """Return the id of the cluster."""
-        future = self._asking.client.describe_cluster(request_timeout=self._asking.seconds)
-        cluster_id: str = self._asking.result("the cluster", future).cluster_id
+        future = self._admin.client.describe_cluster(request_timeout=self._admin.seconds)
+        cluster_id: str = self._admin.result("the cluster", future).cluster_id
         return cluster_id
 
     def commit_group_offsets(self, group: str, offsets: TopicOffsets) -> None:
@@ -166,14 +166,14 @@ class OffsetClient:
         ]
         if committed:
             if group not in self._groups:
-                self._groups[group] = ConsumerGroup(self.source, group, self._asking.seconds)
+                self._groups[group] = ConsumerGroup(self.source, group, self._admin.seconds)
             self._groups[group].commit(committed)
 
     def close(self) -> None:
         """Close the connections; no request is possible afterwards."""
         while self._groups:
             self._groups.popitem()[1].close()
-        self._asking.close()
+        self._admin.close()
 
     def _offsets(self, partitions: TopicPartitions, spec: OffsetSpec) -> TopicOffsets:
         pending = {
@@ -184,12 +184,12 @@ class OffsetClient:
         if not pending:
             return {topic: {} for topic in partitions}
         offsets: dict[str, dict[int, int]] = {topic: {} for topic in partitions}
-        deadline = time.monotonic() + self._asking.seconds
+        deadline = time.monotonic() + self._admin.seconds
         while pending:
-            futures = self._asking.client.list_offsets(
+            futures = self._admin.client.list_offsets(
                 pending,
                 isolation_level=IsolationLevel.READ_COMMITTED,
-                request_timeout=self._asking.seconds,
+                request_timeout=self._admin.seconds,
             )
             for topic_partition, future in futures.items():
                 offset = self._offset(topic_partition, future, patient=time.monotonic() <= deadline)
@@ -213,7 +213,7 @@ class OffsetClient:
         """Return the requested offset; None if a retry may succeed."""
         what = f"offsets of {topic_partition.topic}/{topic_partition.partition}"
         try:
-            result: ListOffsetsResultInfo = self._asking.result(what, future)
+            result: ListOffsetsResultInfo = self._admin.result(what, future)
         except SourceError as error:
             if patient and (isinstance(error, SourceSilentError) or _says(error, _MOVING)):
                 return None
@@ -223,7 +223,7 @@ class OffsetClient:
         # The client reports a connection that was lost during the request only in these words.
         if not patient:
             lost = KafkaException(KafkaError(KafkaError._TRANSPORT))
-            raise self._asking.unanswered(what, lost)
+            raise self._admin.unanswered(what, lost)
         return None
 
 

@@ -168,7 +168,7 @@ class RegistryHttp:
                 f"schema registry {shown(url)}: no answer ({shown(str(reason))})"
             ) from error
         if not 200 <= answer.status < 300:
-            _judge(answer.status, answer.body, shown(url))
+            _check_status(answer.status, answer.body, shown(url))
             return None
         if answer.is_cut:
             raise SourceError(
@@ -182,7 +182,7 @@ def _back_off(round_number: int) -> float:
     return seconds * (1 + random.uniform(0, 0.2))  # noqa: S311  (no secret)
 
 
-def _judge(status: int, data: bytes, url: str) -> None:
+def _check_status(status: int, data: bytes, url: str) -> None:
     """Return if the requested object does not exist; raise for every other error status."""
     document = _error_document(data)
     code = document.get("error_code")

@@ -99,7 +99,7 @@ def main() -> int:
     except LogChangedError:
         return 0
     except SourceError as error:
-        _tell(_REASON, error.message)
+        _report(_REASON, error.message)
         return _UNREADABLE
     except MemoryError:
         return _UNREADABLE
@@ -112,12 +112,12 @@ def _read(source: KafkaSource, ranges: Sequence[OffsetRange], *, first_only: boo
         source, ranges, max_records=bounds[0], max_bytes=bounds[1], stall_seconds=STALL_SECONDS
     )
     for chunk in chunks:
-        _tell(source.name, chunk.topic, chunk.partition, int(chunk.offsets[-1]) + 1)
+        _report(source.name, chunk.topic, chunk.partition, int(chunk.offsets[-1]) + 1)
         if first_only:
             return
 
 
-def _tell(*values: str | int) -> None:
+def _report(*values: str | int) -> None:
     sys.stdout.write(json.dumps(values) + "\n")
     sys.stdout.flush()
 

@@ -323,9 +323,8 @@ def _act_on_findings(
         if discovery.table in context.tables or registry.adopt(discovery.table) is None
     ]
     now_ms = int(time.time() * 1000)
-    existing = [
-        managed.table for name, managed in registry.tables.items() if name != registry.dead_letters
-    ]
+    known = registry.tables
+    existing = [known[name].table for name in known if name != registry.dead_letters]
     evolution = within_limits(plan(context, new, now_ms), existing, limits, now_ms)
     refused = {**evolution.refused, **_create(registry, context, evolution.creates)}
     batch.refused.update(refused)

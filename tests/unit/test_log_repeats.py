@@ -49,7 +49,7 @@ def test_a_repeated_warning_is_written_once_and_then_as_a_sum(bench: Bench) -> N
         bench.warn(table="db.t", number=number)
     assert [line["number"] for line in bench.lines()] == [0]
     bench.clock.now += 60
-    bench.handler.tell_due()
+    bench.handler.write_due()
     first, summed = bench.lines()
     assert "repeated" not in first
     assert (summed["event"], summed["repeated"], summed["within_seconds"]) == ("refused", 37, 60)
@@ -71,7 +71,7 @@ def test_the_next_window_begins_with_a_line_in_full(bench: Bench) -> None:
 def test_a_single_warning_is_not_told_twice(bench: Bench) -> None:
     bench.warn()
     bench.clock.now += 61
-    bench.handler.tell_due()
+    bench.handler.write_due()
     assert len(bench.lines()) == 1
 
 

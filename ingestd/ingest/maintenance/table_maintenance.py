@@ -89,13 +89,13 @@ class TableWork:
     """The maintenance state of one table; times are seconds of a monotonic clock.
 
     `due_since` is None while no trigger is reached; `seen` is whether a compaction has examined
-    the table since the driver started, which is due from `look_at` on in any case. `level_0`
+    the table since the driver started, which is due from `sample_topics` on in any case. `level_0`
     counts files; it is None until then.
     """
 
     rules: WorkRules
     schema: TableSchema
-    look_at: float
+    sample_topics: float
     expires_at: float
     seen: bool = False
     running: bool = False
@@ -125,7 +125,7 @@ class TableWork:
 
     def is_due(self, now: float) -> bool:
         """Return whether a compaction is due; after failures it waits."""
-        asked = self.due_since is not None or (not self.seen and self.look_at <= now)
+        asked = self.due_since is not None or (not self.seen and self.sample_topics <= now)
         return asked and self.not_before <= now
 
     @property
@@ -142,7 +142,7 @@ class TableWork:
 
         It may wait until a bucket nears the stop trigger, and at most a minute.
         """
-        since = self.look_at if self.due_since is None else self.due_since
+        since = self.sample_topics if self.due_since is None else self.due_since
         return self.nears_stop or now - since >= _PATIENCE_SECONDS
 
     def rests(self, now: float) -> bool:

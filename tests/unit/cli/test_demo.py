@@ -19,7 +19,7 @@ def test_an_empty_folder_is_taken_and_our_own_is_emptied(tmp_path: Path) -> None
 
 def test_a_folder_with_other_things_is_refused_and_left_alone(tmp_path: Path) -> None:
     (tmp_path / "thesis.txt").write_text("years of work")
-    with pytest.raises(ConfigError, match="other things"):
+    with pytest.raises(ConfigError, match="has contents other than a demo"):
         prepared(tmp_path)
     assert (tmp_path / "thesis.txt").read_text() == "years of work"
 

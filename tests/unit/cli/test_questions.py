@@ -43,7 +43,7 @@ def test_without_a_terminal_the_default_counts_if_it_will_do(capsys: Capture) ->
         questions.ask("How many", "3", "--many", even)
     with pytest.raises(ConfigError, match="specify --many"):
         questions.ask("How many", None, "--many", even)
-    questions.tell_on_terminal("nobody hears")
+    questions.print_on_terminal("nobody hears")
     assert capsys.readouterr() == ("", "")
 
 

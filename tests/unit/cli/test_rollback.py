@@ -84,5 +84,5 @@ def test_one_target_has_to_be_named(warehouse: Path, capsys: Capture) -> None:
     for given in ([], ["--snapshot", 1, "--tag", "a"]):
         done = run_command(capsys, "rollback", warehouse, "db.t", *given)
         assert done.code == 2
-        assert "where to go back to" in done.err
+        assert "specify the target" in done.err
     assert run_command(capsys, "rollback", warehouse, "db.t", "--snapshot", 9).code == 2

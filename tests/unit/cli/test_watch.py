@@ -59,7 +59,7 @@ def test_nobody_there_and_no_address_are_told(capsys: Capture) -> None:
     [
         ("http://127.0.0.1:1", "--auth-file", "No such file"),
         ("https://127.0.0.1:1", "--ca", "No such file"),
-        ("http://127.0.0.1:99999", None, "no address"),
+        ("http://127.0.0.1:99999", None, "is not the address"),
     ],
 )
 def test_what_is_given_wrongly_is_not_taken_for_a_silent_daemon(

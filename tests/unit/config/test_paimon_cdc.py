@@ -7,7 +7,7 @@ import pytest
 
 from ingestd.config.flink_command import parse_flink_command, shell_words
 from ingestd.config.import_notes import Note, assemble, validation_error_of
-from ingestd.config.paimon_cdc import carry_over
+from ingestd.config.paimon_cdc import import_command
 
 KAFKA = (
     "--kafka_conf properties.bootstrap.servers=b:9092 --kafka_conf topic=t "
@@ -18,7 +18,7 @@ PLACE = "--warehouse /lake --database ods"
 
 def carried(action: str, arguments: str = "", flink: str = "") -> tuple[dict[str, Any], list[Note]]:
     line = shell_words(f"flink run {flink} x.jar {action} {PLACE} {KAFKA} {arguments}")
-    tree, notes = assemble(carry_over(parse_flink_command(line.words)), validation_error_of)
+    tree, notes = assemble(import_command(parse_flink_command(line.words)), validation_error_of)
     assert validation_error_of(tree) is None
     return tree, notes
 
@@ -176,14 +176,14 @@ def test_a_missing_argument_is_essential_and_the_result_loads(missing: str) -> N
     words = shell_words(f"kafka_sync_table {PLACE} {KAFKA} --table orders").words
     at = words.index(missing)
     command = parse_flink_command(words[:at] + words[at + 2 :])
-    tree, notes = assemble(carry_over(command), validation_error_of)
+    tree, notes = assemble(import_command(command), validation_error_of)
     assert validation_error_of(tree) is None
     assert essential(notes) == [missing]
 
 
 def test_nothing_but_the_action_still_gives_something_to_fill_in() -> None:
     tree, notes = assemble(
-        carry_over(parse_flink_command(["kafka_sync_database"])), validation_error_of
+        import_command(parse_flink_command(["kafka_sync_database"])), validation_error_of
     )
     assert validation_error_of(tree) is None
     assert len(essential(notes)) == 5

@@ -3,7 +3,7 @@ from typing import Any
 import pytest
 
 from ingestd.config.import_notes import Note, assemble
-from ingestd.config.paimon_cdc_kafka import carry_kafka
+from ingestd.config.paimon_cdc_kafka import import_kafka_conf
 
 BASE = {
     "properties.bootstrap.servers": "b:9092",
@@ -22,7 +22,7 @@ def carried(*, keep_secrets: bool = False, **conf: str) -> tuple[dict[str, Any],
     """The source and the notes of the base and these; `_` stands for a dot, None for nothing."""
     whole = {**BASE, **{name.replace("_", "."): value for name, value in conf.items()}}
     given = {name: value for name, value in whole.items() if value != "-"}
-    found = carry_kafka(given, ("s",), keep_secrets=keep_secrets)
+    found = import_kafka_conf(given, ("s",), keep_secrets=keep_secrets)
     tree, notes = assemble(found, lambda _: None)
     return tree["s"], notes
 
@@ -43,7 +43,7 @@ def test_topics_are_parted_by_semicolons() -> None:
 
 
 def test_a_pattern_of_topics_stays_as_it_is() -> None:
-    found = carry_kafka(
+    found = import_kafka_conf(
         {**{n: v for n, v in BASE.items() if n != "topic"}, "topic-pattern": r"a\.b.*"},
         ("s",),
         keep_secrets=False,
@@ -63,14 +63,14 @@ def test_a_pattern_of_topics_stays_as_it_is() -> None:
 )
 def test_what_is_missing_is_essential_and_has_a_stand_in(name: str, key: str) -> None:
     conf = {one: value for one, value in BASE.items() if one != name}
-    found = carry_kafka(conf, ("s",), keep_secrets=False)
+    found = import_kafka_conf(conf, ("s",), keep_secrets=False)
     assert [note.argument for note in found.notes if note.essential] == [key]
     source = assemble(found, lambda _: None)[0]["s"]
     assert {"kafka", "format", "topics"} <= source.keys()
 
 
 def test_offsets_come_with_their_mode() -> None:
-    found = carry_kafka(
+    found = import_kafka_conf(
         {
             **BASE,
             "scan.startup.mode": "timestamp",
@@ -89,7 +89,7 @@ def test_offsets_come_with_their_mode() -> None:
 
 def test_without_a_mode_reading_goes_on_from_the_group() -> None:
     conf = {name: value for name, value in BASE.items() if name != "scan.startup.mode"}
-    found = carry_kafka(conf, ("s",), keep_secrets=False)
+    found = import_kafka_conf(conf, ("s",), keep_secrets=False)
     assert assemble(found, lambda _: None)[0]["s"]["startup-mode"] == "group-offsets"
     assert [note.argument for note in found.notes] == ["--kafka_conf scan.startup.mode"]
 
@@ -139,7 +139,7 @@ def test_certificates_in_pem_are_taken() -> None:
 
 
 def test_settings_of_the_connector_are_noted() -> None:
-    found = carry_kafka(
+    found = import_kafka_conf(
         {**BASE, "scan.topic-partition-discovery.interval": "10s", "x": "y"},
         ("s",),
         keep_secrets=False,

@@ -3,7 +3,7 @@ from typing import Any
 import pytest
 
 from ingestd.config.import_notes import Note, assemble
-from ingestd.config.paimon_cdc import carry_warehouse
+from ingestd.config.paimon_cdc import import_warehouse
 
 
 def carried(
@@ -11,7 +11,7 @@ def carried(
 ) -> tuple[dict[str, Any], list[Note]]:
     """The section and the notes; `_` in names stands for a dot."""
     given = {name.replace("_", "."): value for name, value in conf.items()}
-    found = carry_warehouse(path, "ods", given, keep_secrets=keep_secrets)
+    found = import_warehouse(path, "ods", given, keep_secrets=keep_secrets)
     tree, notes = assemble(found, lambda _: None)
     return tree["warehouse"], notes
 
