@@ -81,5 +81,5 @@ def test_a_daemon_that_falls_silent_is_waited_for(monkeypatch: pytest.MonkeyPatc
 
     monkeypatch.setattr(DaemonAddress, "status", status)
     monkeypatch.setattr(module.time, "sleep", lambda seconds: None)
-    seen = list(module._looks(DaemonAddress("x:1"), 1.0, 3))
+    seen = list(module._polls(DaemonAddress("x:1"), 1.0, 3))
     assert seen == [({"n": 1}, None), ({"n": 1}, "gone"), ({"n": 2}, None)]

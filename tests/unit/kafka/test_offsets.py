@@ -76,7 +76,7 @@ def test_an_answer_without_an_offset_is_none_and_asked_for_again(
     assert asking.end_offsets({"a": (0,)}) == {"a": {0: 200}}
     assert asking.leader_epochs({"a": {0: 200, 1: 5}}) == {"a": {0: 7, 1: -1}}
     never = client(monkeypatch, Cluster({"a": [OFFSET_INVALID]}))
-    never._asking.seconds = -1.0
+    never._admin.seconds = -1.0
     with pytest.raises(SourceSilentError, match="offsets of a/0"):
         never.end_offsets({"a": (0,)})
 
@@ -89,7 +89,7 @@ def test_other_errors_and_leaders_that_never_come_are_told(
         client(monkeypatch, denied).end_offsets({"a": (0,)})
     never = Cluster({"a": [KafkaError.NOT_LEADER_FOR_PARTITION] * 9})
     patient = client(monkeypatch, never)
-    patient._asking.seconds = -1.0
+    patient._admin.seconds = -1.0
     with pytest.raises(SourceError, match="offsets of a/0"):
         patient.end_offsets({"a": (0,)})
 
