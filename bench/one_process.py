@@ -35,7 +35,7 @@ from ingestd.kafka.properties import KafkaSource
 from ingestd.kafka.ranges import BatchOffsets, OffsetRange
 from ingestd.paimon.catalog.filesystem import FilesystemCatalog
 from ingestd.paimon.io.local import LocalFileIO
-from ingestd.paimon.spec.schema import TableSchema
+from ingestd.paimon.spec.table_schema import TableSchema
 from ingestd.spark import micro_batch
 
 SOURCE = "bench"

@@ -13,8 +13,9 @@ from ingestd.paimon.catalog.base import Catalog, Identifier, load_catalog
 from ingestd.paimon.io.file_io import absolute_path, file_io_for, storage_options
 from ingestd.paimon.spec.binary_row import deserialize_row
 from ingestd.paimon.spec.manifest import ManifestEntry
-from ingestd.paimon.spec.schema import TableSchema, encode_schema
+from ingestd.paimon.spec.schema import encode_schema
 from ingestd.paimon.spec.snapshot import Snapshot
+from ingestd.paimon.spec.table_schema import TableSchema
 from ingestd.paimon.table.metadata.file_store_scan import live_files
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.schema_manager import schema_ids

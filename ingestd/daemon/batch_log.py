@@ -17,7 +17,7 @@ from ingestd.ingest.values.counts import Counts
 from ingestd.kafka.ranges import OffsetRange
 from ingestd.log import bind_thread
 from ingestd.paimon.spec.data_types import RowKind
-from ingestd.paimon.spec.schema import TableSchema
+from ingestd.paimon.spec.table_schema import TableSchema
 
 _LOG = logging.getLogger(__name__)
 TOTAL = "total"

@@ -27,7 +27,7 @@ from ingestd.ingest.maintenance.scheduler import Due, Job, MaintenancePace, Main
 from ingestd.ingest.maintenance.table_maintenance import Ended
 from ingestd.log import redact
 from ingestd.paimon.catalog.base import TableNotFoundError
-from ingestd.paimon.spec.schema import TableSchema
+from ingestd.paimon.spec.table_schema import TableSchema
 
 _LOG = logging.getLogger(__name__)
 _HISTORY = 30

@@ -10,7 +10,7 @@ from ingestd.ingest.maintenance.batch_summary import BatchSummary
 from ingestd.ingest.values.counts import RejectedSample
 from ingestd.log import redact
 from ingestd.paimon.spec.data_types import DataType, encode_type
-from ingestd.paimon.spec.schema import TableSchema
+from ingestd.paimon.spec.table_schema import TableSchema
 
 SAMPLE_SECONDS = 10.0
 _SAMPLES = 360

@@ -18,7 +18,7 @@ from ingestd.ingest.maintenance.batch_summary import BatchSummary
 from ingestd.ingest.settings.topic_trial import SetAside
 from ingestd.kafka.ranges import OffsetRange, TopicOffsets
 from ingestd.log import redact
-from ingestd.paimon.spec.schema import TableSchema
+from ingestd.paimon.spec.table_schema import TableSchema
 
 BATCH_SECONDS = 1800.0
 """The default limit for the duration of a batch."""

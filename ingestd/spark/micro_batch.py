@@ -42,7 +42,7 @@ from ingestd.ingest.values.counts import Counts
 from ingestd.kafka.ranges import BatchOffsets, OffsetRange, Offsets, split
 from ingestd.log import bind
 from ingestd.paimon.spec.data_types import RowKind
-from ingestd.paimon.spec.schema import TableSchema
+from ingestd.paimon.spec.table_schema import TableSchema
 from ingestd.paimon.table.commit.table_commit import CommitResult
 from ingestd.spark.batch import Batch, reading_again, stream_of
 from ingestd.spark.prefetch import Prefetch

@@ -18,7 +18,7 @@ from ingestd.cli import interrupts, replaying
 from ingestd.cli.main import execute
 from ingestd.crash_points import Point
 from ingestd.ingest.dead_letters.dead_letter import COLUMNS
-from ingestd.paimon.spec.schema import SetOption
+from ingestd.paimon.spec.schema_change import SetOption
 from ingestd.paimon.table.buckets.hash_index import HASH_CACHE
 from ingestd.paimon.table.metadata.file_store_scan import live_files
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable

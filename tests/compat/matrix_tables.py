@@ -6,12 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from ingestd.paimon.spec.data_types import parse_type
-from ingestd.paimon.spec.schema import (
-    AddColumn,
-    DropColumn,
-    RenameColumn,
-    UpdateColumnType,
-)
+from ingestd.paimon.spec.schema_change import AddColumn, DropColumn, RenameColumn, UpdateColumnType
 from ingestd.paimon.table.commit.overwrite import drop_partitions
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.partition_spec import parse_partition_spec

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from ingestd.paimon.spec.binary_row import serialize_row
-from ingestd.paimon.spec.schema import SetOption
+from ingestd.paimon.spec.schema_change import SetOption
 from ingestd.paimon.spec.snapshot import BATCH_COMMIT_IDENTIFIER
 from ingestd.paimon.table.buckets.hash_index import HASH_CACHE
 from ingestd.paimon.table.commit.table_commit import commit

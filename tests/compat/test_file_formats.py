@@ -16,7 +16,7 @@ from ingestd.paimon.casts.rows_json import sorted_json_lines
 from ingestd.paimon.spec.arrow import column_values
 from ingestd.paimon.spec.data_types import parse_type
 from ingestd.paimon.spec.options import refuse_unsupported
-from ingestd.paimon.spec.schema import AddColumn, RenameColumn, SetOption, UpdateColumnType
+from ingestd.paimon.spec.schema_change import AddColumn, RenameColumn, SetOption, UpdateColumnType
 from ingestd.paimon.table.compact.table_compact import compact_table
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.read.table_read import read_table

@@ -22,7 +22,7 @@ from ingestd.paimon.catalog.base import (
 from ingestd.paimon.catalog.rest import RestCatalog
 from ingestd.paimon.io.file_io import LocalFileIO
 from ingestd.paimon.spec.data_types import parse_type
-from ingestd.paimon.spec.schema import TableSchema, new_schema
+from ingestd.paimon.spec.schema import new_schema
 from ingestd.paimon.spec.schema_change import (
     AddColumn,
     DropColumn,
@@ -38,6 +38,7 @@ from ingestd.paimon.spec.schema_change import (
     UpdateColumnType,
     UpdateComment,
 )
+from ingestd.paimon.spec.table_schema import TableSchema
 from ingestd.paimon.table.commit.overwrite import truncate_table
 from ingestd.paimon.table.metadata.schema_manager import latest_schema
 from ingestd.paimon.table.metadata.table_state import load_state

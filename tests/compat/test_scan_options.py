@@ -8,7 +8,7 @@ import pytest
 
 import ingestd.paimon as paimon
 from ingestd.paimon.spec.data_types import parse_type
-from ingestd.paimon.spec.schema import AddColumn, SetOption
+from ingestd.paimon.spec.schema_change import AddColumn, SetOption
 from ingestd.paimon.table.commit.table_commit import commit
 from ingestd.paimon.table.compact.table_compact import compact_table
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable

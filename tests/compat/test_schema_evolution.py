@@ -8,7 +8,7 @@ import pytest
 
 from ingestd.paimon.casts.rows_json import sorted_json_lines
 from ingestd.paimon.spec.data_types import parse_type
-from ingestd.paimon.spec.schema import (
+from ingestd.paimon.spec.schema_change import (
     AddColumn,
     DropColumn,
     Move,

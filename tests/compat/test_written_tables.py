@@ -12,7 +12,7 @@ import pytest
 
 from ingestd.paimon.casts.rows_json import sorted_json_lines
 from ingestd.paimon.spec.data_types import parse_type
-from ingestd.paimon.spec.schema import AddColumn, DropColumn, RenameColumn, UpdateColumnType
+from ingestd.paimon.spec.schema_change import AddColumn, DropColumn, RenameColumn, UpdateColumnType
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.read.table_read import read_table
 from ingestd.paimon.table.verify.table_verify import verify

@@ -12,7 +12,7 @@ from ingestd.ingest.values.batch_times import BatchTimes
 from ingestd.ingest.values.counts import Counts, RejectedSample, TopicPartition
 from ingestd.kafka.ranges import OffsetRange
 from ingestd.paimon.spec.data_types import DataField, parse_type
-from ingestd.paimon.spec.schema import TableSchema
+from ingestd.paimon.spec.table_schema import TableSchema
 
 BEGIN = 1_795_000_000.0
 _STEP = 10.0

@@ -12,7 +12,7 @@ import numpy as np
 
 from ingestd.paimon.spec.data_types import DataType
 from ingestd.paimon.spec.merge_rules import FieldFunction, MergeRules
-from ingestd.paimon.spec.schema import TableSchema
+from ingestd.paimon.spec.table_schema import TableSchema
 
 Row = dict[str, Any]
 """Cells by column, with ``_kind``."""

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from ingestd.paimon.spec.data_types import parse_type
-from ingestd.paimon.spec.schema import (
+from ingestd.paimon.spec.schema_change import (
     AddColumn,
     DropColumn,
     RenameColumn,

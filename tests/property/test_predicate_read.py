@@ -21,7 +21,7 @@ from ingestd.paimon.spec.predicate import (
     Predicate,
     matching,
 )
-from ingestd.paimon.spec.schema import DropColumn, RenameColumn, UpdateColumnType
+from ingestd.paimon.spec.schema_change import DropColumn, RenameColumn, UpdateColumnType
 from ingestd.paimon.table.metadata.snapshot_manager import latest_snapshot
 from ingestd.paimon.table.read.table_read import TableReader, read_table
 from ingestd.paimon.table.verify.table_verify import verify

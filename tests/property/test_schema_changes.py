@@ -5,16 +5,14 @@ from hypothesis import strategies as st
 
 from ingestd.errors import SchemaConflictError
 from ingestd.paimon.spec.data_types import DataType, max_field_id
-from ingestd.paimon.spec.schema import (
+from ingestd.paimon.spec.schema import encode_schema, new_schema, parse_schema
+from ingestd.paimon.spec.schema_apply import apply_changes
+from ingestd.paimon.spec.schema_change import (
     AddColumn,
     DropColumn,
     RenameColumn,
     SchemaChange,
     UpdateColumnType,
-    apply_changes,
-    encode_schema,
-    new_schema,
-    parse_schema,
 )
 from tests.support.typed_cells import column_types
 

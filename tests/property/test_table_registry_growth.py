@@ -15,7 +15,8 @@ from ingestd.kafka.ranges import OffsetRange
 from ingestd.paimon.catalog.base import Identifier, load_catalog
 from ingestd.paimon.io.local import LocalFileIO
 from ingestd.paimon.spec.data_types import DataType
-from ingestd.paimon.spec.schema import TableSchema, new_schema
+from ingestd.paimon.spec.schema import new_schema
+from ingestd.paimon.spec.table_schema import TableSchema
 from tests.support.native_tables import rows_table, write
 
 DEAD = "db.ingestd_dead_letters"

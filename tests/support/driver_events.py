@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from ingestd.ingest.tables.claims import claims_path
 from ingestd.paimon.catalog.base import Identifier
-from ingestd.paimon.spec.schema import SetOption
+from ingestd.paimon.spec.schema_change import SetOption
 from ingestd.paimon.spec.snapshot import (
     BATCH_COMMIT_IDENTIFIER,
     CommitKind,

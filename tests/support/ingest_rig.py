@@ -37,8 +37,8 @@ from ingestd.ingest.stages.write_stage import write_slot
 from ingestd.kafka.properties import KafkaSource
 from ingestd.kafka.ranges import OffsetRange
 from ingestd.paimon.io.file_io import MemoryFileIO
-from ingestd.paimon.spec.schema import TableSchema
 from ingestd.paimon.spec.schema_apply import apply_changes
+from ingestd.paimon.spec.table_schema import TableSchema
 from ingestd.paimon.table.commit.table_commit import commit
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.schema_manager import publish_schema

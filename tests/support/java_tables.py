@@ -12,7 +12,8 @@ from ingestd.paimon.spec.binary_row import deserialize_row
 from ingestd.paimon.spec.manifest import ManifestEntry, decode_manifest
 from ingestd.paimon.spec.options import CoreOptions, core_options
 from ingestd.paimon.spec.paths import TablePaths, partition_path
-from ingestd.paimon.spec.schema import TableSchema, parse_schema
+from ingestd.paimon.spec.schema import parse_schema
+from ingestd.paimon.spec.table_schema import TableSchema
 
 ROOT = Path(__file__).resolve().parent.parent / "golden" / "java_tables"
 

@@ -23,7 +23,10 @@ from ingestd.paimon.spec.bucket import hash_columns
 from ingestd.paimon.spec.data_types import SEQUENCE_NUMBER, VALUE_KIND, parse_type
 from ingestd.paimon.spec.options import BucketMode, bucket_mode
 from ingestd.paimon.spec.paths import POSTPONE_BUCKET, TablePaths
-from ingestd.paimon.spec.schema import SchemaChange, TableSchema, apply_changes, new_schema
+from ingestd.paimon.spec.schema import new_schema
+from ingestd.paimon.spec.schema_apply import apply_changes
+from ingestd.paimon.spec.schema_change import SchemaChange
+from ingestd.paimon.spec.table_schema import TableSchema
 from ingestd.paimon.table.buckets.bucket_assigner import DynamicBucketAssigner, assign_fixed
 from ingestd.paimon.table.commit.table_commit import CommitResult, commit
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable

@@ -15,7 +15,9 @@ from ingestd.cdc.base import RecordChunk, RejectedRecord
 from ingestd.ingest.rows.blobs import KIND, OFFSET
 from ingestd.paimon.spec.arrow import to_arrow_type
 from ingestd.paimon.spec.data_types import DataField, DataType, RowKind
-from ingestd.paimon.spec.schema import AddColumn, SchemaChange, TableSchema, new_schema
+from ingestd.paimon.spec.schema import new_schema
+from ingestd.paimon.spec.schema_change import AddColumn, SchemaChange
+from ingestd.paimon.spec.table_schema import TableSchema
 
 _STRING = DataType("STRING")
 _HEADER = DataType(

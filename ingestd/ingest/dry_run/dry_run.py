@@ -29,7 +29,7 @@ from ingestd.kafka.properties import KafkaSource
 from ingestd.kafka.ranges import OffsetRange
 from ingestd.paimon.spec.data_types import RowKind
 from ingestd.paimon.spec.options import refuse_unsupported
-from ingestd.paimon.spec.schema import TableSchema
+from ingestd.paimon.spec.table_schema import TableSchema
 
 _MAX_ATTEMPTS = 8
 _TRIAL = TrialLimits()

@@ -8,7 +8,7 @@ from ingestd.errors import IngestdError
 from ingestd.ingest.dry_run.dry_run import DryRun
 from ingestd.paimon.spec.data_types import DataField, DataType, RowKind
 from ingestd.paimon.spec.options import BucketMode, bucket_mode, core_options
-from ingestd.paimon.spec.schema import TableSchema
+from ingestd.paimon.spec.table_schema import TableSchema
 
 Verdict = Literal["create", "alter", "keep", "impossible"]
 

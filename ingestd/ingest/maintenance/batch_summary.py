@@ -10,7 +10,7 @@ from ingestd.ingest.settings.topic_trial import SetAside
 from ingestd.ingest.values.batch_times import BatchTimes
 from ingestd.ingest.values.counts import Counts, RejectedSample
 from ingestd.kafka.ranges import OffsetRange, Offsets
-from ingestd.paimon.spec.schema import TableSchema
+from ingestd.paimon.spec.table_schema import TableSchema
 
 CommitStatus = Literal["committed", "replayed", "empty"]
 

@@ -13,7 +13,7 @@ from typing import Literal
 
 from ingestd.errors import IngestdError
 from ingestd.ingest.maintenance.table_maintenance import Ended, TableGrowth, TableWork, rules_of
-from ingestd.paimon.spec.schema import TableSchema
+from ingestd.paimon.spec.table_schema import TableSchema
 from ingestd.paimon.table.compact.sorted_runs import SortedRuns
 
 _LOG = logging.getLogger(__name__)

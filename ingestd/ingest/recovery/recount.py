@@ -29,8 +29,8 @@ from ingestd.kafka.ranges import BatchOffsets, OffsetRange, Offsets, cut
 from ingestd.paimon.catalog.filesystem import FilesystemCatalog
 from ingestd.paimon.io.file_io import LocalFileIO
 from ingestd.paimon.spec import honoured_options as honoured
-from ingestd.paimon.spec.schema import TableSchema
 from ingestd.paimon.spec.snapshot import CARRIED_OPTION
+from ingestd.paimon.spec.table_schema import TableSchema
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.read.table_read import iter_buckets
 

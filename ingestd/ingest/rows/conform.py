@@ -54,7 +54,7 @@ from ingestd.paimon.spec.arrow import Array, to_arrow_type
 from ingestd.paimon.spec.column_names import column_name_problems, nested_name_problems
 from ingestd.paimon.spec.data_types import CHARACTER_ROOTS, DataField, DataType, RowKind
 from ingestd.paimon.spec.merge_rules import MergeRules, merge_rules
-from ingestd.paimon.spec.schema import TableSchema
+from ingestd.paimon.spec.table_schema import TableSchema
 
 Mask = npt.NDArray[np.bool_]
 _FOLLOW = EvolutionPolicy()

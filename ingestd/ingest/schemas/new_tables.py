@@ -19,7 +19,8 @@ from ingestd.paimon.spec import honoured_options as honoured
 from ingestd.paimon.spec.data_types import DataType
 from ingestd.paimon.spec.merge_rules import columns_named
 from ingestd.paimon.spec.options import refuse_new_options, refuse_unsupported
-from ingestd.paimon.spec.schema import TableSchema, new_schema
+from ingestd.paimon.spec.schema import new_schema
+from ingestd.paimon.spec.table_schema import TableSchema
 from ingestd.paimon.spec.type_casts import can_cast
 
 _WIDENED_KEYS = frozenset({"TINYINT", "SMALLINT"})

@@ -24,7 +24,6 @@ from ingestd.ingest.settings.context import BatchContext, TableSettings
 from ingestd.ingest.settings.evolution_policy import EvolutionPolicy, rejection_reason
 from ingestd.ingest.settings.rejection import SourceRejection
 from ingestd.paimon.spec.data_types import DataType
-from ingestd.paimon.spec.schema import TableSchema
 from ingestd.paimon.spec.schema_apply import apply_changes
 from ingestd.paimon.spec.schema_change import (
     AddColumn,
@@ -34,6 +33,7 @@ from ingestd.paimon.spec.schema_change import (
     SetOption,
     UpdateColumnType,
 )
+from ingestd.paimon.spec.table_schema import TableSchema
 from ingestd.paimon.spec.type_casts import can_cast
 
 

@@ -7,7 +7,7 @@ from typing import Literal
 from ingestd.errors import ConfigError
 from ingestd.ingest.values.type_merge import merge_types
 from ingestd.paimon.spec.data_types import DataType
-from ingestd.paimon.spec.schema import TableSchema
+from ingestd.paimon.spec.table_schema import TableSchema
 from ingestd.paimon.spec.type_casts import can_cast
 
 EvolutionMode = Literal["evolve", "add-columns", "none"]

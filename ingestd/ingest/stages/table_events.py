@@ -27,8 +27,8 @@ from ingestd.ingest.settings.evolution_policy import EvolutionPolicy
 from ingestd.ingest.settings.rejection import SourceRejection
 from ingestd.ingest.stages.findings import Findings
 from ingestd.paimon.spec.column_names import column_name_problems
-from ingestd.paimon.spec.schema import TableSchema
 from ingestd.paimon.spec.schema_apply import apply_changes
+from ingestd.paimon.spec.table_schema import TableSchema
 
 
 class TableEvents:

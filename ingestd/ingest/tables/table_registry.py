@@ -53,8 +53,9 @@ from ingestd.kafka.ranges import BatchOffsets, OffsetRange
 from ingestd.paimon.catalog.base import Catalog, Identifier
 from ingestd.paimon.iceberg.iceberg_sync import keep_iceberg
 from ingestd.paimon.io.file_io import FileIO
-from ingestd.paimon.spec.schema import SchemaChange, SetOption, TableSchema
+from ingestd.paimon.spec.schema_change import SchemaChange, SetOption
 from ingestd.paimon.spec.snapshot import CARRIED_OPTION
+from ingestd.paimon.spec.table_schema import TableSchema
 from ingestd.paimon.table.commit.table_commit import CommitResult, commit
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.snapshot_manager import latest_snapshot

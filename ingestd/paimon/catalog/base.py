@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from typing import Protocol, cast
 
 from ingestd.errors import ConfigError
-from ingestd.paimon.spec.schema import AddColumn, RenameColumn, SchemaChange, TableSchema
+from ingestd.paimon.spec.schema_change import AddColumn, RenameColumn, SchemaChange
+from ingestd.paimon.spec.table_schema import TableSchema
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 
 METASTORES: Mapping[str, str] = {

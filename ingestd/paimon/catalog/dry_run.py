@@ -19,11 +19,9 @@ from ingestd.paimon.catalog.base import (
     new_column_names,
 )
 from ingestd.paimon.io.memory import MemoryFileIO
-from ingestd.paimon.spec.schema import (
-    SchemaChange,
-    TableSchema,
-    apply_changes,
-)
+from ingestd.paimon.spec.schema_apply import apply_changes
+from ingestd.paimon.spec.schema_change import SchemaChange
+from ingestd.paimon.spec.table_schema import TableSchema
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.schema_manager import publish_schema
 from ingestd.paimon.table.metadata.snapshot_manager import latest_snapshot_id

@@ -32,11 +32,9 @@ from ingestd.paimon.io.file_io import FileIO, absolute_path, file_io_for, storag
 from ingestd.paimon.spec import honoured_options as honoured
 from ingestd.paimon.spec.option_types import parse_bool
 from ingestd.paimon.spec.paths import TablePaths
-from ingestd.paimon.spec.schema import (
-    SchemaChange,
-    TableSchema,
-    apply_changes,
-)
+from ingestd.paimon.spec.schema_apply import apply_changes
+from ingestd.paimon.spec.schema_change import SchemaChange
+from ingestd.paimon.spec.table_schema import TableSchema
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.schema_manager import latest_schema, publish_schema, schema_ids
 from ingestd.paimon.table.metadata.snapshot_manager import latest_snapshot_id, snapshot_ids

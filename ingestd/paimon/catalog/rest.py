@@ -31,8 +31,10 @@ from ingestd.paimon.catalog.rest_messages import (
 )
 from ingestd.paimon.io.file_io import absolute_path, file_io_for, is_local, storage_options
 from ingestd.paimon.spec.paths import MAIN_BRANCH
-from ingestd.paimon.spec.schema import SchemaChange, TableSchema, apply_changes
+from ingestd.paimon.spec.schema_apply import apply_changes
+from ingestd.paimon.spec.schema_change import SchemaChange
 from ingestd.paimon.spec.snapshot import Snapshot
+from ingestd.paimon.spec.table_schema import TableSchema
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.snapshot_commit import PartitionChange
 from ingestd.paimon.table.metadata.snapshot_manager import latest_snapshot_id

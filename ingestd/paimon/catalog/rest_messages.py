@@ -11,7 +11,7 @@ from typing import Any, cast
 
 from ingestd.errors import FormatError
 from ingestd.paimon.spec.data_types import encode_field, encode_type, max_field_id, parse_field
-from ingestd.paimon.spec.schema import TableSchema, parse_schema
+from ingestd.paimon.spec.schema import parse_schema
 from ingestd.paimon.spec.schema_change import (
     AddColumn,
     ColumnPath,
@@ -30,7 +30,7 @@ from ingestd.paimon.spec.schema_change import (
     UpdateComment,
 )
 from ingestd.paimon.spec.snapshot import Snapshot, encode_snapshot
-from ingestd.paimon.spec.table_schema import SCHEMA_VERSION
+from ingestd.paimon.spec.table_schema import SCHEMA_VERSION, TableSchema
 from ingestd.paimon.table.metadata.snapshot_commit import PartitionChange
 
 _Document = dict[str, Any]

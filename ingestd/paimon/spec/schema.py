@@ -1,4 +1,4 @@
-"""Parse and encode schema files, create the schema of a new table, and re-export the schema API.
+"""Parse and encode schema files, and create the schema of a new table.
 
 Specification: https://paimon.apache.org/docs/1.4/concepts/spec/schema/#schema
 """
@@ -21,51 +21,9 @@ from ingestd.paimon.spec.data_types import (
 from ingestd.paimon.spec.document_checks import check_seal, refuse_misspelt
 from ingestd.paimon.spec.file_options import with_orc_zone
 from ingestd.paimon.spec.merge_checks import check_merge_options
-from ingestd.paimon.spec.schema_apply import apply_changes
-from ingestd.paimon.spec.schema_change import (
-    AddColumn,
-    DropColumn,
-    DropPrimaryKey,
-    Move,
-    Place,
-    RemoveOption,
-    RenameColumn,
-    SchemaChange,
-    SetOption,
-    UpdateColumnComment,
-    UpdateColumnDefaultValue,
-    UpdateColumnNullability,
-    UpdateColumnPosition,
-    UpdateColumnType,
-    UpdateComment,
-)
 from ingestd.paimon.spec.schema_rules import check_schema
 from ingestd.paimon.spec.table_schema import SCHEMA_VERSION, TableSchema, reassign_ids
-from ingestd.paimon.spec.type_casts import can_cast
 
-__all__ = [
-    "AddColumn",
-    "DropColumn",
-    "DropPrimaryKey",
-    "Move",
-    "Place",
-    "RemoveOption",
-    "RenameColumn",
-    "SchemaChange",
-    "SetOption",
-    "TableSchema",
-    "UpdateColumnComment",
-    "UpdateColumnDefaultValue",
-    "UpdateColumnNullability",
-    "UpdateColumnPosition",
-    "UpdateColumnType",
-    "UpdateComment",
-    "apply_changes",
-    "can_cast",
-    "encode_schema",
-    "new_schema",
-    "parse_schema",
-]
 _KEYS = (
     "version", "id", "fields", "highestFieldId", "partitionKeys", "primaryKeys", "options",
     "comment", "timeMillis",

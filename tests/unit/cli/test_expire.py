@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from ingestd.paimon.spec.schema import SetOption
+from ingestd.paimon.spec.schema_change import SetOption
 from ingestd.paimon.table.metadata.snapshot_manager import read_snapshot, snapshot_ids
 from ingestd.paimon.table.retention.tags import create_tag
 from tests.support.command_line import run_command

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from ingestd.paimon.spec.data_types import parse_type
-from ingestd.paimon.spec.schema import AddColumn
+from ingestd.paimon.spec.schema_change import AddColumn
 from tests.support.command_line import run_command
 from tests.support.native_tables import alter, native_table, put
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from ingestd.paimon.spec.schema import SetOption
+from ingestd.paimon.spec.schema_change import SetOption
 from tests.support.command_line import run_command
 from tests.support.native_tables import alter, native_table, open_native, put
 

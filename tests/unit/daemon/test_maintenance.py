@@ -15,7 +15,8 @@ from ingestd.ingest.maintenance.jobs import CompactionDone, Done, Expired, NotDo
 from ingestd.ingest.maintenance.scheduler import Job
 from ingestd.ingest.maintenance.table_maintenance import TableGrowth
 from ingestd.paimon.spec.data_types import parse_type
-from ingestd.paimon.spec.schema import TableSchema, new_schema
+from ingestd.paimon.spec.schema import new_schema
+from ingestd.paimon.spec.table_schema import TableSchema
 from ingestd.paimon.table.compact.sorted_runs import SortedRuns
 
 OPENING = Opening("p", "filesystem", "/nowhere", {})

@@ -2,7 +2,7 @@ from dataclasses import replace
 
 from ingestd.daemon.recent_history import SchemaLog
 from ingestd.paimon.spec.data_types import DataField, parse_type
-from ingestd.paimon.spec.schema import TableSchema
+from ingestd.paimon.spec.table_schema import TableSchema
 
 
 def schema(number: int, *columns: tuple[int, str, str]) -> TableSchema:

@@ -11,7 +11,7 @@ from ingestd.ingest.maintenance.batch_summary import BatchSummary, TableCommit
 from ingestd.ingest.values.counts import Counts, RejectedSample
 from ingestd.kafka.ranges import OffsetRange
 from ingestd.paimon.spec.data_types import DataField, parse_type
-from ingestd.paimon.spec.schema import TableSchema
+from ingestd.paimon.spec.table_schema import TableSchema
 
 LINKS: Mapping[str, str] = {"/status": "JSON"}
 VOID = {"meta", "link", "br"}

@@ -27,9 +27,9 @@ from ingestd.paimon.spec.index_manifest import (
 )
 from ingestd.paimon.spec.manifest import FileIdentifier, FileKind, ManifestEntry
 from ingestd.paimon.spec.options import BucketMode, bucket_mode, core_options
-from ingestd.paimon.spec.schema import TableSchema
 from ingestd.paimon.spec.schema_rules import bucket_number
 from ingestd.paimon.spec.snapshot import CommitKind
+from ingestd.paimon.spec.table_schema import TableSchema
 from ingestd.paimon.table.files.data_files import live_path
 from ingestd.paimon.table.files.file_index import index_file_path
 from ingestd.paimon.table.metadata.file_store_scan import (

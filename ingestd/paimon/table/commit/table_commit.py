@@ -27,7 +27,6 @@ from ingestd.paimon.spec import honoured_options as honoured
 from ingestd.paimon.spec.document_checks import sealed
 from ingestd.paimon.spec.manifest import FileKind, ManifestEntry, ManifestFileMeta
 from ingestd.paimon.spec.options import CoreOptions
-from ingestd.paimon.spec.schema import TableSchema
 from ingestd.paimon.spec.snapshot import (
     BASE_PROPERTY,
     BATCH_COMMIT_IDENTIFIER,
@@ -38,6 +37,7 @@ from ingestd.paimon.spec.snapshot import (
     carried_properties,
     encode_snapshot,
 )
+from ingestd.paimon.spec.table_schema import TableSchema
 from ingestd.paimon.table.commit.manifest_writer import (
     merge_manifests,
     write_index_manifest,

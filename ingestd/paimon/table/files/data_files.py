@@ -46,7 +46,7 @@ from ingestd.paimon.spec.options import CoreOptions
 from ingestd.paimon.spec.paths import partition_path
 from ingestd.paimon.spec.predicate import Predicate, columns_of
 from ingestd.paimon.spec.predicate_stats import ColumnStats, may_match, stats_test
-from ingestd.paimon.spec.schema import TableSchema
+from ingestd.paimon.spec.table_schema import TableSchema
 from ingestd.paimon.table.files.deletion_vectors import DeletionVectors
 from ingestd.paimon.table.metadata.file_stats import same_comparison
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable

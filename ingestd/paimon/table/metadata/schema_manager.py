@@ -12,7 +12,8 @@ from ingestd.paimon.io.file_io import FileIO
 from ingestd.paimon.io.probes import has_file
 from ingestd.paimon.spec.document_checks import sealed
 from ingestd.paimon.spec.paths import TablePaths
-from ingestd.paimon.spec.schema import TableSchema, encode_schema, parse_schema
+from ingestd.paimon.spec.schema import encode_schema, parse_schema
+from ingestd.paimon.spec.table_schema import TableSchema
 
 _PREFIX = "schema-"
 

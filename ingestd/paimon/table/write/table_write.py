@@ -31,7 +31,7 @@ from ingestd.paimon.spec.data_types import SEQUENCE_NUMBER, VALUE_KIND
 from ingestd.paimon.spec.file_index_options import column_indexes
 from ingestd.paimon.spec.options import CoreOptions
 from ingestd.paimon.spec.paths import POSTPONE_BUCKET
-from ingestd.paimon.spec.schema import TableSchema
+from ingestd.paimon.spec.table_schema import TableSchema
 from ingestd.paimon.table.files.data_files import (
     data_file_path,
     delete_files,

@@ -20,7 +20,8 @@ from ingestd.paimon.catalog.base import Catalog, Identifier, load_catalog
 from ingestd.paimon.catalog.dry_run import DryRunCatalog
 from ingestd.paimon.io.local import LocalFileIO
 from ingestd.paimon.spec.data_types import DataType, RowKind
-from ingestd.paimon.spec.schema import TableSchema, new_schema
+from ingestd.paimon.spec.schema import new_schema
+from ingestd.paimon.spec.table_schema import TableSchema
 from tests.support.change_events import TABLE, event, key
 
 Run = Callable[..., DryRun]

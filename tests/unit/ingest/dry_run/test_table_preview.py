@@ -4,15 +4,10 @@ from ingestd.ingest.dry_run.dry_run import DryRun
 from ingestd.ingest.dry_run.table_preview import TablePreview, table_previews
 from ingestd.ingest.settings.context import Feed
 from ingestd.paimon.spec.data_types import DataType, RowKind
-from ingestd.paimon.spec.schema import (
-    AddColumn,
-    DropColumn,
-    RenameColumn,
-    TableSchema,
-    UpdateColumnType,
-    apply_changes,
-    new_schema,
-)
+from ingestd.paimon.spec.schema import new_schema
+from ingestd.paimon.spec.schema_apply import apply_changes
+from ingestd.paimon.spec.schema_change import AddColumn, DropColumn, RenameColumn, UpdateColumnType
+from ingestd.paimon.spec.table_schema import TableSchema
 
 NAME = "ods.t"
 INT, BIGINT, TEXT = DataType("INT"), DataType("BIGINT"), DataType("STRING")

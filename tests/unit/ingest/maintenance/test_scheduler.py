@@ -6,7 +6,8 @@ import pytest
 from ingestd.ingest.maintenance.scheduler import Job, MaintenancePace, MaintenanceScheduler
 from ingestd.ingest.maintenance.table_maintenance import Ended, TableGrowth
 from ingestd.paimon.spec.data_types import parse_type
-from ingestd.paimon.spec.schema import TableSchema, new_schema
+from ingestd.paimon.spec.schema import new_schema
+from ingestd.paimon.spec.table_schema import TableSchema
 from ingestd.paimon.table.compact.sorted_runs import SortedRuns
 
 PLACE = (b"", 0)

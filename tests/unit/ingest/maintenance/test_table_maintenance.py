@@ -5,7 +5,8 @@ import pytest
 from ingestd.errors import ConfigError
 from ingestd.ingest.maintenance.table_maintenance import Ended, TableGrowth, TableWork, rules_of
 from ingestd.paimon.spec.data_types import parse_type
-from ingestd.paimon.spec.schema import TableSchema, new_schema
+from ingestd.paimon.spec.schema import new_schema
+from ingestd.paimon.spec.table_schema import TableSchema
 from ingestd.paimon.table.compact.sorted_runs import SortedRuns
 
 A, B = (b"a", 0), (b"a", 1)

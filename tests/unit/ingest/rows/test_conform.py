@@ -11,7 +11,8 @@ from ingestd.ingest.rows.conform import Conformed, conform
 from ingestd.ingest.settings.evolution_policy import EvolutionPolicy
 from ingestd.paimon.spec.arrow import arrow_schema, to_arrow_type
 from ingestd.paimon.spec.data_types import DataType, parse_type
-from ingestd.paimon.spec.schema import TableSchema, new_schema
+from ingestd.paimon.spec.schema import new_schema
+from ingestd.paimon.spec.table_schema import TableSchema
 
 INSERT, DELETE = 0, 3
 

@@ -22,8 +22,9 @@ from ingestd.ingest.tables.table_registry import TableRegistry
 from ingestd.paimon.catalog.base import Identifier, load_catalog
 from ingestd.paimon.io.local import LocalFileIO
 from ingestd.paimon.spec.data_types import DataType
-from ingestd.paimon.spec.schema import TableSchema, new_schema
+from ingestd.paimon.spec.schema import new_schema
 from ingestd.paimon.spec.snapshot import encode_snapshot, parse_snapshot
+from ingestd.paimon.spec.table_schema import TableSchema
 from ingestd.paimon.table.compact.table_compact import compact_table
 from ingestd.paimon.table.metadata.table_state import load_state
 from tests.support.native_tables import rows_table, write

@@ -10,7 +10,8 @@ from ingestd.paimon.casts.default_values import default_value, with_defaults
 from ingestd.paimon.io.file_io import MemoryFileIO
 from ingestd.paimon.spec.arrow import column_of
 from ingestd.paimon.spec.data_types import DataField, parse_type
-from ingestd.paimon.spec.schema import UpdateColumnDefaultValue, apply_changes
+from ingestd.paimon.spec.schema_apply import apply_changes
+from ingestd.paimon.spec.schema_change import UpdateColumnDefaultValue
 from ingestd.paimon.table.metadata.schema_manager import publish_schema
 from tests.support.native_tables import native_table
 

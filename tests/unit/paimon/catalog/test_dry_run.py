@@ -15,7 +15,9 @@ from ingestd.paimon.catalog.base import (
 )
 from ingestd.paimon.catalog.dry_run import DryRunCatalog
 from ingestd.paimon.spec.data_types import DataType
-from ingestd.paimon.spec.schema import AddColumn, TableSchema, new_schema
+from ingestd.paimon.spec.schema import new_schema
+from ingestd.paimon.spec.schema_change import AddColumn
+from ingestd.paimon.spec.table_schema import TableSchema
 
 OLD, NEW = Identifier("db", "old"), Identifier("other", "new")
 

@@ -23,7 +23,9 @@ from ingestd.paimon.catalog.base import (
 from ingestd.paimon.catalog.filesystem import FilesystemCatalog
 from ingestd.paimon.io.file_io import MemoryFileIO
 from ingestd.paimon.spec.data_types import parse_type
-from ingestd.paimon.spec.schema import AddColumn, RenameColumn, SetOption, TableSchema, new_schema
+from ingestd.paimon.spec.schema import new_schema
+from ingestd.paimon.spec.schema_change import AddColumn, RenameColumn, SetOption
+from ingestd.paimon.spec.table_schema import TableSchema
 from tests.support.faulty_file_io import FaultyFileIO, ValidationIssue
 from tests.support.metadata_tables import NOW_MS, append, live_names, message
 

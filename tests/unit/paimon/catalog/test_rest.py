@@ -18,7 +18,8 @@ from ingestd.paimon.catalog.base import (
 )
 from ingestd.paimon.catalog.rest_messages import schema_document
 from ingestd.paimon.spec.data_types import parse_type
-from ingestd.paimon.spec.schema import AddColumn, new_schema
+from ingestd.paimon.spec.schema import new_schema
+from ingestd.paimon.spec.schema_change import AddColumn
 from tests.support.scripted_http import Reply, ScriptedServer, Step
 
 ORDERS = Identifier("shop", "orders")

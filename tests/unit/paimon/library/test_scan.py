@@ -13,7 +13,7 @@ from ingestd.errors import ConfigError
 from ingestd.paimon.library import scan
 from ingestd.paimon.library.open_table import Table
 from ingestd.paimon.spec.data_types import parse_type
-from ingestd.paimon.spec.schema import AddColumn
+from ingestd.paimon.spec.schema_change import AddColumn
 from ingestd.paimon.table.retention.tags import create_tag
 from tests.support.native_tables import NOW_MS, alter, native_table, put
 

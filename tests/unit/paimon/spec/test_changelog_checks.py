@@ -5,9 +5,10 @@ import pytest
 from ingestd.errors import ConfigError
 from ingestd.paimon.spec.changelog_checks import changelog_producer
 from ingestd.paimon.spec.data_types import parse_type
-from ingestd.paimon.spec.schema import TableSchema, new_schema
+from ingestd.paimon.spec.schema import new_schema
 from ingestd.paimon.spec.schema_apply import apply_changes
 from ingestd.paimon.spec.schema_change import SetOption
+from ingestd.paimon.spec.table_schema import TableSchema
 
 COLUMNS = [("k", parse_type("INT")), ("v", parse_type("STRING"))]
 

@@ -3,7 +3,8 @@ import pytest
 from ingestd.errors import ConfigError, UnsupportedError
 from ingestd.paimon.spec.compaction_options import OffPeak, compaction_options, lookup_rules
 from ingestd.paimon.spec.data_types import parse_type
-from ingestd.paimon.spec.schema import TableSchema, new_schema
+from ingestd.paimon.spec.schema import new_schema
+from ingestd.paimon.spec.table_schema import TableSchema
 
 
 def schema(keys: list[str] | None = None, **options: str) -> TableSchema:

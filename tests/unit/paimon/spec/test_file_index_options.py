@@ -9,7 +9,8 @@ from ingestd.paimon.spec.file_index_options import (
     column_indexes,
     manifest_threshold,
 )
-from ingestd.paimon.spec.schema import TableSchema, new_schema
+from ingestd.paimon.spec.schema import new_schema
+from ingestd.paimon.spec.table_schema import TableSchema
 
 
 def schema(options: Mapping[str, str]) -> TableSchema:

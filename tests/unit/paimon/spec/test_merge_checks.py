@@ -7,7 +7,10 @@ import pytest
 from ingestd.errors import ConfigError, UnsupportedError
 from ingestd.paimon.spec.data_types import parse_type
 from ingestd.paimon.spec.options import refuse_unsupported
-from ingestd.paimon.spec.schema import SetOption, TableSchema, apply_changes, new_schema
+from ingestd.paimon.spec.schema import new_schema
+from ingestd.paimon.spec.schema_apply import apply_changes
+from ingestd.paimon.spec.schema_change import SetOption
+from ingestd.paimon.spec.table_schema import TableSchema
 from tests.support.merge_cases import INTS, MAP, ROWS, TIMED
 
 TYPES: dict[str, Any] = {

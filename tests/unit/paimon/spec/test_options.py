@@ -12,7 +12,8 @@ from ingestd.paimon.spec.options import (
     refuse_new_options,
     refuse_unsupported,
 )
-from ingestd.paimon.spec.schema import TableSchema, new_schema
+from ingestd.paimon.spec.schema import new_schema
+from ingestd.paimon.spec.table_schema import TableSchema
 
 INT, STRING = parse_type("INT"), parse_type("STRING")
 COLUMNS = [("dt", STRING), ("k", INT), ("v", STRING)]

@@ -11,7 +11,8 @@ from ingestd.paimon.spec.options import (
     refuse_bucket_keys,
     refuse_postponed,
 )
-from ingestd.paimon.spec.schema import TableSchema, new_schema
+from ingestd.paimon.spec.schema import new_schema
+from ingestd.paimon.spec.table_schema import TableSchema
 
 
 def _schema(options: Mapping[str, str], keys: Sequence[str] = ("id",)) -> TableSchema:

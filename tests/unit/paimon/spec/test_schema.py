@@ -7,8 +7,9 @@ import pytest
 
 from ingestd.errors import ConfigError, FormatError
 from ingestd.paimon.spec.data_types import DataField, DataType, parse_type
-from ingestd.paimon.spec.schema import TableSchema, encode_schema, new_schema, parse_schema
+from ingestd.paimon.spec.schema import encode_schema, new_schema, parse_schema
 from ingestd.paimon.spec.snapshot import parse_snapshot
+from ingestd.paimon.spec.table_schema import TableSchema
 from ingestd.paimon.spec.table_statistics import parse_statistics
 from tests.support.format_vectors import vectors
 from tests.support.java_tables import table_files

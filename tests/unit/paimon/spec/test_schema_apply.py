@@ -4,7 +4,9 @@ import pytest
 
 from ingestd.errors import SchemaConflictError
 from ingestd.paimon.spec.data_types import DataField, DataType, parse_type
-from ingestd.paimon.spec.schema import (
+from ingestd.paimon.spec.schema import new_schema
+from ingestd.paimon.spec.schema_apply import apply_changes
+from ingestd.paimon.spec.schema_change import (
     AddColumn,
     DropColumn,
     DropPrimaryKey,
@@ -14,16 +16,14 @@ from ingestd.paimon.spec.schema import (
     RenameColumn,
     SchemaChange,
     SetOption,
-    TableSchema,
     UpdateColumnComment,
     UpdateColumnDefaultValue,
     UpdateColumnNullability,
     UpdateColumnPosition,
     UpdateColumnType,
     UpdateComment,
-    apply_changes,
-    new_schema,
 )
+from ingestd.paimon.spec.table_schema import TableSchema
 
 INT, BIGINT, STRING = parse_type("INT"), parse_type("BIGINT"), parse_type("STRING")
 COLUMNS = [("dt", STRING), ("k", INT), ("v", INT)]

@@ -8,7 +8,7 @@ from ingestd.errors import CommitConflictError, SchemaConflictError
 from ingestd.paimon.io.file_io import MemoryFileIO
 from ingestd.paimon.spec.binary_row import EMPTY_ROW
 from ingestd.paimon.spec.manifest import FileKind, ManifestEntry
-from ingestd.paimon.spec.schema import SetOption
+from ingestd.paimon.spec.schema_change import SetOption
 from ingestd.paimon.table.commit.snapshot_changes import check_files, check_key_places, was_rescaled
 from ingestd.paimon.table.metadata.table_state import load_state
 from tests.support.metadata_tables import data_file, metadata_table

@@ -9,7 +9,7 @@ import pytest
 from ingestd.errors import CommitUnknownError, FormatError, UnsupportedError
 from ingestd.paimon.casts.rows_json import sorted_json_lines
 from ingestd.paimon.spec.data_types import parse_type
-from ingestd.paimon.spec.schema import AddColumn, RenameColumn
+from ingestd.paimon.spec.schema_change import AddColumn, RenameColumn
 from ingestd.paimon.spec.snapshot import CommitKind
 from ingestd.paimon.table.compact import table_compact as compact
 from ingestd.paimon.table.compact.compact_bucket import TreePlan

@@ -5,7 +5,7 @@ import pytest
 from ingestd.errors import ConfigError
 from ingestd.paimon.io.file_io import MemoryFileIO
 from ingestd.paimon.spec.data_types import parse_type
-from ingestd.paimon.spec.schema import AddColumn
+from ingestd.paimon.spec.schema_change import AddColumn
 from ingestd.paimon.table.read.incremental_read import change_fields, iter_changelog, read_changelog
 from tests.support.native_tables import alter, native_table, put
 

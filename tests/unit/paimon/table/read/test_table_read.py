@@ -9,7 +9,7 @@ from ingestd.errors import ConfigError, FormatError, UnsupportedError
 from ingestd.paimon.io.file_io import MemoryFileIO
 from ingestd.paimon.spec.binary_row import serialize_row
 from ingestd.paimon.spec.data_types import parse_type
-from ingestd.paimon.spec.schema import AddColumn
+from ingestd.paimon.spec.schema_change import AddColumn
 from ingestd.paimon.table.buckets.bucket_assigner import assign_fixed
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.read.table_read import at_snapshot, iter_buckets, read_table

@@ -3,7 +3,7 @@ import pytest
 from ingestd.errors import ConfigError
 from ingestd.paimon.io.file_io import MemoryFileIO
 from ingestd.paimon.spec.data_types import parse_type
-from ingestd.paimon.spec.schema import AddColumn, SetOption
+from ingestd.paimon.spec.schema_change import AddColumn, SetOption
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.schema_manager import schema_ids
 from ingestd.paimon.table.metadata.snapshot_manager import (

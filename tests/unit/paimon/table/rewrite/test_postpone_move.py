@@ -14,7 +14,7 @@ from ingestd.paimon.spec.binary_row import deserialize_row, serialize_row
 from ingestd.paimon.spec.data_types import DataType
 from ingestd.paimon.spec.manifest import ManifestEntry
 from ingestd.paimon.spec.predicate import Comparison
-from ingestd.paimon.spec.schema import AddColumn, SetOption
+from ingestd.paimon.spec.schema_change import AddColumn, SetOption
 from ingestd.paimon.spec.snapshot import CommitKind
 from ingestd.paimon.table.commit.table_commit import CommitResult, commit
 from ingestd.paimon.table.metadata.file_store_scan import live_entries

@@ -7,7 +7,7 @@ import pytest
 
 from ingestd.errors import CommitConflictError, ConfigError, SchemaConflictError
 from ingestd.paimon.io.file_io import MemoryFileIO
-from ingestd.paimon.spec.schema import SetOption
+from ingestd.paimon.spec.schema_change import SetOption
 from ingestd.paimon.spec.snapshot import CommitKind
 from ingestd.paimon.table.compact.table_compact import compact_table
 from ingestd.paimon.table.metadata.file_store_scan import live_files

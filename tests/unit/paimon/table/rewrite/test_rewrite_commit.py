@@ -7,7 +7,7 @@ import pytest
 
 from ingestd.errors import CommitConflictError, CommitUnknownError, IngestdError
 from ingestd.paimon.io.file_io import MemoryFileIO
-from ingestd.paimon.spec.schema import SetOption
+from ingestd.paimon.spec.schema_change import SetOption
 from ingestd.paimon.spec.snapshot import BATCH_COMMIT_IDENTIFIER
 from ingestd.paimon.table.buckets.hash_index import HASH_CACHE
 from ingestd.paimon.table.commit.table_commit import commit

@@ -7,7 +7,7 @@ import pytest
 from ingestd.errors import ConfigError
 from ingestd.paimon.io.file_io import MemoryFileIO
 from ingestd.paimon.spec.data_types import parse_type
-from ingestd.paimon.spec.schema import AddColumn
+from ingestd.paimon.spec.schema_change import AddColumn
 from ingestd.paimon.spec.snapshot import CommitKind
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.snapshot_manager import latest_snapshot
