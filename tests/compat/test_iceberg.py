@@ -23,7 +23,7 @@ from ingestd.paimon.iceberg.manifest_format import IcebergEntry
 from ingestd.paimon.iceberg.metadata_store import MetadataStore
 from ingestd.paimon.io.file_io import LocalFileIO
 from ingestd.paimon.spec.data_types import parse_type
-from ingestd.paimon.spec.schema import AddColumn, DropColumn, RenameColumn, UpdateColumnType
+from ingestd.paimon.spec.schema_change import AddColumn, DropColumn, RenameColumn, UpdateColumnType
 from ingestd.paimon.table.commit.overwrite import drop_partitions
 from ingestd.paimon.table.compact.table_compact import compact_table
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable

@@ -17,7 +17,7 @@ from ingestd.paimon.iceberg.metadata_store import MetadataStore
 from ingestd.paimon.io.file_io import LocalFileIO, MemoryFileIO
 from ingestd.paimon.spec.data_types import parse_type
 from ingestd.paimon.spec.iceberg_rules import iceberg_settings
-from ingestd.paimon.spec.schema import UpdateColumnType
+from ingestd.paimon.spec.schema_change import UpdateColumnType
 from ingestd.paimon.table.commit.overwrite import truncate_table
 from ingestd.paimon.table.compact.table_compact import compact_table
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable

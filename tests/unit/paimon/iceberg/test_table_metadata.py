@@ -18,7 +18,9 @@ from ingestd.paimon.iceberg.table_metadata import (
     with_tags,
 )
 from ingestd.paimon.spec.data_types import parse_type
-from ingestd.paimon.spec.schema import AddColumn, TableSchema, apply_changes, new_schema
+from ingestd.paimon.spec.schema import TableSchema, new_schema
+from ingestd.paimon.spec.schema_apply import apply_changes
+from ingestd.paimon.spec.schema_change import AddColumn
 from ingestd.paimon.spec.snapshot import CommitKind, Snapshot
 
 HOUR = 3_600_000
