@@ -1,1 +1,1 @@
-"""Schemas: columns discovered in messages, columns of tables, and schema changes."""
+"""Schemas: columns found in messages, columns of tables, and schema changes."""

@@ -19,9 +19,10 @@ Mask = npt.NDArray[np.bool_]
 
 
 def renamed(batch: ChangeBatch, aliases: Mapping[str, str]) -> ChangeBatch:
-    """Return the batch with new names; `aliases` maps new names to old ones.
+    """Return the batch with old column names replaced; `aliases` maps new names to old names.
 
-    A row has one of the two columns. Raises SchemaConflictError if no type holds both.
+    If the batch has columns with both names, they are merged: each row has a value in at most one
+    of them. Raises SchemaConflictError if no type holds the values of both columns.
     """
     new_names = {old: new for new, old in aliases.items()}
     if new_names.keys().isdisjoint((*batch.types, *batch.unavailable)):
@@ -45,7 +46,11 @@ def renamed(batch: ChangeBatch, aliases: Mapping[str, str]) -> ChangeBatch:
 def _marks(
     batch: ChangeBatch, new_names: Mapping[str, str], values: Mapping[str, Values]
 ) -> dict[str, Mask]:
-    """Return masks of missing cells; a row with one column may be marked for the other."""
+    """Return a mask of unavailable values for each column, under the new names.
+
+    A row with a value under one name may be marked as unavailable under the other name; such a mark
+    is removed.
+    """
     marks: dict[str, Mask] = {}
     for name, left_out in batch.unavailable.items():
         new = new_names.get(name, name)
@@ -58,7 +63,7 @@ def _marks(
 def _either(
     one: tuple[Values, DataType], other: tuple[Values, DataType], name: str
 ) -> tuple[Values, DataType]:
-    """Merge the values of two columns of which a row has one."""
+    """Merge two columns of which each row has a value in at most one."""
     merged = merge_types(one[1], other[1])
     if merged is None:
         raise SchemaConflictError(

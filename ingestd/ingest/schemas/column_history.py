@@ -1,8 +1,8 @@
-"""Keep the history of renamed and dropped columns of a table, and apply it to older rows.
+"""The history of renamed and dropped columns of a table, and its application to older rows.
 
-The history, with positions in the source's log, is an option of the table. It is written in the
-schema version that changes the columns, so that a statement is applied once, however often it is
-read.
+The history, with positions in the source's log, is stored in a table option. It is written with the
+schema version that changes the columns, so that a DDL statement is applied once, even if it is read
+several times.
 """
 
 import json
@@ -24,15 +24,19 @@ from ingestd.paimon.spec.arrow import to_arrow_type
 from ingestd.paimon.spec.data_types import DataType
 
 COLUMN_HISTORY_OPTION = honoured.COLUMN_CHANGES.name
-"""Option of a table: [[position, old name, new name or "", and where it was read], ...] as JSON."""
+"""Table option with a JSON list of [position, old, new or "", time, topic, partition, offset]."""
 MAX_ENTRIES = 200
-"""Changes that a table remembers; rows older than the forgotten ones would bring columns back."""
+"""Maximum number of changes in the history.
+
+Older changes are removed; rows older than a removed change would add the renamed or dropped column
+again.
+"""
 Mask = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)
 class Stated:
-    """Where a statement was read: its record, and the record's time (milliseconds since 1970)."""
+    """The record that contained a DDL statement; `time` is its timestamp in ms since the epoch."""
 
     time: int
     topic: str
@@ -42,9 +46,9 @@ class Stated:
 
 @dataclass(frozen=True, slots=True)
 class ProvenChange:
-    """A column rename, or drop (`new` is ""), by a statement at a position of the log.
+    """A column rename, or drop (`new` is ""), by a DDL statement at a position in the source's log.
 
-    The position is 0 if unknown. The oldest statement sorts first.
+    The position is 0 if unknown. Changes sort by age, the oldest first.
     """
 
     position: int
@@ -69,7 +73,10 @@ Ledger = tuple[ProvenChange, ...]
 
 
 def read_column_history(options: Mapping[str, str], table: str) -> Ledger:
-    """Return the changes applied to a table, oldest first. Raises FormatError if invalid."""
+    """Return the changes applied to a table, oldest first.
+
+    Raises FormatError if the table option is invalid.
+    """
     text = honoured.COLUMN_CHANGES.of(options)
     if text is None:
         return ()
@@ -83,7 +90,7 @@ def read_column_history(options: Mapping[str, str], table: str) -> Ledger:
 
 
 def column_history_text(column_history: Iterable[ProvenChange]) -> str:
-    """Return the option value of a list of changes."""
+    """Return the value of the table option for the newest of these changes."""
     newest = sorted(column_history)[-MAX_ENTRIES:]
     entries = [
         [one.position, one.old, one.new, *(astuple(one.stated) if one.stated else ())]
@@ -101,14 +108,14 @@ def _change(position: int, old: str, new: str, *stated: int | str) -> ProvenChan
 
 
 def followed_until(column_history: Ledger) -> int:
-    """Return the position of the newest statement that a table has applied; -1 without one."""
+    """Return the position of the newest DDL statement that a table has applied, or -1."""
     return max((one.position for one in column_history), default=-1)
 
 
 def followed_types(types: Mapping[str, DataType], column_history: Ledger) -> dict[str, DataType]:
-    """Return types of rows from before and after the changes, under the current names.
+    """Return the column types of rows from before and after the changes, under the current names.
 
-    Raises SchemaConflictError if no type holds a column under both names.
+    Raises SchemaConflictError if no type holds the values under the old and the new name.
     """
     found = dict(types)
     for one in sorted(column_history):
@@ -120,7 +127,7 @@ def followed_types(types: Mapping[str, DataType], column_history: Ledger) -> dic
 
 
 def with_old_names(types: Mapping[str, DataType], column_history: Ledger) -> dict[str, DataType]:
-    """Return types of a table's columns, also under their former names."""
+    """Return the types of a table's columns under their current and their former names."""
     found = dict(types)
     for one in sorted(column_history, reverse=True):
         if one.new in found:
@@ -129,7 +136,10 @@ def with_old_names(types: Mapping[str, DataType], column_history: Ledger) -> dic
 
 
 def type_of_both(change: ProvenChange, old: DataType, new: DataType) -> DataType:
-    """Return a type for the column under both names. Raises SchemaConflictError if none exists."""
+    """Return a type that holds the column's values under the old and the new name.
+
+    Raises SchemaConflictError if no such type exists.
+    """
     merged = merge_types(old, new)
     if merged is None:
         raise SchemaConflictError(
@@ -142,7 +152,8 @@ def type_of_both(change: ProvenChange, old: DataType, new: DataType) -> DataType
 def apply_renames(batch: ChangeBatch, column_history: Ledger, chunk: RecordChunk) -> ChangeBatch:
     """Rename columns of a batch to their current names, and remove dropped columns.
 
-    Raises SchemaConflictError if no type fits a column under both its names.
+    Only rows older than a change are affected. Raises SchemaConflictError if no type holds the
+    values of a column under its old and its new name.
     """
     for one in column_history:
         if one.old in batch.types or one.old in batch.unavailable:
@@ -151,11 +162,12 @@ def apply_renames(batch: ChangeBatch, column_history: Ledger, chunk: RecordChunk
 
 
 def _before(batch: ChangeBatch, change: ProvenChange, chunk: RecordChunk) -> Mask:
-    """Return a mask of the rows that are older than the statement.
+    """Return a mask (n,) of the rows that are older than the DDL statement.
 
-    Rows without a position are compared by record. Of records of two topic partitions with the same
-    timestamp, a dropped column is kept, since that loses nothing; a renamed column is renamed
-    unless the row has a value under the new name.
+    If the position of the row or of the statement is unknown, offsets are compared in the same
+    topic partition, else timestamps. If the timestamps are equal, a dropped column is kept, because
+    that loses no value, and a renamed column is renamed unless the row has a value under the new
+    name.
     """
     named = np.zeros(len(batch.offset), np.bool_)
     if change.new in batch.types:
@@ -202,7 +214,7 @@ def _followed(batch: ChangeBatch, change: ProvenChange, chunk: RecordChunk) -> C
 
 
 def _where(column: Values, rows: Mask) -> Values:
-    """Return the column with nulls in all other rows."""
+    """Return the column with nulls in the rows that the mask excludes."""
     if bool(rows.all()):
         return column
     nothing: Values = pa.scalar(None, column.type)
@@ -212,7 +224,7 @@ def _where(column: Values, rows: Mask) -> Values:
 def _either(
     change: ProvenChange, moved: tuple[Values, DataType], known: tuple[Values, DataType] | None
 ) -> tuple[Values, DataType]:
-    """Return the values of a column under both names; a row has one of them."""
+    """Merge the values under the old and the new name, of which each row has at most one."""
     if known is None:
         return moved
     merged = type_of_both(change, moved[1], known[1])

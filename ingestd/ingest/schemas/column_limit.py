@@ -1,7 +1,7 @@
 """The column limit of a table, `schema.max-columns`, for first schemas and for added columns.
 
-If the policy is to fail, columns beyond the limit stop the pipeline; otherwise the first columns
-are added, and values of the others are handled with their rows.
+If `policy.fails`, columns beyond the limit stop the pipeline. Otherwise columns are added up to the
+limit, and values of other columns are handled row by row.
 """
 
 from collections.abc import Collection, Mapping
@@ -19,9 +19,9 @@ _Types = Mapping[str, DataType]
 def new_columns(
     table: str, wanted: _Types, current: _Types, policy: EvolutionPolicy, found: list[Discovery]
 ) -> frozenset[str]:
-    """Return those of the wanted columns that are added to a table with the `current` ones.
+    """Return which requested columns are added to a table with the columns `current`.
 
-    Raises SchemaConflictError if they exceed the limit and the policy is to fail.
+    Raises SchemaConflictError if they exceed the limit and `policy.fails`.
     """
     new = [name for name in wanted if name not in current]
     room = max(0, policy.column_limit - len(current))
@@ -38,10 +38,10 @@ def first_columns(
     settings: TableSettings,
     found: list[Discovery],
 ) -> dict[str, DataType]:
-    """Return the columns of a new table: its keys, configured columns, and then the others.
+    """Return the columns of a new table, limited to the maximum number of columns.
 
-    Raises SchemaConflictError if they exceed the limit and the policy is to fail, or if the
-    configured ones alone exceed it.
+    Key columns and columns named in the configuration take precedence. Raises SchemaConflictError
+    if the columns exceed the limit and the policy fails, or if these columns alone exceed it.
     """
     limit, policy = settings.evolution.column_limit, settings.evolution
     if len(columns) <= limit:

@@ -30,7 +30,7 @@ _TEXT = DataType("STRING")
 def first_schema(
     context: BatchContext, table: str, found: list[Discovery], now_ms: int
 ) -> TableSchema:
-    """Return the first schema of a table from all discoveries about it.
+    """Return the first schema of a table, derived from all discoveries for the table.
 
     Raises SchemaConflictError, ConfigError or UnsupportedError if the table cannot be created.
     """
@@ -82,21 +82,21 @@ def _name_today(name: str, column_history: Ledger) -> str:
 
 
 def _primary_keys(settings: TableSettings, found: list[Discovery]) -> tuple[str, ...]:
-    """Return the configured key, else that of the first message with a key."""
+    """Return the configured primary key, or else the first message key among the discoveries."""
     if settings.primary_keys is not None:
         return settings.primary_keys
     return next((one.primary_keys for one in found if one.primary_keys), ())
 
 
 def _key_type(data_type: DataType, is_key: bool) -> DataType:
-    """Widen the smallest integer types of keys, because a key column cannot change its type."""
+    """Widen TINYINT and SMALLINT keys to INT, because a key column cannot change its type later."""
     if is_key and data_type.root in _WIDENED_KEYS:
         return DataType("INT")
     return data_type
 
 
 def _check_ordering(table: str, settings: TableSettings, keys: tuple[str, ...]) -> None:
-    """Raise ConfigError if rows cannot be ordered as configured, given the key of the table."""
+    """Raise ConfigError if a table with these keys cannot order rows as configured."""
     if settings.by_position:
         try:
             refuse_ordering(settings.options, settings.position_column, keys)
@@ -143,10 +143,10 @@ def together(
     name: str,
     policy: EvolutionPolicy,
 ) -> DataType:
-    """Return the type of a column merged from its known type and a found one.
+    """Return the merged type of a column: its known type and the type that was found.
 
-    If no type fits both, the known one is kept where the policy allows it; else raise
-    SchemaConflictError.
+    If no type holds both, the result is STRING if the policy converts to text, else the known type.
+    Raises SchemaConflictError if `policy.fails`.
     """
     if known is None:
         return found.as_nullable()

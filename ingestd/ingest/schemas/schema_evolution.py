@@ -1,9 +1,9 @@
 """Plan the schema changes that a batch needs, from the discoveries of all tasks.
 
-Types only widen: a column takes the narrowest type that holds old and new values, and columns are
-added; they are renamed and dropped only if declared in the configuration or proven by DDL of the
-source. There is one plan, and one schema version for each table and batch. The evolution policy
-limits how far a schema may follow its source.
+Columns are added, and types are only widened, to the narrowest type that holds old and new values.
+Columns are renamed or dropped only if the configuration declares it or DDL of the source proves it.
+A table gets at most one new schema version per plan. The evolution policy of a table limits which
+changes of its source are applied.
 """
 
 from collections.abc import Iterable, Mapping
@@ -39,9 +39,9 @@ from ingestd.paimon.spec.type_casts import can_cast
 
 @dataclass(frozen=True, slots=True)
 class Evolution:
-    """Planned changes: first schemas of new tables, and changes of existing tables.
+    """Planned schema changes: first schemas of new tables, and changes to existing tables.
 
-    `refused` maps tables that are not created to the reason.
+    `refused` maps each table that cannot be created to the reason.
     """
 
     creates: Mapping[str, TableSchema]
@@ -50,12 +50,12 @@ class Evolution:
 
 
 def plan(context: BatchContext, discoveries: Iterable[Discovery], now_ms: int) -> Evolution:
-    """Plan one schema version for each table with discoveries, by identifier.
+    """Plan one schema version for each table with discoveries.
 
-    Existing tables are those of the context. Raises SchemaConflictError with the column, the
-    discovery and the way to resolve it; ConfigError and UnsupportedError for invalid table options.
-    If the policy of a table is to reject such records, a table that cannot be created is refused
-    instead.
+    Tables that are not in the context are created. Raises SchemaConflictError, which names the
+    column, the discovery and the solution, if a change is not possible or not allowed; raises
+    ConfigError or UnsupportedError if table options are invalid. If the evolution policy does not
+    fail, a table that cannot be created is in `refused` instead.
     """
     by_table: dict[str, list[Discovery]] = {}
     for found in in_order(discoveries):
@@ -115,7 +115,10 @@ def _changes(
 
 
 def column_changes(schema: TableSchema, proven: ProvenChange) -> list[SchemaChange]:
-    """Return the changes of a table by a statement of its source, with the new column history."""
+    """Return the schema changes for a rename or drop at the source.
+
+    They include the updated column history.
+    """
     changes: list[SchemaChange] = []
     if proven.old in schema.field_names:
         renamed = RenameColumn(proven.old, proven.new)
@@ -127,7 +130,7 @@ def column_changes(schema: TableSchema, proven: ProvenChange) -> list[SchemaChan
 def _wanted(
     current: Mapping[str, DataType], found: list[Discovery], policy: EvolutionPolicy
 ) -> dict[str, DataType]:
-    """Return the types that hold the columns of all discoveries, by column."""
+    """Return the merged type of each discovered column."""
     wanted: dict[str, DataType] = {}
     for one in found:
         for name, data_type in one.columns.items():
@@ -144,7 +147,10 @@ def _is_refused(
     policy: EvolutionPolicy,
     found: list[Discovery],
 ) -> bool:
-    """Return whether a change is refused. Raises SchemaConflictError if the policy is to fail."""
+    """Return whether a change is not allowed.
+
+    Raises SchemaConflictError in this case if `policy.fails`.
+    """
     if policy.on_refused == "string" and target.root == "STRING":
         return False
     why = rejection_reason(schema, name, target, policy)

@@ -1,4 +1,4 @@
-"""Limits on the number of tables that a pipeline creates; tables beyond a limit are refused."""
+"""Limits on the number of tables that a pipeline creates; tables beyond a limit are not created."""
 
 from collections.abc import Collection
 from dataclasses import replace
@@ -15,10 +15,10 @@ _DAY_MS = 86_400_000
 def within_limits(
     evolution: Evolution, existing: Collection[FileStoreTable], limits: TableLimits, now_ms: int
 ) -> Evolution:
-    """Return the plan with new tables refused beyond the limits, the last by name first.
+    """Return the plan with new tables beyond the limits moved to `refused`.
 
-    `existing` are the pipeline's data tables. Reads the first schemas of tables that were created
-    or changed within a day.
+    New tables are accepted in the order of their names. `existing` are the data tables of the
+    pipeline. Reads the first schema of each table whose schema was changed within the last day.
     """
     if not evolution.creates:
         return evolution
@@ -54,7 +54,7 @@ def _created_since(tables: Collection[FileStoreTable], since_ms: int) -> int:
 
 
 def _created(table: FileStoreTable) -> int:
-    """Return when a table was created, in milliseconds since 1970."""
+    """Return the creation time of a table, in milliseconds since the epoch."""
     if table.schema.id == 0:
         return table.schema.time_millis
     return read_schema(table.io, table.paths, 0).time_millis

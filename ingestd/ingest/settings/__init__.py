@@ -1,1 +1,1 @@
-"""The settings of a pipeline, as frozen values."""
+"""The settings and policies of a pipeline, as frozen values."""

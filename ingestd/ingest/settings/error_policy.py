@@ -1,6 +1,6 @@
 """The handling of rejected records, by the stage at which they failed.
 
-A record becomes a dead letter; or it stops the pipeline, and nothing of the batch is committed; or
+A rejected record becomes a dead letter, or it stops the pipeline before the batch is committed, or
 it is dropped and only counted.
 """
 
@@ -21,9 +21,9 @@ STAGES: Mapping[str, str] = {
     "schema": "an invalid schema, or a change that `schema.on-incompatible-schema` refuses",
     "merge": "a change that the merge engine of the table does not support",
 }
-"""Stages at which records fail, with the possible causes."""
+"""The stages at which a record can be rejected, with the possible causes."""
 CLAIM_STAGES = frozenset({"route", "schema"})
-"""The stages that reject records for the table, schema or name that they state."""
+"""The stages that reject records because of their source table or schema, not their values."""
 
 
 UnreadableAction = Literal["fail", "dead-letter"]
@@ -31,7 +31,7 @@ UnreadableAction = Literal["fail", "dead-letter"]
 
 @dataclass(frozen=True, slots=True)
 class UnreadablePolicy:
-    """The handling of offsets after `most_tries` failed reads (None: retry without limit)."""
+    """The action for an offset range after `most_tries` failed reads; None retries forever."""
 
     most_tries: int | None = None
     action: UnreadableAction = "fail"
@@ -39,14 +39,14 @@ class UnreadablePolicy:
 
 @dataclass(frozen=True, slots=True)
 class ErrorPolicy:
-    """The action for each stage; stages without one of the `actions` make dead letters."""
+    """The action for each stage; a stage that is not in `actions` makes dead letters."""
 
     actions: Mapping[str, ErrorAction] = field(default_factory=dict)
 
     def keeps(self, one: RejectedRecord, counts: Counts) -> bool:
-        """Return whether a record becomes a dead letter; a dropped one is counted.
+        """Return whether a rejected record becomes a dead letter; count it if it is dropped.
 
-        Raises PolicyStopError with the record if the pipeline stops at its stage.
+        Raises PolicyStopError, which names the record, if its stage stops the pipeline.
         """
         action = self.actions.get(one.stage, "dead-letter")
         if action == "fail":

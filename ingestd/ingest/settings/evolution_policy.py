@@ -1,4 +1,4 @@
-"""Which schema changes of its source a table applies, and how it handles all others."""
+"""Which schema changes of its source a table applies, and how it handles all other changes."""
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -21,15 +21,15 @@ MAX_COLUMNS = 2000
 
 @dataclass(frozen=True, slots=True)
 class EvolutionPolicy:
-    """How a table handles new columns and types in messages; None: not set.
+    """How a table handles new columns and types in messages; a field that is None is not set.
 
-    `mode` sets which changes are allowed, `on_refused` what happens to the others: by default,
-    records whose values do not fit become dead letters; or the pipeline stops; "ignore" leaves out
-    new columns, "string" converts a column to text if no type holds old and new values, and
-    "new-column" stores the new values in a separate column. `aliases` (new name to old name)
-    declares renamed columns, `drop` dropped ones. `on_rename` and `on_drop` set whether the table
-    applies renames and drops proven by DDL of the source. `max_columns` is the maximum number of
-    columns of a table, including added ones.
+    `mode` sets which changes are allowed, and `on_refused` what happens if a change is not allowed:
+    by default, records whose values do not fit become dead letters; "fail" stops the pipeline;
+    "ignore" omits new columns; "string" converts a column to STRING if no type holds old and new
+    values; "new-column" stores the new values in a separate column. `aliases` maps the new names of
+    renamed columns to the old names, and `drop` lists dropped columns. `on_rename` and `on_drop`
+    set whether the table applies renames and drops found in DDL of the source. `max_columns` is the
+    maximum number of columns of a table, including added columns.
     """
 
     mode: EvolutionMode | None = None
@@ -41,7 +41,7 @@ class EvolutionPolicy:
     max_columns: int | None = None
 
     def over(self, defaults: "EvolutionPolicy") -> "EvolutionPolicy":
-        """Return this policy, with the defaults for unset fields."""
+        """Return this policy, with unset fields taken from `defaults`."""
         return replace(
             self,
             mode=self.mode or defaults.mode,
@@ -64,18 +64,18 @@ class EvolutionPolicy:
 
     @property
     def fails(self) -> bool:
-        """Whether a refused change stops the pipeline."""
+        """Whether a change that is not allowed stops the pipeline."""
         return self.on_refused == "fail"
 
     def renames(self, schema: TableSchema) -> Iterator[tuple[str, str]]:
-        """Yield old and new names of columns that the table still has under their old names."""
+        """Yield the old and the new name of each declared rename that the table has not applied."""
         names = schema.field_names
         for new, old in self.aliases.items():
             if old in names and new not in names:
                 yield old, new
 
     def drops(self, schema: TableSchema) -> Iterator[str]:
-        """Yield dropped columns that the table still has."""
+        """Yield columns declared as dropped that the table still has."""
         return (name for name in self.drop if name in schema.field_names)
 
     def is_settled(self, schema: TableSchema) -> bool:
@@ -105,10 +105,11 @@ def check_policy(policy: EvolutionPolicy) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Which of a table's new columns and types are allowed.
+    """Which new columns and wider types of a table are allowed.
 
-    `grow` are columns with their types; `refused` columns (or their types) with the reason; `moved`
-    maps columns to the columns in which their values are stored instead.
+    `grow` maps columns to add or widen to their types. `refused` maps columns that may not be added
+    or widened to the reason. `moved` maps columns to the separate columns in which their new values
+    are stored.
     """
 
     grow: Mapping[str, DataType]
@@ -124,8 +125,8 @@ def judge_growth(
 ) -> Verdict:
     """Classify columns that the table lacks or whose type in the table is too narrow.
 
-    `names` are all columns of the messages, in which no values of other columns are stored. If the
-    policy is to fail, all columns are in `grow`, and the driver raises the error.
+    `names` are all columns of the messages; values are not moved to a column with one of these
+    names. If `policy.fails`, all columns are in `grow`, and the driver raises the error.
     """
     if policy.fails:
         return Verdict(beyond)
@@ -153,7 +154,7 @@ def judge_growth(
 def rejection_reason(
     schema: TableSchema, name: str, found: DataType, policy: EvolutionPolicy
 ) -> str | None:
-    """Return the reason to refuse a column of a type; None if it is allowed."""
+    """Return why a column may not be added or change to this type, or None if it may."""
     mode = policy.mode or "evolve"
     if name not in schema.field_names:
         return f"it is new, and schema.evolution is {mode}" if mode == "none" else None
@@ -174,7 +175,7 @@ def _crowded(policy: EvolutionPolicy) -> str:
 
 
 def may_be_text(schema: TableSchema, name: str, policy: EvolutionPolicy) -> bool:
-    """Return whether a column of the table can become STRING if no other type fits."""
+    """Return whether a column of the table can be changed to STRING if no other type fits."""
     if policy.mode not in (None, "evolve") or not _is_plain(schema, name):
         return False
     current = schema.field(name).type
@@ -182,6 +183,6 @@ def may_be_text(schema: TableSchema, name: str, policy: EvolutionPolicy) -> bool
 
 
 def _is_plain(schema: TableSchema, name: str) -> bool:
-    """Return whether the table has the column, and it is not part of the key."""
+    """Return whether the table has the column, and it is not a primary or partition key column."""
     keys = (*schema.primary_keys, *schema.partition_keys)
     return name in schema.field_names and name not in keys

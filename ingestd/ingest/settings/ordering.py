@@ -1,8 +1,8 @@
-"""Which of two rows of a key is newer: by arrival, or by position in the source's log.
+"""Which of two rows with the same key is newer: by arrival, or by position in the source's log.
 
-By arrival, the offset in the topic partition decides. By source position, the table has a column
-with the position of each row in its source's log, which is the table's `sequence.field`: so every
-writer and reader of the table compares rows in the same way.
+"arrival" compares offsets in the topic partition. With "source-position", the table has a column
+with the position of each row in the log of its source. This column is the table's `sequence.field`,
+so that every writer and reader of the table compares rows in the same way.
 https://paimon.apache.org/docs/1.4/primary-key-table/sequence-rowkind/#sequence-field
 """
 
@@ -21,9 +21,9 @@ SORT_ORDER = honoured.SEQUENCE_ORDER.name
 def refuse_ordering(
     options: Mapping[str, str], column: str, primary_keys: Collection[str] | None
 ) -> None:
-    """Raise ConfigError if rows of such a table cannot be ordered by their source position.
+    """Raise ConfigError if a table with these options cannot order rows by source position.
 
-    `primary_keys` are None while they are unknown.
+    `primary_keys` is None if the primary key is not known yet.
     """
     if primary_keys is not None and not primary_keys:
         raise ConfigError(
@@ -47,9 +47,9 @@ def refuse_ordering(
 def refuse_other_ordering(
     table: str, options: Mapping[str, str], column: str, *, by_position: bool
 ) -> None:
-    """Raise ConfigError if a table was created for another ordering than the configured one.
+    """Raise ConfigError if a table was created with another ordering than the configured ordering.
 
-    `options` are those of the table, `column` its column of source positions.
+    `options` are the options of the table, and `column` is the name of its source position column.
     """
     field = ",".join(honoured.SEQUENCE_FIELD.of(options))
     if by_position and field != column:

@@ -1,4 +1,4 @@
-"""The settings of one pipeline as frozen values: the validated configuration, before any I/O."""
+"""The settings of one pipeline as frozen values, derived from the configuration without I/O."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -21,10 +21,10 @@ DEAD_LETTER_TABLE = "ingestd_dead_letters"
 class BatchLimits:
     """Limits of one micro-batch, in records, bytes, and numbers of tasks.
 
-    `small_batch_records`: a batch of at most this many records runs both stages in one task.
-    `write_tasks`: tasks of the write stage; None uses the parallelism of the Spark session.
-    `write_buffer_size`, `index_cache_bytes` are as in `BatchContext`; `worker_memory` bounds each
-    Python worker, in bytes.
+    A batch of at most `small_batch_records` records runs both stages in one task. `write_tasks` is
+    the number of tasks of the write stage; None uses the parallelism of the Spark session.
+    `write_buffer_size` and `index_cache_bytes` have the same meaning as in `BatchContext`.
+    `worker_memory` is the memory limit of each Python worker, in bytes.
     """
 
     small_batch_records: int = 20_000
@@ -39,13 +39,14 @@ class BatchLimits:
 
 @dataclass(frozen=True, slots=True)
 class PipelineSettings:
-    """One pipeline: sources, routing and tables, and the warehouse it writes.
+    """One pipeline: its sources, routing and tables, and the warehouse that it writes to.
 
-    `formerly` are its former names; `warehouse` is the root of the catalog, or of ingestd's own
-    files if the catalog is a server; `catalog_options` have Paimon's names.
-    `max_offsets_per_trigger` bounds the records of one source in one micro-batch;
-    `trigger_seconds` is the minimum time between the starts of two micro-batches. Rejected records
-    go to `dead_letter_topic` if it is set, else to `dead_letter_table`.
+    `formerly` are former names of the pipeline. `warehouse` is the root directory of the catalog;
+    if the catalog is a server, only ingestd's own files are stored there. `catalog_options` are
+    Paimon catalog options. `max_offsets_per_trigger` is the maximum number of records of each
+    source in one micro-batch, and `trigger_seconds` the minimum time between the starts of two
+    micro-batches. Dead letters are written to `dead_letter_topic` if it is set, else to
+    `dead_letter_table`.
     """
 
     name: str
@@ -72,16 +73,16 @@ class PipelineSettings:
 
     @property
     def commit_user(self) -> str:
-        """The commit user of this pipeline in every table it writes; stable over restarts."""
+        """The commit user of this pipeline, the same in all tables and after restarts."""
         return commit_user(self.name)
 
     @property
     def dead_letters(self) -> str:
-        """Identifier of the dead-letter table."""
+        """The identifier "database.table" of the dead-letter table."""
         return f"{self.database}.{self.dead_letter_table}"
 
     @property
     def is_bounded(self) -> bool:
-        """Whether all sources have an end, so that the pipeline stops by itself."""
+        """Whether all sources have an end offset, so that the pipeline ends after reading them."""
         bounded = [source.kafka.is_bounded for source in self.sources.values()]
         return bool(bounded) and all(bounded)

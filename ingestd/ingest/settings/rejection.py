@@ -13,12 +13,12 @@ from ingestd.errors import PolicyStopError
 from ingestd.ingest.values.counts import Counts, RejectedSample
 
 GAP_STAGE = "fetch"
-"""Stage of dead letters for records lost before they could be read; they are not counted."""
+"""Stage of dead letters for records that were lost before they could be read; not counted here."""
 _NAMED = 3
 
 
 class SourceRejection(NamedTuple):
-    """Why all records of a source table are rejected; the fields are those of dead letters."""
+    """Why all records of a source table are rejected, with the fields of a dead letter."""
 
     stage: str
     reason: str
@@ -27,7 +27,7 @@ class SourceRejection(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class RejectionLimits:
-    """Maximum of rejected records in a run, and of their ratio in the newest `window` records."""
+    """Limits of rejected records: their number in a run, and their share of a window of records."""
 
     max_records: int | None = None
     max_ratio: float | None = None
@@ -35,7 +35,7 @@ class RejectionLimits:
 
 
 class RejectionGauge:
-    """Counts the rejected records of one run of a pipeline, batch by batch."""
+    """Counts the rejected records of one run of a pipeline, and enforces the limits."""
 
     def __init__(self, limits: RejectionLimits) -> None:
         self._limits = limits
@@ -43,9 +43,9 @@ class RejectionGauge:
         self._newest: deque[tuple[int, int]] = deque()
 
     def check(self, counts: Counts, samples: Sequence[RejectedSample]) -> None:
-        """Add an uncommitted batch; `samples` are some of its rejected records.
+        """Count the rejected records of an uncommitted batch; `samples` are some of these records.
 
-        Raises PolicyStopError, which names the first of them, if a limit is exceeded.
+        Raises PolicyStopError, which names the first samples, if a limit is exceeded.
         """
         rejected = sum(n for (stage, _), n in counts.rejected.items() if stage != GAP_STAGE)
         self._total += rejected
@@ -64,7 +64,7 @@ class RejectionGauge:
                        "(errors.max-rejected-ratio)", samples)  # fmt: skip
 
     def _note(self, records: int, rejected: int) -> None:
-        """Keep the newest batches that together have the records of a window."""
+        """Add a batch to the window, and remove old batches that the window does not need."""
         self._newest.append((records, rejected))
         held = sum(size for size, _ in self._newest)
         while len(self._newest) > 1 and held - self._newest[0][0] >= self._limits.window:

@@ -1,8 +1,9 @@
-"""Rules that route source tables by patterns, with references to groups of the patterns.
+"""Rules that route source tables by regular expressions, with references to their groups.
 
-A rule matches if all of its patterns match the whole of their names; the first matching rule
-applies. `$1` is the first group of all of them (topic, database, schema, table, in this order),
-`${name}` a named group, or else the whole topic, database, schema or table; `$$` is a dollar.
+A rule matches if each of its patterns matches the whole name; the first matching rule applies. In
+references, groups are numbered across the patterns in the order topic, database, schema, table:
+`$1` is the first group. `${name}` is the group of this name, or the whole topic, database, schema
+or table; `$$` is a dollar sign.
 """
 
 import re
@@ -15,7 +16,7 @@ from ingestd.errors import ConfigError
 _UNFIT = re.compile(r"[^\w-]")
 _REFERENCE = re.compile(r"\$(?:(\$)|(\d+)|\{(\w+)\}|)")
 PARTS = ("topic", "database", "schema", "table")
-"""The names that a rule can have patterns for."""
+"""The names for which a rule can have patterns."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,18 +28,19 @@ class TableLimits:
 
 
 def sanitize(name: str) -> str:
-    """Replace characters other than letters, digits, - and _ by _, for the directory of a table."""
+    """Replace characters other than letters, digits, - and _ by _, to name a table directory."""
     return _UNFIT.sub("_", name)
 
 
 @dataclass(frozen=True, slots=True)
 class RouteRule:
-    """A routing rule: patterns, and the result of a match.
+    """A routing rule: patterns, and where matching source tables are routed.
 
-    `match` has regular expressions for some of `PARTS`; a name that a source does not have is "".
-    `to` is the target's name (None: as without the rule), `add_columns` are text columns with
-    constant values; those in `key_columns` precede the columns of the message key in the primary
-    key. `merge_shards` allows source tables to share a target by this rule.
+    `match` maps some of `PARTS` to regular expressions; a name that a source lacks is matched as
+    "". `to` is the name of the target table; if it is None, the rule does not change the name.
+    `add_columns` are STRING columns with constant values. The columns in `key_columns` precede the
+    columns of the message key in the primary key. `merge_shards` allows source tables that match to
+    share a target.
     """
 
     match: Mapping[str, str] = field(default_factory=dict)
@@ -50,7 +52,7 @@ class RouteRule:
 
 @dataclass(frozen=True, slots=True)
 class Matched:
-    """The result of a rule for one source table; `to` with its references replaced."""
+    """The result of a rule for one source table, with all references replaced."""
 
     rule: RouteRule
     to: str | None
@@ -58,7 +60,7 @@ class Matched:
 
 
 class CompiledRule:
-    """A rule that is ready to match; `where` names it in messages.
+    """A rule with compiled patterns; `where` is its configuration key in error messages.
 
     Raises ConfigError for invalid patterns and references.
     """
@@ -95,7 +97,10 @@ class CompiledRule:
             self._rendered(f"add-columns.{column}", text, groups, str)
 
     def _group_names(self) -> list[str]:
-        """Return names that references may use. Raises ConfigError for ambiguous group names."""
+        """Return the names that references may use.
+
+        Raises ConfigError if two groups have the same name.
+        """
         names = list(PARTS)
         for pattern in self._patterns.values():
             names += pattern.groupindex
@@ -106,7 +111,7 @@ class CompiledRule:
         return names + [str(number) for number in range(1, count + 1)]
 
     def match(self, topic: str, source_table: SourceTable) -> Matched | None:
-        """Return the rule's result for a source table; None if it does not match."""
+        """Return the result of the rule for a source table, or None if it does not match."""
         names = dict(zip(PARTS, (topic, *(part or "" for part in source_table)), strict=True))
         groups = dict(names)
         numbered: list[str | None] = []
@@ -127,11 +132,11 @@ class CompiledRule:
 
     @property
     def merges(self) -> bool:
-        """Whether source tables may share a target by this rule."""
+        """Whether source tables that match this rule may share a target."""
         return self._rule.merge_shards
 
     def may_match(self, source_table: SourceTable) -> bool:
-        """Return whether the rule matches the source table in some topic."""
+        """Return whether the rule can match the source table, whatever its topic."""
         names = dict(zip(PARTS[1:], (part or "" for part in source_table), strict=True))
         return all(
             pattern.fullmatch(names[part]) is not None

@@ -1,6 +1,6 @@
-"""Settings for columns that a target table adds to those of its source, or leaves out.
+"""Settings for columns that a target table adds to the columns of its source, or omits.
 
-`row_shape` applies them to rows.
+`row_shape` applies these settings to rows.
 """
 
 from collections.abc import Collection, Iterator, Mapping
@@ -14,10 +14,10 @@ from ingestd.paimon.spec.data_types import DataType
 
 @dataclass(frozen=True, slots=True)
 class ShapeSettings:
-    """Computed and metadata columns, and a selection of the source's columns; None: not set.
+    """Computed columns, metadata columns, and the selected source columns; None is not set.
 
-    `include` are the source columns to take (None: all), without those of `exclude`. The name of a
-    metadata column follows the prefix.
+    `include` are the selected source columns (None for all), minus the columns in `exclude`.
+    `metadata_prefix` is prepended to the names of metadata columns.
     """
 
     computed: tuple[ComputedColumn, ...] = ()
@@ -27,7 +27,7 @@ class ShapeSettings:
     exclude: tuple[str, ...] = ()
 
     def over(self, defaults: "ShapeSettings") -> "ShapeSettings":
-        """Return these settings, with the defaults for unset fields; computed columns by name."""
+        """Return these settings, with unset fields and further computed columns from `defaults`."""
         own = {one.name for one in self.computed}
         computed = [one for one in defaults.computed if one.name not in own]
         prefix = self.metadata_prefix
@@ -45,7 +45,7 @@ class ShapeSettings:
         return nothing_added and self.include is None and not self.exclude
 
     def metadata_columns(self) -> Iterator[tuple[str, str]]:
-        """Yield the names of metadata columns in the table, with the metadata that they contain."""
+        """Yield each metadata column: its name in the table, and the name of its metadata."""
         prefix = self.metadata_prefix or ""
         return ((f"{prefix}{name}", name) for name in self.metadata or ())
 
@@ -59,7 +59,7 @@ class ShapeSettings:
         return frozenset(names | {one.name for one in self.computed})
 
     def needed(self) -> Iterator[str]:
-        """Yield the columns that computed ones depend on."""
+        """Yield the columns that computed columns depend on."""
         return (name for one in self.computed for name in one.sources)
 
     def gives_way(self, name: str) -> bool:
@@ -67,7 +67,10 @@ class ShapeSettings:
         return not self.selects(name) and name in self.added()
 
     def sources_of(self, name: str) -> Iterator[str]:
-        """Yield the source columns that a computed column depends on, or else the column itself."""
+        """Yield the source columns that a computed column depends on.
+
+        Yields the column itself if it is not computed.
+        """
         by_name = {one.name: one for one in self.computed}
         waiting, seen = [name], set[str]()
         while waiting:
@@ -83,7 +86,8 @@ class ShapeSettings:
     def added_type(self, name: str, types: Mapping[str, DataType]) -> DataType | None:
         """Return the type of an added column, given the declared types.
 
-        None if it is unknown, or not an added column. Raises ConfigError for incompatible types.
+        Returns None if the type is unknown or the column is not an added column. Raises ConfigError
+        if the types are incompatible.
         """
         for column, what in self.metadata_columns():
             if column == name:
@@ -92,7 +96,7 @@ class ShapeSettings:
 
 
 def check_shape(shape: ShapeSettings, primary_keys: Collection[str] = ()) -> None:
-    """Raise ConfigError for contradictory added columns, or a selection without columns."""
+    """Raise ConfigError if added columns conflict, or no column is selected."""
     in_order(shape.computed)
     for one in shape.computed:
         if one.name in primary_keys and one.is_another_each_time:

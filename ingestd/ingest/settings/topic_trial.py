@@ -1,7 +1,8 @@
-"""Check by the first records of a topic in a run whether its data format is correct.
+"""Detect topics with a wrong data format from the first records of each topic in a run.
 
 With a wrong data format, every record of a topic would become a dead letter, and its offsets would
-count as read. Such a topic is set aside: its position does not change.
+be committed as covered. Such a topic is set aside: it is not read in this run, and its offsets do
+not change.
 """
 
 from collections import Counter
@@ -13,14 +14,14 @@ from ingestd.ingest.values.counts import Counts
 from ingestd.kafka.ranges import BatchOffsets, Offsets, SourcePartition
 
 Topic = tuple[str, str]
-"""A topic: source and name."""
+"""A topic as (source, topic name)."""
 
 
 @dataclass(frozen=True, slots=True)
 class TrialLimits:
-    """A topic is set aside if at least `ratio` of its first `records` or more are rejected.
+    """When a topic is set aside: at least `ratio` of its first `records` records are rejected.
 
-    `records` 0 disables the check.
+    The check is disabled if `records` is 0.
     """
 
     records: int = 100
@@ -31,8 +32,8 @@ class TrialLimits:
 class SetAside:
     """A topic that is no longer read in this run, and the reason.
 
-    `offsets` are those at which its partitions are read once the cause is corrected; `guess` is
-    the data format that its messages seem to have.
+    `offsets` maps its partitions to the offsets at which a later run continues. `guess` is the most
+    likely data format of its messages.
     """
 
     source: str
@@ -43,7 +44,7 @@ class SetAside:
     offsets: Mapping[int, int]
 
     def message(self, data_format: str) -> str:
-        """Return the cause and the resolution; `data_format` is that of the source."""
+        """Return a message with cause and solution; `data_format` is the configured format."""
         like, same = self.guess.data_format, self.guess.data_format == data_format
         looks = "" if like is None or same else f", which look like {like}"
         way_out = (
@@ -59,7 +60,7 @@ class SetAside:
 
 
 class TopicTrial:
-    """Counts the first records of each topic of one run, until there are enough for a verdict."""
+    """Counts the first records of each topic in one run, until there are enough for a decision."""
 
     def __init__(self, limits: TrialLimits) -> None:
         self._limits = limits
@@ -69,9 +70,9 @@ class TopicTrial:
         self._passed: set[Topic] = set()
 
     def judge(self, counts: Counts) -> list[SetAside]:
-        """Add an uncommitted batch; return the topics to set aside.
+        """Count the records of a batch that is not committed yet; return the topics to set aside.
 
-        Their `offsets` are empty.
+        In the result, `offsets` are empty.
         """
         read: Counter[Topic] = Counter()
         for place, records in counts.records.items():
@@ -93,7 +94,7 @@ class TopicTrial:
 
 
 def without_topics(offsets: Offsets, topics: Collection[Topic]) -> Offsets:
-    """Return the offsets of all other topics."""
+    """Return the offsets without those of `topics`."""
     return {
         source: {topic: ones for topic, ones in by_topic.items() if (source, topic) not in topics}
         for source, by_topic in offsets.items()
@@ -103,10 +104,10 @@ def without_topics(offsets: Offsets, topics: Collection[Topic]) -> Offsets:
 def batch_without(
     batch: BatchOffsets, topics: Collection[Topic], ends: Mapping[SourcePartition, int]
 ) -> BatchOffsets:
-    """Return a batch, and the one that follows it, without some topics.
+    """Return a batch, including the batch that follows it, without `topics`.
 
-    It ends at `ends` in their topic partitions, and leaves out partitions that it would start
-    beyond them.
+    Offset ranges in topic partitions of `ends` end there at the latest; ranges that start after
+    this offset are omitted.
     """
     if not (topics or ends):
         return batch

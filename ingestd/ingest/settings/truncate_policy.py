@@ -1,4 +1,4 @@
-"""How a table follows a truncate of its source, and what happens to ambiguous truncates."""
+"""Whether a table applies truncates of its source, and what happens to ambiguous truncates."""
 
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -9,18 +9,18 @@ AmbiguousTruncate = Literal["fail", "dead-letter", "ignore"]
 
 @dataclass(frozen=True, slots=True)
 class TruncatePolicy:
-    """How truncates are handled; None: not set.
+    """How truncates are handled; a field that is None is not set.
 
-    `mode` sets whether the table is emptied (the default) or keeps its rows. `on_refused` is for
-    truncates that cannot be ordered among the rows: the truncate becomes a dead letter (the
-    default), or is ignored, and no row is deleted; or the pipeline stops.
+    `mode` sets whether the table is truncated (the default) or keeps its rows. `on_refused` sets
+    what happens to a truncate whose order relative to the rows is unknown: it becomes a dead letter
+    (the default), it is ignored, or the pipeline stops.
     """
 
     mode: OnTruncate | None = None
     on_refused: AmbiguousTruncate | None = None
 
     def over(self, defaults: "TruncatePolicy") -> "TruncatePolicy":
-        """Return this policy, with the defaults for unset fields."""
+        """Return this policy, with unset fields taken from `defaults`."""
         return replace(
             self,
             mode=self.mode or defaults.mode,
@@ -29,7 +29,7 @@ class TruncatePolicy:
 
     @property
     def applies(self) -> bool:
-        """Whether the table is emptied when its source is truncated."""
+        """Whether the table is truncated when its source is truncated."""
         return self.mode in (None, "apply")
 
     @property
