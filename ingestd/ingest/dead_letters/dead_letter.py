@@ -1,7 +1,7 @@
-"""The dead-letter table: its schema, and rejected records as its rows.
+"""The dead-letter table: its schema, and the conversion of rejected records to rows.
 
-It is an append table, written by the same tasks and committed with the same batch as the others,
-so a rejected record is stored exactly once, with its original bytes.
+It is an append table that is written by the same tasks and committed with the same batch as the
+data tables, so a rejected record is stored exactly once, with its original bytes.
 """
 
 from collections.abc import Sequence
@@ -43,28 +43,28 @@ _COMMENT = "Records that ingestd rejected, with the cause and their original byt
 
 @dataclass(frozen=True, slots=True)
 class DeadLetter:
-    """A rejected record and its target table, None if that is unknown."""
+    """A rejected record and its target table, which is None if unknown."""
 
     rejected: RejectedRecord
     table: str | None = None
 
 
 def dead_letter_schema(time_millis: int) -> TableSchema:
-    """Return the first schema of the table: append, without buckets."""
+    """Return the first schema of the dead-letter table: an append table without fixed buckets."""
     return new_schema(COLUMNS, (), (), {"bucket": "-1"}, time_millis, _COMMENT)
 
 
 def columns_to_add(schema: TableSchema) -> list[SchemaChange]:
-    """Return the changes that upgrade a dead-letter table of an older version."""
+    """Return the schema changes that upgrade a dead-letter table of an older version."""
     return [AddColumn((name,), kind) for name, kind in COLUMNS if name not in schema.field_names]
 
 
 def dead_letter_rows(
     job: str, source: str, dead_letters: Sequence[DeadLetter], chunk: RecordChunk | None = None
 ) -> pa.Table:
-    """Return rejected records of one topic partition as rows, in offset order.
+    """Return rejected records of one topic partition as rows, ordered by offset.
 
-    Headers are those of the records in `chunk`, if it has headers.
+    Record headers are taken from `chunk`, if it has headers.
     """
     ordered = sorted(dead_letters, key=lambda dead_letter: dead_letter.rejected.offset)
     records = [dead_letter.rejected for dead_letter in ordered]
@@ -94,7 +94,7 @@ def dead_letter_rows(
 def _headers(
     offsets: Sequence[int], chunk: RecordChunk | None
 ) -> list[list[dict[str, Any]] | None]:
-    """Return headers of some records of a chunk; None if headers were not read."""
+    """Return the headers of the records at these offsets, each None if headers were not read."""
     if chunk is None or chunk.headers is None:
         return [None] * len(offsets)
     places = np.searchsorted(chunk.offsets, np.array(offsets, np.int64)).tolist()

@@ -1,8 +1,7 @@
 """Dead letters in a topic instead of a table: the original record, with the cause in headers.
 
-Tasks of the write stage send them before the batch is committed. A batch that is run again sends
-its dead letters again, so a reader of the topic deduplicates by source, topic, partition and
-offset.
+Tasks of the write stage send them before the batch is committed. A batch that runs again sends its
+dead letters again, so readers of the topic must deduplicate by source, topic, partition and offset.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -17,15 +16,16 @@ from ingestd.ingest.settings.context import BatchContext
 from ingestd.kafka.producing import Outgoing, produce
 
 PREFIX = "ingestd."
-"""Prefix of the header names, followed by the names of the table's columns."""
+"""Prefix of header names; a column name of the dead-letter table follows."""
 _RECORD = ("key", "value", "headers")
 _MILLIS = 1000
 
 
 def send_dead_letters(context: BatchContext, parts: Sequence[pa.Table]) -> int:
-    """Send rows of the dead-letter table to the topic of the context; return their number.
+    """Send rows of the dead-letter table to the dead-letter topic; return their number.
 
-    Each is sent to the cluster of its record. Raises as `kafka.producing.produce`.
+    Each message is sent to the Kafka cluster of its original record. Raises the errors of
+    `kafka.producing.produce`.
     """
     if context.dead_letter_topic is None:
         raise ValueError("the context has no dead-letter topic")
@@ -39,7 +39,7 @@ def send_dead_letters(context: BatchContext, parts: Sequence[pa.Table]) -> int:
 
 
 def dead_letter_messages(rows: pa.Table) -> Iterator[Outgoing]:
-    """Yield rows of the dead-letter table as messages with the key and value of the record."""
+    """Yield rows of the dead-letter table as messages with the original key and value."""
     names = [name for name, _ in COLUMNS]
     metadata = [name for name in names if name not in _RECORD]
     for batch in rows.select(names).to_batches():
@@ -58,5 +58,5 @@ def record_headers(row: Mapping[str, Any]) -> tuple[tuple[str, bytes | None], ..
 
 
 def _text(value: object) -> str:
-    """Return the text of a header value; times in milliseconds since 1970, as in Kafka."""
+    """Return a header value as text. Times are in milliseconds since the epoch, as in Kafka."""
     return str(round(value.timestamp() * _MILLIS)) if isinstance(value, datetime) else str(value)

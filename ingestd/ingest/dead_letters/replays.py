@@ -1,7 +1,7 @@
-"""Which dead letters have been replayed: a small append table next to the dead-letter table.
+"""Which dead letters were replayed, stored in a small append table next to the dead-letter table.
 
-A replay first sends and then marks, so after a crash between the two it sends again: at least
-once, as for everything that is written to Kafka.
+A replay sends a record before it marks it. After a crash in between, the record is sent again, so a
+replay is at least once.
 """
 
 import uuid
@@ -31,7 +31,7 @@ from ingestd.paimon.table.write.table_write import data_file_names, write_bucket
 
 SUFFIX = "_replays"
 PLACE = ("source", "topic", "partition", "offset")
-"""Columns that identify the record of a dead letter."""
+"""The columns that identify the original record of a dead letter."""
 _STRING = DataType("STRING")
 _COLUMNS: tuple[tuple[str, DataType], ...] = (
     *((name, kind) for name, kind in COLUMNS if name in PLACE),
@@ -42,7 +42,7 @@ _COMMENT = "Dead letters that were replayed to a topic, and when"
 
 
 class ReplayPosition(NamedTuple):
-    """The position of a dead letter's record."""
+    """The position of the original record of a dead letter."""
 
     source: str
     topic: str
@@ -51,7 +51,7 @@ class ReplayPosition(NamedTuple):
 
     @classmethod
     def of(cls, row: Mapping[str, Any]) -> "ReplayPosition":
-        """Return the position in a row of the dead-letter table."""
+        """Return the position stored in a row of the dead-letter table."""
         return cls(*(row[name] for name in PLACE))
 
 
@@ -64,13 +64,16 @@ class Replays:
     places: frozenset[ReplayPosition]
 
     def marks(self, rows: pa.Table) -> npt.NDArray[np.bool_]:
-        """Return which rows with the columns of `PLACE` are marked, as a mask."""
+        """Return a mask of the rows that are marked; `rows` has the columns of `PLACE`."""
         if not self.places:
             return np.zeros(rows.num_rows, np.bool_)
         return np.fromiter((one in self.places for one in _places(rows)), np.bool_, rows.num_rows)
 
     def mark(self, places: Iterable[ReplayPosition], to_topic: str, now_ms: int) -> int:
-        """Mark dead letters as replayed to a topic; return their number. Raises as a commit."""
+        """Mark dead letters as replayed to a topic; return their number.
+
+        Raises the errors of a commit.
+        """
         cells = [(*place, now_ms, to_topic) for place in places]
         if not cells:
             return 0
@@ -94,7 +97,10 @@ class Replays:
 
 
 def read_replays(catalog: Catalog, dead_letters: Identifier) -> Replays:
-    """Read the marks of a dead-letter table. Raises FormatError for a damaged table."""
+    """Read which dead letters of a table were replayed.
+
+    Raises FormatError if the table is damaged.
+    """
     identifier = Identifier(dead_letters.database, f"{dead_letters.table}{SUFFIX}")
     places: set[ReplayPosition] = set()
     if catalog.table_exists(identifier):

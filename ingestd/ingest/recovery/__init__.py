@@ -1,1 +1,1 @@
-"""The start of a pipeline: find the offset of each log to read from, and check for lost records."""
+"""Pipeline recovery: find the start offset of each topic partition, and check for lost records."""

@@ -1,4 +1,4 @@
-"""Findings and report rows from a comparison of tables with their logs; pure functions."""
+"""Findings and report rows from a comparison of tables with their Kafka logs; pure functions."""
 
 from collections.abc import Iterable
 
@@ -17,9 +17,9 @@ _MEANING = {
 
 
 def loss_findings(losses: Iterable[Loss], dead_letters: str, table: str | None) -> list[Finding]:
-    """Return records that tables lack and logs no longer have: of one table, or (None) of all.
+    """Return findings for records that tables lack and logs no longer have.
 
-    A changed routing is a warning, because no record is lost.
+    `table` None includes all tables. A changed routing is a warning, because no record is lost.
     """
     named = named_losses(losses, dead_letters)
     wanted = [one for one in named if table is None or one.table in (table, TO_BE)]
@@ -35,7 +35,7 @@ def loss_findings(losses: Iterable[Loss], dead_letters: str, table: str | None) 
 
 
 def table_findings(opened: OpenTables, missing: Iterable[str], table: str | None) -> list[Finding]:
-    """Return missing tables, and those in which another writer replaced rows."""
+    """Return findings for missing tables, and for tables in which another writer replaced rows."""
     found = [
         Finding(
             "error",
@@ -53,10 +53,10 @@ def table_findings(opened: OpenTables, missing: Iterable[str], table: str | None
 
 
 def recount_findings(recount: Recount) -> list[Finding]:
-    """Return how the rows of a table differ from those of its logs.
+    """Return findings for differences between the rows of a table and its logs.
 
-    If the logs no longer have all records, extra rows are not reported, and different ones only as
-    a warning: part of their values may come from expired records.
+    If the logs no longer have all records, extra rows are not reported, and different rows are only
+    a warning, because some of their values may be from expired records.
     """
     rows, found = recount.rows, []
     for code, count in (
@@ -76,7 +76,7 @@ def recount_findings(recount: Recount) -> list[Finding]:
 def log_rows(
     opened: OpenTables, logs: Logs, compared: LogComparison, covered: Vector
 ) -> list[dict[str, object]]:
-    """Return a report row for each covered log, with its state and how it was compared."""
+    """Return a report row for each covered log: its state, and by what it was compared."""
     progress = opened.progress
     rows: list[dict[str, object]] = []
     for key, partitions in covered.items():

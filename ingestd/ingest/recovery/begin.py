@@ -1,4 +1,4 @@
-"""Set the progress record of a table by decision of an operator."""
+"""Set the progress record of a table as an operator requests it (`ingestd begin`)."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -25,9 +25,9 @@ def begin(
 ) -> list[tuple[TopicName, int, int]]:
     """Commit an empty snapshot to a table with a record that covers `vector_at(registry)`.
 
-    Returns the topic, partition and offset of each log from which the table continues. The caller
-    leads the pipeline, so no daemon is running. Raises ConfigError for a table that does not
-    exist, or that would contain rows twice.
+    Returns the topic, partition and offset from which the table continues in each log. The caller
+    must be the leader of the pipeline, so that no daemon is running. Raises ConfigError if the
+    table does not exist, and the errors of `vector_at`.
     """
     if not catalog.table_exists(Identifier.parse(table)):
         raise ConfigError(f"table {table} does not exist; it needs no progress record")
@@ -50,7 +50,7 @@ def begin(
 
 
 def _not_covered(registry: TableRegistry, vector: Vector) -> set[str]:
-    """Return deleted topics that the table would not cover: their end was not accepted for it."""
+    """Return the keys of topics that `vector` does not cover up to the progress of the pipeline."""
     return {
         key
         for key, ends in registry.progress.end.items()
@@ -59,7 +59,11 @@ def _not_covered(registry: TableRegistry, vector: Vector) -> set[str]:
 
 
 def at_origin(table: str) -> Callable[[TableRegistry], Vector]:
-    """Cover no offsets: the table gets all records that the logs still have."""
+    """Return a function for `begin` that covers no offsets.
+
+    The table then gets all records that the logs still have. The function raises ConfigError if
+    rows of the table would be duplicated.
+    """
 
     def vector(registry: TableRegistry) -> Vector:
         one = registry.tables[table]
@@ -79,10 +83,11 @@ def at_origin(table: str) -> Callable[[TableRegistry], Vector]:
 
 
 def at_claims(table: str, claims: Claims | None) -> Callable[[TableRegistry], Vector]:
-    """Cover the offsets of the claims file: valid if only the progress records were removed.
+    """Return a function for `begin` that covers the offsets of the claims file.
 
-    Raises ConfigError if the file is missing or damaged, has no entry for the table, or if the
-    table was rolled back or restored since.
+    This is valid if only the progress records were removed. The function raises ConfigError if the
+    file is missing or damaged or has no entry for the table, or if the table was rolled back or
+    restored since the file was written.
     """
 
     def vector(registry: TableRegistry) -> Vector:
@@ -95,7 +100,8 @@ def at_claims(table: str, claims: Claims | None) -> Callable[[TableRegistry], Ve
         managed = registry.tables[table].table
         claimed = claims.complete[table].snapshot_id
         earliest = min(snapshot_ids(managed.io, managed.paths), default=0)
-        # Snapshots expire from the oldest on: those that remain came after the claimed one, unless
+        # The oldest snapshots expire first, so all remaining ones are newer than the claimed one,
+        # unless
         # a rollback or a restore gave their ids a second time.
         if earliest <= claimed:
             raise ConfigError(
@@ -110,7 +116,10 @@ def at_claims(table: str, claims: Claims | None) -> Callable[[TableRegistry], Ve
 
 
 def at_now(clusters: Mapping[str, LogCluster]) -> Callable[[TableRegistry], Vector]:
-    """Cover everything up to the current log ends: the table gets only new records."""
+    """Return a function for `begin` that covers all records up to the current log ends.
+
+    The table then gets only new records.
+    """
 
     def vector(registry: TableRegistry) -> Vector:
         logs = ask_logs(clusters)

@@ -1,4 +1,4 @@
-"""Compare the offsets that tables cover with the logs on the brokers, without changing anything."""
+"""Compare the covered offsets of tables with the logs on the brokers, without any change."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
@@ -30,7 +30,7 @@ _ByTopic = Mapping[tuple[str, int], tuple[str, Position]]
 
 
 class OpenTables(Protocol):
-    """The tables and progress of a pipeline; a `TableRegistry` is one."""
+    """The tables and the progress of a pipeline; implemented by `TableRegistry`."""
 
     @property
     def tables(self) -> Mapping[str, ManagedTable]:
@@ -43,12 +43,13 @@ class OpenTables(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class LogComparison:
-    """The result of comparing the brokers' logs with the positions that tables reached in them.
+    """The result of comparing the logs on the brokers with the positions of the tables.
 
-    `divergences` are the offsets from which a log differs from the records that were read.
-    `replaced` are logs with a different record at the last covered offset, or whose leader epochs
-    are all older than that of the position. `confirmed` states how a log was identified: by its
-    last covered record, or by leader epochs only. For all other logs, only offsets were compared.
+    `divergences` maps a log to the offset from which it differs from the records that were read.
+    `replaced` are logs that have a different record at the last covered offset, or whose leader
+    epochs are all older than the leader epoch of the position. `confirmed` states whether a log was
+    confirmed by its last covered record, or only by leader epochs. In all other logs, only offsets
+    were compared.
     """
 
     divergences: Mapping[Place, int] = field(default_factory=dict)
@@ -57,17 +58,17 @@ class LogComparison:
 
 
 def routing_hash(settings: PipelineSettings) -> str:
-    """Return a checksum of all settings that decide which table a row goes to."""
+    """Return a checksum of all settings that determine the target table of a row."""
     return sha256(repr(settings.routing).encode()).hexdigest()[:16]
 
 
 def policies_of(settings: PipelineSettings) -> dict[str, OutOfRangePolicy]:
-    """Return the policy for offsets that logs no longer have, by source."""
+    """Return the policy of each source for offsets that are out of range."""
     return {name: one.kafka.on_offset_out_of_range for name, one in settings.sources.items()}
 
 
 def coverage_of(opened: OpenTables) -> Coverage:
-    """Return the covered offsets: of each table with a record, and of tables not yet created."""
+    """Return the covered offsets of each table with a record, and of tables not created yet."""
     tables = {name: one.covered for name, one in opened.tables.items() if one.progress is not None}
     return Coverage(tables, opened.progress.end, opened.progress.origin)
 
@@ -106,9 +107,10 @@ def compare_logs(
     logs: Logs,
     founded: Collection[str] = (),
 ) -> LogComparison:
-    """Find logs that diverge from the records that were read, or whose last covered record differs.
+    """Find logs that differ from the records that were read.
 
-    Skips logs of the sources in `founded`. Raises SourceError if brokers do not answer.
+    Skips the sources in `founded`, which have not been read. Raises SourceError if brokers do not
+    respond.
     """
     reached = furthest_positions(coverage_of(opened), logs)
     divergences: dict[Place, int] = {}
@@ -147,7 +149,7 @@ def _divergences(cluster: LogCluster, mine: _ByTopic, logs: Logs) -> Mapping[tup
 
 
 def _fingerprints(cluster: LogCluster, mine: _ByTopic, logs: Logs) -> Mapping[tuple[str, int], int]:
-    """Return fingerprints for the current positions, where the logs still have the records."""
+    """Return the fingerprints of the current positions that the logs can still provide."""
     states = logs.states
     wanted = {
         at: record_offset_of(position)

@@ -18,9 +18,9 @@ from ingestd.paimon.table.write.commit_message import CommitMessage
 
 
 def table_dropped_dead_letter(name: str, registry: TableRegistry) -> DeadLetter:
-    """Return the dead letter for a dropped table, with the offsets at which it starts again."""
+    """Return the dead letter for a dropped table, with the offsets at which it continues."""
     progress = registry.progress
-    # Of topics with one name, the existing one comes last and takes precedence.
+    # If several topics have the same name, the existing topic is last and takes precedence.
     topics = sorted(progress.topics.items(), key=lambda item: item[0] in registry.keys.values())
     starts = {
         f"{topic.topic}/{partition}": position.offset
@@ -53,9 +53,10 @@ def write_dead_letters(
     state: TableState,
     dead_letters: Sequence[tuple[str, DeadLetter]],
 ) -> list[CommitMessage]:
-    """Write (source, dead letter) pairs to the dead-letter table or topic.
+    """Write (source, dead letter) pairs to the dead-letter table, or to the topic if it is set.
 
-    Returns commit messages for the table. Raises StorageError, or SourceError for a topic.
+    Returns the commit messages of the table. Raises StorageError if writing to the table fails, and
+    SourceError if sending to the topic fails.
     """
     messages: list[CommitMessage] = []
     for source in sorted({source for source, _ in dead_letters}):

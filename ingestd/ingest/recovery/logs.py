@@ -1,4 +1,4 @@
-"""The state of a pipeline's logs at its start as the brokers report it, by topic key."""
+"""The state of the logs of a pipeline at startup, as reported by the brokers, by topic key."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -10,34 +10,35 @@ from ingestd.kafka.ranges import OffsetRange, TopicOffsets
 from ingestd.kafka.start_stop import Cluster
 
 Place = tuple[str, int]
-"""A topic key and a partition."""
+"""A log: a topic key and a partition."""
 
 
 class LogCluster(Cluster, Protocol):
-    """Requests to one source's brokers at a start; `OffsetClient` implements them.
+    """Requests to the brokers of one source at startup; implemented by `OffsetClient`.
 
-    All raise SourceError if the brokers do not answer.
+    All methods raise SourceError if the brokers do not respond.
     """
 
     def topic_keys(self, topics: list[str]) -> Mapping[str, str]:
-        """Return the keys of existing topics: the topic id, or `CLUSTER/TOPIC` without ids."""
+        """Return the keys of existing topics: topic ids, or `CLUSTER/TOPIC` if there are no ids."""
 
     def cluster_id(self) -> str:
-        """Return the id of the cluster."""
+        """Return the id of the Kafka cluster."""
 
     def leader_epochs(self, ends: TopicOffsets) -> TopicOffsets:
-        """Return the leader epoch of each partition, -1 if the broker does not report it."""
+        """Return the leader epoch of each partition, or -1 if the broker does not report it."""
 
     def divergences(
         self, positions: Mapping[tuple[str, int], tuple[int, int]]
     ) -> Mapping[tuple[str, int], int]:
-        """Return the offsets at which logs diverge from the records read, by (topic, partition).
+        """Return the offsets at which logs diverge from the records that were read.
 
-        `positions` are the (offset, leader epoch) pairs that tables reached.
+        `positions` maps (topic, partition) to the (offset, leader epoch) up to which it was read.
+        Only topic partitions that diverge are in the result.
         """
 
     def fingerprints(self, offsets: Mapping[tuple[str, int], int]) -> Mapping[tuple[str, int], int]:
-        """Return checksums of the last records before the offsets, if the logs have them."""
+        """Return the checksum of the last record before each offset, where the log has one."""
 
     def close(self) -> None:
         """Close the connections."""
@@ -54,7 +55,7 @@ class LogState:
 
 @dataclass(frozen=True, slots=True)
 class Logs:
-    """The logs of all sources: states by place, keys by (source, topic), names by key."""
+    """The logs of all sources: states by log, topic keys by (source, topic), names by topic key."""
 
     states: Mapping[Place, LogState] = field(default_factory=dict)
     keys: Mapping[tuple[str, str], str] = field(default_factory=dict)
@@ -62,10 +63,10 @@ class Logs:
 
 
 def ask_logs(clusters: Mapping[str, LogCluster]) -> Logs:
-    """Ask the brokers of all sources (by name) for the state of their logs.
+    """Request the state of the logs from the brokers of all sources; `clusters` is by source.
 
-    Raises SourceError if they do not answer, ConfigError for a topic that two sources read,
-    LogChangedError for a topic that is recreated during the requests.
+    Raises SourceError if brokers do not respond, ConfigError if two sources read the same topic,
+    and LogChangedError if a topic is recreated during the requests.
     """
     states: dict[Place, LogState] = {}
     keys: dict[tuple[str, str], str] = {}
@@ -106,10 +107,10 @@ def _check_unchanged(source: str, cluster: LogCluster, keys: Mapping[str, str]) 
 
 
 class TopicKeyCheck:
-    """The keys of topics: recorded when a topic is first read, then checked for each batch.
+    """The topic keys, recorded when a topic is first read, and checked in each batch.
 
-    Offsets refer to other records after a topic was deleted and created again, so a batch must not
-    start under one key and be committed under another.
+    If a topic was deleted and created again, its offsets refer to other records, so a batch must
+    not start with one key and be committed with another.
     """
 
     def __init__(
@@ -119,7 +120,10 @@ class TopicKeyCheck:
         self.keys = dict(keys)
 
     def learn(self, ranges: list[OffsetRange]) -> None:
-        """Record the keys of topics that no batch has read before."""
+        """Record the keys of topics that no batch has read before.
+
+        Raises LogChangedError if such a topic was deleted.
+        """
         new = {(range_.source, range_.topic) for range_ in ranges} - self.keys.keys()
         for place, key in self._ask(new).items():
             self.keys[place] = key

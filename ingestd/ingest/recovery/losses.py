@@ -1,7 +1,7 @@
 """Find records that tables lack and the logs no longer have; pure functions.
 
-Losses are handled only at the start of a pipeline. A running pipeline that finds a log with lost or
-replaced records ends its query, and the next start handles it.
+Losses are handled only when a pipeline starts. If a running pipeline finds that a log has lost or
+replaced records, it ends its query, and the next start handles the loss.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -17,16 +17,16 @@ from ingestd.kafka.properties import OutOfRangePolicy
 from ingestd.kafka.ranges import OffsetRange
 
 TO_BE = "tables that are not created yet"
-"""Stands for tables not created yet, which may have been the target of lost rows."""
+"""Represents all tables that are not created yet, to which lost rows may have been routed."""
 NO_END = -1
 
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """Offsets [`start`, `until`) of a log that a table lacks, or covers with other records.
+    """Offsets [`start`, `until`) of a log that a table lacks, or for which it has other records.
 
-    `reason` is a reason code of dead letters; `until` is -1 if the end of the log is unknown;
-    `goes_on` is the position of the table after the loss is accepted.
+    `place` is the log. `reason` is a reason code of dead letters. `until` is NO_END if the end of
+    the log is unknown. `goes_on` is the position of the table after the loss is accepted.
     """
 
     name: TopicName
@@ -44,13 +44,13 @@ class Loss:
 
     @property
     def is_refusable(self) -> bool:
-        """Whether the policy of the source applies; other losses cannot be restored."""
+        """Whether the policy of the source applies; other losses are always accepted."""
         if self.table == TO_BE:
             return self.reason == "offset-gap"
         return self.reason not in ("rerouted", "unreadable")
 
     def dead_letter(self) -> DeadLetter:
-        """Return the dead letter, which has coordinates and no message."""
+        """Return a dead letter for this loss, which has coordinates but no key and value."""
         place = (self.name.topic, self.place[1], self.start)
         text = str(self)
         rejected = RejectedRecord(*place, -1, GAP_STAGE, self.reason, text, None, None)
@@ -70,14 +70,17 @@ _WHAT: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """The covered offsets: of each table, and of tables that are not created yet."""
+    """The covered offsets of each table, and (`finished`) of tables that are not created yet."""
 
     tables: Mapping[str, Vector]
     finished: Vector
     origin: LogOffsets
 
     def holders(self, place: Place) -> dict[str, Position]:
-        """Return the position of a log by table; the origin for a table without a position."""
+        """Return the position of each table in a log; the default is the origin of the log.
+
+        The result is empty if no table has a position.
+        """
         key, partition = place
         vectors = {**self.tables, TO_BE: self.finished}
         if all(partition not in vector.get(key, {}) for vector in vectors.values()):
@@ -87,7 +90,7 @@ class Coverage:
 
 
 def furthest_positions(covered: Coverage, logs: Logs) -> dict[Place, Position]:
-    """Return the largest position of each known log that exists."""
+    """Return the largest position of any table in each existing log."""
     found = {state: covered.holders(state) for state in logs.states}
     return {place: max(held.values()) for place, held in found.items() if held}
 
@@ -101,9 +104,8 @@ def lost_ranges(
 ) -> list[Loss]:
     """Return the records that tables lack and logs no longer have.
 
-    `divergences` are the offsets from which a log differs from the records that were read;
-    `replaced_logs` those with a different record at the last covered offset; `policies` are by
-    source.
+    `divergences` and `replaced_logs` are as in `LogComparison`. `policies` maps sources to their
+    policy for offsets that are out of range.
     """
     losses: list[Loss] = []
     for place, state in logs.states.items():
@@ -123,7 +125,10 @@ def lost_ranges(
 def _loss_of(
     held: Position, log: LogState, divergence: int | None, is_replaced: bool
 ) -> tuple[int, int, str, int] | None:
-    """Return start, end and reason of a table's loss in one log, and the offset to continue at."""
+    """Return the start, end and reason of a table's loss in a log, and the offset to continue at.
+
+    Returns None if the log has all records that the table lacks.
+    """
     if held.offset < log.begin:
         return held.offset, log.begin, "offset-gap", log.begin
     end = min(log.end, log.end if divergence is None else divergence)
@@ -137,10 +142,10 @@ def _loss_of(
 def unreadable_ranges(
     covered: Coverage, logs: Logs, given_up: Mapping[tuple[str, str, int], OffsetRange]
 ) -> list[Loss]:
-    """Return the ranges that could not be read, for tables that have all records before them.
+    """Return the losses of unreadable ranges, for tables that have all records before the range.
 
-    `given_up` is by source, topic and partition. A table that lacks records before such a range
-    reads them first.
+    `given_up` maps (source, topic, partition) to such a range. A table that lacks earlier records
+    reads these first.
     """
     losses: list[Loss] = []
     for place, state in logs.states.items():
@@ -165,13 +170,13 @@ def lost_topics(
     sources: Mapping[str, str],
     accepted: Mapping[str, Collection[str]],
 ) -> list[Loss]:
-    """Return the losses of topics that were read and no longer exist under their key.
+    """Return the losses of topics that were read and no longer exist with the same key.
 
-    A table is affected if the topic fed it, or if it covers less of the topic than the pipeline
-    has finished: a rollback removes the record of its topics. For a topic that affects no table it
-    is unknown whether it had unread records. `fed` has topic keys by table; `topics` the names
-    of all keys; `sources` the source by the name of each selected topic; `accepted` the keys whose
-    end the record of a table, or TO_BE, has accepted.
+    A table is affected if it has had rows of the topic, or if it covers less of the topic than
+    `covered.finished`: a rollback removes the record of its topics. If no table is affected, the
+    loss is reported for TO_BE, because it is unknown whether the topic had unread records. `fed`
+    maps tables to topic keys, `topics` topic keys to names, `sources` names of selected topics to
+    sources, and `accepted` tables (and TO_BE) to the topic keys whose end was accepted.
     """
     losses: list[Loss] = []
     now = {name.topic for name in logs.names.values()}
@@ -200,11 +205,11 @@ def lost_topics(
 
 
 def rerouted_ranges(covered: Coverage, logs: Logs, tables: Collection[str]) -> list[Loss]:
-    """Return the ranges in which some tables differ from the finished offsets.
+    """Return the ranges in which the covered offsets of `tables` differ from the finished offsets.
 
-    `tables` were written with a different routing than the present one. Where a table is ahead,
-    rows that the new routing sends to it are skipped; where it lags, rows that only the old
-    routing sent to it are not written.
+    `tables` were written with another routing than the current one. If a table covers more, rows
+    that the new routing sends to it are skipped; if it covers less, rows that only the old routing
+    sent to it are not written.
     """
     losses: list[Loss] = []
     for key, partition in sorted(logs.states):
@@ -219,10 +224,10 @@ def rerouted_ranges(covered: Coverage, logs: Logs, tables: Collection[str]) -> l
 
 
 def named_losses(losses: Iterable[Loss], dead_letters: str) -> list[Loss]:
-    """Return the losses that get a dead letter: one for each table and range.
+    """Return the losses for which a dead letter is written: one for each table and range.
 
-    The dead-letter table and tables that do not exist yet are named only if no other table lacks
-    the range. A range that a log replaced is not lost for a table that never read it.
+    The dead-letter table and tables that do not exist yet are included only if no other table lacks
+    the range, and only for ranges that the log has not replaced.
     """
     found = list(losses)
     others = {(one.place, one.start) for one in found if one.table not in (TO_BE, dead_letters)}
@@ -236,7 +241,7 @@ def named_losses(losses: Iterable[Loss], dead_letters: str) -> list[Loss]:
 
 
 def lost_records(losses: Iterable[Loss]) -> dict[tuple[str, str], int]:
-    """Return an upper bound of lost records by source and topic, over all tables."""
+    """Return an upper bound of the number of lost records by (source, topic)."""
     most: dict[tuple[TopicName, Place], int] = {}
     for loss in losses:
         key = (loss.name, loss.place)
@@ -250,7 +255,7 @@ def lost_records(losses: Iterable[Loss]) -> dict[tuple[str, str], int]:
 
 
 def refuse(losses: Iterable[Loss], policies: Mapping[str, OutOfRangePolicy]) -> None:
-    """Raise OffsetLostError for losses of sources whose policy is to fail."""
+    """Raise OffsetLostError if the policy of a source rejects its losses ("fail")."""
     found = [loss for loss in losses if loss.is_refusable and policies[loss.name.source] == "fail"]
     if not found:
         return
@@ -265,7 +270,10 @@ def refuse(losses: Iterable[Loss], policies: Mapping[str, OutOfRangePolicy]) -> 
 
 
 def accepted_positions(covered: Coverage, losses: Iterable[Loss]) -> dict[str, Vector]:
-    """Return what each table covers after the losses of existing logs are accepted."""
+    """Return the covered offsets of each table after the losses in existing logs are accepted.
+
+    Only tables whose covered offsets change are included.
+    """
     vectors = {**covered.tables, TO_BE: covered.finished}
     changed: dict[str, Vector] = {}
     for loss in losses:

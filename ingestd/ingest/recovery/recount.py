@@ -1,7 +1,7 @@
-"""Recount one table: compare its rows with those that its logs produce.
+"""Recount one table: compare its rows with the rows that its Kafka logs produce.
 
-The records up to the table's positions are read, decoded, routed, written and merged again, by the
-daemon's own code, into an empty table of the same schema in a temporary warehouse.
+The records up to the positions of the table are read, decoded, routed, written and merged again, by
+the same code as in the daemon, into an empty table with the same schema in a temporary warehouse.
 """
 
 import time
@@ -39,7 +39,7 @@ _POSTPONED = -2
 _DROPPED_OPTIONS = frozenset(
     {CARRIED_OPTION, honoured.CHANGELOG_PRODUCER.name, honoured.DELETION_VECTORS.name}
 )
-"""Options that do not affect the merged rows of a table."""
+"""Table options that do not affect the merged rows of a table."""
 StreamOf = Callable[[TableRegistry, PipelineSettings, Offsets], Stream]
 SAMPLES = 5
 _DIGEST_BYTES = 12
@@ -50,9 +50,9 @@ _TEXT = 80
 class RowDifference:
     """The numbers of rows of two tables, and of their differences.
 
-    `missing` rows are only in the expected table, `extra` rows only in the other one; `different`
-    rows have the same key and different values. `samples` are texts of the first keys (or rows) of
-    each kind.
+    `missing` rows are only in the expected table, and `extra` rows only in the other table;
+    `different` rows have the same key and different values. `samples` are (kind, text) pairs with
+    the first keys (or rows) of each kind of difference.
     """
 
     expected: int = 0
@@ -65,11 +65,12 @@ class RowDifference:
 
 @dataclass(frozen=True, slots=True)
 class Recount:
-    """The result of a recount: how the rows of a table differ from those of its logs.
+    """The result of a recount: how the rows of a table differ from the rows of its logs.
 
-    `records` is the number of records read, `rejected` that of invalid ones for the table. Unless
-    `complete`, the logs no longer have all records that the table covers: then extra rows are no
-    sign of an error, and values of a row may be from expired records.
+    `records` is the number of records that were read, and `rejected` the number of rejected
+    records. If `complete` is false, the logs no longer have all records that the table covers. In
+    this case extra rows do not indicate an error, and some values of a row may be from expired
+    records.
     """
 
     table: str
@@ -81,7 +82,7 @@ class Recount:
 
 @dataclass(frozen=True, slots=True)
 class RecountSpan:
-    """The offsets to replay, `start` to `end`; `complete` if the logs have all covered ones."""
+    """The offsets to replay, and whether they are all covered offsets (`complete`)."""
 
     start: Offsets
     end: Offsets
@@ -91,7 +92,7 @@ class RecountSpan:
 def covered_span(
     name: str, tables: Mapping[str, ManagedTable], origin: LogOffsets, logs: Logs
 ) -> RecountSpan:
-    """Return the offsets of existing logs that a table covers; some of them may have expired.
+    """Return the covered offsets of a table that existing logs still have.
 
     Logs whose rows are only in other tables are excluded; logs without rows in any table are
     included.
@@ -115,10 +116,11 @@ def covered_span(
 
 
 class Replay:
-    """Writes the records of a table's logs into an empty table of the same schema.
+    """Writes the records of a table's logs into an empty table with the same schema.
 
-    `settings` are those of `scratch_settings`. `fetch` reads a range of offsets (None: as the
-    daemon does); `stream_of` returns the stream state that a batch with truncates needs.
+    `settings` are the result of `scratch_settings`. `fetch` reads an offset range; None reads it
+    like the daemon. `stream_of` returns the stream state that is required for batches with
+    truncates.
     """
 
     def __init__(
@@ -143,14 +145,14 @@ class Replay:
 
     @property
     def table(self) -> FileStoreTable:
-        """The current table."""
+        """The table that contains the replayed rows."""
         return self._registry.tables[self._name].table
 
     def run(self, span: RecountSpan, keys: TopicKeys) -> None:
-        """Read a span in batches; `keys` are those of its topics.
+        """Read a span in batches; `keys` are the topic keys of its topics.
 
-        Raises LogChangedError for offsets that expire meanwhile, SourceError if brokers do not
-        answer, SchemaConflictError for records that fit no schema.
+        Raises LogChangedError if offsets expire during the replay, SourceError if brokers do not
+        respond, and SchemaConflictError if the schema still changes after several attempts.
         """
         self._registry.keys = keys
         reached = span.start
@@ -212,9 +214,9 @@ class Replay:
 def recount(
     replay: Replay, name: str, one: ManagedTable, span: RecountSpan, keys: TopicKeys
 ) -> Recount:
-    """Replay the span of a table and compare the rows.
+    """Replay the span of a table, and compare the rows with those of the table.
 
-    Raises the errors of `Replay.run` and of reading the table.
+    Raises the errors of `Replay.run`, and those of reading the table.
     """
     replay.run(span, keys)
     snapshot = one.state.snapshot
@@ -223,7 +225,7 @@ def recount(
 
 
 def check_countable(table: FileStoreTable) -> None:
-    """Raise UnsupportedError for a table some of whose rows are readable only after compaction."""
+    """Raise UnsupportedError if some rows of a table can be read only after compaction."""
     options = table.schema.options
     if honoured.BUCKET.of(options) == _POSTPONED:
         what = "postponed buckets (bucket -2)"
@@ -240,7 +242,7 @@ def check_countable(table: FileStoreTable) -> None:
 
 
 def scratch_settings(settings: PipelineSettings, table: str, folder: str) -> PipelineSettings:
-    """Return the pipeline restricted to one table, in a warehouse at `folder`."""
+    """Return the settings of the pipeline, restricted to one table in a warehouse at `folder`."""
     routing = replace(settings.routing, only_target=table, unmatched="skip")
     return replace(
         settings,
@@ -267,9 +269,10 @@ def _plain(schema: TableSchema) -> TableSchema:
 def compare_rows(
     expected: FileStoreTable, found: FileStoreTable, snapshot_id: int | None
 ) -> RowDifference:
-    """Compare the rows of two tables, the second as of a snapshot (None: without rows).
+    """Compare the rows of two tables, the table `found` as of a snapshot.
 
-    Compares only the columns of the second. Memory: about 100 bytes for each expected row.
+    If `snapshot_id` is None, `found` has no rows. Only columns of `found` are compared. Uses about
+    100 bytes of memory for each expected row.
     """
     columns = [field.name for field in found.schema.fields]
     keys = list(found.schema.primary_keys)
@@ -301,7 +304,7 @@ def compare_rows(
 def _rows(
     table: FileStoreTable, columns: list[str], keys: list[str], snapshot_id: int | None
 ) -> Iterator[tuple[str, bytes]]:
-    """Yield for each row the text of its key (or the start of the row), and its digest."""
+    """Yield the key (or, without a key, the start) of each row as text, and the row's digest."""
     for bucket in iter_buckets(table, snapshot_id=snapshot_id, columns=columns):
         for row in bucket.select(columns).to_pylist():
             text = repr(row)

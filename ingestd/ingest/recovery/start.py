@@ -1,4 +1,4 @@
-"""The start of a pipeline: from the offsets that tables cover to the offsets to read from.
+"""The start of a pipeline: find the offsets to read from, given the covered offsets of the tables.
 
     1. ask the brokers for the existing logs
     2. refuse tables that another pipeline feeds from the same topics
@@ -7,7 +7,8 @@
     5. commit the decisions: dead letters first, then the affected tables
     6. read each log from the least advanced table on
 
-Nothing is read before this is done, and a start after a crash at any step decides the same.
+No record is read before these steps are complete. A start after a crash at any step makes the same
+decisions.
 """
 
 import logging
@@ -61,10 +62,10 @@ _LOG = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class StartPositions:
-    """Where each log is read from, by source and topic, and the leader epoch of that position.
+    """The offset from which each topic partition is read, and its leader epoch.
 
-    `covered` is the position of the most advanced table, which may be larger. `losses` are those
-    that were accepted.
+    `covered` is the largest covered offset of any table, which may be larger. `losses` are the
+    losses that were accepted.
     """
 
     offsets: Offsets
@@ -81,11 +82,11 @@ def recover(
 ) -> StartPositions:
     """Find the offsets to read from, and commit the decisions that this requires.
 
-    `registry` is open; `clusters` are the brokers by source; `given_up` are unreadable ranges to
-    skip, by source, topic and partition. Raises OffsetLostError for records that no log has any
-    more, SchemaConflictError for tables that another pipeline feeds or that source tables would
-    share unintentionally, ConfigError for invalid start positions, SourceError if brokers do not
-    answer, and the errors of a commit.
+    `registry` must be open. `clusters` maps sources to their brokers, and `given_up` maps (source,
+    topic, partition) to unreadable ranges to skip. Raises OffsetLostError if records are lost and
+    the policy is to fail, SchemaConflictError if another pipeline writes the same rows or source
+    tables would share a target unintentionally, ConfigError if start positions are invalid,
+    SourceError if brokers do not respond, and the errors of a commit.
     """
     logs = ask_logs(clusters)
     registry.keys = logs.keys
@@ -115,10 +116,10 @@ def recover(
 
 
 def _refuse_shared_tables(registry: TableRegistry, settings: PipelineSettings, logs: Logs) -> None:
-    """Raise if another pipeline writes rows of one of our topics to one of our tables.
+    """Raise SchemaConflictError if another pipeline writes rows of our topics to our tables.
 
-    Also if this pipeline is new, and a pipeline without a table has read its topics: it has
-    probably been renamed.
+    Also raises it if this pipeline is new and a pipeline without tables has read its topics,
+    because the pipeline has probably been renamed.
     """
     _refuse_unnoticed_rename(registry, settings, logs)
     router = Router(settings.routing, settings.database)
@@ -167,14 +168,15 @@ def _refuse_unnoticed_rename(
 
 
 def _log_renamed_sources(registry: TableRegistry, settings: PipelineSettings, logs: Logs) -> None:
-    """Log topics that another source has read before: positions are stored by topic, so they stay.
+    """Log renamed sources, and rename them in progress records.
 
-    The names of source tables in records begin with the source's name and are renamed with it.
+    A source was renamed if another source has read its topics before. Positions are stored by topic
+    and do not change; source tables are stored with the name of the source.
     """
     renamed = _renamed(registry.progress.topics, logs)
     for old, new in renamed.items():
         _LOG.warning("source_renamed", extra={"ctx": {"from": old, "to": new}})
-    # A table without new rows has an old record, whatever other records contain.
+    # A table without new rows may have an old record, even if other records are newer.
     records = [
         table.progress.pipeline for table in registry.tables.values() if table.progress is not None
     ]
@@ -187,7 +189,7 @@ def _log_renamed_sources(registry: TableRegistry, settings: PipelineSettings, lo
 
 
 def _renamed(topics: Mapping[str, TopicName], logs: Logs) -> dict[str, str]:
-    """Return former names of the sources that now read topics, with the present names."""
+    """Return the former names of sources, mapped to the current names."""
     by_topic = {name.topic: name for name in topics.values()}
     found: dict[str, str] = {}
     for key, name in logs.names.items():
@@ -203,9 +205,9 @@ def _found_sources(
     clusters: Mapping[str, LogCluster],
     logs: Logs,
 ) -> frozenset[str]:
-    """Set where the logs of new sources begin; return the names of these sources.
+    """Set the start positions of new sources; return the names of these sources.
 
-    Raises OffsetLostError if the consumer group that defines the positions has no offsets.
+    Raises OffsetLostError if the positions are those of a consumer group that has no offsets.
     """
     new = settings.sources.keys() - registry.progress.sources
     for source in sorted(new):
@@ -227,7 +229,7 @@ def _of_source(logs: Logs, source: str, by_place: Mapping[Place, int]) -> TopicO
 
 
 def _give_origins(registry: TableRegistry, logs: Logs, source: str, given: TopicOffsets) -> None:
-    """Set the origins of the logs of a source that no record contains."""
+    """Set the origin of each log of a source that no progress record contains."""
     end: dict[str, dict[int, Position]] = {}
     origin: dict[str, dict[int, int]] = {}
     for (key, partition), state in logs.states.items():
@@ -250,7 +252,7 @@ def _commit_decisions(
     losses: list[Loss],
     logs: Logs,
 ) -> None:
-    """Commit dead letters and the new positions: the dead-letter table first."""
+    """Commit dead letters and the new positions, the dead-letter table first."""
     named = named_losses(losses, registry.dead_letters)
     dead_letters = [(one.name.source, one.dead_letter()) for one in named]
     dead_letters += [("", table_dropped_dead_letter(name, registry)) for name in registry.missing]

@@ -1,1 +1,1 @@
-"""The tables of a pipeline on the driver, and their progress."""
+"""The tables of a pipeline as the driver manages them, and their progress records."""

@@ -1,4 +1,4 @@
-"""The positions that a batch adds to the tables, and the step of each table's progress record."""
+"""The positions that a batch covers, and the progress record that its commit gives each table."""
 
 import uuid
 from collections.abc import Mapping
@@ -22,7 +22,7 @@ from ingestd.kafka.ranges import BatchOffsets
 
 @dataclass(frozen=True, slots=True)
 class BatchSpan:
-    """The positions that a batch covers, by log: from `start` to `until`, for the logs it reads."""
+    """The positions that a batch covers in each log that it reads: from `start` to `until`."""
 
     start: LogOffsets = field(default_factory=dict)
     until: Vector = field(default_factory=dict)
@@ -30,10 +30,10 @@ class BatchSpan:
 
 @dataclass(frozen=True, slots=True)
 class TableStep:
-    """The changes of a batch to the progress record of one table.
+    """The changes that a batch makes to the progress record of one table.
 
-    `fed` are keys of the topics that fed the table in this batch; `dropped` are names of carried
-    properties that end with it; the others are as in `TableProgress`.
+    `fed` are keys of the topics from which the batch has rows for the table. `dropped` are names of
+    carried snapshot properties that are removed. The other fields are as in `TableProgress`.
     """
 
     fed: frozenset[str] = frozenset()
@@ -48,9 +48,9 @@ class TableStep:
 def span_of(
     offsets: BatchOffsets, keys: TopicKeys, progress: PipelineProgress
 ) -> tuple[BatchSpan, PipelineProgress]:
-    """Return the positions of a batch by log, and the progress with its new logs.
+    """Return the positions that a batch covers, and the progress with the new logs of the batch.
 
-    The progress is the same object if the batch has no new log.
+    If the batch has no new log, the progress is returned as the same object.
     """
     start: dict[str, dict[int, int]] = {}
     until: dict[str, dict[int, Position]] = {}
@@ -81,7 +81,10 @@ def span_of(
 def with_fingerprints(
     span: BatchSpan, records: Mapping[TopicPartition, tuple[int, int]], keys: TopicKeys
 ) -> BatchSpan:
-    """Return a span with fingerprints of the last records of logs, given as (offset, checksum)."""
+    """Return the span with fingerprints.
+
+    `records` maps logs to (offset, checksum) of their last records.
+    """
     until = {key: dict(ones) for key, ones in span.until.items()}
     for where, (offset, checksum) in records.items():
         ones = until.get(keys[where.source, where.topic], {})
@@ -97,7 +100,7 @@ def first_gap(
 ) -> tuple[str, int, int, int] | None:
     """Return topic key, partition, and the offsets between which a table would lack records.
 
-    None if the batch starts nowhere beyond what the table covers.
+    Returns None if the batch starts after the covered offsets in no log.
     """
     for key, partitions in span.start.items():
         for partition, start in partitions.items():
@@ -109,7 +112,7 @@ def first_gap(
 
 
 def refuse_gap(table: str, covered: Vector, span: BatchSpan, progress: PipelineProgress) -> None:
-    """Raise OffsetGapError if a batch begins beyond what a table covers."""
+    """Raise OffsetGapError if a batch starts after the covered offsets of a table."""
     gap = first_gap(covered, span, progress)
     if gap is not None:
         key, partition, held, start = gap
@@ -123,7 +126,7 @@ def refuse_gap(table: str, covered: Vector, span: BatchSpan, progress: PipelineP
 def next_record(
     before: TableProgress | None, pipeline: PipelineProgress, step: TableStep
 ) -> TableProgress:
-    """Return the record of a table's next snapshot: the previous one with the step applied."""
+    """Return the progress record of a table's next snapshot: `before` with `step` applied."""
     before = before or TableProgress(pipeline)
     positions = [one for one in (before.truncated, step.truncated) if one is not None]
     return TableProgress(
@@ -139,7 +142,7 @@ def next_record(
 
 
 def where_less(start: LogOffsets, end: Vector) -> dict[str, dict[int, int]]:
-    """Return the offsets that are smaller than those of a vector."""
+    """Return the offsets in `start` that are smaller than the offset of the same log in `end`."""
     found = {
         key: {p: o for p, o in ones.items() if o < offset_in(end, key, p)}
         for key, ones in start.items()

@@ -1,9 +1,10 @@
-"""The claims file: facts about tables beyond their own records; written after each batch.
+"""The claims file, written after each batch: tables that cover more than their records state.
 
-A table commits only if a batch has rows for it, so its record may be older than the pipeline's
-progress. A claim is an implication: *if* the table's newest record is this one, the table lacks
-nothing below the file's positions. Rollback, restore, drop or an old copy of the file cannot make
-it false; they only make it inapplicable. Without the file more is read, and nothing is lost.
+A table gets a snapshot only if a batch has rows for it, so its progress record may be older than
+the progress of the pipeline. A claim is an implication: *if* the newest record of the table is the
+claimed record, the table lacks no row below the positions in the file. A rollback, restore or drop
+of the table, or an old copy of the file, cannot make a claim false; the claim then only does not
+apply. Without the file, records are read again, and no row is lost.
 """
 
 import hashlib
@@ -34,11 +35,12 @@ class ClaimedRecord:
 
 @dataclass(frozen=True, slots=True)
 class Claims:
-    """`progress` of the pipeline, and the claims about its tables.
+    """The progress of a pipeline, and the claims about its tables.
 
-    `complete` has the record with which a table lacks nothing below `progress.end`.
-    `warehouse` is the path that the file was written for, to detect a moved or copied one; in
-    another `database` the same pipeline starts from the beginning.
+    `complete` maps tables to claimed records: a table with this record lacks no row below
+    `progress.end`. `warehouse` is the path of the warehouse for which the file was written, to
+    detect a moved or copied warehouse. If `database` is not the configured database, the claims do
+    not apply, and the pipeline starts from the beginning.
     """
 
     warehouse: str
@@ -53,7 +55,7 @@ def claims_path(warehouse: str, pipeline: str) -> str:
 
 
 def encode_claims(claims: Claims) -> bytes:
-    """Return the bytes of the file."""
+    """Return the content of the claims file."""
     body = {
         "version": _VERSION,
         "warehouse": claims.warehouse,
@@ -67,7 +69,7 @@ def encode_claims(claims: Claims) -> bytes:
 def decode_claims(data: bytes, where: str) -> Claims | None:
     """Decode the claims file at `where`.
 
-    Returns None and logs a warning for a file that is damaged or of another version: without it
+    Returns None and logs a warning if the file is damaged or has another version. Without the file,
     records are read again, but no row is lost.
     """
     try:
@@ -90,9 +92,9 @@ def decode_claims(data: bytes, where: str) -> Claims | None:
 
 
 def read_claims(io: FileIO, warehouse: str, pipeline: str) -> Claims | None:
-    """Return the claims of a pipeline; None without a file, or, with a warning, for a damaged one.
+    """Return the claims of a pipeline, or None if the file does not exist or is damaged.
 
-    Raises StorageError if the warehouse does not answer.
+    Logs a warning if the file is damaged. Raises StorageError if the warehouse does not respond.
     """
     path = claims_path(warehouse, pipeline)
     try:

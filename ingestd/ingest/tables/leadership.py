@@ -1,10 +1,10 @@
-"""Leadership of a pipeline: the process that claimed the newest term leads.
+"""Leadership of a pipeline: the process that has claimed the newest term is the leader.
 
-A term is a file that is created exclusively, so two processes never have the same one; a process
-that claims the next term deletes the file of the last. No clock is used: a slow process does not
-lose its term, and a process that was suspended for a day finds its file deleted. Tables are safe
-without it, because each commit is a compare-and-swap; leadership decides which of two processes
-continues, and ends the other with a clear error.
+A term is a numbered file that is created exclusively, so two processes never have the same term. A
+process that claims the next term deletes the file of the previous term. No clock is used: a slow
+process does not lose its term, and a process that was suspended for a day finds its file deleted.
+Tables are safe without leadership, because each commit is a compare-and-swap. Leadership decides
+which of two processes continues, and stops the other process with a clear error.
 """
 
 import json
@@ -28,7 +28,7 @@ _TRIES = 100
 
 
 def this_process() -> str:
-    """Return a unique and readable name of this process."""
+    """Return a unique and readable name of this process, the same in every call."""
     return _process_name(os.getpid())
 
 
@@ -38,7 +38,7 @@ def _process_name(pid: int) -> str:
 
 
 def pipelines(io: FileIO, warehouse: str) -> dict[str, str]:
-    """Return names and folders of the pipelines that have been led in a warehouse."""
+    """Return the names and directories of all pipelines that have had a leader in a warehouse."""
     root = f"{warehouse}/.ingestd"
     folders = {name: f"{root}/{name}" for name in io.list_names(root)}
     return {
@@ -49,7 +49,7 @@ def pipelines(io: FileIO, warehouse: str) -> dict[str, str]:
 
 
 class Leadership:
-    """The terms of one pipeline, files in `folder`; `holder` names the process that claims."""
+    """The terms of one pipeline: files in `folder`. `holder` is the unique name of this process."""
 
     def __init__(self, io: FileIO, folder: str, pipeline: str, holder: str) -> None:
         self._io = io
@@ -59,12 +59,12 @@ class Leadership:
         self.term = 0
 
     def claim(self) -> None:
-        """Claim leadership: keep the newest term if it is ours, else create the next one.
+        """Claim leadership: keep the newest term if this process holds it, else create a new one.
 
-        Raises FencedError if this process led before and another one leads now: it has been
-        replaced, and a restart of its query must not reverse that. FormatError for an invalid term
-        file, StorageError if too many others claim at the same time, or if older terms can neither
-        be deleted nor replaced.
+        Raises FencedError if this process was the leader and another process has replaced it: a
+        restart of its query must not reverse that. Raises FormatError if a term file is invalid,
+        and StorageError if too many other processes claim at the same time, or if older term files
+        can be neither deleted nor overwritten.
         """
         for _ in range(_TRIES):
             terms = self._terms()
@@ -85,10 +85,10 @@ class Leadership:
         )
 
     def check(self) -> None:
-        """Raise FencedError if another process claimed a newer term, or ours was deleted.
+        """Raise FencedError if another process claimed a newer term, or the term file was deleted.
 
-        Reads the file, which costs no more than checking that it exists: a claimant that was
-        suspended for several terms may have replaced ours, just before it deletes its own.
+        The file is read, which costs no more than checking that it exists, because a process that
+        was suspended for several terms may have replaced it with a file of its own.
         """
         holders = self._holders(self.term)
         if holders is None or holders[0] != self._holder:
@@ -97,10 +97,11 @@ class Leadership:
             raise self._fenced(leader if newest > self.term else "")
 
     def verdict(self, error: IngestdError) -> IngestdError:
-        """Return the error that a batch's error means for this process.
+        """Return the error to raise if a batch failed with `error`.
 
-        If the leader finds a table fenced, that was the last commit of its predecessor: the error
-        is resolved when the tables are opened again.
+        A FencedError is replaced by the result of `check`. If this process still is the leader, its
+        predecessor has made a last commit, and the result is a CommitConflictError: the tables are
+        opened again.
         """
         if not isinstance(error, FencedError):
             return error
@@ -141,7 +142,7 @@ class Leadership:
         return [int(tail) for tail in tails if tail.isascii() and tail.isdigit()]
 
     def _holders(self, term: int) -> list[str] | None:
-        """Return the holder of a term and those before it; None if its file does not exist."""
+        """Return the holder of a term and earlier holders, or None if it has no file."""
         path = self._path(term)
         try:
             document = json.loads(self._io.read_bytes(path))
@@ -155,7 +156,7 @@ class Leadership:
         return f"{self._folder}/{_PREFIX}{term}"
 
     def _fenced(self, leader: str) -> FencedError:
-        """Return the error of a process that no longer leads; `leader` is empty if none does."""
+        """Return the error for a process that is not the leader any more; `leader` may be empty."""
         what = f"another daemon has taken over ({leader})"
         if not leader:
             what = f"{self._path(self.term)} is gone, and no daemon has claimed a newer term"

@@ -1,4 +1,4 @@
-"""The state of one table on the driver, and how it is read from the snapshots of the table."""
+"""The state of one table on the driver, as read from the snapshots of the table."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
@@ -21,12 +21,12 @@ from ingestd.paimon.table.metadata.table_state import TableState, load_state, ne
 
 @dataclass(frozen=True, slots=True)
 class ManagedTable:
-    """One table: its handle, the state of its newest snapshot, and the offsets it covers.
+    """A table: its handle, the state of its newest snapshot, and its covered offsets.
 
-    `progress` is the newest record of the pipeline in a snapshot; `covered` may be larger, because
-    batches without rows for the table leave no record. `properties` are the snapshot properties of
-    the record, and `record_snapshot` is the id of its snapshot. `overwritten_by` are the ids of
-    later snapshots in which other programs replaced rows.
+    `progress` is the newest progress record of the pipeline in the table. `covered` may be larger,
+    because batches without rows for the table write no record. `properties` are the snapshot
+    properties that contain the record, and `record_snapshot` is the id of their snapshot.
+    `overwritten_by` are the ids of later snapshots in which other programs replaced rows, or None.
     """
 
     table: FileStoreTable
@@ -44,17 +44,18 @@ class ManagedTable:
 
 
 def marked_pipelines(table: FileStoreTable) -> frozenset[str]:
-    """Return the pipelines that write a table, by an option of the table."""
+    """Return the pipelines that write to a table, according to the table option."""
     value = honoured.PIPELINES.of(table.schema.options) or ""
     return frozenset(name for name in value.split(",") if name)
 
 
 def open_table(name: str, table: FileStoreTable, pipelines: Collection[str]) -> ManagedTable:
-    """Return a table with its state and its newest record of the first pipeline that has one.
+    """Return a table with its state and its newest progress record.
 
-    `pipelines` are the present name of the pipeline and its former ones. Raises FormatError if the
-    table or its record is damaged, ProgressLostError if the record was committed on a snapshot
-    that was rolled back at the same time.
+    `pipelines` are the current name of the pipeline, followed by its former names; the first name
+    with a record is used. Raises FormatError if the table or its record is damaged, and
+    ProgressLostError if the record was committed on a snapshot that was rolled back at the same
+    time.
     """
     state = load_state(table)
     # The newest snapshot with any record has all valid records: each of our commits repeats them.
@@ -81,10 +82,11 @@ def open_table(name: str, table: FileStoreTable, pipelines: Collection[str]) -> 
 
 
 def _check_base(name: str, table: FileStoreTable, snapshot: Snapshot) -> None:
-    """Raise if the base of a snapshot was rolled back while the snapshot was published.
+    """Raise ProgressLostError if the base of a snapshot was rolled back while it was published.
 
-    A rollback "as latest" by other programs copies rows and properties of an older snapshot, with
-    the identifier of batch commits: its record is valid, and its base is that of the older one.
+    A rollback "as latest" by other programs copies the rows and properties of an older snapshot,
+    with the identifier of batch commits. Such a copy is not checked: its record is valid, and its
+    base property refers to the base of the older snapshot.
     """
     is_copy = snapshot.commit_identifier == BATCH_COMMIT_IDENTIFIER
     base = None if is_copy else snapshot.properties.get(BASE_PROPERTY)
@@ -101,9 +103,9 @@ def _check_base(name: str, table: FileStoreTable, snapshot: Snapshot) -> None:
 def table_context(
     name: str, one: ManagedTable, covered: Coverage, emptying: Emptying | None
 ) -> TableContext:
-    """Return the context of a table for tasks, including a table that the batch empties.
+    """Return the context of a table for tasks; `emptying` is set if the batch truncates the table.
 
-    `covered` are the offsets that it covers of the batch's topics.
+    `covered` are the covered offsets of the table in the topics of the batch.
     """
     progress = one.progress
     context = TableContext(
@@ -122,11 +124,11 @@ def table_context(
 
 
 def covered_before(one: ManagedTable, pipeline: str, position: int) -> Vector | None:
-    """Return the offsets covered by the newest snapshot with only rows from before a position.
+    """Return the offsets covered by the newest snapshot whose rows are all older than `position`.
 
-    The position is one in the source's log. Records beyond these offsets may have been written
-    after it. Empty if the table has no such rows; None if the snapshots needed have expired. Raises
-    FormatError if a progress record is damaged.
+    `position` is a position in the log of the source. Records after the returned offsets may be
+    newer than it. Returns an empty vector if no snapshot has only such rows, and None if the
+    required snapshots have expired. Raises FormatError if a progress record is damaged.
     """
     table = one.table
     shared = property_names(pipeline)[0]

@@ -1,8 +1,8 @@
-"""Positions in Kafka logs, by log rather than by topic name; pure functions.
+"""Positions in Kafka logs, identified by topic key instead of topic name; pure functions.
 
-A log is one partition of one topic *incarnation*: its key is Kafka's topic id, or `CLUSTER/TOPIC`
-if brokers have no topic ids. A topic that is deleted and created again under the same name is
-another log, with its own offsets.
+A log is a partition of one topic *incarnation*. The topic key is Kafka's topic id, or
+`CLUSTER/TOPIC` if brokers have no topic ids. A topic that is deleted and created again with the
+same name has other logs, with their own offsets.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -20,8 +20,8 @@ _T = TypeVar("_T")
 class Position(NamedTuple):
     """The first offset of a log that is not covered.
 
-    `epoch` is the leader epoch under which the log reached that offset; `fingerprint` identifies
-    the last record before it, see `fingerprint_at`. -1 if unknown.
+    `epoch` is the leader epoch in which the log reached that offset. `fingerprint` identifies the
+    last record before the offset, see `fingerprint_at`. Either is -1 if unknown.
     """
 
     offset: int
@@ -30,14 +30,14 @@ class Position(NamedTuple):
 
 
 Vector: TypeAlias = Mapping[str, Mapping[int, Position]]
-"""Topic key -> partition -> position. A missing log was created after the vector."""
+"""Topic key -> partition -> position. A log that is missing was created later."""
 LogOffsets: TypeAlias = Mapping[str, Mapping[int, int]]
 """Topic key -> partition -> offset."""
 
 
 @dataclass(frozen=True, slots=True)
 class TopicName:
-    """The name of a topic when it was read, its source, and the id of its cluster."""
+    """The name of a topic at the time it was read, its source, and the id of its cluster."""
 
     topic: str
     source: str
@@ -49,13 +49,13 @@ TopicKeys: TypeAlias = Mapping[tuple[str, str], str]
 
 
 class Memo:
-    """Values derived from a vector, cached for all tables that share it until the next batch."""
+    """A cache of values derived from vectors, shared by all tables until the end of the batch."""
 
     def __init__(self) -> None:
         self._known: dict[tuple[int, int], tuple[object, object, Any]] = {}
 
     def of(self, vector: Vector, purpose: object, make: Callable[[], _T]) -> _T:
-        """Return `make()`, cached for this vector object and purpose."""
+        """Return `make()`, cached by the identity of the vector and of the purpose."""
         key = (id(vector), id(purpose))
         if key not in self._known:
             # The cache keeps both objects alive, since their ids could otherwise be reused.
@@ -69,11 +69,11 @@ class Memo:
 
 
 def fingerprint_at(offset: int, record_offset: int, checksum: int) -> int:
-    """Return the fingerprint of a position: the distance to its last record, and a checksum.
+    """Return the fingerprint of a position: distance and checksum of the last record before it.
 
-    Transaction markers and compaction leave offsets without a record. The distance (1 to 255) is in
-    bits 24 to 31, the lower bits contain the record's checksum. UNKNOWN if the record is further
-    away: the last record before the position may change then.
+    The distance can exceed 1, because transaction markers and compaction leave offsets without a
+    record. It is stored in bits 24 to 31, and the lower bits contain the checksum of the record.
+    Returns UNKNOWN if the distance exceeds 255.
     """
     distance = offset - record_offset
     if not 1 <= distance <= _MAX_DISTANCE:
@@ -82,18 +82,21 @@ def fingerprint_at(offset: int, record_offset: int, checksum: int) -> int:
 
 
 def record_offset_of(position: Position) -> int:
-    """Return the offset of the record that a known fingerprint of a position refers to."""
+    """Return the offset of the record that the fingerprint of a position identifies."""
     return position.offset - (position.fingerprint >> _CHECKSUM_BITS)
 
 
 def offset_in(vector: Vector, key: str, partition: int, default: int = 0) -> int:
-    """Return the offset of a log in a vector, `default` if it is missing."""
+    """Return the offset of a log in a vector, or `default` if the vector does not contain it."""
     found = vector.get(key, {}).get(partition)
     return default if found is None else found.offset
 
 
 def furthest(one: Vector, other: Vector) -> Vector:
-    """Return the larger position of each log; `one` itself if `other` is nowhere larger."""
+    """Return the larger position of each log.
+
+    Returns `one` itself if no position in `other` is larger.
+    """
     result: dict[str, Mapping[int, Position]] = {}
     for key, partitions in other.items():
         known = one.get(key, {})
@@ -108,19 +111,19 @@ def furthest(one: Vector, other: Vector) -> Vector:
 
 
 def shared_if_equal(vector: Vector, shared: Vector) -> Vector:
-    """Return `shared` for a vector with equal offsets, so that equal vectors are one object."""
+    """Return `shared` if the vector has equal offsets, so that equal vectors are one object."""
     return shared if vector is shared or offsets_of(vector) == offsets_of(shared) else vector
 
 
 def replaced(vector: Vector, changes: Vector) -> Vector:
-    """Return a vector with the positions of `changes`, including smaller ones."""
+    """Return a vector with the positions of `changes`, even if they are smaller."""
     return {**vector, **{key: {**vector.get(key, {}), **ones} for key, ones in changes.items()}}
 
 
 def lowest(vectors: Iterable[Vector], origin: LogOffsets) -> Vector:
     """Return the smallest position of each log over all vectors.
 
-    A vector that lacks a log has the position of the log's origin, or offset 0.
+    For a log that a vector lacks, the vector's position is the origin of the log, or offset 0.
     """
     distinct = list({id(vector): vector for vector in vectors}.values())
     logs = {(key, partition) for one in distinct for key in one for partition in one[key]}

@@ -1,8 +1,9 @@
 """The progress record of a snapshot, and its encoding as snapshot properties.
 
 Every snapshot of ingestd contains the positions of the *whole* pipeline, including idle logs and
-logs of other tables. So a missing log has one meaning: it was created later. A pipeline's record
-consists of two properties: one shared by all tables of a batch, and one of the table itself.
+logs of other tables, so a missing log always means that it was created later. The record of a
+pipeline consists of two properties: one is the same for all tables of a batch, the other is
+specific to the table.
 """
 
 import base64
@@ -37,7 +38,7 @@ DAMAGED = (
     struct.error,
     zlib.error,
 )
-"""Errors of decoding an invalid text."""
+"""The errors that decoding an invalid record can raise."""
 _ZIPPED = "z:"
 _FINGERPRINTS = "f:"
 _ZIP_ABOVE = 8 << 10
@@ -47,16 +48,16 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True, slots=True)
 class PipelineProgress:
-    """The progress of a pipeline, as of one snapshot or of the claims file.
+    """The progress of a pipeline, as stored in a snapshot or in the claims file.
 
-    `end` has the first offset of each log that is not covered. `start` has the offset below which
-    every batch is finished in every table, as of the batch of the snapshot, for the logs in which
-    that differs from `end`. `origin` has the first offset of a log that the pipeline was to read,
-    if that is not 0. `topics` names the topic keys. `tables` numbers the tables that have had a
-    record: one that is dropped and created again gets the next number; `dropped` has the number of
-    a table whose absence was reported. `sources` have their start positions; `accepted` are topic
-    keys whose end was accepted, because the topic was deleted or created again. `routing` is a
-    checksum of the routing configuration.
+    `end` is the first offset of each log that is not covered. `start` is the offset below which
+    every batch had been committed to every table before the snapshot; it omits logs in which it
+    equals `end`. `origin` is the offset from which the pipeline reads a log, unless that is 0.
+    `topics` maps topic keys to names. `tables` maps each table that has had a record to a number,
+    which increases when the table is dropped and created again; `dropped` has the number of each
+    table whose drop has been reported. `sources` are the sources whose start positions are set.
+    `accepted` are the keys of topics that were deleted or created again, if their end was accepted.
+    `routing` is a checksum of the routing configuration.
     """
 
     end: Vector = field(default_factory=dict)
@@ -75,7 +76,7 @@ class PipelineProgress:
 
     @property
     def finished(self) -> Vector:
-        """The positions below which every batch is finished in every table, by this record."""
+        """The positions below which every batch was committed to every table."""
         return {
             key: {
                 partition: Position(started) if started < position.offset else position
@@ -88,13 +89,13 @@ class PipelineProgress:
 
 @dataclass(frozen=True, slots=True)
 class TableProgress:
-    """The record of one snapshot of one table.
+    """The progress record in one snapshot of one table.
 
-    `fed` are the topic keys that ever fed the table; `feeds` the source tables. `rows` counts the
-    rows of the batch by row kind; `truncated` is the source position of the last truncate that rows
-    may still have to be compared with; `position` the largest source position of its rows, -1 if
-    unknown. `batch` names the batch, for information only. `record_id` identifies the record;
-    snapshots that repeat the record repeat it.
+    `fed` are the keys of all topics from which the table has had rows, and `feeds` the source
+    tables. `rows` counts the rows of the batch by row kind. `truncated` is the source position of
+    the last truncate, if later rows may still be older than it. `position` is the largest source
+    position of the rows of the table, -1 if unknown. `batch` names the batch, for information only.
+    `record_id` identifies the record, also in later snapshots that repeat it.
     """
 
     pipeline: PipelineProgress
@@ -108,12 +109,15 @@ class TableProgress:
 
 
 def property_names(pipeline: str) -> tuple[str, str]:
-    """Return the names of a pipeline's two snapshot properties: shared, and of the table."""
+    """Return the names of a pipeline's two snapshot properties.
+
+    The first is the same in all tables of a batch, the second is specific to the table.
+    """
     return f"ingestd.progress.{pipeline}", f"ingestd.table.{pipeline}"
 
 
 def pipelines_in(properties: Mapping[str, str]) -> list[str]:
-    """Return the names of the pipelines with a record in the properties of a snapshot."""
+    """Return the names of the pipelines that have a record in the properties of a snapshot."""
     prefix = property_names("")[0]
     return sorted(name.removeprefix(prefix) for name in properties if name.startswith(prefix))
 
@@ -141,10 +145,10 @@ def encode_properties(name: str, progress: TableProgress, shared: str) -> dict[s
 
 
 def decode_properties(name: str, properties: Mapping[str, str], where: str) -> TableProgress | None:
-    """Return the record of pipeline `name` in a snapshot's properties, None without a record.
+    """Return the record of pipeline `name` in the properties of a snapshot, or None if it has none.
 
-    `where` names the snapshot in errors. Raises FormatError if the record is damaged,
-    UnsupportedError if another version of ingestd wrote it.
+    `where` identifies the snapshot in error messages. Raises FormatError if the record is damaged,
+    and UnsupportedError if another version of ingestd wrote it.
     """
     of_all, of_table = property_names(name)
     version = properties.get(VERSION, str(RECORD_VERSION))
@@ -174,9 +178,10 @@ def decode_properties(name: str, properties: Mapping[str, str], where: str) -> T
 
 
 def encode_pipeline(progress: PipelineProgress) -> str:
-    """Return the progress of a pipeline as text; compressed above 8 KiB.
+    """Return the progress of a pipeline as text, which is compressed if it exceeds 8 KiB.
 
-    Fingerprints come first, in the order of keys and partitions; 0 is an unknown one.
+    The text starts with the fingerprints, ordered by key and partition; 0 is an unknown
+    fingerprint.
     """
     keys = sorted({*progress.topics, *progress.end, *progress.origin})
     document = {
@@ -204,9 +209,10 @@ def encode_pipeline(progress: PipelineProgress) -> str:
 
 @lru_cache(maxsize=64)
 def decode_pipeline(text: str) -> PipelineProgress:
-    """Parse the result of `encode_pipeline`. Raises one of DAMAGED for any other text.
+    """Parse the result of `encode_pipeline`.
 
-    All tables that committed in one batch have the same text, and get the same object.
+    Raises one of the errors in DAMAGED if the text is invalid. Tables that were committed in the
+    same batch have the same text, and share the returned object.
     """
     prints: Iterator[int] = repeat(0)
     if text.startswith(_FINGERPRINTS):
@@ -234,7 +240,7 @@ def decode_pipeline(text: str) -> PipelineProgress:
 
 
 def _encode_topic(key: str, progress: PipelineProgress) -> dict[str, Any]:
-    """Return a document of one topic: offsets by partition (None: missing) and epochs by run."""
+    """Return one topic as JSON: offsets by partition (None if missing), epochs as runs."""
     document: dict[str, Any] = {}
     if key in progress.topics:
         name = progress.topics[key]

@@ -1,4 +1,4 @@
-"""Open the tables of a pipeline, and derive the pipeline's progress from all their records."""
+"""Open the tables of a pipeline, and derive the progress of the pipeline from their records."""
 
 import logging
 from collections.abc import Collection, Iterable, Mapping
@@ -21,7 +21,7 @@ _THREADS = 8
 
 @dataclass(frozen=True, slots=True)
 class OpenedTables:
-    """The tables of a pipeline with what they cover, and its progress; see `TableRegistry`."""
+    """The tables and the progress of a pipeline; `TableRegistry.open` describes the fields."""
 
     tables: Mapping[str, ManagedTable]
     progress: PipelineProgress
@@ -30,7 +30,7 @@ class OpenedTables:
 
 
 class RegistryOpening:
-    """Opens the tables of one pipeline, using their records and the claims file."""
+    """Opens the tables of one pipeline, using their progress records and the claims file."""
 
     def __init__(self, settings: PipelineSettings, catalog: Catalog, io: FileIO) -> None:
         self._settings = settings
@@ -41,11 +41,12 @@ class RegistryOpening:
         self._undecided: Collection[str] = ()
 
     def open(self, undecided: Collection[str] = ()) -> OpenedTables:
-        """Load all tables of the database that are marked for this pipeline or named by records.
+        """Load all tables that are marked for this pipeline or named in progress records.
 
-        Tables in `undecided` are left out, because an operator is deciding what they cover, and
-        with them all others that wait for a decision. Raises FormatError if a table is damaged;
-        ProgressLostError if one has no record although it should.
+        Tables in `undecided` are excluded, because an operator is about to set their covered
+        offsets; in this case all other tables that lack a record are excluded, too. Raises
+        FormatError if a table is damaged, and ProgressLostError if a table lacks a record that it
+        should have.
         """
         self._claims, self._undecided = self._read_claims(), undecided
         others: dict[str, FileStoreTable] = {}
@@ -74,23 +75,26 @@ class RegistryOpening:
         return not marked_pipelines(one.table).isdisjoint(self._pipelines)
 
     def _lacks(self, name: str, one: ManagedTable) -> bool:
-        """Return whether a table should have a record but does not."""
+        """Return whether a table lacks a record that it should have."""
         ours = self._is_marked(one) and name != self._settings.dead_letters
         return ours and one.progress is None and not one.is_empty
 
     def _was_replaced(self, one: ManagedTable) -> bool:
-        """Return whether a table with a record was replaced: it is empty, or created by others."""
+        """Return whether a table that had a record was replaced: it is empty or unmarked."""
         return one.is_empty or (one.progress is None and not self._is_marked(one))
 
     def load(self, name: str) -> ManagedTable:
-        """Return a table of the catalog with its newest record; raises as `open_table`."""
+        """Return a table of the catalog with its newest record.
+
+        Raises the errors of `open_table`.
+        """
         table = self._catalog.get_table(Identifier.parse(name))
         return open_table(name, table, self._pipelines)
 
     def _load_marked(self, others: dict[str, FileStoreTable]) -> dict[str, ManagedTable]:
-        """Return the tables that are marked for this pipeline, or named by the claims.
+        """Return the tables that are marked for this pipeline, or named in the claims file.
 
-        Tables marked for other pipelines are added to `others`.
+        Adds tables that are marked for other pipelines to `others`.
         """
         database = self._settings.database
         names = [f"{database}.{table}" for table in self._catalog.list_tables(database)]
@@ -111,9 +115,8 @@ class RegistryOpening:
     def judged(self, name: str, one: ManagedTable, progress: PipelineProgress) -> ManagedTable:
         """Return an opened table with its covered offsets.
 
-        Raises ProgressLostError for a table with snapshots but no record, although it is marked for
-        this pipeline or named by another record. A table that another program filled continues from
-        the present log ends.
+        A table without a record covers the progress of the pipeline. Raises ProgressLostError if
+        the table is marked for this pipeline and has snapshots, but no record.
         """
         if one.progress is not None:
             covered = one.covered
@@ -127,7 +130,7 @@ class RegistryOpening:
         return replace(one, covered=progress.end)
 
     def _merged(self, records: Iterable[TableProgress]) -> PipelineProgress:
-        """Return the progress of the pipeline from all records and the claims."""
+        """Merge the progress of the pipeline from all records and the claims file."""
         known = list({id(record.pipeline): record.pipeline for record in records}.values())
         end = self._claims.progress.end if self._claims else {}
         for one in known:

@@ -1,8 +1,8 @@
-"""Check that the configured routing still fits the tables that hold rows of its sources.
+"""Check at startup that the routing is compatible with the rows that the tables contain.
 
-A changed routing, or `merge-shards` removed, is an error of the configuration and not of a message,
-so it is checked before any record is read. A changed `ordering` costs only the records of its table
-(`ingest.rows.source_admission`).
+A changed routing, or the removal of `merge-shards`, is an error of the configuration and not of a
+message, so it is detected before any record is read. A changed `ordering` is not checked here,
+because it affects only the records of one table (`ingest.rows.source_admission`).
 """
 
 from collections.abc import Iterator
@@ -15,11 +15,11 @@ from ingestd.ingest.tables.table_registry import TableRegistry
 
 
 def check_routing(settings: PipelineSettings, registry: TableRegistry) -> None:
-    """Check the routing against the source tables that each table of the pipeline records.
+    """Check the routing against the source tables recorded in each table of the pipeline.
 
-    `registry` is open and has the keys of topics. Raises SchemaConflictError if source tables that
-    must not share a target would now do so, and ConfigError if one is routed to the dead-letter
-    table.
+    `registry` must be open and have the topic keys. Raises SchemaConflictError if source tables
+    that must not share a target would share it, and ConfigError if a source table is routed to the
+    dead-letter table.
     """
     router = Router(settings.routing, settings.database)
     claims: dict[str, set[Feed]] = {}
@@ -42,9 +42,10 @@ def check_routing(settings: PipelineSettings, registry: TableRegistry) -> None:
 def _read_today(
     settings: PipelineSettings, registry: TableRegistry, name: str, feeds: frozenset[Feed]
 ) -> Iterator[tuple[str, Feed]]:
-    """Yield the topics that fed a table and are still read, each with its source tables.
+    """Yield (topic, source table) pairs of a table whose topics are still read.
 
-    A source table can be matched to its topic only if there is one topic, or one source table.
+    Which topic contains a source table is known only if the table has rows of one topic, or of one
+    source table, of this source; other pairs are omitted.
     """
     read = registry.fed_topics(name)
     for source in {source for source, _ in read} & settings.sources.keys():

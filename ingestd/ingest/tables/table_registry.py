@@ -1,8 +1,8 @@
-"""The tables of one pipeline as the driver knows them between batches, and changes to them.
+"""The tables of one pipeline as the driver caches them between batches, and changes to them.
 
-The tables alone decide what is read: their snapshots contain the positions they cover. The state
-here is only a cache. A `TableRegistry` belongs to one driver and is not thread-safe,
-except `commit`, which may run for different tables concurrently.
+The tables alone decide what is read: their snapshots contain the positions that they cover. The
+state here is only a cache. A `TableRegistry` belongs to one driver. It is not thread-safe, except
+that `commit` may run for different tables concurrently.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -66,17 +66,18 @@ from ingestd.paimon.table.write.writable import check_writable
 _THREADS = 8
 _TEXT = "text"
 _RECORD_AGE_MS = 6 * 3_600_000
-"""Maximum age of the record of a table that gets no rows."""
+"""Maximum age of the newest progress record of a table without new rows."""
 
 
 class TableRegistry:
-    """Opens, evolves and commits to the tables of a pipeline, by identifier "database.table".
+    """Opens, evolves and commits to the tables of a pipeline.
 
-    `now_ms` is the clock in milliseconds. `keys` are those of existing topics, set by the caller
-    that asks the brokers. `without_iceberg` are tables whose Iceberg metadata could not be written
-    at their last commit. `progress` is the pipeline's progress: `progress.end` has the positions
-    below which every batch is finished in every table, which is what a table without a record
-    covers.
+    Tables are named by identifiers like "database.table". `now_ms` returns the time in milliseconds
+    since the epoch. `keys` are the topic keys of existing topics, which the caller sets after it
+    has requested them from the brokers. `without_iceberg` are the tables whose Iceberg metadata
+    could not be written at their last commit. `progress` is the progress of the pipeline: every
+    batch below `progress.end` is committed to every table, so a table without a record covers these
+    positions.
     """
 
     def __init__(
@@ -104,12 +105,10 @@ class TableRegistry:
     def open(self, undecided: Collection[str] = ()) -> None:
         """Load the tables with a record of this pipeline, and derive its progress.
 
-        Tables in `undecided` are left out, and need no record when they are adopted.
-
-        Sets `missing` to tables that have had a record but were dropped or have no snapshot, and
-        `others` to tables of the database that other pipelines write. Raises FormatError if a table
-        is damaged; ProgressLostError if a table has snapshots and no record although it should have
-        one.
+        Tables in `undecided` are excluded, and need no record when they are adopted. Sets `missing`
+        to tables that had a record but were dropped or have no snapshot, and `others` to tables of
+        the database to which other pipelines write. Raises FormatError if a table is damaged, and
+        ProgressLostError if a table has snapshots but lacks a record that it should have.
         """
         self._catalog.create_database(self._settings.database)
         found = self._opening.open(undecided)
@@ -122,7 +121,7 @@ class TableRegistry:
             self.alter(self.dead_letters, columns)
 
     def floor(self) -> Vector:
-        """Return the position of each log below which no present or future table lacks a row."""
+        """Return the positions below which no existing or future table lacks a row."""
         covered = [table.covered for table in self.tables.values()]
         return lowest([self.progress.end, *covered], self.progress.origin)
 
@@ -131,7 +130,7 @@ class TableRegistry:
         self.ensure_all({name: schema})
 
     def ensure_all(self, schemas: Mapping[str, TableSchema]) -> None:
-        """Open tables concurrently, creating those that do not exist."""
+        """Open tables concurrently, creating tables that do not exist."""
         missing = [(name, one) for name, one in schemas.items() if name not in self.tables]
         with ThreadPoolExecutor(_THREADS, "create") as pool:
             found = list(pool.map(self._created, missing))
@@ -140,7 +139,7 @@ class TableRegistry:
             self._take(name, self._opening.judged(name, one, self.progress))
 
     def adopt(self, name: str) -> FileStoreTable | None:
-        """Open a table of the catalog that is unknown here; None if it does not exist."""
+        """Open a table of the catalog if it is not open yet; return None if it does not exist."""
         if name not in self.tables:
             if not self._catalog.table_exists(Identifier.parse(name)):
                 return None
@@ -150,16 +149,16 @@ class TableRegistry:
         return self.tables[name].table
 
     def alter(self, name: str, changes: Sequence[SchemaChange]) -> None:
-        """Publish one new schema of a table with all the changes."""
+        """Apply all changes to a table as one new schema version."""
         table = self._catalog.alter_table(Identifier.parse(name), changes, self._now_ms())
         self.tables[name] = replace(self.tables[name], table=table)
 
     def covered(self, name: str) -> Coverage:
-        """Return the offsets that a table covers of existing topics, by source and topic."""
+        """Return the covered offsets of a table in existing topics, by source and topic."""
         return by_name(self.tables[name].covered, self.keys)
 
     def fed_topics(self, name: str) -> frozenset[tuple[str, str]]:
-        """Return the (source, topic) pairs of existing topics that ever fed the table."""
+        """Return the (source, topic) pairs of existing topics from which the table has had rows."""
         progress = self.tables[name].progress
         fed = progress.fed if progress else frozenset()
         return frozenset(topic for topic, key in self.keys.items() if key in fed)
@@ -171,10 +170,11 @@ class TableRegistry:
         ranges: Iterable[OffsetRange] | None = None,
         also: Collection[str] = (),
     ) -> BatchContext:
-        """Return the context for the tasks of a batch; `truncates` are tables that it empties.
+        """Return the context for the tasks of a batch that truncates the tables in `truncates`.
 
-        With the batch's `ranges`, it contains the tables that their topics have fed before, and
-        those of `also`; the names of all others are in `others`. Otherwise it contains all tables.
+        If the `ranges` of the batch are given, the context contains the tables that have had rows
+        of their topics, the truncated tables and the tables in `also`; the names of all other
+        tables are in `others`. Otherwise it contains all tables.
         """
         settings, topics, wanted = self._settings, self.keys, set(self.tables)
         if ranges is not None:
@@ -207,7 +207,7 @@ class TableRegistry:
 
     @property
     def dead_letters(self) -> str:
-        """Identifier of the dead-letter table."""
+        """The identifier "database.table" of the dead-letter table."""
         return self._settings.dead_letters
 
     def commit(
@@ -219,12 +219,12 @@ class TableRegistry:
         *,
         overwrite: bool = False,
     ) -> CommitResult:
-        """Publish files of one table together with their positions.
+        """Commit files to one table together with the positions that they cover.
 
-        Raises OffsetGapError if the batch starts beyond what the table covers; the errors of
-        `ingestd.paimon.table.commit.table_commit.commit`, CommitConflictError also for a table that
-        was rolled back; FencedError also if another process of this pipeline has committed to the
-        table.
+        Raises OffsetGapError if the batch starts after the covered offsets of the table;
+        FencedError if another process of this pipeline has committed to the table;
+        CommitConflictError if the table was rolled back; and the other errors of
+        `ingestd.paimon.table.commit.table_commit.commit`.
         """
         before = self.tables[name].covered
         refuse_gap(name, before, span, self.progress)
@@ -246,10 +246,11 @@ class TableRegistry:
         messages: Iterable[CommitMessage] = (),
         dropped: tuple[str, ...] = (),
     ) -> CommitResult:
-        """Publish a record that covers exactly `covered`, with or without rows.
+        """Commit a progress record that covers exactly `covered`, with or without rows.
 
-        For commits outside of batches: the start of a pipeline, an accepted loss, the refresh of an
-        old record. `dropped` are names of carried properties that end here. Raises as `commit`.
+        Used for commits outside of batches: at the start of a pipeline, for an accepted loss, and
+        to refresh an old record. `dropped` are names of carried snapshot properties to remove.
+        Raises the errors of `commit`.
         """
         self.mark([name])
         finished = {
@@ -261,7 +262,7 @@ class TableRegistry:
     def finish(self, span: BatchSpan) -> None:
         """Record that a batch is committed, and write the claims file if positions changed.
 
-        The cost is that of the positions changed since the last batch, and one document.
+        The cost is proportional to the number of changed positions, plus one write of the file.
         """
         before = self.progress.end
         end = self._advanced(before, span)
@@ -292,7 +293,7 @@ class TableRegistry:
         reach(Point.CLAIMS_WRITTEN)
 
     def note(self, progress: PipelineProgress) -> None:
-        """Set the progress that the start of the pipeline has determined."""
+        """Replace the progress of the pipeline, and the covered offsets of tables that share it."""
         shared = self.progress.end
         self.progress = progress
         self._memo.clear()
@@ -301,15 +302,16 @@ class TableRegistry:
                 self.tables[name] = replace(one, covered=progress.end)
 
     def note_topics(self, topics: Mapping[str, TopicName]) -> None:
-        """Set the names of topic keys."""
+        """Replace the names of the topic keys."""
         self.note(replace(self.progress, topics=topics))
 
     def refresh_records(self) -> list[str]:
-        """Commit the records of tables whose newest snapshot has no record, or an old one.
+        """Commit the records of tables whose newest snapshot has no record or is old.
 
-        Commits of other writers drop the record, and their expiry would remove our last one; and
-        the older a record is, the more is read again without the claims file. To be called between
-        batches. Returns the names; raises as `commit`.
+        Commits of other writers do not repeat the record, so their snapshot expiry would remove our
+        last record. Also, the older a record is, the more is read again if the claims file is lost.
+        To be called between batches. Returns the names of the tables. Raises the errors of
+        `commit`.
         """
         refreshed: list[str] = []
         for name, one in list(self.tables.items()):
@@ -323,7 +325,7 @@ class TableRegistry:
         return refreshed
 
     def rename_sources(self, names: Mapping[str, str]) -> None:
-        """Rename sources in the records of tables."""
+        """Rename sources in the progress records of the tables."""
         for table, one in self.tables.items():
             if names and one.progress is not None:
                 feeds = frozenset(
@@ -334,16 +336,16 @@ class TableRegistry:
                 self.tables[table] = replace(one, progress=renamed)
 
     def begin(self, offsets: BatchOffsets) -> BatchSpan:
-        """Return the positions of a batch by log, and record new logs."""
+        """Return the positions that a batch covers by log, and add new logs to the progress."""
         span, progress = span_of(offsets, self.keys, self.progress)
         if progress is not self.progress:
             self.note(progress)
         return span
 
     def mark(self, names: Iterable[str]) -> None:
-        """Add this pipeline to an option of the tables, before their first record is committed.
+        """Mark tables as written by this pipeline, in a table option.
 
-        To be called before `commit`, which runs for several tables concurrently.
+        Must be called before the first record is committed, and not concurrently like `commit`.
         """
         for name in names:
             formerly = set(self._settings.formerly)
@@ -356,7 +358,7 @@ class TableRegistry:
                 self.alter(name, [SetOption(CARRIED_OPTION, ",".join(sorted(wanted)))])
 
     def _advanced(self, covered: Vector, span: BatchSpan) -> Vector:
-        """Return the coverage after a batch, as one object for equal coverage before."""
+        """Return the covered offsets after a batch, cached by the identity of `covered`."""
         return self._memo.of(covered, span, lambda: furthest(covered, span.until))
 
     def _land(
@@ -409,7 +411,7 @@ class TableRegistry:
         return result
 
     def _number_tables(self) -> None:
-        """Number the tables with a first record, for the records that follow."""
+        """Give a number to each table that has its first record."""
         known = self.progress
         new = {
             name: known.tables.get(name, 0) + 1
@@ -421,14 +423,14 @@ class TableRegistry:
             self._memo.clear()
 
     def _others_in(self, table: FileStoreTable) -> list[str]:
-        """Return names of other pipelines that a table is marked for."""
+        """Return the names of other pipelines for which a table is marked."""
         own = {self._settings.name, *self._settings.formerly}
         return sorted(marked_pipelines(table) - own)
 
     def _refuse_strangers(self, name: str, table: FileStoreTable) -> None:
-        """Raise CommitConflictError if another pipeline claimed a table since it was opened.
+        """Raise CommitConflictError if another pipeline has marked a table since the last `open`.
 
-        Whether the two may share it is decided when the tables are opened again.
+        Whether both pipelines may write to it is decided when the tables are opened again.
         """
         others = self._others_in(table)
         if others and name not in self.others and name != self.dead_letters:
@@ -438,14 +440,17 @@ class TableRegistry:
             )
 
     def _awaited_records(self, name: str, state: TableState) -> dict[str, str]:
-        """Return records that a table lacked when opened; commits on later ones are refused."""
+        """Return the record properties that a table lacked when it was opened, as empty strings.
+
+        A commit on a snapshot that has one of them is rejected.
+        """
         others = self._others_in(self.tables[name].table) if name != self.dead_letters else []
         records = (property_names(other)[0] for other in others)
         absent = [record for record in records if record not in state.carried]
         return dict.fromkeys([*property_names(self._settings.name), *absent], "")
 
     def _former_names(self, state: TableState) -> list[str]:
-        """Return names of properties that the pipeline's former names left in a table."""
+        """Return the names of properties that a table has from former names of the pipeline."""
         former = (name for one in self._settings.formerly for name in property_names(one))
         return [name for name in former if name in state.carried]
 

@@ -1,6 +1,6 @@
 """The event times of a batch, which the driver reports as lag and freshness.
 
-All times are milliseconds since 1970.
+All times are in milliseconds since the epoch.
 """
 
 from dataclasses import dataclass, field
@@ -10,7 +10,7 @@ from ingestd.ingest.values.counts import TopicPartition
 
 @dataclass(frozen=True, slots=True)
 class EventSpan:
-    """The times of the oldest and the newest change."""
+    """The event times of the oldest and the newest change."""
 
     oldest: int
     newest: int
@@ -18,20 +18,21 @@ class EventSpan:
 
 @dataclass(slots=True)
 class BatchTimes:
-    """Event times of a task or a batch, from the first and last record of each chunk.
+    """The event times of a task or batch, from the first and last record of each chunk.
 
-    `events` are by table; `reached` by topic partition: an offset, and the time of its record.
+    `events` maps tables to event times. `reached` maps topic partitions to the largest offset and
+    the time of its record.
     """
 
     events: dict[str, EventSpan] = field(default_factory=dict)
     reached: dict[TopicPartition, tuple[int, int]] = field(default_factory=dict)
 
     def note_event(self, table: str, time: int) -> None:
-        """Record the time of a change of a table."""
+        """Record the event time of a change to a table."""
         self._unite(table, EventSpan(time, time))
 
     def note_reached(self, where: TopicPartition, offset: int, time: int) -> None:
-        """Record the time of a record in a topic partition; the largest offset is kept."""
+        """Record the time of a record, unless a later record of its topic partition is known."""
         self.reached[where] = max((offset, time), self.reached.get(where, (offset, time)))
 
     def add(self, other: "BatchTimes") -> None:

@@ -1,4 +1,4 @@
-"""Counts of records and rows of a task, for metrics and for the properties of a snapshot."""
+"""Counts of records and rows of a task, for metrics and for snapshot properties."""
 
 from collections import Counter
 from dataclasses import dataclass, field, fields
@@ -17,7 +17,7 @@ class TopicPartition(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class RejectedSample:
-    """Coordinates and cause of a rejected record, without its bytes; for logs."""
+    """The coordinates and the cause of a rejected record, without its bytes, for log messages."""
 
     source: str
     topic: str
@@ -29,7 +29,7 @@ class RejectedSample:
 
     @classmethod
     def of(cls, source: str, rejected: RejectedRecord) -> "RejectedSample":
-        """Return the sample of one rejected record."""
+        """Return the sample for a rejected record."""
         return cls(
             source,
             rejected.topic,
@@ -43,18 +43,20 @@ class RejectedSample:
 
 @dataclass(slots=True)
 class Counts:
-    """Sums over the records of a task or of a whole batch.
+    """Counts of the records and rows of a task or a batch.
 
-    `records` and `bytes` count fetched records by topic partition; `control` messages without a
-    row; `rejected` records by (stage, reason), and `dropped` those of them that are not stored.
-    `rows` counts written rows by (table, row kind), before rows of one key are merged; `skipped`
-    rows left out by (table, reason): "covered" (the table contains them), "truncated" (older than a
-    truncate), "repeated" (sent twice by the source), "ignored" (by the table's options), "excluded"
-    (by routing; the table is ""). `unusable` are rejected records that may indicate a wrong data
-    format, by (source, topic), and `looks` counts the formats that some of them seem to have, by
-    (source, topic, format). `files` and `file_bytes` count data files by table; `unknown` cells by
-    table that are null because the source left out a value and no older row has it; `registry`
-    counts requests to schema registries, by the names of `ingestd.kafka.registry_http`.
+    `records` and `bytes` count fetched records and their bytes by topic partition, and `control`
+    counts messages without a row. `rejected` counts rejected records by (stage, reason), and
+    `dropped` the rejected records that are not stored. `rows` counts written rows by (table, row
+    kind), before rows with the same key are merged. `skipped` counts rows that are not written, by
+    (table, reason): "covered" (the table contains the row), "truncated" (older than a truncate),
+    "repeated" (sent twice by the source), "ignored" (by table options) or "excluded" (by routing;
+    the table is ""). `unusable` counts rejected records that may indicate a wrong data format, by
+    (source, topic), and `looks` the formats that samples of these records seem to have, by (source,
+    topic, format). `files` and `file_bytes` count data files and their bytes by table. `unknown`
+    counts, by table, values that are null because the source omitted the value and no older row has
+    it. `registry` counts requests to schema registries, by the names in
+    `ingestd.kafka.registry_http`.
     """
 
     records: Counter[TopicPartition] = field(default_factory=Counter)
@@ -81,10 +83,10 @@ class Counts:
                 setattr(self, one.name, mine + theirs)
 
     def skip(self, table: str, reason: str, count: int) -> None:
-        """Count skipped rows."""
+        """Count rows that are not written to a table, and the reason."""
         if count:
             self.skipped[table, reason] += count
 
     def rows_of(self, table: str) -> int:
-        """Return the number of rows written to a table, of all kinds."""
+        """Return the number of rows written to a table, of all row kinds."""
         return sum(count for (name, _), count in self.rows.items() if name == table)

@@ -1,6 +1,6 @@
 """Group rows with equal values in some columns, for instance by partition or by key.
 
-Works on whole columns; values leave Arrow only once per distinct group.
+All functions process whole Arrow columns.
 """
 
 from collections.abc import Sequence
@@ -19,21 +19,21 @@ Values: TypeAlias = Any
 
 @dataclass(frozen=True, slots=True)
 class RowGroups:
-    """`codes` has the group number of each row; `first` the index of one row of each group."""
+    """The group number of each row (`codes`), and the index of one row of each group (`first`)."""
 
     codes: Codes
     first: Codes
 
     @property
     def count(self) -> int:
-        """Number of groups."""
+        """The number of groups."""
         return len(self.first)
 
 
 def group_rows(rows: pa.Table, columns: Sequence[str]) -> RowGroups:
-    """Group rows with equal values in all columns, with null equal to null; shape (rows,).
+    """Group rows that have equal values in all columns, where null equals null.
 
-    Without columns all rows are one group.
+    If `columns` is empty, all rows are one group.
     """
     codes: Codes = np.zeros(rows.num_rows, np.int64)
     if not columns:
@@ -48,9 +48,9 @@ def group_rows(rows: pa.Table, columns: Sequence[str]) -> RowGroups:
 
 
 def stable_places(major: Codes, minor: Codes) -> Codes:
-    """Return the indices that sort rows by two numbers, stably.
+    """Return the indices that sort rows by `major`, then `minor`; the sort is stable.
 
-    Rows that are already sorted, which is the usual case, are not sorted again.
+    Rows that are sorted already, which is the usual case, are not sorted again.
     """
     same, rises = major[1:] == major[:-1], major[1:] > major[:-1]
     if bool((rises | (same & (minor[1:] >= minor[:-1]))).all()):

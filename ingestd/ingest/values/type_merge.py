@@ -1,6 +1,6 @@
 """The narrowest type that holds the values of two types, to which schema evolution widens.
 
-Only types as which both can be read afterwards: files with the older type are not rewritten.
+Files are not rewritten, so the result is limited to types to which both types can be cast on read.
 """
 
 from collections.abc import Mapping
@@ -20,19 +20,19 @@ INTEGER_DIGITS: Mapping[str, int] = {"TINYINT": 3, "SMALLINT": 5, "INT": 10, "BI
 _FLOATING = frozenset({"FLOAT", "DOUBLE"})
 _EXACT_IN_FLOAT = frozenset({"TINYINT", "SMALLINT"})
 _WITH_TEXT = CHARACTER_ROOTS | INTEGER_ROOTS | {"BOOLEAN", "DECIMAL", "DATE"}
-"""Types with exactly one text form, so that files that contain them can be read as STRING."""
+"""Types whose values have exactly one text form, so that files with them can be read as STRING."""
 _WITH_PRECISION = frozenset({"TIME", "TIMESTAMP", "TIMESTAMP_LTZ"})
 _MAX_PRECISION = 38
 
 
 def merge_types(one: DataType, other: DataType, *, fresh: bool = False) -> DataType | None:
-    """Return the nullable type that holds the values of both, None if no type does.
+    """Return the nullable type that holds the values of two types, or None if no type does.
 
-    INT and BIGINT give BIGINT, DECIMAL(10, 2) and DECIMAL(8, 4) give DECIMAL(12, 4), VARCHAR(5)
-    and VARCHAR(9) give VARCHAR(9). BIGINT and DOUBLE give DOUBLE: integers beyond 2^53 lose
-    digits, as in a database whose column is changed this way. Different types with a plain text
-    form (BOOLEAN, integers, DECIMAL, DATE, text) give STRING; a `fresh` column, which has no files,
-    becomes STRING for all different types that are neither nested nor binary.
+    INT and BIGINT give BIGINT, DECIMAL(10, 2) and DECIMAL(8, 4) give DECIMAL(12, 4), VARCHAR(5) and
+    VARCHAR(9) give VARCHAR(9). BIGINT and DOUBLE give DOUBLE; integers beyond 2^53 lose digits, as
+    in a database whose column is changed in this way. Other different types with a plain text form
+    (BOOLEAN, integers, DECIMAL, DATE, character types) give STRING. If `fresh`, the column has no
+    files yet, and all different types that are neither nested nor binary give STRING.
     """
     one, other = one.as_nullable(), other.as_nullable()
     if one == other:
@@ -115,7 +115,7 @@ def _merge_inner(one: DataType, other: DataType) -> DataType | None:
 
 
 def _merge_rows(one: DataType, other: DataType) -> DataType | None:
-    """Return all fields of both by name, those of the first before the others, with their ids."""
+    """Merge the fields of two ROW types by name; append new fields of `other` with new ids."""
     fields = {field.name: field for field in one.fields}
     next_id = max((field.id for field in one.fields), default=-1) + 1
     for field in other.fields:

@@ -1,4 +1,4 @@
-"""Cast values to another type, with a mask of those that it cannot hold."""
+"""Cast values to another type, and report which values the type cannot hold."""
 
 import numpy as np
 import numpy.typing as npt
@@ -15,7 +15,10 @@ Mask = npt.NDArray[np.bool_]
 
 
 def cast_values(column: Values, source: DataType, target: DataType) -> tuple[Values, Mask]:
-    """Return cast values, and a mask of rows whose value does not fit (null in the result)."""
+    """Return the cast values, and a mask (n,) of values that do not fit.
+
+    These values are null in the result.
+    """
     arrow_type = to_arrow_type(target)
     if column.type == arrow_type and not _may_be_too_long(source, target):
         return column, np.zeros(len(column), np.bool_)
@@ -68,7 +71,7 @@ def _cast(chunk: Values, source: DataType, target: DataType, arrow_type: pa.Data
 
 
 def _longest(values: Values) -> int:
-    """Return the characters of the longest text, or bytes of the longest binary value."""
+    """Return the length of the longest string in characters, or of the longest binary in bytes."""
     is_text = pa.types.is_string(values.type)
     lengths: Values = pc.utf8_length(values) if is_text else pc.binary_length(values)
     return int(pc.max(lengths).as_py() or 0)
