@@ -172,9 +172,9 @@ class TableRegistry:
     ) -> BatchContext:
         """Return the context for the tasks of a batch that truncates the tables in `truncates`.
 
-        If the `ranges` of the batch are given, the context contains the tables that have had rows
-        of their topics, the truncated tables and the tables in `also`; the names of all other
-        tables are in `others`. Otherwise it contains all tables.
+        If `ranges` is given, it contains the tables that have had rows of these topics, truncated
+        tables and the tables in `also`; all other names are in `others`. Otherwise it contains all
+        tables.
         """
         settings, topics, wanted = self._settings, self.keys, set(self.tables)
         if ranges is not None:
