@@ -1,1 +1,1 @@
-"""Computed columns and metadata columns: columns that no message contains."""
+"""Computed columns and metadata columns, which tables have in addition to source columns."""

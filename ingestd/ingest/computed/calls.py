@@ -1,8 +1,8 @@
-"""Parse calls of computed columns: `function(argument, ...)`, with quotes where needed.
+"""Parse function calls of computed columns: `function(argument, ...)`.
 
-An argument is plain text up to the next comma outside parentheses, or a quoted text: 'a, b' is a
-text (a quote in it is doubled), "order no" the name of a column. Blanks around arguments are
-ignored.
+An argument is unquoted text up to the next comma outside parentheses, or it is quoted: 'a, b' is a
+string, in which a quote is doubled, and "order no" is the name of a column. Whitespace around
+arguments is ignored.
 """
 
 import re
@@ -19,7 +19,7 @@ _ARGUMENT = re.compile(rf"""\s*(?:'((?:[^']|'')*)'|"((?:[^"]|"")*)"|({_PLAIN}))\
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A call of a function; arguments are texts without their quotes."""
+    """A function call; arguments are strings without their quotes."""
 
     function: str
     arguments: tuple[str, ...]
@@ -30,9 +30,9 @@ class Call:
 
 
 def called_function(text: str) -> str | None:
-    """Return the function of a text that is a single call as above; None for other texts.
+    """Return the function name if the text is a single call, else None.
 
-    `cast(a as INT)` and nested calls are other texts.
+    `cast(a as INT)` and nested calls are not single calls in this sense, but SQL expressions.
     """
     found = _CALL.fullmatch(text)
     if found is None:
@@ -42,7 +42,7 @@ def called_function(text: str) -> str | None:
 
 
 def _is_closed(inside: str) -> bool:
-    """Return whether all closing parentheses match an opening one in the same text."""
+    """Return whether each closing parenthesis matches an opening parenthesis before it."""
     depth = 0
     for sign in inside:
         depth += (sign == "(") - (sign == ")")
@@ -52,7 +52,7 @@ def _is_closed(inside: str) -> bool:
 
 
 def parse_call(text: str) -> Call:
-    """Parse a text as a call. Raises ConfigError if it is not one."""
+    """Parse a function call. Raises ConfigError if the text is not a valid call."""
     found = _CALL.fullmatch(text)
     if found is None:
         raise ConfigError(f"'{text}' is not a function(column, ...)")

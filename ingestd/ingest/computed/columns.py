@@ -1,9 +1,9 @@
-"""Compute columns from other columns of a batch, by Paimon's functions or by SQL.
+"""Compute columns from other columns of a batch, with Paimon's functions or SQL expressions.
 
-In Paimon's functions a null gives null. A record is rejected if a text is not a timestamp or a
-value does not fit its type; a substring beyond the end of a text is null. A text that is not a
-call of one of them, or that begins with `=`, is a SQL expression; a row for which it fails, for
-instance by dividing by zero, is rejected.
+Paimon's functions return null for null, and for a substring beyond the end of a string. A record is
+rejected if a string is not a timestamp or a value does not fit its type. A text that is not a call
+of one of these functions, or that starts with `=`, is a SQL expression. A row for which an
+expression fails, for instance because of a division by zero, is rejected.
 """
 
 from collections.abc import Iterable, Mapping
@@ -39,14 +39,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ComputedColumn:
-    """A column and the call or SQL expression that computes it."""
+    """A computed column: its name, and the function call or SQL expression that computes it."""
 
     name: str
     call: Call | Expression
 
     @property
     def sources(self) -> tuple[str, ...]:
-        """The columns that it is computed from."""
+        """The columns from which the column is computed."""
         if isinstance(self.call, Expression):
             return self.call.columns
         source = source_of(self.call)
@@ -54,7 +54,7 @@ class ComputedColumn:
 
     @property
     def is_another_each_time(self) -> bool:
-        """Whether the same row gives a different value when it is read again."""
+        """Whether the value can differ if the same record is processed again."""
         if isinstance(self.call, Expression):
             return self.call.tells_time
         return self.call.function == "now"
@@ -64,7 +64,7 @@ class ComputedColumn:
 
 
 def parse_computed(name: str, text: str) -> ComputedColumn:
-    """Parse a computed column. Raises ConfigError that names column and expression."""
+    """Parse a computed column. Raises ConfigError, which names the column and the expression."""
     try:
         call = _read(text.strip())
     except (ConfigError, FormatError, UnsupportedError, pa.ArrowInvalid) as error:
@@ -85,9 +85,9 @@ def _read(text: str) -> Call | Expression:
 
 
 def in_order(columns: Iterable[ComputedColumn]) -> tuple[ComputedColumn, ...]:
-    """Sort computed columns so that each follows those it depends on.
+    """Sort computed columns so that each follows the columns that it depends on.
 
-    Raises ConfigError for circular dependencies.
+    Raises ConfigError if dependencies are circular.
     """
     waiting = {column.name: column for column in columns}
     ordered: list[ComputedColumn] = []
@@ -105,9 +105,9 @@ def in_order(columns: Iterable[ComputedColumn]) -> tuple[ComputedColumn, ...]:
 
 
 def fixed_type(column: ComputedColumn, types: Mapping[str, DataType]) -> DataType | None:
-    """Return the type of a computed column, None if the known types do not determine it.
+    """Return the type of a computed column, or None if `types` does not determine it.
 
-    Raises ConfigError if it cannot be computed from columns of these types.
+    Raises ConfigError if the column cannot be computed from columns of these types.
     """
     if not isinstance(column.call, Expression):
         return type_of_call(column.call)
@@ -118,11 +118,11 @@ def fixed_type(column: ComputedColumn, types: Mapping[str, DataType]) -> DataTyp
 
 
 def compute(column: ComputedColumn, types: Mapping[str, DataType], frame: Frame) -> Outcome | None:
-    """Compute a column from a frame with columns of these types; None if its type is unknown.
+    """Compute a column from the columns of a frame; return None if its type is unknown.
 
-    A missing source column counts as null; a column computed only from such columns, and without a
-    type of its own, appears with later rows. Raises SchemaConflictError for types that the column
-    cannot be computed from.
+    A missing source column counts as null. If all source columns are missing, and the function does
+    not determine the type, the type is unknown, and the column is added with later rows. Raises
+    SchemaConflictError if the column cannot be computed from columns of these types.
     """
     try:
         if isinstance(column.call, Expression):

@@ -1,6 +1,6 @@
-"""Paimon's fourteen functions of computed columns: their arguments and results.
+"""Paimon's fourteen functions for computed columns: arguments, types and evaluation.
 
-All but two take one column; `cast` returns a constant, `now` the current time.
+All but two take one column: `cast` returns a constant, and `now` the current time.
 """
 
 from collections.abc import Callable, Mapping
@@ -37,12 +37,12 @@ _INSTANT = DataType("TIMESTAMP_LTZ", precision=3)
 _MAX_WIDTH = 2**31 - 1
 TEXT = DataType("STRING")
 _BLANKS = "".join(map(chr, range(0x21)))
-"""Characters that Java's trim removes: all up to the blank."""
+"""The characters that Java's `String.trim` removes: all characters up to U+0020."""
 _ZERO: Values = pa.scalar(0, pa.int64())
 
 
 def as_texts(values: Values, source: DataType) -> Values:
-    """Return values as STRING, as a table casts them. Raises UnsupportedError for other types."""
+    """Cast values to STRING with Paimon's casts. Raises UnsupportedError for nested types."""
     if source.root in CHARACTER_ROOTS:
         return values
     if source.root in NESTED_ROOTS:
@@ -51,13 +51,16 @@ def as_texts(values: Values, source: DataType) -> Values:
 
 
 def trim(texts: Values) -> Values:
-    """Return texts without leading and trailing blanks and control characters."""
+    """Return strings without leading and trailing whitespace and control characters."""
     trimmed: Values = pc.utf8_trim(texts, _BLANKS)
     return trimmed
 
 
 def substring(texts: Values, begin: int, end: int | None) -> Values:
-    """Return characters from `begin` to `end` (exclusive; None: all); null for short texts."""
+    """Return the characters from `begin` to `end` (exclusive; None for the end of the string).
+
+    The result is null for a string that is too short.
+    """
     lengths: Values = pc.utf8_length(texts)
     least: Values = pa.scalar(begin if end is None else end)
     there = pc.greater_equal(lengths, least)
@@ -66,9 +69,9 @@ def substring(texts: Values, begin: int, end: int | None) -> Values:
 
 
 def truncate(values: Values, source: DataType, width: int) -> Values:
-    """Return the first characters of texts, or exact numbers rounded down to a multiple of a width.
+    """Return prefixes of strings, or exact numbers rounded down to a multiple of `width`.
 
-    The width of a DECIMAL counts units of its last digit. Raises UnsupportedError for other types.
+    The width of a DECIMAL is in units of its last digit. Raises UnsupportedError for other types.
     """
     if source.root in CHARACTER_ROOTS:
         first: Values = pc.utf8_slice_codeunits(values, 0, width)
@@ -90,7 +93,7 @@ def _lower_multiple(numbers: Values, width: int) -> Values:
 
 
 def _lower_decimal(values: Values, width: int) -> Values:
-    """Compute on the unscaled value of decimals, an integer."""
+    """Round decimals down to a multiple of `width`, computed on their unscaled values."""
     whole = _relabelled(values, pa.decimal128(38, 0)).cast(pa.decimal256(38, 0))
     divisor = pa.scalar(width, pa.decimal256(10, 0))
     floor = pc.floor(pc.divide(whole, divisor)).cast(pa.decimal256(38, 0))
@@ -104,10 +107,11 @@ def _relabelled(values: Values, arrow_type: pa.DataType) -> Values:
 
 @dataclass(frozen=True, slots=True)
 class _Function:
-    """A function: its arguments after the column, their check, and its evaluation.
+    """The definition of a function that takes a column.
 
-    `takes` is the minimum and maximum number of arguments; `check` raises ConfigError for invalid
-    arguments; `evaluate` takes an Arrow array, its type and the arguments after the column.
+    `takes` is the minimum and maximum number of arguments, including the column. `check` raises
+    ConfigError if the arguments after the column are invalid. `evaluate` takes an Arrow array, its
+    type, and the arguments after the column.
     """
 
     takes: tuple[int, int]
@@ -117,7 +121,7 @@ class _Function:
 
 
 def check_call(call: Call) -> None:
-    """Raise ConfigError for arguments that a function of `FUNCTIONS` does not accept."""
+    """Raise ConfigError if a function in `FUNCTIONS` does not accept the arguments of a call."""
     if call.function == "now":
         least, most = 0, 0
     elif call.function == "cast":
@@ -134,12 +138,12 @@ def check_call(call: Call) -> None:
 
 
 def source_of(call: Call) -> str | None:
-    """Return the column that a call takes; None if it takes no column."""
+    """Return the column that a call takes, or None if it takes no column."""
     return None if call.function in _CONSTANT else call.arguments[0]
 
 
 def type_of_call(call: Call) -> DataType | None:
-    """Return the type of a call's result, None if it is that of its column."""
+    """Return the type of a call's result, or None if it is the type of its column."""
     if call.function == "now":
         return _INSTANT
     if call.function == "cast":
@@ -148,16 +152,19 @@ def type_of_call(call: Call) -> DataType | None:
 
 
 def constant_of(call: Call, now_ms: int) -> Values:
-    """Return the Arrow scalar of a call without a column; `now_ms` is the time."""
+    """Return the result of a call without a column as an Arrow scalar.
+
+    `now_ms` is the current time, in milliseconds since the epoch.
+    """
     if call.function == "now":
         return pa.scalar(now_ms, to_arrow_type(_INSTANT))
     return _constant(call)
 
 
 def evaluate_call(call: Call, values: Values, source: DataType) -> ExpressionCells:
-    """Evaluate a call on an Arrow array of type `source`; invalid values are marked as failed.
+    """Evaluate a call on an Arrow array of type `source`, and mark invalid values as failed.
 
-    Raises SchemaConflictError if the function does not accept that type.
+    Raises SchemaConflictError if the function does not accept this type.
     """
     arrow_type: Values = to_arrow_type(type_of_call(call) or source.as_nullable())
     _refuse_type(call, source)
@@ -170,7 +177,7 @@ def evaluate_call(call: Call, values: Values, source: DataType) -> ExpressionCel
 
 
 def _refuse_type(call: Call, source: DataType) -> None:
-    """Raise SchemaConflictError for an unsupported type, found by evaluating an empty array."""
+    """Raise SchemaConflictError if the evaluation of an empty array of this type fails."""
     none: Values = pa.array([], to_arrow_type(source))
     try:
         _FUNCTIONS[call.function].evaluate(none, source, call.arguments[1:])
@@ -196,7 +203,7 @@ def _whole(text: str, least: int, what: str) -> int:
 
 
 def _no_arguments(arguments: tuple[str, ...]) -> None:
-    """Accept: the number of arguments has been checked."""
+    """Accept all arguments: their number has been checked already."""
 
 
 def _check_precision(arguments: tuple[str, ...]) -> None:
@@ -258,4 +265,4 @@ _FUNCTIONS: Mapping[str, _Function] = {
 }
 _CONSTANT = ("cast", "now")
 FUNCTIONS = (*_FUNCTIONS, *_CONSTANT)
-"""Names of Paimon's functions of computed columns."""
+"""The names of Paimon's functions for computed columns."""

@@ -1,8 +1,8 @@
-"""Columns of a record's metadata: its Kafka coordinates and its source table.
+"""Metadata columns: the Kafka coordinates of a record, and the source of its change.
 
-Names and types are those of Paimon's ingestion, with `key` in addition. `op_ts` is the time of the
-change in its database; `source_position` its position in the database's log as a comparable number,
-null if unknown.
+Names and types are the same as in Paimon's ingestion; `key` is an addition. `op_ts` is the time of
+the change in its database. `source_position` is the position of the change in the log of the
+database as a comparable number, or null if unknown.
 """
 
 from collections.abc import Mapping, Sequence
@@ -33,7 +33,7 @@ METADATA_TYPES: Mapping[str, DataType] = {
     "op_ts": DataType("TIMESTAMP_LTZ", precision=3),
     SOURCE_POSITION: DataType("BIGINT"),
 }
-"""Type of each metadata column."""
+"""The type of each metadata column."""
 _ABSENT: Mapping[str, str] = {
     "timestamp_type": "the reader does not return who set a record's timestamp",
 }
@@ -41,7 +41,7 @@ _CONSTANT = frozenset({"topic", "partition", "database_name", "schema_name", "ta
 
 
 def check_metadata(names: tuple[str, ...]) -> None:
-    """Raise ConfigError for the first unknown or repeated metadata column."""
+    """Raise ConfigError if a metadata column is unknown, not supported, or repeated."""
     for name in names:
         if name in _ABSENT:
             raise ConfigError(f"metadata column '{name}' is not supported: {_ABSENT[name]}")
@@ -62,10 +62,10 @@ def metadata_column(
     *,
     framing: Framing = _CONFLUENT,
 ) -> Values:
-    """Return one of `METADATA_TYPES` for the rows of a chunk that have these record offsets.
+    """Return a metadata column, given the record offset of each row; shape (n,).
 
-    `framing` is how schema ids precede messages. Raises UnsupportedError for `op_ts` if messages
-    of the data format do not state it.
+    `framing` is how schema ids precede messages. Raises UnsupportedError for `op_ts` if messages of
+    the data format do not contain it.
     """
     arrow_type = to_arrow_type(METADATA_TYPES[name])
     if name in _CONSTANT:
@@ -96,10 +96,10 @@ def metadata_column(
 def event_times(
     data_format: str, messages: Sequence[bytes | None], framing: Framing = _CONFLUENT
 ) -> Values:
-    """Return milliseconds since 1970 of each message; null where it does not state a time.
+    """Return the event time of each message in ms since the epoch, or null if it has none.
 
-    `framing` is how schema ids precede messages. Raises UnsupportedError for a data format whose
-    messages do not state the time of a change.
+    `framing` is how schema ids precede messages. Raises UnsupportedError if messages of the data
+    format do not contain the time of a change.
     """
     event_time = describe_format(data_format).event_time
     if event_time is None:

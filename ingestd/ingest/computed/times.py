@@ -1,7 +1,7 @@
-"""Computed columns of dates and times: their parts, and texts formatted by a pattern.
+"""Functions on dates and times for computed columns: parts, and formatting by a pattern.
 
-Dates, timestamps, texts of them and numbers since 1970 are accepted. Zoned timestamps are read in
-UTC.
+They accept dates, timestamps, strings that contain them, and numbers since the epoch. TIMESTAMP_LTZ
+values are interpreted in UTC.
 """
 
 import re
@@ -49,7 +49,7 @@ _GRAINS: Sequence[tuple[int | None, frozenset[str]]] = (
     (3600, frozenset("Hha")),
 )
 PER_SECOND: Mapping[str, int] = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
-"""Units of timestamps in a second."""
+"""The number of ticks per second, by Arrow timestamp unit."""
 _MOST_LETTERS: Mapping[str, int] = {
     "y": 4, "u": 4, "M": 4, "L": 4, "d": 2, "D": 3, "E": 4, "H": 2, "h": 2, "m": 2, "s": 2,
     "S": 9, "a": 1,
@@ -57,7 +57,7 @@ _MOST_LETTERS: Mapping[str, int] = {
 
 
 def check_precision(text: str) -> None:
-    """Raise ConfigError unless a text is a precision of numbers since 1970."""
+    """Raise ConfigError unless a text is a valid precision of epoch numbers: 0, 3, 6 or 9."""
     if text not in _UNITS:
         raise ConfigError(
             f"'{text}' is not a precision of a number since 1970: {', '.join(_UNITS)}"
@@ -65,10 +65,11 @@ def check_precision(text: str) -> None:
 
 
 def points_in_time(values: Values, source: DataType, precision: str = "0") -> Values:
-    """Return values as Arrow timestamps without a zone.
+    """Return values as Arrow timestamps without a time zone.
 
-    A number counts seconds (precision 0), milliseconds (3), microseconds (6) or nanoseconds (9).
-    Raises ArrowInvalid for a text that is not a timestamp, UnsupportedError for other types.
+    Numbers are in seconds (precision 0), milliseconds (3), microseconds (6) or nanoseconds (9)
+    since the epoch. Raises ArrowInvalid if a string is not a timestamp, and UnsupportedError for
+    other types.
     """
     if source.root in INTEGER_ROOTS:
         return values.cast(pa.int64()).cast(_UNITS[precision])
@@ -87,20 +88,20 @@ def _from_texts(values: Values) -> Values:
             return values.cast(arrow_type).cast(pa.timestamp("us"))
         except pa.ArrowInvalid:
             continue
-    # Texts of other forms are parsed one by one, each distinct text once.
+    # Strings that Arrow does not parse are parsed one by one, each distinct string once.
     distinct = values.dictionary_encode()
     read: Values = cast_text(distinct.dictionary, _TIMESTAMP)
     return read.take(distinct.indices)
 
 
 def part_of(name: str, points: Values) -> Values:
-    """Return a part of timestamps as INT, by its name in Arrow (see `PARTS`)."""
+    """Return a part of timestamps as INT; `name` is the name of the part in Arrow (see `PARTS`)."""
     parts: Values = pc.call_function(name, [points])
     return parts.cast(pa.int32())
 
 
 def check_pattern(pattern: str) -> None:
-    """Raise ConfigError unless every letter of a pattern is supported."""
+    """Raise ConfigError unless every pattern letter is supported."""
     if not pattern:
         raise ConfigError("the pattern is empty")
     sample: Values = pa.array([0], pa.timestamp("s"))
@@ -108,9 +109,10 @@ def check_pattern(pattern: str) -> None:
 
 
 def format_times(points: Values, pattern: str) -> Values:
-    """Format timestamps by a pattern of Java's letters, such as `yyyy-MM-dd HH:mm:ss.SSS`.
+    """Format timestamps by a Java pattern, such as `yyyy-MM-dd HH:mm:ss.SSS`.
 
-    Timestamps that the pattern does not distinguish, such as those of one day, are formatted once.
+    Timestamps that the pattern does not distinguish, such as timestamps on the same day, are
+    formatted once.
     """
     seconds = _grain(pattern)
     if seconds is None:
@@ -125,7 +127,7 @@ def format_times(points: Values, pattern: str) -> Values:
 
 
 def _grain(pattern: str) -> int | None:
-    """Return the seconds of the finest unit in a pattern; None for fractions of a second."""
+    """Return the smallest unit in a pattern in seconds, or None for fractions of a second."""
     letters = {token[1] for token in _TOKEN.finditer(pattern) if token[1]}
     return next((seconds for seconds, names in _GRAINS if letters & names), 86_400)
 
@@ -168,7 +170,7 @@ def _lettered(points: Values, letter: str, count: int, pattern: str) -> Values:
 def _number(points: Values, letter: str, count: int) -> Values:
     numbers: Values = pc.call_function(_NUMBERED[letter], [points])
     if letter == "h":
-        # 0, 12 and 24 o'clock are 12.
+        # Hour 0 and hour 12 are both 12.
         late = pc.subtract(numbers, _NOON)
         numbers = pc.if_else(pc.greater(numbers, _NOON), late, numbers)
         numbers = pc.if_else(pc.equal(numbers, _ZERO), _NOON, numbers)
@@ -187,13 +189,13 @@ def _month(points: Values, count: int) -> Values:
 
 
 def _named(numbers: Values, names: Sequence[str], count: int) -> Values:
-    """Return names by number: in full for four letters, else their first three characters."""
+    """Return names by number: full names for four letters, else their first three characters."""
     texts: Values = pa.array(names if count == 4 else [name[:3] for name in names])
     return texts.take(numbers)
 
 
 def _fraction(points: Values) -> Values:
-    """Return the nine digits after the seconds."""
+    """Return the nine fractional digits of the seconds."""
     parts: tuple[Values, ...] = (
         pc.millisecond(points),
         pc.microsecond(points),

@@ -1,1 +1,1 @@
-"""Run a batch without writing anything."""
+"""Dry runs: process sample records without writing anything."""

@@ -1,8 +1,9 @@
-"""Find out what records would do to the tables of a pipeline, without writing anything.
+"""Find how sample records would change the tables of a pipeline, without writing anything.
 
-The decode stage, the router and schema evolution are those of the daemon; only the table registry
-uses a catalog that simulates changes. Offsets that tables already cover are ignored. The daemon
-stops at the first problem; a dry run continues, to report the problems of all tables at once.
+The decode stage, the router and schema evolution are the same as in the daemon; only the table
+registry uses a catalog that simulates changes. Records are processed even if tables already cover
+their offsets. The daemon stops at the first problem, but a dry run continues, to report the
+problems of all tables.
 """
 
 from collections import Counter
@@ -39,12 +40,13 @@ Sample = Mapping[OffsetRange, Sequence[RecordChunk]]
 
 @dataclass(slots=True)
 class DryRun:
-    """The results; tables by identifier, topics as (source, topic).
+    """The results of a dry run; tables are named by identifier, topics as (source, topic).
 
-    `before` are the schemas of existing tables, `after` the schemas that all tables would have;
-    `rows` counts rows that would be written by (table, row kind). `table_problems` state why a
-    table cannot take its rows, `topic_problems` why a topic would stop the pipeline, `set_aside`
-    why it would not be read. `excluded` counts rows of source tables that routing leaves out.
+    `before` are the schemas of existing tables, and `after` the schemas that all tables would have.
+    `rows` counts rows that would be written, by (table, row kind). `table_problems` maps tables to
+    the reason why their rows cannot be written, `topic_problems` maps topics to the reason why they
+    would stop the pipeline, and `set_aside` to the reason why they would not be read. `excluded`
+    counts rows of source tables that routing excludes.
     """
 
     before: dict[str, TableSchema] = field(default_factory=dict)
@@ -76,8 +78,8 @@ def run_dry(
 ) -> DryRun:
     """Run a batch over the sample up to the point where files would be written.
 
-    `registry` is open, over a `DryRunCatalog`, which keeps its changes from the warehouse. Raises
-    RetryableError if the registry or the warehouse does not answer.
+    `registry` must be open and use a `DryRunCatalog`, which does not apply changes to the
+    warehouse. Raises RetryableError if the schema registry or the warehouse does not respond.
     """
     found = DryRun(before={name: one.table.schema for name, one in registry.tables.items()})
     found.before.pop(registry.dead_letters, None)
@@ -102,7 +104,7 @@ def run_dry(
 
 
 class _Run:
-    """The attempts of one dry run; each applies the schema changes that the previous one found."""
+    """The attempts of one dry run; each attempt uses the schema changes of the previous attempt."""
 
     def __init__(
         self,
@@ -119,7 +121,7 @@ class _Run:
         self._found = found
 
     def round(self) -> set[str]:
-        """Decode the sample with the current tables; return those whose schema changes after it."""
+        """Decode the sample with the current schemas; return the tables whose schemas changed."""
         found = self._found
         self._start_over()
         context = self._registry.context(self._slots, found.truncates.emptied)
@@ -140,13 +142,13 @@ class _Run:
         return changed
 
     def _start_over(self) -> None:
-        """Make the tables cover no offset, so that no record is skipped."""
+        """Reset the covered offsets of all tables, so that no record is skipped."""
         for name, one in self._registry.tables.items():
             fresh = one.progress and replace(one.progress, truncated=None, position=-1)
             self._registry.tables[name] = replace(one, covered={}, progress=fresh)
 
     def _decode(self, context: BatchContext, wanted: OffsetRange) -> Iterator[Report]:
-        """Yield the report of one range, unless its topic would stop the pipeline."""
+        """Yield the reports of one offset range, unless its topic would stop the pipeline."""
         topic = (wanted.source, wanted.topic)
         if topic in self._found.topic_problems:
             return
@@ -170,7 +172,7 @@ class _Run:
         return iter(self._sample[wanted])
 
     def _settle(self, context: BatchContext, table: str, reports: tuple[Report, ...]) -> bool:
-        """Apply the reports about one table to its schema; return whether it changed."""
+        """Apply the reports for one table to its schema; return whether the schema changed."""
         found = self._found
         claims = [report.feeds[table] for report in reports]
         try:
@@ -190,7 +192,7 @@ class _Run:
             return False
 
     def _stream(self) -> Stream:
-        """Return the sample as the whole stream, of which no table contains anything."""
+        """Return a stream state in which the sample is the whole stream and tables are empty."""
         places = {(one.source, one.topic, one.partition) for one in self._sample}
         return Stream(
             partitions=lambda *topic: sum(place[:2] == topic for place in places),
@@ -221,7 +223,7 @@ class _Run:
 
 
 def _only(report: Report, table: str) -> Report:
-    """Return the part of a report about one table."""
+    """Return the part of a report that concerns one table."""
     return replace(
         report,
         discoveries=tuple(
@@ -235,7 +237,7 @@ def _only(report: Report, table: str) -> Report:
 
 
 def _count_excluded(found: DryRun, context: BatchContext, sample: Sample) -> None:
-    """Count the rows of source tables that routing leaves out, which tasks only count in total."""
+    """Count excluded rows by source table; tasks count only their total."""
     router = Router(context.routing, context.database)
     for wanted, chunks in sample.items():
         if (wanted.source, wanted.topic) in found.topic_problems:

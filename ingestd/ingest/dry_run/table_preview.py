@@ -1,4 +1,4 @@
-"""The report of a dry run for each table: columns, keys, buckets, and their changes."""
+"""The report of a dry run for each table: its columns, keys and buckets, and their changes."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -15,7 +15,7 @@ Verdict = Literal["create", "alter", "keep", "impossible"]
 
 @dataclass(frozen=True, slots=True)
 class ColumnPreview:
-    """A column after the dry run; `was` is the present column, None for a new one."""
+    """A column after the dry run; `was` is the existing column, or None if the column is new."""
 
     name: str
     type: DataType
@@ -23,7 +23,7 @@ class ColumnPreview:
 
     @property
     def change(self) -> str:
-        """`new`, `unchanged`, or `renamed` and `widened` with the previous name and type."""
+        """The change as text: new, unchanged, or the old name and type."""
         if self.was is None:
             return "new"
         changes = []
@@ -38,7 +38,8 @@ class ColumnPreview:
 class TablePreview:
     """A target table as the sample would create or change it.
 
-    If `problem` states why that is impossible, the other fields describe the present table, if any.
+    `problem` is the reason why that is impossible, or None; if it is set, the other fields describe
+    the existing table, if there is one.
     """
 
     table: str
@@ -56,7 +57,7 @@ class TablePreview:
 
 
 def table_previews(found: DryRun) -> list[TablePreview]:
-    """Return all tables that the sample reaches, by name."""
+    """Return previews of all tables to which the sample has rows routed, sorted by name."""
     return [_outlook(found, table) for table in sorted(found.feeds)]
 
 
@@ -101,7 +102,7 @@ def _columns(before: TableSchema | None, after: TableSchema) -> Iterator[ColumnP
 
 
 def _buckets(schema: TableSchema) -> str:
-    """Return the bucket mode; for fixed buckets their number and bucket keys."""
+    """Return the bucket mode, with number of buckets and bucket keys if buckets are fixed."""
     try:
         mode = bucket_mode(schema)
     except IngestdError as error:

@@ -1,1 +1,1 @@
-"""The scheduling of maintenance for each table, and the driver's reports of its batches."""
+"""Scheduling of maintenance for each table, and the batch events from which it is derived."""

@@ -1,6 +1,7 @@
-"""Whether the stream lags behind its sources, for work that should wait for it.
+"""Detect a backlog of the stream, so that maintenance can wait for its end.
 
-The brokers are not asked: a batch that reached its limits has left records for the next one.
+No requests are sent to brokers: if a batch reached its limits, it has left records for the next
+batch.
 """
 
 from collections.abc import Mapping
@@ -13,7 +14,7 @@ _PAUSE_SECONDS = 5.0
 
 
 def is_cut(offsets: BatchOffsets, limits: Mapping[str, int]) -> bool:
-    """Return whether a batch reached the limit of a source (by name, in offsets)."""
+    """Return whether a batch reached the limit of any source; `limits` maps sources to offsets."""
     taken = dict.fromkeys(limits, 0)
     for range_ in offsets.ranges():
         if range_.source in taken:
@@ -23,11 +24,11 @@ def is_cut(offsets: BatchOffsets, limits: Mapping[str, int]) -> bool:
 
 @dataclass(slots=True)
 class Backlog:
-    """Follows the batches of a stream; times are seconds of a monotonic clock.
+    """The backlog state of a stream, derived from its batches.
 
-    A stream has a backlog from a batch that was limited to one that was not, and from the opening
-    of its tables to the end of its first batch; but not if no batch starts for a while, nor after
-    its run has failed.
+    There is a backlog after a batch that reached its limits, and between the opening of the tables
+    and the end of the first batch. It ends when no batch starts for some seconds, or when the run
+    fails. Times are seconds of a monotonic clock.
     """
 
     _behind: bool = False
@@ -35,19 +36,19 @@ class Backlog:
     _until: float = 0.0
 
     def opened(self, now: float) -> None:
-        """Record the start of a run of the stream."""
+        """Record that a run of the stream has started."""
         self._behind, self._in_batch, self._until = True, False, now + _START_SECONDS
 
     def began(self) -> None:
-        """Record the start of a batch."""
+        """Record that a batch has started."""
         self._in_batch = True
 
     def ended(self, cut: bool, now: float) -> None:
-        """Record the commit of a batch."""
+        """Record that a batch is committed; `cut` is whether it reached its limits."""
         self._behind, self._in_batch, self._until = cut, False, now + _PAUSE_SECONDS
 
     def died(self) -> None:
-        """Record the end of the run, and of its current batch: maintenance need not wait."""
+        """Record that the run, with its current batch, has ended: maintenance need not wait."""
         self._behind, self._in_batch = False, False
 
     def is_behind(self, now: float) -> bool:

@@ -1,4 +1,4 @@
-"""The driver's reports of its micro-batches: the listener, and the summary of a finished batch."""
+"""Events of micro-batches on the driver: the listener interface, and the summary of a batch."""
 
 import threading
 from collections.abc import Mapping
@@ -17,12 +17,12 @@ CommitStatus = Literal["committed", "replayed", "empty"]
 
 @dataclass(frozen=True, slots=True)
 class TableCommit:
-    """How a batch ended for one table, "database.table".
+    """The commit of a batch to one table, "database.table".
 
-    `snapshot_id` is the snapshot that contains the batch, None if there is no snapshot; `attempts`
-    counts the tries to publish it; `seconds` is the duration of the commit, which started at
-    `begun` (seconds since 1970). `growth` is for maintenance, None if nothing was committed.
-    `iceberg_failed`: the table's Iceberg metadata could not be written.
+    `snapshot_id` is the snapshot that contains the batch, or None if there is no snapshot.
+    `attempts` is the number of attempts to publish it. The commit started at `begun`, in seconds
+    since the epoch, and took `seconds`. `growth` is the input of maintenance, or None if nothing
+    was committed. `iceberg_failed`: the table's Iceberg metadata could not be written.
     """
 
     table: str
@@ -37,12 +37,13 @@ class TableCommit:
 
 @dataclass(frozen=True, slots=True)
 class BatchSummary:
-    """One micro-batch whose commits have succeeded.
+    """A micro-batch that has been committed to all tables.
 
-    `until` contains the next offset to read of every topic partition; `counts` the sums over all
-    tasks; `rejected` some of the rejected records, for the log; `seconds` by phase, including
-    "total". `cut`: the batch reached its limits, so more records may be waiting. `times` are the
-    event times of its changes; `topics` the (source, topic) pairs with rows for each table.
+    `until` is the next offset to read in each topic partition. `counts` are the sums over all
+    tasks, and `rejected` some of the rejected records, for the log. `seconds` maps phases,
+    including "total", to their duration. If `cut`, the batch reached its limits, so more records
+    may be available. `times` are the event times of its changes, and `topics` maps tables to the
+    (source, topic) pairs of their rows.
     """
 
     batch_id: str
@@ -60,34 +61,36 @@ class BatchListener(Protocol):
     """Receives events of batches on the thread that runs them; must be quick and must not raise."""
 
     def tables_opened(self, tables: Mapping[str, TableSchema]) -> None:
-        """A run starts with these existing tables, "database.table"."""
+        """Called when a run starts; `tables` are the existing tables, by "database.table"."""
         ...
 
     def offsets_lost(self, source: str, topic: str, records: int) -> None:
-        """At most this many records of a topic are lost, which the policy accepted at the start."""
+        """Called at startup if the policy accepted the loss of at most `records` records."""
         ...
 
     def topic_set_aside(self, topic: SetAside, message: str) -> None:
-        """A topic is set aside for the rest of this run, for the reason in the message."""
+        """Called when a topic is set aside for the rest of the run; `message` has the reason."""
         ...
 
     def partition_set_aside(self, left: OffsetRange, message: str) -> None:
-        """A topic partition is set aside from the start of `left` on, for the rest of this run."""
+        """Called when a partition is set aside from `left.start`, for the rest of the run."""
         ...
 
     def batch_started(self, batch_id: str, ranges: tuple[OffsetRange, ...]) -> None:
-        """A batch over these ranges starts, for the first time or again."""
+        """Called when a batch over these offset ranges starts, for the first time or again."""
         ...
 
     def phase(self, name: str, seconds: float) -> None:
-        """A phase of the running batch took `seconds`; a phase may be reported more than once."""
+        """Called after a phase of the batch, which took `seconds`; may be repeated per phase."""
         ...
 
     def batch_finished(self, summary: BatchSummary) -> None:
-        """All commits of a batch have succeeded."""
+        """Called when a batch has been committed to all tables."""
         ...
 
     def between_batches(self, stopping: threading.Event) -> None:
-        """Called before the next batch is planned; only here a listener may wait, for a bounded
-        time and not after `stopping` is set."""
+        """Called before the next batch is planned.
+
+        This is the only method that may wait, for a limited time and only until `stopping` is set.
+        """
         ...

@@ -1,4 +1,4 @@
-"""Run one maintenance job, a compaction or an expiry, and report its figures."""
+"""Run one maintenance job, a compaction or an expiry, and return its statistics."""
 
 import time
 from collections.abc import Callable
@@ -18,15 +18,16 @@ from ingestd.paimon.table.retention.maintenance import run_maintenance
 from ingestd.paimon.table.rewrite.postpone_move import move_postponed
 
 JOB_BYTES = 1 << 30
-"""After reading this much, a compaction leaves further buckets to the next one."""
+"""A compaction that has read this many bytes leaves further buckets to the next compaction."""
 
 
 @dataclass(frozen=True, slots=True)
 class CompactionDone:
-    """The result of a compaction; files and bytes of the buckets that were committed.
+    """The result of a compaction.
 
-    `snapshot_id` is its snapshot, None if there is no snapshot; `lost` counts buckets that
-    conflicted with other writers, `left` those that remain for the next compaction.
+    Files and bytes are those of the committed `buckets`. `snapshot_id` is the snapshot of the
+    compaction, or None if it made no snapshot. `lost` is the number of buckets that conflicted with
+    other writers, and `left` the number of buckets that remain for the next compaction.
     `iceberg_failed`: the table's Iceberg metadata could not be written.
     """
 
@@ -48,7 +49,7 @@ class CompactionDone:
 
 @dataclass(frozen=True, slots=True)
 class Expired:
-    """The result of an expiry: counts of created tags, expired snapshots and deleted files."""
+    """The result of an expiry: counts of what was expired or deleted, and of created tags."""
 
     job: Job
     seconds: float
@@ -63,7 +64,7 @@ class Expired:
 
 @dataclass(frozen=True, slots=True)
 class NotDone:
-    """The result of a job that failed; it has changed nothing."""
+    """The result of a failed job, which has not changed the table."""
 
     job: Job
     error: str
@@ -76,10 +77,11 @@ Done = CompactionDone | Expired | NotDone
 def do_job(
     catalog: Catalog, job: Job, commit_user: str, clock: Callable[[], float] | None = None
 ) -> Done:
-    """Run a job on the current state of the table; `clock` returns seconds since 1970.
+    """Run a job on the current state of the table; `clock` returns seconds since the epoch.
 
-    Without a clock, the store's clock decides what is old enough to expire, since that of this
-    machine may jump. Rows in postponed buckets get a bucket before a compaction.
+    If `clock` is None, expiry uses the clock of the object store, because the clock of this machine
+    may be wrong. Before a compaction, rows in postponed buckets are moved to real buckets. An
+    IngestdError is returned as NotDone.
     """
     now_ms = int((clock or time.time)() * 1000)
     try:

@@ -1,9 +1,9 @@
-"""Schedule compactions and expiries of tables; pure bookkeeping, to be locked by the caller.
+"""Schedule compactions and expiries of tables; no I/O, the caller must hold a lock.
 
-Tables over their stop trigger come first, then those that have waited longest. If nothing else is
-due, a table that no compaction has examined since the start is examined, which finds work that
-earlier runs have left. Expiry waits for compactions, but not for longer than its interval;
-compactions wait while the stream has a backlog, unless they are pressing.
+Tables that exceed their stop trigger come first, then the tables that have waited longest. If no
+other job is due, tables that have not been examined since the start are compacted, to do work that
+an earlier run has left. Expiry waits for compactions, but no longer than its interval. Compactions
+wait while the stream has a backlog, unless they are urgent.
 """
 
 import logging
@@ -24,7 +24,10 @@ Due = Literal["all", "rested", "pressing"]
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A job for a table, "database.table"; if `urgent`, ingestion waits for it or is about to."""
+    """A job for a table, "database.table".
+
+    If `urgent`, ingestion waits for it or will soon wait.
+    """
 
     kind: Kind
     table: str
@@ -33,7 +36,7 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class MaintenancePace:
-    """Which jobs run at all, and how often, in seconds."""
+    """Which kinds of jobs run, and the interval of expiry in seconds."""
 
     compacts: bool = True
     expires: bool = True
@@ -41,7 +44,7 @@ class MaintenancePace:
 
 
 class MaintenanceScheduler:
-    """The tables of a pipeline and their pending jobs; times are seconds of a monotonic clock."""
+    """The tables of a pipeline and their due jobs; times are seconds of a monotonic clock."""
 
     def __init__(self, pace: MaintenancePace) -> None:
         self._pace = pace
@@ -49,7 +52,7 @@ class MaintenanceScheduler:
         self._over: set[str] = set()
 
     def opened(self, name: str, schema: TableSchema, now: float) -> None:
-        """Add an existing table, which may need work from an earlier run."""
+        """Add an existing table, for which an earlier run may have left work."""
         try:
             rules = rules_of(schema)
         except IngestdError as error:
@@ -60,7 +63,7 @@ class MaintenanceScheduler:
         self._work.setdefault(name, work)
 
     def committed(self, name: str, growth: TableGrowth, now: float) -> None:
-        """Record a commit of the driver to a table."""
+        """Record that the driver has committed to a table."""
         if name not in self._work:
             self.opened(name, growth.schema, now)
         work = self._work.get(name)
@@ -74,10 +77,11 @@ class MaintenanceScheduler:
         self._note(name)
 
     def take(self, now: float, choice: Due = "rested") -> Job | None:
-        """Return the next job and mark it as running; None if no job can run now.
+        """Return the next job and mark it as running, or return None if no job can run now.
 
-        `choice` selects among the compactions that are due: `all` of them, only tables that have
-        `rested` since their last one or are pressing, or only those that are `pressing`.
+        `choice` limits the due compactions: "all" sets no limit, "rested" excludes tables that were
+        compacted seconds ago, and "pressing" includes only compactions that should not wait for the
+        end of a backlog. Such compactions are always included.
         """
         job = self._next_expiry(now - self._pace.expiry_interval)
         job = job or self._next_compaction(now, choice) or self._next_expiry(now)
@@ -92,7 +96,7 @@ class MaintenanceScheduler:
             self._note(table)
 
     def expired(self, table: str, now: float) -> None:
-        """Record the end of an expiry, successful or not."""
+        """Record that an expiry has ended, successfully or not."""
         if table in self._work:
             self._work[table].expired(now, self._pace.expiry_interval)
 
@@ -102,21 +106,24 @@ class MaintenanceScheduler:
             self._work[table].failed(now)
 
     def forget(self, table: str) -> None:
-        """Remove a dropped table; a later commit to it adds it as a new one."""
+        """Remove a dropped table. A later commit to it adds it again as a new table."""
         self._work.pop(table, None)
         self._over.discard(table)
 
     def sorted_runs(self, name: str) -> tuple[int | None, int | None]:
-        """Return the level-0 files and the maximum sorted runs of a bucket, None if unknown."""
+        """Return the number of level-0 files, and the largest number of sorted runs in a bucket.
+
+        Both are None if unknown.
+        """
         work = self._work.get(name)
         return (None, None) if work is None else (work.level_0, work.runs)
 
     def over_stop(self) -> Collection[str]:
-        """Return tables whose compaction ingestion should wait for."""
+        """Return the tables for whose compaction ingestion should wait."""
         return self._over if self._pace.compacts else ()
 
     def triggered(self, now: float) -> list[str]:
-        """Return tables with a due or running compaction, except failing ones."""
+        """Return the tables whose compaction is due or running, and not delayed after a failure."""
         if not self._pace.compacts:
             return []
         return [
@@ -126,11 +133,11 @@ class MaintenanceScheduler:
         ]
 
     def standings(self) -> Mapping[str, tuple[int | None, int | None]]:
-        """Return `sorted_runs` of every table."""
+        """Return the result of `sorted_runs` for every table."""
         return {name: (work.level_0, work.runs) for name, work in self._work.items()}
 
     def _refuse(self, name: str, error: IngestdError) -> None:
-        """Exclude a table with invalid options."""
+        """Exclude a table with invalid options from maintenance, and log a warning."""
         context = {"table": name, "message": error.message}
         _LOG.warning("maintenance_refused", extra={"ctx": context})
         self._work.pop(name, None)
@@ -158,7 +165,7 @@ class MaintenanceScheduler:
         return Job("full" if work.wants_full else "compact", name, urgent)
 
     def _next_expiry(self, now: float) -> Job | None:
-        """Return the table whose expiry has been due longest, if one is due."""
+        """Return a job for the table whose expiry has been due longest, or None."""
         if not self._pace.expires:
             return None
         ready = [

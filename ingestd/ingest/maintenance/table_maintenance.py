@@ -27,7 +27,7 @@ _REST_SECONDS = 2.0
 
 @dataclass(frozen=True, slots=True)
 class TableGrowth:
-    """A commit as maintenance needs it: the schema, the snapshot, and the new files by bucket."""
+    """What maintenance needs from a commit: schema, snapshot id, and new files by bucket."""
 
     schema: TableSchema
     snapshot_id: int
@@ -36,12 +36,12 @@ class TableGrowth:
 
 @dataclass(frozen=True, slots=True)
 class WorkRules:
-    """The conditions under which the options of a table require a compaction.
+    """When the options of a table require a compaction.
 
-    A bucket is due with `runs` sorted runs, or `new_files` since the last compaction; writers
-    should not exceed `stop_runs` (None: no limit). A full compaction is due every
-    `commits_per_full` commits (None: never). If `write_only`, another process does all
-    maintenance, including expiry.
+    A compaction is due when a bucket has `runs` sorted runs, or `new_files` new files since the
+    last compaction. Writers should wait if a bucket has more than `stop_runs` runs (None: no
+    limit). A full compaction is due every `commits_per_full` commits (None: never). If
+    `write_only`, another process does all maintenance, including expiry.
     """
 
     runs: int
@@ -52,7 +52,10 @@ class WorkRules:
 
 
 def rules_of(schema: TableSchema) -> WorkRules:
-    """Return the rules of a table. Raises ConfigError that names an invalid option."""
+    """Return the rules for a table.
+
+    Raises ConfigError, which names the option, if one is invalid.
+    """
     options = compaction_options(schema)
     commits = honoured.DELTA_COMMITS.of(schema.options) or 0
     write_only = honoured.WRITE_ONLY.of(schema.options)
@@ -77,7 +80,7 @@ def rules_of(schema: TableSchema) -> WorkRules:
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """The result of a compaction: whether it `changed` the table, `left` buckets, or was `full`."""
+    """The result of a compaction: whether it changed the table, left buckets, or was full."""
 
     changed: bool = False
     left: bool = False
@@ -114,25 +117,26 @@ class TableWork:
 
     @property
     def runs(self) -> int | None:
-        """The largest number of sorted runs in a bucket; None as long as `level_0` is."""
+        """The largest number of sorted runs in a bucket, or None while `level_0` is None."""
         return None if self.level_0 is None else self._crowd
 
     @property
     def is_over_stop(self) -> bool:
-        """Whether a bucket has more sorted runs than writers should create."""
+        """Whether a bucket has so many sorted runs that writers should wait."""
         stop = self.rules.stop_runs
         return stop is not None and self.runs is not None and self.runs > stop
 
     def is_due(self, now: float) -> bool:
-        """Return whether a compaction is due; after failures it waits."""
+        """Return whether a compaction is due, which is delayed after a failure."""
         asked = self.due_since is not None or (not self.seen and self.sample_topics <= now)
         return asked and self.not_before <= now
 
     @property
     def nears_stop(self) -> bool:
-        """Whether ingestion, which adds a run with each batch, will soon wait for a compaction.
+        """Whether ingestion will soon have to wait for a compaction.
 
-        With one run less than the stop trigger the compaction has two batches to finish in.
+        Each batch adds a sorted run. A bucket with one run less than the stop trigger leaves a
+        compaction the time of two batches.
         """
         stop = self.rules.stop_runs
         return stop is not None and self._crowd >= stop - 1
@@ -140,30 +144,31 @@ class TableWork:
     def is_pressing(self, now: float) -> bool:
         """Return whether a due compaction should not wait for the end of a backlog.
 
-        It may wait until a bucket nears the stop trigger, and at most a minute.
+        A compaction waits for at most a minute, and not if a bucket is close to the stop trigger.
         """
         since = self.sample_topics if self.due_since is None else self.due_since
         return self.nears_stop or now - since >= _PATIENCE_SECONDS
 
     def rests(self, now: float) -> bool:
-        """Return whether it was compacted recently, and no reader waits for a lookup changelog.
+        """Return whether the table was compacted recently, and has no lookup changelog to produce.
 
-        Small commits follow each other fast: one compaction handles all buckets that they fill.
+        Small commits arrive quickly, so one compaction after a pause handles the buckets of
+        several.
         """
         return self.rules.new_files is None and now < self._rested_at
 
     @property
     def wants_full(self) -> bool:
-        """Whether the next compaction is a full one."""
+        """Whether the next compaction is a full compaction."""
         every = self.rules.commits_per_full
         return every is not None and self._since_full >= every
 
     def touched(self) -> None:
-        """Record a commit, after which there will be something to expire."""
+        """Record a commit, after which expiry will have work."""
         self._idle = 0
 
     def committed(self, growth: TableGrowth, now: float) -> None:
-        """Record a commit of the driver; the cost is that of the commit's files."""
+        """Record a commit of the driver. The cost is proportional to the buckets of the commit."""
         if growth.schema is not self.schema:
             self.rules, self.schema = rules_of(growth.schema), growth.schema
         if self.rules.write_only:
@@ -197,7 +202,7 @@ class TableWork:
         self.due_since = now if how.left or crowded or self._asks(self._new) else None
 
     def failed(self, now: float) -> None:
-        """Record a failed compaction; the delay of the retry grows each time."""
+        """Record a failed compaction. The delay before the retry doubles with each failure."""
         self.running = False
         wait = min(_RETRY_SECONDS * 2.0 ** min(self._failures, 30), _MOST_RETRY_SECONDS)
         self._failures += 1
@@ -205,20 +210,20 @@ class TableWork:
         self.due_since = now if self.due_since is None else self.due_since
 
     def expired(self, now: float, interval: float) -> None:
-        """Record an expiry; the interval grows for a table without commits."""
+        """Record an expiry. The interval doubles each time while the table has no commits."""
         self.running = False
         wait = interval * 2.0 ** min(self._idle, 30)
         self.expires_at = now + max(interval, min(wait, _MOST_IDLE_SECONDS))
         self._idle += 1
 
     def _is_new(self) -> None:
-        """Mark the table as examined: before the first commit it was empty."""
+        """Mark the table as examined, because it was empty before its first commit."""
         self.seen, self._untold = True, 0
         if self.schema.primary_keys:
             self.level_0 = 0
 
     def _remember(self, growth: TableGrowth) -> None:
-        """Store a commit; beyond a limit, the oldest commits are merged into one."""
+        """Store a commit. If there are too many, the two oldest commits are merged."""
         self._new.update(growth.files)
         self._commits.append((growth.snapshot_id, growth.files))
         if len(self._commits) > _MOST_COMMITS:

@@ -172,9 +172,8 @@ class TableRegistry:
     ) -> BatchContext:
         """Return the context for the tasks of a batch that truncates the tables in `truncates`.
 
-        If `ranges` is given, it contains the tables that have had rows of these topics, truncated
-        tables and the tables in `also`; all other names are in `others`. Otherwise it contains all
-        tables.
+        With `ranges`, it contains only truncated tables, tables that have had rows of these topics,
+        and tables in `also`; `others` has the names of all other tables.
         """
         settings, topics, wanted = self._settings, self.keys, set(self.tables)
         if ranges is not None:

@@ -1,1 +1,1 @@
-"""SQL expressions on Arrow columns: parsed once, bound to column types, run on whole batches."""
+"""SQL expressions on Arrow columns: parsed once, bound to column types, evaluated on batches."""

@@ -1,8 +1,8 @@
-"""Bind expression nodes to column types, so that each part knows its type and how to run.
+"""Bind the nodes of an expression to column types, which determines types and kernels.
 
-Binding reports errors with their position: unknown functions, wrong numbers of arguments, types
-that do not fit together. A dry run does not know all types of columns; it checks what can be
-checked without them.
+Binding reports errors with their position: unknown functions, wrong numbers of arguments, and
+incompatible types. Before all column types are known, `check` finds the errors that do not depend
+on them.
 """
 
 import difflib
@@ -49,7 +49,7 @@ CASTS: Mapping[str, DataType] = {
     "to_date": DATE,
     "to_timestamp": DataType("TIMESTAMP", precision=6),
 }
-"""Functions that are casts under another name."""
+"""Functions that are casts to a fixed type."""
 FUNCTIONS: Mapping[str, Function] = {
     **LOGIC_FUNCTIONS,
     **CHOICE_FUNCTIONS,
@@ -58,28 +58,28 @@ FUNCTIONS: Mapping[str, Function] = {
     **TIME_FUNCTIONS,
 }
 NAMES = tuple(sorted(name for name in (*FUNCTIONS, *CLOCK, *CASTS) if name.isidentifier()))
-"""Names of functions that are written like calls."""
+"""The names of functions that are called with parentheses."""
 _INT_BOUND, _BIGINT_BOUND = 2**31, 2**63
 _DAY_MS = 86_400_000
 
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """A part of an expression with its type (None: an untyped NULL), ready to run."""
+    """A bound part of an expression: its type (None for an untyped NULL), and its evaluation."""
 
     argument: Argument
     run: Callable[[Frame], ExpressionCells]
 
     @property
     def type(self) -> DataType | None:
-        """The type of the values, which must be known."""
+        """The type of the values, or None for an untyped NULL."""
         return self.argument.type
 
 
 def bind(node: Node, types: Mapping[str, DataType]) -> Bound:
-    """Bind a part to columns of these types; an unknown column is NULL.
+    """Bind a node to columns of these types; an unknown column is NULL.
 
-    Raises ConfigError with the position of an error.
+    Raises ConfigError, which contains the position of the error.
     """
     found = _Binder(types, all_known=True).bind(node)
     if found is None:
@@ -88,9 +88,9 @@ def bind(node: Node, types: Mapping[str, DataType]) -> Bound:
 
 
 def check(node: Node, types: Mapping[str, DataType]) -> DataType | None:
-    """Check a part while the types of some columns are unknown; return its type if it is known.
+    """Check a node while some column types are unknown; return its type, or None if unknown.
 
-    Raises ConfigError as `bind`.
+    Raises ConfigError like `bind`.
     """
     found = _Binder(types, all_known=False).bind(node)
     return None if found is None else found.type
@@ -102,7 +102,7 @@ class _Binder:
         self._all_known = all_known
 
     def bind(self, node: Node) -> Bound | None:
-        """Return the bound part; None if it needs a column of unknown type."""
+        """Return the bound node, or None if it depends on a column of unknown type."""
         if isinstance(node, ConstantNode):
             return _constant(node)
         if isinstance(node, ColumnNode):
@@ -126,7 +126,7 @@ class _Binder:
         inner = [self.bind(argument) for argument in node.arguments]
         if node.function in CLOCK:
             return _clock(node.function)
-        # An unknown type matches every type, as NULL does.
+        # An unknown type is compatible with every type, like NULL.
         arguments = [Argument(None) if one is None else one.argument for one in inner]
         parts = [one for one in inner if one is not None]
         try:
@@ -242,13 +242,13 @@ def _bound_cast(part: Bound, target: DataType, *, is_lenient: bool = False) -> B
 
 
 def _refuse_constant(part: Bound, kernel: Kernel, target: DataType) -> None:
-    """Check a constant before there are rows."""
+    """Raise ConfigError if the cast of a constant fails."""
     made = kernel([part.run(Frame({}, 1))])
     if made.failed is not None and bool(made.failed.any()):
         raise ConfigError(f"'{part.argument.constant}' is not a valid {target}")
 
 
 def _folded(bound: Bound) -> Bound:
-    """Evaluate a constant part once."""
+    """Evaluate a constant expression once, when it is bound."""
     value: Values = bound.run(Frame({}, 1)).values[0]
     return Bound(bound.argument, lambda frame: ExpressionCells(pa.repeat(value, frame.rows)))

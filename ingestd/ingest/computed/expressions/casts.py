@@ -1,8 +1,8 @@
-"""CAST and TRY_CAST: convert values to another type, and mark those that it cannot hold.
+"""CAST and TRY_CAST: convert values to another type, and mark values that the type cannot hold.
 
-Unlike a table's own casts nothing wraps around or silently becomes null: a text that is not a
-number, or a number that is too large, fails. Decimals are rounded half up, and truncated towards
-zero for integers.
+Unlike in Paimon's casts, no value wraps around or silently becomes null: a string that is not a
+number, or a number that is too large, fails. Casts to a smaller scale round half up; casts of
+decimals to integers truncate towards zero.
 """
 
 import re
@@ -37,7 +37,7 @@ from ingestd.paimon.spec.type_casts import can_cast
 _WHOLE = re.compile(r"^-?[0-9]{1,18}$").pattern
 _EXACT = re.compile(r"^-?[0-9]{1,18}(\.[0-9]{1,18})?$").pattern
 _MOST_DIGITS = 18
-"""Fractional digits of such a text."""
+"""Maximum number of fractional digits of a string that matches `_EXACT`."""
 _DAY = re.compile(r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$").pattern
 _MOMENT = re.compile(r"^[0-9]{4}-[0-9]{2}-[0-9]{2}[ T][0-9]{2}:[0-9]{2}:[0-9]{2}$").pattern
 _READ_BY_ARROW: Mapping[str, str] = {
@@ -47,14 +47,17 @@ _READ_BY_ARROW: Mapping[str, str] = {
     "DATE": _DAY,
     "TIMESTAMP": _MOMENT,
 }
-"""Forms of texts that Arrow parses as a table does, by root of the type."""
+"""Regular expressions of strings that Arrow parses like Paimon, by type root."""
 _LONG = 19
-"""Digits of a BIGINT."""
+"""The number of digits of a BIGINT."""
 _HALF_UP: Values = "half_towards_infinity"
 
 
 def cast_kernel(source: DataType, target: DataType) -> Kernel | None:
-    """Return the kernel of a cast, None for equal types. Raises ConfigError if unsupported."""
+    """Return the kernel of a cast, or None for equal types.
+
+    Raises ConfigError if the cast is not supported.
+    """
     if source.as_nullable() == target.as_nullable():
         return None
     if source.root in NESTED_ROOTS or target.root in NESTED_ROOTS:
@@ -89,13 +92,16 @@ def _plain_cast(source: DataType, target: DataType) -> PlainKernel:
 
 
 def is_zero(values: Values) -> Values:
-    """Return whether each number is 0; null for null."""
+    """Return whether each number is 0, or null for null."""
     zero: Values = Decimal(0) if pa.types.is_decimal(values.type) else 0
     return pc.equal(values, pa.scalar(zero, values.type))
 
 
 def _day(values: Values) -> Values:
-    """Return the day of timestamps; a table's own cast is one day late before 1970."""
+    """Return the day of each timestamp.
+
+    Paimon's cast is one day late for timestamps before 1970.
+    """
     plain = values.cast(pa.timestamp(values.type.unit))
     return pc.floor_temporal(plain, unit="day").cast(pa.date32())
 
@@ -106,7 +112,7 @@ def _number(values: Values, source: DataType, target: DataType, arrow_type: pa.D
     if source.root in FLOATING_ROOTS and target.root in INTEGER_ROOTS:
         return pc.trunc(values).cast(arrow_type)
     if source.root in INTEGER_ROOTS and target.root == "DECIMAL":
-        # Arrow needs precision for all digits of the integer type.
+        # Arrow requires a precision for all digits of the integer type.
         room = pa.decimal256(_LONG + (target.scale or 0), target.scale or 0)
         return values.cast(room).cast(arrow_type)
     if source.root != "DECIMAL":
@@ -146,7 +152,7 @@ def _all_like(texts: Values, form: str) -> bool:
 
 
 def _by_distinct(texts: Values, target: DataType, arrow_type: pa.DataType) -> ExpressionCells:
-    """Convert texts of other forms, each distinct text once."""
+    """Convert strings that Arrow does not parse, each distinct string once."""
     coded = pc.utf8_trim_whitespace(texts).dictionary_encode()
     read = attempted(lambda few: _read(few, target), [coded.dictionary], arrow_type)
     values = read.values.take(coded.indices)
@@ -165,7 +171,7 @@ def _read(texts: Values, target: DataType) -> Values:
 
 
 def lenient(kernel: Kernel) -> Kernel:
-    """Wrap a kernel to return NULL where it fails; rows that failed before stay failed."""
+    """Wrap a kernel to return NULL where it fails; failures of the arguments remain failures."""
 
     def run(arguments: Sequence[ExpressionCells]) -> ExpressionCells:
         before = either(*(argument.failed for argument in arguments))

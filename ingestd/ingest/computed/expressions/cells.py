@@ -1,8 +1,8 @@
-"""Values of an expression for the rows of a batch, with marks of rows for which it failed.
+"""The values of an expression for the rows of a batch, and the rows for which it failed.
 
-A failed row, for instance one that divides by zero, is null and marked. A function that does not
-need its value, such as a CASE that takes another branch, drops the mark; the error policy handles
-rows that are marked at the end.
+A row for which an expression fails, for instance because of a division by zero, is null and marked
+as failed. A function that does not use the value, such as a CASE that takes another branch, removes
+the mark. Rows that are marked in the final result are handled by the error policy.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -22,20 +22,20 @@ BAD_VALUES = (pa.ArrowInvalid, pa.ArrowNotImplementedError, UnsupportedError)
 
 @dataclass(frozen=True, slots=True)
 class ExpressionCells:
-    """An Arrow array and a mask of failed rows, None if no row failed."""
+    """An Arrow array (n,), and a mask (n,) of failed rows, which is None if no row failed."""
 
     values: Values
     failed: Mask | None = None
 
     @property
     def marks(self) -> Mask:
-        """Return the failed rows as a mask."""
+        """The mask of failed rows, also if no row failed."""
         return np.zeros(len(self.values), np.bool_) if self.failed is None else self.failed
 
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """Input rows of an expression: columns of equal length, and the time in milliseconds."""
+    """The input rows of an expression: columns of equal length, and the current time in ms."""
 
     columns: Mapping[str, Values]
     rows: int
@@ -43,30 +43,30 @@ class Frame:
 
 
 Kernel = Callable[[Sequence[ExpressionCells]], ExpressionCells]
-"""A function from arguments of equal length to the result."""
+"""A function that takes arguments of equal length, and returns a result of the same length."""
 PlainKernel = Callable[..., Values]
-"""The same on Arrow arrays; may raise `BAD_VALUES` for invalid values."""
+"""Like `Kernel`, on Arrow arrays; may raise one of `BAD_VALUES` if a value is invalid."""
 
 
 def either(*masks: Mask | None) -> Mask | None:
-    """Return the union of masks."""
+    """Return the union of masks, or None if all are None."""
     marks = [mask for mask in masks if mask is not None]
     return np.logical_or.reduce(marks) if marks else None
 
 
 def only(failed: Mask | None, rows: Mask) -> Mask | None:
-    """Return the failed rows that are also in `rows`."""
+    """Return the intersection of a mask of failed rows with `rows`."""
     return None if failed is None else failed & rows
 
 
 def true_rows(condition: Values) -> Mask:
-    """Return the rows for which a condition is true, neither false nor null."""
+    """Return a mask of the rows for which a condition is true (not false or null)."""
     filled: Values = pc.fill_null(condition, False)
     return np.asarray(filled)
 
 
 def strict(kernel: PlainKernel, arrow_type: pa.DataType) -> Kernel:
-    """Wrap a function that fails where any of its arguments failed, or where it raises."""
+    """Return a kernel that fails for a row if an argument has failed or `kernel` raises."""
 
     def run(arguments: Sequence[ExpressionCells]) -> ExpressionCells:
         made = attempted(kernel, [argument.values for argument in arguments], arrow_type)
@@ -79,7 +79,7 @@ def strict(kernel: PlainKernel, arrow_type: pa.DataType) -> Kernel:
 def attempted(
     kernel: PlainKernel, arrays: Sequence[Values], arrow_type: pa.DataType
 ) -> ExpressionCells:
-    """Run a kernel, and mark the rows for which it raises."""
+    """Run a kernel, and mark the rows for which it raises as failed."""
     size = len(arrays[0])
     kind: Values = arrow_type
     try:

@@ -1,6 +1,6 @@
 """CASE, COALESCE and similar functions, which choose a value for each row.
 
-A row fails only if an evaluated part fails: its conditions up to the first true one, and the
+A row fails only if a part that it uses fails: a condition up to the first true condition, or the
 chosen value.
 """
 
@@ -28,7 +28,7 @@ from ingestd.paimon.spec.data_types import DataType
 
 
 def _case(arguments: Sequence[Argument]) -> Plan:
-    """Plan CASE: alternating conditions and values, then the value of ELSE."""
+    """Plan CASE, whose arguments are alternating conditions and values, then the value of ELSE."""
     conditions, values = arguments[:-1:2], (*arguments[1::2], arguments[-1])
     for condition in conditions:
         if condition.type is not None and condition.type.root != "BOOLEAN":
@@ -112,7 +112,7 @@ def _extreme(name: str, *, largest: bool) -> Function:
 
 
 def _of_all(found: DataType, *, largest: bool) -> Kernel:
-    """Return a kernel of the largest or smallest value that is not NULL."""
+    """Return a kernel that returns the largest or smallest value that is not NULL."""
 
     def of_all(*values: Values) -> Values:
         best: Values = values[0]

@@ -1,4 +1,4 @@
-"""Common types of several values, for the result of CASE and for comparisons."""
+"""The common type of several values, for the result of CASE and for comparisons."""
 
 from collections.abc import Iterable, Sequence
 
@@ -20,14 +20,17 @@ _FROM_TEXT = TIMESTAMP_ROOTS | {"DATE", "TIME"}
 
 
 def as_decimal(data_type: DataType) -> DataType:
-    """Return the DECIMAL that holds all values of an exact number type."""
+    """Return the DECIMAL type that holds all values of an exact number type."""
     if data_type.root == "DECIMAL":
         return data_type.as_nullable()
     return DataType("DECIMAL", precision=INTEGER_DIGITS[data_type.root], scale=0)
 
 
 def exact_type(argument: Argument) -> DataType:
-    """Return the DECIMAL of an exact number; that of a constant has only the digits it needs."""
+    """Return the DECIMAL type of an exact number.
+
+    A constant has only as many digits as it needs.
+    """
     if argument.is_constant and isinstance(argument.constant, int):
         digits = max(1, len(str(abs(argument.constant))))
         return DataType("DECIMAL", precision=min(digits, MAX_DIGITS), scale=0)
@@ -37,10 +40,10 @@ def exact_type(argument: Argument) -> DataType:
 
 
 def common_type(what: str, arguments: Sequence[Argument]) -> DataType | None:
-    """Return a type that holds the values of all arguments, None if all are NULL.
+    """Return a type that holds the values of all arguments, or None if all are NULL.
 
-    Numbers, texts and times are compatible among themselves, and a constant text with times.
-    Raises ConfigError for incompatible types.
+    Numbers are compatible with numbers, strings with strings, and dates and times with each other
+    and with constant strings. Raises ConfigError if types are incompatible.
     """
     found: DataType | None = None
     for one in _texts_last(arguments):
@@ -57,7 +60,7 @@ def common_type(what: str, arguments: Sequence[Argument]) -> DataType | None:
 
 
 def _texts_last(arguments: Iterable[Argument]) -> list[Argument]:
-    """Sort constant texts last, so that the type they are compared as is known."""
+    """Sort constant strings last, so that the type to which they are cast is known."""
     return sorted(arguments, key=lambda one: one.is_constant and isinstance(one.constant, str))
 
 

@@ -1,7 +1,7 @@
-"""A SQL expression in a column's settings: its text, its nodes, and the columns it needs.
+"""A SQL expression of a computed column: its text, its syntax tree, and its columns.
 
-The parser is loaded only if there is a text to parse, and the functions only if there is an
-expression; tasks receive the nodes.
+The parser is imported only when an expression is parsed, and the functions only if there is an
+expression. Tasks receive the syntax tree, and need no parser.
 """
 
 import importlib
@@ -30,25 +30,25 @@ _BINDER = "ingestd.ingest.computed.expressions.bound"
 
 @dataclass(frozen=True, slots=True)
 class Expression:
-    """A parsed expression."""
+    """A parsed SQL expression."""
 
     text: str
     node: Node
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The columns that it refers to, without duplicates."""
+        """The columns to which the expression refers, without duplicates."""
         return tuple(dict.fromkeys(column.name for column in columns_of(self.node)))
 
     @property
     def tells_time(self) -> bool:
-        """Whether its value depends on the current time."""
+        """Whether the value of the expression depends on the current time."""
         return _tells_time(self.node)
 
     def type_with(self, types: Mapping[str, DataType]) -> DataType | None:
-        """Return its type, None if the known column types do not determine it.
+        """Return the type of the expression, or None if `types` does not determine it.
 
-        Raises ConfigError that states the error and its position.
+        Raises ConfigError, which contains the error and its position.
         """
         return _check(self.node, types)
 
@@ -58,7 +58,7 @@ class Expression:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """A computed column: an array, its type, and a mask of failed rows (null)."""
+    """The values of a computed column, their type, and a mask of failed rows, which are null."""
 
     values: Values
     type: DataType
@@ -66,7 +66,7 @@ class Outcome:
 
 
 def read_expression(text: str) -> Expression:
-    """Parse an expression. Raises ConfigError that states the error and its position."""
+    """Parse an expression. Raises ConfigError, which contains the error and its position."""
     node: Node = importlib.import_module(_READER).read_sql(text)
     _check(node, {})
     return Expression(text, node)
@@ -75,10 +75,10 @@ def read_expression(text: str) -> Expression:
 def run_expression(
     expression: Expression, types: Mapping[str, DataType], frame: Frame
 ) -> Outcome | None:
-    """Evaluate an expression for the rows of a batch; None for an untyped NULL.
+    """Evaluate an expression for the rows of a batch; return None if it is an untyped NULL.
 
-    `types` are those of the frame's columns; a missing column is NULL. Raises ConfigError for
-    types that the expression does not accept.
+    `types` are the types of the columns of the frame; a missing column is NULL. Raises ConfigError
+    if the expression does not accept these types.
     """
     used = tuple((name, types[name]) for name in expression.columns if name in types)
     bound = _bound(_ByText(expression), used)
@@ -89,7 +89,10 @@ def run_expression(
 
 
 class _ByText:
-    """An expression as a cache key, compared by text: equal numbers may differ in type."""
+    """An expression as a cache key, compared by its text.
+
+    Nodes do not suffice, because constants of different types can be equal (1 and 1.0).
+    """
 
     def __init__(self, expression: Expression) -> None:
         self.node = expression.node
@@ -104,7 +107,7 @@ class _ByText:
 
 @lru_cache(maxsize=1024)
 def _bound(expression: _ByText, types: tuple[tuple[str, DataType], ...]) -> "Bound":
-    """Return the bound expression, cached for each set of types in this process."""
+    """Return the expression bound to column types, cached in this process."""
     bound: Bound = importlib.import_module(_BINDER).bind(expression.node, dict(types))
     return bound
 

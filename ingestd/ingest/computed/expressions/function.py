@@ -1,4 +1,4 @@
-"""The definition of a function: the number of its arguments, and its plan for their types."""
+"""The definition of a function: its number of arguments, and its plan for argument types."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -26,9 +26,9 @@ TIME_ROOTS = TIMESTAMP_ROOTS | {"DATE"}
 
 @dataclass(frozen=True, slots=True)
 class Argument:
-    """What is known of an argument before there are rows.
+    """What is known about an argument before evaluation.
 
-    `type` is None for an untyped NULL; `constant` is its value if `is_constant`.
+    `type` is None for an untyped NULL. `constant` is the value if `is_constant`.
     """
 
     type: DataType | None
@@ -38,9 +38,9 @@ class Argument:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The type of a result, the types that the arguments are cast to first, and the kernel.
+    """The type of the result, the types to which arguments are cast first, and the kernel.
 
-    `type` None is an untyped NULL, which needs no evaluation.
+    If `type` is None, the result is an untyped NULL, which is not evaluated.
     """
 
     type: DataType | None
@@ -53,9 +53,9 @@ Planner = Callable[[Sequence[Argument]], Plan]
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """Minimum and maximum number of arguments (None: any number), and the planner.
+    """The minimum and maximum number of arguments (None: no maximum), and the planner.
 
-    The planner raises ConfigError for types and constants that the function does not accept.
+    The planner raises ConfigError if the function does not accept the types or constants.
     """
 
     least: int
@@ -64,7 +64,7 @@ class Function:
 
 
 def refuse_types(what: str, arguments: Sequence[Argument]) -> ConfigError:
-    """Return the error for types that a function does not accept."""
+    """Return the error for argument types that a function does not accept."""
     names = ", ".join(
         "NULL" if argument.type is None else str(argument.type) for argument in arguments
     )
@@ -72,20 +72,23 @@ def refuse_types(what: str, arguments: Sequence[Argument]) -> ConfigError:
 
 
 def require(what: str, arguments: Sequence[Argument], roots: frozenset[str]) -> None:
-    """Raise ConfigError unless all arguments are NULL or of one of the types."""
+    """Raise ConfigError unless each argument is NULL or has one of these type roots."""
     if any(argument.type is not None and argument.type.root not in roots for argument in arguments):
         raise refuse_types(what, arguments)
 
 
 def constant_text(what: str, argument: Argument) -> str:
-    """Return a constant text argument. Raises ConfigError for any other argument."""
+    """Return the value of a constant string. Raises ConfigError for any other argument."""
     if not argument.is_constant or not isinstance(argument.constant, str):
         raise ConfigError(f"{what} must be a constant text")
     return argument.constant
 
 
 def constant_number(what: str, argument: Argument, least: int, most: int) -> int:
-    """Return a constant integer argument. Raises ConfigError for any other argument."""
+    """Return a constant integer from `least` to `most`.
+
+    Raises ConfigError for any other argument.
+    """
     number = argument.constant
     plain = isinstance(number, int) and not isinstance(number, bool)
     if not argument.is_constant or not plain or not least <= int(number or 0) <= most:

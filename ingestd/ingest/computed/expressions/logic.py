@@ -1,6 +1,6 @@
 """Comparisons, AND, OR and NOT, with SQL's three-valued logic.
 
-A row that fails on one side of AND or OR does not fail if a side before it decides the result.
+If the left side of AND or OR decides the result of a row, a failure of the right side is ignored.
 """
 
 from collections.abc import Mapping, Sequence
@@ -39,7 +39,10 @@ _SHOWN = 80
 
 
 def comparable(what: str, arguments: Sequence[Argument]) -> DataType:
-    """Return the type that arguments are compared as. Raises ConfigError if incompatible."""
+    """Return the type to which arguments are cast for a comparison.
+
+    Raises ConfigError if they are incompatible.
+    """
     found = common_type(what, arguments)
     if found is not None and found.root in (*NESTED_ROOTS, "VARIANT", "BLOB"):
         raise refuse_types(what, arguments)
@@ -55,7 +58,7 @@ def _comparison(sign: str, kernel: PlainKernel) -> Function:
 
 
 def not_distinct(left: Values, right: Values) -> Values:
-    """Return whether values are equal, with NULL equal to NULL."""
+    """Return whether values are equal, where NULL equals NULL."""
     equal: Values = pc.fill_null(pc.equal(left, right), _FALSE)
     return pc.or_(equal, pc.and_(pc.is_null(left), pc.is_null(right)))
 
@@ -65,7 +68,7 @@ def _distinct(left: Values, right: Values) -> Values:
 
 
 def _deciding(sign: str, kernel: PlainKernel, *, by: bool) -> Function:
-    """Define AND, which an earlier false decides, or OR, which an earlier true decides."""
+    """Define AND, which a false left side decides, or OR, which a true left side decides."""
 
     def plan(arguments: Sequence[Argument]) -> Plan:
         require(sign.upper(), arguments, _TRUE_OR_FALSE)
@@ -99,7 +102,7 @@ def _in(arguments: Sequence[Argument]) -> Plan:
 
 
 def _among(items: Sequence[Argument]) -> Kernel:
-    """Return a kernel of IN: true if an item is equal, else NULL if an item is NULL."""
+    """Return the kernel of IN: true if an item is equal, else NULL if an item is NULL."""
 
     def of_constants(wanted: Values, *given: Values) -> Values:
         listed: Values = pa.concat_arrays([one.slice(0, 1) for one in given])
@@ -169,7 +172,7 @@ def _matches(arguments: Sequence[Argument]) -> Plan:
 
 
 def check_pattern(pattern: str, kernel: PlainKernel) -> None:
-    """Raise ConfigError for a pattern that Arrow cannot parse or that is too large for `kernel`."""
+    """Raise ConfigError if Arrow cannot parse the regular expression, or it is too large."""
     try:
         kernel(pa.array([""], pa.string()))
     except pa.ArrowInvalid as error:

@@ -1,6 +1,6 @@
 """The syntax tree of an expression: columns, constants, calls and casts.
 
-The nodes are plain values that are sent to tasks; operators, CASE and IN are calls, too.
+The nodes are plain values that can be sent to tasks. Operators, CASE and IN are calls, too.
 """
 
 from collections.abc import Iterator, Mapping
@@ -16,13 +16,13 @@ CLOCK: Mapping[str, DataType] = {
     "current_timestamp": _INSTANT,
     "current_date": DataType("DATE"),
 }
-"""Functions that return the time of the batch, with their types."""
+"""Functions that return the time of the batch, and their types."""
 Constant = bool | int | float | Decimal | str | None
 
 
 @dataclass(frozen=True, slots=True)
 class ColumnNode:
-    """A column by name; `at` is its position in the text, from 0."""
+    """A column by name; `at` is its position in the text, starting at 0."""
 
     name: str
     at: int
@@ -30,7 +30,7 @@ class ColumnNode:
 
 @dataclass(frozen=True, slots=True)
 class ConstantNode:
-    """A constant; None is NULL, a Decimal was written without an exponent."""
+    """A constant. None is NULL; a Decimal was written without an exponent, a float with one."""
 
     value: Constant
     at: int
@@ -38,9 +38,10 @@ class ConstantNode:
 
 @dataclass(frozen=True, slots=True)
 class CallNode:
-    """A function or an operator by its name in lower case, such as `coalesce`, `+` or `is null`.
+    """A call of a function or operator.
 
-    CASE is `case` with alternating conditions and values, and the value of ELSE at the end.
+    Its name is in lower case, such as `coalesce`, `+` or `is null`. The arguments of `case` are
+    alternating conditions and values, then the value of ELSE.
     """
 
     function: str
@@ -50,7 +51,7 @@ class CallNode:
 
 @dataclass(frozen=True, slots=True)
 class CastNode:
-    """A cast to a type; `lenient` returns NULL for invalid values."""
+    """A cast to a type. If `lenient`, it returns NULL for invalid values."""
 
     argument: "Node"
     type: DataType
@@ -62,7 +63,7 @@ Node = ColumnNode | ConstantNode | CallNode | CastNode
 
 
 def columns_of(node: Node) -> Iterator[ColumnNode]:
-    """Yield the columns that an expression refers to, with duplicates."""
+    """Yield the columns to which an expression refers, with duplicates."""
     if isinstance(node, ColumnNode):
         yield node
     elif isinstance(node, CastNode):
@@ -73,5 +74,5 @@ def columns_of(node: Node) -> Iterator[ColumnNode]:
 
 
 def wrong(node: Node, problem: str) -> ConfigError:
-    """Return an error about a part of an expression, with its position counted from 1."""
+    """Return an error about a node, with its position counted from 1."""
     return ConfigError(f"at character {node.at + 1}: {problem}")

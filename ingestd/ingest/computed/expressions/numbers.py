@@ -1,9 +1,9 @@
-"""Functions of numbers: arithmetic and rounding.
+"""Functions on numbers: arithmetic and rounding.
 
-Integers have the wider of their types, and an overflow fails. Exact numbers stay exact: sums,
-differences and products of decimals have all their digits, up to 38; beyond them the fractional
-digits stay, and a number that is too large fails. `/` gives a DOUBLE for integers, and a DECIMAL
-of at least six fractional digits for decimals, rounded half up. Division by zero fails.
+The result for two integers has the wider of their types, and an overflow fails. Sums, differences
+and products of decimals are exact, with up to 38 digits; if more are needed, fractional digits are
+kept, and a number that is too large fails. `/` returns a DOUBLE for integers, and for decimals a
+DECIMAL with at least six fractional digits, rounded half up. A division by zero fails.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -41,16 +41,17 @@ from ingestd.paimon.spec.data_types import INTEGER_ROOTS, DataType
 
 _HALF_UP: Values = "half_towards_infinity"
 _WIDE = 76
-"""Digits of Arrow's widest decimals."""
+"""The number of digits of Arrow's widest decimal type."""
 _LEAST_SCALE = 6
 ResultType = Callable[[DataType, DataType], DataType]
-"""The DECIMAL of the result for two DECIMAL operands."""
+"""Returns the DECIMAL type of the result for the types of two operands."""
 
 
 def _kind(what: str, arguments: Sequence[Argument]) -> DataType | None:
-    """Return DOUBLE if one is a float, a DECIMAL if one is that, else the widest integer type.
+    """Return the kind of type in which to calculate.
 
-    None if all are NULL.
+    This is DOUBLE if any argument is FLOAT or DOUBLE, DECIMAL if any is DECIMAL, else the widest
+    integer type, or None if all are NULL.
     """
     require(what, arguments, NUMBER_ROOTS)
     roots = {argument.type.root for argument in arguments if argument.type is not None}
@@ -65,7 +66,7 @@ def _number_type(what: str, arguments: Sequence[Argument]) -> DataType | None:
 
 
 def _nothing(found: DataType | None, count: int) -> Plan:
-    """Plan a calculation with a constant NULL: NULL, of a type if it is known."""
+    """Plan a calculation with a constant NULL: the result is NULL, with a type if it is known."""
     if found is None:
         return Plan(None, (), None)
     arrow_type: Values = to_arrow_type(found)
@@ -82,7 +83,7 @@ def _has_null(arguments: Sequence[Argument]) -> bool:
 
 
 def _decimal(whole: int, scale: int) -> DataType:
-    """Return a DECIMAL with this scale, and as many whole digits as fit."""
+    """Return the DECIMAL type with this scale, and as many whole digits as fit."""
     if scale > MAX_DIGITS:
         raise ConfigError(
             f"{scale} fractional digits are more than {MAX_DIGITS}; CAST one value to fewer"
@@ -102,7 +103,7 @@ def _arithmetic(sign: str, checked: PlainKernel, result_of: ResultType) -> Funct
         arrow_type = to_arrow_type(result)
 
         def run(left: Values, right: Values) -> Values:
-            # All digits are computed; a number that does not fit the result fails.
+            # All digits are computed; a number that does not fit the result type fails.
             return checked(_wide(left), _wide(right)).cast(arrow_type)
 
         return Plan(result, (one, other), strict(run, arrow_type))
@@ -135,7 +136,10 @@ def _wide(values: Values, more: int = 0) -> Values:
 
 
 def _ratio(one: DataType, other: DataType) -> Plan:
-    """Plan a division of decimals; one extra truncated digit is enough to round half up."""
+    """Plan a division of decimals.
+
+    One extra digit, which is truncated, suffices to round half up.
+    """
     scale = max(_LEAST_SCALE, (one.scale or 0) + (other.precision or 0) + 1)
     whole = _whole(one) + (other.scale or 0)
     if whole + scale > MAX_DIGITS:
@@ -155,7 +159,7 @@ def _ratio(one: DataType, other: DataType) -> Plan:
 
 
 def _dividing(kernel: PlainKernel, arrow_type: pa.DataType) -> Kernel:
-    """Return a kernel of a division, which fails for rows with a divisor of zero."""
+    """Return a kernel of a division that fails for rows whose divisor is zero."""
     inner = strict(kernel, arrow_type)
 
     def run(cells: Sequence[ExpressionCells]) -> ExpressionCells:
@@ -214,7 +218,7 @@ def _whole_division(name: str, *, rest: bool) -> Planner:
 
 
 def _integer_rest(left: Values, right: Values) -> Values:
-    # The one quotient that overflows has no remainder.
+    # Only a division by -1 can overflow, and its remainder is 0.
     minus = pa.scalar(-1).cast(right.type)
     one = pa.scalar(1).cast(right.type)
     safe: Values = pc.if_else(pc.equal(right, minus), one, right)
@@ -255,7 +259,7 @@ def _to_whole(name: str, kernel: PlainKernel) -> Function:
 def _rounding(
     found: DataType, digits: int, kernel: PlainKernel, takes: tuple[DataType, ...]
 ) -> tuple[DataType, tuple[DataType, ...], Kernel]:
-    """Return type, argument types and kernel of rounding to this many fractional digits."""
+    """Return result type, argument types and kernel of rounding to `digits` fractional digits."""
     if found.root in INTEGER_ROOTS:
         return found, takes, strict(lambda values, *_: values, to_arrow_type(found))
     if found.root in FLOATING_ROOTS:

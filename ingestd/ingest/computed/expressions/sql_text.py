@@ -1,7 +1,7 @@
 """Parse SQL expressions into nodes; the only module that uses the SQL parser.
 
-The parser provides only the grammar. It has no function definitions, so that each call keeps its
-name and arguments, and no dialect is translated into another.
+The parser provides only the grammar. It has no function definitions, so each call keeps its name
+and arguments, and no dialect is translated into another.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -26,10 +26,10 @@ from ingestd.ingest.computed.expressions.nodes import (
 from ingestd.paimon.spec.data_types import DataType
 
 MAX_LENGTH = 10_000
-"""Maximum number of characters of an expression."""
+"""The maximum length of an expression in characters."""
 _MAX_DIGITS = 39
 _WORDS = frozenset({"current_date", "current_timestamp"})
-"""Functions that are called without parentheses."""
+"""The functions that are called without parentheses."""
 _OPERATORS: Mapping[type[exp.Expr], str] = {
     exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/", exp.IntDiv: "div", exp.Mod: "%",
     exp.EQ: "=", exp.NEQ: "<>", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">=",
@@ -75,7 +75,7 @@ class _PlainSql(Dialect):
 
 
 def read_sql(text: str) -> Node:
-    """Parse an expression. Raises ConfigError that states the error and its position."""
+    """Parse an expression. Raises ConfigError, which contains the error and its position."""
     if len(text) > MAX_LENGTH:
         raise ConfigError(f"it has {len(text)} characters, at most {MAX_LENGTH} are allowed")
     try:
@@ -116,7 +116,7 @@ def _here(part: exp.Expr) -> ConstantNode:
 
 
 def _place(part: exp.Expr) -> int:
-    """Return where a part starts in the text: the smallest known position of its words."""
+    """Return the position of an expression in the text: the smallest position of its tokens."""
     places = [one.meta["start"] for one in part.walk() if "start" in one.meta]
     return min(places, default=0)
 
@@ -250,7 +250,7 @@ _MAKERS: Mapping[type[exp.Expr], Callable[[exp.Expr], Node]] = {
 
 
 def type_of_words(word: str, sizes: Sequence[int]) -> DataType:
-    """Return the type of a name and its parameters. Raises ValueError for an unknown type."""
+    """Return the type with this SQL name and these parameters. Raises ValueError if unknown."""
     word = word.upper()
     if word in _PLAIN and not sizes:
         return DataType(_PLAIN[word])

@@ -1,4 +1,7 @@
-"""Functions of texts. Positions count from 1, negative ones from the end, as in SQL."""
+"""Functions on strings.
+
+As in SQL, positions start at 1, and negative positions count from the end.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 
@@ -48,7 +51,10 @@ def _of_text(name: str, kernel: PlainKernel) -> Function:
 
 
 def _joined_types(name: str, arguments: Sequence[Argument]) -> tuple[DataType, ...]:
-    """Return the argument types of a concatenation: values with a plain text form become texts."""
+    """Return the argument types of a concatenation: all arguments are cast to STRING.
+
+    Raises ConfigError if a type has no plain text form.
+    """
     refused = NESTED_ROOTS | BINARY_ROOTS | {"VARIANT", "BLOB"}
     if any(argument.type is not None and argument.type.root in refused for argument in arguments):
         raise refuse_types(name, arguments)
@@ -83,7 +89,7 @@ def _substring(arguments: Sequence[Argument]) -> Plan:
 
     def substring(texts: Values, *_: Values) -> Values:
         if start >= 0:
-            # A substring that begins before the text is shortened; 0 counts as 1.
+            # A substring that starts before the string is shortened; position 0 counts as 1.
             begin = max(start - 1, 0)
             return pc.utf8_slice_codeunits(texts, begin, None if count is None else begin + count)
         return _from_end(texts, start, count)
@@ -92,11 +98,11 @@ def _substring(arguments: Sequence[Argument]) -> Plan:
 
 
 def _from_end(texts: Values, start: int, count: int | None) -> Values:
-    """Return the substring that begins `-start` characters before the end."""
+    """Return the substring that starts `-start` characters before the end."""
     if count is None or count >= -start:
         return pc.utf8_slice_codeunits(texts, start, None)
     ending = start + count
-    # In a shorter text, the part before its beginning counts towards the length.
+    # If the string is shorter, the missing characters before it count towards the length.
     return pc.utf8_slice_codeunits(texts, start, ending)
 
 
@@ -116,7 +122,7 @@ def _ends(name: str, *, left: bool) -> Function:
 
 
 def _pad(name: str, kernel: PlainKernel) -> Function:
-    """Define a function that pads, or truncates, texts to a number of characters."""
+    """Define a function that pads or truncates strings to a number of characters."""
 
     def plan(arguments: Sequence[Argument]) -> Plan:
         _joined_types(name, arguments[:1])
@@ -164,14 +170,15 @@ def _regexp_replace(arguments: Sequence[Argument]) -> Plan:
 
 
 def _check_growth(texts: Values, new: str, count: Callable[[Values], Values]) -> None:
-    """Check that no text grows by replacements beyond 16 times its size and 4 KiB.
+    """Check that replacements enlarge no string beyond 16 times its size and 4 KiB.
 
-    The library has no limit of its own: beyond the 2 GiB that an array can hold, it creates an
-    invalid array. `count` returns the replacements in each text. Raises UnsupportedError.
+    Arrow has no such limit: beyond the 2 GiB that an array can hold, it creates an invalid array.
+    `count` returns the number of replacements in each string. Raises UnsupportedError if the limit
+    is exceeded.
     """
     sizes = _numbers(pc.binary_length(texts))
     limits = np.maximum(_MOST_GROWTH * sizes, _SHORT_BYTES)
-    # The matched text may be repeated for each group that is referred to.
+    # The matched part may be repeated for each group reference in the replacement.
     copied, added = sizes * (1 + new.count("\\")), len(new.encode())
     made = copied + (sizes + 1) * added
     chosen = np.flatnonzero(made > limits)
@@ -183,7 +190,7 @@ def _check_growth(texts: Values, new: str, count: Callable[[Values], Values]) ->
 
 
 def _numbers(values: Values) -> npt.NDArray[np.int64]:
-    """Return integers, 0 for null."""
+    """Return integers as a NumPy array (n,), with 0 for null."""
     filled: Values = pc.fill_null(values, 0)
     return np.asarray(filled).astype(np.int64)
 
