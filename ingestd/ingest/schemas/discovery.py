@@ -18,9 +18,10 @@ from ingestd.paimon.spec.data_types import DataType
 class Discovery:
     """Columns of a source table that its target table lacks, or has with a narrower type.
 
-    For a table that does not exist (`fresh`): all columns seen, and `primary_keys` from the message
-    key. `topic`, `partition` and `offset` are those of the first such record. `proven` are renames
-    and drops that the table is to apply.
+    If the target table does not exist (`fresh`), `columns` are all columns of the messages, and
+    `primary_keys` are the columns of the message key. `topic`, `partition` and `offset` identify
+    the first record with these columns. `proven` are renames and drops found in DDL that the table
+    has to apply.
     """
 
     table: str
@@ -35,12 +36,12 @@ class Discovery:
 
     @property
     def is_idle(self) -> bool:
-        """Whether it only reports columns of a table that does not exist."""
+        """Whether the discovery only has renames and drops for a table that does not exist."""
         return self.fresh and bool(self.proven) and not self.columns
 
     @property
     def order(self) -> tuple[str, int, int]:
-        """Sort key: the position of the first record."""
+        """Sort key: topic, partition and offset of the first record."""
         return self.topic, self.partition, self.offset
 
     def __str__(self) -> str:
@@ -49,9 +50,9 @@ class Discovery:
 
 @dataclass(frozen=True, slots=True)
 class TableTruncate:
-    """A truncate that has not been applied to the table, and its record.
+    """A truncate that has not been applied to the table, and the record that contains it.
 
-    Older rows have a smaller source position than its own, which is None if unknown.
+    Rows with a smaller source position than `position` are older; `position` is None if unknown.
     """
 
     table: str
@@ -63,17 +64,17 @@ class TableTruncate:
 
     @property
     def place(self) -> tuple[str, str, int, int]:
-        """Source, topic, partition and offset of the record."""
+        """The source, topic, partition and offset of the record."""
         return self.feed.source, self.topic, self.partition, self.offset
 
 
 @dataclass(frozen=True, slots=True)
 class CachedChunk:
-    """A decoded chunk, cached under a name until the table of all its rows has been created.
+    """A decoded chunk, cached until the target table of its rows has been created.
 
-    It covers the offsets from `start` up to `until`; `records`, `size` (bytes of keys and values)
-    and `control` are its counts, `last` is the checksum of its last record. `table` is the
-    target's identifier.
+    It covers the offsets from `start` up to, but not including, `until`. `records`, `size` (bytes
+    of keys and values) and `control` are its counts, and `last` is the checksum of its last record.
+    All rows belong to one target table with the identifier `table`.
     """
 
     name: str

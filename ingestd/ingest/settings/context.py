@@ -1,4 +1,4 @@
-"""The context of a batch that tasks receive, and its settings, as small picklable values.
+"""The batch context that the driver sends to tasks, and its settings, as small picklable values.
 
 The driver creates a `BatchContext` from the state of the tables and sends it to every task of the
 batch. There is no I/O in this module.
@@ -25,9 +25,12 @@ from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.index_entries import IndexEntries
 
 Coverage = Mapping[str, Mapping[str, Mapping[int, int]]]
-"""Source -> topic -> partition -> first offset that the table does not cover."""
+"""Covered offsets: source -> topic -> partition -> first offset that the table does not cover."""
 KeylessTableMode = Literal["reject", "latest-only", "audit"]
-"""How a table without a key handles updates and deletes: rejects, new rows only, or all changes."""
+"""How a table without a key handles updates and deletes.
+
+"reject" rejects them, "latest-only" appends only new rows, and "audit" appends all row images.
+"""
 
 TEMPORARY_TABLES = r"_.*_(gho|ghc|del|new|old)"
 """Names that gh-ost and pt-online-schema-change give to their working copies of tables."""
@@ -45,7 +48,7 @@ class Feed(NamedTuple):
 
     @property
     def source_table(self) -> SourceTable:
-        """The source table without the name of the source."""
+        """The source table, without the name of the source."""
         return SourceTable(self.database, self.schema, self.table)
 
     def __str__(self) -> str:
@@ -61,13 +64,14 @@ class RoutingConfig:
     `database.schema.table`; exclusion takes precedence. `table_mapping` maps one of these forms
     (the longest takes precedence) to a target name, which gets neither prefix nor suffix. Two
     source tables may share a target only by `table_mapping` or with `merge_shards`. `unmatched`
-    sets what happens to rows of tables that are not included: they are counted, or the pipeline
-    stops, or rows of tables that are not excluded by name become dead letters. Databases have their
-    own patterns, and prefixes and suffixes by database replace the general ones. The first
-    matching rule of `rules` takes precedence over all other naming. `limits` bound the number of
-    tables; names are in lower case unless the catalog is `case_sensitive`. `only_target` excludes
-    all tables with another target, to examine one table. Limits and `only_target` do not change how
-    rows are routed, so they are not in the text of a routing.
+    sets what happens to rows of source tables that are not included: "skip" only counts them,
+    "fail" stops the pipeline, "dead-letter" makes dead letters of them unless the table is excluded
+    by name. Databases are included and excluded by their own patterns; a prefix or suffix for a
+    database replaces the general one. The first matching rule of `rules` takes precedence over all
+    other naming. `limits` bound the number of tables. Target names are in lower case unless the
+    catalog is `case_sensitive`. `only_target` excludes all source tables with another target, to
+    examine one table. `limits` and `only_target` do not change where a row is routed, so `repr`
+    omits them.
     """
 
     table_prefix: str = ""
@@ -89,14 +93,14 @@ class RoutingConfig:
 
 @dataclass(frozen=True, slots=True)
 class TableSettings:
-    """The configuration of one target table, or of all of them.
+    """The configuration of one target table, or the defaults for all target tables.
 
-    `primary_keys` None uses the columns of the message key, an empty tuple makes an append table.
-    `column_types` fixes the types of columns; other columns have the type of the source. `shape`
-    defines columns added to and removed from the source's, `evolution` how far the schema may
-    follow the source, `truncates` whether the table is emptied with its source,
-    `keyless_table_mode` how a table without a key handles updates and deletes, `ordering` which of
-    two rows of a key is newer.
+    If `primary_keys` is None, the columns of the message key are the primary key; an empty tuple
+    creates an append table. `column_types` fixes the types of columns; other columns have the type
+    of the source. `shape` adds and removes columns, `evolution` sets which schema changes of the
+    source are applied, `truncates` whether truncates of the source are applied,
+    `keyless_table_mode` how a table without a key handles updates and deletes, and `ordering` which
+    of two rows with the same key is newer.
     """
 
     primary_keys: tuple[str, ...] | None = None
@@ -111,16 +115,16 @@ class TableSettings:
 
     @property
     def position_column(self) -> str:
-        """The name of the column with source positions, if the table has it."""
+        """The name of the source position column, if the table has one."""
         return f"{self.shape.metadata_prefix or ''}{SOURCE_POSITION}"
 
     @property
     def by_position(self) -> bool:
-        """Whether the rows of a key are ordered by their source position."""
+        """Whether rows with the same key are ordered by source position."""
         return self.ordering == "source-position"
 
     def ordered(self) -> "TableSettings":
-        """Return these settings with the column and the option that their ordering needs."""
+        """Return these settings, with the metadata column and option that `ordering` requires."""
         if not self.by_position:
             return self
         others = (name for name in self.shape.metadata or () if name != SOURCE_POSITION)
@@ -130,12 +134,12 @@ class TableSettings:
 
     @property
     def computed_key(self) -> tuple[str, ...]:
-        """Columns of the configured primary key that are computed from others."""
+        """Columns of the configured primary key that are computed from other columns."""
         made = {one.name for one in self.shape.computed if one.sources}
         return tuple(name for name in self.primary_keys or () if name in made)
 
     def over(self, defaults: "TableSettings") -> "TableSettings":
-        """Return these settings, with the defaults for unset fields."""
+        """Return these settings, with unset fields taken from `defaults`."""
         keys = defaults.primary_keys if self.primary_keys is None else self.primary_keys
         return replace(
             self,
@@ -162,10 +166,11 @@ class SourceSettings:
 
 @dataclass(frozen=True, slots=True)
 class Emptying:
-    """A truncate of a table in a batch: which rows of the batch are older than it.
+    """A truncate of a table in a batch, and which rows of the batch are older than the truncate.
 
-    These are the rows with a source position up to `position` (None: unknown positions), and those
-    before the offsets `covered` (None: the table's own). Later records are read again.
+    Older are the rows with a source position up to `position` (None if positions are unknown), and
+    the rows before the offsets `covered` (None for the covered offsets of the table). Later records
+    are read again.
     """
 
     position: int | None = None
@@ -174,14 +179,14 @@ class Emptying:
 
 @dataclass(frozen=True, slots=True)
 class TableContext:
-    """State of one table at the start of the batch.
+    """The state of one table at the start of the batch.
 
-    `sequence_base` is the first sequence number of the batch (the largest existing one + 1);
-    `assigners` the fixed number of bucket assigners of a dynamic-bucket table; `covered` the
-    offsets that the table already covers; rows with a source position up to `truncate_before` are
-    older than the table's last truncate; `feeds` are the source tables of its rows;
-    `position_reached` the largest source position in the table; `snapshot_id` the snapshot in
-    which old values are looked up, None for an empty table.
+    `sequence_base` is the first sequence number of the batch (the largest existing sequence number
+    + 1). `assigners` is the fixed number of bucket assigners of a dynamic-bucket table. `covered`
+    are the offsets that the table already covers. Rows with a source position up to
+    `truncate_before` are older than the last truncate of the table. `feeds` are the source tables
+    of its rows, and `position_reached` is the largest source position in the table. Old values are
+    looked up in the snapshot `snapshot_id`, which is None for an empty table.
     """
 
     identifier: str
@@ -196,7 +201,7 @@ class TableContext:
     snapshot_id: int | None = None
 
     def truncated(self, emptying: Emptying) -> "TableContext":
-        """Return the context for the batch that empties the table."""
+        """Return the context of the table for a batch in which it is truncated."""
         position, covered = emptying.position, emptying.covered
         return replace(
             self,
@@ -211,30 +216,31 @@ class TableContext:
         return TableContext, tuple(getattr(self, name) for name in TableContext.__slots__)
 
     def covered_until(self, source: str, topic: str, partition: int) -> int:
-        """Return the first offset that the table does not cover; 0 for a new topic partition."""
+        """Return the first offset that the table does not cover, or 0 for a new topic partition."""
         return self.covered.get(source, {}).get(topic, {}).get(partition, 0)
 
 
 def commit_user(pipeline: str) -> str:
-    """Return the commit user of a pipeline in every table it writes; stable over restarts."""
+    """Return the commit user of a pipeline, the same in all tables and after restarts."""
     return f"ingestd-{pipeline}"
 
 
 @dataclass(frozen=True, slots=True)
 class BatchContext:
-    """The values that all tasks of one batch share.
+    """The values that the driver sends to all tasks of one batch.
 
-    `tables` are by identifier "database.table"; a routed table that is missing is created by the
-    batch, or is in `others`: existing tables that the topics of the batch have not fed before.
-    `settings` are by target table name (without database), with `defaults` for unset fields.
-    `slots` is the number of tasks of the write stage. `dead_letters` is the identifier of the
-    dead-letter table, which must be among `tables`. `write_buffer_size` bounds the rows of one
-    table that a write task processes at a time, `index_cache_bytes` the hash indexes that a worker
-    keeps for later tasks. Rejected records are handled by the `error_policy`; dead letters are
-    written to `dead_letter_topic` instead of the table if it is set. `refused_truncates` are the
-    reasons for truncates that are not applied, by (source, topic, partition, offset);
-    `refused_tables` the reasons for tables that are not created; `owners` by target are the source
-    tables that may feed it, if several claimed it in this batch.
+    `tables` maps identifiers "database.table" to tables. A target table that it lacks either is in
+    `others`, the existing tables to which no topic of the batch was routed before, or is created by
+    the batch. `settings` maps names of target tables (without database) to their settings, with
+    `defaults` for unset fields. `slots` is the number of tasks of the write stage. `dead_letters`
+    is the identifier of the dead-letter table, which must be in `tables`. `write_buffer_size` is
+    the maximum size, in bytes, of the rows of one table that a write task processes at a time, and
+    `index_cache_bytes` that of the hash indexes that a worker caches for later tasks.
+    `error_policy` sets how rejected records are handled; if `dead_letter_topic` is set, dead
+    letters are written to this topic instead of the table. `refused_truncates` maps each truncate
+    that is not applied, as (source, topic, partition, offset), to the reason, and `refused_tables`
+    each table that is not created. If several source tables claim a target in this batch, `owners`
+    maps the target to those that may be written to it.
     """
 
     pipeline: str
@@ -264,7 +270,7 @@ class BatchContext:
         return commit_user(self.pipeline)
 
     def owners_of(self, table: str) -> frozenset[Feed]:
-        """Return the source tables that feed a target, or will in this batch; may be empty."""
+        """Return the source tables of a target table, including new ones in this batch."""
         target = self.tables.get(table)
         return self.owners.get(table, target.feeds if target else frozenset())
 
@@ -293,13 +299,13 @@ class BatchContext:
         return any(writes_input(table.table.schema) for table in self.tables.values())
 
     def follows_renames(self) -> bool:
-        """Return whether some table applies column renames of its source."""
+        """Return whether any table applies column renames of its source."""
         return any(settings.evolution.on_rename == "rename" for settings in self._all_settings())
 
     def _all_settings(self) -> tuple[TableSettings, ...]:
         return (self.defaults, *self.settings.values())
 
     def settings_of(self, identifier: str) -> TableSettings:
-        """Return the settings of a target table, with the defaults."""
+        """Return the settings of a target table, with defaults for unset fields."""
         name = identifier.partition(".")[2]
         return self.settings.get(name, TableSettings()).over(self.defaults).ordered()
