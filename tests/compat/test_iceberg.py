@@ -7,9 +7,9 @@ import json
 import os
 import random
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -38,6 +38,7 @@ from ingestd.paimon.table.retention.expire_plan import expire_settings
 from ingestd.paimon.table.retention.expire_snapshots import expire_snapshots
 from ingestd.paimon.table.retention.rollback import plan_rollback, rollback
 from ingestd.paimon.table.retention.tags import create_tag, delete_tag
+from tests.compat.iceberg_reader import IcebergReader
 from tests.support.code_blocks import shown
 from tests.support.native_tables import NOW_MS, alter, native_table, open_native, put
 from tests.support.oracle import Oracle
@@ -46,7 +47,8 @@ from tests.support.pypaimon import PyIceberg, environment
 pytestmark = pytest.mark.compat
 
 LONG = "INGESTD_LONG" in os.environ
-STEPS = 200 if LONG else 15
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+STEPS = 200 if LONG else 12
 SEEDS = range(20 if LONG else 2)
 OPTIONS = {
     "metadata.iceberg.storage": "table-location",
@@ -62,14 +64,22 @@ COLUMNS: list[tuple[str, Any]] = [
 ]  # fmt: skip
 
 
-def canonical(rows: pa.Table) -> list[str]:
+def canonical(rows: pa.Table | list[dict[str, Any]]) -> list[str]:
     """Rows as sorted texts, columns by name."""
-    names = sorted(rows.column_names)
-    return sorted(repr([_plain(row[name]) for name in names]) for row in rows.to_pylist())
+    given = rows.to_pylist() if isinstance(rows, pa.Table) else rows
+    return sorted(repr([(name, _plain(row[name])) for name in sorted(row)]) for row in given)
 
 
 def _plain(value: Any) -> Any:
-    return value.replace(tzinfo=None) if isinstance(value, datetime) else value
+    if isinstance(value, datetime):
+        return (value.replace(tzinfo=UTC) - EPOCH) // timedelta(microseconds=1)
+    return str(value) if isinstance(value, date | Decimal) else value
+
+
+@pytest.fixture(scope="module")
+def iceberg() -> Iterator[IcebergReader]:
+    with IcebergReader() as running:
+        yield running
 
 
 @dataclass
@@ -180,8 +190,8 @@ class Life:
 
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("keys", [(), ("dt", "id")], ids=["append", "primary key"])
-def test_pyiceberg_reads_what_we_read_after_each_step_of_a_life(
-    keys: tuple[str, ...], seed: int, tmp_path: Path, pyiceberg: PyIceberg
+def test_iceberg_readers_read_what_we_read_after_each_step_of_a_life(
+    keys: tuple[str, ...], seed: int, tmp_path: Path, pyiceberg: PyIceberg, iceberg: IcebergReader
 ) -> None:
     options = {**OPTIONS, "bucket": "2" if keys else "-1"}
     table = native_table(tmp_path, COLUMNS, keys=keys, partitions=["dt"], options=options)
@@ -192,8 +202,17 @@ def test_pyiceberg_reads_what_we_read_after_each_step_of_a_life(
     for _ in range(STEPS):
         done.append(life.step())
         assert canonical(pyiceberg.read_folder(table.path)) == life.shown, done
-    for name in document_of(table.path)["refs"]:
+        assert canonical(iceberg.read(table.path)) == life.shown, done
+    life.compact()
+    sync_iceberg(life.table)
+    life.tag()
+    put(life.table, [life.row()])
+    sync_iceberg(life.table, tags=True)
+    refs = document_of(table.path)["refs"]
+    assert refs
+    for name in refs:
         assert canonical(pyiceberg.read_folder(table.path, tag=name)) == life.tagged[name]
+        assert canonical(iceberg.read(table.path, tag=name)) == life.tagged[name]
 
 
 def document_of(folder: Path | str) -> dict[str, Any]:

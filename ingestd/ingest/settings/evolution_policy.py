@@ -7,6 +7,7 @@ from typing import Literal
 from ingestd.errors import ConfigError
 from ingestd.ingest.values.type_merge import merge_types
 from ingestd.paimon.spec.data_types import DataType
+from ingestd.paimon.spec.iceberg_rules import type_without_iceberg
 from ingestd.paimon.spec.table_schema import TableSchema
 from ingestd.paimon.spec.type_casts import can_cast
 
@@ -156,6 +157,8 @@ def rejection_reason(
 ) -> str | None:
     """Return why a column may not be added or change to this type, or None if it may."""
     mode = policy.mode or "evolve"
+    if lacking := type_without_iceberg(schema.options, found):
+        return f"{lacking} has no type in Iceberg, whose metadata the table has"
     if name not in schema.field_names:
         return f"it is new, and schema.evolution is {mode}" if mode == "none" else None
     if mode != "evolve":

@@ -70,12 +70,18 @@ def refuse_iceberg(schema: TableSchema) -> None:
             f"{', '.join(sorted(formats - {'parquet'}))} do not have; use parquet"
         )
     for column in schema.fields:
-        without = next((t for t in walk_types(column.type) if not has_iceberg_type(t)), None)
-        if without is not None:
-            raise _refusal(f"column '{column.name}': {without} has no type in Iceberg")
+        if lacking := type_without_iceberg(schema.options, column.type):
+            raise _refusal(f"column '{column.name}': {lacking} has no type in Iceberg")
     for name, t in zip(schema.partition_keys, schema.partition_types, strict=True):
         if t.root in TIMESTAMP_ROOTS:
             raise _refusal(f"partition column '{name}': {t} is not supported; use a DATE")
+
+
+def type_without_iceberg(options: Options, t: DataType) -> DataType | None:
+    """Return the type in `t` that a column cannot have in a table with these options, if any."""
+    if iceberg_settings(options) is None:
+        return None
+    return next((inner for inner in walk_types(t) if not has_iceberg_type(inner)), None)
 
 
 def has_iceberg_type(t: DataType) -> bool:

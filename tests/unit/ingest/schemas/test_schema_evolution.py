@@ -42,10 +42,10 @@ def planned(*discoveries: Discovery, rig: Rig | None = None, **settings: Any) ->
     return plan(rig.context(), discoveries, now_ms=9)
 
 
-def existing(columns: Mapping[str, str], keys: tuple[str, ...] = ("id",)) -> Rig:
+def existing(columns: Mapping[str, str], keys: tuple[str, ...] = ("id",), **options: str) -> Rig:
     rig = Rig()
     typed = [(name, parse_type(text)) for name, text in columns.items()]
-    rig.create(ORDERS, new_schema(typed, keys, (), {}, 0))
+    rig.create(ORDERS, new_schema(typed, keys, (), options, 0))
     return rig
 
 
@@ -187,6 +187,18 @@ def test_type_that_files_cannot_be_cast_to_is_refused() -> None:
     rig = existing({"id": "INT", "at": "TIME(3)"})
     with pytest.raises(SchemaConflictError, match="cannot be changed"):
         planned(found({"at": "TIME(6)"}, fresh=False), rig=rig)
+
+
+def test_a_type_that_iceberg_lacks_is_refused_by_the_policy_where_its_metadata_is_written() -> None:
+    rig = existing({"id": "INT"}, **{"metadata.iceberg.storage": "table-location"})
+    with pytest.raises(
+        SchemaConflictError, match=r"column 'at' as TIME\(3\), but TIME\(3\) has no"
+    ):
+        planned(found({"at": "TIME(3)"}), rig=rig)
+    kept = EvolutionPolicy(on_refused="dead-letter")
+    assert planned(found({"at": "TIME(3)"}), rig=rig, evolution=kept).changes == {}
+    taken = planned(found({"at": "TIMESTAMP(3)"}), rig=rig).changes[ORDERS]
+    assert taken == (AddColumn("at", DataType("TIMESTAMP", precision=3)),)
 
 
 def test_columns_beyond_a_schema() -> None:
