@@ -44,8 +44,8 @@ def whole_chunk(data: bytes, topic: str) -> RecordChunk:
 def _split(line: bytes, separator: bytes | None, number: int) -> tuple[bytes | None, bytes]:
     if separator is None:
         return None, line
-    key, found, value = line.partition(separator)
-    if not found:
+    key, separated, value = line.partition(separator)
+    if not separated:
         sought, shown = separator.decode(errors="replace"), line[:_SHOWN].decode(errors="replace")
         raise ConfigError(f"line {number} has no key separator {sought!r}: {shown!r}")
     return key, value

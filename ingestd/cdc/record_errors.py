@@ -72,9 +72,9 @@ def explain(error: Exception, document: str, stage: str = "decode") -> Reason:
     return Reason(stage, "wrong-type", f"the {document} is not a change event: {text}")
 
 
-def too_many_cells(error: CellBudgetError, stage: str, part: str) -> Reason:
+def too_many_cells(error: CellBudgetError, stage: str, document: str) -> Reason:
     """Return the reason for a message, or a part of it, that exceeds its budget of cells."""
-    return Reason(stage, "too-many-cells", f"{part} makes {error}")
+    return Reason(stage, "too-many-cells", f"{document} makes {error}")
 
 
 def explain_cell(error: Exception, column: str, value: object, wanted: object) -> Reason:

@@ -16,16 +16,16 @@ def former_names(record: AvroNode) -> Names:
     An alias that is the name of another field is left out.
     """
     fields = record.properties.get("fields")
-    found: list[tuple[str, str]] = []
+    renames: list[tuple[str, str]] = []
     for field in fields if isinstance(fields, list) else ():
         aliases = field.get("aliases")
         if isinstance(aliases, list):
-            found += [
+            renames += [
                 (alias, str(field["name"]))
                 for alias in aliases
                 if isinstance(alias, str) and alias not in record.names
             ]
-    return tuple(found)
+    return tuple(renames)
 
 
 def alias_events(chunk: RecordChunk, batch: ChangeBatch, names: Names) -> list[SchemaChangeEvent]:

@@ -70,8 +70,8 @@ def without(array: Array, left_out: Mask | None) -> Array:
     return if_else(pa.array(left_out), pa.scalar(None, array.type), array)
 
 
-def _marks(found: Any) -> Mask | None:  # noqa: ANN401  (an Arrow array of booleans)
-    marks = marks_of(found)
+def _marks(booleans: Any) -> Mask | None:  # noqa: ANN401  (an Arrow array of booleans)
+    marks = marks_of(booleans)
     return marks if marks.any() else None
 
 
@@ -80,11 +80,11 @@ def _among(array: Array, find: unavailable.Find, convert: Callable[[Any], Any]) 
     lengths = list_lengths(array)
     places = np.flatnonzero((lengths == 1) | (lengths == len(unavailable.CODES)))
     values = take(array, pa.array(places)).to_pylist()
-    found = find([convert(value) for value in values])
-    if not found:
+    placeholders = find([convert(value) for value in values])
+    if not placeholders:
         return None
     marks = np.zeros(len(array), np.bool_)
-    marks[places[found]] = True
+    marks[places[placeholders]] = True
     return marks
 
 

@@ -113,11 +113,11 @@ class AvroCursor:
 
     def texts(self, rows: Ints, sizes: Ints) -> Array:
         """Read text as `binaries` reads bytes; invalid UTF-8 is empty and its message is bad."""
-        found = self.binaries(rows, sizes)
+        binaries = self.binaries(rows, sizes)
         try:
-            return found.cast(pa.string())
+            return binaries.cast(pa.string())
         except pa.ArrowInvalid:
-            texts = [_text_or_none(one) for one in found.to_pylist()]
+            texts = [_text_or_none(value) for value in binaries.to_pylist()]
             self.mark(rows[[text is None for text in texts]])
             # No null: a key of a map cannot be one.
             return pa.array([text or "" for text in texts], pa.string())

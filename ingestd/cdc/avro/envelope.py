@@ -133,14 +133,14 @@ class _Sorter:
             for name in (_BEFORE, _AFTER)
             if name in self.fields
         }
-        found = []
+        groups_of_tables = []
         for table, own in _tables(source):
             if not table.table:
                 message = "source of the message value names no table"
                 reason = Reason("decode", "missing-source", message)
                 self.refused.update(dict.fromkeys(places[own].tolist(), reason))
                 continue
-            found.append(
+            groups_of_tables.append(
                 Changes(
                     table,
                     places[own],
@@ -150,7 +150,7 @@ class _Sorter:
                     {name: _rows_of(array, own) for name, array in source.items()},
                 )
             )
-        return found
+        return groups_of_tables
 
 
 def _rows_of(array: Array | None, rows: Indices) -> Any:  # noqa: ANN401  (an Arrow array)
@@ -165,12 +165,12 @@ def _tables(source: dict[str, Array]) -> list[tuple[SourceTable, Indices]]:
     key = np.zeros(size, np.int64)
     for codes, names in encoded:
         key = key * len(names) + codes
-    found = []
+    tables = []
     for number in np.unique(key).tolist():
         own = np.flatnonzero(key == number)
         parts = [names[int(codes[own[0]])] for codes, names in encoded]
-        found.append((SourceTable(parts[0], parts[1], parts[2] or ""), own))
-    return found
+        tables.append((SourceTable(parts[0], parts[1], parts[2] or ""), own))
+    return tables
 
 
 def _codes(array: Array | None, size: int) -> tuple[Indices, list[str | None]]:

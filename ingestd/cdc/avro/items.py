@@ -123,10 +123,10 @@ def _enum(data: ItemBytes, at: int, node: AvroNode) -> Found:
 
 
 def _record(data: ItemBytes, at: int, node: AvroNode) -> Found:
-    found = {}
+    fields = {}
     for name, child in zip(node.names, node.children, strict=True):
-        found[name], at = read_item(data, at, child)
-    return found, at
+        fields[name], at = read_item(data, at, child)
+    return fields, at
 
 
 def _nullable(data: ItemBytes, at: int, node: AvroNode) -> Found:
@@ -144,26 +144,26 @@ def _union(data: ItemBytes, at: int, node: AvroNode) -> Found:
 
 
 def _array(data: ItemBytes, at: int, node: AvroNode) -> Found:
-    found: list[Any] = []
+    elements: list[Any] = []
     while True:
         count, at = next_block(data, at, node.children)
         if not count:
-            return found, at
+            return elements, at
         for _ in range(count):
             item, at = read_item(data, at, node.children[0])
-            found.append(item)
+            elements.append(item)
 
 
 def _map(data: ItemBytes, at: int, node: AvroNode) -> Found:
-    found: list[tuple[str, Any]] = []
+    entries: list[tuple[str, Any]] = []
     while True:
         count, at = next_block(data, at, (KEY, *node.children))
         if not count:
-            return found, at
+            return entries, at
         for _ in range(count):
             key, at = _string(data, at, node)
             value, at = read_item(data, at, node.children[0])
-            found.append((key, value))
+            entries.append((key, value))
 
 
 def next_block(data: ItemBytes, at: int, parts: tuple[AvroNode, ...]) -> tuple[int, int]:
@@ -184,12 +184,12 @@ def next_block(data: ItemBytes, at: int, parts: tuple[AvroNode, ...]) -> tuple[i
 
 def without_bytes(parts: tuple[AvroNode, ...]) -> bool:
     """Return whether items of these parts take no bytes of a message."""
-    return all(part.has_no_bytes for part in parts)
+    return all(child.has_no_bytes for child in parts)
 
 
 def cells_of(parts: tuple[AvroNode, ...]) -> int:
     """Return the number of cells of an item of these parts."""
-    return sum(part.cells for part in parts)
+    return sum(child.cells for child in parts)
 
 
 _READ: Mapping[str, Callable[[ItemBytes, int, AvroNode], Found]] = {

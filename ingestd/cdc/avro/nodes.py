@@ -126,10 +126,10 @@ class _Parser:
         if name in PRIMITIVES:
             return AvroNode(name)
         full = name if "." in name or not namespace else f"{namespace}.{name}"
-        found = self._declared.get(full) or self._declared.get(name)
-        if found is None:
+        node = self._declared.get(full) or self._declared.get(name)
+        if node is None:
             raise AvroSchemaError(f"the Avro schema uses the type {name!r}, which nobody declares")
-        return self._declaration(*found, depth)
+        return self._declaration(*node, depth)
 
     def _declaration(self, document: dict[str, Any], namespace: str, depth: int) -> AvroNode:
         name, namespace = _full_name(document, namespace)
@@ -147,9 +147,9 @@ class _Parser:
             raise AvroSchemaError(f"the Avro type {name} contains itself: it has no columns")
         self._open.add(name)
         fields = document["fields"]
-        children = tuple(self.node(_type_of(one), namespace, depth + 1) for one in fields)
+        children = tuple(self.node(_type_of(field), namespace, depth + 1) for field in fields)
         self._open.discard(name)
-        return AvroNode("record", document, children, tuple(str(one["name"]) for one in fields))
+        return AvroNode("record", document, children, tuple(str(field["name"]) for field in fields))
 
     def _union(self, branches: list[Any], namespace: str, depth: int) -> AvroNode:
         nodes = tuple(self.node(branch, namespace, depth + 1) for branch in branches)

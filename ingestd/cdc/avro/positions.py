@@ -54,9 +54,11 @@ def _all_integers(array: Array) -> bool:
 def _by_value(array: Array, function: Callable[..., object]) -> npt.NDArray[np.object_]:
     """Return the function's result for each value; it is called once for each distinct one."""
     encoded = array.dictionary_encode(null_encoding="encode")
-    results = np.array([function(one) for one in encoded.dictionary.to_pylist()], np.object_)
-    found: npt.NDArray[np.object_] = results[encoded.indices.to_numpy(zero_copy_only=False)]
-    return found
+    results = np.array([function(value) for value in encoded.dictionary.to_pylist()], np.object_)
+    results_by_row: npt.NDArray[np.object_] = results[
+        encoded.indices.to_numpy(zero_copy_only=False)
+    ]
+    return results_by_row
 
 
 def _one_by_one(present: Fields, rows: int) -> npt.NDArray[np.int64]:

@@ -46,13 +46,13 @@ Wanted = Mapping[str, Collection[str] | None]
 
 def read_fields(cursor: AvroCursor, record: AvroNode, wanted: Wanted) -> dict[str, Array]:
     """Return one array for each wanted field of records; other fields are skipped."""
-    found: dict[str, Array] = {}
+    arrays: dict[str, Array] = {}
     for name, child in zip(record.names, record.children, strict=True):
         if name in wanted:
-            found[name] = _some(cursor, child, cursor.rows, wanted[name])
+            arrays[name] = _some(cursor, child, cursor.rows, wanted[name])
         else:
             pass_over(cursor, child, cursor.rows)
-    return found
+    return arrays
 
 
 def _some(cursor: AvroCursor, node: AvroNode, rows: Ints, wanted: Collection[str] | None) -> Array:
@@ -75,13 +75,13 @@ def all_fields(record: AvroNode) -> Wanted:
 def _fields(
     cursor: AvroCursor, record: AvroNode, rows: Ints, wanted: Collection[str]
 ) -> dict[str, Array]:
-    found: dict[str, Array] = {}
+    arrays: dict[str, Array] = {}
     for name, child in zip(record.names, record.children, strict=True):
         if name in wanted:
-            found[name] = read(cursor, child, rows)
+            arrays[name] = read(cursor, child, rows)
         else:
             pass_over(cursor, child, rows)
-    return found
+    return arrays
 
 
 def read(cursor: AvroCursor, node: AvroNode, rows: Ints) -> Array:
@@ -151,8 +151,8 @@ def _union(cursor: AvroCursor, node: AvroNode, rows: Ints) -> Array:
     texts: list[str | None] = [None] * len(rows)
     for child, places in _branches(cursor, node, rows):
         values = json_texts(read(cursor, child, rows[places]), child)
-        for place, text in zip(places.tolist(), values, strict=True):
-            texts[place] = text
+        for index, text in zip(places.tolist(), values, strict=True):
+            texts[index] = text
     return pa.array(texts, pa.string())
 
 

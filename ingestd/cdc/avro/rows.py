@@ -140,7 +140,9 @@ class _AvroImage:
             yield from invalid_values(
                 column,
                 field.array,
-                lambda part: replace(field, array=take_rows(part, np.arange(len(part)))).cells(),
+                lambda values_at: replace(
+                    field, array=take_rows(values_at, np.arange(len(values_at)))
+                ).cells(),
             )
 
     def overlaid(self, over: Mask, other: Image[WireColumn]) -> Image[WireColumn]:

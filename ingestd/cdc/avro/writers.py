@@ -53,14 +53,14 @@ class AvroWriters:
 
     def record(self, node: AvroNode) -> AvroRecord:
         """Return a record of a schema with its columns. Raises RecordError."""
-        found = self._records.get(node)
-        if found is None:
+        known_record = self._records.get(node)
+        if known_record is None:
             try:
                 columns = {column.name: column for column in record_columns(node)}
             except AvroSchemaError as error:
                 raise refuse("schema", "invalid-schema", str(error)) from error
-            found = self._records[node] = AvroRecord(node, columns)
-        return found
+            known_record = self._records[node] = AvroRecord(node, columns)
+        return known_record
 
 
 def registered_schema(

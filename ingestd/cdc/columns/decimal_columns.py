@@ -97,9 +97,9 @@ def _little_endian(binary: Array) -> npt.NDArray[np.uint8] | None:
     signs = np.zeros(len(binary), np.uint8)
     signs[has_bytes] = np.where(data[starts[has_bytes]] & 0x80, 0xFF, 0)
     words[:] = signs[:, None]
-    for place in range(longest):
-        reached = lengths > place
-        words[reached, place] = data[ends[reached] - 1 - place]
+    for position in range(longest):
+        reached = lengths > position
+        words[reached, position] = data[ends[reached] - 1 - position]
     return words
 
 

@@ -69,18 +69,20 @@ def _column(name: str, data_type: DataType, *, sized: bool = True) -> WireColumn
     return WireColumn(name, data_type, Meaning.SOURCE_TEXT, text=True, sized=sized)
 
 
-def _special(name: str, found: _Type) -> WireColumn | None:
+def _special(name: str, mysql_type: _Type) -> WireColumn | None:
     """Return the column of a type whose values are neither plain text nor numbers."""
-    if found.base in _GEOMETRIES:
+    if mysql_type.base in _GEOMETRIES:
         return WireColumn(name, STRING, Meaning.GEOMETRY)
-    if found.base in ("enum", "set"):
-        labels = tuple(_ESCAPE.sub(_unescaped, label) for label in _LABEL.findall(found.inside))
-        if found.base == "enum":
+    if mysql_type.base in ("enum", "set"):
+        labels = tuple(
+            _ESCAPE.sub(_unescaped, label) for label in _LABEL.findall(mysql_type.inside)
+        )
+        if mysql_type.base == "enum":
             return WireColumn(name, STRING, Meaning.ENUM, labels=labels)
         data_type = DataType("ARRAY", element=STRING)
         return WireColumn(name, data_type, Meaning.LABEL_SET, labels=labels)
-    if found.base == "bit":
-        width = (found.sizes or (1,))[0]
+    if mysql_type.base == "bit":
+        width = (mysql_type.sizes or (1,))[0]
         data_type = _BOOLEAN if width == 1 else DataType("BINARY", length=(width + 7) // 8)
         return WireColumn(name, data_type, Meaning.BIT_NUMBER, width=width)
     return None
@@ -90,25 +92,25 @@ def _unescaped(match: re.Match[str]) -> str:
     return match[1] or "'"
 
 
-def _plain(name: str, found: _Type, mapping: frozenset[str]) -> WireColumn:
-    base = found.base
+def _plain(name: str, mysql_type: _Type, mapping: frozenset[str]) -> WireColumn:
+    base = mysql_type.base
     if base in _TEXTS:
         if base == "longtext" and LONGTEXT_TO_BYTES in mapping:
             return WireColumn(name, _BYTES, Meaning.UTF8)
         return _column(name, STRING)
     if base in _BINARIES:
         data_type = _BYTES
-        if base in ("binary", "varbinary") and found.sizes:
-            data_type = DataType("VARBINARY", length=max(found.sizes[0], 1))
+        if base in ("binary", "varbinary") and mysql_type.sizes:
+            data_type = DataType("VARBINARY", length=max(mysql_type.sizes[0], 1))
         return WireColumn(name, data_type, Meaning.LATIN1)
     if base in ("decimal", "numeric", "dec", "fixed"):
-        return _decimal(name, found)
+        return _decimal(name, mysql_type)
     make = _MAKERS.get(base)
-    return _column(name, STRING if make is None else make(found, mapping))
+    return _column(name, STRING if make is None else make(mysql_type, mapping))
 
 
-def _decimal(name: str, found: _Type) -> WireColumn:
-    sizes = found.sizes
+def _decimal(name: str, mysql_type: _Type) -> WireColumn:
+    sizes = mysql_type.sizes
     if not sizes:
         return _column(name, _LOOSE_DECIMAL, sized=False)
     precision, scale = sizes[0], sizes[1] if len(sizes) > 1 else 0
@@ -118,39 +120,39 @@ def _decimal(name: str, found: _Type) -> WireColumn:
 
 
 def _integer(signed: str, unsigned: str) -> "_Make":
-    return lambda found, mapping: DataType(unsigned if found.unsigned else signed)
+    return lambda mysql_type, mapping: DataType(unsigned if mysql_type.unsigned else signed)
 
 
-def _tinyint(found: _Type, mapping: frozenset[str]) -> DataType:
-    if found.sizes == (1,) and TINYINT1_NOT_BOOL not in mapping:
+def _tinyint(mysql_type: _Type, mapping: frozenset[str]) -> DataType:
+    if mysql_type.sizes == (1,) and TINYINT1_NOT_BOOL not in mapping:
         return _BOOLEAN
-    return DataType("SMALLINT" if found.unsigned else "TINYINT")
+    return DataType("SMALLINT" if mysql_type.unsigned else "TINYINT")
 
 
-def _bigint(found: _Type, mapping: frozenset[str]) -> DataType:
-    if found.unsigned and BIGINT_UNSIGNED_TO_BIGINT not in mapping:
+def _bigint(mysql_type: _Type, mapping: frozenset[str]) -> DataType:
+    if mysql_type.unsigned and BIGINT_UNSIGNED_TO_BIGINT not in mapping:
         return DataType("DECIMAL", precision=20, scale=0)
     return BIGINT
 
 
 def _fixed(data_type: DataType) -> "_Make":
-    return lambda found, mapping: data_type
+    return lambda mysql_type, mapping: data_type
 
 
-def _timestamp(found: _Type, mapping: frozenset[str]) -> DataType:
-    precision = (found.sizes or (0,))[0]
+def _timestamp(mysql_type: _Type, mapping: frozenset[str]) -> DataType:
+    precision = (mysql_type.sizes or (0,))[0]
     return DataType("TIMESTAMP", precision=min(precision, 9))
 
 
-def _time(found: _Type, mapping: frozenset[str]) -> DataType:
-    return DataType("TIME", precision=min((found.sizes or (0,))[0], 9))
+def _time(mysql_type: _Type, mapping: frozenset[str]) -> DataType:
+    return DataType("TIME", precision=min((mysql_type.sizes or (0,))[0], 9))
 
 
-def _characters(found: _Type, mapping: frozenset[str]) -> DataType:
-    length = (found.sizes or (0,))[0]
+def _characters(mysql_type: _Type, mapping: frozenset[str]) -> DataType:
+    length = (mysql_type.sizes or (0,))[0]
     if not length or CHAR_TO_STRING in mapping:
         return STRING
-    return DataType("CHAR" if found.base in ("char", "nchar") else "VARCHAR", length=length)
+    return DataType("CHAR" if mysql_type.base in ("char", "nchar") else "VARCHAR", length=length)
 
 
 _Make = Callable[[_Type, frozenset[str]], DataType]

@@ -142,7 +142,7 @@ def _days(year: int, month: int, day: int) -> int:
 
 
 def _nanos(parts: Sequence[Any]) -> int:
-    hour, minute, second = (int(part or 0) for part in parts[:3])
+    hour, minute, second = (int(digits or 0) for digits in parts[:3])
     if hour > 23 or minute > 59 or second > 59:
         raise ValueError(f"out of range of a time of day: {hour:02}:{minute:02}:{second:02}")
     return ((hour * 60 + minute) * 60 + second) * 1_000_000_000 + int(

@@ -27,17 +27,17 @@ NAMES = ALWAYS_HONOURED | JSON_TYPE_MAPPINGS | MYSQL_TYPE_MAPPINGS
 
 def read_type_mapping(names: Iterable[str], data_format: str) -> frozenset[str]:
     """Return the names in kebab-case; ConfigError for one that the data format cannot honour."""
-    found = frozenset(name.strip().lower().replace("_", "-") for name in names)
-    for name in sorted(found - NAMES):
+    mappings = frozenset(name.strip().lower().replace("_", "-") for name in names)
+    for name in sorted(mappings - NAMES):
         raise ConfigError(
             f"there is no type mapping {name!r}; choose among {', '.join(sorted(NAMES))}"
         )
-    for name in sorted(found - honoured_by(data_format)):
+    for name in sorted(mappings - honoured_by(data_format)):
         raise ConfigError(
             f"type mapping {name!r} means nothing to {data_format}, whose messages name no such "
             "types; declare the types in schema.column-types of the tables"
         )
-    return found
+    return mappings
 
 
 def honoured_by(data_format: str) -> frozenset[str]:

@@ -31,7 +31,11 @@ class ColumnChange(NamedTuple):
 
 def column_changes(statement: str) -> list[ColumnChange]:
     """Return the renames and drops of a statement in order; none if it is not an ALTER TABLE."""
-    return [change for one in _alterations(statement) if (change := _change(one)) is not None]
+    return [
+        change
+        for alteration in _alterations(statement)
+        if (change := _change(alteration)) is not None
+    ]
 
 
 def added_columns(statement: str) -> list[str]:
@@ -46,18 +50,18 @@ def added_columns(statement: str) -> list[str]:
 def _added(clause: list[str]) -> Iterator[str]:
     named = bool(clause) and clause[0].upper() == "COLUMN"
     rest = clause[1:] if named else clause
-    if [one.upper() for one in rest[:3]] == ["IF", "NOT", "EXISTS"]:
+    if [tokens_at.upper() for tokens_at in rest[:3]] == ["IF", "NOT", "EXISTS"]:
         rest = rest[3:]
     if rest[:1] == ["("]:
-        yield from (_name(one[0]) for one in _clauses(rest[1:-1]) if one)
+        yield from (_name(tokens_at[0]) for tokens_at in _clauses(rest[1:-1]) if tokens_at)
     elif rest and (named or rest[0].upper() not in _NOT_ADDED):
         yield _name(rest[0])
 
 
 def _alterations(statement: str) -> list[list[str]]:
     """Return the clauses of an ALTER TABLE as tokens; none for another statement."""
-    tokens = [one for one in _TOKEN.findall(statement) if not one.startswith(_COMMENTS)]
-    words = [one.upper() for one in tokens[:6]]
+    tokens = [token for token in _TOKEN.findall(statement) if not token.startswith(_COMMENTS)]
+    words = [token.upper() for token in tokens[:6]]
     if words[:1] != ["ALTER"] or "TABLE" not in words[:4]:
         return []
     start = words.index("TABLE") + 1
@@ -75,13 +79,13 @@ def _clauses(tokens: list[str]) -> Iterator[list[str]]:
     """Yield the parts between commas outside of parentheses."""
     clause: list[str] = []
     depth = 0
-    for part in tokens:
-        depth += (part == "(") - (part == ")")
-        if part == "," and depth == 0:
+    for word in tokens:
+        depth += (word == "(") - (word == ")")
+        if word == "," and depth == 0:
             yield clause
             clause = []
         else:
-            clause.append(part)
+            clause.append(word)
     yield clause
 
 
@@ -92,7 +96,7 @@ def _change(clause: list[str]) -> ColumnChange | None:
     rest = clause[1:]
     named = bool(rest) and rest[0].upper() == "COLUMN"
     rest = rest[1:] if named else rest
-    if [one.upper() for one in rest[:2]] == ["IF", "EXISTS"]:
+    if [word.upper() for word in rest[:2]] == ["IF", "EXISTS"]:
         rest = rest[2:]
     if not rest or (not named and rest[0].upper() in _NOT_COLUMNS):
         return None

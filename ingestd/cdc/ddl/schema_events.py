@@ -63,7 +63,7 @@ def ddl_events_of(message: object) -> list[DdlEvent]:
 
 
 def _events(event: _Event) -> list[DdlEvent]:
-    found = []
+    events = []
     stated = column_changes(event.ddl or "") if event.changes else []
     altered = [change for change in event.changes or () if change.type == "ALTER"]
     if len(altered) * len(stated) > _MOST_COMPARED:
@@ -72,8 +72,8 @@ def _events(event: _Event) -> list[DdlEvent]:
         names = [] if change.table is None else [column.name for column in change.table.columns]
         proven = proven_by_columns(stated, names)
         if proven:
-            found.append(DdlEvent(_source(event, change.id), _position(event.source), proven))
-    return found
+            events.append(DdlEvent(_source(event, change.id), _position(event.source), proven))
+    return events
 
 
 def _source(event: _Event, identifier: str) -> SourceTable:

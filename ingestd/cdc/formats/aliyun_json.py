@@ -151,18 +151,18 @@ class AliyunDialect:
         if normalizer is not None:
             return normalizer
         try:
-            found = _decode_schema(schema)
+            table_schema = _decode_schema(schema)
         except PARSE_ERRORS as error:
             message = f"schema of the message value cannot be read: {error}"
             raise refuse("decode", "invalid-schema", message) from error
-        named = found.source
+        named = table_schema.source
         source = SourceTable(
             named.db_name, named.schema_name or None, required(named.table_name, "tableName")
         )
         columns = None
-        if found.data_column:
-            columns = tuple(_column(one.name, one.type) for one in found.data_column)
-        keys = tuple(dict.fromkeys(found.primary_key or ()))
+        if table_schema.data_column:
+            columns = tuple(_column(field.name, field.type) for field in table_schema.data_column)
+        keys = tuple(dict.fromkeys(table_schema.primary_key or ()))
         normalizer = TableNormalizer(source, keys, columns, constants={"schema": schema})
         return self._normalizers.keep(schema, normalizer)
 

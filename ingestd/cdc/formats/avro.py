@@ -44,8 +44,8 @@ class AvroFields:
         cursor = AvroCursor(messages, frame.skip)
         arrays = read_fields(cursor, node, all_fields(node))
         cursor.finish()
-        for place, reason in rejections(cursor, stage).items():
-            refused.setdefault(place, reason)
+        for index, reason in rejections(cursor, stage).items():
+            refused.setdefault(index, reason)
         return {
             name: AvroColumn(record.columns[name], child, arrays[name])
             for name, child in zip(node.names, node.children, strict=True)

@@ -79,9 +79,9 @@ class DebeziumAvro:
             refused: Reasons = {}
             control += self._decode_group(chunk, group, declared, decoded, refused)
             decoded.rejected.extend(
-                rejected(chunk, group.indices[place], reason) for place, reason in refused.items()
+                rejected(chunk, group.indices[index], reason) for index, reason in refused.items()
             )
-        decoded.rejected.sort(key=lambda one: one.offset)
+        decoded.rejected.sort(key=lambda record: record.offset)
         return replace(decoded, control=control)
 
     def _decode_group(
@@ -99,22 +99,22 @@ class DebeziumAvro:
                 decoded.schema_changes.extend(_statements(chunk, group, envelope))
                 return len(group.indices)
             key_record, row = self._key_record(group), row_node(envelope)
-            found = self._sorted(envelope, group, key_record)
-            if found.changes and row is None:
+            sorted_changes = self._sorted(envelope, group, key_record)
+            if sorted_changes.changes and row is None:
                 message = "the rows of the event are no records"
                 raise refuse("schema", "unsupported-envelope", message)
             row_record = None if row is None else self._writers.record(row)
         except RecordError as error:
             refused.update(dict.fromkeys(range(len(group.indices)), error.reason))
             return 0
-        refused.update(found.refused)
+        refused.update(sorted_changes.refused)
         indices = np.array(group.indices, np.int64)
-        for truncate in found.truncates:
+        for truncate in sorted_changes.truncates:
             decoded.truncates.extend(_truncates(chunk, indices, truncate))
-        if row_record is not None and found.changes:
+        if row_record is not None and sorted_changes.changes:
             keys = None if key_record is None else _read_keys(key_record, group, refused)
             former = former_names(row_record.node)
-            for changes in found.changes:
+            for changes in sorted_changes.changes:
                 table = _table_changes(changes, row_record, keys, declared.get(changes.table, {}))
                 offsets = chunk.offsets[indices[changes.places]]
                 table = replace(table, offsets=offsets, images=self._images)
@@ -123,7 +123,7 @@ class DebeziumAvro:
                 if batch is not None:
                     decoded.batches.append(batch)
                     decoded.schema_changes.extend(alias_events(chunk, batch, former))
-        return found.control
+        return sorted_changes.control
 
     def _sorted(
         self, envelope: AvroNode, group: FrameGroup, key: AvroRecord | None
@@ -147,8 +147,8 @@ def _read_keys(record: AvroRecord, group: FrameGroup, refused: Reasons) -> dict[
     cursor = AvroCursor(group.keys, 0 if group.key is None else group.key.skip)
     fields = read_fields(cursor, record.node, all_fields(record.node))
     cursor.finish()
-    for place, reason in rejections(cursor, "key").items():
-        refused.setdefault(place, reason)
+    for index, reason in rejections(cursor, "key").items():
+        refused.setdefault(index, reason)
     return {
         name: AvroColumn(record.columns[name], node, fields[name])
         for name, node in zip(record.node.names, record.node.children, strict=True)
@@ -161,14 +161,18 @@ def _table_changes(
     """Return changes with the columns of their rows and keys, in declared types."""
     columns = dict(row.columns)
     nodes = dict(zip(row.node.names, row.node.children, strict=True))
-    for name, part in (keys or {}).items():
-        columns[name] = key_column(columns.get(name, part.column))
-    columns = {name: as_declared(one, declared.get(name)) for name, one in columns.items()}
+    for name, fields_of_key in (keys or {}).items():
+        columns[name] = key_column(columns.get(name, fields_of_key.column))
+    columns = {
+        name: as_declared(avro_column, declared.get(name)) for name, avro_column in columns.items()
+    }
     own = None
     if keys is not None:
         own = {
-            name: AvroColumn(columns[name], part.node, keep_rows(part.array, changes.places))
-            for name, part in keys.items()
+            name: AvroColumn(
+                columns[name], fields_of_key.node, keep_rows(fields_of_key.array, changes.places)
+            )
+            for name, fields_of_key in keys.items()
         }
     return AvroChanges(changes, columns, nodes, own, changes.places)
 
@@ -182,17 +186,17 @@ def as_declared(column: WireColumn, declared: DataType | None) -> WireColumn:
     return column.declared_as(declared)
 
 
-def _truncates(chunk: RecordChunk, indices: Indices, found: Changes) -> list[Truncate]:
-    source: SourceTable = found.table
-    places = source_positions(found.source, len(found.places)).tolist()
+def _truncates(chunk: RecordChunk, indices: Indices, changes: Changes) -> list[Truncate]:
+    source: SourceTable = changes.table
+    places = source_positions(changes.source, len(changes.places)).tolist()
     return [
         Truncate(
             source,
             chunk.partition,
-            int(chunk.offsets[indices[place]]),
+            int(chunk.offsets[indices[index]]),
             None if position == UNKNOWN_POSITION else position,
         )
-        for place, position in zip(found.places.tolist(), places, strict=True)
+        for index, position in zip(changes.places.tolist(), places, strict=True)
     ]
 
 

@@ -136,17 +136,17 @@ class BsonDialect:
     def _id(self, before: str | None, key: bytes | None) -> str:
         """Return the key of the row, from the document before or from the message key."""
         if before is not None:
-            found = _document(before).get(_ID)
+            identifier = _document(before).get(_ID)
         else:
             opened = self._keys.open(key)
             if opened.shape is None:
                 message = "the change has neither a message key nor a document before"
                 raise refuse("key", "missing-key", message)
             named = self._ids.read(opened.payload).id
-            found = str(named) if isinstance(named, int) else _text(named)
-        if found is None:
+            identifier = str(named) if isinstance(named, int) else _text(named)
+        if identifier is None:
             raise refuse("key", "missing-key", "the document has no _id")
-        return found
+        return identifier
 
 
 def _document(text: str) -> Texts:

@@ -201,10 +201,12 @@ def _either(first: msgspec.Raw, second: msgspec.Raw) -> bytes:
 def _source(topic: str, names: tuple[bytes, ...]) -> SourceTable:
     """Return the table of the added fields; missing names are those of the topic."""
     try:
-        found = [_decode_name(name) for name in names]
+        source_names = [_decode_name(name) for name in names]
     except PARSE_ERRORS as error:
         raise refuse("decode", "invalid-source", f"an added field is no name: {error}") from error
-    named = [name or of_topic for name, of_topic in zip(found, topic_table(topic), strict=True)]
+    named = [
+        name or of_topic for name, of_topic in zip(source_names, topic_table(topic), strict=True)
+    ]
     return SourceTable(named[0], named[1], named[2] or topic)
 
 
@@ -241,14 +243,14 @@ class _Added:
 
     def specs(self, constants: Mapping[str, bytes]) -> dict[str, tuple[bool, Spec]]:
         """Return the nodes of the fields, by full name. Raises _InvalidError."""
-        found: dict[str, tuple[bool, Spec]] = {}
+        specs: dict[str, tuple[bool, Spec]] = {}
         for short, column in self.columns.items():
             if short in _NAMES:
                 _, needed, spec = constant_field(column.name, constants.get(column.name, NULL))
-                found[column.name] = (needed, _constant_spec(column, spec))
+                specs[column.name] = (needed, _constant_spec(column, spec))
             elif column.reader is not None:
-                found[column.name] = (False, _position_spec(short, column))
-        return found
+                specs[column.name] = (False, _position_spec(short, column))
+        return specs
 
 
 def flat_layout(normalizer: TableNormalizer, plan: RowPlan) -> OneRow | None:
@@ -272,14 +274,14 @@ def flat_layout(normalizer: TableNormalizer, plan: RowPlan) -> OneRow | None:
 
 
 def _short_names(by_name: Mapping[str, PlanColumn]) -> dict[str, PlanColumn]:
-    found: dict[str, PlanColumn] = {}
+    short_names: dict[str, PlanColumn] = {}
     for short in (*_NAMES, *_NUMBERS, *_TEXTS):
         names = [name for name in (f"__{short}", f"__source_{short}") if name in by_name]
         if len(names) > 1:
             raise _InvalidError(short)
         if names:
-            found[short] = by_name[names[0]]
-    return found
+            short_names[short] = by_name[names[0]]
+    return short_names
 
 
 def _constant_spec(column: PlanColumn, spec: Spec) -> Spec:
@@ -329,10 +331,10 @@ class _Reader:
     def kinds(self, columns: Columns) -> Kinds:
         """Return the kind of each row; one without an operation is an insert unless deleted."""
         size = columns[()].seen
-        found = _KINDS[np.zeros(size, np.uint8) if self.op is None else codes(columns[self.op])]
+        row_kinds = _KINDS[np.zeros(size, np.uint8) if self.op is None else codes(columns[self.op])]
         if self.deleted is not None:
-            found[codes(columns[self.deleted]) == _TRUE] = RowKind.DELETE
-        return found
+            row_kinds[codes(columns[self.deleted]) == _TRUE] = RowKind.DELETE
+        return row_kinds
 
     def log(self, columns: Columns, kinds: Kinds) -> Log:
         """Return log positions; without a snapshot field, operation r marks snapshot rows."""

@@ -188,10 +188,10 @@ class _BinaryLog:
             return UNKNOWN_POSITION
         if file != self._name:
             self._name, self._number = file, file_number(file)
-        place = int(pos)
-        if self._number < 0 or place >> 32 or (row == LAST_ROW and not head.commit):
+        position = int(pos)
+        if self._number < 0 or position >> 32 or (row == LAST_ROW and not head.commit):
             return UNKNOWN_POSITION
-        return (self._number << 32 | place) << 12 | row
+        return (self._number << 32 | position) << 12 | row
 
 
 def _layout(normalizer: TableNormalizer, plan: RowPlan) -> OneRow | None:

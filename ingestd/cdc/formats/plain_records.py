@@ -78,7 +78,7 @@ class PlainRecords:
             self._add(chunk, group, types, decoded)
         for group in deletes:
             self._add(chunk, group, types, decoded)
-        decoded.rejected.sort(key=lambda one: one.offset)
+        decoded.rejected.sort(key=lambda record: record.offset)
         used = sum(len(group.indices) for group in (*groups, *deletes))
         return replace(decoded, control=len(chunk.values) - used)
 
@@ -136,7 +136,7 @@ class PlainRecords:
                 names = self._reader.former(group.value)
                 decoded.schema_changes.extend(alias_events(chunk, batch, names))
         decoded.rejected.extend(
-            rejected(chunk, group.indices[place], reason) for place, reason in refused.items()
+            rejected(chunk, group.indices[index], reason) for index, reason in refused.items()
         )
 
 
@@ -144,14 +144,18 @@ def _table(
     chunk: RecordChunk, group: FrameGroup, rows: Fields, keys: Fields | None, declared: Types
 ) -> AvroChanges:
     size = len(group.indices)
-    columns = {name: part.column for name, part in rows.items()}
-    for name, part in (keys or {}).items():
-        columns[name] = key_column(columns.get(name, part.column))
-    columns = {name: as_declared(one, declared.get(name)) for name, one in columns.items()}
+    columns = {name: record_field.column for name, record_field in rows.items()}
+    for name, record_field in (keys or {}).items():
+        columns[name] = key_column(columns.get(name, record_field.column))
+    columns = {
+        name: as_declared(wire_column, declared.get(name)) for name, wire_column in columns.items()
+    }
     own = None
     if keys is not None:
-        own = {name: replace(part, column=columns[name]) for name, part in keys.items()}
-    after = struct_of({name: part.array for name, part in rows.items()}, size)
+        own = {
+            name: replace(record_field, column=columns[name]) for name, record_field in keys.items()
+        }
+    after = struct_of({name: record_field.array for name, record_field in rows.items()}, size)
     changes = Changes(
         table=topic_table(chunk.topic),
         places=np.arange(size),
@@ -160,5 +164,5 @@ def _table(
         after=after if group.values else None,
         source={},
     )
-    nodes = {name: part.node for name, part in rows.items()}
+    nodes = {name: record_field.node for name, record_field in rows.items()}
     return AvroChanges(changes, columns, nodes, own, chunk.offsets[np.array(group.indices)])

@@ -90,7 +90,7 @@ class ProtobufFields:
         except WireError as error:
             raise refuse(stage, "invalid-protobuf", f"the {document}: {error}") from error
         kind = self._message(frame, indexes, stage)
-        found: list[dict[str, object] | None] = []
+        rows: list[dict[str, object] | None] = []
         for index, data in enumerate(messages):
             row = None
             try:
@@ -102,8 +102,8 @@ class ProtobufFields:
                 refused.setdefault(index, why)
             except CellBudgetError as error:
                 refused.setdefault(index, too_many_cells(error, stage, f"the {document}"))
-            found.append(row)
-        return {column.column.name: _part(column, found, refused) for column in kind.columns}
+            rows.append(row)
+        return {column.column.name: _part(column, rows, refused) for column in kind.columns}
 
     def _message(self, frame: SchemaFrame, indexes: tuple[int, ...], stage: str) -> _Message:
         known = self._messages.get((frame.mark, indexes))
@@ -117,7 +117,7 @@ class ProtobufFields:
                 name = types.message_at(indexes)
             except ProtobufSchemaError as error:
                 raise refuse(stage, "invalid-schema", str(error)) from error
-            columns = tuple(proto_column(one, types) for one in types.messages[name])
+            columns = tuple(proto_column(field, types) for field in types.messages[name])
             known = _Message(name, MessageReader(types), columns, self._former(frame, types, name))
             self._messages[frame.mark, indexes] = known
         return known
@@ -126,15 +126,15 @@ class ProtobufFields:
         """Return former names from earlier versions; an invalid version is skipped."""
         if not self._renames:
             return ()
-        found: list[tuple[str, str]] = []
+        renames: list[tuple[str, str]] = []
         for version in self._schemas.earlier(frame.schema_id("decode")):
             try:
                 texts = [reference.text for reference in version.references]
                 older = parse_protobuf(version.text, texts)
             except ProtobufSchemaError:
                 continue
-            found += former_names(older.messages.get(name, ()), types.messages[name])
-        return tuple(dict.fromkeys(found))
+            renames += former_names(older.messages.get(name, ()), types.messages[name])
+        return tuple(dict.fromkeys(renames))
 
 
 def _indexes(data: bytes, at: int) -> tuple[tuple[int, ...], int]:

@@ -47,24 +47,24 @@ class ProtoColumn:
         return to_array(values, to_arrow_type(self.column.data_type))
 
 
-def proto_column(one: ProtoField, types: ProtoTypes) -> ProtoColumn:
+def proto_column(field: ProtoField, types: ProtoTypes) -> ProtoColumn:
     """Return the column of a field.
 
     Scalars, well-known types and lists or maps of them have their own types; other messages are
     JSON text.
     """
-    inner = _simple(one.type_name, types)
+    inner = _simple(field.type_name, types)
     if inner is None:
-        return ProtoColumn(WireColumn(one.name, STRING), _json)
+        return ProtoColumn(WireColumn(field.name, STRING), _json)
     data_type, convert = inner
-    if one.key_type is not None:
-        key = _TYPES[one.key_type].not_null()
-        column = WireColumn(one.name, DataType("MAP", key=key, value=data_type))
+    if field.key_type is not None:
+        key = _TYPES[field.key_type].not_null()
+        column = WireColumn(field.name, DataType("MAP", key=key, value=data_type))
         return ProtoColumn(column, _entries(convert))
-    if one.repeated:
-        column = WireColumn(one.name, DataType("ARRAY", element=data_type))
+    if field.repeated:
+        column = WireColumn(field.name, DataType("ARRAY", element=data_type))
         return ProtoColumn(column, _items(convert))
-    return ProtoColumn(WireColumn(one.name, data_type), convert)
+    return ProtoColumn(WireColumn(field.name, data_type), convert)
 
 
 def _simple(name: str, types: ProtoTypes) -> tuple[DataType, Convert | None] | None:

@@ -92,17 +92,19 @@ def parse_protobuf(text: str, references: Iterable[str] = ()) -> ProtoTypes:
 def _resolve(types: ProtoTypes) -> None:
     """Set the full names of the fields' types; refuse two fields of one name or number."""
     for message, fields in types.messages.items():
-        names, numbers = {one.name for one in fields}, {one.number for one in fields}
+        names, numbers = {field.name for field in fields}, {field.number for field in fields}
         if min(len(names), len(numbers)) < len(fields):
             raise ProtobufSchemaError(f"message {message} has two fields of one name or number")
-        for place, one in enumerate(fields):
-            if one.type_name not in SCALARS:
-                full = _full_name(types, one.type_name, message)
-                fields[place] = _renamed(one, full)
+        for index, proto_field in enumerate(fields):
+            if proto_field.type_name not in SCALARS:
+                full = _full_name(types, proto_field.type_name, message)
+                fields[index] = _renamed(proto_field, full)
 
 
-def _renamed(one: ProtoField, full: str) -> ProtoField:
-    return ProtoField(one.name, one.number, full, one.repeated, one.has_presence, one.key_type)
+def _renamed(field: ProtoField, full: str) -> ProtoField:
+    return ProtoField(
+        field.name, field.number, full, field.repeated, field.has_presence, field.key_type
+    )
 
 
 def _full_name(types: ProtoTypes, name: str, scope: str) -> str:

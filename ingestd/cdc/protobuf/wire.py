@@ -89,11 +89,11 @@ class MessageReader:
 
     def fields_of(self, message: str) -> Mapping[int, ProtoField]:
         """Return the fields of a message type by number."""
-        found = self._fields.get(message)
-        if found is None:
+        by_number = self._fields.get(message)
+        if by_number is None:
             declared = self._types.messages.get(message) or WELL_KNOWN.get(message, ())
-            found = self._fields[message] = {one.number: one for one in declared}
-        return found
+            by_number = self._fields[message] = {field.number: field for field in declared}
+        return by_number
 
     def read(self, message: str, data: bytes, at: int = 0) -> dict[str, Any]:
         """Return the values of a message by field name, null for absent fields.
@@ -128,60 +128,60 @@ class _Reading:
         size = len(data)
         while at < size:
             tag, at = read_varint(data, at)
-            one, wire = fields.get(tag >> 3), tag & 7
+            declaration, wire = fields.get(tag >> 3), tag & 7
             raw, at = _raw(data, at, wire)
             if not tag >> 3:
                 raise WireError("there is no field 0")
-            if one is not None:
-                self._put(values, one, wire, raw, depth)
+            if declaration is not None:
+                self._put(values, declaration, wire, raw, depth)
         return values
 
-    def _absent(self, one: ProtoField) -> Any:  # noqa: ANN401  (any value)
-        if one.key_type is not None:
+    def _absent(self, field: ProtoField) -> Any:  # noqa: ANN401  (any value)
+        if field.key_type is not None:
             return {}
-        if one.repeated:
+        if field.repeated:
             return []
-        if one.has_presence or one.type_name in self._types.messages or self._is_known(one):
+        if field.has_presence or field.type_name in self._types.messages or self._is_known(field):
             return None
-        if one.type_name in self._types.enums:
-            return self._enum(one.type_name, 0)
-        return _DEFAULTS[one.type_name]
+        if field.type_name in self._types.enums:
+            return self._enum(field.type_name, 0)
+        return _DEFAULTS[field.type_name]
 
-    def _is_known(self, one: ProtoField) -> bool:
-        return one.type_name not in SCALARS and one.type_name not in self._types.enums
+    def _is_known(self, field: ProtoField) -> bool:
+        return field.type_name not in SCALARS and field.type_name not in self._types.enums
 
     def _put(
         self,
         values: dict[str, Any],
-        one: ProtoField,
+        field: ProtoField,
         wire: int,
         raw: Any,  # noqa: ANN401
         depth: int,
     ) -> None:
-        kind = one.type_name
-        if one.key_type is not None:
-            self._put_entry(values[one.name], one, raw, depth)
-        elif one.repeated:
+        kind = field.type_name
+        if field.key_type is not None:
+            self._put_entry(values[field.name], field, raw, depth)
+        elif field.repeated:
             self._budget.spend(1)
             expected = _WIRE_OF.get(kind, _VARINT if self._is_number(kind) else _SIZED)
             if wire == _SIZED and expected != _SIZED:
-                values[one.name].extend(self._packed(kind, expected, raw))
+                values[field.name].extend(self._packed(kind, expected, raw))
             else:
-                values[one.name].append(self._value(kind, wire, raw, depth))
+                values[field.name].append(self._value(kind, wire, raw, depth))
         else:
-            values[one.name] = self._value(kind, wire, raw, depth)
+            values[field.name] = self._value(kind, wire, raw, depth)
 
     def _put_entry(
         self,
         entries: dict[Any, Any],
-        one: ProtoField,
+        field: ProtoField,
         raw: Any,  # noqa: ANN401
         depth: int,
     ) -> None:
         if not isinstance(raw, bytes):
-            raise WireError(f"field {one.name} is no map entry")
+            raise WireError(f"field {field.name} is no map entry")
         self._budget.spend(2)
-        key_type = one.key_type or "string"
+        key_type = field.key_type or "string"
         key, value = _DEFAULTS.get(key_type, 0), None
         at = 0
         while at < len(raw):
@@ -190,8 +190,8 @@ class _Reading:
             if tag >> 3 == 1:
                 key = self._value(key_type, tag & 7, inner, depth)
             elif tag >> 3 == 2:
-                value = self._value(one.type_name, tag & 7, inner, depth)
-        entries[key] = self._default(one.type_name, depth) if value is None else value
+                value = self._value(field.type_name, tag & 7, inner, depth)
+        entries[key] = self._default(field.type_name, depth) if value is None else value
 
     def _default(self, kind: str, depth: int) -> Any:  # noqa: ANN401
         """Return the value of a map entry that has none: the default, or an empty message."""
@@ -203,12 +203,12 @@ class _Reading:
         return kind in _VARINTS or kind in self._types.enums
 
     def _packed(self, kind: str, wire: int, raw: bytes) -> list[Any]:
-        found, at = [], 0
+        numbers, at = [], 0
         while at < len(raw):
             self._budget.spend(1)
-            one, at = _raw(raw, at, wire)
-            found.append(self._value(kind, wire, one, 0))
-        return found
+            number, at = _raw(raw, at, wire)
+            numbers.append(self._value(kind, wire, number, 0))
+        return numbers
 
     def _value(self, kind: str, wire: int, raw: Any, depth: int) -> Any:  # noqa: ANN401
         """Return the value of a raw value from the wire. Raises WireError."""

@@ -23,18 +23,18 @@ def decode_view(context: BatchContext, ranges: Iterable[OffsetRange]) -> BatchCo
     the ranges.
     """
     starts = starts_of(ranges)
-    tables = {name: _table_view(one, starts) for name, one in context.tables.items()}
+    tables = {name: _table_view(table, starts) for name, table in context.tables.items()}
     return replace(context, tables=tables, write_buffer_size=0, index_cache_bytes=0)
 
 
-def _table_view(one: TableContext, starts: Mapping[SourcePartition, int]) -> TableContext:
+def _table_view(table: TableContext, starts: Mapping[SourcePartition, int]) -> TableContext:
     return replace(
-        one,
+        table,
         index_entries=_NO_INDEX,
         sequence_base=0,
         position_reached=-1,
         snapshot_id=None,
-        covered=_held_of(one.covered, starts),
+        covered=_held_of(table.covered, starts),
     )
 
 

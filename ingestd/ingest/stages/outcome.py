@@ -60,8 +60,8 @@ class AttemptResult:
     @property
     def runs_again(self) -> bool:
         """Whether the batch must run again after the driver has handled the findings."""
-        found = self.truncates or self.contested or self.unreadable
-        return bool(found) or not all(discovery.is_idle for discovery in self.discoveries)
+        handled = self.truncates or self.contested or self.unreadable
+        return bool(handled) or not all(discovery.is_idle for discovery in self.discoveries)
 
 
 def merge_outcomes(context: BatchContext, outcomes: Iterable[WriteOutcome]) -> AttemptResult:
@@ -114,8 +114,8 @@ def _claims(reports: Iterable[Report]) -> dict[str, Counter[Feed]]:
     """Return the source tables that feed each target, with their row counts."""
     claims: dict[str, Counter[Feed]] = {}
     for report in reports:
-        for table, found in report.feeds.items():
-            claims.setdefault(table, Counter()).update(found)
+        for table, rows_by_feed in report.feeds.items():
+            claims.setdefault(table, Counter()).update(rows_by_feed)
         others = [(discovery.table, discovery.feed) for discovery in report.discoveries]
         others += [(truncate.table, truncate.feed) for truncate in report.truncates]
         for table, feed in others:
@@ -128,8 +128,8 @@ def _owners(
 ) -> dict[str, frozenset[Feed]]:
     """Return the source tables that each target accepts."""
     return {
-        table: admitted_feeds(context.routing, table, context.owners_of(table), found)
-        for table, found in claims.items()
+        table: admitted_feeds(context.routing, table, context.owners_of(table), rows_by_feed)
+        for table, rows_by_feed in claims.items()
     }
 
 
@@ -139,7 +139,13 @@ def _feeds(
     """Return the owners that fed each target."""
     feeds: dict[str, frozenset[Feed]] = {}
     for report in reports:
-        _unite(feeds, {name: owners[name].intersection(one) for name, one in report.feeds.items()})
+        _unite(
+            feeds,
+            {
+                name: owners[name].intersection(feeds_of_table)
+                for name, feeds_of_table in report.feeds.items()
+            },
+        )
     return feeds
 
 

@@ -106,10 +106,12 @@ class Truncates:
         wanted = {(range_.source, range_.topic, range_.partition): range_ for range_ in ranges}
         for table, emptying in self.emptied.items():
             held = dict(_flat(stream.held(table)))
-            for place, start in _flat(emptying.covered or {}):
-                known = wanted.get(place) or OffsetRange(*place, start, held.get(place, start))
-                wanted[place] = replace(known, start=min(known.start, start))
-        return sorted(one for one in wanted.values() if one.rows)
+            for topic_partition, start in _flat(emptying.covered or {}):
+                known = wanted.get(topic_partition) or OffsetRange(
+                    *topic_partition, start, held.get(topic_partition, start)
+                )
+                wanted[topic_partition] = replace(known, start=min(known.start, start))
+        return sorted(offset_range for offset_range in wanted.values() if offset_range.rows)
 
 
 def outlives_batch(table: str, result: AttemptResult, stream: Stream) -> bool:
