@@ -18,7 +18,7 @@ from pathlib import Path
 VARIABLE = "INGESTD_CRASH_AT"
 
 
-class Point(StrEnum):
+class CrashPoint(StrEnum):
     """All steps, roughly in the order in which a batch reaches them; maintenance is last."""
 
     BATCH_PLANNED = "batch.planned"
@@ -57,10 +57,10 @@ class Point(StrEnum):
     EXPIRED_FILES = "expiry.files-gone"
 
 
-Watcher = Callable[[Point], None]
+Watcher = Callable[[CrashPoint], None]
 
 
-def reach(point: Point) -> None:
+def reach(point: CrashPoint) -> None:
     """Report a finished step to the watcher, if one is set."""
     if _watchers:
         _watchers[-1](point)
@@ -75,9 +75,9 @@ def watch(watcher: Watcher | None) -> None:
 
 def killer(name: str, times: int, mark: Path) -> Watcher:
     """Return a watcher that kills the process with SIGKILL at a step, unless `mark` exists."""
-    chosen, reached = Point(name), Counter[Point]()
+    chosen, reached = CrashPoint(name), Counter[CrashPoint]()
 
-    def watcher(point: Point) -> None:
+    def watcher(point: CrashPoint) -> None:
         reached[point] += 1
         if point is chosen and reached[point] >= times and _is_mine(mark):
             os.kill(os.getpid(), signal.SIGKILL)

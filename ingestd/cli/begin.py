@@ -24,7 +24,7 @@ from ingestd.paimon.catalog.base import load_catalog
 from ingestd.paimon.io.file_io import FileIO, file_io_for, storage_options
 
 
-class At(StrEnum):
+class StartAt(StrEnum):
     """Offsets from which a table is written."""
 
     ORIGIN = "origin"
@@ -36,7 +36,7 @@ def begin(
     config: Annotated[Path, typer.Option("--config", "-c", help="The configuration file.")],
     table: Annotated[str, typer.Argument(help="The table, as database.table.")],
     at: Annotated[
-        At,
+        StartAt,
         typer.Option(
             "--at",
             help="`origin`: where the pipeline began with each topic partition; `claims`: what the "
@@ -74,11 +74,11 @@ def begin(
 
 
 def _vector(
-    at: At, table: str, settings: PipelineSettings, io: FileIO, stack: ExitStack
+    at: StartAt, table: str, settings: PipelineSettings, io: FileIO, stack: ExitStack
 ) -> Callable[[TableRegistry], Vector]:
-    if at is At.ORIGIN:
+    if at is StartAt.ORIGIN:
         return at_origin(table)
-    if at is At.CLAIMS:
+    if at is StartAt.CLAIMS:
         return at_claims(table, read_claims(io, settings.warehouse, settings.name))
     return at_now(
         {

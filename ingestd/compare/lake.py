@@ -18,7 +18,7 @@ from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.read.table_read import TableReader
 
 _ROWS_OF_BATCH = 50_000
-Place = tuple[int, Part]
+PagePart = tuple[int, Part]
 """The index of a page, and a part of it; keys without an order are in pages -1."""
 
 
@@ -37,7 +37,7 @@ class PageIndex:
         self._is_open = bool(highs) and highs[-1] is None
         self._highs = [pairing.order_of(high) for high in highs if high is not None]
 
-    def place_of(self, key: Key) -> Place | None:
+    def place_of(self, key: Key) -> PagePart | None:
         """Return where a key belongs; None if it is in none of the pages."""
         if not self._ordered:
             return -1, part_of(cells_of(key))
@@ -71,9 +71,9 @@ class LakeReader:
     pairing: Pairing
     snapshot: Snapshot | None
 
-    def digests(self, index: PageIndex) -> dict[Place, Digest]:
+    def digests(self, index: PageIndex) -> dict[PagePart, Digest]:
         """Return the digests of the rows in the pages of an index."""
-        found: dict[Place, Digest] = {}
+        found: dict[PagePart, Digest] = {}
         for key, row_hash in self._hashes(index.bounds()):
             place = index.place_of(key)
             if place is not None:
@@ -81,7 +81,7 @@ class LakeReader:
                 found[place] = count + 1, total + row_hash
         return found
 
-    def hashes(self, index: PageIndex, wanted: Collection[Place]) -> dict[Key, int]:
+    def hashes(self, index: PageIndex, wanted: Collection[PagePart]) -> dict[Key, int]:
         """Return the hashes of the rows in some places of an index, by key."""
         rows = self._hashes(index.bounds())
         return {key: row_hash for key, row_hash in rows if index.place_of(key) in wanted}

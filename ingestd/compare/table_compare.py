@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
 from ingestd.compare.columns import Key, Pairing
-from ingestd.compare.lake import LakeReader, PageIndex, Place
+from ingestd.compare.lake import LakeReader, PageIndex, PagePart
 from ingestd.compare.source import (
     Digest,
     KeyRange,
@@ -121,7 +121,7 @@ class TableComparison:
             hashed.append(page)
         return hashed
 
-    def _differing(self, pages: Sequence[Page]) -> tuple[list[Page], dict[Place, int]]:
+    def _differing(self, pages: Sequence[Page]) -> tuple[list[Page], dict[PagePart, int]]:
         """Return the pages that differ, and the places in them with the larger number of rows.
 
         Keys without an order may be in any page: all pages are returned if a part differs.
@@ -142,8 +142,8 @@ class TableComparison:
             (place, ""): differing[number, ""] for place, number in enumerate(numbers)
         }
 
-    def _source_digests(self, pages: Sequence[Page]) -> dict[Place, Digest]:
-        digests: dict[Place, Digest] = {}
+    def _source_digests(self, pages: Sequence[Page]) -> dict[PagePart, Digest]:
+        digests: dict[PagePart, Digest] = {}
         for number, page in enumerate(pages):
             for part, (count, total) in page.digests.items():
                 place = (number if self.pairing.is_ordered else -1, part)
@@ -152,7 +152,7 @@ class TableComparison:
         return digests
 
     def _candidates(
-        self, pages: Sequence[Page], places: Mapping[Place, int]
+        self, pages: Sequence[Page], places: Mapping[PagePart, int]
     ) -> Iterator[list[Key]]:
         """Yield the keys whose rows have different hashes, in groups that fit into memory."""
         for group in _groups(places):
@@ -219,9 +219,9 @@ class _Look:
         return Difference(kind, self.key, source, self.lake)
 
 
-def _groups(places: Mapping[Place, int]) -> Iterator[list[Place]]:
+def _groups(places: Mapping[PagePart, int]) -> Iterator[list[PagePart]]:
     """Yield groups of places with a bounded number of rows, at least one place each."""
-    group: list[Place] = []
+    group: list[PagePart] = []
     rows = 0
     for place in sorted(places):
         if group and rows + places[place] > _ROWS_OF_GROUP:

@@ -24,7 +24,7 @@ from ingestd.ingest.maintenance.backlog import Backlog
 from ingestd.ingest.maintenance.batch_summary import TableCommit
 from ingestd.ingest.maintenance.jobs import CompactionDone, Done, Expired, NotDone
 from ingestd.ingest.maintenance.scheduler import Due, Job, MaintenancePace, MaintenanceScheduler
-from ingestd.ingest.maintenance.table_maintenance import Ended
+from ingestd.ingest.maintenance.table_maintenance import CompactionOutcome
 from ingestd.log import redact
 from ingestd.paimon.catalog.base import TableNotFoundError
 from ingestd.paimon.spec.table_schema import TableSchema
@@ -233,7 +233,7 @@ class Maintenance:
         job, now = done.job, self._ticks()
         with self._changed:
             if isinstance(done, CompactionDone):
-                how = Ended(done.status != "nothing", done.left > 0, job.kind == "full")
+                how = CompactionOutcome(done.status != "nothing", done.left > 0, job.kind == "full")
                 self._scheduler.compacted(job.table, done.sorted_runs, how, now)
             elif isinstance(done, NotDone) and done.error == TableNotFoundError.__name__:
                 self._scheduler.forget(job.table)

@@ -22,7 +22,7 @@ from typing import Protocol
 
 from pyspark import SparkContext
 
-from ingestd.crash_points import Point, reach
+from ingestd.crash_points import CrashPoint, reach
 from ingestd.errors import ConfigError, SchemaConflictError, WorkerLostError
 from ingestd.ingest.maintenance.backlog import is_cut
 from ingestd.ingest.maintenance.batch_summary import BatchListener, BatchSummary, TableCommit
@@ -31,7 +31,7 @@ from ingestd.ingest.schemas.schema_evolution import plan
 from ingestd.ingest.schemas.table_limits import within_limits
 from ingestd.ingest.settings.context import BatchContext
 from ingestd.ingest.settings.pipeline_settings import PipelineSettings
-from ingestd.ingest.settings.rejection import RejectionGauge, SourceRejection
+from ingestd.ingest.settings.rejection import RejectionLimiter, SourceRejection
 from ingestd.ingest.settings.routing_rules import TableLimits
 from ingestd.ingest.stages.outcome import AttemptResult, merge_outcomes
 from ingestd.ingest.stages.truncates import Stream, outlives_batch
@@ -86,7 +86,7 @@ class MicroBatch:
         self._read_offsets = read_offsets
         self._commit_guard = commit_guard
         self._listener = listener
-        self._gauge = RejectionGauge(settings.rejection_limits)
+        self._gauge = RejectionLimiter(settings.rejection_limits)
         self.set_aside = SetAsideTopics(settings, listener)
         self._prefetch = Prefetch(spark)
         self._settled = False
@@ -130,13 +130,13 @@ class MicroBatch:
         offsets = self.set_aside.without(planned)
         batch = self._batch(batch_id, offsets, clock, stream)
         self._listener.batch_started(batch.batch_id, tuple(batch.ranges))
-        reach(Point.BATCH_PLANNED)
+        reach(CrashPoint.BATCH_PLANNED)
         result = None
         while batch.ranges and (result := self._run_readable(batch)) is None:
             self._prefetch.forget()
             offsets = self.set_aside.without(offsets)
             batch = self._batch(batch_id, offsets, clock, stream)
-        reach(Point.BATCH_COLLECTED)
+        reach(CrashPoint.BATCH_COLLECTED)
         if result is not None:
             self._gauge.check(result.counts, result.rejected)
             batch.span = with_fingerprints(batch.span, result.last_records, self._registry.keys)
@@ -158,7 +158,7 @@ class MicroBatch:
                 topics=result.topics if result else {},
             )
         )
-        reach(Point.BATCH_DONE)
+        reach(CrashPoint.BATCH_DONE)
         return offsets.until
 
     def _run_readable(self, batch: Batch) -> AttemptResult | None:
@@ -250,7 +250,9 @@ class MicroBatch:
                     for name, step in steps.items()
                 ]
             batch.commits.extend(future.result() for future in done)
-            reach(Point.DEAD_LETTERS_COMMITTED if group is first else Point.TABLES_COMMITTED)
+            reach(
+                CrashPoint.DEAD_LETTERS_COMMITTED if group is first else CrashPoint.TABLES_COMMITTED
+            )
 
     def _commit_table(
         self, name: str, batch: Batch, result: AttemptResult, step: TableStep

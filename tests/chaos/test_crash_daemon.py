@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ingestd.crash_points import VARIABLE, Point
+from ingestd.crash_points import VARIABLE, CrashPoint
 from ingestd.dev.broker import DevBroker
 from tests.support.daemon import Daemon, catch_up, run_daemon
 from tests.support.ledger import Ledger
@@ -19,24 +19,24 @@ from tests.support.pipelines import pipeline
 
 pytestmark = [pytest.mark.integration, pytest.mark.chaos, pytest.mark.slow]
 OTHERS = {
-    Point.INDEX_WRITTEN,
-    Point.INDEX_MANIFEST_WRITTEN,
-    Point.CHANGELOG_WRITTEN,
-    Point.CHANGELOG_LISTED,
-    Point.VECTORS_WRITTEN,
-    Point.MOVES_WRITTEN,
+    CrashPoint.INDEX_WRITTEN,
+    CrashPoint.INDEX_MANIFEST_WRITTEN,
+    CrashPoint.CHANGELOG_WRITTEN,
+    CrashPoint.CHANGELOG_LISTED,
+    CrashPoint.VECTORS_WRITTEN,
+    CrashPoint.MOVES_WRITTEN,
 }
 """Steps of tables of other kinds than these."""
-FIRST = (Point.SCHEMA_CHOSEN, Point.SCHEMA_PUBLISHED)
+FIRST = (CrashPoint.SCHEMA_CHOSEN, CrashPoint.SCHEMA_PUBLISHED)
 """Steps that are not passed again once the tables are there."""
 SOME = (
-    Point.SCHEMA_PUBLISHED,
-    Point.DATA_WRITTEN,
-    Point.SNAPSHOT_PUBLISHED,
-    Point.COMPACTION_WRITTEN,
-    Point.CLAIMS_WRITTEN,
+    CrashPoint.SCHEMA_PUBLISHED,
+    CrashPoint.DATA_WRITTEN,
+    CrashPoint.SNAPSHOT_PUBLISHED,
+    CrashPoint.COMPACTION_WRITTEN,
+    CrashPoint.CLAIMS_WRITTEN,
 )
-ALL = (*FIRST, *(point for point in Point if point not in OTHERS and point not in FIRST))
+ALL = (*FIRST, *(point for point in CrashPoint if point not in OTHERS and point not in FIRST))
 POINTS = ALL if "INGESTD_LONG" in os.environ else SOME
 PIECE = 2_000
 OPTIONS = {
@@ -86,7 +86,7 @@ def test_a_driver_that_dies_while_a_batch_runs_ahead_goes_on_from_its_tables(
         logging={"format": "json", "level": "DEBUG"},
     )
     # Two tables of data: the driver dies between them in the third batch, then after the sixth.
-    for death in (f"{Point.SNAPSHOT_PUBLISHED}:6", f"{Point.CLAIMS_WRITTEN}:4"):
+    for death in (f"{CrashPoint.SNAPSHOT_PUBLISHED}:6", f"{CrashPoint.CLAIMS_WRITTEN}:4"):
         mark = tmp_path / f"killed-{death.partition(':')[0]}"
         taken = _taken_ahead(tmp_path)
         with run_daemon(config, tmp_path, environment={VARIABLE: f"{death}:{mark}"}) as daemon:

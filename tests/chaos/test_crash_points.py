@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from ingestd.crash_points import Point
+from ingestd.crash_points import CrashPoint
 from tests.support.crash_kinds import KINDS
 from tests.support.crash_runs import dies, finish, steps_of, wrong, wrong_for_java
 from tests.support.crash_scene import Scene
@@ -19,7 +19,7 @@ from tests.support.oracle import Oracle
 
 pytestmark = pytest.mark.chaos
 LONG = "INGESTD_LONG" in os.environ
-Steps = Mapping[str, Counter[Point]]
+Steps = Mapping[str, Counter[CrashPoint]]
 
 
 @pytest.fixture(scope="module")
@@ -29,9 +29,9 @@ def steps(tmp_path_factory: pytest.TempPathFactory) -> Steps:
     return {kind: Counter(steps_of(root / kind, kind)) for kind in KINDS}
 
 
-def alone(steps: Steps, kind: str) -> Iterator[tuple[Point, int]]:
+def alone(steps: Steps, kind: str) -> Iterator[tuple[CrashPoint, int]]:
     """Steps at which to kill a kind alone, and which time: in short each step in one kind."""
-    for index, point in enumerate(Point):
+    for index, point in enumerate(CrashPoint):
         by = [one for one in KINDS if point in steps[one]]
         if LONG:
             yield from ((point, times) for times in range(1, steps[kind][point] + 1))
@@ -41,11 +41,11 @@ def alone(steps: Steps, kind: str) -> Iterator[tuple[Point, int]]:
 
 def test_every_step_is_reached_by_some_kind_of_table(steps: Steps) -> None:
     reached = {point for passed in steps.values() for point in passed}
-    assert reached == set(Point)
+    assert reached == set(CrashPoint)
 
 
 def test_every_step_is_killed_alone_in_some_kind_of_table(steps: Steps) -> None:
-    assert {point for kind in KINDS for point, _ in alone(steps, kind)} == set(Point)
+    assert {point for kind in KINDS for point, _ in alone(steps, kind)} == set(CrashPoint)
 
 
 @pytest.mark.parametrize("kind", KINDS)

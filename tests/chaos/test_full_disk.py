@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from ingestd.crash_points import Point
+from ingestd.crash_points import CrashPoint
 from ingestd.dev.broker import DevBroker
 from tests.support.crash_runs import dies, finish, lives, wrong
 from tests.support.crash_scene import Scene
@@ -120,9 +120,9 @@ def fill(path: Path) -> None:
             file.write(bytes(4096))
 
 
-@pytest.mark.parametrize("point", [Point.DELTA_WRITTEN, Point.BATCH_DONE])
+@pytest.mark.parametrize("point", [CrashPoint.DELTA_WRITTEN, CrashPoint.BATCH_DONE])
 def test_a_read_only_disk_is_named_and_work_goes_on_when_it_is_not(
-    disk: Disk, point: Point
+    disk: Disk, point: CrashPoint
 ) -> None:
     scene = Scene(disk.path / "scene", "keyed")
     assert dies(scene, point)

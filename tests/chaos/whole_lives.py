@@ -18,7 +18,7 @@ import yaml
 from confluent_kafka.cimpl import NewPartitions
 
 from ingestd import errors
-from ingestd.crash_points import Point
+from ingestd.crash_points import CrashPoint
 from ingestd.dev.broker import DevBroker
 from ingestd.errors import IngestdError
 from ingestd.kafka.offsets import OffsetClient
@@ -159,7 +159,7 @@ class WholeTruth(Truth):
     """A pipeline whose life is a process."""
 
     folder_of_processes: Path = Path()
-    crash: tuple[Point, int] | None = None
+    crash: tuple[CrashPoint, int] | None = None
     kill_after: float | None = None
 
     def live(self, batches: int = 1 << 30) -> None:  # type: ignore[override]
@@ -167,7 +167,7 @@ class WholeTruth(Truth):
         kafka = self.kafka
         assert isinstance(kafka, WholeKafka)
         kafka.synchronize()
-        crash = self.crash or ((Point.BATCH_DONE, batches) if batches < 1 << 20 else None)
+        crash = self.crash or ((CrashPoint.BATCH_DONE, batches) if batches < 1 << 20 else None)
         mark = self.folder_of_processes / f"mark-{time.monotonic_ns()}"
         given = {} if crash is None else {"INGESTD_CRASH_AT": f"{crash[0]}:{crash[1]}:{mark}"}
         log = self.folder_of_processes / "ingestd.log"
@@ -302,7 +302,7 @@ def born(root: Path, broker: DevBroker, startup: str, policy: str) -> WholeWorld
     return world
 
 
-def _die(point: Point | None, times: int) -> Action:
+def _die(point: CrashPoint | None, times: int) -> Action:
     """Run and be killed at a step, or (None) some time after the start."""
 
     def act(world: World) -> bool:
@@ -325,7 +325,7 @@ def _die(point: Point | None, times: int) -> Action:
 def whole_actions() -> dict[str, Action]:
     """What can happen in a whole life."""
     found = {name: act for name, act in ACTIONS.items() if not _EXCLUDED.match(name)}
-    for point in Point:
+    for point in CrashPoint:
         if not point.value.startswith(("compaction", "expir", "vectors", "moves")):
             found[f"die_{point.value}"] = _die(point, 1)
             found[f"die_later_{point.value}"] = _die(point, 2)

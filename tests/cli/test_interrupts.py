@@ -16,7 +16,7 @@ import pytest
 
 from ingestd.cli import interrupts, replaying
 from ingestd.cli.main import execute
-from ingestd.crash_points import Point
+from ingestd.crash_points import CrashPoint
 from ingestd.ingest.dead_letters.dead_letter import COLUMNS
 from ingestd.paimon.spec.schema_change import SetOption
 from ingestd.paimon.table.buckets.hash_index import HASH_CACHE
@@ -185,7 +185,7 @@ def test_an_interrupt_at_any_step_leaves_a_sound_table_and_the_command_finishes_
     wanted = Told.of(open_native(calm), name)
     assert steps.passed > TRIES
     Path("rows.jsonl").unlink(missing_ok=True)
-    points = [n for n, step in enumerate(steps.names, 1) if step in set(Point)]
+    points = [n for n, step in enumerate(steps.names, 1) if step in set(CrashPoint)]
     even = range(1, steps.passed, 1 if LONG else max(1, steps.passed // TRIES))
     interrupted = 0
     for at in sorted({*even, *points[:: 1 if LONG else max(1, len(points) // TRIES)]}):

@@ -27,7 +27,7 @@ from ingestd.paimon.spec.schema_change import (
     AddColumn,
     DropColumn,
     Move,
-    Place,
+    MoveType,
     RemoveOption,
     RenameColumn,
     SetOption,
@@ -52,14 +52,14 @@ pytestmark = pytest.mark.compat
 
 ROW = {"type": "ROW", "fields": [{"id": 0, "name": "x", "type": "INT"}]}
 CHANGES = [
-    AddColumn("w", parse_type("DECIMAL(5, 1)"), "about", Move(Place.FIRST)),
+    AddColumn("w", parse_type("DECIMAL(5, 1)"), "about", Move(MoveType.FIRST)),
     AddColumn("r", parse_type(ROW)),
     AddColumn(("r", "y"), parse_type("BIGINT")),
     UpdateColumnType("w", parse_type("DECIMAL(8, 1)")),
     RenameColumn("v", "text"),
     UpdateColumnComment("text", "new"),
     UpdateColumnDefaultValue("text", "none"),
-    UpdateColumnPosition("text", Move(Place.AFTER, "id")),
+    UpdateColumnPosition("text", Move(MoveType.AFTER, "id")),
     UpdateColumnNullability("text", nullable=True),
     DropColumn("w"),
     SetOption("snapshot.num-retained.min", "5"),

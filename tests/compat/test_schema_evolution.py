@@ -12,7 +12,7 @@ from ingestd.paimon.spec.schema_change import (
     AddColumn,
     DropColumn,
     Move,
-    Place,
+    MoveType,
     RenameColumn,
     SetOption,
     UpdateColumnComment,
@@ -79,10 +79,10 @@ def test_java_goes_on_with_a_table_whose_columns_changed_in_every_way(
     put(table, [first, {"k": 2}])
     table = alter(
         table,
-        AddColumn("first", parse("INT"), "c", Move(Place.FIRST)),
-        AddColumn("after", parse("STRING"), None, Move(Place.AFTER, "k")),
-        AddColumn("before", parse("STRING"), None, Move(Place.BEFORE, "r")),
-        AddColumn(("r", "in", "n"), parse("DOUBLE"), None, Move(Place.FIRST)),
+        AddColumn("first", parse("INT"), "c", Move(MoveType.FIRST)),
+        AddColumn("after", parse("STRING"), None, Move(MoveType.AFTER, "k")),
+        AddColumn("before", parse("STRING"), None, Move(MoveType.BEFORE, "r")),
+        AddColumn(("r", "in", "n"), parse("DOUBLE"), None, Move(MoveType.FIRST)),
         UpdateColumnType(("r", "in", "p"), parse("BIGINT")),
         RenameColumn(("r", "in", "q"), "qq"),
         AddColumn(("l", "element", "b"), parse("STRING")),
@@ -91,7 +91,7 @@ def test_java_goes_on_with_a_table_whose_columns_changed_in_every_way(
         UpdateColumnType(("mm", "value"), parse("DOUBLE")),
         RenameColumn("s", "text"),
         UpdateColumnComment(("r", "x"), "note"),
-        UpdateColumnPosition("li", Move(Place.LAST)),
+        UpdateColumnPosition("li", Move(MoveType.LAST)),
         UpdateColumnDefaultValue("text", "'given'"),
         UpdateColumnDefaultValue("after", "x"),
         UpdateComment("table"),
@@ -132,11 +132,11 @@ def test_the_same_changes_make_the_same_schema_file(tmp_path: Path, oracle: Orac
     table = native_table(tmp_path / "own", COLUMNS, keys=["k"], options={"bucket": "1"})
     alter(
         table,
-        AddColumn(("r", "in", "n"), parse_type("DOUBLE"), None, Move(Place.FIRST)),
+        AddColumn(("r", "in", "n"), parse_type("DOUBLE"), None, Move(MoveType.FIRST)),
         AddColumn("again", parse_type(COLUMNS[2][1])),
         RenameColumn(("r", "in", "q"), "qq"),
         UpdateColumnType(("li", "element"), parse_type("BIGINT")),
-        UpdateColumnPosition("s", Move(Place.AFTER, "m")),
+        UpdateColumnPosition("s", Move(MoveType.AFTER, "m")),
         DropColumn("mm"),
     )
     documents = [

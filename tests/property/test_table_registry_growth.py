@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ingestd.ingest.settings.context import Emptying, RoutingConfig, TableSettings
+from ingestd.ingest.settings.context import RoutingConfig, TableSettings, TruncatePoint
 from ingestd.ingest.settings.pipeline_settings import PipelineSettings
 from ingestd.ingest.tables.batch_span import BatchSpan, TableStep
 from ingestd.ingest.tables.positions import Position
@@ -82,7 +82,7 @@ def test_tasks_are_told_of_the_tables_of_their_topics_and_of_the_names_of_others
     assert set(context.tables) == {DEAD, "db.b"}
     assert context.others == {"db.a", "db.c"}
     more = registry.context(
-        1, {"db.c": Emptying(5)}, [_range("topic-b", 20)], {"db.a", "db.unknown"}
+        1, {"db.c": TruncatePoint(5)}, [_range("topic-b", 20)], {"db.a", "db.unknown"}
     )
     assert set(more.tables) == {DEAD, "db.a", "db.b", "db.c"}
     assert set(registry.context(1, {}).tables) == {DEAD, "db.a", "db.b", "db.c"}

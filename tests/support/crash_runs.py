@@ -11,7 +11,7 @@ from collections.abc import Callable
 from multiprocessing.context import ForkServerContext
 from pathlib import Path
 
-from ingestd.crash_points import Point
+from ingestd.crash_points import CrashPoint
 from ingestd.ingest.tables.progress import decode_properties
 from ingestd.paimon.catalog.base import Identifier
 from ingestd.paimon.spec.snapshot import BATCH_COMMIT_IDENTIFIER
@@ -40,15 +40,15 @@ def _run(target: Callable[..., None], *arguments: object) -> int | None:
     return process.exitcode
 
 
-def steps_of(root: Path, kind: str) -> list[Point]:
+def steps_of(root: Path, kind: str) -> list[CrashPoint]:
     """The steps that an undisturbed life of a table passes, in order."""
     report = root / "steps"
     root.mkdir(parents=True, exist_ok=True)
     assert _run(live_and_tell, str(root), kind, str(report)) == 0
-    return [Point(line) for line in report.read_text().splitlines()]
+    return [CrashPoint(line) for line in report.read_text().splitlines()]
 
 
-def dies(scene: Scene, point: Point, times: int = 1) -> bool:
+def dies(scene: Scene, point: CrashPoint, times: int = 1) -> bool:
     """Have a process live the scene until it reaches a step for the n-th time; whether it did."""
     scene.root.mkdir(parents=True, exist_ok=True)
     ended = _run(live_until, str(scene.root), scene.kind, str(point), times)

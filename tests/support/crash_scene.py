@@ -15,7 +15,7 @@ from unittest import mock
 import numpy as np
 
 from ingestd.cdc.base import RecordChunk
-from ingestd.crash_points import Point, killer, watch
+from ingestd.crash_points import CrashPoint, killer, watch
 from ingestd.errors import IngestdError, RetryableError
 from ingestd.ingest.maintenance.batch_summary import BatchSummary
 from ingestd.ingest.maintenance.jobs import NotDone, do_job
@@ -203,7 +203,7 @@ def live_until(root: str, kind: str, point: str | None, times: int) -> None:
 
 def live_and_tell(root: str, kind: str, report: str) -> None:
     """Live undisturbed and write down every step, one a line."""
-    passed: list[Point] = []
+    passed: list[CrashPoint] = []
     watch(passed.append)
     Scene(Path(root), kind).live()
     Path(report).write_text("\n".join(passed))

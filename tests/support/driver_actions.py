@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from random import Random
 
-from ingestd.crash_points import Point
+from ingestd.crash_points import CrashPoint
 from ingestd.errors import IngestdError
 from tests.support.driver_events import ACTIONS, Action, action
 from tests.support.driver_lives import LOUD, DiedError, Home, World, check_once, live, settle
@@ -43,13 +43,13 @@ def run_two_batches(world: World) -> bool:
     return _run(world, 2)
 
 
-def die_at(point: Point | None, times: int) -> Action:
+def die_at(point: CrashPoint | None, times: int) -> Action:
     """Run, and be gone when a step is passed for the n-th time; None: any step."""
 
     def act(world: World) -> bool:
         io, count = world.io, 0
 
-        def watcher(passed: Point) -> None:
+        def watcher(passed: CrashPoint) -> None:
             nonlocal count
             count += point is None or passed is point
             if count >= times:
@@ -70,14 +70,14 @@ def die_at(point: Point | None, times: int) -> Action:
 
 UNREACHED = ("changelog.", "index", "vectors.", "moves.", "compaction.", "expiry.")
 """What only other tables, or maintenance, pass; the rest stays a step of the driver or a task."""
-for _point in Point:
+for _point in CrashPoint:
     if not _point.value.startswith(UNREACHED):
         named(f"die_{_point.value}_1", die_at(_point, 1))
 for _point, _times in (
-    (Point.BATCH_PLANNED, 2),
-    (Point.SNAPSHOT_PUBLISHED, 2),
-    (Point.SNAPSHOT_PUBLISHED, 3),
-    (Point.CLAIMS_WRITTEN, 2),
+    (CrashPoint.BATCH_PLANNED, 2),
+    (CrashPoint.SNAPSHOT_PUBLISHED, 2),
+    (CrashPoint.SNAPSHOT_PUBLISHED, 3),
+    (CrashPoint.CLAIMS_WRITTEN, 2),
 ):
     named(f"die_{_point.value}_{_times}", die_at(_point, _times))
 

@@ -21,7 +21,7 @@ from random import Random
 from typing import Any, Self
 from unittest import mock
 
-from ingestd.crash_points import Point, watch
+from ingestd.crash_points import CrashPoint, watch
 from ingestd.errors import (
     IngestdError,
     OffsetLostError,
@@ -56,7 +56,7 @@ FOREVER = 1 << 30
 _NOT_BY_CLAIMS = re.compile(
     "(beside )?(roll_back|restore|fast_forward|foreign_overwrite|rename|drop|delete|move)"
 )
-Place = tuple[str, int]
+LogPartition = tuple[str, int]
 
 
 class DiedError(BaseException):
@@ -194,8 +194,8 @@ class Home:
     """One warehouse, and what is known of it from outside."""
 
     truth: Truth
-    begun: dict[Place, int] = field(default_factory=dict)
-    seen: set[Place] = field(default_factory=set)
+    begun: dict[LogPartition, int] = field(default_factory=dict)
+    seen: set[LogPartition] = field(default_factory=set)
     dead_letters: list[Letter] = field(default_factory=list)
     rows_of_letters: Counter[tuple[Any, ...]] = field(default_factory=Counter)
     overwritten: list[tuple[str, int, int, frozenset[int]]] = field(default_factory=list)
@@ -235,7 +235,7 @@ class World:
     kafka: Kafka = field(default_factory=Kafka)
     homes: list[Home] = field(default_factory=list)
     dead: list[tuple[str, Topic]] = field(default_factory=list)
-    replaced: dict[Place, int] = field(default_factory=dict)
+    replaced: dict[LogPartition, int] = field(default_factory=dict)
     numbers: int = 0
     topics_made: int = 0
     processes: int = 0
@@ -315,7 +315,7 @@ def born(
     return world
 
 
-def known(home: Home, names: Sequence[str]) -> tuple[set[Place], set[str]]:
+def known(home: Home, names: Sequence[str]) -> tuple[set[LogPartition], set[str]]:
     """What the newest records of a pipeline and its claims file speak of: logs, and sources."""
     truth, io = home.truth, home.truth.io
     found = []
@@ -342,7 +342,7 @@ def known(home: Home, names: Sequence[str]) -> tuple[set[Place], set[str]]:
 def live(
     world: World,
     batches: int = FOREVER,
-    death: Callable[[Point], None] | None = None,
+    death: Callable[[CrashPoint], None] | None = None,
     between: Callable[[], object] | None = None,
 ) -> TableRegistry:
     """Run the pipeline of the current warehouse; raises what ends it."""
@@ -405,8 +405,8 @@ def _collect_letters(
     world: World,
     home: Home,
     tables: set[str],
-    places: set[Place],
-    ends: dict[Place, int],
+    places: set[LogPartition],
+    ends: dict[LogPartition, int],
 ) -> None:
     rows = _rows_of_letters(home)
     new = rows - home.rows_of_letters

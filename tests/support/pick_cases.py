@@ -21,7 +21,7 @@ from ingestd.paimon.spec.data_types import parse_type
 from ingestd.paimon.spec.schema import new_schema
 from ingestd.paimon.table.compact.universal_compaction import (
     CompactionPick,
-    Moment,
+    PlanningTime,
     RunSize,
     choose,
     choose_full,
@@ -52,7 +52,7 @@ def own_pick(case: Case) -> str:
     top = case["levels"] - 1
     if case["full"]:
         return _text(choose_full(runs, top))
-    options, moment = _options(case), Moment(case["now"], case["hour"], case["last"])
+    options, moment = _options(case), PlanningTime(case["now"], case["hour"], case["last"])
     if case["gentle"] is None:
         return _text(choose(runs, top, options, moment))
     for count in range(1, len(runs)):

@@ -15,7 +15,7 @@ from tests.support.http_serving import HttpServing
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class SignalRequests:
     """A request as the server got it."""
 
     method: str
@@ -33,7 +33,7 @@ class Reply:
     headers: Mapping[str, str] = field(default_factory=dict)
 
 
-Step = Reply | None | Callable[[Asked], Reply]
+Step = Reply | None | Callable[[SignalRequests], Reply]
 
 
 class ScriptedServer(HttpServing):
@@ -41,7 +41,7 @@ class ScriptedServer(HttpServing):
 
     def __init__(self, script: Iterable[Step]) -> None:
         self.script = list(script)
-        self.asked: list[Asked] = []
+        self.asked: list[SignalRequests] = []
         server = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -65,7 +65,7 @@ class ScriptedServer(HttpServing):
         data = handler.rfile.read(int(handler.headers.get("Content-Length") or 0))
         headers = {name.lower(): value for name, value in handler.headers.items()}
         document = json.loads(data) if data else None
-        asked = Asked(handler.command, handler.path, headers, document)
+        asked = SignalRequests(handler.command, handler.path, headers, document)
         self.asked.append(asked)
         step = self.script.pop(0) if self.script else Reply(500, {"message": "end of script"})
         reply = step(asked) if callable(step) else step

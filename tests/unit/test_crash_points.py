@@ -11,22 +11,22 @@ from pathlib import Path
 
 import pytest
 
-from ingestd.crash_points import VARIABLE, Point, from_environment, reach, watch
+from ingestd.crash_points import VARIABLE, CrashPoint, from_environment, reach, watch
 from tests.support.syntax_trees import syntax_tree
 
 PACKAGE = Path(__file__).resolve().parents[2] / "ingestd"
 PROGRAM = """
-from ingestd.crash_points import Point, reach
+from ingestd.crash_points import CrashPoint, reach
 for number in range(3):
     print(number, flush=True)
-    reach(Point.BATCH_DONE)
-    reach(Point.BATCH_PLANNED)
+    reach(CrashPoint.BATCH_DONE)
+    reach(CrashPoint.BATCH_PLANNED)
 """
 
 
 @pytest.fixture
-def told() -> Iterator[list[Point]]:
-    found: list[Point] = []
+def told() -> Iterator[list[CrashPoint]]:
+    found: list[CrashPoint] = []
     watch(found.append)
     yield found
     watch(None)
@@ -39,18 +39,18 @@ def test_every_step_is_somewhere_in_the_code_and_every_one_there_has_a_name() ->
             if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "reach":
                 (argument,) = node.args
                 names = [one.attr for one in ast.walk(argument) if isinstance(one, ast.Attribute)]
-                points = [name for name in names if name in Point.__members__]
+                points = [name for name in names if name in CrashPoint.__members__]
                 assert points, f"{path.name}:{node.lineno} passes no named step"
                 places.update(points)
-    assert set(places) == set(Point.__members__)
+    assert set(places) == set(CrashPoint.__members__)
 
 
-def test_steps_are_told_to_whoever_watches(told: list[Point]) -> None:
-    reach(Point.BATCH_PLANNED)
-    reach(Point.BATCH_DONE)
+def test_steps_are_told_to_whoever_watches(told: list[CrashPoint]) -> None:
+    reach(CrashPoint.BATCH_PLANNED)
+    reach(CrashPoint.BATCH_DONE)
     watch(None)
-    reach(Point.BATCH_DONE)
-    assert told == [Point.BATCH_PLANNED, Point.BATCH_DONE]
+    reach(CrashPoint.BATCH_DONE)
+    assert told == [CrashPoint.BATCH_PLANNED, CrashPoint.BATCH_DONE]
 
 
 def test_the_environment_ends_one_process_at_the_wanted_time(tmp_path: Path) -> None:

@@ -12,7 +12,12 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ingestd.errors import IngestdError
-from ingestd.ingest.maintenance.table_maintenance import Ended, TableGrowth, TableWork, rules_of
+from ingestd.ingest.maintenance.table_maintenance import (
+    CompactionOutcome,
+    TableGrowth,
+    TableWork,
+    rules_of,
+)
 from ingestd.paimon.spec.table_schema import TableSchema
 from ingestd.paimon.table.compact.sorted_runs import SortedRuns
 
@@ -89,7 +94,9 @@ class MaintenanceScheduler:
             self._work[job.table].running = True
         return job
 
-    def compacted(self, table: str, sorted_runs: SortedRuns, how: Ended, now: float) -> None:
+    def compacted(
+        self, table: str, sorted_runs: SortedRuns, how: CompactionOutcome, now: float
+    ) -> None:
         """Record the result of a compaction."""
         if table in self._work:
             self._work[table].compacted(sorted_runs, how, now)

@@ -79,7 +79,7 @@ def rules_of(schema: TableSchema) -> WorkRules:
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
+class CompactionOutcome:
     """The result of a compaction: whether it changed the table, left buckets, or was full."""
 
     changed: bool = False
@@ -183,7 +183,7 @@ class TableWork:
         if self.due_since is None and self._asks(growth.files):
             self.due_since = now
 
-    def compacted(self, sorted_runs: SortedRuns, how: Ended, now: float) -> None:
+    def compacted(self, sorted_runs: SortedRuns, how: CompactionOutcome, now: float) -> None:
         """Record the result of a compaction."""
         self.seen, self.running, self._failures = True, False, 0
         self._rested_at = now + _REST_SECONDS

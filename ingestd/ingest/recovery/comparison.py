@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Literal, Protocol
 
-from ingestd.ingest.recovery.logs import LogCluster, Logs, Place
+from ingestd.ingest.recovery.logs import LogCluster, LogPartition, Logs
 from ingestd.ingest.recovery.losses import (
     TO_BE,
     Coverage,
@@ -52,9 +52,9 @@ class LogComparison:
     were compared.
     """
 
-    divergences: Mapping[Place, int] = field(default_factory=dict)
-    replaced: frozenset[Place] = frozenset()
-    confirmed: Mapping[Place, Literal["record", "epoch"]] = field(default_factory=dict)
+    divergences: Mapping[LogPartition, int] = field(default_factory=dict)
+    replaced: frozenset[LogPartition] = frozenset()
+    confirmed: Mapping[LogPartition, Literal["record", "epoch"]] = field(default_factory=dict)
 
 
 def routing_hash(settings: PipelineSettings) -> str:
@@ -113,9 +113,9 @@ def compare_logs(
     respond.
     """
     reached = furthest_positions(coverage_of(opened), logs)
-    divergences: dict[Place, int] = {}
-    replaced: set[Place] = set()
-    confirmed: dict[Place, Literal["record", "epoch"]] = {}
+    divergences: dict[LogPartition, int] = {}
+    replaced: set[LogPartition] = set()
+    confirmed: dict[LogPartition, Literal["record", "epoch"]] = {}
     for source in clusters.keys() - set(founded):
         cluster = clusters[source]
         mine = {

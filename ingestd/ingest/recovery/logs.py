@@ -9,7 +9,7 @@ from ingestd.ingest.tables.positions import UNKNOWN, TopicName
 from ingestd.kafka.ranges import OffsetRange, TopicOffsets
 from ingestd.kafka.start_stop import Cluster
 
-Place = tuple[str, int]
+LogPartition = tuple[str, int]
 """A log: a topic key and a partition."""
 
 
@@ -57,7 +57,7 @@ class LogState:
 class Logs:
     """The logs of all sources: states by log, topic keys by (source, topic), names by topic key."""
 
-    states: Mapping[Place, LogState] = field(default_factory=dict)
+    states: Mapping[LogPartition, LogState] = field(default_factory=dict)
     keys: Mapping[tuple[str, str], str] = field(default_factory=dict)
     names: Mapping[str, TopicName] = field(default_factory=dict)
 
@@ -68,7 +68,7 @@ def ask_logs(clusters: Mapping[str, LogCluster]) -> Logs:
     Raises SourceError if brokers do not respond, ConfigError if two sources read the same topic,
     and LogChangedError if a topic is recreated during the requests.
     """
-    states: dict[Place, LogState] = {}
+    states: dict[LogPartition, LogState] = {}
     keys: dict[tuple[str, str], str] = {}
     names: dict[str, TopicName] = {}
     for source, cluster in clusters.items():

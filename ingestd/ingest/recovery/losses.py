@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from ingestd.cdc.base import RejectedRecord
 from ingestd.errors import OffsetLostError
 from ingestd.ingest.dead_letters.dead_letter import DeadLetter
-from ingestd.ingest.recovery.logs import Logs, LogState, Place
+from ingestd.ingest.recovery.logs import LogPartition, Logs, LogState
 from ingestd.ingest.settings.rejection import GAP_STAGE
 from ingestd.ingest.tables.positions import LogOffsets, Position, TopicName, Vector, replaced
 from ingestd.kafka.properties import OutOfRangePolicy
@@ -30,7 +30,7 @@ class Loss:
     """
 
     name: TopicName
-    place: Place
+    place: LogPartition
     start: int
     until: int
     table: str
@@ -76,7 +76,7 @@ class Coverage:
     finished: Vector
     origin: LogOffsets
 
-    def holders(self, place: Place) -> dict[str, Position]:
+    def holders(self, place: LogPartition) -> dict[str, Position]:
         """Return the position of each table in a log; the default is the origin of the log.
 
         The result is empty if no table has a position.
@@ -89,7 +89,7 @@ class Coverage:
         return {name: one.get(key, {}).get(partition, first) for name, one in vectors.items()}
 
 
-def furthest_positions(covered: Coverage, logs: Logs) -> dict[Place, Position]:
+def furthest_positions(covered: Coverage, logs: Logs) -> dict[LogPartition, Position]:
     """Return the largest position of any table in each existing log."""
     found = {state: covered.holders(state) for state in logs.states}
     return {place: max(held.values()) for place, held in found.items() if held}
@@ -98,8 +98,8 @@ def furthest_positions(covered: Coverage, logs: Logs) -> dict[Place, Position]:
 def lost_ranges(
     covered: Coverage,
     logs: Logs,
-    divergences: Mapping[Place, int],
-    replaced_logs: Collection[Place],
+    divergences: Mapping[LogPartition, int],
+    replaced_logs: Collection[LogPartition],
     policies: Mapping[str, OutOfRangePolicy],
 ) -> list[Loss]:
     """Return the records that tables lack and logs no longer have.
@@ -242,7 +242,7 @@ def named_losses(losses: Iterable[Loss], dead_letters: str) -> list[Loss]:
 
 def lost_records(losses: Iterable[Loss]) -> dict[tuple[str, str], int]:
     """Return an upper bound of the number of lost records by (source, topic)."""
-    most: dict[tuple[TopicName, Place], int] = {}
+    most: dict[tuple[TopicName, LogPartition], int] = {}
     for loss in losses:
         key = (loss.name, loss.place)
         if loss.is_refusable or loss.reason == "unreadable":

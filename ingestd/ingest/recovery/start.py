@@ -29,7 +29,7 @@ from ingestd.ingest.recovery.dead_letters import (
     table_dropped_dead_letter,
     write_dead_letters,
 )
-from ingestd.ingest.recovery.logs import LogCluster, Logs, Place, ask_logs
+from ingestd.ingest.recovery.logs import LogCluster, LogPartition, Logs, ask_logs
 from ingestd.ingest.recovery.losses import (
     TO_BE,
     Loss,
@@ -220,7 +220,7 @@ def _found_sources(
     return frozenset(new)
 
 
-def _of_source(logs: Logs, source: str, by_place: Mapping[Place, int]) -> TopicOffsets:
+def _of_source(logs: Logs, source: str, by_place: Mapping[LogPartition, int]) -> TopicOffsets:
     found: dict[str, dict[int, int]] = {}
     for (key, partition), offset in by_place.items():
         if logs.names[key].source == source:

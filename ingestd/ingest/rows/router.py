@@ -29,7 +29,7 @@ class Route:
 
 
 @dataclass(frozen=True, slots=True)
-class Complaint:
+class RouteRejection:
     """Why the records of a source table are rejected; `reason` as in dead letters."""
 
     reason: str
@@ -87,7 +87,7 @@ class Router:
             return Route(table)
         return Route(table, matched.columns, matched.rule.key_columns)
 
-    def complaint(self, topic: str, source_table: SourceTable) -> Complaint | None:
+    def complaint(self, topic: str, source_table: SourceTable) -> RouteRejection | None:
         """Return why a source table without a route makes dead letters; None if it does not.
 
         Source tables that are excluded by name never do.
@@ -95,14 +95,14 @@ class Router:
         forms = name_forms(source_table)
         if self.route_of(topic, source_table) is None and (topic, source_table) in self._invalid:
             problem = self._invalid[topic, source_table]
-            return Complaint(
+            return RouteRejection(
                 "invalid-table-name",
                 f"topic {topic}: the target name of table {forms[-1]} is invalid: "
                 f"{problem}; set another in routing.table-mapping or routing.rules",
             )
         if self._routing.unmatched != "dead-letter" or self._excludes(source_table, forms):
             return None
-        return Complaint(
+        return RouteRejection(
             "no-route",
             f"topic {topic}: no route for table {forms[-1]}; change routing.including-tables or "
             "including-dbs, or name it in the excluding ones",

@@ -35,7 +35,7 @@ Mask = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)
-class Stated:
+class StatementOrigin:
     """The record that contained a DDL statement; `time` is its timestamp in ms since the epoch."""
 
     time: int
@@ -54,7 +54,7 @@ class ProvenChange:
     position: int
     old: str
     new: str = ""
-    stated: Stated | None = None
+    stated: StatementOrigin | None = None
 
     def __lt__(self, other: "ProvenChange") -> bool:
         return self._order < other._order
@@ -103,7 +103,7 @@ def _change(position: int, old: str, new: str, *stated: int | str) -> ProvenChan
     at = None
     if stated:
         time, topic, partition, offset = stated
-        at = Stated(int(time), str(topic), int(partition), int(offset))
+        at = StatementOrigin(int(time), str(topic), int(partition), int(offset))
     return ProvenChange(int(position), str(old), str(new), at)
 
 

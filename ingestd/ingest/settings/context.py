@@ -165,7 +165,7 @@ class SourceSettings:
 
 
 @dataclass(frozen=True, slots=True)
-class Emptying:
+class TruncatePoint:
     """A truncate of a table in a batch, and which rows of the batch are older than the truncate.
 
     Older are the rows with a source position up to `position` (None if positions are unknown), and
@@ -200,7 +200,7 @@ class TableContext:
     position_reached: int = -1
     snapshot_id: int | None = None
 
-    def truncated(self, emptying: Emptying) -> "TableContext":
+    def truncated(self, emptying: TruncatePoint) -> "TableContext":
         """Return the context of the table for a batch in which it is truncated."""
         position, covered = emptying.position, emptying.covered
         return replace(

@@ -34,7 +34,7 @@ class RejectionLimits:
     window: int = 10_000
 
 
-class RejectionGauge:
+class RejectionLimiter:
     """Counts the rejected records of one run of a pipeline, and enforces the limits."""
 
     def __init__(self, limits: RejectionLimits) -> None:

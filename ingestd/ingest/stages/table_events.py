@@ -16,7 +16,7 @@ from ingestd.ingest.rows.rejected_records import rejected_record
 from ingestd.ingest.rows.targets import Targets
 from ingestd.ingest.schemas.column_history import (
     ProvenChange,
-    Stated,
+    StatementOrigin,
     followed_until,
     read_column_history,
 )
@@ -165,12 +165,12 @@ def _refused_letter(
     return DeadLetter(rejected_record(chunk, offset, cause, rejection_reason.message), table)
 
 
-def _stated(chunk: RecordChunk, event: SchemaChangeEvent) -> Stated | None:
+def _stated(chunk: RecordChunk, event: SchemaChangeEvent) -> StatementOrigin | None:
     """Return where a statement was read; None for names in a schema, which have no statement."""
     if event.is_standing:
         return None
     time = int(chunk.timestamps[int(np.searchsorted(chunk.offsets, event.offset))])
-    return Stated(time, chunk.topic, chunk.partition, event.offset)
+    return StatementOrigin(time, chunk.topic, chunk.partition, event.offset)
 
 
 def _known(position: int | None) -> int | None:

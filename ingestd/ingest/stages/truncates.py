@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 
 from ingestd.errors import PolicyStopError
 from ingestd.ingest.schemas.discovery import TableTruncate
-from ingestd.ingest.settings.context import BatchContext, Coverage, Emptying, Feed
+from ingestd.ingest.settings.context import BatchContext, Coverage, Feed, TruncatePoint
 from ingestd.ingest.stages.outcome import AttemptResult
 from ingestd.kafka.ranges import OffsetRange, SourcePartition
 
@@ -56,7 +56,7 @@ class Stream:
 class Truncates:
     """The decisions for a batch: tables that it empties, and truncates that are refused."""
 
-    emptied: dict[str, Emptying] = field(default_factory=dict)
+    emptied: dict[str, TruncatePoint] = field(default_factory=dict)
     refused: dict[_Record, str] = field(default_factory=dict)
 
     def settle(self, context: BatchContext, result: AttemptResult, stream: Stream) -> None:
@@ -74,16 +74,16 @@ class Truncates:
             ):
                 verdict = _by_position(context, result, truncate, stream)
                 self._take(context, truncate, verdict)
-                if isinstance(verdict, Emptying):
+                if isinstance(verdict, TruncatePoint):
                     break  # the newer truncate deletes everything that an older one would
             for truncate in truncates:
                 if truncate.position is None:
                     self._take(context, truncate, _by_offset(context, result, truncate, stream))
 
     def _take(
-        self, context: BatchContext, truncate: TableTruncate, verdict: Emptying | str
+        self, context: BatchContext, truncate: TableTruncate, verdict: TruncatePoint | str
     ) -> None:
-        if isinstance(verdict, Emptying):
+        if isinstance(verdict, TruncatePoint):
             known = self.emptied.get(truncate.table)
             self.emptied[truncate.table] = _both(known, verdict)
             return
@@ -126,7 +126,7 @@ def outlives_batch(table: str, result: AttemptResult, stream: Stream) -> bool:
 
 def _by_position(
     context: BatchContext, result: AttemptResult, truncate: TableTruncate, stream: Stream
-) -> Emptying | str:
+) -> TruncatePoint | str:
     """Return how the table applies a truncate with a position, or why it cannot."""
     table = truncate.table
     shared = _shared(context, result, truncate)
@@ -135,7 +135,7 @@ def _by_position(
     position = truncate.position or 0
     target = context.tables[table]
     if not outlives_batch(table, result, stream) or position >= target.position_reached:
-        return Emptying(position)
+        return TruncatePoint(position)
     starts = stream.before(table, position)
     if starts is None:
         return (
@@ -155,7 +155,7 @@ def _by_position(
     _LOG.info(
         "truncate_reads_again", extra={"ctx": {"table": table, "position": position, "rows": rows}}
     )
-    return Emptying(position, starts)
+    return TruncatePoint(position, starts)
 
 
 def _unreadable(wanted: Mapping[SourcePartition, int], rows: int, stream: Stream) -> str | None:
@@ -179,7 +179,7 @@ def _unreadable(wanted: Mapping[SourcePartition, int], rows: int, stream: Stream
 
 def _by_offset(
     context: BatchContext, result: AttemptResult, truncate: TableTruncate, stream: Stream
-) -> Emptying | str:
+) -> TruncatePoint | str:
     """Return the same for a truncate without a position, ordered by a topic's only partition."""
     shared = _shared(context, result, truncate)
     if shared is not None:
@@ -191,7 +191,7 @@ def _by_offset(
             "the truncate has no position in the source's log, and rows of the table are in "
             "several topic partitions, so older and newer ones cannot be distinguished"
         )
-    return Emptying(None, {source: {topic: {partition: offset + 1}}})
+    return TruncatePoint(None, {source: {topic: {partition: offset + 1}}})
 
 
 def _shared(context: BatchContext, result: AttemptResult, truncate: TableTruncate) -> str | None:
@@ -209,17 +209,17 @@ def _feeds(context: BatchContext, result: AttemptResult, table: str) -> frozense
     return result.feeds.get(table, frozenset()) | context.tables[table].feeds
 
 
-def _both(first: Emptying | None, second: Emptying) -> Emptying:
+def _both(first: TruncatePoint | None, second: TruncatePoint) -> TruncatePoint:
     """Combine two truncates of a table: the later position, and the larger offsets."""
     if first is None:
         return second
     position = max((p for p in (first.position, second.position) if p is not None), default=None)
     if first.covered is None or second.covered is None:
-        return Emptying(position, first.covered or second.covered)
+        return TruncatePoint(position, first.covered or second.covered)
     later = dict(_flat(first.covered))
     for topic_partition, offset in _flat(second.covered):
         later[topic_partition] = max(offset, later.get(topic_partition, offset))
-    return Emptying(position, _nested(later))
+    return TruncatePoint(position, _nested(later))
 
 
 def _flat(coverage: Coverage) -> Iterable[tuple[SourcePartition, int]]:

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from ingestd.crash_points import Point, reach
+from ingestd.crash_points import CrashPoint, reach
 from ingestd.ingest.dead_letters.dead_letter_topic import send_dead_letters
 from ingestd.ingest.rows.blobs import (
     BUCKET,
@@ -78,7 +78,7 @@ def write_slot(context: BatchContext, blobs: Iterable[Blob]) -> WriteOutcome:
     PolicyStopError if dead letters go to a topic.
     """
     received = receive(blobs)
-    reach(Point.SLOT_RECEIVED)
+    reach(CrashPoint.SLOT_RECEIVED)
     counts = Counts()
     messages: dict[str, tuple[CommitMessage, ...]] = {}
     if not received.void:
@@ -90,7 +90,7 @@ def write_slot(context: BatchContext, blobs: Iterable[Blob]) -> WriteOutcome:
             written = writer.write(row_blobs, context.write_buffer_size)
             if written:
                 messages[identifier] = written
-    reach(Point.SLOT_WRITTEN)
+    reach(CrashPoint.SLOT_WRITTEN)
     return WriteOutcome(messages, received.reports, counts)
 
 

@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 from ingestd.errors import FormatError, ProgressLostError
-from ingestd.ingest.settings.context import Coverage, Emptying, TableContext
+from ingestd.ingest.settings.context import Coverage, TableContext, TruncatePoint
 from ingestd.ingest.tables.positions import Vector
 from ingestd.ingest.tables.progress import TableProgress, decode_properties, property_names
 from ingestd.paimon.spec import honoured_options as honoured
@@ -101,7 +101,7 @@ def _check_base(name: str, table: FileStoreTable, snapshot: Snapshot) -> None:
 
 
 def table_context(
-    name: str, one: ManagedTable, covered: Coverage, emptying: Emptying | None
+    name: str, one: ManagedTable, covered: Coverage, emptying: TruncatePoint | None
 ) -> TableContext:
     """Return the context of a table for tasks; `emptying` is set if the batch truncates the table.
 

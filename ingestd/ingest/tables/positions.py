@@ -48,7 +48,7 @@ TopicKeys: TypeAlias = Mapping[tuple[str, str], str]
 """(source, topic) -> topic key, for existing topics."""
 
 
-class Memo:
+class VectorCache:
     """A cache of values derived from vectors, shared by all tables until the end of the batch."""
 
     def __init__(self) -> None:

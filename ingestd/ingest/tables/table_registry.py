@@ -9,10 +9,10 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
-from ingestd.crash_points import Point, reach
+from ingestd.crash_points import CrashPoint, reach
 from ingestd.errors import CommitConflictError, FencedError
 from ingestd.ingest.dead_letters.dead_letter import columns_to_add, dead_letter_schema
-from ingestd.ingest.settings.context import BatchContext, Coverage, Emptying
+from ingestd.ingest.settings.context import BatchContext, Coverage, TruncatePoint
 from ingestd.ingest.settings.pipeline_settings import PipelineSettings
 from ingestd.ingest.tables.batch_span import (
     BatchSpan,
@@ -32,10 +32,10 @@ from ingestd.ingest.tables.claims import (
 from ingestd.ingest.tables.managed_table import ManagedTable, marked_pipelines, table_context
 from ingestd.ingest.tables.positions import (
     LogOffsets,
-    Memo,
     TopicKeys,
     TopicName,
     Vector,
+    VectorCache,
     by_name,
     furthest,
     lowest,
@@ -94,7 +94,7 @@ class TableRegistry:
         self._opening = RegistryOpening(settings, catalog, io)
         self._claims: Claims | None = None
         self._by_topic: dict[str, set[str]] = {}
-        self._memo = Memo()
+        self._memo = VectorCache()
         self.keys: TopicKeys = {}
         self.progress = PipelineProgress()
         self.tables: dict[str, ManagedTable] = {}
@@ -166,7 +166,7 @@ class TableRegistry:
     def context(
         self,
         slots: int,
-        truncates: Mapping[str, Emptying],
+        truncates: Mapping[str, TruncatePoint],
         ranges: Iterable[OffsetRange] | None = None,
         also: Collection[str] = (),
     ) -> BatchContext:
@@ -289,7 +289,7 @@ class TableRegistry:
             path = claims_path(settings.warehouse, settings.name)
             self._io.overwrite(path, encode_claims(claims))
             self._claims = claims
-        reach(Point.CLAIMS_WRITTEN)
+        reach(CrashPoint.CLAIMS_WRITTEN)
 
     def note(self, progress: PipelineProgress) -> None:
         """Replace the progress of the pipeline, and the covered offsets of tables that share it."""

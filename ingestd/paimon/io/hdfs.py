@@ -19,7 +19,7 @@ import pyarrow as pa
 from hdfs_native import WriteOptions
 from hdfs_native._internal import RawClient
 
-from ingestd.crash_points import Point, reach
+from ingestd.crash_points import CrashPoint, reach
 from ingestd.errors import ConfigError, StorageError
 from ingestd.paimon.io.entries import DirectoryEntry
 from ingestd.paimon.io.hdfs_client import FAILURES, Hdfs, failure_text, hdfs_error, is_unknown
@@ -263,9 +263,9 @@ def publish(hdfs: Hdfs, hdfs_path: str, chunks: Chunks, *, replace: bool = False
     temporary = f"{directory}/.{name}.{uuid.uuid4()}.tmp"
     try:
         hdfs.again(lambda: _write(hdfs, temporary, chunks))
-        reach(Point.PUBLISH_PREPARED)
+        reach(CrashPoint.PUBLISH_PREPARED)
         hdfs.once(lambda client: client.rename(temporary, hdfs_path, replace))
-        reach(Point.PUBLISH_LINKED)
+        reach(CrashPoint.PUBLISH_LINKED)
     except FAILURES:
         if _settled(hdfs, temporary, hdfs_path, chunks):
             return True

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from ingestd.crash_points import Point, reach
+from ingestd.crash_points import CrashPoint, reach
 from ingestd.errors import has_full_disk, storage_error
 from ingestd.paimon.io.entries import DirectoryEntry
 
@@ -65,9 +65,9 @@ class LocalFileIO:
             self._make_directories(target.parent)
             try:
                 self._write_exclusive(temporary, data)
-                reach(Point.PUBLISH_PREPARED)
+                reach(CrashPoint.PUBLISH_PREPARED)
                 os.link(temporary, target)
-                reach(Point.PUBLISH_LINKED)
+                reach(CrashPoint.PUBLISH_LINKED)
             except FileExistsError:
                 return False
             finally:
@@ -159,7 +159,7 @@ class LocalFileIO:
         with _storage_errors("write", path):
             self._make_directories(target.parent)
             os.close(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644))
-            reach(Point.FILE_NAMED)
+            reach(CrashPoint.FILE_NAMED)
             try:
                 with pa.OSFile(str(target), "wb") as stream:
                     yield stream

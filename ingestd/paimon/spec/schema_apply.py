@@ -26,7 +26,7 @@ from ingestd.paimon.spec.schema_change import (
     DropColumn,
     DropPrimaryKey,
     Move,
-    Place,
+    MoveType,
     RemoveOption,
     RenameColumn,
     SchemaChange,
@@ -133,18 +133,21 @@ def _new_position(schema: TableSchema, fields: Fields) -> int:
 
 def _place(fields: Fields, move: Move) -> int:
     """Return the index at which a column is inserted into fields without it."""
-    if move.place is Place.FIRST:
+    if move.place is MoveType.FIRST:
         return 0
-    if move.place is Place.LAST:
+    if move.place is MoveType.LAST:
         return len(fields)
     neighbour = fields.index(find_column(fields, move.reference or ""))
-    return neighbour + (move.place is Place.AFTER)
+    return neighbour + (move.place is MoveType.AFTER)
 
 
 def _move_column(schema: TableSchema, change: UpdateColumnPosition) -> TableSchema:
     column = find_column(schema.fields, change.name)
     others = tuple(field for field in schema.fields if field.id != column.id)
-    if change.move.reference == change.name and change.move.place in (Place.AFTER, Place.BEFORE):
+    if change.move.reference == change.name and change.move.place in (
+        MoveType.AFTER,
+        MoveType.BEFORE,
+    ):
         raise SchemaConflictError(f"column '{change.name}' cannot be moved next to itself")
     position = _place(others, change.move)
     if change.move.reference is None and schema.fields.index(column) == position:

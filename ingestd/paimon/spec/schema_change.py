@@ -15,7 +15,7 @@ from ingestd.paimon.spec.data_types import DataType
 ColumnPath = str | tuple[str, ...]
 
 
-class Place(Enum):
+class MoveType(Enum):
     """Kinds of column positions."""
 
     FIRST = "first"
@@ -28,7 +28,7 @@ class Place(Enum):
 class Move:
     """A column position; `reference` is the neighbour of AFTER and BEFORE."""
 
-    place: Place
+    place: MoveType
     reference: str | None = None
 
     def __str__(self) -> str:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from ingestd.compare.canonical import cells_of, hash_of, part_of
 from ingestd.compare.columns import ComparedColumn, DatabaseColumn, Key, Pairing
-from ingestd.compare.lake import PageIndex, Place
+from ingestd.compare.lake import PageIndex, PagePart
 from ingestd.compare.source import Digest, KeyRange, Page, SourceRow
 from ingestd.compare.table_compare import ComparisonOutcome, TableComparison
 from ingestd.paimon.spec.data_types import DataType
@@ -95,8 +95,8 @@ class Lake:
 
     table: Rows
 
-    def digests(self, index: PageIndex) -> dict[Place, Digest]:
-        found: dict[Place, Digest] = {}
+    def digests(self, index: PageIndex) -> dict[PagePart, Digest]:
+        found: dict[PagePart, Digest] = {}
         for key, row_hash in self._hashes():
             place = index.place_of(key)
             if place is not None:

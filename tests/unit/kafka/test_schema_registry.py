@@ -18,7 +18,7 @@ from tests.support.captured_avro import REGISTRY, schema_texts
 from tests.support.certificates import HAS_OPENSSL, Authority
 from tests.support.dripping_server import HEAD, DrippingServer, whole_answer
 from tests.support.registry_server import RegistryServer
-from tests.support.scripted_http import Asked, Reply, ScriptedServer, Step
+from tests.support.scripted_http import Reply, ScriptedServer, SignalRequests, Step
 
 DOCUMENT: dict[str, Any] = {
     "ids": {
@@ -247,7 +247,7 @@ def test_an_answer_that_drips_is_given_up_when_its_time_is_up(sent: int) -> None
             registry.find(1)
 
 
-def _chain(asked: Asked) -> Reply:
+def _chain(asked: SignalRequests) -> Reply:
     """A schema that refers to another one that refers to another one."""
     number = int(asked.path.rpartition("/")[2])
     reference = {"name": f"n{number}", "subject": "chain", "version": number + 1}
@@ -270,7 +270,7 @@ def test_long_chains_of_references_are_read_and_endless_ones_are_an_error(
 
 
 def test_a_schema_and_what_it_refers_to_have_one_deadline() -> None:
-    def slow(asked: Asked) -> Reply:
+    def slow(asked: SignalRequests) -> Reply:
         time.sleep(0.1)
         return _chain(asked)
 
@@ -284,7 +284,7 @@ def test_a_schema_and_what_it_refers_to_have_one_deadline() -> None:
 def test_nobody_waits_for_the_answer_to_a_look_up_of_others() -> None:
     asked, answers = threading.Event(), threading.Event()
 
-    def held(_: Asked) -> Reply:
+    def held(_: SignalRequests) -> Reply:
         asked.set()
         answers.wait(10)
         return Reply(200, {"schema": '"held"'})

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from ingestd.crash_points import Point, reach
+from ingestd.crash_points import CrashPoint, reach
 from ingestd.errors import UnsupportedError
 from ingestd.paimon.io.file_io import FileIO
 from ingestd.paimon.spec.bucket import (
@@ -135,7 +135,7 @@ class DynamicBucketAssigner:
         path = new_index_path(self._table, self._partition, bucket, name)
         data = encode_hash_index(hashes)
         io.write_new(path, data)
-        reach(Point.INDEX_WRITTEN)
+        reach(CrashPoint.INDEX_WRITTEN)
         # The next batch reads this file; its predecessor would only use cache space.
         HASH_CACHE.discard(self._files.get(bucket, ""))
         kept = HASH_CACHE.put(path, hashes)

@@ -13,7 +13,7 @@ import uuid
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from ingestd.crash_points import Point, reach
+from ingestd.crash_points import CrashPoint, reach
 from ingestd.paimon.spec.binary_row import deserialize_row, serialize_row
 from ingestd.paimon.spec.data_file import EMPTY_STATS, SimpleStats
 from ingestd.paimon.spec.data_types import DataType
@@ -235,7 +235,7 @@ def _write_manifest(
 ) -> ManifestFileMeta:
     name = f"manifest-{uuid.uuid4()}-0"
     table.io.write_new(table.paths.manifest(name), data)
-    reach(Point.MANIFEST_WRITTEN)
+    reach(CrashPoint.MANIFEST_WRITTEN)
     deleted = sum(1 for entry in entries if entry.kind == FileKind.DELETE)
     buckets = [entry.bucket for entry in entries]
     levels = [entry.file.level for entry in entries]

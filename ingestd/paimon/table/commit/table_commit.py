@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from ingestd.crash_points import Point, reach
+from ingestd.crash_points import CrashPoint, reach
 from ingestd.errors import (
     CommitConflictError,
     CommitUnknownError,
@@ -272,10 +272,10 @@ class _CommitRetry:
             check_own_files(self._table, self._change, self._request.planned_at)
             attempt = self._prepare()
             self.attempts += 1
-            reach(Point.SNAPSHOT_READY)
+            reach(CrashPoint.SNAPSHOT_READY)
             entries = self._delta.entries if self._delta else ()
             if publish(self._table, attempt.snapshot, self._retries, entries):
-                reach(Point.SNAPSHOT_PUBLISHED)
+                reach(CrashPoint.SNAPSHOT_PUBLISHED)
                 if self._table.snapshot_commit is None:
                     write_hints(self._table.io, self._table.paths, attempt.snapshot.id)
                 self.current = attempt.state
@@ -291,7 +291,7 @@ class _CommitRetry:
 
     def _prepare(self) -> Attempt:
         schema_id = self._check_conflicts()
-        reach(Point.CONFLICTS_CHECKED)
+        reach(CrashPoint.CONFLICTS_CHECKED)
         delta = self._delta_on_current()
         return prepare(self._table, self._change, delta, self.current, self._request, schema_id)
 
@@ -423,12 +423,12 @@ def write_delta(
     """Write the delta manifests and, if there are changelog files, the changelog manifests."""
     manifests = write_manifests(table, entries)
     name, size = write_manifest_list(table, manifests)
-    reach(Point.DELTA_WRITTEN)
+    reach(CrashPoint.DELTA_WRITTEN)
     if not changelog:
         return Delta(entries, manifests, name, size)
     changelog_manifests = write_manifests(table, changelog)
     changelog_name, changelog_size = write_manifest_list(table, changelog_manifests)
-    reach(Point.CHANGELOG_LISTED)
+    reach(CrashPoint.CHANGELOG_LISTED)
     return Delta(
         entries=entries,
         manifests=manifests,
@@ -452,7 +452,7 @@ def prepare(
     """Write the base manifest list and the index manifest of a snapshot on top of `state`."""
     merged = merge_manifests(table, state.manifests)
     list_name, list_size = write_manifest_list(table, merged.manifests)
-    reach(Point.BASE_WRITTEN)
+    reach(CrashPoint.BASE_WRITTEN)
     written = [*(meta.file_name for meta in merged.written), list_name]
     index_entries, repeated = index_after(table, change, state)
     index_manifest = state.snapshot.index_manifest if state.snapshot else None
@@ -461,7 +461,7 @@ def prepare(
         if index_entries or repeated:
             index_manifest = write_index_manifest(table, index_entries, repeated)
             written.append(index_manifest)
-            reach(Point.INDEX_MANIFEST_WRITTEN)
+            reach(CrashPoint.INDEX_MANIFEST_WRITTEN)
             path = table.paths.manifest(index_manifest)
             index_entries = index_entries.written(table.io, path)
     base = _Base(list_name, list_size, index_manifest, schema_id)

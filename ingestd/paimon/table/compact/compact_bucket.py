@@ -22,7 +22,7 @@ from ingestd.paimon.table.compact.tree import (
 )
 from ingestd.paimon.table.compact.universal_compaction import (
     CompactionPick,
-    Moment,
+    PlanningTime,
     choose,
     choose_full,
 )
@@ -121,7 +121,7 @@ class TreePlan:
         return bucket.message(change, beside), tuple(change.written)
 
 
-def plan_bucket(bucket: CompactBucket, moment: Moment, *, full: bool) -> TreePlan | None:
+def plan_bucket(bucket: CompactBucket, moment: PlanningTime, *, full: bool) -> TreePlan | None:
     """Plan the compaction of a bucket; None if nothing is due.
 
     With `full`, it is compacted to one sorted run.
@@ -133,7 +133,7 @@ def plan_bucket(bucket: CompactBucket, moment: Moment, *, full: bool) -> TreePla
     if full:
         choice = choose_full(levels.sizes, levels.max_level)
         return _top_rewrites(bucket, levels) if choice is None else TreePlan(bucket, levels, choice)
-    since = Moment(moment.now_ms, moment.hour, levels.last_full_ms)
+    since = PlanningTime(moment.now_ms, moment.hour, levels.last_full_ms)
     choice = choose(levels.sizes, levels.max_level, options, since)
     if choice is None:
         return None

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from ingestd.crash_points import Point, reach
+from ingestd.crash_points import CrashPoint, reach
 from ingestd.paimon.format.base import load_format
 from ingestd.paimon.spec import honoured_options as honoured
 from ingestd.paimon.spec.compaction_options import lookup_rules
@@ -30,7 +30,7 @@ from ingestd.paimon.table.files.data_files import (
 from ingestd.paimon.table.files.file_index import with_file_index
 from ingestd.paimon.table.files.written_check import ColumnChecksums, check_written, is_checked
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
-from ingestd.paimon.table.write.figures import FileFigures, FileOrigin
+from ingestd.paimon.table.write.figures import FileOrigin, FileStatsCollector
 
 _GROUP_BYTES = 16 << 20
 """Bytes of a row group in memory."""
@@ -192,7 +192,7 @@ class _OpenFile:
         self.options = options
         self._target = target
         self._name = name
-        self._figures = FileFigures(target.origin, first_sequence)
+        self._figures = FileStatsCollector(target.origin, first_sequence)
         self._written = ColumnChecksums() if is_checked(target.table.schema, options) else None
         self._stack = ExitStack()
         self._stream = self._stack.enter_context(target.table.io.open_output(target.path(name)))
@@ -231,7 +231,7 @@ class _OpenFile:
         self._stack.close()
         if self._written is not None:
             check_written(target.table, path, self._written)
-        reach(Point.CHANGELOG_WRITTEN if target.changelog else Point.DATA_WRITTEN)
+        reach(CrashPoint.CHANGELOG_WRITTEN if target.changelog else CrashPoint.DATA_WRITTEN)
         meta = self._figures.meta(self._name, self.size)
         if target.changelog or self._figures.indexed is None:
             return meta

@@ -18,7 +18,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, Protocol
 
-from ingestd.crash_points import Point, reach
+from ingestd.crash_points import CrashPoint, reach
 from ingestd.errors import CommitConflictError, CommitUnknownError, IngestdError
 from ingestd.paimon.spec.data_file import DataFileMeta
 from ingestd.paimon.spec.index_manifest import DELETION_VECTORS_INDEX, IndexManifestEntry
@@ -29,7 +29,7 @@ from ingestd.paimon.table.commit.table_commit import commit
 from ingestd.paimon.table.compact.append import plan_append
 from ingestd.paimon.table.compact.compact_bucket import CompactBucket, plan_bucket
 from ingestd.paimon.table.compact.sorted_runs import SortedRuns, sorted_runs_of
-from ingestd.paimon.table.compact.universal_compaction import Moment
+from ingestd.paimon.table.compact.universal_compaction import PlanningTime
 from ingestd.paimon.table.metadata.file_store_scan import PartitionFilter, live_entries
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.table_state import TableState, load_state
@@ -192,15 +192,15 @@ def compact_table(
     buckets = _live_buckets(table, state, partition_filter)
     plans = list(_plans(table, buckets, now_ms, full=full))
     chosen = plans if most_bytes is None else first_plans(plans, most_bytes)
-    reach(Point.COMPACTION_PLANNED)
+    reach(CrashPoint.COMPACTION_PLANNED)
     compacted = _run_plans(chosen)
-    reach(Point.COMPACTION_WRITTEN)
+    reach(CrashPoint.COMPACTION_WRITTEN)
     if not compacted:
         sorted_runs = _sorted_runs(table, state, buckets, ())
         return CompactResult("nothing", state.snapshot, (), time.monotonic() - started, sorted_runs)
     user = str(uuid.uuid4()) if commit_user is None else commit_user
     snapshot, lost = _commit(table, state, compacted, user, now_ms)
-    reach(Point.COMPACTION_LANDED)
+    reach(CrashPoint.COMPACTION_LANDED)
     landed = [job for job in compacted if not any(job is other for other in lost)]
     reports = tuple(_report(job, lost=any(job is other for other in lost)) for job in compacted)
     status: CompactStatus = "lost" if snapshot is None else "compacted"
@@ -243,7 +243,7 @@ def _plans(
     table: FileStoreTable, buckets: Iterable[CompactBucket], now_ms: int, *, full: bool
 ) -> Iterator[CompactPlan]:
     mode = bucket_mode(table.schema)
-    moment = Moment(now_ms, now_ms // _MILLIS_OF_HOUR % _HOURS)
+    moment = PlanningTime(now_ms, now_ms // _MILLIS_OF_HOUR % _HOURS)
     for bucket in buckets:
         if table.schema.primary_keys:
             plan = plan_bucket(bucket, moment, full=full)

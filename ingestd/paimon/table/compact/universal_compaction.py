@@ -37,7 +37,7 @@ class CompactionPick:
 
 
 @dataclass(frozen=True, slots=True)
-class Moment:
+class PlanningTime:
     """Time of the planning.
 
     `now_ms` is in milliseconds of the epoch, `hour` the hour of the day, and `last_full_ms` the
@@ -50,7 +50,7 @@ class Moment:
 
 
 def choose(
-    runs: Sequence[RunSize], max_level: int, options: CompactionOptions, moment: Moment
+    runs: Sequence[RunSize], max_level: int, options: CompactionOptions, moment: PlanningTime
 ) -> CompactionPick | None:
     """Return the runs to compact, by the first trigger that is due; None if none is due.
 
@@ -73,7 +73,7 @@ def choose_full(runs: Sequence[RunSize], max_level: int) -> CompactionPick | Non
 
 
 def _choose_universal(
-    runs: Sequence[RunSize], max_level: int, options: CompactionOptions, moment: Moment
+    runs: Sequence[RunSize], max_level: int, options: CompactionOptions, moment: PlanningTime
 ) -> CompactionPick | None:
     early = _prestart_full(runs, max_level, options, moment)
     if early is not None:
@@ -92,7 +92,7 @@ def _choose_universal(
 
 
 def _prestart_full(
-    runs: Sequence[RunSize], max_level: int, options: CompactionOptions, moment: Moment
+    runs: Sequence[RunSize], max_level: int, options: CompactionOptions, moment: PlanningTime
 ) -> Reason | None:
     """Return the reason of a full compaction with priority over other triggers; None if not due."""
     if len(runs) <= 1:
@@ -112,7 +112,7 @@ def _extended(
     runs: Sequence[RunSize],
     max_level: int,
     options: CompactionOptions,
-    moment: Moment,
+    moment: PlanningTime,
     count: int,
     reason: Reason,
 ) -> CompactionPick | None:

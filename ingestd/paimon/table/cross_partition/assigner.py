@@ -18,7 +18,7 @@ from ingestd.paimon.merge.row_kinds import NO_KIND
 from ingestd.paimon.spec.arrow import column_of
 from ingestd.paimon.spec.binary_row import deserialize_row
 from ingestd.paimon.spec.data_types import SEQUENCE_NUMBER, VALUE_KIND, RowKind
-from ingestd.paimon.spec.key_prints import KeyPrints
+from ingestd.paimon.spec.key_fingerprints import KeyFingerprints
 from ingestd.paimon.table.buckets.filler import BucketFiller
 from ingestd.paimon.table.cross_partition.index_cache import INDEX_CACHE
 from ingestd.paimon.table.cross_partition.key_index import UNKNOWN, KeyIndex, Places
@@ -196,7 +196,7 @@ class _Buckets:
         self._pairs: Numbers = np.zeros(0, np.int64)
         self._numbers: Places = np.zeros(0, np.int32)
 
-    def of(self, keys: KeyPrints, owners: Numbers, targets: Numbers) -> Numbers:
+    def of(self, keys: KeyFingerprints, owners: Numbers, targets: Numbers) -> Numbers:
         """Return the bucket for keys (by number) in given partitions."""
         self._pairs, inverse = np.unique(self._pair(owners, targets), return_inverse=True)
         owner, target = self._pairs // len(self._partitions), self._pairs % len(self._partitions)
@@ -242,7 +242,7 @@ class _Fillers:
         return np.array(buckets, np.int64)[inverse]
 
 
-def _by_key(prints: KeyPrints, rows: pa.Table) -> tuple[Numbers, Numbers, KeyPrints]:
+def _by_key(prints: KeyFingerprints, rows: pa.Table) -> tuple[Numbers, Numbers, KeyFingerprints]:
     """Return the order of rows by key and sequence, the number of each row's key, and the keys."""
     numbers = rows.column(SEQUENCE_NUMBER).to_numpy()
     order = np.lexsort((numbers, prints.second, prints.first))

@@ -12,7 +12,7 @@ from collections import OrderedDict
 from collections.abc import Collection
 from dataclasses import dataclass, field
 
-from ingestd.paimon.spec.key_prints import KeyPrints
+from ingestd.paimon.spec.key_fingerprints import KeyFingerprints
 from ingestd.paimon.spec.snapshot import CommitKind, Snapshot
 from ingestd.paimon.table.cross_partition.key_index import KeyIndex
 from ingestd.paimon.table.cross_partition.load import KeyShare, index_after, load_index
@@ -61,7 +61,11 @@ class IndexCache:
             self._evict()
 
     def open(
-        self, table: FileStoreTable, snapshot_id: int | None, share: KeyShare, wanted: KeyPrints
+        self,
+        table: FileStoreTable,
+        snapshot_id: int | None,
+        share: KeyShare,
+        wanted: KeyFingerprints,
     ) -> KeyIndex:
         """Return the index of a subset of a table's keys as of a snapshot; None is the empty table.
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from ingestd.paimon.spec.key_prints import KeyPrints, Numbers
+from ingestd.paimon.spec.key_fingerprints import KeyFingerprints, Numbers
 
 UNKNOWN = -1
 """The place of a key that does not exist."""
@@ -24,7 +24,7 @@ _SMALL = 4096
 _SHARE = 8
 
 
-class PlaceBook:
+class BucketNumbers:
     """Numbers of places, each a partition (its serialized row) and a bucket; it only grows."""
 
     def __init__(self) -> None:
@@ -54,16 +54,16 @@ class PlaceBook:
 class _Layer:
     """Distinct keys, ordered by their first number, and their places."""
 
-    keys: KeyPrints
+    keys: KeyFingerprints
     places: Places
 
     @classmethod
-    def of(cls, keys: KeyPrints, places: Places) -> "_Layer":
+    def of(cls, keys: KeyFingerprints, places: Places) -> "_Layer":
         """Return a layer of distinct keys given in any order."""
         order = np.argsort(keys.first, kind="stable")
         return cls(keys.take(order), places[order])
 
-    def find(self, keys: KeyPrints) -> _Positions:
+    def find(self, keys: KeyFingerprints) -> _Positions:
         """Return the position of each key, -1 if it is not in the layer."""
         place_numbers = np.full(len(keys), -1, np.int64)
         count = len(self.keys)
@@ -86,7 +86,7 @@ class _Layer:
         replaced = self.find(newer.keys)
         kept = np.ones(len(self.places), bool)
         kept[replaced[replaced >= 0]] = False
-        keys = KeyPrints.concat([self.keys.take(kept), newer.keys])
+        keys = KeyFingerprints.concat([self.keys.take(kept), newer.keys])
         return _Layer.of(keys, np.concatenate([self.places[kept], newer.places]))
 
     def settled(self) -> "_Layer":
@@ -97,20 +97,20 @@ class _Layer:
 
 def _empty() -> _Layer:
     none: Numbers = np.zeros(0, np.uint64)
-    return _Layer(KeyPrints(none, none), np.zeros(0, np.int32))
+    return _Layer(KeyFingerprints(none, none), np.zeros(0, np.int32))
 
 
 @dataclass(frozen=True, slots=True)
 class KeyIndex:
     """The places of keys by the numbers of `book`; `counts` has the key count of each place."""
 
-    book: PlaceBook = field(default_factory=PlaceBook)
+    book: BucketNumbers = field(default_factory=BucketNumbers)
     counts: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
     _base: _Layer = field(default_factory=_empty)
     _recent: _Layer = field(default_factory=_empty)
 
     @classmethod
-    def of(cls, book: PlaceBook, keys: KeyPrints, places: Places) -> "KeyIndex":
+    def of(cls, book: BucketNumbers, keys: KeyFingerprints, places: Places) -> "KeyIndex":
         """Return an index of keys given in any order.
 
         The last place of a duplicate key takes precedence.
@@ -120,7 +120,7 @@ class KeyIndex:
         counts = np.bincount(places, minlength=len(book)).astype(np.int64)
         return cls(book, counts, _Layer(keys, places))
 
-    def lookup(self, keys: KeyPrints) -> Places:
+    def lookup(self, keys: KeyFingerprints) -> Places:
         """Return the number of the place of each key, `UNKNOWN` without one."""
         places = np.full(len(keys), UNKNOWN, np.int32)
         for layer in (self._base, self._recent):
@@ -129,7 +129,7 @@ class KeyIndex:
             places[there] = layer.places[layer_places[there]]
         return places
 
-    def with_changes(self, keys: KeyPrints, places: Places) -> "KeyIndex":
+    def with_changes(self, keys: KeyFingerprints, places: Places) -> "KeyIndex":
         """Return the index after distinct keys have moved to other places (`UNKNOWN`: removed)."""
         counts = np.zeros(len(self.book), np.int64)
         counts[: len(self.counts)] = self.counts
@@ -162,7 +162,7 @@ class KeyIndex:
         return int(self.counts.sum())
 
 
-def last_of_each(keys: KeyPrints) -> _Positions:
+def last_of_each(keys: KeyFingerprints) -> _Positions:
     """Return the last position of each distinct key, in the order of a layer."""
     order = np.argsort(keys.first, kind="stable")
     ordered = keys.first[order]

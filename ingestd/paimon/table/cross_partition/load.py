@@ -16,10 +16,10 @@ import pyarrow as pa
 
 from ingestd.paimon.spec.bucket import hash_columns
 from ingestd.paimon.spec.data_types import VALUE_KIND, DataField, RowKind
-from ingestd.paimon.spec.key_prints import KeyPrints, key_prints
+from ingestd.paimon.spec.key_fingerprints import KeyFingerprints, key_fingerprints
 from ingestd.paimon.spec.manifest import FileKind, ManifestEntry
 from ingestd.paimon.spec.snapshot import Snapshot
-from ingestd.paimon.table.cross_partition.key_index import UNKNOWN, KeyIndex, PlaceBook, Places
+from ingestd.paimon.table.cross_partition.key_index import UNKNOWN, BucketNumbers, KeyIndex, Places
 from ingestd.paimon.table.files.data_files import DataFileReader
 from ingestd.paimon.table.files.deletion_vectors import DeletionVectors
 from ingestd.paimon.table.metadata.file_store_scan import (
@@ -62,10 +62,10 @@ def primary_key_hashes(table: FileStoreTable, rows: pa.Table) -> npt.NDArray[np.
     return hash_columns([rows.column(f.name) for f in fields], [f.type for f in fields])
 
 
-def prints_of(table: FileStoreTable, rows: pa.Table) -> KeyPrints:
+def prints_of(table: FileStoreTable, rows: pa.Table) -> KeyFingerprints:
     """Return the fingerprint of the whole primary key of each row."""
     fields = _key_fields(table)
-    return key_prints([rows.column(f.name) for f in fields], [f.type for f in fields], _SEEDS)
+    return key_fingerprints([rows.column(f.name) for f in fields], [f.type for f in fields], _SEEDS)
 
 
 def load_index(
@@ -73,7 +73,7 @@ def load_index(
     snapshot: Snapshot,
     share: KeyShare,
     max_bytes: int,
-    wanted: KeyPrints,
+    wanted: KeyFingerprints,
 ) -> tuple[KeyIndex, bool]:
     """Return the index of a subset of keys as of a snapshot, and whether it is complete.
 
@@ -101,8 +101,8 @@ def index_after(
         for delta_entry in delta_entries(table, snapshot)
         if delta_entry.kind == FileKind.ADD
     ]
-    retracted_keys: list[tuple[KeyPrints, Places]] = []
-    kept_keys: list[tuple[KeyPrints, Places]] = []
+    retracted_keys: list[tuple[KeyFingerprints, Places]] = []
+    kept_keys: list[tuple[KeyFingerprints, Places]] = []
     for bucket, rows in _rows_of(table, added):
         number = index.book.number(bucket.partition, bucket.bucket)
         own = share.mine(primary_key_hashes(table, rows))
@@ -136,16 +136,16 @@ def _key_fields(table: FileStoreTable) -> tuple[DataField, ...]:
 class _Gathered:
     """Keys and places read so far; above the limit only the wanted ones."""
 
-    def __init__(self, max_bytes: int, wanted: KeyPrints) -> None:
-        self.book = PlaceBook()
+    def __init__(self, max_bytes: int, wanted: KeyFingerprints) -> None:
+        self.book = BucketNumbers()
         self.is_whole = True
         self._max_bytes = max_bytes
         self._wanted = np.unique(wanted.first)
-        self._parts: list[tuple[KeyPrints, Places]] = []
+        self._parts: list[tuple[KeyFingerprints, Places]] = []
         self._counts: dict[int, int] = {}
         self._bytes = 0
 
-    def add(self, keys: KeyPrints, place_number: int) -> None:
+    def add(self, keys: KeyFingerprints, place_number: int) -> None:
         self._counts[place_number] = self._counts.get(place_number, 0) + len(keys)
         self._hold(keys, np.full(len(keys), place_number, np.int32))
         if self.is_whole and self._bytes > self._max_bytes:
@@ -154,7 +154,7 @@ class _Gathered:
             for prints in held:
                 self._hold(*prints)
 
-    def _hold(self, keys: KeyPrints, places: Places) -> None:
+    def _hold(self, keys: KeyFingerprints, places: Places) -> None:
         if not self.is_whole:
             kept = np.isin(keys.first, self._wanted)
             keys, places = keys.take(kept), places[kept]
@@ -162,7 +162,7 @@ class _Gathered:
         self._bytes += keys.first.nbytes + keys.second.nbytes + places.nbytes
 
     def index(self) -> KeyIndex:
-        keys = KeyPrints.concat([keys for keys, _ in self._parts])
+        keys = KeyFingerprints.concat([keys for keys, _ in self._parts])
         none = np.zeros(0, np.int32)
         index = KeyIndex.of(self.book, keys, np.concatenate([none, *(p for _, p in self._parts)]))
         if self.is_whole:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ingestd.crash_points import Point, reach
+from ingestd.crash_points import CrashPoint, reach
 from ingestd.errors import FormatError
 from ingestd.paimon.spec import honoured_options as honoured
 from ingestd.paimon.spec.data_file import DataFileMeta
@@ -128,5 +128,5 @@ def write_deletion_vectors(
         dv_ranges=ranges,
     )
     table.io.write_new(dv_index_path(table, entry), data)
-    reach(Point.VECTORS_WRITTEN)
+    reach(CrashPoint.VECTORS_WRITTEN)
     return entry

@@ -5,7 +5,7 @@ Specification: https://paimon.apache.org/docs/1.4/concepts/spec/schema/#schema
 Schema ids are consecutive from 0 and schema files are immutable.
 """
 
-from ingestd.crash_points import Point, reach
+from ingestd.crash_points import CrashPoint, reach
 from ingestd.errors import FormatError
 from ingestd.paimon.casts.default_values import check_default_values
 from ingestd.paimon.io.file_io import FileIO
@@ -61,7 +61,7 @@ def publish_schema(io: FileIO, paths: TablePaths, schema: TableSchema) -> bool:
     Raises SchemaConflictError for a column whose default value is invalid for its type.
     """
     check_default_values(schema)
-    reach(Point.SCHEMA_CHOSEN)
+    reach(CrashPoint.SCHEMA_CHOSEN)
     published = io.try_write_atomic(paths.schema(schema.id), sealed(encode_schema(schema)))
-    reach(Point.SCHEMA_PUBLISHED)
+    reach(CrashPoint.SCHEMA_PUBLISHED)
     return published

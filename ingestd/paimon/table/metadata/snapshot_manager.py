@@ -9,7 +9,7 @@ hints that avoid a listing; they are always verified.
 import logging
 from collections.abc import Iterator, Sequence
 
-from ingestd.crash_points import Point, reach
+from ingestd.crash_points import CrashPoint, reach
 from ingestd.errors import ConfigError, FormatError, StorageError
 from ingestd.paimon.io.file_io import FileIO
 from ingestd.paimon.io.probes import has_file
@@ -193,7 +193,7 @@ def mend_earliest_hint(io: FileIO, paths: TablePaths) -> None:
 def _write_hint(io: FileIO, hint: str, snapshot_id: int) -> None:
     try:
         io.overwrite(hint, str(snapshot_id).encode())
-        reach(Point.HINT_WRITTEN)
+        reach(CrashPoint.HINT_WRITTEN)
     except (StorageError, FileNotFoundError) as error:
         _LOG.warning("hint_not_written", extra={"ctx": {"path": hint, "error": str(error)}})
 

@@ -10,7 +10,7 @@ without its files.
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from ingestd.crash_points import Point, reach
+from ingestd.crash_points import CrashPoint, reach
 from ingestd.errors import FormatError
 from ingestd.paimon.spec.data_file import FileSource
 from ingestd.paimon.spec.manifest import ManifestEntry
@@ -68,19 +68,19 @@ def expire_snapshots(table: FileStoreTable, settings: ExpireSettings, now_ms: in
     if not plan.ids or plan.end is None:
         mend_earliest_hint(table.io, table.paths)
         return plan
-    reach(Point.EXPIRY_PLANNED)
+    reach(CrashPoint.EXPIRY_PLANNED)
     keep_changelogs(table, list(plan.kept_as_changelogs))
     for id_ in plan.ids:
         table.io.delete_quietly(table.paths.snapshot(id_))
-    reach(Point.EXPIRED_SNAPSHOTS)
+    reach(CrashPoint.EXPIRED_SNAPSHOTS)
     table.io.overwrite(table.paths.earliest_hint, str(plan.end).encode())
-    reach(Point.EXPIRY_HINTED)
+    reach(CrashPoint.EXPIRY_HINTED)
     # From here on no tag can be made of what went; one that was made since the plan counts.
     late = set(tag_names(table.io, table.paths)) - tags
     kept = set().union(*(files_of(table, tagged_snapshot(table, name)) for name in late))
     files = tuple(path for path in plan.files if path not in kept)
     delete_files(table, files, directories=settings.clean_empty_directories)
-    reach(Point.EXPIRED_FILES)
+    reach(CrashPoint.EXPIRED_FILES)
     return replace(plan, files=files)
 
 

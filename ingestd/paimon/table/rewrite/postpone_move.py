@@ -15,7 +15,7 @@ from functools import partial
 import numpy as np
 import pyarrow as pa
 
-from ingestd.crash_points import Point, reach
+from ingestd.crash_points import CrashPoint, reach
 from ingestd.errors import ConfigError
 from ingestd.paimon.merge.key_order import positions_by_number
 from ingestd.paimon.spec import honoured_options as honoured
@@ -59,7 +59,7 @@ def move_postponed(
     messages: list[CommitMessage] = []
     try:
         messages.extend(postponed_moves(table, state, partition_filter))
-        reach(Point.MOVES_WRITTEN)
+        reach(CrashPoint.MOVES_WRITTEN)
     except BaseException:
         delete_written(table, messages)
         raise

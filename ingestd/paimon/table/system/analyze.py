@@ -81,7 +81,7 @@ def compute_statistics(
     unknown = [name for name in names if name not in {f.name for f in then.schema.fields}]
     if unknown:
         raise ConfigError(f"table {table.name} has no column {', '.join(unknown)}")
-    figures = {name: ColumnFigures(then.schema.field(name)) for name in names}
+    figures = {name: ColumnStatsCollector(then.schema.field(name)) for name in names}
     rows = 0
     # Rows have to be read even to be counted: merging decides how many there are.
     read = names or list(then.schema.primary_keys) or [then.schema.fields[0].name]
@@ -101,7 +101,7 @@ def compute_statistics(
     )
 
 
-class ColumnFigures:
+class ColumnStatsCollector:
     """Accumulates the statistics of one column; for nested types only null counts."""
 
     def __init__(self, field: DataField) -> None:

@@ -33,7 +33,7 @@ class FileOrigin:
     key_stats_mode: str = KEY_STATS_MODE
 
 
-class FileFigures:
+class FileStatsCollector:
     """Accumulates the statistics of a manifest entry over parts of the rows."""
 
     def __init__(self, origin: FileOrigin, first_sequence: int) -> None:

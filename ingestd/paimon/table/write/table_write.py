@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from ingestd.crash_points import Point, reach
+from ingestd.crash_points import CrashPoint, reach
 from ingestd.paimon.casts.default_values import with_defaults
 from ingestd.paimon.casts.evolution import columns_schema
 from ingestd.paimon.format.base import format_of, load_format
@@ -44,8 +44,8 @@ from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.write.commit_message import CommitMessage
 from ingestd.paimon.table.write.figures import (
     KEY_STATS_MODE,
-    FileFigures,
     FileOrigin,
+    FileStatsCollector,
     retract_count,
 )
 
@@ -108,11 +108,11 @@ class WrittenBucketFiles:
         path = data_file_path(table, self.partition_values, self.bucket, name)
         stored = file_rows(table.schema, rows)
         size = load_format(format_of(name)).write_file(table.io, path, stored, options)
-        reach(Point.DATA_WRITTEN if self.indexed else Point.CHANGELOG_WRITTEN)
+        reach(CrashPoint.DATA_WRITTEN if self.indexed else CrashPoint.CHANGELOG_WRITTEN)
         # Rows of postponed buckets are not looked up by key.
         key_stats = "none" if self.options.bucket == POSTPONE_BUCKET else KEY_STATS_MODE
         origin = FileOrigin(table, self.options, 0, FileSource.APPEND, key_stats)
-        figures = FileFigures(origin, 0)
+        figures = FileStatsCollector(origin, 0)
         figures.add(rows)
         meta = figures.meta(name, size)
         has_indexes = self.indexed and bool(column_indexes(table.schema))

@@ -4,7 +4,7 @@ from dataclasses import replace
 import pytest
 
 from ingestd.ingest.maintenance.scheduler import Job, MaintenancePace, MaintenanceScheduler
-from ingestd.ingest.maintenance.table_maintenance import Ended, TableGrowth
+from ingestd.ingest.maintenance.table_maintenance import CompactionOutcome, TableGrowth
 from ingestd.paimon.spec.data_types import parse_type
 from ingestd.paimon.spec.schema import new_schema
 from ingestd.paimon.spec.table_schema import TableSchema
@@ -46,12 +46,12 @@ def test_what_is_above_the_stop_trigger_comes_before_all_others(
     append(choice, "db.full", 1, 5, now=0.0)
     job = choice.take(0.0)
     assert job is not None
-    choice.compacted(job.table, SortedRuns(1), Ended(changed=True), 0.0)
+    choice.compacted(job.table, SortedRuns(1), CompactionOutcome(changed=True), 0.0)
     append(choice, "db.early", 1, 5, now=1.0)
     append(choice, "db.full", 2, 9, now=2.0)
     assert list(choice.over_stop()) == ["db.full"]
     assert choice.take(3.0) == Job("compact", "db.full", urgent=True)
-    choice.compacted(job.table, SortedRuns(2), Ended(changed=True), 3.0)
+    choice.compacted(job.table, SortedRuns(2), CompactionOutcome(changed=True), 3.0)
     assert list(choice.over_stop()) == []
 
 
@@ -89,15 +89,15 @@ def test_a_table_rests_between_compactions_unless_somebody_waits(
 ) -> None:
     append(choice, "db.a", 1, 5)
     assert choice.take(0.0) == Job("compact", "db.a")
-    choice.compacted("db.a", SortedRuns(1), Ended(changed=True), 10.0)
+    choice.compacted("db.a", SortedRuns(1), CompactionOutcome(changed=True), 10.0)
     append(choice, "db.a", 2, 5, now=10.0)
     assert choice.take(11.9) is None
     assert choice.triggered(11.9) == ["db.a"]
     assert choice.take(11.9, "all") == Job("compact", "db.a")
-    choice.compacted("db.a", SortedRuns(2), Ended(changed=True), 20.0)
+    choice.compacted("db.a", SortedRuns(2), CompactionOutcome(changed=True), 20.0)
     append(choice, "db.a", 3, 5, now=20.0)
     assert choice.take(22.0) == Job("compact", "db.a")
-    choice.compacted("db.a", SortedRuns(3), Ended(changed=True), 30.0)
+    choice.compacted("db.a", SortedRuns(3), CompactionOutcome(changed=True), 30.0)
     append(choice, "db.a", 4, 8, now=30.0)
     assert choice.take(30.0) == Job("compact", "db.a", urgent=True)
 
@@ -108,7 +108,7 @@ def test_a_table_whose_news_wait_for_compactions_does_not_rest(
     vectors = schema(deletion_vectors__enabled="true")
     choice.committed("db.a", TableGrowth(vectors, 1, {PLACE: 1}), 0.0)
     assert choice.take(0.0) == Job("compact", "db.a")
-    choice.compacted("db.a", SortedRuns(1), Ended(changed=True), 1.0)
+    choice.compacted("db.a", SortedRuns(1), CompactionOutcome(changed=True), 1.0)
     choice.committed("db.a", TableGrowth(vectors, 2, {PLACE: 1}), 1.0)
     assert choice.take(1.0) == Job("compact", "db.a")
 
@@ -123,12 +123,12 @@ def test_expiry_waits_for_compactions_but_not_for_ever(choice: MaintenanceSchedu
     choice.opened("db.quiet", PLAIN, 0.0)
     job = choice.take(5.0)
     assert job is not None
-    choice.compacted(job.table, SortedRuns(1), Ended(changed=False), 5.0)
+    choice.compacted(job.table, SortedRuns(1), CompactionOutcome(changed=False), 5.0)
     append(choice, "db.busy", 1, 5, now=70.0)
     assert choice.take(70.0) == Job("compact", "db.busy")
     assert choice.take(70.0) == Job("expire", "db.quiet")
     choice.expired("db.quiet", 70.0)
-    choice.compacted("db.busy", SortedRuns(1), Ended(changed=True), 71.0)
+    choice.compacted("db.busy", SortedRuns(1), CompactionOutcome(changed=True), 71.0)
     append(choice, "db.busy", 2, 5, now=300.0)
     assert choice.take(300.0) is not None
     late = choice.take(300.0)

@@ -3,7 +3,12 @@ from dataclasses import replace
 import pytest
 
 from ingestd.errors import ConfigError
-from ingestd.ingest.maintenance.table_maintenance import Ended, TableGrowth, TableWork, rules_of
+from ingestd.ingest.maintenance.table_maintenance import (
+    CompactionOutcome,
+    TableGrowth,
+    TableWork,
+    rules_of,
+)
 from ingestd.paimon.spec.data_types import parse_type
 from ingestd.paimon.spec.schema import new_schema
 from ingestd.paimon.spec.table_schema import TableSchema
@@ -30,7 +35,7 @@ def append(one: TableWork, snapshot: int, now: float = 0.0, **files: int) -> Non
 
 def compacted(one: TableWork, sorted_runs: SortedRuns, *, full: bool = False) -> None:
     one.running = True
-    one.compacted(sorted_runs, Ended(changed=True, full=full), 9.0)
+    one.compacted(sorted_runs, CompactionOutcome(changed=True, full=full), 9.0)
 
 
 def test_a_bucket_is_due_when_it_has_as_many_runs_as_the_trigger() -> None:
@@ -78,7 +83,7 @@ def test_a_compaction_that_leaves_too_many_runs_is_followed_by_another() -> None
     one = work(schema())
     compacted(one, SortedRuns(4, 7, {A: 7}))
     assert one.is_due(9.0)
-    one.compacted(SortedRuns(4, 7, {A: 7}), Ended(), 9.0)
+    one.compacted(SortedRuns(4, 7, {A: 7}), CompactionOutcome(), 9.0)
     assert not one.is_due(9.0)
 
 
@@ -242,10 +247,10 @@ def test_options_that_cannot_be_understood_are_refused() -> None:
 def test_what_a_compaction_has_left_is_due_at_once() -> None:
     one = work(schema(changelog_producer="full-compaction"))
     append(one, 1, a=1)
-    one.compacted(SortedRuns(1), Ended(changed=True, left=True, full=True), 9.0)
+    one.compacted(SortedRuns(1), CompactionOutcome(changed=True, left=True, full=True), 9.0)
     assert one.is_due(9.0)
     assert one.wants_full
-    one.compacted(SortedRuns(1), Ended(changed=True, full=True), 9.0)
+    one.compacted(SortedRuns(1), CompactionOutcome(changed=True, full=True), 9.0)
     assert not one.is_due(9.0)
 
 

@@ -8,7 +8,7 @@ from ingestd.cdc.base import ChangeBatch, RecordChunk, SourceTable
 from ingestd.ingest.schemas.column_history import (
     COLUMN_HISTORY_OPTION,
     ProvenChange,
-    Stated,
+    StatementOrigin,
     apply_renames,
     column_history_text,
     read_column_history,
@@ -16,7 +16,7 @@ from ingestd.ingest.schemas.column_history import (
 from ingestd.paimon.spec.data_types import DataType
 
 TEXT = DataType("STRING")
-HERE = Stated(time=1005, topic="t", partition=0, offset=12)
+HERE = StatementOrigin(time=1005, topic="t", partition=0, offset=12)
 
 
 def rows(*positions: int, **columns: list[str | None]) -> ChangeBatch:
@@ -78,7 +78,7 @@ def test_positions_come_before_records_where_both_have_one() -> None:
 
 def test_a_column_may_go_and_come_back_again_and_again() -> None:
     def gone(offset: int) -> ProvenChange:
-        return ProvenChange(0, "x", "", Stated(1000, "t", 0, offset))
+        return ProvenChange(0, "x", "", StatementOrigin(1000, "t", 0, offset))
 
     batch = rows(-1, -1, -1, x=["a", "b", "c"], id=["1", "2", "3"])
     column_history = read_column_history(

@@ -5,7 +5,7 @@ from collections import Counter
 import pytest
 
 from ingestd.errors import PolicyStopError
-from ingestd.ingest.settings.rejection import GAP_STAGE, RejectionGauge, RejectionLimits
+from ingestd.ingest.settings.rejection import GAP_STAGE, RejectionLimiter, RejectionLimits
 from ingestd.ingest.values.counts import Counts, RejectedSample, TopicPartition
 
 
@@ -20,11 +20,11 @@ def sample(offset: int, stage: str = "decode") -> RejectedSample:
 
 
 def test_without_limits_everything_may_be_rejected() -> None:
-    RejectionGauge(RejectionLimits()).check(batch(10**6, 10**6), ())
+    RejectionLimiter(RejectionLimits()).check(batch(10**6, 10**6), ())
 
 
 def test_more_than_the_run_may_have_stops_it_and_names_the_first() -> None:
-    gauge = RejectionGauge(RejectionLimits(max_records=5))
+    gauge = RejectionLimiter(RejectionLimits(max_records=5))
     gauge.check(batch(10, 3), [sample(1)])
     gauge.check(batch(10, 2), [sample(11)])
     gauge.check(batch(10, 0), ())
@@ -38,21 +38,21 @@ def test_more_than_the_run_may_have_stops_it_and_names_the_first() -> None:
 
 
 def test_a_limit_of_none_allows_none() -> None:
-    gauge = RejectionGauge(RejectionLimits(max_records=0))
+    gauge = RejectionLimiter(RejectionLimits(max_records=0))
     gauge.check(batch(10, 0), ())
     with pytest.raises(PolicyStopError):
         gauge.check(batch(10, 1), [sample(1)])
 
 
 def test_a_share_is_that_of_a_whole_window_even_at_the_start() -> None:
-    gauge = RejectionGauge(RejectionLimits(max_ratio=0.1, window=100))
+    gauge = RejectionLimiter(RejectionLimits(max_ratio=0.1, window=100))
     gauge.check(batch(10, 10), [sample(0)])
     with pytest.raises(PolicyStopError, match="11 of the newest 20 records were rejected"):
         gauge.check(batch(10, 1), [sample(10)])
 
 
 def test_batches_that_left_the_window_count_no_more() -> None:
-    gauge = RejectionGauge(RejectionLimits(max_ratio=0.1, window=100))
+    gauge = RejectionLimiter(RejectionLimits(max_ratio=0.1, window=100))
     gauge.check(batch(100, 10), [sample(0)])
     for _ in range(5):
         gauge.check(batch(50, 5), [sample(0)])
@@ -61,14 +61,14 @@ def test_batches_that_left_the_window_count_no_more() -> None:
 
 
 def test_a_batch_larger_than_the_window_is_judged_by_its_own_share() -> None:
-    gauge = RejectionGauge(RejectionLimits(max_ratio=0.1, window=100))
+    gauge = RejectionLimiter(RejectionLimits(max_ratio=0.1, window=100))
     gauge.check(batch(1000, 100), [sample(0)])
     with pytest.raises(PolicyStopError, match="101 of the newest 1000 records"):
         gauge.check(batch(1000, 101), [sample(0)])
 
 
 def test_gaps_of_the_log_are_no_rejected_records() -> None:
-    gauge = RejectionGauge(RejectionLimits(max_records=0, max_ratio=0.0))
+    gauge = RejectionLimiter(RejectionLimits(max_records=0, max_ratio=0.0))
     gauge.check(batch(10, 1, GAP_STAGE), [sample(0, GAP_STAGE)])
     counts = batch(10, 1)
     counts.rejected[GAP_STAGE, "offset-gap"] = 1

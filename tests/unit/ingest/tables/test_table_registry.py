@@ -14,7 +14,7 @@ from ingestd.errors import (
     UnsupportedError,
 )
 from ingestd.ingest.dead_letters.dead_letter import COLUMNS
-from ingestd.ingest.settings.context import Emptying, RoutingConfig, TableSettings
+from ingestd.ingest.settings.context import RoutingConfig, TableSettings, TruncatePoint
 from ingestd.ingest.settings.pipeline_settings import PipelineSettings
 from ingestd.ingest.tables.batch_span import BatchSpan, TableStep
 from ingestd.ingest.tables.positions import Position
@@ -226,7 +226,7 @@ def test_a_truncate_gives_tasks_an_empty_table(opened: Opened, schema: TableSche
     registry.ensure(NAME, schema)
     _commit(registry, 0, 10, 1, position=5)
     plain = registry.context(2, {}).tables[NAME]
-    emptied = registry.context(2, {NAME: Emptying(99)}).tables[NAME]
+    emptied = registry.context(2, {NAME: TruncatePoint(99)}).tables[NAME]
     assert (plain.snapshot_id, plain.truncate_before, plain.position_reached) == (1, None, 5)
     assert (emptied.snapshot_id, emptied.truncate_before) == (None, 99)
     assert emptied.sequence_base == plain.sequence_base > 0

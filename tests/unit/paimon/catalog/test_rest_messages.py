@@ -17,7 +17,7 @@ from ingestd.paimon.spec.schema_change import (
     DropColumn,
     DropPrimaryKey,
     Move,
-    Place,
+    MoveType,
     RemoveOption,
     RenameColumn,
     SchemaChange,
@@ -75,7 +75,7 @@ def test_an_answer_without_a_schema_is_named(answer: dict[str, object]) -> None:
     ("change", "document"),
     [
         (
-            AddColumn(("r", "y"), parse_type("INT"), "c", Move(Place.AFTER, "x")),
+            AddColumn(("r", "y"), parse_type("INT"), "c", Move(MoveType.AFTER, "x")),
             {"action": "addColumn", "fieldNames": ["r", "y"], "dataType": "INT", "comment": "c",
              "move": {"fieldName": "y", "referenceFieldName": "x", "type": "AFTER"}},
         ),
@@ -99,7 +99,7 @@ def test_an_answer_without_a_schema_is_named(answer: dict[str, object]) -> None:
             {"action": "updateColumnDefaultValue", "fieldNames": ["a"], "newDefaultValue": "1"},
         ),
         (
-            UpdateColumnPosition("a", Move(Place.FIRST)),
+            UpdateColumnPosition("a", Move(MoveType.FIRST)),
             {"action": "updateColumnPosition",
              "move": {"fieldName": "a", "referenceFieldName": None, "type": "FIRST"}},
         ),

@@ -11,7 +11,7 @@ from ingestd.paimon.spec.schema_change import (
     DropColumn,
     DropPrimaryKey,
     Move,
-    Place,
+    MoveType,
     RemoveOption,
     RenameColumn,
     SchemaChange,
@@ -195,7 +195,7 @@ def test_ids_inside_a_row_are_given_to_children_before_their_parent() -> None:
 
 def test_columns_inside_others_are_added_renamed_retyped_and_dropped() -> None:
     made = changed(
-        AddColumn(("n", "element", "new"), STRING, "c", Move(Place.BEFORE, "m")),
+        AddColumn(("n", "element", "new"), STRING, "c", Move(MoveType.BEFORE, "m")),
         RenameColumn(("n", "element", "x"), "xx"),
         UpdateColumnType(("n", "element", "m", "value"), BIGINT),
         schema=nested(),
@@ -211,10 +211,10 @@ def test_columns_inside_others_are_added_renamed_retyped_and_dropped() -> None:
 @pytest.mark.parametrize(
     ("move", "names"),
     [
-        (Move(Place.FIRST), ["w", "dt", "k", "v"]),
-        (Move(Place.LAST), ["dt", "k", "v", "w"]),
-        (Move(Place.AFTER, "dt"), ["dt", "w", "k", "v"]),
-        (Move(Place.BEFORE, "v"), ["dt", "k", "w", "v"]),
+        (Move(MoveType.FIRST), ["w", "dt", "k", "v"]),
+        (Move(MoveType.LAST), ["dt", "k", "v", "w"]),
+        (Move(MoveType.AFTER, "dt"), ["dt", "w", "k", "v"]),
+        (Move(MoveType.BEFORE, "v"), ["dt", "k", "w", "v"]),
     ],
 )
 def test_a_new_column_stands_where_it_is_put(move: Move, names: list[str]) -> None:
@@ -222,9 +222,9 @@ def test_a_new_column_stands_where_it_is_put(move: Move, names: list[str]) -> No
 
 
 def test_columns_move_among_the_others() -> None:
-    made = changed(UpdateColumnPosition("dt", Move(Place.AFTER, "k")))
+    made = changed(UpdateColumnPosition("dt", Move(MoveType.AFTER, "k")))
     assert made.field_names == ("k", "dt", "v")
-    assert changed(UpdateColumnPosition("v", Move(Place.FIRST))).field_names == ("v", "dt", "k")
+    assert changed(UpdateColumnPosition("v", Move(MoveType.FIRST))).field_names == ("v", "dt", "k")
 
 
 def test_comments_defaults_and_nullability_are_changed() -> None:
@@ -266,9 +266,9 @@ def test_a_table_without_snapshots_takes_any_option_and_may_lose_its_key() -> No
         (UpdateColumnType(("n", "element", "x"), parse_type("DATE")), "no such cast"),
         (UpdateColumnType("n", parse_type({"type": "ARRAY", "element": "INT"})), "no such cast"),
         (UpdateColumnNullability("a", False), "may hold nulls"),
-        (UpdateColumnPosition("a", Move(Place.AFTER, "a")), "next to itself"),
-        (UpdateColumnPosition("a", Move(Place.FIRST)), "first already"),
-        (UpdateColumnPosition("a", Move(Place.AFTER, "z")), "no column 'z'"),
+        (UpdateColumnPosition("a", Move(MoveType.AFTER, "a")), "next to itself"),
+        (UpdateColumnPosition("a", Move(MoveType.FIRST)), "first already"),
+        (UpdateColumnPosition("a", Move(MoveType.AFTER, "z")), "no column 'z'"),
         (DropPrimaryKey(), "primary key cannot be dropped"),
         (SetOption("bucket-key", "a"), "'bucket-key' cannot be changed"),
         (SetOption("deletion-vectors.enabled", "true"), "rows would come back"),

@@ -4,7 +4,7 @@ from ingestd.paimon.spec.data_types import parse_type
 from ingestd.paimon.spec.schema_change import (
     AddColumn,
     Move,
-    Place,
+    MoveType,
     UpdateColumnType,
     path_of,
     shown,
@@ -20,5 +20,5 @@ def test_a_name_is_a_path_of_one() -> None:
 def test_changes_are_shown_as_words() -> None:
     assert str(AddColumn(("r", "x"), parse_type("INT"))) == "add r.x INT"
     assert str(UpdateColumnType("v", parse_type("BIGINT"))) == "change v to BIGINT"
-    assert str(Move(Place.AFTER, "k")) == "after k"
-    assert str(Move(Place.FIRST)) == "first"
+    assert str(Move(MoveType.AFTER, "k")) == "after k"
+    assert str(Move(MoveType.FIRST)) == "first"

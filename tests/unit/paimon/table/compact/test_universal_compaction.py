@@ -9,7 +9,7 @@ from ingestd.paimon.spec.data_types import parse_type
 from ingestd.paimon.spec.schema import new_schema
 from ingestd.paimon.table.compact.universal_compaction import (
     CompactionPick,
-    Moment,
+    PlanningTime,
     RunSize,
     choose,
     choose_full,
@@ -18,7 +18,7 @@ from ingestd.paimon.table.compact.universal_compaction import (
 TOP = 5
 SCHEMA = new_schema([("k", parse_type("INT"))], ["k"], [], {"bucket": "1"}, 0)
 DEFAULTS = compaction_options(SCHEMA)
-NOW = Moment(1_000_000)
+NOW = PlanningTime(1_000_000)
 
 
 def options(**changes: Any) -> CompactionOptions:
@@ -33,7 +33,9 @@ def level_0(*sizes: int) -> list[RunSize]:
     return [RunSize(0, size) for size in sizes]
 
 
-def chosen(given: Sequence[RunSize], now: Moment = NOW, **changes: Any) -> CompactionPick | None:
+def chosen(
+    given: Sequence[RunSize], now: PlanningTime = NOW, **changes: Any
+) -> CompactionPick | None:
     return choose(given, TOP, options(**changes), now)
 
 
@@ -99,9 +101,9 @@ def test_gently_level_0_is_emptied_when_there_is_enough_of_it() -> None:
 def test_full_compactions_come_early_where_they_are_asked_for() -> None:
     given = [RunSize(0, 1), RunSize(5, 900)]
     assert chosen(given, full_interval_ms=1000) == CompactionPick(2, TOP, "interval")
-    late = Moment(2000, last_full_ms=999)
+    late = PlanningTime(2000, last_full_ms=999)
     assert chosen(given, late, full_interval_ms=1000) == CompactionPick(2, TOP, "interval")
-    assert chosen(given, Moment(2000, last_full_ms=1000), full_interval_ms=1000) is None
+    assert chosen(given, PlanningTime(2000, last_full_ms=1000), full_interval_ms=1000) is None
     assert chosen(given, total_size=902) == CompactionPick(2, TOP, "total-size")
     assert chosen(given, total_size=901) is None
     assert chosen(given, incremental_size=0) == CompactionPick(2, TOP, "incremental-size")
@@ -112,9 +114,9 @@ def test_full_compactions_come_early_where_they_are_asked_for() -> None:
 def test_off_peak_hours_have_a_ratio_of_their_own() -> None:
     given = [*level_0(10, 11), *runs((2, 24), (3, 900), (5, 9000))]
     night = OffPeak(22, 6, 20)
-    assert chosen(given, Moment(0, 12), off_peak=night) is None
+    assert chosen(given, PlanningTime(0, 12), off_peak=night) is None
     for hour in (22, 5):
-        assert chosen(given, Moment(0, hour), off_peak=night) == CompactionPick(3, 2, "ratio")
+        assert chosen(given, PlanningTime(0, hour), off_peak=night) == CompactionPick(3, 2, "ratio")
     assert not OffPeak(1, 3, 9).holds(3)
     assert OffPeak(1, 3, 9).holds(1)
 

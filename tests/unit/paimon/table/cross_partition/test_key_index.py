@@ -6,37 +6,37 @@ import numpy as np
 import pyarrow as pa
 
 from ingestd.paimon.spec.data_types import parse_type
-from ingestd.paimon.spec.key_prints import KeyPrints, key_prints
+from ingestd.paimon.spec.key_fingerprints import KeyFingerprints, key_fingerprints
 from ingestd.paimon.table.cross_partition.key_index import (
     UNKNOWN,
+    BucketNumbers,
     KeyIndex,
-    PlaceBook,
     last_of_each,
 )
 
 BIGINT = parse_type("BIGINT")
 
 
-def prints(keys: list[int]) -> KeyPrints:
-    return key_prints([pa.array(keys, pa.int64())], [BIGINT], (1, 2))
+def prints(keys: list[int]) -> KeyFingerprints:
+    return key_fingerprints([pa.array(keys, pa.int64())], [BIGINT], (1, 2))
 
 
 def _places(*places: int) -> np.ndarray[tuple[int], np.dtype[np.int32]]:
     return np.array(places, np.int32)
 
 
-def _index(book: PlaceBook, places: dict[int, int]) -> KeyIndex:
+def _index(book: BucketNumbers, places: dict[int, int]) -> KeyIndex:
     return KeyIndex.of(book, prints(list(places)), _places(*places.values()))
 
 
-def _book(count: int) -> PlaceBook:
-    book = PlaceBook()
+def _book(count: int) -> BucketNumbers:
+    book = BucketNumbers()
     assert [book.number(b"p", bucket) for bucket in range(count)] == list(range(count))
     return book
 
 
 def test_places_have_one_number_each() -> None:
-    book = PlaceBook()
+    book = BucketNumbers()
     assert [book.number(b"a", 0), book.number(b"b", 0), book.number(b"a", 1)] == [0, 1, 2]
     assert book.number(b"b", 0) == 1
     assert book.place(2) == (b"a", 1)
@@ -72,7 +72,7 @@ def test_an_older_index_stays_what_it_was() -> None:
 
 def test_keys_that_share_one_number_are_told_apart_by_the_other() -> None:
     first = np.array([7, 7, 7, 9], np.uint64)
-    keys = KeyPrints(first, np.array([1, 2, 3, 1], np.uint64))
+    keys = KeyFingerprints(first, np.array([1, 2, 3, 1], np.uint64))
     index = KeyIndex.of(_book(4), keys.take(np.array([0, 2, 3])), _places(0, 2, 3))
     assert index.lookup(keys).tolist() == [0, UNKNOWN, 2, 3]
     changed = index.with_changes(keys.take(np.array([1, 2])), _places(1, 0))

@@ -2,11 +2,11 @@ import pyarrow as pa
 
 from ingestd.paimon.spec.data_types import DataField, parse_type
 from ingestd.paimon.table.system import analyze
-from ingestd.paimon.table.system.analyze import ColumnFigures
+from ingestd.paimon.table.system.analyze import ColumnStatsCollector
 
 
 def figures(kind: str, *parts: pa.ChunkedArray) -> dict[str, object]:
-    one = ColumnFigures(DataField(3, "c", parse_type(kind)))
+    one = ColumnStatsCollector(DataField(3, "c", parse_type(kind)))
     for part in parts:
         one.add(part)
     return one.result().document()

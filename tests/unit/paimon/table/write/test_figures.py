@@ -4,7 +4,7 @@ import pytest
 
 from ingestd.paimon.spec.data_file import FileSource
 from ingestd.paimon.table.compact.rolling_write import FileTarget
-from ingestd.paimon.table.write.figures import FileFigures
+from ingestd.paimon.table.write.figures import FileStatsCollector
 from tests.support.native_tables import native_table, rows_table
 
 
@@ -16,7 +16,7 @@ def test_the_parts_that_rows_come_in_do_not_show(cuts: tuple[int, ...], tmp_path
              [(1, "b", 0), (4, None, 3), (5, "a", 0), (9, "c", 3)]]  # fmt: skip
     rows = rows_table(table.schema, given, 7)
     origin = FileTarget(table, (), 0, 2).origin
-    whole, parts = FileFigures(origin, 0), FileFigures(origin, 0)
+    whole, parts = FileStatsCollector(origin, 0), FileStatsCollector(origin, 0)
     whole.add(rows)
     for start, end in zip((0, *cuts), (*cuts, 4), strict=True):
         parts.add(rows.slice(start, end - start))

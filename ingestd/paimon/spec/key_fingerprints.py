@@ -24,7 +24,7 @@ _FACTORS = ((0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9), (0xC2B2AE3D27D4EB4F, 0x94D
 
 
 @dataclass(frozen=True, slots=True)
-class KeyPrints:
+class KeyFingerprints:
     """Fingerprints of keys; both arrays have one number per key."""
 
     first: Numbers
@@ -33,12 +33,12 @@ class KeyPrints:
     def __len__(self) -> int:
         return len(self.first)
 
-    def take(self, picked: npt.NDArray[np.int64] | npt.NDArray[np.bool_]) -> "KeyPrints":
+    def take(self, picked: npt.NDArray[np.int64] | npt.NDArray[np.bool_]) -> "KeyFingerprints":
         """Return the fingerprints at the given indices, or where a mask is true."""
-        return KeyPrints(self.first[picked], self.second[picked])
+        return KeyFingerprints(self.first[picked], self.second[picked])
 
     @classmethod
-    def concat(cls, parts: "Sequence[KeyPrints]") -> "KeyPrints":
+    def concat(cls, parts: "Sequence[KeyFingerprints]") -> "KeyFingerprints":
         """Concatenate fingerprints."""
         empty = np.zeros(0, np.uint64)
         return cls(
@@ -47,9 +47,9 @@ class KeyPrints:
         )
 
 
-def key_prints(
+def key_fingerprints(
     columns: Sequence[Column], types: Sequence[DataType], seeds: tuple[int, int]
-) -> KeyPrints:
+) -> KeyFingerprints:
     """Return the fingerprints of rows of key columns; they are comparable if the seeds are equal.
 
     Raises ValueError without columns.
@@ -64,7 +64,7 @@ def key_prints(
     for word, rows in words:
         _absorb(first, word, rows, _FACTORS[0])
         _absorb(second, word, rows, _FACTORS[1])
-    return KeyPrints(first, second)
+    return KeyFingerprints(first, second)
 
 
 def _absorb(state: Numbers, word: Words, rows: Rows | None, factors: tuple[int, int]) -> None:
