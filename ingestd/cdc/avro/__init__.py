@@ -1,1 +1,1 @@
-"""Avro messages to columns, and Debezium's envelopes in them."""
+"""Decode Avro messages, with or without Debezium's envelope, into columns."""

@@ -1,19 +1,19 @@
-"""Aliases in Avro schemas: former names of a record's fields.
+"""Aliases in Avro schemas: former names of the fields of a record.
 
-An alias is proof of a rename for as long as messages are written with its schema.
+An alias proves that the field was renamed.
 """
 
 from ingestd.cdc.avro.nodes import AvroNode
 from ingestd.cdc.base import ChangeBatch, RecordChunk, SchemaChangeEvent
 
 Names = tuple[tuple[str, str], ...]
-"""Old and new names of fields."""
+"""Pairs of the old and the new name of a field."""
 
 
 def former_names(record: AvroNode) -> Names:
-    """Return old and new names of a record's fields.
+    """Return the old and new names of renamed fields of a record.
 
-    An alias that is the name of another field is left out.
+    An alias that is the name of another field is omitted.
     """
     fields = record.properties.get("fields")
     renames: list[tuple[str, str]] = []
@@ -29,7 +29,10 @@ def former_names(record: AvroNode) -> Names:
 
 
 def alias_events(chunk: RecordChunk, batch: ChangeBatch, names: Names) -> list[SchemaChangeEvent]:
-    """Return the renames that apply to the table of a batch: older rows have the old names."""
+    """Return an event with the renames in the schema of a batch, for rows with the old names.
+
+    The list is empty if there are none.
+    """
     if not names:
         return []
     known = batch.position[batch.position > 0]

@@ -1,4 +1,4 @@
-"""Convert arrays of Avro nodes to columns of a table, and find the values that Debezium omitted."""
+"""Convert arrays of Avro nodes to table columns, and find values that Debezium omitted."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -36,22 +36,22 @@ from ingestd.paimon.spec.arrow import Array, to_arrow_type
 from ingestd.paimon.spec.data_types import TIMESTAMP_ROOTS
 
 _MOST_DIGITS = 100_000
-"""Limit of fractional digits of a decimal whose value contains its scale."""
+"""Maximum absolute scale of a decimal whose value contains its scale."""
 _LONGEST_UNSCALED = 16
 
 _texts_left_out = pa.array([unavailable.TEXT, unavailable.BASE64])
 
 
 def build_column(array: Array, column: WireColumn, node: AvroNode) -> Array:
-    """Return values of an Avro node in the column's table type.
+    """Convert the values of an Avro node to the table type of a column.
 
-    Raises one of `record_errors.BUILD_ERRORS` if any value does not fit.
+    Raises one of `record_errors.BUILD_ERRORS` if a value does not fit the type.
     """
     return recast(_build(array, column, node.present), column)
 
 
 def find_left_out(array: Array) -> Mask | None:
-    """Return a mask of the values that are Debezium's placeholder; None if no value is."""
+    """Return a mask (n,) of values that are Debezium's placeholder, or None if there are none."""
     if pa.types.is_string(array.type):
         return _marks(pc.is_in(array, _texts_left_out))
     if pa.types.is_binary(array.type):
@@ -64,7 +64,7 @@ def find_left_out(array: Array) -> Mask | None:
 
 
 def without(array: Array, left_out: Mask | None) -> Array:
-    """Return the array with null in place of omitted values."""
+    """Return the array with omitted values replaced by null."""
     if left_out is None:
         return array
     return if_else(pa.array(left_out), pa.scalar(None, array.type), array)
@@ -76,7 +76,10 @@ def _marks(booleans: Any) -> Mask | None:  # noqa: ANN401  (an Arrow array of bo
 
 
 def _among(array: Array, find: unavailable.Find, convert: Callable[[Any], Any]) -> Mask | None:
-    """Return a mask of placeholders among lists or maps of a placeholder's length."""
+    """Return a mask of placeholders in an array of lists or maps.
+
+    Only values with the length of a placeholder are examined.
+    """
     lengths = list_lengths(array)
     places = np.flatnonzero((lengths == 1) | (lengths == len(unavailable.CODES)))
     values = take(array, pa.array(places)).to_pylist()
@@ -178,7 +181,7 @@ def _row(array: Array, column: WireColumn, node: AvroNode) -> Array:
 
 
 def _through_json(array: Array, column: WireColumn, node: AvroNode) -> Array:
-    """Build a column of any other meaning with the reader for the JSON converter's form."""
+    """Build a column with any other meaning: convert values to JSON and use the JSON reader."""
     texts = [
         None if json_text is None else json_text.encode() for json_text in json_texts(array, node)
     ]

@@ -1,8 +1,8 @@
 """Map the fields of an Avro record to columns, by the rules of `connect_schema`.
 
-The name that Connect gave a type decides first, then Avro's own logical type, then the physical
-type. An Avro schema is brought into the form in which the JSON converter would have sent it, so
-that a table looks the same in both data formats.
+The Connect name of a type takes precedence, then Avro's logical type, then the physical type. An
+Avro schema is converted to the Connect schema that the JSON converter would have sent, so that a
+table has the same columns in both data formats.
 """
 
 from collections.abc import Callable, Mapping
@@ -37,16 +37,19 @@ _LOGICAL: Mapping[tuple[str, str], str] = {
     ("long", "local-timestamp-micros"): "io.debezium.time.MicroTimestamp",
     ("long", "local-timestamp-nanos"): "io.debezium.time.NanoTimestamp",
 }
-"""Logical types that mean the same as a type of Debezium."""
+"""The Debezium types that are equivalent to logical types of Avro, by (type, logical type)."""
 _INSTANTS: Mapping[str, DataType] = {
     "timestamp-millis": DataType("TIMESTAMP_LTZ", precision=3),
     "timestamp-micros": DataType("TIMESTAMP_LTZ", precision=6),
 }
-"""Logical types of instants; those of Connect have a name and no zone."""
+"""Avro's logical types of instants. Connect's timestamps also have a name, and are mapped by it."""
 
 
 def record_columns(record: AvroNode) -> tuple[WireColumn, ...]:
-    """Return the columns of a record's fields, in order. Raises AvroSchemaError."""
+    """Return the columns of the fields of a record, in order.
+
+    Raises AvroSchemaError if a type cannot be mapped.
+    """
     try:
         return tuple(
             _column(name, child) for name, child in zip(record.names, record.children, strict=True)
@@ -72,7 +75,7 @@ def _instant(node: AvroNode) -> DataType | None:
 
 
 def _document(node: AvroNode) -> Document:
-    """Return a type as a Connect schema."""
+    """Convert an Avro type to a Connect schema."""
     inner = node.present
     shape = _SHAPES.get(inner.kind)
     document: Document = shape(inner) if shape else {"type": _kind(inner)}
@@ -97,7 +100,7 @@ def _kind(node: AvroNode) -> str:
 
 
 def _decimal(document: Document, node: AvroNode) -> Document:
-    """Return the Connect schema of a decimal, whose parameters Connect may not have written."""
+    """Return the Connect schema of a decimal, also if Connect has not written its parameters."""
     if node.kind not in ("bytes", "fixed"):
         return document
     properties = node.properties
@@ -107,7 +110,7 @@ def _decimal(document: Document, node: AvroNode) -> Document:
     }
     given = document.get("parameters") or {}
     if "scale" in given:
-        # If Connect has no precision, the one of the Avro type is made up by the converter.
+        # Without a precision in Connect, the converter writes a precision that has no meaning.
         parameters = {"scale": given["scale"]}
         parameters["connect.decimal.precision"] = given.get("connect.decimal.precision")
     known = {name: value for name, value in parameters.items() if value is not None}

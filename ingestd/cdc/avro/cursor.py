@@ -1,8 +1,7 @@
-"""Read many Avro messages in parallel: each step reads one field of all of them.
+"""Read many Avro messages in parallel: each step reads one field of all messages.
 
-All values of a field are read at once with numpy, never message by message. A truncated or invalid
-message is marked as bad; values read from it are undefined, and never read beyond its end.
-
+The values of a field are read together with NumPy, not message by message. A truncated or invalid
+message is marked as bad. Values read from it are undefined, but no byte beyond its end is read.
 Specification: https://avro.apache.org/docs/1.12.0/specification/#binary-encoding
 """
 
@@ -23,16 +22,16 @@ Ints = npt.NDArray[np.int64]
 _PADDING = bytes(16)
 _LAST_SHIFT = 63
 _MORE = 0x80
-"""The bit of a byte that marks a number as continued."""
+"""The bit of a varint byte that means that another byte follows."""
 _MOST_BYTES = 2**31 - len(_PADDING)
 
 
 class AvroCursor:
-    """Concatenated messages with a read position in each.
+    """Concatenated messages, with a read position in each message.
 
-    Rows are ascending indices of messages. The first `skip` bytes of each message are skipped.
-    `cells` is the remaining cell budget of each message; a message that exceeds it is bad and
-    marked in `over`.
+    The parameter `rows` of methods has ascending indices of messages. The first `skip` bytes of
+    each message are skipped. `cells` is the remaining cell budget of each message; a message that
+    exceeds it is marked in `bad` and `over`.
     """
 
     def __init__(self, messages: Sequence[bytes], skip: int = 0) -> None:
@@ -54,11 +53,11 @@ class AvroCursor:
         self.rows: Ints = np.arange(len(messages))
 
     def finish(self) -> None:
-        """Mark messages that have more bytes than were read."""
+        """Mark messages with unread bytes as bad."""
         self.bad |= self._at != self._end
 
     def left(self, rows: Ints) -> Ints:
-        """Return the number of unread bytes."""
+        """Return the number of unread bytes of each message; shape (rows,)."""
         return self._places(self._end, rows) - self._places(self._at, rows)
 
     def rest(self, row: int) -> memoryview:
@@ -66,7 +65,7 @@ class AvroCursor:
         return memoryview(self._joined)[int(self._at[row]) : int(self._end[row])]
 
     def varints(self, rows: Ints) -> Ints:
-        """Read a zig-zag integer of up to 64 bits in each of the rows."""
+        """Read a zigzag-encoded integer of up to 64 bits from each message; shape (rows,)."""
         at = self._places(self._at, rows)
         byte = self.data[at]
         if byte.max(initial=0) < _MORE:
@@ -89,18 +88,18 @@ class AvroCursor:
         return (values >> np.uint64(1)).view(np.int64) ^ -(values & np.uint64(1)).view(np.int64)
 
     def fixed(self, rows: Ints, size: int) -> npt.NDArray[np.uint8]:
-        """Read the same number of bytes in each of the rows; shape (rows, bytes)."""
+        """Read `size` bytes from each message; shape (rows, size)."""
         stop = self._at[rows] + size
         stop = self._move(rows, stop)
         starts = np.maximum(stop - size, 0)
         return self.data[starts[:, None] + np.arange(size)]
 
     def skip(self, rows: Ints, sizes: Ints | int) -> None:
-        """Skip bytes; a negative size makes its message bad."""
+        """Skip `sizes` bytes of each message. A message with a negative size becomes bad."""
         self._move(rows, self._at[rows] + self._checked(rows, sizes))
 
     def binaries(self, rows: Ints, sizes: Ints | int) -> Array:
-        """Read `sizes` bytes in each of the rows, as an Arrow binary array."""
+        """Read `sizes` bytes from each message as an Arrow binary array."""
         start = self._at[rows]
         stop = self._move(rows, start + self._checked(rows, sizes))
         # Every second value is the gap before the next one.
@@ -112,7 +111,10 @@ class AvroCursor:
         return take(pieces, pa.array(2 * np.arange(len(rows))))
 
     def texts(self, rows: Ints, sizes: Ints) -> Array:
-        """Read text as `binaries` reads bytes; invalid UTF-8 is empty and its message is bad."""
+        """Read strings of `sizes` bytes.
+
+        Invalid UTF-8 becomes an empty string, and its message becomes bad.
+        """
         binaries = self.binaries(rows, sizes)
         try:
             return binaries.cast(pa.string())
@@ -123,18 +125,24 @@ class AvroCursor:
             return pa.array([text or "" for text in texts], pa.string())
 
     def budget(self, row: int) -> CellBudget:
-        """Return the rest of the cell budget of one message."""
+        """Return the remaining cell budget of one message."""
         return CellBudget(int(self.sizes[row]), int(self.cells[row]))
 
     def spend(self, rows: Ints, counts: Ints, cells: int) -> Mask:
-        """Spend `cells` for each item in each of the rows; return which stay in their budget."""
+        """Spend `cells` for each of `counts` items.
+
+        Return a mask of the messages within their budget; other messages become bad.
+        """
         within: Mask = counts <= self.cells[rows] // cells
         self.cells[rows[within]] -= counts[within] * cells
         self.mark(rows[~within], over=True)
         return within
 
     def mark(self, rows: Ints, *, over: bool = False) -> None:
-        """Mark messages as bad and move to their end; `over` if they exceed their cell budget."""
+        """Mark messages as bad, and move to their end.
+
+        `over` is whether they exceed their cell budget.
+        """
         if len(rows):
             self._spoilt = True
             self.over[rows] |= over & ~self.bad[rows]
@@ -142,7 +150,10 @@ class AvroCursor:
             self._at[rows] = self._end[rows]
 
     def _checked(self, rows: Ints, sizes: Ints | int) -> Ints:
-        """Return sizes that stay within the messages; others are 0, and their messages bad."""
+        """Return the sizes, limited to the end of each message.
+
+        Messages with an invalid size become bad.
+        """
         left = self.left(rows)
         sizes = np.broadcast_to(np.asarray(sizes, np.int64), left.shape)
         wrong = (sizes < 0) | (sizes > left)
@@ -152,7 +163,7 @@ class AvroCursor:
         return sizes
 
     def _move(self, rows: Ints, stop: Ints) -> Ints:
-        """Move forward; messages that end before that are bad."""
+        """Move to `stop`. Messages that end before it become bad."""
         end = self._places(self._end, rows)
         over = stop > end
         if over.any():
@@ -164,7 +175,7 @@ class AvroCursor:
         return stop
 
     def _places(self, array: Ints, rows: Ints) -> Ints:
-        """Return the entries of these rows; those of all rows are not copied."""
+        """Return the entries of these rows, without a copy if these are all rows."""
         return array if rows is self.rows else array[rows]
 
 

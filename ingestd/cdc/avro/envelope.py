@@ -1,4 +1,4 @@
-"""Debezium envelopes in Avro: classify the messages of one schema, without reading their rows."""
+"""Debezium envelopes in Avro: classify the messages of one schema by operation and table."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -29,10 +29,11 @@ _HEARTBEAT_TOPIC = "__debezium-heartbeat"
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """Changes of rows of one table, parallel to `places`, their places among the messages.
+    """Row changes of one table; `places` are the indices of their messages.
 
-    `operations` are letters; `before` and `after` arrays of structs, None where the envelope has
-    no such field; `source` the fields of `source` that tell the position.
+    All arrays are parallel to `places`. `operations` are letters. `before` and `after` are arrays
+    of structs, or None if the envelope has no such field. `source` are the fields of `source` that
+    contain the position.
     """
 
     table: SourceTable
@@ -45,7 +46,10 @@ class Changes:
 
 @dataclass(frozen=True, slots=True)
 class SortedEnvelopes:
-    """Messages of one schema by kind; truncates are changes without rows."""
+    """The messages of one schema by kind.
+
+    Truncates are changes without rows, and `refused` are the reasons of invalid messages.
+    """
 
     changes: list[Changes]
     truncates: list[Changes]
@@ -54,9 +58,9 @@ class SortedEnvelopes:
 
 
 def is_control(node: AvroNode, topic: str) -> bool:
-    """Return whether messages of a schema are heartbeats, schema changes or transaction borders.
+    """Return whether messages of a schema are heartbeats, schema changes or transaction events.
 
-    Raises RecordError for messages that are neither these nor change events.
+    Raises RecordError if they are neither control messages nor change events.
     """
     names = set(node.names)
     if node.kind == "record" and _OP in names and _SOURCE in names:
@@ -69,7 +73,7 @@ def is_control(node: AvroNode, topic: str) -> bool:
 
 
 def row_node(node: AvroNode) -> AvroNode | None:
-    """Return the type of the rows of an envelope; None if it has no rows."""
+    """Return the type of the rows of an envelope, or None if it has no rows."""
     child = node.child(_AFTER)
     inner = None if child is None else child.present
     return inner if inner is not None and inner.kind == "record" else None
@@ -78,9 +82,9 @@ def row_node(node: AvroNode) -> AvroNode | None:
 def sort_messages(
     node: AvroNode, messages: Sequence[bytes], skip: int, key_names: Sequence[str] | None
 ) -> SortedEnvelopes:
-    """Read the messages of an envelope's schema and sort them by kind.
+    """Read the messages of an envelope's schema, and group them by kind.
 
-    Of rows before a change only the key matters, if the messages have keys.
+    If `key_names` is given, only these fields of the before images are read.
     """
     cursor = AvroCursor(messages, skip)
     wanted: Wanted = {
@@ -116,14 +120,14 @@ def _operations(array: Array) -> npt.NDArray[np.str_]:
 
 @dataclass(frozen=True, slots=True)
 class _Sorter:
-    """Groups messages by the tables that they name."""
+    """Groups messages by their source tables."""
 
     fields: Mapping[str, Array]
     operations: npt.NDArray[np.str_]
     refused: Reasons
 
     def by_table(self, marks: npt.NDArray[np.bool_]) -> list[Changes]:
-        """Return the marked messages by table; those without a table are rejected."""
+        """Return the marked messages by table. Messages without a table are rejected."""
         places = np.flatnonzero(marks)
         if not len(places):
             return []
@@ -158,7 +162,10 @@ def _rows_of(array: Array | None, rows: Indices) -> Any:  # noqa: ANN401  (an Ar
 
 
 def _tables(source: dict[str, Array]) -> list[tuple[SourceTable, Indices]]:
-    """Return the tables that messages name, each with the indices of its messages."""
+    """Return the tables in the `source` fields, each with the indices of its messages.
+
+    Removes the fields of the table name from `source`.
+    """
     arrays = [source.pop(name, None) for name in _TABLE_FIELDS]
     size = next((len(array) for array in (*arrays, *source.values()) if array is not None), 0)
     encoded = [_codes(array, size) for array in arrays]
@@ -174,7 +181,7 @@ def _tables(source: dict[str, Array]) -> list[tuple[SourceTable, Indices]]:
 
 
 def _codes(array: Array | None, size: int) -> tuple[Indices, list[str | None]]:
-    """Return the index of each value in a list of distinct ones."""
+    """Return the index of each value in the list of distinct values, and this list."""
     if array is None or not pa.types.is_string(array.type):
         return np.zeros(size, np.int64), [None]
     encoded: Any = array.dictionary_encode(null_encoding="encode")

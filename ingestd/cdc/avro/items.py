@@ -1,7 +1,7 @@
-"""Items of a few Avro arrays and maps, read one by one.
+"""Read the items of a few Avro arrays and maps one by one.
 
-Reading many messages at once is slow where only a few of them have items left, however many:
-then this costs the less, and no more than a moment for each item.
+Reading many messages in parallel is slow if only a few messages have items left. In this case,
+reading item by item is faster.
 """
 
 import struct
@@ -18,26 +18,27 @@ from ingestd.cdc.cell_budget import CellBudget
 _DOUBLE, _FLOAT = struct.Struct("<d"), struct.Struct("<f")
 _VARINT_BYTES = 10
 KEY = AvroNode("string")
-"""The type of map keys."""
+"""The node of map keys."""
 Found = tuple[Any, int]
 
 
 class BrokenItemError(ValueError):
-    """Bytes that do not match the schema."""
+    """The bytes do not match the schema."""
 
 
 @dataclass(frozen=True, slots=True)
 class ItemBytes:
-    """The bytes of one message from its first unread item on, and its remaining cell budget."""
+    """The unread bytes of one message, and its remaining cell budget."""
 
     data: memoryview
     budget: CellBudget
 
 
 def read_item(data: ItemBytes, at: int, node: AvroNode) -> Found:
-    """Return a value for `cdc.avro.storage.storage_type`, and the offset after it.
+    """Return the value at `at`, and the offset after it.
 
-    Raises BrokenItemError, and CellBudgetError for items in items beyond the budget.
+    The value has the form that `cdc.avro.storage.storage_type` requires. Raises BrokenItemError if
+    the bytes do not match the schema, and CellBudgetError if nested items exceed the budget.
     """
     return _READ[node.kind](data, at, node)
 
@@ -167,10 +168,11 @@ def _map(data: ItemBytes, at: int, node: AvroNode) -> Found:
 
 
 def next_block(data: ItemBytes, at: int, parts: tuple[AvroNode, ...]) -> tuple[int, int]:
-    """Return the number of items in the next block, 0 at the end, and the offset after its head.
+    """Return the number of items in the next block (0 at the end), and the offset after its header.
 
-    `parts` are what an item is made of. Raises BrokenItemError if there are more items than bytes,
-    where items take bytes, and CellBudgetError if they make too many cells.
+    `parts` are the nodes of an item: one for arrays, key and value for maps. Raises BrokenItemError
+    if a block has more items than bytes (unless items take no bytes), and CellBudgetError if the
+    items exceed the budget.
     """
     count, at = _varint(data, at)
     if count < 0:
@@ -183,12 +185,12 @@ def next_block(data: ItemBytes, at: int, parts: tuple[AvroNode, ...]) -> tuple[i
 
 
 def without_bytes(parts: tuple[AvroNode, ...]) -> bool:
-    """Return whether items of these parts take no bytes of a message."""
+    """Return whether items with these parts take no bytes in a message."""
     return all(child.has_no_bytes for child in parts)
 
 
 def cells_of(parts: tuple[AvroNode, ...]) -> int:
-    """Return the number of cells of an item of these parts."""
+    """Return the number of cells of an item with these parts."""
     return sum(child.cells for child in parts)
 
 

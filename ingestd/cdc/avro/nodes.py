@@ -1,7 +1,7 @@
-"""Avro schemas as trees of nodes, with names resolved; types without columns are refused.
+"""Parse Avro schemas into trees of nodes, with names resolved.
 
-Defaults and aliases play no part: messages are read with the schema that they were written with.
-
+Schemas whose values cannot be mapped to columns are rejected. Defaults and aliases are not used,
+because messages are read with their writer schema.
 Specification: https://avro.apache.org/docs/1.12.0/specification/#schema-declaration
 """
 
@@ -13,27 +13,27 @@ from typing import Any
 PRIMITIVES = frozenset({"null", "boolean", "int", "long", "float", "double", "bytes", "string"})
 _MAX_DEPTH = 64
 _MAX_NODES = 20_000
-"""Limit of nodes in one schema; each use of a name counts."""
+"""Maximum number of nodes in one schema; each use of a named type counts."""
 _MAX_SYMBOLS = 1_000_000
-"""Limit of enum symbols in one schema, counted in the same way."""
+"""Maximum number of enum symbols in one schema; each use of an enum counts."""
 _LONGEST_NAME = 1_000
-"""Characters of a full name, which each type in a namespace repeats."""
+"""Maximum length of a full name, which each type in a namespace repeats."""
 
 
 class AvroSchemaError(ValueError):
-    """An invalid schema, or one whose values have no columns; the message states why."""
+    """A schema is invalid, or its values cannot be mapped to columns; the message states why."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AvroNode:
-    """A type of a schema.
+    """A type in a schema.
 
-    `kind` is the name of a primitive or complex type, `nullable` for a union of null and one
-    other type, `union` for any other union. `properties` are all attributes of the declaration,
-    `children` the types of fields, items, values or branches in their order, `names` the fields
-    of a record or the symbols of an enum, `size` the bytes of a fixed, `null_at` the place of
-    null in a `nullable`. `cells` is how many cells a value makes, without those of the items in
-    it.
+    `kind` is the name of a primitive or complex type; it is `nullable` for a union of null and one
+    other type, and `union` for any other union. `properties` are all attributes of the declaration.
+    `children` are the types of fields, items, values or branches, in order. `names` are the fields
+    of a record or the symbols of an enum, `size` is the number of bytes of a fixed, and `null_at`
+    the index of null in a `nullable`. `cells` is the number of cells of a value, without the items
+    of arrays and maps.
     """
 
     kind: str
@@ -48,19 +48,19 @@ class AvroNode:
         object.__setattr__(self, "cells", _cells(self.kind, self.children))
 
     def child(self, name: str) -> "AvroNode | None":
-        """Return the type of a record's field; None if it has no such field."""
+        """Return the type of a field of a record, or None if it has no such field."""
         return self.children[self.names.index(name)] if name in self.names else None
 
     @property
     def has_no_bytes(self) -> bool:
-        """Return whether values take no bytes: nulls, empty fixed, and records of these."""
+        """Whether values take no bytes: null, fixed of size 0, and records of such fields."""
         if self.kind == "record":
             return all(child.has_no_bytes for child in self.children)
         return self.kind == "null" or (self.kind == "fixed" and self.size == 0)
 
     @property
     def present(self) -> "AvroNode":
-        """Return the type of the values that are not null."""
+        """The type of the values that are not null."""
         return self.children[1 - self.null_at] if self.kind == "nullable" else self
 
 
@@ -73,9 +73,9 @@ def _cells(kind: str, children: tuple[AvroNode, ...]) -> int:
 
 
 def parse_avro(text: str, references: Iterable[str] = ()) -> AvroNode:
-    """Return the tree of a schema; `references` are schemas whose named types it may use.
+    """Parse a schema; `references` are schemas whose named types it may use.
 
-    Raises AvroSchemaError.
+    Raises AvroSchemaError if the schema is invalid or not supported.
     """
     parser = _Parser()
     try:
@@ -89,7 +89,7 @@ def parse_avro(text: str, references: Iterable[str] = ()) -> AvroNode:
 
 
 class _Parser:
-    """The named types read so far, as declarations with their namespaces."""
+    """Parses declarations, and keeps the named types declared so far with their namespaces."""
 
     def __init__(self) -> None:
         self._declared: dict[str, tuple[dict[str, Any], str]] = {}
@@ -98,11 +98,11 @@ class _Parser:
         self._symbols = 0
 
     def declare(self, document: Any) -> None:  # noqa: ANN401  (any JSON)
-        """Add the named types of a schema."""
+        """Declare the named types of a schema, so that other schemas can refer to them."""
         self.node(document, "", 0)
 
     def node(self, document: Any, namespace: str, depth: int) -> AvroNode:  # noqa: ANN401
-        """Return the node of a declaration."""
+        """Return the node of a type, given as JSON."""
         self._count += 1
         if depth > _MAX_DEPTH or self._count > _MAX_NODES:
             raise AvroSchemaError("the Avro schema is too deep or too large")
@@ -155,7 +155,7 @@ class _Parser:
         nodes = tuple(self.node(branch, namespace, depth + 1) for branch in branches)
         kinds = [node.kind for node in nodes]
         if len(nodes) == 1:
-            # A branch number still precedes the value.
+            # The value is still preceded by a branch number.
             return AvroNode("union", {}, nodes)
         if len(nodes) == 2 and kinds.count("null") == 1:
             return AvroNode("nullable", {}, nodes, null_at=kinds.index("null"))
@@ -165,7 +165,10 @@ class _Parser:
 
 
 def _type_of(declared: dict[str, Any]) -> Any:  # noqa: ANN401  (any JSON)
-    """Return the type of a field; attributes beside a primitive type belong to the type."""
+    """Return the type of a field.
+
+    Connect attributes of a field with a primitive type are attributes of the type.
+    """
     kind = declared["type"]
     own = {name: value for name, value in declared.items() if name.startswith("connect.")}
     if own and isinstance(kind, str) and kind in PRIMITIVES:
@@ -174,7 +177,7 @@ def _type_of(declared: dict[str, Any]) -> Any:  # noqa: ANN401  (any JSON)
 
 
 def _full_name(document: dict[str, Any], namespace: str) -> tuple[str, str]:
-    """Return the full name of a declaration, and the namespace of names inside it."""
+    """Return the full name of a declaration, and the namespace for names inside it."""
     name = document["name"]
     if len(name) + len(document.get("namespace") or "") > _LONGEST_NAME:
         raise AvroSchemaError(f"the Avro schema has a name of more than {_LONGEST_NAME} characters")

@@ -1,4 +1,4 @@
-"""Source positions of changes read from Avro: as `source_position`, on columns."""
+"""Source positions of changes in Avro, computed from columns; as in `source_position`."""
 
 from collections.abc import Callable, Mapping
 
@@ -19,14 +19,14 @@ from ingestd.cdc.source_position import (
 from ingestd.paimon.spec.arrow import Array
 
 Fields = Mapping[str, Array]
-"""The fields of `source` that a schema has, by name."""
+"""The fields of `source` in a schema, by name."""
 POSITION_FIELDS: tuple[str, ...] = SourcePosition.__struct_fields__
 _LOG_FILE = frozenset({"file", "pos", "row"})
 _MARKS = frozenset({"snapshot"})
 
 
 def source_positions(fields: Fields, rows: int) -> npt.NDArray[np.int64]:
-    """Return the position of each change, `UNKNOWN_POSITION` if it has none; shape (n,)."""
+    """Return the position of each change, or `UNKNOWN_POSITION` if it has none; shape (n,)."""
     present = {name: array for name, array in fields.items() if array.null_count < len(array)}
     stated = present.keys() - _MARKS
     if stated == {"lsn"} and _all_integers(present["lsn"]) and pc.min(present["lsn"]).as_py() >= 0:
@@ -40,7 +40,7 @@ def source_positions(fields: Fields, rows: int) -> npt.NDArray[np.int64]:
 
 
 def source_snapshots(fields: Fields, rows: int) -> Mask:
-    """Return which changes are rows of a snapshot; shape (n,)."""
+    """Return a mask of changes that are snapshot rows; shape (n,)."""
     marks = fields.get("snapshot")
     if marks is None:
         return np.zeros(rows, np.bool_)
@@ -52,7 +52,7 @@ def _all_integers(array: Array) -> bool:
 
 
 def _by_value(array: Array, function: Callable[..., object]) -> npt.NDArray[np.object_]:
-    """Return the function's result for each value; it is called once for each distinct one."""
+    """Return the result of `function` for each value; it is called once per distinct value."""
     encoded = array.dictionary_encode(null_encoding="encode")
     results = np.array([function(value) for value in encoded.dictionary.to_pylist()], np.object_)
     results_by_row: npt.NDArray[np.object_] = results[

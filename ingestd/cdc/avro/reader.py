@@ -1,8 +1,8 @@
-"""Read Avro messages of one writer schema into Arrow arrays, one for each node.
+"""Read Avro messages with the same writer schema into Arrow arrays, one for each node.
 
-Each array has one element a row asked for. Its type follows the physical type alone: what the
-values mean is read from the schema by `cdc.avro.columns`. Unions of more than one type besides null
-become JSON text, the only values that are looked at one by one.
+Each array has one element per requested row. Its type is determined only by the physical type;
+`cdc.avro.columns` derives the meaning of values from the schema. Unions of more than one type
+besides null become JSON text, and are the only values that are processed one by one.
 """
 
 from collections.abc import Collection, Mapping
@@ -39,13 +39,13 @@ from ingestd.cdc.columns.arrow_calls import (
 from ingestd.paimon.spec.arrow import Array
 
 _FEW = 16
-"""Rows for which reading items one by one is cheaper than reading them together."""
+"""Maximum number of rows for which items are read one by one, which is faster for few rows."""
 Wanted = Mapping[str, Collection[str] | None]
-"""Fields of a record, each with the fields of its own record that are wanted (None: all)."""
+"""Requested fields of a record, each with the requested fields of its own record (None: all)."""
 
 
 def read_fields(cursor: AvroCursor, record: AvroNode, wanted: Wanted) -> dict[str, Array]:
-    """Return one array for each wanted field of records; other fields are skipped."""
+    """Return one array for each requested field of the records; other fields are skipped."""
     arrays: dict[str, Array] = {}
     for name, child in zip(record.names, record.children, strict=True):
         if name in wanted:
@@ -56,7 +56,7 @@ def read_fields(cursor: AvroCursor, record: AvroNode, wanted: Wanted) -> dict[st
 
 
 def _some(cursor: AvroCursor, node: AvroNode, rows: Ints, wanted: Collection[str] | None) -> Array:
-    """Return the values of a node; of records only the wanted fields."""
+    """Return the values of a node, with only the requested fields if they are records."""
     if wanted is None or node.present.kind != "record":
         return read(cursor, node, rows)
     if node.kind == "record":
@@ -68,7 +68,7 @@ def _some(cursor: AvroCursor, node: AvroNode, rows: Ints, wanted: Collection[str
 
 
 def all_fields(record: AvroNode) -> Wanted:
-    """Return all fields of a record, each with all of its own fields."""
+    """Return a request for all fields of a record."""
     return dict.fromkeys(record.names)
 
 
@@ -85,14 +85,14 @@ def _fields(
 
 
 def read(cursor: AvroCursor, node: AvroNode, rows: Ints) -> Array:
-    """Return the values of a node in these rows."""
+    """Read the values of a node in these rows."""
     if not len(rows):
         return pa.array([], storage_type(node))
     return _READ[node.kind](cursor, node, rows)
 
 
 def pass_over(cursor: AvroCursor, node: AvroNode, rows: Ints) -> None:
-    """Skip the values of a node."""
+    """Skip the values of a node in these rows."""
     kind = node.kind
     if kind in _NUMBERS:
         cursor.varints(rows)
@@ -122,7 +122,7 @@ def _record(cursor: AvroCursor, node: AvroNode, rows: Ints) -> Array:
 def _branches(
     cursor: AvroCursor, node: AvroNode, rows: Ints
 ) -> list[tuple[AvroNode, npt.NDArray[np.intp]]]:
-    """Return the types of a union that occur, each with its indices in `rows`."""
+    """Return the types of a union that occur, each with the indices of its values in `rows`."""
     chosen = choices(cursor, node, rows, len(node.children))
     return [
         (child, places)
@@ -139,7 +139,7 @@ def _nullable(cursor: AvroCursor, node: AvroNode, rows: Ints) -> Array:
 
 
 def _spread(values: Array, places: npt.NDArray[np.intp], size: int) -> Array:
-    """Return values at their indices, null elsewhere."""
+    """Return an array of length `size` with the values at the indices `places`, else null."""
     if len(places) == size:
         return values
     indices = np.full(size, -1, np.int64)
@@ -170,10 +170,11 @@ def _map(cursor: AvroCursor, node: AvroNode, rows: Ints) -> Array:
 def _blocks(
     cursor: AvroCursor, rows: Ints, parts: tuple[AvroNode, ...]
 ) -> tuple[Array, Ints, list[Array]]:
-    """Read items of arrays or entries of maps: offsets by row, and where each item of a row is.
+    """Read the items of arrays or the entries of maps.
 
-    A step takes the next item of every row that has one; when only a few have, it takes all that
-    they have.
+    Returns the offsets of the rows, the order in which to take the items, and an array of items for
+    each part. Each step reads the next item of every row that has another one. If only a few rows
+    have, it reads all their remaining items.
     """
     size = len(rows)
     left = np.zeros(size, np.int64)
@@ -211,9 +212,9 @@ def _blocks(
 def _read_one_by_one(
     cursor: AvroCursor, row: int, parts: tuple[AvroNode, ...], count: int
 ) -> list[list[Any]]:
-    """Return the next items of one row and all later ones, a list for each part.
+    """Return all remaining items of one row, as a list for each part.
 
-    The lists are empty if an item is broken.
+    The lists are empty if an item does not match the schema.
     """
     cells: list[list[Any]] = [[] for _ in parts]
     own = cursor.rows[row : row + 1]
@@ -240,10 +241,10 @@ def _next_blocks(
     is_open: npt.NDArray[np.bool_],
     parts: tuple[AvroNode, ...],
 ) -> None:
-    """Read the heads of blocks where the previous block is at its end.
+    """Read the headers of the next blocks, in rows whose previous block has ended.
 
-    A block may have as many items as its message has bytes left, where items take bytes, and no
-    more than the message may make cells of.
+    A block may not have more items than its message has unread bytes (unless items take no bytes),
+    and not more than the cell budget of the message allows.
     """
     is_open &= ~cursor.bad[rows]
     left[~is_open] = 0

@@ -1,4 +1,4 @@
-"""Reasons of Avro messages that do not match their schema."""
+"""Rejection reasons of Avro messages that do not match their schema."""
 
 import numpy as np
 
@@ -8,7 +8,7 @@ from ingestd.cdc.record_errors import Reason, too_many_cells
 
 
 def rejections(cursor: AvroCursor, stage: str) -> dict[int, Reason]:
-    """Return the reason, by index, for each message that does not match its schema."""
+    """Return the rejection reason of each message that does not match its schema, by index."""
     document = "the message key" if stage == "key" else "the message value"
     broken = Reason(stage, "invalid-avro", f"{document} is not as its Avro schema says")
     reasons = dict.fromkeys(np.flatnonzero(cursor.bad).tolist(), broken)

@@ -1,4 +1,4 @@
-"""Changes of one table in Avro, as columns for `assembly`."""
+"""Changes of one table in Avro, as columns for `cdc.assembly`."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -23,9 +23,9 @@ from ingestd.paimon.spec.arrow import Array
 
 @dataclass(frozen=True, slots=True)
 class AvroColumn:
-    """A column of rows or of message keys, and its values as an array of an Avro node.
+    """A column of rows or message keys, and its values as the array of an Avro node.
 
-    Without `node`, the array has the column's own type.
+    If `node` is None, the array has the type of the column already.
     """
 
     column: WireColumn
@@ -33,7 +33,7 @@ class AvroColumn:
     array: Array
 
     def cells(self) -> Cells:
-        """Return the cells in the column's type. Raises one of `CELL_ERRORS`."""
+        """Return the cells in the type of the column. Raises one of `CELL_ERRORS`."""
         left_out = find_left_out(self.array)
         array = without(self.array, left_out)
         if self.node is None:
@@ -45,9 +45,9 @@ class AvroColumn:
 class AvroChanges:
     """The changes of one table.
 
-    `keys` has a column for each field of the message key, None if messages have no key. `columns`
-    are those of rows and keys, `nodes` the Avro types of the rows' columns. `images` is whether the
-    before images are wanted.
+    `keys` has a column for each field of the message key, or is None if messages have no key.
+    `columns` are the columns of rows and keys, and `nodes` the Avro types of the row columns.
+    `images` is whether before images are requested.
     """
 
     changes: Changes
@@ -80,7 +80,7 @@ class AvroChanges:
         return replace(self, changes=changes, keys=keys, offsets=self.offsets[indices])
 
     def by_column(self) -> TableChanges[WireColumn]:
-        """Return the changes for assembly."""
+        """Return the changes as columns for assembly."""
         changes, size = self.changes, len(self.offsets)
         letters = "".join(changes.operations.tolist()).encode()
         keyed = _AvroImage(self.keys, np.ones(size, np.bool_)) if self.keys else None
@@ -110,7 +110,10 @@ class AvroChanges:
 
 
 def change_batch(table: AvroChanges, refused: Reasons) -> ChangeBatch | None:
-    """Return the batch of valid changes; add the reasons of others to `refused`, by place."""
+    """Assemble the valid changes; add the reasons of invalid changes to `refused`, by message.
+
+    Returns None if no change is valid.
+    """
     batch, bad = assemble_valid(len(table.offsets), lambda indices: table.take(indices).by_column())
     places = table.changes.places
     refused.update({int(places[index]): reason for index, reason in bad.items()})
@@ -119,7 +122,7 @@ def change_batch(table: AvroChanges, refused: Reasons) -> ChangeBatch | None:
 
 @dataclass(frozen=True, slots=True)
 class _AvroImage:
-    """Images of a schema, of which each has all fields."""
+    """Row images of one schema, so each present image has all fields."""
 
     fields: Mapping[str, AvroColumn]
     there: Mask

@@ -11,7 +11,7 @@ from ingestd.cdc.columns.arrow_calls import nulls, take_rows, to_array
 from ingestd.paimon.spec.arrow import Array
 
 Read = Callable[[AvroCursor, AvroNode, Ints], Array]
-"""Read the values of a node in these rows."""
+"""Reads the values of a node in the given rows."""
 
 
 def _null(cursor: AvroCursor, node: AvroNode, rows: Ints) -> Array:
@@ -56,7 +56,7 @@ def _fixed(cursor: AvroCursor, node: AvroNode, rows: Ints) -> Array:
 
 
 def choices(cursor: AvroCursor, node: AvroNode, rows: Ints, count: int) -> Ints:
-    """Return indices of symbols or branches; an invalid one is -1, and its message bad."""
+    """Read indices of symbols or branches. An invalid index is -1, and its message becomes bad."""
     values = cursor.varints(rows)
     wrong = (values < 0) | (values >= count)
     if wrong.any():
@@ -82,4 +82,4 @@ SCALARS: Mapping[str, Read] = {
     "fixed": _fixed,
     "enum": _enum,
 }
-"""The reader of each kind of scalar."""
+"""The readers of scalars, by kind."""

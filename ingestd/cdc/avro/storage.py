@@ -1,4 +1,4 @@
-"""Arrow types of Avro nodes, by physical type alone, and values as JSON text."""
+"""Arrow types of Avro nodes, determined by physical types, and values as JSON text."""
 
 from collections.abc import Collection, Mapping
 from typing import Any
@@ -25,7 +25,7 @@ _PRIMITIVE: Mapping[str, pa.DataType] = {
 
 
 def storage_type(node: AvroNode, wanted: Collection[str] | None = None) -> pa.DataType:
-    """Return the Arrow type of values of a node; of a record only the wanted fields."""
+    """Return the Arrow type of the values of a node, with only the requested fields of a record."""
     if node.kind in _PRIMITIVE:
         return _PRIMITIVE[node.kind]
     if node.kind == "nullable":
@@ -40,7 +40,7 @@ def storage_type(node: AvroNode, wanted: Collection[str] | None = None) -> pa.Da
 
 
 def json_texts(values: Array, node: AvroNode) -> list[str | None]:
-    """Return each value as JSON text, null for null; bytes as base64, as Connect writes them."""
+    """Return each value as JSON text, or None for null. Bytes are base64, as in Connect."""
     if node.kind == "union":
         return [None if value is None else str(value) for value in values.to_pylist()]
     cells = values.to_pylist()
@@ -55,7 +55,7 @@ def _holds_maps(node: AvroNode) -> bool:
 
 
 def with_objects(cell: Any, node: AvroNode) -> Any:  # noqa: ANN401  (any value)
-    """Return the value with its maps, which Arrow returns as pairs, as objects."""
+    """Return a value with its maps, which Arrow returns as lists of pairs, as dictionaries."""
     node = node.present
     if cell is None or node.kind == "union":
         return cell

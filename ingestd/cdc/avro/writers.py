@@ -1,4 +1,4 @@
-"""Writer schemas of Avro messages, looked up once and cached as trees."""
+"""Writer schemas of Avro messages, looked up once, parsed and cached."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,14 +15,14 @@ _MAX_SCHEMAS = 5000
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AvroRecord:
-    """A record type with the columns of its fields, by name."""
+    """A record type, and the columns of its fields by name."""
 
     node: AvroNode
     columns: Mapping[str, WireColumn]
 
 
 class AvroWriters:
-    """Trees of schemas by frame. The failure of a schema is cached, too."""
+    """A cache of parsed schemas by schema frame. Failures are cached, too."""
 
     def __init__(self, schemas: SchemaLookup) -> None:
         self._schemas = schemas
@@ -30,10 +30,10 @@ class AvroWriters:
         self._records: dict[AvroNode, AvroRecord] = {}
 
     def node(self, frame: SchemaFrame, stage: str) -> AvroNode:
-        """Return the schema that a frame refers to.
+        """Return the schema to which a frame refers.
 
-        Raises RecordError if there is none or if it cannot be used, SourceError if the registry
-        does not answer.
+        Raises RecordError if the schema does not exist or cannot be used, and SourceError if the
+        registry does not respond.
         """
         found = self._nodes.get(frame.mark)
         if found is None:
@@ -52,7 +52,10 @@ class AvroWriters:
         return found
 
     def record(self, node: AvroNode) -> AvroRecord:
-        """Return a record of a schema with its columns. Raises RecordError."""
+        """Return a record type with its columns.
+
+        Raises RecordError if it cannot be mapped to columns.
+        """
         known_record = self._records.get(node)
         if known_record is None:
             try:
@@ -66,9 +69,10 @@ class AvroWriters:
 def registered_schema(
     schemas: SchemaLookup, frame: SchemaFrame, stage: str, kind: SchemaKind
 ) -> RegisteredSchema:
-    """Return the registered schema of a frame, which must be of this kind.
+    """Return the registered schema to which a frame refers.
 
-    Raises RecordError if there is none, SourceError if the registry does not answer.
+    Raises RecordError if it does not exist or is of another kind, and SourceError if the registry
+    does not respond.
     """
     schema_id = frame.schema_id(stage)
     registered = schemas.find(schema_id)

@@ -1,1 +1,1 @@
-"""Columns of messages: their meaning, and the readers that build Arrow arrays from their values."""
+"""Columns of messages: the meaning of their values, and the readers that build Arrow arrays."""

@@ -1,4 +1,4 @@
-"""Functions of pyarrow with types for arrays of any type, which its stubs lack."""
+"""Functions of pyarrow, typed for arrays of any type, which its stubs do not support."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -24,34 +24,37 @@ py_buffer: Callable[[Any], pa.Buffer] = pa.py_buffer
 
 
 def marks_of(array: Array) -> Mask:
-    """Return booleans as a numpy array, False for null."""
+    """Return booleans as a NumPy array, with False for null."""
     marks: Mask = array.fill_null(False).to_numpy(zero_copy_only=False)
     return marks
 
 
 def valid_marks(array: Array) -> Mask:
-    """Return a mask of the values that are not null."""
+    """Return a mask (n,) of the values that are not null."""
     return marks_of(array.is_valid())
 
 
 def take_rows(array: Array, rows: npt.NDArray[np.int64]) -> Array:
-    """Return the values of these rows, null where a row is negative."""
+    """Return the values at these indices, with null for a negative index."""
     absent = rows < 0
     return take(array, pa.array(rows, mask=absent if absent.any() else None))
 
 
 def keep_rows(array: Array, rows: npt.NDArray[np.int64]) -> Array:
-    """Return the values of these rows, which are ascending and distinct."""
+    """Return the values at these indices, which must be ascending and distinct."""
     return array if len(rows) == len(array) else take(array, pa.array(rows))
 
 
 def flattened(array: Any) -> Any:  # noqa: ANN401  (an Arrow array of lists, maps or structs)
-    """Return the elements of lists, concatenated; the members of structs as a list."""
+    """Return the concatenated elements of lists, or the fields of structs as a list of arrays."""
     return array.flatten()
 
 
 def members(array: Array) -> dict[str, Array]:
-    """Return the members of structs by name, null where the struct is; none of other arrays."""
+    """Return the fields of structs by name, with nulls where the struct is null.
+
+    The result is empty if the array is not a struct array.
+    """
     if not pa.types.is_struct(array.type):
         return {}
     fields: Any = array.type
@@ -59,26 +62,26 @@ def members(array: Array) -> dict[str, Array]:
 
 
 def struct_of(arrays: Mapping[str, Array], rows: int) -> Array:
-    """Return structs with these members."""
+    """Return an array of structs with these fields."""
     if not arrays:
         return pa.array([{}] * rows, pa.struct([]))
     return make_struct(list(arrays.values()), names=list(arrays))
 
 
 def entries(array: Array) -> tuple[Array, Array]:
-    """Return the keys and values of all maps, concatenated."""
+    """Return the concatenated keys, and the concatenated values, of all maps."""
     whole: Any = take(array, pa.array(np.flatnonzero(valid_marks(array))))
     return whole.keys, whole.items
 
 
 def list_lengths(array: Any) -> npt.NDArray[np.int64]:  # noqa: ANN401  (lists or maps)
-    """Return the number of elements of each list or map, 0 for null."""
+    """Return the number of elements of each list or map, with 0 for null."""
     lengths: npt.NDArray[np.int64] = np.diff(array.offsets.to_numpy()).astype(np.int64)
     return np.where(valid_marks(array), lengths, 0)
 
 
 def offsets_of(lengths: npt.NDArray[np.int64]) -> Array:
-    """Return the offsets of lists of these lengths."""
+    """Return the offsets (n + 1,) of lists with these lengths."""
     offsets = np.zeros(len(lengths) + 1, np.int32)
     np.cumsum(lengths, out=offsets[1:])
     return pa.array(offsets)

@@ -1,8 +1,8 @@
-"""Columns of JSON messages: their readers in Python, and their encodings in the native reader.
+"""Readers of JSON columns: the readers in Python, and the encodings of the native reader.
 
-A reader has the msgspec type of a column's JSON values and builds the Arrow array. An encoding is
-the way in which the native reader reads and stores the same values; it accepts only values that the
-reader in Python accepts, with the same result.
+A Python reader has the msgspec type of a column's JSON values, and builds the Arrow array. An
+encoding describes how the native reader parses and stores the same values. It accepts only values
+that the Python reader accepts, with the same result.
 """
 
 from collections.abc import Callable, Sequence
@@ -31,17 +31,17 @@ Value = Any
 Values = Sequence[Any]
 Build = Callable[[Values], Array]
 Spec = tuple[Any, ...]
-"""A node of a native plan; the documentation of the extension lists them."""
+"""A node of a plan of the native reader; the documentation of the extension lists all nodes."""
 Finish = Callable[[Array], Array]
 
 
 @dataclass(frozen=True, slots=True)
 class ColumnEncoding:
-    """The encoding of a column.
+    """The encoding of a column in the native reader.
 
-    `storage` is the Arrow type of the buffers, `finish` converts them to the column's array if they
-    are of another type.
-    `comparable` is whether two cells are equal exactly when their JSON values are.
+    `storage` is the Arrow type of its buffers. `finish`, if not None, converts this array to the
+    array of the column. `comparable` is whether two cells are equal if, and only if, their JSON
+    values are equal.
     """
 
     spec: Spec
@@ -54,11 +54,11 @@ TEXT_ENCODING = ColumnEncoding(("text", (TEXT, BASE64)), pa.string())
 BINARY_ENCODING = ColumnEncoding(("base64", (BASE64,)), pa.binary())
 BOOLEAN_ENCODING = ColumnEncoding(("boolean",), pa.bool_())
 RAW = ColumnEncoding(("raw",), pa.binary(), comparable=False)
-"""The JSON texts themselves, for the reader in Python."""
+"""The unparsed JSON values, for the Python reader."""
 
 
 def integer_encoding(arrow_type: pa.DataType) -> ColumnEncoding:
-    """Return the encoding of integers of any width, and of dates and timestamps stored as such."""
+    """Return the encoding of integers, and of dates and timestamps that are stored as integers."""
     bits = arrow_type.bit_width
     return ColumnEncoding(_integers(bits), arrow_type)
 
@@ -71,20 +71,23 @@ INT64_ENCODING = integer_encoding(pa.int64())
 
 
 def time_encoding(per_milli: int) -> ColumnEncoding:
-    """Return the encoding of times of day in units of 1 / `per_milli` milliseconds."""
+    """Return the encoding of times of day in integers, `per_milli` units to a millisecond."""
     spec = ("integer", 32, per_milli, 0, DAY_MILLIS - 1)
     return ColumnEncoding(spec, pa.time32("ms"), comparable=per_milli == 1)
 
 
 def temporal_encoding(data_type: DataType) -> ColumnEncoding:
-    """Return the encoding of integers in the type's unit; see `temporal_columns.read_integers`."""
+    """Return the encoding of integers in the unit of a date or time type.
+
+    See `temporal_columns.read_integers`.
+    """
     if data_type.root == "TIME":
         return time_encoding(1 if (data_type.precision or 0) <= 3 else 1000)
     return integer_encoding(to_arrow_type(data_type))
 
 
 def iso_encoding(data_type: DataType) -> ColumnEncoding:
-    """Return the encoding of ISO 8601 text, like `temporal_columns.read_texts`."""
+    """Return the encoding of ISO 8601 strings, equivalent to `temporal_columns.read_texts`."""
     target = to_arrow_type(data_type)
 
     def finish(texts: Array) -> Array:
@@ -92,25 +95,28 @@ def iso_encoding(data_type: DataType) -> ColumnEncoding:
             try:
                 return texts.cast(target)
             except pa.ArrowInvalid:
-                pass  # notations that Arrow does not parse
+                pass  # formats that Arrow does not parse
         return read_texts(texts.to_pylist(), data_type)
 
     return ColumnEncoding(("text", ()), pa.string(), finish)
 
 
 def float_encoding(arrow_type: pa.DataType, *, special: bool) -> ColumnEncoding:
-    """Return the encoding of floats; with `special`, NaN and infinities may be text."""
+    """Return the encoding of floats. If `special`, NaN and infinities may be strings."""
     return ColumnEncoding(("float", arrow_type.bit_width, special), arrow_type, comparable=False)
 
 
 def decimal_encoding(data_type: DataType) -> ColumnEncoding:
-    """Return the encoding of decimals as JSON numbers, quoted or not."""
+    """Return the encoding of decimals that are JSON numbers, quoted or not."""
     precision, scale = data_type.precision or 0, data_type.scale or 0
     return ColumnEncoding(("decimal", precision, scale), to_arrow_type(data_type))
 
 
 def unscaled_encoding(scale: int, arrow_type: pa.DataType) -> ColumnEncoding | None:
-    """Return the encoding of base64 unscaled integers, like `decimal_columns.from_unscaled`."""
+    """Return the encoding of base64 unscaled integers, or None if the scale is not supported.
+
+    It is equivalent to `decimal_columns.from_unscaled`.
+    """
     if not 0 <= scale <= 38:
         return None
     storage = pa.decimal128(38, scale)
@@ -123,10 +129,11 @@ def unscaled_encoding(scale: int, arrow_type: pa.DataType) -> ColumnEncoding | N
 
 @dataclass(frozen=True, slots=True)
 class ColumnReader:
-    """The reader of a column.
+    """The Python reader of a column.
 
-    `wire` is the msgspec type of a value, `build` returns the Arrow array of values. `native` is
-    the encoding in which the native reader builds the same array; None if it cannot.
+    `wire` is the msgspec type of a value. `build` returns the Arrow array of values.
+    `find_unavailable` finds placeholders of omitted values. `native` is the encoding with which the
+    native reader builds the same array, or None if it cannot.
     """
 
     wire: Any
@@ -135,9 +142,9 @@ class ColumnReader:
     native: ColumnEncoding | None = None
 
     def read(self, values: Values) -> tuple[Array, npt.NDArray[np.bool_] | None]:
-        """Return the Arrow array of decoded values, and a mask of omitted ones (None: no value).
+        """Return the Arrow array of decoded values, and a mask of omitted values or None.
 
-        Raises one of `record_errors.BUILD_ERRORS` if any value does not fit.
+        Raises one of `record_errors.BUILD_ERRORS` if a value does not fit.
         """
         if self.wire is str:
             array = self.build(values)
@@ -154,12 +161,12 @@ class ColumnReader:
 
 @dataclass(frozen=True, slots=True)
 class PlanColumn:
-    """A column with its reader; both None while all its values have been null.
+    """A column with its reader; both are None as long as all its values have been null.
 
-    `wire` is the msgspec type of a value that may be null, `default` the value of an absent field:
-    the default in the message's schema, else UNSET. `table_type` is the column's type in the table,
-    which is not that of its values in messages if `is_declared`. `encoding` is that of the native
-    reader, or JSON text for the reader in Python.
+    `wire` is the msgspec type of a value that may be null. `default` is the value of an absent
+    field: the default in the schema of the message, else UNSET. `table_type` is the type of the
+    column in the table, which differs from the type of the values in messages if `is_declared`.
+    `encoding` is the encoding of the native reader, or RAW if the Python reader is used.
     """
 
     name: str
@@ -184,18 +191,21 @@ class PlanColumn:
             object.__setattr__(self, "default", _default(self.column.default, self.wire))
 
     def values_of(self, rows: Sequence[Any]) -> list[Value]:
-        """Return the column's value in each row."""
+        """Return the value of the column in each row."""
         return list(map(attrgetter(self.attribute), rows))
 
     def as_declared(self, array: Array) -> Array:
-        """Return an array of the type in messages in the declared type; raises as `recast`."""
+        """Convert an array from the type in messages to the declared type.
+
+        Raises the errors of `recast`.
+        """
         if self.column is None or not self.is_declared:
             return array
         return recast(array, self.column)
 
 
 def _default(text: bytes, wire: WireType) -> Value:
-    """Return the value of a default; UNSET for one that is invalid or not a scalar."""
+    """Parse a default value; return UNSET if it is invalid or not a scalar."""
     try:
         value = msgspec.json.decode(text, type=wire)
     except PARSE_ERRORS:
@@ -204,12 +214,15 @@ def _default(text: bytes, wire: WireType) -> Value:
 
 
 def present(values: Values) -> list[Any]:
-    """Return the values with None for absent ones."""
+    """Return the values, with None for absent values."""
     return [None if value is UNSET else value for value in values]
 
 
 def plain(arrow_type: pa.DataType) -> Build:
-    """Return a builder for values that Arrow accepts; absent ones are handled on failure."""
+    """Return a builder for values that Arrow accepts.
+
+    Absent values are replaced only if Arrow fails.
+    """
 
     def build(values: Values) -> Array:
         try:
@@ -221,7 +234,7 @@ def plain(arrow_type: pa.DataType) -> Build:
 
 
 def converting(arrow_type: pa.DataType, convert: Callable[[Any], Any]) -> Build:
-    """Return a builder that converts values only if Arrow does not accept them unchanged."""
+    """Return a builder that converts values one by one if Arrow does not accept them unchanged."""
 
     def build(values: Values) -> Array:
         try:
@@ -234,7 +247,7 @@ def converting(arrow_type: pa.DataType, convert: Callable[[Any], Any]) -> Build:
 
 
 def from_present(convert: Callable[[list[Any]], Array]) -> Build:
-    """Return a builder for conversions that take None for absent values."""
+    """Return a builder for a conversion that takes None for absent values."""
 
     def build(values: Values) -> Array:
         return convert(present(values))
@@ -243,7 +256,7 @@ def from_present(convert: Callable[[list[Any]], Array]) -> Build:
 
 
 def raw_reader(convert: Callable[[bytes], Any], arrow_type: pa.DataType) -> ColumnReader:
-    """Return a reader that converts JSON texts one by one."""
+    """Return a reader that converts unparsed JSON values one by one."""
 
     def build(values: Values) -> Array:
         cells = [None if v is None or v is UNSET else convert(bytes(v)) for v in values]
@@ -253,12 +266,12 @@ def raw_reader(convert: Callable[[bytes], Any], arrow_type: pa.DataType) -> Colu
 
 
 def any_reader(data_type: DataType) -> ColumnReader:
-    """Return the slow reader, which accepts values in every form."""
+    """Return the slow reader, which accepts JSON values of any kind."""
     return raw_reader(lambda raw: raw_cells.read_cell(raw, data_type), to_arrow_type(data_type))
 
 
 def decimal_numbers(data_type: DataType) -> ColumnReader:
-    """Return the reader of DECIMAL from numbers, quoted or not."""
+    """Return the reader of DECIMAL columns from numbers, quoted or not."""
     arrow_type, scale = to_arrow_type(data_type), data_type.scale or 0
 
     def build(values: Values) -> Array:

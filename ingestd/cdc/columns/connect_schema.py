@@ -1,8 +1,8 @@
 """Map Kafka Connect schemas, as the JSON converter sends them, to columns.
 
-The semantic names of Debezium and Connect come first, then the physical type. Where Paimon has no
-exact type (times finer than a millisecond, timestamps finer than a microsecond, decimals of more
-than 38 digits), values stay integers or text, so that nothing is lost.
+Semantic type names of Debezium and Connect take precedence over the physical type. If Paimon has no
+exact type (times finer than a millisecond, timestamps finer than a microsecond, decimals with more
+than 38 digits), values remain integers or strings, so that nothing is lost.
 """
 
 import json
@@ -16,7 +16,7 @@ from ingestd.paimon.spec.data_types import DataType
 Schema = Mapping[str, Any]
 MAX_PRECISION = 38
 _MAX_PADDED_BITS = 8192
-"""Limit of the width to which bit strings are padded; a length may be "unlimited"."""
+"""Maximum width to which bit strings are padded, in bits; a length may be "unlimited"."""
 
 _PHYSICAL: Mapping[str, DataType] = {
     "boolean": DataType("BOOLEAN"),
@@ -38,11 +38,11 @@ _MICROS = DataType("TIMESTAMP", precision=6)
 
 
 class ConnectSchemaError(ValueError):
-    """A schema that Connect's JSON converter would not write."""
+    """The schema is not a valid Connect schema."""
 
 
 def is_connect_schema(document: object) -> bool:
-    """Return whether a JSON value is the schema of a Connect struct."""
+    """Return whether a decoded JSON value is the schema of a Connect struct."""
     return (
         isinstance(document, dict)
         and document.get("type") == "struct"
@@ -51,9 +51,9 @@ def is_connect_schema(document: object) -> bool:
 
 
 def row_columns(envelope: Schema) -> tuple[WireColumn, ...] | None:
-    """Return the columns of the rows in a Debezium envelope's schema; None if it is no envelope.
+    """Return the row columns in the schema of a Debezium envelope, or None if it is no envelope.
 
-    Raises ConnectSchemaError.
+    Raises ConnectSchemaError if the schema is invalid.
     """
     for field in envelope["fields"]:
         if isinstance(field, dict) and field.get("field") == "after" and is_connect_schema(field):
@@ -62,7 +62,10 @@ def row_columns(envelope: Schema) -> tuple[WireColumn, ...] | None:
 
 
 def struct_columns(schema: Schema) -> tuple[WireColumn, ...]:
-    """Return the columns of a struct's fields, in order. Raises ConnectSchemaError."""
+    """Return the columns of the fields of a struct, in order.
+
+    Raises ConnectSchemaError if the schema is invalid.
+    """
     try:
         return tuple(_column(_name(field), field) for field in schema["fields"])
     except (KeyError, TypeError, ValueError, AttributeError) as error:
@@ -116,7 +119,7 @@ def _decimal(name: str, schema: Schema) -> WireColumn:
     parameters = schema.get("parameters") or {}
     scale = int(parameters.get("scale", 0))
     precision = int(parameters.get("connect.decimal.precision", MAX_PRECISION))
-    # numeric(3,-2) has five digits before the point, numeric(2,5) five after it.
+    # numeric(3,-2) has five digits before the decimal point, numeric(2,5) five after it.
     digits = precision - scale if scale < 0 else max(precision, scale)
     if digits > MAX_PRECISION or precision < 1:
         return WireColumn(name, STRING, Meaning.UNSCALED, scale)

@@ -11,11 +11,11 @@ import pyarrow as pa
 from ingestd.paimon.spec.arrow import Array
 
 _WIDTH = 16
-"""Bytes of a decimal128."""
+"""The number of bytes of a decimal128."""
 _LONGEST = 38
-"""Digits of a decimal128."""
+"""The maximum number of digits of a decimal128."""
 _FARTHEST = 65_536
-"""Limit of the exponent: the digits of such a number would fill the memory."""
+"""Maximum absolute scale, because the digits of a number could otherwise fill the memory."""
 
 
 class VariableScale(msgspec.Struct, gc=False):
@@ -26,12 +26,13 @@ class VariableScale(msgspec.Struct, gc=False):
 
 
 def plain_number(unscaled: int, scale: int) -> str:
-    """Return all digits of unscaled * 10^-scale, without an exponent.
+    """Return unscaled * 10^-scale with all digits, without an exponent.
 
-    Raises ValueError for too many digits."""
+    Raises ValueError if the scale is out of range.
+    """
     if abs(scale) > _FARTHEST:
         raise ValueError(f"a scale of {scale} is out of range")
-    # Decimal instead of str(), which refuses more than 4300 digits.
+    # Decimal is used because str() rejects more than 4300 digits.
     digits = str(Decimal(abs(unscaled)))
     sign = "-" if unscaled < 0 else ""
     if scale <= 0:
@@ -41,7 +42,7 @@ def plain_number(unscaled: int, scale: int) -> str:
 
 
 def variable_scale_text(values: Sequence[VariableScale | None]) -> list[str | None]:
-    """Return decimals with a scale of their own as plain numbers."""
+    """Return decimals that contain their scale as plain numbers."""
     return [
         None
         if value is None
@@ -51,7 +52,7 @@ def variable_scale_text(values: Sequence[VariableScale | None]) -> list[str | No
 
 
 def unscaled_text(values: Sequence[bytes | None], scale: int) -> list[str | None]:
-    """Return unscaled integers of one scale as plain numbers."""
+    """Return unscaled integers with the same scale as plain numbers."""
     return [
         None if value is None else plain_number(int.from_bytes(value, "big", signed=True), scale)
         for value in values
@@ -61,7 +62,7 @@ def unscaled_text(values: Sequence[bytes | None], scale: int) -> list[str | None
 def from_unscaled(values: Sequence[bytes | None], wire_scale: int, target: pa.DataType) -> Array:
     """Convert big-endian two's complement integers with `wire_scale` fractional digits to decimals.
 
-    Raises ArrowInvalid, a ValueError, if a value has more digits, or more fractional digits, than
+    Raises ArrowInvalid, a ValueError, if a value has more digits or more fractional digits than
     `target`.
     """
     binary = pa.array(values, pa.binary())
@@ -73,13 +74,13 @@ def from_unscaled(values: Sequence[bytes | None], wire_scale: int, target: pa.Da
     array = pa.Array.from_buffers(
         pa.decimal128(38, wire_scale), len(binary), [validity, pa.py_buffer(words.tobytes())]
     )
-    # 16 bytes can hold 39 digits, which casts do not check.
+    # 16 bytes can contain 39 digits, which casts do not check.
     array.validate(full=True)
     return array if array.type == target else array.cast(target)
 
 
 def _little_endian(binary: Array) -> npt.NDArray[np.uint8] | None:
-    """Return 16 little-endian bytes per value, shape (n, 16); None if a value is longer."""
+    """Return 16 little-endian bytes per value, shape (n, 16), or None if a value is longer."""
     _, offset_buffer, data_buffer = binary.buffers()
     offsets = np.frombuffer(memoryview(offset_buffer or b""), np.int32)[: len(binary) + 1].astype(
         np.int64
@@ -104,10 +105,10 @@ def _little_endian(binary: Array) -> npt.NDArray[np.uint8] | None:
 
 
 def within_reach(value: Decimal, scale: int = _LONGEST) -> Decimal:
-    """Return a value that is safe to pass to Arrow for a column of a scale.
+    """Return a value that is safe to pass to Arrow for a column with this scale.
 
-    Raises ValueError for a value with many more fractional digits than the column: Arrow reads
-    beyond its tables for it and may end the process. Only zero has a value in the column then.
+    Raises ValueError if a value has many more fractional digits than the column: Arrow would read
+    beyond its tables and might crash. A zero with so many digits is returned as 0.
     """
     exponent = value.as_tuple().exponent
     if not isinstance(exponent, int) or -exponent - scale <= _LONGEST:

@@ -1,6 +1,6 @@
 """Convert MongoDB's Extended JSON to plain text and plain JSON.
 
-Versions 1 and 2, canonical, relaxed and strict, are understood; other objects stay unchanged.
+Versions 1 and 2 (canonical, relaxed, strict) are supported. Other objects are left unchanged.
 """
 
 import base64
@@ -30,16 +30,19 @@ Fields = Mapping[str, Json]
 
 
 def document_texts(document: str) -> dict[str, str | None]:
-    """Return the fields of a document as texts, None for null.
+    """Return the fields of a document as strings, or None for null.
 
-    Raises msgspec.MsgspecError or ValueError for an invalid document.
+    Raises msgspec.MsgspecError or ValueError if the document is invalid.
     """
     fields = _decode_fields(document)
     return {name: field_text(bytes(raw)) for name, raw in fields.items()}
 
 
 def field_text(raw: bytes) -> str | None:
-    """Return one value as text: scalars plain, objects and arrays as compact JSON."""
+    """Return a JSON value as text: scalars as plain text, objects and arrays as compact JSON.
+
+    Returns None for null.
+    """
     if raw[:1] not in (b"{", b"[", b'"', b"n"):
         return raw.decode()
     value = plain(_decode(raw))
@@ -51,7 +54,10 @@ def field_text(raw: bytes) -> str | None:
 
 
 def plain(value: Json) -> Json:
-    """Return a decoded value with plain values in place of special objects. Raises ValueError."""
+    """Replace special objects in a decoded value by plain values.
+
+    Raises ValueError if a special object is invalid.
+    """
     if isinstance(value, list):
         return [plain(item) for item in value]
     if not isinstance(value, dict):
@@ -75,7 +81,7 @@ def _integer(value: Json, fields: Fields) -> int:
 
 
 def _date(value: Json, fields: Fields) -> int:
-    """Return milliseconds since 1970."""
+    """Return the date in milliseconds since the epoch."""
     if isinstance(value, dict):
         value = plain(value)
     if isinstance(value, str) and not _INTEGER.fullmatch(value):
@@ -85,7 +91,7 @@ def _date(value: Json, fields: Fields) -> int:
 
 
 def _timestamp(value: Json, fields: Fields) -> Json:
-    """Return seconds since 1970."""
+    """Return the timestamp in seconds since the epoch."""
     return plain(value.get("t")) if isinstance(value, dict) else value
 
 

@@ -1,7 +1,7 @@
-"""Choose the fastest reader of a column by its type and the kinds of its values.
+"""Choose the fastest reader for a column, given its type and the kinds of its values.
 
-A reader has the msgspec type of the JSON values, and converts them to Arrow. It raises if a cell
-does not fit; the caller finds out which.
+A reader has the msgspec type of the JSON values, and converts them to Arrow. It raises if a value
+does not fit; the caller then finds the value.
 """
 
 from collections.abc import Callable, Mapping
@@ -63,9 +63,9 @@ from ingestd.paimon.spec.data_types import (
 
 
 def choose_reader(column: WireColumn, kinds: Kinds) -> ColumnReader:
-    """Return the fastest reader of a column whose values are of these kinds.
+    """Return the fastest reader for a column whose values are of these kinds.
 
-    Raises UnsupportedError if JSON values cannot be read as the column's type.
+    Raises UnsupportedError if JSON values cannot be read as the type of the column.
     """
     refuse_unreadable(column.name, column.data_type)
     choose = _BY_MEANING.get(column.meaning) or _BY_ROOT.get(column.data_type.root)
@@ -73,7 +73,7 @@ def choose_reader(column: WireColumn, kinds: Kinds) -> ColumnReader:
 
 
 def refuse_unreadable(column: str, data_type: DataType) -> None:
-    """Raise UnsupportedError for a type that cannot be read from JSON values."""
+    """Raise UnsupportedError if JSON values cannot be read as this type."""
     if data_type.root in _UNREADABLE:
         raise UnsupportedError(
             f"column {column}: JSON values are not read as data type {data_type}; declare another "
@@ -165,7 +165,7 @@ def _map(column: WireColumn, kinds: Kinds) -> ColumnReader:
 
 
 def _layout(values: Values) -> tuple[Any, Any]:
-    """Return the offsets and the null mask of lists or maps."""
+    """Return the offsets and the null mask of an array of lists or maps."""
     lengths = [0 if value is None else len(value) for value in values]
     offsets = np.zeros(len(values) + 1, np.int32)
     np.cumsum(lengths, out=offsets[1:])
@@ -173,7 +173,7 @@ def _layout(values: Values) -> tuple[Any, Any]:
 
 
 def _integer(column: WireColumn, kinds: Kinds) -> ColumnReader:
-    """Return the reader of TINYINT to BIGINT."""
+    """Return the reader for TINYINT, SMALLINT, INT and BIGINT."""
     data_type = column.data_type
     arrow_type = to_arrow_type(data_type)
     if kinds <= INTEGER_KINDS | {"big"}:
@@ -183,7 +183,7 @@ def _integer(column: WireColumn, kinds: Kinds) -> ColumnReader:
 
 
 def _float(column: WireColumn, kinds: Kinds) -> ColumnReader:
-    """Return the reader of FLOAT and DOUBLE; NaN and infinities are text."""
+    """Return the reader for FLOAT and DOUBLE, whose NaN and infinities are strings."""
     data_type = column.data_type
     arrow_type = to_arrow_type(data_type)
     if not kinds <= NUMBER_KINDS | TEXT_KINDS:
@@ -216,14 +216,14 @@ def _build_singles(arrow_type: pa.DataType) -> Build:
 def _is_base64(scale: int, kinds: Kinds) -> bool:
     """Return whether the strings of a decimal column are base64 unscaled integers.
 
-    Strings that could be both (only digits, length a multiple of four) are numbers unless another
-    value of the column is clearly base64, or the scale requires a decimal point.
+    Strings that could be a number or base64 (only digits, length a multiple of four) are numbers,
+    unless another value of the column is clearly base64 or the scale requires a decimal point.
     """
     return "text" in kinds or ("digits" in kinds and "numeral" not in kinds and scale > 0)
 
 
 def _decimal_of_type(column: WireColumn, kinds: Kinds) -> ColumnReader:
-    """Return the reader of DECIMAL; unscaled integers have the scale of the type."""
+    """Return the reader for DECIMAL; unscaled integers have the scale of the type."""
     return _decimal(column.data_type, column.data_type.scale or 0, kinds)
 
 
@@ -240,7 +240,10 @@ def _decimal(data_type: DataType, scale: int, kinds: Kinds) -> ColumnReader:
 
 
 def _unscaled(column: WireColumn, kinds: Kinds) -> ColumnReader:
-    """Return the reader of unscaled integers of one scale; text if too long for DECIMAL."""
+    """Return the reader for unscaled integers.
+
+    Their values are strings if they are too long for DECIMAL.
+    """
     scale = column.scale
     if column.data_type.root == "DECIMAL":
         return _decimal(column.data_type, scale, kinds)
@@ -257,7 +260,7 @@ def _number_text_reader(scale: int, *, base64: bool) -> ColumnReader:
 
 
 def _variable_decimal(column: WireColumn, kinds: Kinds) -> ColumnReader:
-    """Return the reader of decimals with a scale of their own, as plain numbers."""
+    """Return the reader for decimals that contain their scale; their values are strings."""
     if {kind for kind in kinds if not kind.startswith(ENTRY)} <= {"object"}:
         build = from_present(lambda values: pa.array(variable_scale_text(values), pa.string()))
         return ColumnReader(VariableScale, build, unavailable.find_nothing)
@@ -265,7 +268,10 @@ def _variable_decimal(column: WireColumn, kinds: Kinds) -> ColumnReader:
 
 
 def _bits(column: WireColumn, kinds: Kinds) -> ColumnReader:
-    """Return the reader of bit strings: one bit is a boolean, more are big-endian bytes."""
+    """Return the reader for bit strings.
+
+    A single bit is a boolean; longer bit strings are big-endian bytes.
+    """
     if column.data_type.root == "BOOLEAN":
         if kinds <= {"bool"}:
             return ColumnReader(bool, plain(pa.bool_()), unavailable.find_nothing, BOOLEAN_ENCODING)

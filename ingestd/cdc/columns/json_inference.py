@@ -1,8 +1,8 @@
-"""Kinds of JSON values, and the column types inferred from them when messages have no schema.
+"""Kinds of JSON values, and the column types inferred from them if messages have no schema.
 
-A kind is the form of a value, as far as a reader depends on it: integers by width, text by whether
-it could be a number, arrays by the kinds of their elements. The kinds of a column's values
-determine its reader, and its type unless the type is declared or known.
+A kind classifies values as readers need it: integers by width, strings by whether they could be
+numbers, arrays by the kinds of their elements. The kinds of the values of a column determine its
+reader, and also its type unless the type is declared or known.
 """
 
 import re
@@ -25,13 +25,16 @@ DOUBLE = DataType("DOUBLE")
 BIG_DECIMAL = DataType("DECIMAL", precision=38, scale=0)
 
 TEXT_KINDS: Kinds = frozenset({"special", "numeral", "digits", "text"})
-"""`special` is NaN or an infinity, `numeral` a number in quotes, `digits` one that could as well
-be base64, `text` all else."""
+"""Kinds of strings.
+
+`special` is NaN or an infinity, `numeral` is a quoted number, `digits` is a quoted number that
+could also be base64, and `text` is any other string.
+"""
 INTEGER_KINDS: Kinds = frozenset({"i8", "i16", "i32", "i53", "i64"})
 NUMBER_KINDS: Kinds = INTEGER_KINDS | {"big", "huge", "float"}
-"""`big` has at most 38 digits, `huge` more."""
+"""`big` integers exceed 64 bits and have at most 38 digits; `huge` integers have more digits."""
 ELEMENT, ENTRY = "[]", "{}"
-"""Prefixes of the kinds of array elements and object values."""
+"""Prefixes of kinds of array elements and of object values."""
 
 _BITS = ((7, "i8"), (15, "i16"), (31, "i32"), (53, "i53"), (63, "i64"))
 _INTEGER_TYPES: Mapping[str, DataType] = {
@@ -49,11 +52,14 @@ _NUMERAL = re.compile(rb"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?")
 _DECODE_ARRAY = msgspec.json.Decoder(list[msgspec.Raw]).decode
 _DECODE_OBJECT = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _MINORITY = 20
-"""Values unlike all others are errors if they are fewer than one in this many."""
+"""Values of a different kind family are errors if their share is less than 1 in this number."""
 
 
 def kinds_of(raw: bytes) -> tuple[str, ...]:
-    """Return the kinds of a JSON value, none for null. `raw` is valid JSON without outer blanks."""
+    """Return the kinds of a JSON value, or none for null.
+
+    `raw` must be valid JSON without surrounding whitespace.
+    """
     first = raw[:1]
     if first == b"n":
         return ()
@@ -93,7 +99,7 @@ def _integer_kind(raw: bytes) -> str:
 
 
 def inner_kinds(prefix: str, kinds: Kinds) -> Kinds:
-    """Return the kinds of elements or object values among the kinds of a whole value."""
+    """Return the kinds that have a prefix, without it: kinds of elements or object values."""
     size = len(prefix)
     return frozenset(kind[size:] for kind in kinds if kind.startswith(prefix))
 
@@ -101,10 +107,11 @@ def inner_kinds(prefix: str, kinds: Kinds) -> Kinds:
 def resolve_type(
     kinds: "Counter[str]", declared: DataType | None, known: DataType | None, *, is_key: bool
 ) -> DataType | None:
-    """Return the type of a column by its declared type, the table's type and kinds of values.
+    """Return the type of a column: the declared type, else the known type, else an inferred type.
 
-    None if no type is known and all values are null. A declared type and the type of a key column
-    never change; another known type is widened if numbers require it.
+    `known` is the type in the table. A declared type and the known type of a key column are not
+    changed; another known type is widened if numbers require it. Returns None if no type is known
+    and all values are null.
     """
     if declared is not None:
         return declared
@@ -126,7 +133,7 @@ def _widened(known: DataType, kinds: Kinds) -> DataType:
 
 
 def _dominant(kinds: "Counter[str]") -> Kinds:
-    """Return the kinds without a family that has hardly any values."""
+    """Return the kinds, without the families of kinds that have very few values."""
     families: Counter[str] = Counter()
     for kind, count in kinds.items():
         families[_family(kind)] += count
@@ -162,7 +169,7 @@ def _inferred(kinds: Kinds) -> DataType | None:
 
 
 def default_kinds(column: WireColumn) -> Kinds:
-    """Return the kinds of a column's values in the connector's default form."""
+    """Return the kinds of a column's values with the default settings of the connector."""
     meaning = _MEANING_KINDS.get(column.meaning)
     if meaning is not None:
         return meaning

@@ -9,6 +9,9 @@ _KEY_TYPES = {"TINYINT": DataType("INT"), "SMALLINT": DataType("INT")}
 
 
 def key_column(column: WireColumn) -> WireColumn:
-    """Return the column as part of a key, whose type cannot change: small integers are wide."""
+    """Return the column for use in a key, with TINYINT and SMALLINT widened to INT.
+
+    The type of a key column cannot change later.
+    """
     wide = _KEY_TYPES.get(column.data_type.root)
     return column if wide is None else replace(column, data_type=wide)

@@ -1,4 +1,4 @@
-"""Convert MySQL geometries (four bytes of SRID, then well-known binary) to GeoJSON text."""
+"""Convert MySQL geometries (four bytes of SRID, then well-known binary) to GeoJSON."""
 
 import json
 import struct
@@ -17,9 +17,9 @@ _COLLECTION = 7
 
 
 def geometry_json(text: str) -> str:
-    """Return GeoJSON with the SRID for bytes that came as the characters of a text.
+    """Return GeoJSON, with the SRID, for a geometry whose bytes are the characters of `text`.
 
-    Raises ValueError for bytes that are no geometry.
+    Raises ValueError if the bytes are not a valid geometry.
     """
     data = text.encode("latin-1")
     reader = _Reader(data)
@@ -34,7 +34,7 @@ def geometry_json(text: str) -> str:
 
 
 class _Reader:
-    """Reads well-known binary from the fifth byte on."""
+    """Reads well-known binary, starting at the fifth byte."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data
@@ -42,7 +42,7 @@ class _Reader:
         self.offset = 4
 
     def geometry(self) -> dict[str, Any]:
-        """Return one geometry as a GeoJSON object."""
+        """Read a geometry as a GeoJSON object."""
         (order,) = self._take("B")
         self._order = "<" if order else ">"
         (kind,) = self._take("I")

@@ -1,7 +1,8 @@
-"""Map MySQL column types, texts such as ``decimal(10,2) unsigned``, to columns.
+"""Map MySQL column types, such as ``decimal(10,2) unsigned``, to columns.
 
-The values of such columns are text. The columns have the types of Paimon's CDC actions unless
-`type_mapping` selects another type; without the text of a type, its JDBC code is used.
+The values of such columns are strings. Columns have the same types as in Paimon's CDC actions,
+unless `type_mapping` selects another type. If a message has no MySQL type, the JDBC type code is
+used.
 """
 
 import re
@@ -28,7 +29,7 @@ _BOOLEAN, _BYTES = DataType("BOOLEAN"), DataType("BYTES")
 
 @dataclass(frozen=True, slots=True)
 class _Type:
-    """A parsed type: base name in lower case, the text in parentheses, and the text after them."""
+    """A parsed type: lower-case name, text in parentheses, and whether it is unsigned."""
 
     base: str
     inside: str
@@ -36,13 +37,13 @@ class _Type:
 
     @property
     def sizes(self) -> tuple[int, ...]:
-        """Return the numbers in the parentheses."""
+        """The numbers in the parentheses, or none if the text is not a list of numbers."""
         numbers = [number.strip() for number in self.inside.split(",")]
         return tuple(int(number) for number in numbers) if all(map(_is_size, numbers)) else ()
 
 
 def mysql_column(name: str, text: str, mapping: frozenset[str]) -> WireColumn:
-    """Return the column of a type's text; unknown types are text."""
+    """Return the column for a MySQL type. Unknown types become STRING."""
     match = _TYPE.fullmatch(text)
     if match is None:
         return _column(name, STRING)
@@ -56,7 +57,7 @@ def mysql_column(name: str, text: str, mapping: frozenset[str]) -> WireColumn:
 
 
 def jdbc_column(name: str, code: int) -> WireColumn:
-    """Return the column of a code of java.sql.Types, which has no sizes."""
+    """Return the column for a type code of java.sql.Types, which contains no lengths."""
     column = _JDBC.get(code)
     return _column(name, STRING) if column is None else replace(column, name=name)
 
@@ -70,7 +71,7 @@ def _column(name: str, data_type: DataType, *, sized: bool = True) -> WireColumn
 
 
 def _special(name: str, mysql_type: _Type) -> WireColumn | None:
-    """Return the column of a type whose values are neither plain text nor numbers."""
+    """Return the column for a geometry, ENUM, SET or BIT type, or None for other types."""
     if mysql_type.base in _GEOMETRIES:
         return WireColumn(name, STRING, Meaning.GEOMETRY)
     if mysql_type.base in ("enum", "set"):
@@ -215,4 +216,7 @@ _JDBC: Mapping[int, WireColumn] = {
     -4: WireColumn("", _BYTES, Meaning.LATIN1),
     2004: WireColumn("", _BYTES, Meaning.LATIN1),
 }
-"""Wide enough for the unsigned types of MySQL, which have the codes of the signed ones."""
+"""The columns by JDBC type code.
+
+They are wide enough for unsigned types, which have the same codes.
+"""

@@ -1,6 +1,6 @@
-"""Convert single JSON values of any form to Python values for Arrow.
+"""Convert single JSON values of any kind to Python values for Arrow.
 
-This is slow; columns whose values have one form have faster readers.
+This is slow; columns whose values have uniform kinds have faster readers.
 """
 
 import binascii
@@ -26,7 +26,7 @@ from ingestd.paimon.spec.data_types import (
 )
 
 Cell = Any
-"""A Python value that Arrow takes for a cell of some type."""
+"""A Python value that Arrow accepts for a cell."""
 
 _DECODE = msgspec.json.Decoder(float_hook=Decimal).decode
 _DECODE_ARRAY = msgspec.json.Decoder(list[msgspec.Raw]).decode
@@ -40,9 +40,9 @@ _BOOLEANS = {"true": True, "false": False, "1": True, "0": False}
 
 
 def read_cell(raw: bytes, data_type: DataType) -> Cell:
-    """Return a JSON value as the Python value that Arrow takes for the type.
+    """Convert a JSON value to the Python value that Arrow accepts for the type.
 
-    Raises one of `record_errors.BUILD_ERRORS` or `PARSE_ERRORS`, among them CellBudgetError.
+    Raises one of `record_errors.BUILD_ERRORS` or `PARSE_ERRORS`, which include CellBudgetError.
     """
     return _read(raw, data_type, CellBudget(len(raw)))
 
@@ -104,12 +104,15 @@ def _integer(value: object) -> int:
 
 
 def _is_integral(value: Decimal) -> bool:
-    """Return whether a number is an integer, with few enough digits for the memory."""
+    """Return whether a number is an integer with at most 40 digits."""
     return value.adjusted() < _LONGEST_INTEGER and value == value.to_integral_value()
 
 
 def float_of(value: object) -> float:
-    """Return a float from a JSON number, a quoted number, NaN or an infinity."""
+    """Convert a JSON number, a quoted number, NaN or an infinity to a float.
+
+    Raises ValueError for any other value, and OverflowError if the number is out of range.
+    """
     if isinstance(value, str):
         if value in SPECIAL_FLOATS:
             return SPECIAL_FLOATS[value]
@@ -124,7 +127,7 @@ def float_of(value: object) -> float:
 
 
 def single_of(value: object) -> float:
-    """Return a float like `float_of`; raise for a value out of the range of four bytes."""
+    """Convert a value like `float_of`. Raises OverflowError if it is out of the range of FLOAT."""
     number = float_of(value)
     with np.errstate(over="ignore"):
         if math.isfinite(number) and math.isinf(np.float32(number)):
@@ -140,14 +143,14 @@ def _boolean(value: object) -> bool:
 
 
 def binary_of(value: object) -> bytes:
-    """Return bytes from base64."""
+    """Decode base64. Raises TypeError or ValueError if the value is not base64."""
     if not isinstance(value, str):
         raise TypeError("not base64 text")
     return binascii.a2b_base64(value.encode(), strict_mode=True)
 
 
 def _decimal(value: object) -> Decimal:
-    """Return a decimal from a number, quoted or not."""
+    """Convert a number, quoted or not, to a decimal."""
     if isinstance(value, str):
         if not _NUMBER.fullmatch(value):
             raise ValueError("not a number")
@@ -157,7 +160,7 @@ def _decimal(value: object) -> Decimal:
 
 
 def decimal_cell(raw: bytes, scale: int, *, base64: bool) -> Decimal | None:
-    """Return a decimal from a number or a string: a number, or base64 of an unscaled value."""
+    """Parse a decimal: a number, a quoted number, or (if `base64`) a base64 unscaled integer."""
     value = _DECODE(raw)
     if value is None:
         return None
@@ -167,7 +170,10 @@ def decimal_cell(raw: bytes, scale: int, *, base64: bool) -> Decimal | None:
 
 
 def number_text_cell(raw: bytes, scale: int, *, base64: bool) -> str | None:
-    """Return the plain digits of a decimal in any form, also of an object with its own scale."""
+    """Return a decimal in any JSON form as a plain number, or None for null.
+
+    An object contains the scale of its value.
+    """
     if raw.startswith(b"{"):
         value = _DECODE_VARIABLE(raw)
         return plain_number(int.from_bytes(value.value, "big", signed=True), value.scale)

@@ -1,6 +1,6 @@
-"""Readers of columns whose values are text in the encoding in which a source database prints them.
+"""Readers of columns whose values are strings as the source database formats them.
 
-All values of a column become one Arrow array of strings, which is cast as a whole.
+All values of a column become one Arrow string array, which is cast as a whole.
 """
 
 from collections.abc import Callable, Mapping
@@ -39,13 +39,16 @@ Finish = Callable[[Array], Array]
 Value = Any
 _not_equal: Callable[..., Array] = pc.not_equal
 _BEHIND_DIGITS = 0x3A
-"""Digits, signs and points are less; the letters of hexadecimal numbers are not."""
+"""The first ASCII code after the digits.
+
+Signs and points have smaller codes, letters of hexadecimal numbers have larger codes.
+"""
 _ZERO_DATE = "0000-00-00"
 _TEMPORAL_ROOTS = TIMESTAMP_ROOTS | {"DATE", "TIME"}
 
 
 def source_text_reader(column: WireColumn, kinds: Kinds) -> ColumnReader:
-    """Return the reader of a column with one of the meanings of `SOURCE_MEANINGS`."""
+    """Return the reader for a column whose meaning is one of `SOURCE_MEANINGS`."""
     numbers = column.meaning is Meaning.SOURCE_TEXT and column.data_type.root == "DECIMAL"
     if numbers and kinds <= NUMBER_KINDS | TEXT_KINDS:
         return decimal_numbers(column.data_type)
@@ -81,7 +84,10 @@ def _finish(column: WireColumn) -> Finish:
 
 
 def read_source_texts(texts: Array, data_type: DataType) -> Array:
-    """Convert texts to values of a type. Raises one of `record_errors.BUILD_ERRORS`."""
+    """Convert strings to values of a type.
+
+    Raises one of `record_errors.BUILD_ERRORS` if a string is invalid.
+    """
     root = data_type.root
     arrow_type = to_arrow_type(data_type)
     if root in CHARACTER_ROOTS:
@@ -104,7 +110,7 @@ def _integers(texts: Array, arrow_type: pa.DataType) -> Array:
 
 
 def _characters(texts: Array) -> npt.NDArray[np.uint8]:
-    """Return the bytes of all texts, concatenated."""
+    """Return the concatenated bytes of all strings."""
     _, offsets, data = texts.buffers()
     bounds = np.frombuffer(memoryview(offsets or b""), np.int32)[texts.offset :][: len(texts) + 1]
     if not len(bounds):
@@ -113,7 +119,7 @@ def _characters(texts: Array) -> npt.NDArray[np.uint8]:
 
 
 def _temporal(texts: Array, data_type: DataType) -> Array:
-    """Convert dates and times; invalid dates, which MySQL allows, become null."""
+    """Convert dates and times. The date 0000-00-00, which MySQL allows, becomes null."""
     if data_type.root != "TIME":
         zero = pc.starts_with(texts, pattern=_ZERO_DATE)
         if pc.any(zero).as_py():
@@ -121,7 +127,7 @@ def _temporal(texts: Array, data_type: DataType) -> Array:
         try:
             return texts.cast(to_arrow_type(data_type))
         except pa.ArrowInvalid:
-            pass  # notations that Arrow does not parse
+            pass  # formats that Arrow does not parse
     return read_texts(texts.to_pylist(), data_type)
 
 
@@ -148,7 +154,7 @@ def _bits(texts: Array, column: WireColumn) -> Array:
 
 
 def _labels(texts: Array, column: WireColumn) -> Array:
-    """Return labels by number; 0 is the empty label of an invalid value."""
+    """Replace numbers of ENUM labels by labels. Number 0 is the empty label of an invalid value."""
     by_number = ("", *column.labels)
     numbers = {str(number): label for number, label in enumerate(by_number)}
     encoded = texts.dictionary_encode()

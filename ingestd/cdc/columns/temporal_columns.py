@@ -1,7 +1,7 @@
-"""Dates, times and timestamps from JSON integers and ISO 8601 text.
+"""Dates, times and timestamps from JSON integers and ISO 8601 strings.
 
-Timestamps have the whole range of 64 bits; years may be negative or have more than four digits, in
-the form of ISO 8601 and Java.
+Timestamps have the full range of 64 bits. Years may be negative or have more than four digits, in
+the format of ISO 8601 and Java.
 """
 
 import re
@@ -15,7 +15,7 @@ from ingestd.paimon.spec.arrow import Array, to_arrow_type
 from ingestd.paimon.spec.data_types import DataType
 
 TimestampType = Any
-"""pa.TimestampType, which is generic to the type checker."""
+"""pa.TimestampType, which is generic in the type stubs."""
 DAY_MILLIS = 86_400_000
 _DAY_NANOS = 86_400_000_000_000
 _NANOS_OF = {"ms": 1_000_000, "us": 1_000, "ns": 1}
@@ -37,8 +37,8 @@ _MONTH_DAYS = (31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 def read_integers(values: Sequence[int | None], data_type: DataType) -> Array:
     """Convert integers in the unit of the type: days, milliseconds or microseconds.
 
-    A TIME of more than three digits is in microseconds and truncated to milliseconds. Raises
-    ValueError or OverflowError for values out of range.
+    Values of a TIME with a precision above 3 are in microseconds, and truncated to milliseconds.
+    Raises ValueError or OverflowError if a value is out of range.
     """
     if data_type.root == "DATE":
         return pa.array(values, pa.date32())
@@ -50,13 +50,16 @@ def read_integers(values: Sequence[int | None], data_type: DataType) -> Array:
 
 
 def arrow_timestamp(data_type: DataType) -> TimestampType:
-    """Return the Arrow type of TIMESTAMP and TIMESTAMP_LTZ."""
+    """Return the Arrow type of a TIMESTAMP or TIMESTAMP_LTZ type."""
     arrow_type: TimestampType = to_arrow_type(data_type)
     return arrow_type
 
 
 def time_of_day(values: Array, per_milli: int) -> Array:
-    """Return times of day from int64 values in units of 1 / `per_milli` milliseconds."""
+    """Convert int64 values to times of day in milliseconds; a millisecond has `per_milli` units.
+
+    Raises ValueError if a value is out of range.
+    """
     millis = values if per_milli == 1 else _floor_divide(values, per_milli)
     bounds = pc.min_max(millis)
     if millis.null_count < len(millis) and not (
@@ -73,16 +76,17 @@ def _floor_divide(values: Array, divisor: int) -> Array:
 
 
 def coarser_timestamps(values: Array, target: TimestampType) -> Array:
-    """Return timestamps in a coarser unit, rounded down."""
+    """Convert timestamps to a coarser unit, rounded down."""
     divisor = _NANOS_OF[target.unit] // _NANOS_OF[values.type.unit]
     return _floor_divide(values.cast(pa.int64()), divisor).cast(target)
 
 
 def read_texts(values: Sequence[str | None], data_type: DataType) -> Array:
-    """Convert ISO 8601 text to the type. Raises ValueError with the first invalid text.
+    """Convert ISO 8601 strings to the type.
 
-    Fractions finer than the unit are truncated. TIMESTAMP_LTZ requires a zone; a TIMESTAMP with a
-    zone is converted to UTC.
+    Fractions finer than the unit are truncated. A TIMESTAMP_LTZ requires a time zone; a TIMESTAMP
+    with a time zone is converted to UTC. Raises ValueError, which contains the first invalid
+    string.
     """
     if data_type.root == "DATE":
         return pa.array([None if v is None else date_days(v) for v in values], pa.date32())
@@ -99,7 +103,10 @@ def read_texts(values: Sequence[str | None], data_type: DataType) -> Array:
 
 
 def date_days(text: str) -> int:
-    """Return days since 1970 of an ISO date; a zone after it is ignored."""
+    """Return the days since the epoch of an ISO date.
+
+    A time zone after the date is ignored. Raises ValueError if the date is invalid.
+    """
     match = _DATE_TEXT.fullmatch(text)
     if match is None:
         raise ValueError(f"{text!r} is not an ISO date")
@@ -107,7 +114,7 @@ def date_days(text: str) -> int:
 
 
 def time_nanos(text: str) -> int:
-    """Return nanoseconds of an ISO time of day."""
+    """Return an ISO time of day in nanoseconds. Raises ValueError if it is invalid."""
     match = _TIME_TEXT.fullmatch(text)
     if match is None:
         raise ValueError(f"{text!r} is not an ISO time")
@@ -119,7 +126,7 @@ def time_nanos(text: str) -> int:
 
 def _instant(text: str, unit: str, *, zoned: bool) -> int:
     if text in _INFINITE_MICROS:
-        # Nanoseconds overflow, which Arrow then refuses.
+        # Nanoseconds overflow, and Arrow then raises an error.
         return _INFINITE_MICROS[text] * 1000 // _NANOS_OF[unit]
     match = _TIMESTAMP_TEXT.fullmatch(text)
     if match is None or (zoned and match[8] is None):
@@ -130,7 +137,7 @@ def _instant(text: str, unit: str, *, zoned: bool) -> int:
 
 
 def _days(year: int, month: int, day: int) -> int:
-    """Return days since 1970 in the proleptic Gregorian calendar, for any year."""
+    """Return the days since the epoch in the proleptic Gregorian calendar, for any year."""
     leap = year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
     if not 1 <= month <= 12 or not 1 <= day <= _MONTH_DAYS[month - 1] + (leap and month == 2):
         raise ValueError(f"there is no day {year}-{month:02}-{day:02}")

@@ -1,4 +1,7 @@
-"""The names of Paimon's `type_mapping`; a format's descriptor lists those that it honours."""
+"""The options of Paimon's `type_mapping`.
+
+The descriptor of a data format lists which it supports.
+"""
 
 from collections.abc import Iterable
 
@@ -15,18 +18,21 @@ BIGINT_UNSIGNED_TO_BIGINT = "bigint-unsigned-to-bigint"
 ALLOW_NON_STRING_TO_STRING = "allow-non-string-to-string"
 
 ALWAYS_HONOURED = frozenset({TO_NULLABLE, ALLOW_NON_STRING_TO_STRING})
-"""Mappings that describe what every format does: columns accept nulls and may become text."""
+"""Mappings that every data format applies: columns accept nulls and may become STRING."""
 JSON_TYPE_MAPPINGS = frozenset({TO_STRING, DECIMAL_NO_CHANGE})
-"""Mappings for JSON formats that infer types from values."""
+"""Mappings of JSON formats that infer types from values."""
 MYSQL_TYPE_MAPPINGS = frozenset(
     {TINYINT1_NOT_BOOL, CHAR_TO_STRING, LONGTEXT_TO_BYTES, BIGINT_UNSIGNED_TO_BIGINT}
 )
-"""Mappings of MySQL column types, for formats whose messages name these types."""
+"""Mappings of MySQL column types, for formats whose messages contain these types."""
 NAMES = ALWAYS_HONOURED | JSON_TYPE_MAPPINGS | MYSQL_TYPE_MAPPINGS
 
 
 def read_type_mapping(names: Iterable[str], data_format: str) -> frozenset[str]:
-    """Return the names in kebab-case; ConfigError for one that the data format cannot honour."""
+    """Return the options in kebab-case.
+
+    Raises ConfigError if an option is unknown, or the data format does not support it.
+    """
     mappings = frozenset(name.strip().lower().replace("_", "-") for name in names)
     for name in sorted(mappings - NAMES):
         raise ConfigError(
@@ -41,7 +47,10 @@ def read_type_mapping(names: Iterable[str], data_format: str) -> frozenset[str]:
 
 
 def honoured_by(data_format: str) -> frozenset[str]:
-    """Return the names that a data format honours; none but those of every format if unknown."""
+    """Return the options that a data format supports.
+
+    For an unknown format, these are the options that all formats support.
+    """
     if data_format not in DATA_FORMATS:
         return ALWAYS_HONOURED
     return ALWAYS_HONOURED | describe_format(data_format).type_mapping

@@ -1,7 +1,7 @@
-"""Debezium's placeholders for large values that a change did not touch.
+"""Debezium's placeholders for large values that a change did not modify.
 
-PostgreSQL omits unchanged TOASTed values from its log; the connector sends its default placeholder
-instead, in a form that fits the column's type.
+PostgreSQL omits unchanged TOASTed values from its log. The connector sends its default placeholder
+instead, in a form that matches the type of the column.
 """
 
 import base64
@@ -18,12 +18,12 @@ TEXT = "__debezium_unavailable_value"
 BYTES = TEXT.encode()
 BASE64 = base64.b64encode(BYTES).decode()
 CODES = list(BYTES)
-"""The form in arrays of integers: the bytes of the text, one an element."""
+"""The placeholder in arrays of integers: one byte of the text per element."""
 UUID = "b68a35a7-17ad-35b3-af2a-ae46edb4545a"
-"""The form in arrays of UUIDs: the name-based UUID (version 3) of the text."""
+"""The placeholder in arrays of UUIDs: the name-based UUID (version 3) of the text."""
 
 Find = Callable[[Sequence[Any]], list[int]]
-"""Positions of placeholders in the decoded values of a column."""
+"""Returns the indices of placeholders in the decoded values of a column."""
 
 _RAW_MAP = b'{"' + BYTES + b'"'
 _RAW_FORMS = frozenset(
@@ -61,7 +61,10 @@ def _find_raw(values: Sequence[Any]) -> list[int]:
 
 
 def may_hold_text(array: Array) -> bool:
-    """Return whether any text has the placeholder's length: cheap, and mostly False."""
+    """Return whether any string has the length of a placeholder.
+
+    This is a fast check that excludes most arrays.
+    """
     if not isinstance(array, pa.StringArray):
         return True
     buffer = array.buffers()[1]
@@ -71,7 +74,7 @@ def may_hold_text(array: Array) -> bool:
 
 
 def find_nothing(values: Sequence[Any]) -> list[int]:
-    """Return no positions, for columns whose values are never large."""
+    """Return no indices, for columns whose values are never omitted."""
     return []
 
 

@@ -1,6 +1,7 @@
 """A column of messages: its name, its types, and the meaning of its JSON values.
 
-Its array has the type of the values in messages; `recast` converts it to the declared type.
+A reader returns an array with the type of the values in messages; `recast` converts it to the
+declared type.
 """
 
 import base64
@@ -32,48 +33,48 @@ _WHOLE_NUMBERS = frozenset({"INT", "BIGINT"})
 
 
 class Meaning(Enum):
-    """The meaning of a column's JSON values, where the type alone does not determine it."""
+    """The meaning of the JSON values of a column, if the type does not determine it."""
 
     PLAIN = "plain"
-    """Values in the JSON form of their type: integers, text, base64 for bytes and decimals, ..."""
+    """The usual JSON form of the type: integers, strings, base64 for bytes and decimals, ..."""
     UNSCALED = "unscaled"
-    """Base64 of an unscaled integer whose scale is `WireColumn.scale`."""
+    """Base64 of an unscaled integer with the scale `WireColumn.scale`."""
     VARIABLE_DECIMAL = "variable_decimal"
     """Objects with a scale and the base64 of an unscaled integer."""
     BITS = "bits"
-    """Base64 of little-endian bytes; `WireColumn.width` bytes wide, 0 for any width."""
+    """Base64 of little-endian bytes. The width is `WireColumn.width` bytes, or any if this is 0."""
     MICRO_TIME = "micro_time"
-    """Microseconds of a day, or of a signed duration."""
+    """Microseconds since midnight, or of a signed duration."""
     NANO_TIME = "nano_time"
-    """Nanoseconds of a day."""
+    """Nanoseconds since midnight."""
     NANO_TIMESTAMP = "nano_timestamp"
-    """Nanoseconds since 1970."""
+    """Nanoseconds since the epoch."""
     SOURCE_TEXT = "source_text"
-    """Text as the source database prints values, or JSON numbers; never base64."""
+    """Strings as the source database formats values, or JSON numbers; never base64."""
     LATIN1 = "latin1"
-    """Text each of whose characters is a byte."""
+    """Strings in which each character is a byte."""
     UTF8 = "utf8"
-    """Text whose UTF-8 bytes are the value."""
+    """Strings whose UTF-8 bytes are the value."""
     BIT_NUMBER = "bit_number"
-    """The integer that a bit string is; `WireColumn.width` bits."""
+    """A bit string of `WireColumn.width` bits as an integer."""
     ENUM = "enum"
-    """A label, or its number in `WireColumn.labels`, from 1."""
+    """A label, or its number in `WireColumn.labels`, starting at 1."""
     LABEL_SET = "label_set"
-    """Labels with commas between them, or an integer with a bit for each of the labels."""
+    """Labels separated by commas, or an integer with a bit for each label."""
     GEOMETRY = "geometry"
-    """Characters that are the bytes of a geometry as MySQL stores it."""
+    """Strings in which each character is a byte of a geometry in MySQL's storage format."""
     JSON = "json"
-    """Any JSON value, kept as the text that came."""
+    """Any JSON value, stored as its unchanged text."""
 
 
 @dataclass(frozen=True, slots=True)
 class WireColumn:
     """How to read a column.
 
-    `data_type` is the type of the values in messages, `declared` the type in the configuration.
-    `text` is whether values are JSON text although those of the type usually are numbers. `default`
-    is the JSON text of the value of an absent field. Without `sized`, precision and scale of the
-    type are a guess. `labels` are those of an enumeration or a set.
+    `data_type` is the type of the values in messages, and `declared` the type in the configuration.
+    `text` is whether values are JSON strings, although values of this type usually are JSON
+    numbers. `default` is the JSON text of the value of an absent field. If `sized` is false,
+    precision and scale of the type are a guess. `labels` are the labels of an ENUM or SET.
     """
 
     name: str
@@ -90,13 +91,14 @@ class WireColumn:
 
     @property
     def table_type(self) -> DataType:
-        """Return the type of the column that is built."""
+        """The type of the column in the table."""
         return self.data_type if self.declared is None else self.declared
 
     def declared_as(self, declared: DataType) -> "WireColumn":
         """Return the column with a declared type.
 
-        A time of day declared as a number is not converted to a time first, since 24:00:00 is none.
+        A time that is declared as an integer is not converted to TIME first, because 24:00:00 is
+        not a valid TIME.
         """
         data_type, plain = self.data_type, self.meaning is Meaning.PLAIN and not self.text
         if data_type.root == "TIME" and plain and declared.root in _WHOLE_NUMBERS:
@@ -110,10 +112,11 @@ _UNITS = ("ms", "us", "ns")
 
 
 def recast(array: Array, column: WireColumn) -> Array:
-    """Return the column's array in its declared type.
+    """Convert the array of a column to its declared type.
 
-    Timestamps and times are rounded down to the declared precision. Any other loss, and a value out
-    of range, raises one of `record_errors.BUILD_ERRORS`.
+    Timestamps and times are rounded down to the declared precision. Raises one of
+    `record_errors.BUILD_ERRORS` if a value is out of range, or would lose information in any other
+    way.
     """
     declared = column.declared
     if declared is None:
@@ -131,7 +134,7 @@ def recast(array: Array, column: WireColumn) -> Array:
 
 
 def _bit_texts(array: Array) -> Array:
-    """Return whole bytes as texts of 0 and 1."""
+    """Return booleans or bytes as strings of 0 and 1."""
     if pa.types.is_boolean(array.type):
         return array.cast(pa.int8()).cast(pa.string())
     cells = [None if v is None else "".join(f"{byte:08b}" for byte in v) for v in array.to_pylist()]

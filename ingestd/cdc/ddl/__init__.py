@@ -1,1 +1,1 @@
-"""Column renames and drops, inferred from DDL statements of the source database."""
+"""Column renames and drops, inferred from DDL statements of source databases."""

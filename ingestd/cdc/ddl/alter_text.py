@@ -1,6 +1,6 @@
 """Parse the column renames and drops of an ALTER TABLE statement of MySQL or MariaDB.
 
-Only explicit clauses count; all others are ignored.
+Clauses other than explicit renames and drops are ignored.
 """
 
 import re
@@ -23,14 +23,14 @@ _NOT_ADDED = _NOT_COLUMNS | {"UNIQUE", "FULLTEXT", "SPATIAL"}
 
 
 class ColumnChange(NamedTuple):
-    """A renamed column, or a dropped one: `new` is None."""
+    """A renamed column, or a dropped column if `new` is None."""
 
     old: str
     new: str | None
 
 
 def column_changes(statement: str) -> list[ColumnChange]:
-    """Return the renames and drops of a statement in order; none if it is not an ALTER TABLE."""
+    """Return the renames and drops of a statement in order; empty if it is not an ALTER TABLE."""
     return [
         change
         for alteration in _alterations(statement)
@@ -39,7 +39,7 @@ def column_changes(statement: str) -> list[ColumnChange]:
 
 
 def added_columns(statement: str) -> list[str]:
-    """Return the names of the columns that an ALTER TABLE adds."""
+    """Return the names of the columns that an ALTER TABLE statement adds."""
     added: list[str] = []
     for clause in _alterations(statement):
         if clause[:1] and clause[0].upper() == "ADD":
@@ -59,7 +59,7 @@ def _added(clause: list[str]) -> Iterator[str]:
 
 
 def _alterations(statement: str) -> list[list[str]]:
-    """Return the clauses of an ALTER TABLE as tokens; none for another statement."""
+    """Return the clauses of an ALTER TABLE statement as tokens; empty for other statements."""
     tokens = [token for token in _TOKEN.findall(statement) if not token.startswith(_COMMENTS)]
     words = [token.upper() for token in tokens[:6]]
     if words[:1] != ["ALTER"] or "TABLE" not in words[:4]:
@@ -71,12 +71,12 @@ def _alterations(statement: str) -> list[list[str]]:
 
 
 def _after_name(tokens: list[str], start: int) -> int:
-    """Return where the clauses begin, after `table` or `database.table`."""
+    """Return the index of the first token after `table` or `database.table`."""
     return start + 3 if tokens[start + 1 : start + 2] == ["."] else start + 1
 
 
 def _clauses(tokens: list[str]) -> Iterator[list[str]]:
-    """Yield the parts between commas outside of parentheses."""
+    """Split tokens at commas outside of parentheses."""
     clause: list[str] = []
     depth = 0
     for word in tokens:

@@ -1,18 +1,18 @@
-"""Infer column changes from a statement, with or without the columns after it."""
+"""Infer column changes from a DDL statement, with or without the resulting columns."""
 
 from collections.abc import Iterable
 
 from ingestd.cdc.ddl.alter_text import ColumnChange, added_columns, column_changes
 
 Changes = tuple[tuple[str, str | None], ...]
-"""Old and new names of columns; None for a dropped column."""
+"""Pairs of the old and the new name of a column; the new name is None for a dropped column."""
 
 
 def proven_by_columns(changes: Iterable[ColumnChange], names: Iterable[str]) -> Changes:
     """Return the changes that the columns after the statement confirm.
 
-    New names are among these columns, old ones are not. New names are spelled as the columns are.
-    Without columns no change is confirmed.
+    A change is confirmed if the new name is one of these columns and the old name is not. The case
+    of new names is taken from the columns. If there are no columns, no change is confirmed.
     """
     spelled = {name.lower(): name for name in names}
     if not spelled:
@@ -25,7 +25,7 @@ def proven_by_columns(changes: Iterable[ColumnChange], names: Iterable[str]) -> 
 
 
 def proven_alone(statement: str) -> Changes:
-    """Return the changes of a statement that gives no other column an old name."""
+    """Return the changes of a statement, except those whose old name is given to another column."""
     changes = column_changes(statement)
     there = {name.lower() for name in added_columns(statement)}
     there |= {new.lower() for _, new in changes if new is not None}

@@ -1,7 +1,7 @@
 """Debezium's schema change events: renamed and dropped columns of tables.
 
-A change is proven if the statement contains it and the columns that the event lists confirm it: the
-new name is among them and the old one is not. Events without statements are not proof of a change.
+A change is proven if the DDL statement contains it, and the list of columns in the event contains
+the new name but not the old name. An event without a statement proves no change.
 """
 
 import re
@@ -15,7 +15,7 @@ from ingestd.cdc.source_position import SourcePosition, is_snapshot, position_of
 
 _MARK = b'"tableChanges"'
 _MOST_COMPARED = 100_000
-"""Limit of tables times changes of an event; beyond it no change is inferred."""
+"""Maximum of tables times changes in an event; if it is exceeded, no change is inferred."""
 _NAME = re.compile(r'"((?:[^"]|"")*)"')
 
 
@@ -45,7 +45,7 @@ _decode = msgspec.json.Decoder(_Event).decode
 
 
 def ddl_events(payload: bytes) -> list[DdlEvent]:
-    """Return the column changes that a control message proves; usually none."""
+    """Return the column changes that a control message proves; most control messages prove none."""
     if _MARK not in payload:
         return []
     try:
@@ -55,7 +55,7 @@ def ddl_events(payload: bytes) -> list[DdlEvent]:
 
 
 def ddl_events_of(message: object) -> list[DdlEvent]:
-    """Return the same for a message that is already parsed into plain values."""
+    """Return the column changes that a decoded control message proves, like `ddl_events`."""
     try:
         return _events(msgspec.convert(message, _Event))
     except msgspec.ValidationError:

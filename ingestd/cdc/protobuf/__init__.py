@@ -1,1 +1,1 @@
-"""Protobuf schemas and messages to columns."""
+"""Decode Protobuf schemas and messages into columns."""

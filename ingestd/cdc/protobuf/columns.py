@@ -1,4 +1,4 @@
-"""Map fields of Protobuf messages to columns, and their values to Arrow arrays."""
+"""Map fields of Protobuf messages to columns, and convert their values to Arrow arrays."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -34,13 +34,16 @@ _EPOCH = date(1970, 1, 1).toordinal()
 
 @dataclass(frozen=True, slots=True)
 class ProtoColumn:
-    """A column and the conversion of its values; null stays null."""
+    """A column, and the conversion of its values that are not null."""
 
     column: WireColumn
     convert: Convert | None
 
     def build(self, values: Sequence[Any]) -> Array:
-        """Return the array of a field's values. Raises one of `record_errors.BUILD_ERRORS`."""
+        """Convert the values of a field to an Arrow array.
+
+        Raises one of `record_errors.BUILD_ERRORS` if a value does not fit.
+        """
         convert = self.convert
         if convert is not None:
             values = [None if value is None else convert(value) for value in values]
@@ -50,8 +53,8 @@ class ProtoColumn:
 def proto_column(field: ProtoField, types: ProtoTypes) -> ProtoColumn:
     """Return the column of a field.
 
-    Scalars, well-known types and lists or maps of them have their own types; other messages are
-    JSON text.
+    Scalars and well-known types, and lists and maps of them, have equivalent types; other messages
+    become JSON text.
     """
     inner = _simple(field.type_name, types)
     if inner is None:
@@ -68,7 +71,7 @@ def proto_column(field: ProtoField, types: ProtoTypes) -> ProtoColumn:
 
 
 def _simple(name: str, types: ProtoTypes) -> tuple[DataType, Convert | None] | None:
-    """Return type and conversion of a value; None for a message that the schema declares."""
+    """Return type and conversion of a value, or None for messages declared in the schema."""
     if name in SCALARS:
         return _TYPES[name], Decimal if _TYPES[name] is _BIG else None
     if name in types.enums:

@@ -1,8 +1,7 @@
-"""Parse Protobuf schemas of a registry, which are `.proto` text, into message types.
+"""Parse Protobuf schemas of a registry, which are `.proto` files, into message types.
 
-Services, options and extensions do not matter for reading messages and are skipped; groups are
-refused.
-
+Services, options and extensions are skipped, because they are not required to read messages. Groups
+are not supported.
 Specification: https://protobuf.dev/programming-guides/proto3/
 """
 
@@ -12,8 +11,8 @@ from dataclasses import dataclass, field
 
 from ingestd.cdc.avro.aliases import Names
 
-# An unterminated comment or string is refused: searching its end again at every later position
-# would take quadratic time.
+# An unterminated comment or string is rejected, because searching for its end at every later
+# position would take quadratic time.
 _TOKEN = re.compile(
     r"""//[^\n]*|/\*.*?\*/|\s+|(?P<endless>/\*)"""
     r"""|(?P<string>"(?:[^"\\]|\\.)*+"|'(?:[^'\\]|\\.)*+')|(?P<unclosed>["'])"""
@@ -23,7 +22,7 @@ _TOKEN = re.compile(
 _ENDLESS = {"endless": "comment", "unclosed": "string"}
 _MAX_DEPTH = 64
 _LONGEST_NAME = 500
-"""Characters of a full name, which each type within it repeats."""
+"""Maximum length of a full name, which each nested type repeats."""
 _LABELS = frozenset({"optional", "required", "repeated"})
 SCALARS = frozenset(
     {
@@ -34,16 +33,16 @@ SCALARS = frozenset(
 
 
 class ProtobufSchemaError(ValueError):
-    """An invalid schema, or one that uses an unsupported feature; the message states which."""
+    """A schema is invalid, or uses an unsupported feature; the message states which."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProtoField:
     """A field of a message.
 
-    `type_name` is a scalar or the full name of a message or an enum. With `has_presence` an
-    absent field is null, not the default of its type. A map has `key_type` too, and
-    `type_name` is the type of its values.
+    `type_name` is a scalar type, or the full name of a message or an enum. If `has_presence`, an
+    absent field is null; otherwise it has the default of its type. For a map, `key_type` is the
+    type of its keys, and `type_name` the type of its values.
     """
 
     name: str
@@ -56,9 +55,10 @@ class ProtoField:
 
 @dataclass(slots=True)
 class ProtoTypes:
-    """Named types by full name: fields of messages, names of enum values by number.
+    """Types by full name: the fields of messages, and the names of enum values by number.
 
-    `tops` are the messages of the main file in their order, `nested` those inside a message.
+    `tops` are the top-level messages of the main file in order, and `nested` the messages that are
+    declared in each message.
     """
 
     messages: dict[str, list[ProtoField]] = field(default_factory=dict)
@@ -67,7 +67,10 @@ class ProtoTypes:
     tops: list[str] = field(default_factory=list)
 
     def message_at(self, indexes: Iterable[int]) -> str:
-        """Return the message that the indexes of a frame refer to. Raises ProtobufSchemaError."""
+        """Return the message to which the message indexes of a frame refer.
+
+        Raises ProtobufSchemaError if there is no such message.
+        """
         inside = self.tops
         name = ""
         for index in indexes:
@@ -79,7 +82,10 @@ class ProtoTypes:
 
 
 def parse_protobuf(text: str, references: Iterable[str] = ()) -> ProtoTypes:
-    """Return the types of a file and of all its imports. Raises ProtobufSchemaError."""
+    """Parse a file and its imports.
+
+    Raises ProtobufSchemaError if the schema is invalid or not supported.
+    """
     types = ProtoTypes()
     for reference in references:
         _File(reference, types).read()
@@ -90,7 +96,10 @@ def parse_protobuf(text: str, references: Iterable[str] = ()) -> ProtoTypes:
 
 
 def _resolve(types: ProtoTypes) -> None:
-    """Set the full names of the fields' types; refuse two fields of one name or number."""
+    """Set the full names of field types.
+
+    Raises ProtobufSchemaError if fields share a name or number.
+    """
     for message, fields in types.messages.items():
         names, numbers = {field.name for field in fields}, {field.number for field in fields}
         if min(len(names), len(numbers)) < len(fields):
@@ -108,7 +117,10 @@ def _renamed(field: ProtoField, full: str) -> ProtoField:
 
 
 def _full_name(types: ProtoTypes, name: str, scope: str) -> str:
-    """Return the full name; the innermost scope that declares a name wins."""
+    """Return the full name of a type.
+
+    The innermost scope that declares the name takes precedence.
+    """
     if name.startswith("."):
         return name[1:]
     while True:
@@ -121,7 +133,7 @@ def _full_name(types: ProtoTypes, name: str, scope: str) -> str:
 
 
 class _File:
-    """The parser of one file."""
+    """Parses one file."""
 
     def __init__(self, text: str, types: ProtoTypes) -> None:
         self._tokens = list(_tokens(text))
@@ -131,7 +143,7 @@ class _File:
         self._implicit = False
 
     def read(self) -> None:
-        """Read the whole file."""
+        """Parse the whole file. Raises ProtobufSchemaError if it is invalid."""
         try:
             while self._at < len(self._tokens):
                 self._statement()
@@ -167,7 +179,7 @@ class _File:
             self._skip_statement()
 
     def _skip_statement(self) -> None:
-        """Skip a statement up to its semicolon, or its block."""
+        """Skip a statement up to its semicolon or the end of its block."""
         depth = 0
         while True:
             token = self._next()
@@ -245,7 +257,10 @@ class _File:
 
 
 def _tokens(text: str) -> Iterator[str]:
-    """Yield the words, strings and signs of a file. Raises ProtobufSchemaError."""
+    """Yield the words, strings and signs of a file.
+
+    Raises ProtobufSchemaError if a token is invalid.
+    """
     for match in _TOKEN.finditer(text):
         kind = match.lastgroup
         if kind is None:
@@ -259,7 +274,7 @@ def _tokens(text: str) -> Iterator[str]:
 
 
 def _scoped(scope: str, name: str) -> str:
-    """Return the full name of a type in a scope. Raises ProtobufSchemaError."""
+    """Return the full name of a type in a scope. Raises ProtobufSchemaError if it is too long."""
     full = f"{scope}.{name}" if scope else name
     if len(full) > _LONGEST_NAME or full.count(".") > _MAX_DEPTH:
         raise ProtobufSchemaError(f"the Protobuf schema is too deep, or a name too long: {name}")
@@ -300,15 +315,15 @@ WELL_KNOWN: Mapping[str, tuple[ProtoField, ...]] = {
         }.items()
     },
 }
-"""Types that every file may import and that need not be registered."""
+"""Types that every file may import without a registered reference."""
 
 
 def former_names(older: Iterable[ProtoField], newer: Iterable[ProtoField]) -> Names:
-    """Return old and new names; an old name that another field has now is left out.
+    """Return the old and new names of renamed fields, given the fields of two schemas.
 
-    A number never changes its meaning, so a field of the same number and type under another name
-    was renamed. A number that was given to a field of another type is not proof of a rename.
-
+    Field numbers identify fields, so a field with the same number and type and another name was
+    renamed. A field with the same number and another type is not considered renamed. An old name
+    that is the new name of another field is omitted.
     Specification: https://protobuf.dev/programming-guides/proto3/#updating
     """
     fields = list(newer)

@@ -1,9 +1,9 @@
 """Decode binary Protobuf messages into Python values, one message at a time.
 
-Fields that the schema does not have are skipped; of a repeated scalar value the last one counts, as
-the specification requires. Every byte of a message is read once for each level of nesting. Each
-field of an inner message, absent or not, and each element and entry counts as a cell.
-
+Fields that are not in the schema are skipped. As the specification requires, the last value is used
+if a field that is not repeated occurs several times. Every byte of a message is read once for each
+level of nesting. Each field of an inner message, present or not, each list element, and each key
+and value of a map counts as a cell.
 Specification: https://protobuf.dev/programming-guides/encoding/
 """
 
@@ -24,7 +24,7 @@ _WIRE_OF: Mapping[str, int] = {
 
 
 class WireError(ValueError):
-    """Bytes that are not a message of the type."""
+    """The bytes are not a valid message of the type."""
 
 
 def _narrow(value: int) -> int:
@@ -67,7 +67,10 @@ _DEFAULTS: Mapping[str, Any] = {
 
 
 def read_varint(data: bytes, at: int) -> tuple[int, int]:
-    """Return an unsigned integer of up to 64 bits, and the offset after it."""
+    """Return the unsigned integer of up to 64 bits at `at`, and the offset after it.
+
+    Raises WireError if it is truncated or too long.
+    """
     value = shift = 0
     while True:
         if at >= len(data) or shift > 63:
@@ -81,14 +84,14 @@ def read_varint(data: bytes, at: int) -> tuple[int, int]:
 
 
 class MessageReader:
-    """Reads messages with the types of one schema."""
+    """Reads messages whose types are declared in one schema."""
 
     def __init__(self, types: ProtoTypes) -> None:
         self._types = types
         self._fields: dict[str, dict[int, ProtoField]] = {}
 
     def fields_of(self, message: str) -> Mapping[int, ProtoField]:
-        """Return the fields of a message type by number."""
+        """Return the fields of a message type, by number."""
         by_number = self._fields.get(message)
         if by_number is None:
             declared = self._types.messages.get(message) or WELL_KNOWN.get(message, ())
@@ -96,9 +99,9 @@ class MessageReader:
         return by_number
 
     def read(self, message: str, data: bytes, at: int = 0) -> dict[str, Any]:
-        """Return the values of a message by field name, null for absent fields.
+        """Return the values of a message by field name; absent fields are None or the default.
 
-        Raises WireError, and CellBudgetError for a message beyond its budget.
+        Raises WireError if the message is invalid, and CellBudgetError if it exceeds its budget.
         """
         return _Reading(self._types, self.fields_of, CellBudget(len(data))).message(
             message, data, at, 0
@@ -106,7 +109,7 @@ class MessageReader:
 
 
 class _Reading:
-    """The state of decoding one message, with the messages in it."""
+    """The state of decoding one message, including its inner messages."""
 
     def __init__(
         self,
@@ -194,7 +197,7 @@ class _Reading:
         entries[key] = self._default(field.type_name, depth) if value is None else value
 
     def _default(self, kind: str, depth: int) -> Any:  # noqa: ANN401
-        """Return the value of a map entry that has none: the default, or an empty message."""
+        """Return the value of a map entry that lacks it: a default or an empty message."""
         absent = ProtoField("value", 2, kind, has_presence=False)
         value = self._absent(absent)
         return self.message(kind, b"", 0, depth + 1) if value is None else value
@@ -211,7 +214,10 @@ class _Reading:
         return numbers
 
     def _value(self, kind: str, wire: int, raw: Any, depth: int) -> Any:  # noqa: ANN401
-        """Return the value of a raw value from the wire. Raises WireError."""
+        """Convert a raw value with this wire type to a value of a type.
+
+        Raises WireError if it is invalid.
+        """
         expected = _WIRE_OF.get(kind, _VARINT if self._is_number(kind) else _SIZED)
         if wire != expected:
             raise WireError(f"a {kind} has the wire type {wire}")
@@ -239,7 +245,10 @@ def _text(raw: bytes) -> str:
 
 
 def _raw(data: bytes, at: int, wire: int) -> tuple[Any, int]:
-    """Return a raw value, and the offset after it. Raises WireError."""
+    """Return the raw value at `at`, and the offset after it.
+
+    Raises WireError if it is truncated.
+    """
     if wire == _VARINT:
         return read_varint(data, at)
     if wire == _SIZED:
