@@ -92,6 +92,8 @@ class BatchLog:
         now = self._clock()
         for commit in summary.commits:
             _count_commit(commit, now)
+        for table in summary.iceberg_failures:
+            metrics.record_iceberg_failure(table)
         for phase, spent in summary.seconds.items():
             if phase != TOTAL:
                 metrics.record_phase(phase, spent)
@@ -159,8 +161,6 @@ def _count_commit(commit: TableCommit, now: float) -> None:
     metrics.record_commit(commit.table, commit.status, commit.attempts, commit.seconds)
     if commit.status == "committed" and commit.snapshot_id is not None:
         metrics.record_snapshot(commit.table, commit.snapshot_id, now)
-    if commit.iceberg_failed:
-        metrics.record_iceberg_failure(commit.table)
 
 
 def _log_rejected(summary: BatchSummary) -> None:

@@ -93,9 +93,10 @@ class MicroBatch:
         self._begun = datetime.now(UTC)
 
     def close(self) -> None:
-        """Discard a prefetched batch, and stop retries."""
+        """Discard a prefetched batch, stop retries, and wait for Iceberg metadata."""
         self._prefetch.close()
         self.set_aside.close()
+        self._registry.iceberg.close()
 
     def refresh_records(self) -> None:
         """Renew the progress records of tables that get no rows; call it between batches only.
@@ -156,6 +157,7 @@ class MicroBatch:
                 cut=is_cut(offsets, self._settings.max_offsets_per_trigger),
                 times=batch.times,
                 topics=result.topics if result else {},
+                iceberg_failures=tuple(self._registry.iceberg.take_failures()),
             )
         )
         reach(CrashPoint.BATCH_DONE)
@@ -269,7 +271,6 @@ class MicroBatch:
             seconds=time.monotonic() - begin,
             growth=self._growth(name, result, committed),
             begun=begun,
-            iceberg_failed=name in self._registry.without_iceberg,
         )
 
     def _growth(

@@ -32,7 +32,6 @@ class TableCommit:
     seconds: float
     growth: TableGrowth | None = None
     begun: float = 0.0
-    iceberg_failed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +42,8 @@ class BatchSummary:
     tasks, and `rejected` some of the rejected records, for the log. `seconds` maps phases,
     including "total", to their duration. If `cut`, the batch reached its limits, so more records
     may be available. `times` are the event times of its changes, and `topics` maps tables to the
-    (source, topic) pairs of their rows.
+    (source, topic) pairs of their rows. `iceberg_failures` are tables whose Iceberg metadata
+    could not be written since the last batch.
     """
 
     batch_id: str
@@ -55,6 +55,7 @@ class BatchSummary:
     cut: bool = False
     times: BatchTimes = field(default_factory=BatchTimes)
     topics: Mapping[str, frozenset[tuple[str, str]]] = field(default_factory=dict)
+    iceberg_failures: tuple[str, ...] = ()
 
 
 class BatchListener(Protocol):

@@ -29,6 +29,7 @@ from ingestd.ingest.tables.claims import (
     claims_path,
     encode_claims,
 )
+from ingestd.ingest.tables.iceberg_keeper import IcebergKeeper
 from ingestd.ingest.tables.managed_table import ManagedTable, marked_pipelines, table_context
 from ingestd.ingest.tables.positions import (
     LogOffsets,
@@ -51,7 +52,6 @@ from ingestd.ingest.tables.progress import (
 from ingestd.ingest.tables.registry_opening import RegistryOpening
 from ingestd.kafka.ranges import BatchOffsets, OffsetRange
 from ingestd.paimon.catalog.base import Catalog, Identifier
-from ingestd.paimon.iceberg.iceberg_sync import keep_iceberg
 from ingestd.paimon.io.file_io import FileIO
 from ingestd.paimon.spec.schema_change import SchemaChange, SetOption
 from ingestd.paimon.spec.snapshot import CARRIED_OPTION
@@ -74,8 +74,8 @@ class TableRegistry:
 
     Tables are named by identifiers like "database.table". `now_ms` returns the time in milliseconds
     since the epoch. `keys` are the topic keys of existing topics, which the caller sets after it
-    has requested them from the brokers. `without_iceberg` are the tables whose Iceberg metadata
-    could not be written at their last commit. `progress` is the progress of the pipeline: every
+    has requested them from the brokers. `iceberg` writes the Iceberg metadata of the tables after
+    their commits. `progress` is the progress of the pipeline: every
     batch below `progress.end` is committed to every table, so a table without a record covers these
     positions.
     """
@@ -100,7 +100,7 @@ class TableRegistry:
         self.tables: dict[str, ManagedTable] = {}
         self.missing: tuple[str, ...] = ()
         self.others: Mapping[str, FileStoreTable] = {}
-        self.without_iceberg: set[str] = set()
+        self.iceberg = IcebergKeeper()
 
     def open(self, undecided: Collection[str] = ()) -> None:
         """Load the tables with a record of this pipeline, and derive its progress.
@@ -390,7 +390,7 @@ class TableRegistry:
                 f"table {name}: another process of pipeline {self._settings.name} committed "
                 f"identifier {committable.identifier} first; stop one of the two"
             )
-        self._by_topic_note(name, progress.fed)
+        self._after_commit(name, one.table, progress.fed)
         self.tables[name] = ManagedTable(
             table=one.table,
             state=result.state,
@@ -399,15 +399,11 @@ class TableRegistry:
             properties={key: record[key] for key in property_names(self._settings.name)},
             record_snapshot=result.snapshot.id if result.snapshot else 0,
         )
-        return self._with_iceberg(name, result)
-
-    def _with_iceberg(self, name: str, result: CommitResult) -> CommitResult:
-        """Write the Iceberg metadata of a table after a commit, whose result is returned."""
-        if keep_iceberg(self.tables[name].table):
-            self.without_iceberg.discard(name)
-        else:
-            self.without_iceberg.add(name)
         return result
+
+    def _after_commit(self, name: str, table: FileStoreTable, fed: Iterable[str]) -> None:
+        self._by_topic_note(name, fed)
+        self.iceberg.keep(name, table)
 
     def _number_tables(self) -> None:
         """Give a number to each table that has its first record."""

@@ -115,7 +115,7 @@ class _Sync:
         version = self.store.newest_version()
         base = None if version is None else self.store.read(version)
         if version == latest.id and shows(base, latest):
-            self.store.write_hint(version)
+            self.store.repair_hint(version)
             return
         missing = None if base is None else self._missing(base, latest)
         if missing is None:

@@ -72,7 +72,7 @@ class MetadataStore:
             for path in files:
                 self.io.delete_quietly(path)
             return False
-        self.write_hint(version)
+        self._overwrite_hint(version)
         return True
 
     def replace(self, document: Json, files: Mapping[str, bytes] | None = None) -> None:
@@ -82,11 +82,16 @@ class MetadataStore:
         version = document["current-snapshot-id"]
         self.io.overwrite(self._document(version), encode_metadata(document))
         self.delete_documents(one for one in self.versions() if one > version)
-        self.write_hint(version)
+        self._overwrite_hint(version)
 
-    def write_hint(self, version: int) -> None:
-        """Write the hint of the newest version, unless it is current or a later version exists."""
-        if self._hint() != version and not self.io.exists(self._document(version + 1)):
+    def repair_hint(self, version: int) -> None:
+        """Write the hint of the newest version if it is outdated."""
+        if self._hint() != version:
+            self._overwrite_hint(version)
+
+    def _overwrite_hint(self, version: int) -> None:
+        """Write the hint of a version, unless another process has written a later one."""
+        if not self.io.exists(self._document(version + 1)):
             self.io.overwrite(f"{self.folder}/{_HINT}", str(version).encode())
 
     def delete_documents(self, versions: Iterable[int]) -> None:

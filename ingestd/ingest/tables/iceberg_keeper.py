@@ -1,0 +1,59 @@
+"""Write the Iceberg metadata of a pipeline's tables in threads of their own.
+
+A commit waits for none of it. Commits that follow each other fast are caught up together.
+"""
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+from ingestd.paimon.iceberg.iceberg_sync import keep_iceberg
+from ingestd.paimon.spec.iceberg_rules import iceberg_settings
+from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
+
+_THREADS = 4
+
+
+class IcebergKeeper:
+    """Brings tables up to date one after the other; a table is worked on by one thread."""
+
+    def __init__(self) -> None:
+        self._pool = ThreadPoolExecutor(_THREADS, "iceberg")
+        self._lock = threading.Lock()
+        self._waiting: dict[str, FileStoreTable] = {}
+        self._busy: set[str] = set()
+        self._failed: list[str] = []
+        self._closed = False
+
+    def keep(self, name: str, table: FileStoreTable) -> None:
+        """Request the metadata of the table's newest snapshot, if the table has any metadata."""
+        if iceberg_settings(table.schema.options) is None:
+            return
+        with self._lock:
+            self._waiting[name] = table
+            if name not in self._busy and not self._closed:
+                self._busy.add(name)
+                self._pool.submit(self._work, name)
+
+    def take_failures(self) -> list[str]:
+        """Return the tables of attempts that failed since the last call."""
+        with self._lock:
+            failed, self._failed = self._failed, []
+        return failed
+
+    def close(self) -> None:
+        """Wait for what was requested; later requests are left to the next process."""
+        with self._lock:
+            self._closed = True
+        self._pool.shutdown()
+
+    def _work(self, name: str) -> None:
+        while (table := self._next(name)) is not None:
+            if not keep_iceberg(table):
+                with self._lock:
+                    self._failed.append(name)
+
+    def _next(self, name: str) -> FileStoreTable | None:
+        with self._lock:
+            if name not in self._waiting:
+                self._busy.discard(name)
+            return self._waiting.pop(name, None)
