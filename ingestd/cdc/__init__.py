@@ -1,1 +1,1 @@
-"""Record chunks into change batches, one module per data format."""
+"""Decode chunks of records into change batches, with one module per data format."""

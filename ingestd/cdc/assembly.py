@@ -1,16 +1,17 @@
-"""Assemble the changes of one source table, given by column, to a `ChangeBatch`.
+"""Assemble changes of one source table, given by column, into a `ChangeBatch`.
 
-The rules of change data capture are applied here, for every source of changes:
+This module applies the rules of change data capture, for all sources of changes:
 
-* Inserts and updates are their after image. A key field that it lacks has the value of the message
-  key.
-* A delete is the key of its message, or of its before image if messages have no key. In a table
-  without a key it is its whole before image.
-* A before image of an update may contain the changed fields only; the others are as in the after
-  image.
-* An update that changed its key, and rows before changes: see `row_layout`.
-* A batch has the columns that any row has. A row that is only a key has null in all others. With
-  `partial`, a column that an update lacks is omitted there: the old value still holds.
+* An insert or update becomes its after image. A key field that the image lacks has the value of the
+  message key.
+* A delete becomes the key of its message, or the key in its before image if messages have no key.
+  In a table without a key it becomes its whole before image.
+* The before image of an update may contain only the changed fields; the other fields have the
+  values of the after image.
+* For updates that change a key, and for requested before images, see `row_layout`.
+* A batch has the columns that occur in any row. A row that consists only of a key has null in all
+  other columns. If `partial`, a column that an update lacks is marked as omitted: the old value in
+  the table is still valid.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -61,9 +62,9 @@ _KIND_OF[ord("d")] = RowKind.DELETE
 class TableChanges(Generic[ColumnT]):
     """n changes of one table: row kinds, images, and positions in the topic and the source's log.
 
-    `columns` are all that rows may have, the key's among them. `key_names` is empty for a table
-    without a key. `key` is None if messages have no key. With `partial`, updates omit columns that
-    they did not change. With `images`, rows before changes are wanted.
+    `columns` are all columns of rows, including key columns. `key_names` is empty if the table has
+    no key. `key` is None if messages have no key. If `partial`, updates omit columns that they did
+    not change. If `images`, before images are requested.
     """
 
     source: SourceTable
@@ -81,15 +82,15 @@ class TableChanges(Generic[ColumnT]):
 
 
 def kinds_of_operations(letters: npt.NDArray[np.uint8]) -> Kinds:
-    """Return the row kinds of operations, ASCII letters; `NO_KIND` for an unknown one."""
+    """Return the row kinds of operations, given as ASCII codes, or `NO_KIND` if unknown."""
     kinds: Kinds = _KIND_OF[letters]
     return kinds
 
 
 def assemble_changes(changes: TableChanges[ColumnT]) -> ChangeBatch:
-    """Return the batch of changes.
+    """Return the batch of all changes.
 
-    Raises RecordError for a change without a row, one of `CELL_ERRORS` for a value that is invalid.
+    Raises RecordError if a change has no row, and one of `CELL_ERRORS` if a value is invalid.
     """
     for reason in _without_row(changes).values():
         raise RecordError(reason)
@@ -131,9 +132,10 @@ def assemble_changes(changes: TableChanges[ColumnT]) -> ChangeBatch:
 def assemble_valid(
     size: int, changes_at: Callable[[Indices], TableChanges[ColumnT]]
 ) -> tuple[ChangeBatch | None, Reasons]:
-    """Return the batch of the valid ones of n changes, and the reasons of the others.
+    """Return a batch of the valid changes, and the rejection reasons of other changes.
 
-    `changes_at` returns the changes at ascending indices. The batch is None if no change is valid.
+    `size` is the number of changes, and `changes_at` returns the changes at ascending indices. The
+    batch is None if no change is valid.
     """
     refused: Reasons = {}
     left = np.arange(size)
@@ -153,14 +155,14 @@ def assemble_valid(
 
 
 def _reason_of(error: Exception) -> Reason:
-    """Return the reason for one of `BUILD_ERRORS` of a whole change."""
+    """Return the rejection reason for one of `BUILD_ERRORS` that affects a whole change."""
     if isinstance(error, RecordError):
         return error.reason
     return Reason("decode", "wrong-type", str(error))
 
 
 def _without_row(changes: TableChanges[ColumnT]) -> Reasons:
-    """Return the reasons of changes that have no row."""
+    """Return the rejection reasons of changes that have no row, by index."""
     deletes, known_kind = changes.kinds == RowKind.DELETE, changes.kinds != NO_KIND
     bad: Reasons = {}
     for index in np.flatnonzero(~known_kind).tolist():
@@ -182,9 +184,9 @@ def _key_columns(changes: TableChanges[ColumnT]) -> list[ColumnT]:
 
 @dataclass(frozen=True, slots=True)
 class _RecordingImage(Generic[ColumnT]):
-    """Images that add the reasons of values that do not fit to `bad`, and read them as absent.
+    """An image that adds the reasons of invalid values to `bad`, and returns None for their column.
 
-    A batch with such images is of no use if there are reasons.
+    If there are reasons, a batch that was assembled from it must not be used.
     """
 
     image: Image[ColumnT]
@@ -200,7 +202,7 @@ class _RecordingImage(Generic[ColumnT]):
         return self.image.lacking(column)
 
     def cells(self, column: ColumnT, wanted: Mask | None = None) -> Cells | None:
-        """See `Image`; raises only if the invalid values are not known."""
+        """See `Image`; raises only if the invalid values cannot be identified."""
         try:
             return self.image.cells(column, wanted)
         except CELL_ERRORS:
@@ -226,9 +228,9 @@ def _recording(changes: TableChanges[ColumnT], bad: Reasons) -> TableChanges[Col
 
 
 class _Rows(Generic[ColumnT]):
-    """The rows of changes that all have one: their layout, and the cells of their columns.
+    """The rows of valid changes: their layout, and the cells of their columns.
 
-    `layout` is None if every change is one row, as it is after the change.
+    `layout` is None if each change is one row with the values after the change.
     """
 
     def __init__(self, changes: TableChanges[ColumnT]) -> None:
@@ -242,11 +244,14 @@ class _Rows(Generic[ColumnT]):
         self._inserted_or_updated = ~self._deletes if deleted_rows else None
         self._keys: dict[str, Cells | None] = {}
         self._old_keys: dict[str, Cells | None] = {}
-        """Cells of key columns after and before changes, if the layout depends on them."""
+        """The cells of key columns after and before the changes, if the layout depends on them."""
         self.layout = self._lay_out()
 
     def new(self, column: ColumnT) -> Cells | None:
-        """Return the cells of rows after changes; a delete of a table with a key has only that."""
+        """Return the cells of a column after the changes.
+
+        In a table with a key, a delete has only key cells.
+        """
         if column.name in self._keys:
             return self._keys[column.name]
         changes, wanted = self._changes, self._deletes
@@ -261,7 +266,10 @@ class _Rows(Generic[ColumnT]):
         return choose(wanted, keys.cells(column, wanted), cells) if wanted.any() else cells
 
     def _old(self, column: ColumnT, new: Cells | None, wanted: Mask) -> Cells | None:
-        """Return the cells of before images; fields that those of updates lack are as in `new`."""
+        """Return the cells of a column before the changes.
+
+        Fields that the before image of an update lacks are taken from `new`.
+        """
         before = self._changes.before
         unwanted = (before.there & ~wanted).any()
         cells = before.cells(column, wanted if unwanted else None)
@@ -269,7 +277,7 @@ class _Rows(Generic[ColumnT]):
         return choose(lacking, new, cells) if lacking.any() else cells
 
     def _lay_out(self) -> RowLayout | None:
-        """Return the layout of rows; None if every change is one row, as it is after the change."""
+        """Return the layout of rows, or None if each change is one row with the values after it."""
         changes, has_before = self._changes, self._changes.before.there
         used = has_before if changes.images else self._updates
         if not changes.key_names or not used.any():
@@ -290,7 +298,7 @@ class _Rows(Generic[ColumnT]):
         return row_layout(changes.kinds, old_keys) if (complete & moved).any() else None
 
     def laid_out(self, column: ColumnT, new: Cells | None, layout: RowLayout) -> Cells | None:
-        """Return the cells of a column in the rows of the batch; `new` are those after changes."""
+        """Return the cells of a column in the row layout; `new` are the cells after the changes."""
         changes, size = self._changes, len(self._deletes)
         positions, old = layout.values, None
         if column.name in changes.key_names:
@@ -305,14 +313,14 @@ class _Rows(Generic[ColumnT]):
 
     @cached_property
     def _shown(self) -> Mask:
-        """A mask (n,) of the changes whose before image is a row."""
+        """A mask (n,) of changes whose before image is a row of the batch."""
         size, shown = len(self._deletes), np.zeros_like(self._deletes)
         if self.layout is not None:
             shown[self.layout.values[self.layout.values >= size] - size] = True
         return shown
 
     def omitted(self, column: ColumnT) -> Mask | None:
-        """Return a mask of the rows whose update does not state the column; None if all do."""
+        """Return a mask of updated rows that lack the column, or None if there are none."""
         changes, layout = self._changes, self.layout
         if column.name in changes.key_names and changes.key is not None:
             return None
@@ -328,7 +336,7 @@ class _Rows(Generic[ColumnT]):
 
     @cached_property
     def have_bare_keys(self) -> bool:
-        """Whether a row is only the key of a deleted row, and null in all other columns."""
+        """Whether any row consists only of the key of a deleted row, and otherwise nulls."""
         changes, layout, deletes = self._changes, self.layout, self._deletes
         if not changes.key_names:
             return False

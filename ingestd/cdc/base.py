@@ -1,7 +1,7 @@
 """The interface of data formats: chunks of records in, change batches out.
 
-A data format is one module with a `FormatDescriptor` named `FORMAT` and a line in `DATA_FORMATS`.
-Everything specific to a format is in its descriptor.
+A data format is a module with a `FormatDescriptor` named `FORMAT`, and an entry in `DATA_FORMATS`.
+All properties of a format are in its descriptor.
 """
 
 import importlib
@@ -24,16 +24,18 @@ from ingestd.paimon.spec.data_types import DataType
 
 Numbers: TypeAlias = npt.NDArray[np.int64]
 Texts: TypeAlias = Sequence[bytes | None]
-"""Keys or values of records: a list, or a sequence in the memory of the native Kafka reader, which
-creates a bytes object on each access."""
+"""Keys or values of records: a list, or a sequence of the native Kafka reader.
+
+The latter creates a bytes object on each access.
+"""
 
 _CONFLUENT = Framing()
 UNKNOWN_POSITION = -1
-"""Source position of a change whose position in the log of the database is unknown."""
+"""The source position of a change whose position in the log of the database is unknown."""
 
 
 class SourceTable(NamedTuple):
-    """A table of a source database, as its messages name it."""
+    """The name of a table in a source database, as contained in messages."""
 
     database: str | None
     schema: str | None
@@ -41,11 +43,14 @@ class SourceTable(NamedTuple):
 
 
 KnownColumns = Mapping[SourceTable, Mapping[str, DataType]]
-"""Column types by source table and column name; NOT NULL columns are those of the key."""
+"""Column types by source table and column name.
+
+Key columns are NOT NULL, other columns are nullable.
+"""
 
 
 class _TextsInMemory(Protocol):
-    """The sequence type of the native extension."""
+    """The sequence type of the native Kafka reader."""
 
     lengths: Any
 
@@ -55,7 +60,7 @@ class _TextsInMemory(Protocol):
 
 
 def joined(parts: Sequence[Texts]) -> Texts:
-    """Return the concatenation of all parts, which must be of one reader."""
+    """Concatenate keys or values, which must all be of the same sequence type."""
     if len(parts) == 1:
         return parts[0]
     first = parts[0] if parts else []
@@ -65,14 +70,14 @@ def joined(parts: Sequence[Texts]) -> Texts:
 
 
 def picked(texts: Texts, indices: Numbers) -> Texts:
-    """Return the texts at these indices."""
+    """Return the keys or values at these indices."""
     if _in_memory(texts):
         return texts.take(indices)
     return [texts[index] for index in indices.tolist()]
 
 
 def all_there(texts: Texts) -> bool:
-    """Return whether no text is None."""
+    """Return whether no key or value is None."""
     if _in_memory(texts):
         return None not in texts
     # `all` is much faster than a search for None.
@@ -80,7 +85,7 @@ def all_there(texts: Texts) -> bool:
 
 
 def there(texts: Texts, *, empty: bool) -> Numbers:
-    """Return the indices of texts that are not None, nor empty unless `empty` is set."""
+    """Return the indices of items that are not None, and not empty unless `empty` is set."""
     least = 0 if empty else 1
     if _in_memory(texts):
         return np.flatnonzero(_lengths(texts) >= least)
@@ -89,7 +94,7 @@ def there(texts: Texts, *, empty: bool) -> Numbers:
 
 
 def bytes_of(texts: Texts) -> int:
-    """Return the total length of all texts in bytes."""
+    """Return the total length of all keys or values in bytes."""
     if _in_memory(texts):
         return int(np.maximum(_lengths(texts), 0).sum())
     return sum(len(text) for text in texts if text)
@@ -107,8 +112,8 @@ def _lengths(texts: _TextsInMemory) -> Numbers:
 class RecordChunk:
     """Consecutive records of one topic partition, as parallel columns.
 
-    Timestamps are milliseconds since 1970. `headers` is None unless they were requested.
-    `sizes` are the bytes of key and value of each record, None if they were not counted.
+    Timestamps are in milliseconds since the epoch. `headers` is None if they were not requested.
+    `sizes` is the size of key plus value of each record in bytes, or None if not computed.
     """
 
     topic: str
@@ -135,7 +140,7 @@ class RecordChunk:
         )
 
     def record_sizes(self) -> npt.NDArray[np.int64]:
-        """Return the bytes of key and value of each record, shape (records,)."""
+        """Return the size of key plus value of each record in bytes; shape (records,)."""
         if self.sizes is not None:
             return self.sizes
         pairs = zip(self.keys, self.values, strict=True)
@@ -143,11 +148,11 @@ class RecordChunk:
         return np.fromiter(sizes, np.int64, len(self.values))
 
     def last_checksum(self) -> int:
-        """Return the checksum of the last record, as `record_checksum`."""
+        """Return the checksum of the last record, see `record_checksum`."""
         return record_checksum(int(self.timestamps[-1]), self.keys[-1], self.values[-1])
 
     def listed(self) -> "RecordChunk":
-        """Return the chunk with lists of keys and values, for repeated access to items."""
+        """Return the chunk with keys and values as lists, for repeated access to items."""
         return replace(self, keys=list(self.keys), values=list(self.values))
 
 
@@ -155,7 +160,10 @@ _CHECKSUM_HEAD = Struct(">qqq")
 
 
 def record_checksum(timestamp: int, key: bytes | None, value: bytes | None) -> int:
-    """Return a checksum of a record, from 1 to 2^32 - 1; `timestamp` in milliseconds."""
+    """Return the checksum of a record, from 1 to 2^32 - 1.
+
+    `timestamp` is in milliseconds since the epoch.
+    """
     sizes = (-1 if content is None else len(content) for content in (key, value))
     start = crc32(_CHECKSUM_HEAD.pack(timestamp, *sizes))
     return crc32(value or b"", crc32(key or b"", start)) or 1
@@ -163,9 +171,9 @@ def record_checksum(timestamp: int, key: bytes | None, value: bytes | None) -> i
 
 @dataclass(frozen=True, slots=True)
 class RejectedRecord:
-    """A rejected record: its coordinates, the stage that failed and the reason.
+    """A rejected record: its coordinates, the stage that failed, and the reason.
 
-    Stages are decode, route, key, cast and schema; `reason` is a short stable code.
+    `reason` is a short, stable code.
     """
 
     topic: str
@@ -181,7 +189,7 @@ class RejectedRecord:
 
 @dataclass(frozen=True, slots=True)
 class Truncate:
-    """A truncated source table; `position` is None if its log position is unknown."""
+    """A truncate of a source table; `position` is None if its log position is unknown."""
 
     source: SourceTable
     partition: int
@@ -191,10 +199,11 @@ class Truncate:
 
 @dataclass(frozen=True, slots=True)
 class SchemaChangeEvent:
-    """Renamed and dropped columns of a table (old name, new name or None).
+    """Renamed and dropped columns of a table, as (old name, new name or None if dropped).
 
-    `position` is that of the statement in the source's log, None if it is unknown. With
-    `is_standing` it is part of the messages' schema, and is repeated with every chunk.
+    `position` is the position of the DDL statement in the source's log, or None if unknown. If
+    `is_standing`, the event was derived from the schema of messages, and is repeated in every
+    chunk.
     """
 
     source: SourceTable
@@ -206,14 +215,14 @@ class SchemaChangeEvent:
 
 
 class DdlEvent(NamedTuple):
-    """The columns of a table that one message renames and drops, as in `SchemaChangeEvent`."""
+    """The columns of a table that a message renames and drops, as in `SchemaChangeEvent`."""
 
     source: SourceTable
     position: int | None
     columns: tuple[tuple[str, str | None], ...]
 
     def at(self, chunk: RecordChunk, index: int) -> SchemaChangeEvent:
-        """Return the event of the record at an index of a chunk."""
+        """Return the event for the record at this index of the chunk."""
         offset = int(chunk.offsets[index])
         return SchemaChangeEvent(self.source, chunk.partition, offset, self.position, self.columns)
 
@@ -222,15 +231,15 @@ class DdlEvent(NamedTuple):
 class ChangeBatch:
     """Changes of one source table as typed Arrow columns and parallel arrays.
 
-    `columns` holds the columns that occurred; one that a row lacked is null there. `types` are
-    their nullable Paimon types. `primary_keys` are the fields of the message key in its order.
-    A DELETE carries only key values, or all that is known when there is no message key. A chunk
-    may give several batches of one table: `offset` orders their rows, and rows of one offset
-    follow one another. `position` orders changes in the log of the source database. Two changes
-    have the same one only in snapshots, whose rows have that of the snapshot, and when an update
-    comes as two rows: because it changed a key, or because rows before changes are asked for (then
-    those of deletes are whole, too). `unavailable` marks cells, null in `columns`,
-    whose value the source left out: the old value still holds.
+    `columns` has all columns of the rows; a value that a row lacks is null. `types` are their
+    nullable Paimon types. `primary_keys` are the fields of the message key, in order. A DELETE has
+    only key values, or all known values if there is no message key. A chunk can produce several
+    batches of one table; `offset` orders their rows, and rows with the same offset are adjacent.
+    `position` orders changes in the log of the source database. Only rows of a snapshot, and the
+    two rows of an update, have the same position. An update has two rows if it changed a key or if
+    before images are requested, in which case deletes have all values, too. `unavailable` marks
+    values that the source omitted and that are null in `columns`: the old value in the table is
+    still valid.
     """
 
     source: SourceTable
@@ -244,7 +253,7 @@ class ChangeBatch:
     unavailable: Mapping[str, npt.NDArray[np.bool_]]
 
     def filter(self, mask: npt.NDArray[np.bool_]) -> "ChangeBatch":
-        """Return the rows that a mask (rows,) marks; the batch itself if it marks all."""
+        """Return the rows that a mask (rows,) selects, or the batch itself if it selects all."""
         if bool(mask.all()):
             return self
         return ChangeBatch(
@@ -262,11 +271,11 @@ class ChangeBatch:
 
 @dataclass(frozen=True, slots=True)
 class Decoded:
-    """The result of decoding a chunk; every record counts in exactly one of the first four fields.
+    """The result of decoding a chunk.
 
-    `control` counts records that were understood and carry no row: tombstones, heartbeats,
-    transaction borders, schema changes, logical messages. What is proven of columns by schema
-    changes is in `schema_changes`.
+    Each record is counted in exactly one of the first four fields. `control` is the number of valid
+    records without a row: tombstones, heartbeats, transaction events, schema changes and logical
+    messages. `schema_changes` are the column renames and drops that schema changes prove.
     """
 
     batches: list[ChangeBatch]
@@ -278,11 +287,11 @@ class Decoded:
 
 @dataclass(frozen=True, slots=True)
 class FormatSettings:
-    """The settings of a source for its messages.
+    """The settings of a source for decoding its messages.
 
-    `type_mapping` are names of `ingestd.cdc.columns.type_mapping`. `schemas` is where data
-    formats with registered schemas look them up, `framing` how their messages name them. `images`
-    asks for the rows before changes as well, `renames` for names that columns had before.
+    `type_mapping` are options of `ingestd.cdc.columns.type_mapping`. `schemas` looks up registered
+    schemas, and `framing` is how messages refer to them. `images` requests the before images of
+    changes, and `renames` the old names of renamed columns.
     """
 
     type_mapping: frozenset[str] = frozenset()
@@ -293,26 +302,26 @@ class FormatSettings:
 
 
 class DataFormat(Protocol):
-    """Decodes the messages of one wire format; may keep caches, never results."""
+    """Decodes messages of one data format. It may cache schemas and plans, but not results."""
 
     name: str
 
     def decode(self, chunk: RecordChunk, known: KnownColumns, declared: KnownColumns) -> Decoded:
-        """Decode a chunk; bad records are in the result, never raised.
+        """Decode a chunk; invalid records are returned as rejected records.
 
-        `known` are the columns that the target table has, `declared` those whose types the
-        configuration fixes.
+        `known` are the columns of existing target tables, and `declared` the columns whose types
+        are configured.
         """
         ...
 
 
 RegistryUse = Literal["none", "optional", "required"]
-"""Whether messages of a format refer to schemas of a registry.
+"""Whether messages of a format refer to schemas in a registry.
 
-`optional`: a schema id may precede the JSON, which can be read without the schema.
+"optional" means that a schema id may precede the JSON, which can be read without the schema.
 """
 Fallback = Literal["object", "bytes"]
-"""What a format is assumed for if no other recognises it: JSON objects, or any message."""
+"""The messages for which a format is the default: JSON objects, or all other messages."""
 JsonObject = Mapping[str, Any]
 Recognizer = Callable[[JsonObject], bool]
 SchemaRecognizer = Callable[[RegisteredSchema], bool]
@@ -326,14 +335,13 @@ def _recognizes_nothing(_: object) -> bool:
 class FormatDescriptor:
     """The properties of one data format.
 
-    `description` is the row of the documents. `new_decoder` returns a decoder that has learnt
-    nothing yet; it raises ConfigError if settings that it needs are missing.
-
-    `recognizes` gets the object of a JSON message (its payload, if schema and payload are in it),
-    `recognizes_schema` the registered schema of a binary message. `registry` is the use of a schema
-    registry, `event_time` is where messages state the time of a change. `type_mapping` are the
-    optional type mappings it honours (`ingestd.cdc.columns.type_mapping`). `source_position`,
-    `truncates` and `schema_changes` are whether messages can contain these.
+    `description` is used in the documentation. `new_decoder` returns a decoder with empty caches;
+    it raises ConfigError if required settings are missing. `recognizes` takes the object of a JSON
+    message (or its payload, if it has a schema and a payload), and `recognizes_schema` the
+    registered schema of a binary message. `registry` is the use of a schema registry, and
+    `event_time` the field with the time of a change. `type_mapping` are the supported options of
+    `ingestd.cdc.columns.type_mapping`. `source_position`, `truncates` and `schema_changes` are
+    whether messages can contain these.
     """
 
     name: str
@@ -366,12 +374,12 @@ DATA_FORMATS: dict[str, str] = {
     "protobuf": f"{_FORMATS}.protobuf",
     "raw": f"{_FORMATS}.raw",
 }
-"""Module of each data format, imported on first use; `FORMAT` there is its descriptor.
+"""The module of each data format, imported on first use; its `FORMAT` is the descriptor.
 
-A message that several formats recognise has the first of them.
+If several formats recognise a message, the first format is used.
 """
 DEFAULT_FORMAT = "debezium-json"
-"""Proposed where a format has to be named and none is indicated."""
+"""The format that is proposed if the format of messages cannot be recognised."""
 
 _FRAMED_JSON = f"{_FORMATS}.framed_json"
 _NO_SETTINGS = FormatSettings()
@@ -379,7 +387,10 @@ _THREAD = threading.local()
 
 
 def describe_format(name: str) -> FormatDescriptor:
-    """Return the descriptor of a data format; ConfigError lists the names that exist."""
+    """Return the descriptor of a data format.
+
+    Raises ConfigError, which lists all names, if it is unknown.
+    """
     module = DATA_FORMATS.get(name)
     if module is None:
         raise ConfigError(
@@ -395,9 +406,10 @@ def format_descriptors() -> list[FormatDescriptor]:
 
 
 def load_data_format(name: str, settings: FormatSettings = _NO_SETTINGS) -> DataFormat:
-    """Return a new decoder of a data format; ConfigError lists the names that exist.
+    """Return a new decoder of a data format.
 
-    A decoder remembers what it learnt of tables: use one for all chunks of a source.
+    A decoder caches tables, so one decoder should be used for all chunks of a source. Raises
+    ConfigError, which lists all names, if the format is unknown.
     """
     descriptor = describe_format(name)
     data_format = descriptor.new_decoder(settings)
@@ -410,9 +422,9 @@ def load_data_format(name: str, settings: FormatSettings = _NO_SETTINGS) -> Data
 def shared_data_format(
     name: str, source: str, settings: FormatSettings = _NO_SETTINGS
 ) -> DataFormat:
-    """Return this thread's cached decoder of a source, so that columns are learnt only once.
+    """Return the decoder of a source that is cached for this thread.
 
-    ConfigError lists the names that exist.
+    Raises ConfigError, which lists all names, if the format is unknown.
     """
     decoders: dict[Hashable, DataFormat] = _THREAD.__dict__.setdefault("decoders", {})
     key = (name, source, settings)

@@ -1,9 +1,9 @@
-"""Limit the cells of one message: its bytes on the wire do not bound its size in memory.
+"""Limit the cells of one message, because its size in bytes does not limit its size in memory.
 
-An array of records without bytes, or items of a record whose thousand fields are absent, take few
-bytes in a message and many in a column. The elements of arrays, the entries of maps and the fields
-of nested records are counted before memory is allocated for them. The fields of a row itself are
-bounded by its schema, and not counted.
+An array of empty records, or of records with a thousand absent fields, takes few bytes in a message
+but many in a column. Elements of arrays, entries of maps and fields of nested records are counted
+before memory is allocated for them. The fields of a row itself are limited by its schema, and are
+not counted.
 """
 
 from typing import TypeVar
@@ -12,14 +12,14 @@ import numpy as np
 import numpy.typing as npt
 
 LEAST_CELLS = 10_000
-"""Cells that every message may have."""
+"""The number of cells that every message may have."""
 CELLS_PER_BYTE = 8
-"""Additional cells for each byte of a message."""
+"""The number of additional cells for each byte of a message."""
 Size = TypeVar("Size", int, npt.NDArray[np.int64])
 
 
 class CellBudgetError(ValueError):
-    """A message of `size` bytes has more cells than its budget allows."""
+    """A message of `size` bytes exceeds its cell budget."""
 
     def __init__(self, size: int) -> None:
         super().__init__(
@@ -29,19 +29,22 @@ class CellBudgetError(ValueError):
 
 
 class CellBudget:
-    """The rest of the budget of one message, or of one JSON value in it."""
+    """The remaining cell budget of one message, or of one JSON value in it."""
 
     def __init__(self, size: int, left: int | None = None) -> None:
         self._size = size
         self.left = most_cells(size) if left is None else left
 
     def spend(self, cells: int) -> None:
-        """Count cells before they are allocated. Raises CellBudgetError."""
+        """Count cells before they are allocated.
+
+        Raises CellBudgetError if the budget is exceeded.
+        """
         self.left -= cells
         if self.left < 0:
             raise CellBudgetError(self._size)
 
 
 def most_cells(size: Size) -> Size:
-    """Return the budget of a message of `size` bytes."""
+    """Return the cell budget of a message of `size` bytes."""
     return LEAST_CELLS + CELLS_PER_BYTE * size

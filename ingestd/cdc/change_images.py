@@ -1,7 +1,7 @@
-"""Row images of changes by column: what a source of changes provides for the assembly of rows.
+"""Row images of changes, by column: the interface between decoders and the assembly of rows.
 
-An image is a row after a change, a row before it, or a message key. Every source of changes
-(structs, columns of the native reader, Avro) implements `Image`.
+An image is the row after a change, the row before it, or the message key. Each decoder (structs,
+columns of the native reader, Avro) implements `Image`.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -19,11 +19,11 @@ from ingestd.paimon.spec.arrow import Array
 from ingestd.paimon.spec.data_types import DataType
 
 CELL_ERRORS = (*BUILD_ERRORS, *PARSE_ERRORS)
-"""All that is raised for values that do not fit a column."""
+"""The errors that are raised if a value does not fit its column."""
 
 
 class ImageColumn(Protocol):
-    """A column of rows; `table_type` is None while all its values have been null."""
+    """A column of rows; `table_type` is None as long as all its values have been null."""
 
     @property
     def name(self) -> str: ...  # noqa: D102
@@ -38,10 +38,10 @@ _ColumnT = TypeVar("_ColumnT", bound=ImageColumn, contravariant=True)
 
 @dataclass(frozen=True, slots=True)
 class Cells:
-    """Cells (n,) of a column.
+    """The cells (n,) of a column.
 
-    `left_out` (n,) marks values that the source omitted, which are null in the array. None is an
-    empty mask.
+    `left_out` is a mask (n,) of values that the source omitted, which are null in the array, or
+    None if there are none.
     """
 
     array: Array
@@ -49,37 +49,37 @@ class Cells:
 
 
 class Image(Protocol[_ColumnT]):
-    """The images of one kind of n changes."""
+    """The images of n changes that are of the same kind: after, before, or key."""
 
     @property
     def there(self) -> Mask:
-        """Return a mask (n,) of the changes that have the image."""
+        """A mask (n,) of changes that have the image."""
         ...
 
     def lacking(self, column: _ColumnT) -> Mask:
-        """Return a mask (n,) of the changes that have the image without this field."""
+        """Return a mask (n,) of changes whose image lacks this field."""
         ...
 
     def cells(self, column: _ColumnT, wanted: Mask | None = None) -> Cells | None:
-        """Return the cells (n,) of a column in its table type; None if no image has the field.
+        """Return the cells (n,) of a column in its table type, or None if no image has the field.
 
-        Only the `wanted` (n,) images are read; the cells of others, and of changes without the
-        image, are null. Raises one of `CELL_ERRORS` if any value does not fit.
+        Only the images in the mask `wanted` (n,) are read. The cells of other changes, and of
+        changes without the image, are null. Raises one of `CELL_ERRORS` if a value does not fit.
         """
         ...
 
     def invalid(self, column: _ColumnT, wanted: Mask | None) -> Iterable[tuple[int, Reason]]:
-        """Return the indices of values that `cells` raises for; empty if they are not known."""
+        """Return the index and reason of each value for which `cells` raises, if they are known."""
         ...
 
     def overlaid(self, over: Mask, other: Self) -> "Image[_ColumnT]":
-        """Return the images of `other` where the mask (n,) is set, else these."""
+        """Return an image with rows of `other` where the mask (n,) is set, else its own rows."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class OverlaidImage(Generic[_ColumnT]):
-    """The images of `first` where the mask is not set, else those of `second`."""
+    """Images that are those of `second` where the mask is set, else those of `first`."""
 
     over: Mask
     first: Image[_ColumnT]
@@ -114,7 +114,10 @@ class OverlaidImage(Generic[_ColumnT]):
         return OverlaidImage(over, self, other)
 
     def _wanted(self, wanted: Mask | None) -> tuple[Mask, Mask | None]:
-        """Return the wanted images of both; None for all that the first has."""
+        """Split a mask of requested images into one for `second` and one for `first`.
+
+        The mask for `first` is None if all its images are requested.
+        """
         hidden = (self.first.there & self.over).any()
         if wanted is None:
             return self.over, ~self.over if hidden else None
@@ -122,9 +125,9 @@ class OverlaidImage(Generic[_ColumnT]):
 
 
 def choose(from_first: Mask, first: Cells | None, second: Cells | None) -> Cells | None:
-    """Return cells of the first column where the mask is set, else of the second.
+    """Return the cells of `first` where the mask is set, else those of `second`.
 
-    None is a column of nulls.
+    None represents a column of nulls.
     """
     if first is None and second is None:
         return None
@@ -151,13 +154,16 @@ def _values(cells: Cells | None, other: Cells | None) -> Any:  # noqa: ANN401  (
 
 
 def take(cells: Cells, rows: Indices) -> Cells:
-    """Return the cells of these rows; null, and not omitted, where a row is negative."""
+    """Return the cells at these indices.
+
+    A cell with a negative index is null, and not marked as omitted.
+    """
     left_out = None if cells.left_out is None else cells.left_out[rows] & (rows >= 0)
     return Cells(take_rows(cells.array, rows), left_out)
 
 
 def stacked(first: Cells, second: Cells) -> Cells:
-    """Return the cells of two columns, one after the other."""
+    """Return the concatenated cells of two columns."""
     left_out = None
     if first.left_out is not None or second.left_out is not None:
         columns = [np.broadcast_to(_marks(cells), len(cells.array)) for cells in (first, second)]
@@ -166,7 +172,7 @@ def stacked(first: Cells, second: Cells) -> Cells:
 
 
 def known(cells: Cells) -> Mask:
-    """Return a mask of the cells with a value, stated or omitted."""
+    """Return a mask of the cells that have a value or are marked as omitted."""
     valid: Mask = cells.array.is_valid().to_numpy(zero_copy_only=False)
     return valid if cells.left_out is None else valid | cells.left_out
 
@@ -174,7 +180,7 @@ def known(cells: Cells) -> Mask:
 def differ(first: Cells, second: Cells) -> Mask:
     """Return a mask of the rows in which two columns differ.
 
-    Nulls differ from everything, omitted values only from stated ones.
+    A null differs from every value, and an omitted value from every value that is not omitted.
     """
     same = _set_bits(equal(first.array, second.array))
     if first.left_out is not None and second.left_out is not None:
@@ -183,7 +189,7 @@ def differ(first: Cells, second: Cells) -> Mask:
 
 
 def _set_bits(array: Array) -> Mask:
-    """Return booleans as a mask. Filling nulls would take several times as long as comparing."""
+    """Return booleans as a mask, with False for null. This is much faster than filling nulls."""
     size = len(array)
     validity, values = (
         None if buffer is None else _bits(buffer, array) for buffer in array.buffers()
@@ -205,9 +211,9 @@ def invalid_values(
     read: Callable[[Any], object],
     start: int = 0,
 ) -> Iterator[tuple[int, Reason]]:
-    """Return the indices of values that `read` raises one of `CELL_ERRORS` for, found by halving.
+    """Yield index and reason of each value for which `read` raises one of `CELL_ERRORS`.
 
-    `values` are those from index `start` on.
+    The values are found by bisection. `start` is the index of the first value.
     """
     try:
         read(values)

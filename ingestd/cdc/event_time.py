@@ -1,7 +1,7 @@
-"""When the source made a change, as its JSON message states it.
+"""The time of a change in its source database, read from JSON messages.
 
-Only the one number of each message is decoded: by Arrow's JSON reader for the messages of a batch,
-by msgspec for a single one.
+Only this number is decoded: by Arrow's JSON reader for the messages of a batch, and by msgspec for
+a single message.
 """
 
 from collections import defaultdict
@@ -17,26 +17,26 @@ import pyarrow.compute as pc
 from pyarrow import json
 
 Path = tuple[str, ...]
-"""Names of nested fields, the outermost first."""
+"""The names of nested fields, from the outermost to the innermost."""
 Values = Any
-"""An Arrow array, which has no precise static type."""
+"""An Arrow array; the stubs have no common type that supports computation."""
 
 _LATEST = 1 << 53
 
 
 @dataclass(frozen=True, slots=True)
 class EventTime:
-    """Where the messages of a JSON format state the time of a change.
+    """The field with the time of a change in messages of a JSON format.
 
-    `paths` are tried in order; the first that has a number counts. `unit` is the number of
-    milliseconds in one unit of that number.
+    `paths` are tried in order, and the first path with a number is used. `unit` is the number of
+    milliseconds in one unit of the number.
     """
 
     paths: tuple[Path, ...]
     unit: int = 1
 
     def of_message(self, message: bytes) -> int | None:
-        """Return milliseconds since 1970; None if the message does not state a plausible time."""
+        """Return the time in ms since the epoch, or None if it is missing or implausible."""
         try:
             document = _decoder(self.paths).decode(message)
         except (msgspec.MsgspecError, UnicodeDecodeError):
@@ -51,7 +51,7 @@ class EventTime:
         return None
 
     def of_messages(self, messages: Sequence[bytes | None]) -> Values:
-        """Return an int64 array of milliseconds since 1970; null where a message has no number."""
+        """Return int64 times in milliseconds since the epoch, null if a message has none."""
         documents = [message or b"{}" for message in messages]
         try:
             numbers = _read_batch(documents, self.paths)
@@ -69,7 +69,7 @@ def _decoder(paths: tuple[Path, ...]) -> msgspec.json.Decoder[Any]:
 
 
 def _struct(paths: tuple[Path, ...]) -> type[msgspec.Struct]:
-    """Return a msgspec type with only the fields on the paths, each null if it is absent."""
+    """Return a msgspec type that has only the fields of the paths; absent fields are None."""
     inner: dict[str, list[Path]] = defaultdict(list)
     for path in paths:
         inner[path[0]].append(path[1:])
@@ -85,12 +85,12 @@ def _struct(paths: tuple[Path, ...]) -> type[msgspec.Struct]:
 
 
 def _attribute(name: str) -> str:
-    """Return an identifier for a field, whose name need not be one."""
+    """Return a valid Python identifier for a field name."""
     return f"field_{name.encode().hex()}"
 
 
 def _read_one(message: bytes, paths: Sequence[Path]) -> int | None:
-    """Return the number in a message that may be invalid JSON; None if it has none."""
+    """Return the number in a message, or None if it has none or is invalid JSON."""
     try:
         document = msgspec.json.decode(message)
     except (msgspec.DecodeError, UnicodeDecodeError):
@@ -105,7 +105,10 @@ def _read_one(message: bytes, paths: Sequence[Path]) -> int | None:
 
 
 def _read_batch(messages: list[bytes], paths: Sequence[Path]) -> Values:
-    """Raises ArrowInvalid if a message is invalid JSON or contains more than one document."""
+    """Read the numbers of messages with Arrow, null if a message has none.
+
+    Raises ArrowInvalid if a message is invalid JSON, or contains more than one document.
+    """
     if not messages:
         return pa.nulls(0, pa.int64())
     document = b"\n".join(messages)
@@ -125,7 +128,7 @@ def _read_batch(messages: list[bytes], paths: Sequence[Path]) -> Values:
 
 
 def _field(path: Path) -> Values:
-    """Return the field of a path's outermost name, with the others nested in it."""
+    """Return the Arrow field of the outermost name of a path, with the other names nested in it."""
     data_type: Values = pa.int64()
     for name in reversed(path[1:]):
         data_type = pa.struct([(name, data_type)])

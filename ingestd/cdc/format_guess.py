@@ -1,6 +1,6 @@
 """Recognise the data format of messages by their outer fields or registered schema.
 
-How a message of a format looks is in the descriptor of the format.
+The descriptor of each format contains the function that recognises its messages.
 """
 
 import json
@@ -17,10 +17,10 @@ _REGISTERED = "registered"
 
 
 class Guess(NamedTuple):
-    """The likeliest format, and how many of the messages look like it.
+    """The most likely format, and the number of messages that look like it (`agreeing`).
 
-    `data_format` is None if all messages could be of any format. `needs_registry` is whether the
-    schemas are in a registry that was not queried.
+    `telling` is the number of messages that look like any format. `data_format` is None if this is
+    0. `needs_registry` is whether the schemas are in a registry that was not queried.
     """
 
     data_format: str | None
@@ -30,20 +30,21 @@ class Guess(NamedTuple):
 
 
 def guess_format(values: Iterable[bytes | None], schemas: SchemaLookup | None = None) -> Guess:
-    """Return the format that most message values look like; binary ones need a registry.
+    """Return the format that most message values look like.
 
-    Raises SourceError if the registry does not answer.
+    `schemas` is required to recognise binary messages. Raises SourceError if the registry does not
+    respond.
     """
     looks = (look_of(value, schemas) for value in values if value)
     return best_guess(Counter(look for look in looks if look))
 
 
 def best_guess(counts: Mapping[str, int]) -> Guess:
-    """Return the likeliest format, given the number of messages for each result of `look_of`."""
+    """Return the most likely format, given the number of messages that look like each format."""
     total = sum(counts.values())
     if not total:
         return Guess(None, 0, 0)
-    # A topic may mix rows of a table that look like plain JSON with others that have an envelope.
+    # A topic may contain some rows that look like plain JSON, and others that have an envelope.
     specific = [look for look in counts if not _is_fallback(look)] or list(counts)
     best = max(specific, key=lambda look: counts[look])
     if best == _REGISTERED:
@@ -52,9 +53,9 @@ def best_guess(counts: Mapping[str, int]) -> Guess:
 
 
 def look_of(value: bytes, schemas: SchemaLookup | None = None) -> str | None:
-    """Return the format that one message looks like; None if it could be of any format.
+    """Return the format that a message looks like, or None if it could be of any format.
 
-    Raises SourceError if the registry does not answer.
+    Raises SourceError if the registry does not respond.
     """
     if value[0] == _MAGIC and len(value) > _FRAME_BYTES:
         text = value[_FRAME_BYTES:]
@@ -98,7 +99,7 @@ def _of_object(document: dict[str, Any]) -> str | None:
 
 
 def _is_control(payload: JsonObject) -> bool:
-    """Return whether it is a heartbeat, transaction marker or DDL event of any format."""
+    """Return whether a payload is a heartbeat, transaction event or DDL event of any format."""
     return payload.keys() <= {"ts_ms", "ts_us", "ts_ns", "databaseName", "source"} or (
         payload.keys() >= {"status", "id", "event_count"} or "ddl" in payload
     )

@@ -1,6 +1,6 @@
 """Read messages from a file as a chunk of records: one per line, or the whole file as one.
 
-There is no topic partition, so the line number is the offset.
+Since there is no topic partition, the line number is used as the offset.
 """
 
 from collections.abc import Sequence
@@ -17,11 +17,11 @@ _SHOWN = 60
 def lines_chunk(
     data: bytes, topic: str, *, separator: bytes | None = None, limit: int | None = None
 ) -> RecordChunk:
-    """Return a record for each non-empty line, at most `limit`; offsets are line numbers from 1.
+    """Return a record for each line that is not empty, up to `limit` records.
 
-    With a `separator` a line is a key, the separator and a value, as Kafka's console tools print
-    them; an empty key is a missing key, and an empty value is a tombstone. Raises ConfigError for
-    a line without the separator.
+    Offsets are line numbers, starting at 1. If a `separator` is given, a line consists of a key,
+    the separator and a value, as Kafka's console tools print them. An empty key is a missing key,
+    and an empty value is a tombstone. Raises ConfigError if a line does not contain the separator.
     """
     numbers: list[int] = []
     keys: list[bytes | None] = []
@@ -37,7 +37,7 @@ def lines_chunk(
 
 
 def whole_chunk(data: bytes, topic: str) -> RecordChunk:
-    """Return one record whose value is all of the bytes."""
+    """Return one record with all bytes as its value."""
     return _chunk(topic, [1], [None], [data])
 
 

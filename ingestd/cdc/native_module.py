@@ -1,6 +1,6 @@
-"""The interface of the native extension, which reads JSON into columns, if it is installed.
+"""The interface to the native extension, which reads JSON into columns.
 
-Only this module checks whether the extension is installed. Without it, messages are decoded in
+Only this module checks whether the extension is installed. If it is not, messages are decoded in
 Python, with the same results.
 """
 
@@ -15,26 +15,31 @@ from ingestd.cdc.columns.column_reader import Spec
 _LOG = logging.getLogger(__name__)
 _NAME = "ingestd_native"
 _FORMAT = 4
-"""Version of the interface to the extension: plans, columns, Kafka records."""
+"""The required version of the interface of the extension: plans, columns and Kafka records."""
 
 Path = tuple[str, ...]
-"""The names of nested fields, the outermost first."""
+"""The names of nested fields, from the outermost to the innermost."""
 
 
 class NativeColumn(Protocol):
-    """A column of all texts as Arrow buffers; a buffer that the encoding lacks is None."""
+    """A column of the messages as Arrow buffers.
+
+    A buffer that the encoding does not have is None.
+    """
 
     seen: int
-    """Texts that had the field, null or not."""
+    """The number of messages that contain the field, null or not."""
     nulls: int
     validity: Any
     offsets: Any
     data: Any
     left_out: Any
-    """Rows whose text is a placeholder for an omitted value, as unsigned 32-bit integers."""
+    """The rows whose value is a placeholder for an omitted value, as unsigned 32-bit integers."""
     lacking: Any
-    """Pairs of unsigned 32-bit integers: first of some rows without the field, and the row after
-    them."""
+    """Ranges of rows that lack the field.
+
+    Pairs (start, end) of unsigned 32-bit integers; the end is exclusive.
+    """
     runs: list[tuple[int, bytes | None]] | None
     """The first row and the JSON text of each run of equal values."""
 
@@ -43,27 +48,28 @@ Columns = Mapping[Path, NativeColumn]
 
 
 class NativePlan(Protocol):
-    """A native plan: the fields to read, and the structure that every text must have."""
+    """A native plan: the fields to read, and the structure that each message must have."""
 
     def read(self, texts: Sequence[bytes], prefix: bytes, suffix: bytes) -> Columns | None:
-        """Return the columns of texts between `prefix` and `suffix`; None if any text does not fit.
+        """Read messages into columns, or return None if a message does not match the plan.
 
-        The texts are a list, or a sequence of the extension's own Kafka reader.
+        Each message is preceded by `prefix` and followed by `suffix`. `texts` is a list, or a
+        sequence of the extension's Kafka reader.
         """
         ...
 
 
 class NativeModule(Protocol):
-    """The extension."""
+    """The native extension module."""
 
     def Plan(self, spec: Spec) -> NativePlan:  # noqa: N802 - a class of the extension
-        """Return a plan. Raises ValueError for an invalid specification."""
+        """Return a plan. Raises ValueError if the specification is invalid."""
         ...
 
 
 @cache
 def native_module() -> NativeModule | None:
-    """Return the extension; None if it is not installed or has another version."""
+    """Return the extension, or None if it is not installed or has another version."""
     try:
         module = importlib.import_module(_NAME)
     except ImportError as error:
@@ -78,5 +84,5 @@ def native_module() -> NativeModule | None:
 
 
 def decoder_name() -> Literal["native", "python"]:
-    """Return the name of the decoder in use."""
+    """Return the name of the JSON decoder that is used."""
     return "python" if native_module() is None else "native"

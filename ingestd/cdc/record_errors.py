@@ -1,4 +1,4 @@
-"""Reasons of rejected records: codes, and messages for the errors of parsers."""
+"""Rejection reasons of records: codes, and messages for the errors of parsers."""
 
 import re
 from dataclasses import dataclass
@@ -10,9 +10,9 @@ from ingestd.cdc.base import RecordChunk, RejectedRecord
 from ingestd.cdc.cell_budget import CellBudgetError
 
 PARSE_ERRORS = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
-"""All that msgspec raises for bytes that are not what was asked for."""
+"""The errors that msgspec raises if bytes are not a valid value of the requested type."""
 BUILD_ERRORS = (ValueError, TypeError, ArithmeticError, RecursionError, pa.ArrowException)
-"""All that Arrow and converters raise for values that do not fit a column."""
+"""The errors that Arrow and converters raise if a value does not fit a column."""
 
 _AT_COLUMN = re.compile(r"`\$\.(?:after|before)\.(.*)`$", re.DOTALL)
 _AT_KEY = re.compile(r"`\$\.(.*)`$", re.DOTALL)
@@ -22,7 +22,7 @@ _SHOWN = 80
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """Stage, short code and explanation of a rejection."""
+    """The stage, the code and the message of a rejection."""
 
     stage: str
     code: str
@@ -30,11 +30,11 @@ class Reason:
 
 
 Reasons = dict[int, Reason]
-"""Reasons of rejected messages or changes, by index."""
+"""The rejection reasons of messages or changes, by index."""
 
 
 class RecordError(ValueError):
-    """A record that cannot be used."""
+    """The record is rejected for this reason."""
 
     def __init__(self, reason: Reason) -> None:
         super().__init__(reason.message)
@@ -42,12 +42,12 @@ class RecordError(ValueError):
 
 
 def refuse(stage: str, code: str, message: str) -> RecordError:
-    """Return the error for a record that a rule of the data format rejects."""
+    """Return the error that rejects a record with this reason."""
     return RecordError(Reason(stage, code, message))
 
 
 def explain(error: Exception, document: str, stage: str = "decode") -> Reason:
-    """Return the reason for one of `PARSE_ERRORS`.
+    """Return the rejection reason for one of `PARSE_ERRORS`.
 
     `document` is "message value" or "message key".
     """
@@ -73,12 +73,12 @@ def explain(error: Exception, document: str, stage: str = "decode") -> Reason:
 
 
 def too_many_cells(error: CellBudgetError, stage: str, document: str) -> Reason:
-    """Return the reason for a message, or a part of it, that exceeds its budget of cells."""
+    """Return the rejection reason for a message, or a part of it, that exceeds its cell budget."""
     return Reason(stage, "too-many-cells", f"{document} makes {error}")
 
 
 def explain_cell(error: Exception, column: str, value: object, wanted: object) -> Reason:
-    """Return the reason for one of `BUILD_ERRORS` of one value of a column."""
+    """Return the rejection reason for one of `BUILD_ERRORS`, raised for one value of a column."""
     if isinstance(error, CellBudgetError):
         return too_many_cells(error, "cast", f"the value of column {column}")
     if isinstance(error, UnicodeDecodeError):
@@ -97,7 +97,7 @@ def explain_cell(error: Exception, column: str, value: object, wanted: object) -
 
 
 def rejected(chunk: RecordChunk, index: int, reason: Reason) -> RejectedRecord:
-    """Return the rejection of the record at an index of a chunk."""
+    """Return the rejected record for the record at this index of the chunk."""
     return RejectedRecord(
         chunk.topic,
         chunk.partition,

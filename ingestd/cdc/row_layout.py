@@ -1,14 +1,13 @@
-"""The rows that the changes of a table become: their row kinds, and the images they are taken from.
+"""The rows of a change batch: their row kinds, and the images from which they are taken.
 
-An insert is its after image, and a delete the key of its message. An update is its after image. If
-it changed its key, a DELETE of the old key comes first.
+An insert becomes its after image, and a delete the key of its message. An update becomes its after
+image, preceded by a DELETE of the old key if it changed its key.
 
 For tables whose changelog contains before images, an update becomes two rows, -U and +U, or -D and
-+I if it changed its key, and a delete becomes its whole before image. A change without a before
-image stays one row, and so does an update whose before image lacks a key value.
++I if it changed its key, and a delete becomes its complete before image. A change without a before
+image, or an update whose before image lacks a key value, becomes one row.
 
-`assembly` states what is known of the keys, and takes the cells of images by the positions that it
-gets.
+`assembly` compares the keys, and takes cells from the images by the positions in the layout.
 """
 
 from dataclasses import dataclass
@@ -22,17 +21,17 @@ Kinds = npt.NDArray[np.int8]
 Indices = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 ABSENT = -1
-"""The position of a cell that a row does not have."""
+"""The position of a cell that is null in a row."""
 NO_KIND = -1
 """The row kind of a message without a known operation."""
 
 
 @dataclass(frozen=True, slots=True)
 class OldKeys:
-    """What is known of the keys in before images; masks (n,) of changes.
+    """The state of the keys in before images, as masks (n,) of changes.
 
-    `complete` marks before images with a value in each key column, `moved` those of updates whose
-    key differs from the after image.
+    `complete` marks before images that have a value in each key column, and `moved` before images
+    whose key differs from the key of the after image.
     """
 
     complete: Mask
@@ -41,11 +40,11 @@ class OldKeys:
 
 @dataclass(frozen=True, slots=True)
 class RowLayout:
-    """Rows made of n changes.
+    """The rows of n changes; all arrays have shape (rows,).
 
-    `kinds` and `changes` (rows,) are the row kind and the index of the change of each row. `keys`
-    and `values` (rows,) are the positions of its key columns and of its other columns in the after
-    images (0 to n - 1) followed by the before images (n to 2n - 1), or `ABSENT`.
+    `kinds` is the row kind of each row, and `changes` the index of its change. `keys` and `values`
+    are the positions of its key cells and of its other cells: 0 to n - 1 in the after images, n to
+    2n - 1 in the before images, or `ABSENT`.
     """
 
     kinds: Kinds
@@ -55,7 +54,7 @@ class RowLayout:
 
 
 def row_layout(kinds: Kinds, old: OldKeys) -> RowLayout:
-    """Return the rows of changes, with a DELETE of the old key before updates that changed it."""
+    """Return the rows of changes, with a DELETE of the old key before each update of a key."""
     updates = (kinds == RowKind.UPDATE_AFTER) & old.complete & old.moved
     rows, inserted = _with_inserted(kinds, np.flatnonzero(updates))
     rows.kinds[inserted] = RowKind.DELETE
@@ -66,11 +65,11 @@ def row_layout(kinds: Kinds, old: OldKeys) -> RowLayout:
 def row_layout_with_images(
     kinds: Kinds, old: OldKeys, before: Mask, *, partial: bool = False
 ) -> RowLayout:
-    """Return the rows of changes, with the before images of updates and deletes.
+    """Return the rows of changes, including the before images of updates and deletes.
 
-    `before` (n,) marks changes that have a before image. With `partial`, the after image of an
-    update that changed its key stays UPDATE_AFTER: values that it omits are read from the table for
-    updates only.
+    `before` is a mask (n,) of changes that have a before image. If `partial`, the after image of an
+    update that changed its key remains UPDATE_AFTER, because omitted values are read from the table
+    only for updates.
     """
     updates = np.flatnonzero((kinds == RowKind.UPDATE_AFTER) & before & old.complete)
     rows, inserted = _with_inserted(kinds, updates)
@@ -78,7 +77,7 @@ def row_layout_with_images(
     rows.kinds[inserted] = np.where(moved, RowKind.DELETE, RowKind.UPDATE_BEFORE)
     if not partial:
         rows.kinds[inserted + 1] = np.where(moved, RowKind.INSERT, RowKind.UPDATE_AFTER)
-    # A delete has the key of its message, which its before image may lack.
+    # The key of a delete is the message key, because its before image may lack the key.
     rows.values[
         (rows.kinds == RowKind.DELETE) & (rows.keys < len(kinds)) & before[rows.changes]
     ] += len(kinds)
@@ -86,7 +85,10 @@ def row_layout_with_images(
 
 
 def _with_inserted(kinds: Kinds, updates: Indices) -> tuple[RowLayout, Indices]:
-    """Return a row per change and one from the before image before each update; and where."""
+    """Return a layout with one row per change, and a row of the before image before each update.
+
+    Also returns the indices of the inserted rows.
+    """
     changes = np.insert(np.arange(len(kinds)), updates, updates)
     inserted = updates + np.arange(len(updates))
     keys = changes.copy()

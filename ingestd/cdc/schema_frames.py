@@ -1,8 +1,8 @@
-"""Read which schema a message was written with: from bytes before the body, or from a header.
+"""Find the writer schema of a message, from bytes before its body or from a header.
 
-The Confluent wire format puts a zero byte and a schema id of four bytes (big-endian) before the
-body; the format of Apicurio has eight bytes there; newer serializers put the id, or a one byte and
-a GUID, into a header and do not change the body.
+In the Confluent wire format, a zero byte and a schema id of four bytes (big-endian) precede the
+body; in the format of Apicurio, the id has eight bytes. Newer serializers write the id, or a byte
+with value 1 and a GUID, into a header, and do not change the body.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -18,14 +18,14 @@ _GUID_BYTES = 16
 _VALUE_HEADER, _KEY_HEADER = "__value_schema_id", "__key_schema_id"
 
 Marks = tuple[bytes | None, bytes | None]
-"""The first bytes of a value and of its key."""
+"""The first bytes of a value, and of its key."""
 Headers = Sequence[tuple[str, bytes | None]]
 
 
 class SchemaFrame(NamedTuple):
-    """The bytes that name the schema, and the number of bytes before the body.
+    """The bytes that identify the schema, and the number of bytes before the body.
 
-    `detail` are the bytes after the id that select a type of the schema (Protobuf).
+    `detail` are the bytes after the schema id that select a type in the schema (Protobuf).
     """
 
     mark: bytes
@@ -33,7 +33,7 @@ class SchemaFrame(NamedTuple):
     detail: bytes = b""
 
     def schema_id(self, stage: str) -> SchemaId:
-        """Return the schema id. Raises RecordError."""
+        """Return the schema id. Raises RecordError if the message has none."""
         kind = self.mark[0] if self.mark else None
         if kind == _NUMBER and len(self.mark) in (5, 9):
             return int.from_bytes(self.mark[1:], "big")
@@ -48,7 +48,7 @@ class SchemaFrame(NamedTuple):
 def frame_of(
     framing: Framing, message: bytes, headers: Headers | None, *, is_key: bool
 ) -> SchemaFrame:
-    """Return the frame of one message."""
+    """Return the schema frame of a message."""
     if headers and framing.location != "prefix":
         wanted = _KEY_HEADER if is_key else _VALUE_HEADER
         for name, value in headers:
@@ -62,12 +62,12 @@ def frame_of(
 
 
 Refine = Callable[[SchemaFrame, bytes], SchemaFrame]
-"""Adds the detail of a message to its frame."""
+"""Adds the detail of a message to its schema frame."""
 
 
 @dataclass(slots=True)
 class FrameGroup:
-    """Records of a chunk whose values have one schema, and whose keys have one, or no schema."""
+    """Records of a chunk with the same value schema and the same key schema, which may be None."""
 
     value: SchemaFrame
     key: SchemaFrame | None
@@ -83,9 +83,9 @@ def grouped(
     with_keys: bool = True,
     refine: Refine | None = None,
 ) -> list[FrameGroup]:
-    """Return the records of a chunk that have a value, grouped by their schemas.
+    """Group the records of a chunk that have a value by their schemas.
 
-    `refine` adds the type within a schema to a frame.
+    `refine` adds the type within the schema to a frame.
     """
     if refine is None and not framing.needs_headers:
         quick = _by_prefix(chunk, 1 + framing.id_bytes, with_keys=with_keys)
@@ -114,7 +114,7 @@ def grouped(
 
 
 def _by_prefix(chunk: RecordChunk, size: int, *, with_keys: bool) -> list[FrameGroup] | None:
-    """Return the groups if all schema ids are numbers before the body, else None."""
+    """Return the groups if all schema ids are numbers before the body, or else None."""
     values = _heads(chunk.values, size)
     keys = _heads(chunk.keys, size) if with_keys else [None] * len(values)
     marks = list(zip(values, keys, strict=True))

@@ -1,4 +1,4 @@
-"""The interface to a schema registry: look up the schema of the id in a message."""
+"""The interface to a schema registry, which looks up schemas by the id in a message."""
 
 from dataclasses import dataclass
 from typing import Literal, Protocol
@@ -6,21 +6,22 @@ from typing import Literal, Protocol
 from ingestd.errors import ConfigError
 
 _NUMBER_MARK, _GUID_MARK = b"\x00", b"\x01"
-"""First byte of a message that begins with a schema id; JSON begins with neither."""
+"""The first byte of a message that starts with a schema id. JSON starts with neither."""
 _GUID_BYTES = 16
 
 SchemaKind = Literal["AVRO", "PROTOBUF", "JSON"]
 IdLocation = Literal["prefix", "header", "auto"]
 SchemaId = int | str
-"""A number, or the 32 hexadecimal digits of a GUID."""
+"""A schema id: a number, or the 32 hexadecimal digits of a GUID."""
 
 
 @dataclass(frozen=True, slots=True)
 class RegisteredSchema:
-    """A schema of a registry with the schemas that it refers to.
+    """A schema in a registry, with the schemas to which it refers.
 
-    `references` are the schemas it uses, each after those that it uses itself; `name` is what
-    the others call it: the full name of an Avro type, the path of a Protobuf file.
+    `references` are ordered so that each schema follows the schemas to which it refers. `name` is
+    the name by which other schemas refer to it: the full name of an Avro type, or the path of a
+    Protobuf file.
     """
 
     kind: SchemaKind
@@ -30,19 +31,19 @@ class RegisteredSchema:
 
 
 class SchemaLookup(Protocol):
-    """Looks up schemas; may cache them."""
+    """Looks up schemas, and may cache them."""
 
     def find(self, schema_id: SchemaId) -> RegisteredSchema | None:
-        """Return the schema of an id; None if the registry answers that it does not exist.
+        """Return the schema with this id, or None if it does not exist.
 
-        Raises SourceError if the registry did not answer.
+        Raises SourceError if the registry does not respond.
         """
         ...
 
     def earlier(self, schema_id: SchemaId) -> tuple[RegisteredSchema, ...]:
-        """Return the schemas registered earlier under the same name, the newest first.
+        """Return earlier versions of the schema with the same name, the newest first.
 
-        Raises SourceError if the registry did not answer.
+        Raises SourceError if the registry does not respond.
         """
         ...
 
@@ -51,7 +52,8 @@ class SchemaLookup(Protocol):
 class Framing:
     """How the messages of a source refer to their schemas.
 
-    `auto` reads the headers first. `id_bytes` is 4, or 8 for Apicurio's own format.
+    With the location "auto", headers take precedence over prefixes. `id_bytes` is 4, or 8 for
+    Apicurio's own format.
     """
 
     location: IdLocation = "prefix"
@@ -59,11 +61,11 @@ class Framing:
 
     @property
     def needs_headers(self) -> bool:
-        """Return whether records must be fetched with their headers."""
+        """Whether records must be fetched with their headers."""
         return self.location != "prefix"
 
     def json_body(self, message: bytes) -> bytes:
-        """Return a JSON message without the schema id that may precede it."""
+        """Return a JSON message without the schema id that may precede the JSON."""
         mark = message[:1]
         if mark == _NUMBER_MARK:
             return message[1 + self.id_bytes :]
@@ -71,7 +73,7 @@ class Framing:
 
 
 def lookup_of(schemas: SchemaLookup | None, data_format: str) -> SchemaLookup:
-    """Return the lookup of a data format. Raises ConfigError if none is configured."""
+    """Return the schema lookup. Raises ConfigError if no schema registry is configured."""
     if schemas is None:
         raise ConfigError(
             f"the data format {data_format!r} needs a schema registry: give the source "

@@ -1,8 +1,9 @@
 """The position of a change in the log of its source database, as one ordered 64-bit number.
 
-PostgreSQL: the log sequence number. MySQL and MariaDB: file number, position in the file and row
-of the event, packed so that every row of the log has a distinct number. Other connectors, and
-values that do not fit, have no position. The rows of a snapshot share the position of the snapshot.
+In PostgreSQL, this is the log sequence number. In MySQL and MariaDB, file number, position in the
+file and row of the event are packed, so that every row in the log has a distinct number. Changes of
+other connectors, and values that do not fit, have no position. All rows of a snapshot have the
+position of the snapshot.
 """
 
 import re
@@ -18,11 +19,11 @@ _FILE_NUMBER = re.compile(r"\.(\d+)$")
 _FILE_BITS, _POS_BITS, _ROW_BITS = 19, 32, 12
 _MAX_POSITION = 2**63 - 1
 LAST_ROW = 2**_ROW_BITS - 1
-"""The largest row number that fits into a position."""
+"""The largest row number in a packed position."""
 
 
 class SourcePosition(msgspec.Struct, gc=False):
-    """The fields of `source` that state the log position of a change."""
+    """The fields of `source` that contain the log position of a change."""
 
     snapshot: str | bool | None = None
     lsn: int | str | None = None
@@ -32,7 +33,7 @@ class SourcePosition(msgspec.Struct, gc=False):
 
 
 def positions(sources: Sequence[SourcePosition]) -> npt.NDArray[np.int64]:
-    """Return the position of each change, `UNKNOWN_POSITION` if it has none; shape (n,)."""
+    """Return the position of each change, or `UNKNOWN_POSITION` if it has none; shape (n,)."""
     numbers = [source.lsn for source in sources]
     packed = _one_file(sources) if numbers.count(None) == len(numbers) else _integers(numbers)
     if packed is None:
@@ -41,13 +42,13 @@ def positions(sources: Sequence[SourcePosition]) -> npt.NDArray[np.int64]:
 
 
 def _integers(numbers: Sequence[int | str | None]) -> npt.NDArray[np.int64] | None:
-    """Return the numbers as an array if all are 64-bit integers, else None."""
+    """Return the numbers as an array if all are 64-bit integers, or else None."""
     array = np.array(numbers)
     return array if array.dtype == np.int64 else None
 
 
 def _one_file(sources: Sequence[SourcePosition]) -> npt.NDArray[np.int64] | None:
-    """Return the positions of changes of one binary log file; None if they are not."""
+    """Return the positions of changes that are all in one binary log file, or else None."""
     files = [source.file for source in sources]
     match = _FILE_NUMBER.search(files[0] or "")
     if match is None or files.count(files[0]) < len(files) or int(match[1]) >> _FILE_BITS:
@@ -60,7 +61,7 @@ def _one_file(sources: Sequence[SourcePosition]) -> npt.NDArray[np.int64] | None
 
 
 def file_number(name: str | None) -> int:
-    """Return the number of a binary log file; `UNKNOWN_POSITION` if it has none that fits."""
+    """Return the number of a binary log file, or `UNKNOWN_POSITION` if it has no valid number."""
     match = _FILE_NUMBER.search(name or "")
     return UNKNOWN_POSITION if match is None or int(match[1]) >> _FILE_BITS else int(match[1])
 
@@ -68,9 +69,10 @@ def file_number(name: str | None) -> int:
 def packed_positions(
     files: npt.NDArray[np.int64], pos: npt.NDArray[np.int64], row: npt.NDArray[np.int64]
 ) -> npt.NDArray[np.int64]:
-    """Return file numbers, positions and rows packed into one number each; shape (n,).
+    """Pack file number, position and row of each change into one number; shape (n,).
 
-    Two rows never share a number: what does not fit is `UNKNOWN_POSITION`.
+    The numbers of different rows are distinct. If a part does not fit, the result is
+    `UNKNOWN_POSITION`.
     """
     packed = ((files << _POS_BITS) + pos << _ROW_BITS) + row
     packed[(files < 0) | (pos >> _POS_BITS != 0) | (row >> _ROW_BITS != 0)] = UNKNOWN_POSITION
@@ -78,7 +80,7 @@ def packed_positions(
 
 
 def position_of(source: SourcePosition) -> int:
-    """Return the position of one change."""
+    """Return the position of one change, or `UNKNOWN_POSITION`."""
     if isinstance(source.lsn, int) and 0 <= source.lsn <= _MAX_POSITION:
         return source.lsn
     if source.file is None:
@@ -91,7 +93,7 @@ def position_of(source: SourcePosition) -> int:
 
 
 def _packed(file: int, pos: int, row: int) -> int:
-    """Return one number for a row; `UNKNOWN_POSITION` if a part does not fit into its bits."""
+    """Pack the position of a row, or return `UNKNOWN_POSITION` if a part does not fit."""
     fits = file >> _FILE_BITS == 0 and pos >> _POS_BITS == 0 and row >> _ROW_BITS == 0
     return (file << _POS_BITS | pos) << _ROW_BITS | row if fits else UNKNOWN_POSITION
 
@@ -99,16 +101,16 @@ def _packed(file: int, pos: int, row: int) -> int:
 def ordering_positions(
     position: npt.NDArray[np.int64], snapshot_row: npt.NDArray[np.bool_]
 ) -> npt.NDArray[np.int64]:
-    """Return positions by which rows are compared: a snapshot is older than what follows it.
+    """Return the positions by which rows are compared; shape (rows,).
 
-    No change of PostgreSQL or MySQL is one below the position of a snapshot. Negative where a row
-    has no position; shape (rows,).
+    Snapshot rows get the position before the snapshot, which no change in PostgreSQL or MySQL has,
+    so that later changes are newer. The result is negative if a row has no position.
     """
     return np.where(snapshot_row, position - 1, position)
 
 
 def snapshot_rows(sources: Sequence[SourcePosition]) -> npt.NDArray[np.bool_]:
-    """Return which changes are rows of a snapshot; shape (n,)."""
+    """Return a mask of changes that are snapshot rows; shape (n,)."""
     marks = [source.snapshot for source in sources]
     if marks.count("false") == len(marks):
         return np.zeros(len(marks), np.bool_)
@@ -116,5 +118,8 @@ def snapshot_rows(sources: Sequence[SourcePosition]) -> npt.NDArray[np.bool_]:
 
 
 def is_snapshot(mark: str | bool | None) -> bool:
-    """Return whether `source.snapshot` marks a snapshot row: text, in older versions a boolean."""
+    """Return whether a value of `source.snapshot` marks a snapshot row.
+
+    It is a string, or a boolean in older versions.
+    """
     return mark not in ("false", False, None)

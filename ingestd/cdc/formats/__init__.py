@@ -1,1 +1,1 @@
-"""The data formats, one file each."""
+"""The data formats, one module each."""

@@ -1,7 +1,7 @@
 """Data format `aliyun-json`: messages of Alibaba Cloud DataWorks.
 
-Messages have the column types of DataWorks. The two images of an update are in one message or in
-two.
+Messages contain DataWorks column types. The before and after image of an update are in one message
+or in two messages.
 """
 
 from collections.abc import Mapping
@@ -70,7 +70,7 @@ _TABLE_FIELDS = TableFields(
 
 
 def new_format(settings: FormatSettings) -> JsonChanges:
-    """Return a decoder without cached tables."""
+    """Return a new decoder."""
     dialect = AliyunDialect(images=settings.images)
     return JsonChanges(
         "aliyun-json", dialect, settings, native_module(), NativeFormat(_layout, _TABLE_FIELDS)
@@ -116,14 +116,17 @@ _decode_schema = msgspec.json.Decoder(_Schema).decode
 
 
 class AliyunDialect:
-    """Maps a DataWorks message to its change."""
+    """Converts DataWorks messages to changes."""
 
     def __init__(self, *, images: bool = False) -> None:
         self._heads = HeadReader(_Head)
         self._normalizers = TableNormalizers(images=images)
 
     def normalize(self, value: bytes, key: bytes | None, topic: str) -> NormalizedEvent | None:
-        """Return the change of a message; None for a control message. Raises RecordError."""
+        """Return the change of a message, or None for a control message.
+
+        Raises RecordError if the message is invalid.
+        """
         head = self._heads.read(value)
         payload = head.payload
         is_ddl = any(bytes(mark) not in _NO_DDL for mark in (head.ddl, payload.ddl))
@@ -143,7 +146,7 @@ class AliyunDialect:
         raise refuse("decode", "unknown-op", f"op of the message value is {payload.op[:40]!r}")
 
     def normalize_tombstone(self, key: bytes | None, topic: str) -> None:
-        """Return None: a message without a value is not a change."""
+        """Return None, because a message without a value is not a change."""
         return
 
     def _normalizer(self, schema: bytes) -> TableNormalizer:
@@ -184,7 +187,7 @@ def _position(payload: _Payload) -> int | None:
 
 
 def _layout(normalizer: TableNormalizer, plan: RowPlan) -> TwoImages | None:
-    """Return the layout of a table's messages; None if they can only be decoded in Python."""
+    """Return the native layout of a table's messages, or None if only Python can decode them."""
     specs = plan.specs
     if specs is None:
         return None

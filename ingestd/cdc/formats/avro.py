@@ -1,4 +1,4 @@
-"""Data format `avro`: rows in Avro, with schemas from a registry."""
+"""Data format `avro`: Avro records as rows, with schemas from a registry."""
 
 from collections.abc import Sequence
 
@@ -16,25 +16,25 @@ from ingestd.cdc.schema_lookup import RegisteredSchema, SchemaLookup, lookup_of
 
 
 def new_format(settings: FormatSettings) -> PlainRecords:
-    """Return a decoder without cached schemas. Raises ConfigError without a registry."""
+    """Return a new decoder. Raises ConfigError if no schema registry is configured."""
     schemas = lookup_of(settings.schemas, "avro")
     return PlainRecords("avro", AvroFields(schemas), settings.framing)
 
 
 class AvroFields:
-    """Reads Avro records into columns; caches their schemas."""
+    """Reads Avro records into columns, and caches their schemas."""
 
     def __init__(self, schemas: SchemaLookup) -> None:
         self._writers = AvroWriters(schemas)
 
     def refine(self, frame: SchemaFrame, message: bytes) -> SchemaFrame:
-        """Return the frame unchanged: an Avro schema has one type."""
+        """Return the frame unchanged, because an Avro schema has only one record type."""
         return frame
 
     def read(
         self, frame: SchemaFrame, messages: Sequence[bytes], stage: str, refused: Reasons
     ) -> Fields:
-        """Return the columns of messages; add reasons of rejected ones to `refused`."""
+        """Read messages into columns; add the reasons of rejected messages to `refused`."""
         document = "message key" if stage == "key" else "message value"
         node = self._writers.node(frame, stage)
         if node.kind != "record" or not node.names:
@@ -52,7 +52,7 @@ class AvroFields:
         }
 
     def former(self, frame: SchemaFrame) -> Names:
-        """Return the aliases of fields."""
+        """Return the old names of fields, which are their aliases, with the new names."""
         return former_names(self._writers.node(frame, "decode"))
 
 

@@ -1,7 +1,7 @@
 """Data format `aws-dms-json`: messages of AWS Database Migration Service.
 
-The row is in `data`. The row before an update is in an object beside it, or in columns `BI_*` among
-the others. Messages do not name the key: it is that of the target table.
+The row is in `data`. The before image of an update is in `before-image`, or in `BI_*` columns of
+`data`. Messages do not contain key columns; the primary key of the target table is used.
 """
 
 import msgspec
@@ -53,7 +53,7 @@ _OPERATION = (_METADATA, "operation")
 _WORDS = ("load", "insert", "update", "delete")
 _KINDS = (NO_KIND, RowKind.INSERT, RowKind.INSERT, RowKind.UPDATE_AFTER, RowKind.DELETE)
 _LOAD = 1
-"""Number of the operation in its choice."""
+"""The number of "load" in `_WORDS`, starting at 1."""
 _TABLE_FIELDS = TableFields(
     ((_METADATA, "schema-name"), (_METADATA, "table-name")),
     {_OPERATION: texts_of(_WORDS), (_METADATA, "record-type"): (b'"data"', NULL)},
@@ -61,7 +61,7 @@ _TABLE_FIELDS = TableFields(
 
 
 def new_format(settings: FormatSettings) -> JsonChanges:
-    """Return a decoder without cached tables."""
+    """Return a new decoder."""
     return JsonChanges(
         "aws-dms-json",
         DmsDialect(),
@@ -85,7 +85,7 @@ class _Head(msgspec.Struct, rename="kebab", gc=False):
 
 
 class DmsDialect:
-    """Maps a DMS message to its change."""
+    """Converts DMS messages to changes."""
 
     def __init__(self) -> None:
         self._heads = HeadReader(_Head)
@@ -94,7 +94,10 @@ class DmsDialect:
     def normalize(
         self, value: bytes, key: bytes | None, topic: str
     ) -> NormalizedEvent | TruncateEvent | None:
-        """Return the change of a message; None for a control message. Raises RecordError."""
+        """Return the change of a message, or None for a control message.
+
+        Raises RecordError if the message is invalid.
+        """
         head = self._heads.read(value)
         operation = head.metadata.operation
         if head.metadata.record_type == "control":
@@ -116,7 +119,7 @@ class DmsDialect:
         raise refuse("decode", "unknown-op", message)
 
     def normalize_tombstone(self, key: bytes | None, topic: str) -> None:
-        """Return None: a message without a value is not a change."""
+        """Return None, because a message without a value is not a change."""
         return
 
     def _normalizer(self, metadata: _Metadata) -> TableNormalizer:
@@ -131,7 +134,7 @@ class DmsDialect:
 
 
 def _images(before: bytes, row: bytes) -> tuple[bytes, bytes]:
-    """Return the rows before and after an update."""
+    """Return the before and the after image of an update, given a row with `BI_*` columns."""
     fields = fields_of(row)
     old = {n.removeprefix(_BEFORE): v for n, v in fields.items() if n.startswith(_BEFORE)}
     new = {name: value for name, value in fields.items() if not name.startswith(_BEFORE)}
@@ -139,7 +142,7 @@ def _images(before: bytes, row: bytes) -> tuple[bytes, bytes]:
 
 
 def _layout(normalizer: TableNormalizer, plan: RowPlan) -> OneRow | None:
-    """Return the layout of a table's messages; None if they can only be decoded in Python."""
+    """Return the native layout of a table's messages, or None if only Python can decode them."""
     specs = plan.specs
     if specs is None or any(column.name.startswith(_BEFORE) for column in plan.columns):
         return None

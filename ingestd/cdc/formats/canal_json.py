@@ -1,7 +1,7 @@
 """Data format `canal-json`: flat messages of Canal, with the column types of MySQL.
 
-`data` are the rows after a change, or before a delete; `old` has for each row the columns that
-the update changed. All values are text.
+`data` has the rows after inserts and updates, and the rows before deletes. `old` has, for each row
+of an update, the old values of the changed columns. All values are strings.
 """
 
 import msgspec
@@ -66,7 +66,7 @@ _TABLE_FIELDS = TableFields(
 
 
 def new_format(settings: FormatSettings) -> JsonChanges:
-    """Return a decoder without cached tables."""
+    """Return a new decoder."""
     canal = CanalDialect(settings.type_mapping, images=settings.images)
     return JsonChanges(
         "canal-json", canal, settings, native_module(), NativeFormat(_layout, _TABLE_FIELDS)
@@ -92,7 +92,7 @@ _decode_codes = msgspec.json.Decoder(dict[str, int] | None).decode
 
 
 class CanalDialect:
-    """Maps a Canal message to its changes."""
+    """Converts Canal messages to changes."""
 
     def __init__(self, type_mapping: frozenset[str], *, images: bool = False) -> None:
         self._type_mapping = type_mapping
@@ -100,7 +100,10 @@ class CanalDialect:
         self._normalizers = TableNormalizers(images=images)
 
     def normalize(self, value: bytes, key: bytes | None, topic: str) -> Message | None:
-        """Return the changes of a message; None for a control message. Raises RecordError."""
+        """Return the changes of a message, or None for a control message.
+
+        Raises RecordError if the message is invalid.
+        """
         head = self._heads.read(value)
         if head.type == "TRUNCATE":
             return TruncateEvent(_source(head), None)
@@ -122,7 +125,7 @@ class CanalDialect:
         raise refuse("decode", "unknown-op", f"type of the message value is {head.type[:40]!r}")
 
     def normalize_tombstone(self, key: bytes | None, topic: str) -> None:
-        """Return None: a message without a value is not a change."""
+        """Return None, because a message without a value is not a change."""
         return
 
     def _normalizer(self, head: _Head) -> TableNormalizer:
@@ -157,7 +160,7 @@ class CanalDialect:
 
 
 def _ddl_events(head: _Head) -> list[DdlEvent]:
-    """Return the column changes that a statement proves; it has no log position."""
+    """Return the column changes that a DDL statement proves, without a log position."""
     try:
         statement = _decode_text(head.sql)
     except PARSE_ERRORS as error:
@@ -189,7 +192,7 @@ def _updates(normalizer: TableNormalizer, head: _Head) -> tuple[bytes, ...]:
 
 
 def _layout(normalizer: TableNormalizer, plan: RowPlan) -> ListedRows | None:
-    """Return the layout of a table's messages; None if they can only be decoded in Python."""
+    """Return the native layout of a table's messages, or None if only Python can decode them."""
     specs = plan.specs
     if specs is None:
         return None

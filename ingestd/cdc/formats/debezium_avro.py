@@ -1,7 +1,7 @@
 """Data format `debezium-avro`: Debezium change events in Avro, with schemas from a registry.
 
-Messages of one schema are read together, field by field, into Arrow arrays, without a Python object
-for each message. Rows, keys and positions follow the rules of `debezium-json`.
+Messages with the same schema are read together, field by field, into Arrow arrays, without a Python
+object for each message. Rows, keys and positions are the same as with `debezium-json`.
 """
 
 import json
@@ -51,13 +51,16 @@ _STATEMENT_FIELDS = ("source", "databaseName", "schemaName", "ddl", "tableChange
 
 
 def new_format(settings: FormatSettings) -> "DebeziumAvro":
-    """Return a decoder without cached schemas. Raises ConfigError without a registry."""
+    """Return a new decoder. Raises ConfigError if no schema registry is configured."""
     schemas = lookup_of(settings.schemas, "debezium-avro")
     return DebeziumAvro(schemas, settings.framing, images=settings.images)
 
 
 class DebeziumAvro:
-    """Decoder of Debezium Avro; caches schemas, so use one for many chunks."""
+    """Decodes Debezium Avro messages.
+
+    It caches schemas, so one decoder should be used for many chunks.
+    """
 
     name = "debezium-avro"
 
@@ -67,10 +70,10 @@ class DebeziumAvro:
         self._framing = framing
 
     def decode(self, chunk: RecordChunk, known: KnownColumns, declared: KnownColumns) -> Decoded:
-        """Decode a chunk; bad records are in the result, never raised.
+        """Decode a chunk; invalid records are returned as rejected records.
 
-        `declared` are columns whose types the configuration fixes. Raises SourceError if the
-        registry does not answer, UnsupportedError for a column type without an Arrow type.
+        `declared` are the columns whose types are configured. Raises SourceError if the registry
+        does not respond, and UnsupportedError if a column type has no Arrow type.
         """
         chunk = chunk.listed()
         decoded = Decoded([], [], [], chunk.values.count(None))
@@ -92,7 +95,7 @@ class DebeziumAvro:
         decoded: Decoded,
         refused: Reasons,
     ) -> int:
-        """Add the changes of a group to the result; return its number of control messages."""
+        """Decode a group of messages into `decoded`; return its number of control messages."""
         try:
             envelope = self._writers.node(group.value, "decode")
             if is_control(envelope, chunk.topic):
@@ -133,7 +136,10 @@ class DebeziumAvro:
         return sort_messages(envelope, group.values, group.value.skip, names)
 
     def _key_record(self, group: FrameGroup) -> AvroRecord | None:
-        """Return the record type of the keys of a group; None without keys. Raises RecordError."""
+        """Return the record type of the keys of a group, or None if messages have no keys.
+
+        Raises RecordError if keys are not records.
+        """
         if group.key is None:
             return None
         node = self._writers.node(group.key, "key")
@@ -143,7 +149,7 @@ class DebeziumAvro:
 
 
 def _read_keys(record: AvroRecord, group: FrameGroup, refused: Reasons) -> dict[str, AvroColumn]:
-    """Return the fields of all keys of a group; add reasons of invalid keys to `refused`."""
+    """Read the key fields of a group; add the reasons of invalid keys to `refused`."""
     cursor = AvroCursor(group.keys, 0 if group.key is None else group.key.skip)
     fields = read_fields(cursor, record.node, all_fields(record.node))
     cursor.finish()
@@ -158,7 +164,7 @@ def _read_keys(record: AvroRecord, group: FrameGroup, refused: Reasons) -> dict[
 def _table_changes(
     changes: Changes, row: AvroRecord, keys: Mapping[str, AvroColumn] | None, declared: Types
 ) -> AvroChanges:
-    """Return changes with the columns of their rows and keys, in declared types."""
+    """Return changes with their row and key columns, which have the declared types."""
     columns = dict(row.columns)
     nodes = dict(zip(row.node.names, row.node.children, strict=True))
     for name, fields_of_key in (keys or {}).items():
@@ -178,7 +184,7 @@ def _table_changes(
 
 
 def as_declared(column: WireColumn, declared: DataType | None) -> WireColumn:
-    """Return the column in its declared type, if it has one."""
+    """Return the column with its declared type, if it has one."""
     if declared is None or declared.as_nullable() == column.data_type:
         return column
     if column.text and declared.root in CHARACTER_ROOTS:
@@ -201,7 +207,10 @@ def _truncates(chunk: RecordChunk, indices: Indices, changes: Changes) -> list[T
 
 
 def _statements(chunk: RecordChunk, group: FrameGroup, node: AvroNode) -> list[SchemaChangeEvent]:
-    """Return the column changes that control messages prove; none if they are of another kind."""
+    """Return the column changes that schema change events prove.
+
+    The list is empty for other control messages.
+    """
     if not set(_STATEMENT_FIELDS) <= set(node.names):
         return []
     cursor = AvroCursor(group.values, group.value.skip)

@@ -1,7 +1,7 @@
-"""Data format `debezium-bson`: Debezium's MongoDB events, whose images are documents as text.
+"""Data format `debezium-bson`: Debezium's MongoDB events, whose images are JSON documents.
 
-Each field of a document is a text column, `_id` the key. Updates that describe only the changed
-fields leave other columns unchanged.
+Each field of a document becomes a STRING column, and `_id` is the key. If an update describes only
+the changed fields, other columns keep their values.
 """
 
 from typing import Any
@@ -34,7 +34,7 @@ _encode = msgspec.json.encode
 
 
 def new_format(settings: FormatSettings) -> JsonChanges:
-    """Return a decoder without cached tables."""
+    """Return a new decoder."""
     texts = FormatSettings(settings.type_mapping | {TO_STRING})
     return JsonChanges("debezium-bson", BsonDialect(), texts, native_module())
 
@@ -67,7 +67,7 @@ Texts = dict[str, str | None]
 
 
 class BsonDialect:
-    """Maps a message with MongoDB documents to its change."""
+    """Converts messages with MongoDB documents to changes."""
 
     def __init__(self) -> None:
         self._envelopes = Envelopes(is_key=False)
@@ -80,7 +80,10 @@ class BsonDialect:
     def normalize(
         self, value: bytes, key: bytes | None, topic: str
     ) -> NormalizedEvent | TruncateEvent | None:
-        """Return the change of a message; None for a control message. Raises RecordError."""
+        """Return the change of a message, or None for a control message.
+
+        Raises RecordError if the message is invalid.
+        """
         payload = self._envelopes.open(value)[1]
         if payload == NULL or is_control(self._heads.read(payload), topic):
             return None
@@ -102,7 +105,7 @@ class BsonDialect:
         raise refuse("decode", "unknown-op", f"op of the message value is {event.op!r}")
 
     def normalize_tombstone(self, key: bytes | None, topic: str) -> None:
-        """Return None: a tombstone follows a delete."""
+        """Return None, because a tombstone only follows a delete event."""
         return
 
     def _normalizer(self, event: _Event) -> TableNormalizer:
@@ -116,7 +119,7 @@ class BsonDialect:
         return self._normalizers.keep(which, TableNormalizer(table, (_ID,), partial=partial))
 
     def _updated(self, event: _Event, key: bytes | None) -> Texts:
-        """Return the document after an update, or the fields that the update changed."""
+        """Return the document after an update, or the changed fields and the `_id`."""
         if event.after is not None:
             return _document(event.after)
         update = event.update_description
@@ -134,7 +137,10 @@ class BsonDialect:
         return changed
 
     def _id(self, before: str | None, key: bytes | None) -> str:
-        """Return the key of the row, from the document before or from the message key."""
+        """Return the `_id` of the row, from the before image or the message key.
+
+        Raises RecordError if neither contains it.
+        """
         if before is not None:
             identifier = _document(before).get(_ID)
         else:
@@ -158,7 +164,7 @@ def _document(text: str) -> Texts:
 
 
 def _text(value: str) -> str | None:
-    """Return the text of an id in Extended JSON, or of a plain id."""
+    """Return an id as text, which is given in Extended JSON or as plain text."""
     try:
         msgspec.json.decode(value)
     except PARSE_ERRORS:

@@ -1,8 +1,8 @@
 """Data format `debezium-flat-json`: rows extracted by Debezium's ExtractNewRecordState transform.
 
-The transform adds fields that begin with two underscores: the operation, whether the row is
-deleted, the table, the log position. Messages that it passes unchanged (heartbeats, logical
-messages, transaction borders) are recognised, too.
+The transform adds fields whose names start with two underscores: the operation, whether the row is
+deleted, the table, and the log position. Messages that it does not change (heartbeats, logical
+messages, transaction events) are recognised, too.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -69,13 +69,13 @@ _KINDS = np.array(
     (RowKind.INSERT, RowKind.INSERT, RowKind.INSERT, RowKind.UPDATE_AFTER, RowKind.DELETE), np.int8
 )
 _READ, _TRUE = 2, 1
-"""Numbers of words in their choices."""
+"""The numbers of "r" and "true" in their lists of words, starting at 1."""
 _NAMES, _NUMBERS, _TEXTS = ("db", "schema", "table"), ("lsn", "pos", "row"), ("snapshot", "file")
 _decode_mark = msgspec.json.Decoder(str | None).decode
 
 
 def new_format(settings: FormatSettings) -> JsonChanges:
-    """Return a decoder without cached tables."""
+    """Return a new decoder."""
     return JsonChanges(
         "debezium-flat-json",
         FlatDialect(),
@@ -86,7 +86,7 @@ def new_format(settings: FormatSettings) -> JsonChanges:
 
 
 class _Marks(msgspec.Struct, gc=False):
-    """The fields added by the transform that matter, not yet decoded."""
+    """The fields of the transform that are used, as undecoded JSON."""
 
     op: msgspec.Raw = msgspec.field(name="__op", default=_NULL)
     deleted: msgspec.Raw = msgspec.field(name="__deleted", default=_NULL)
@@ -113,7 +113,7 @@ _TRUE_TEXTS = (b"true", b'"true"')
 
 
 class FlatDialect:
-    """Maps a flattened message to its change."""
+    """Converts flattened messages to changes."""
 
     def __init__(self) -> None:
         self._heads = HeadReader(_Marks)
@@ -125,7 +125,10 @@ class FlatDialect:
     def normalize(
         self, value: bytes, key: bytes | None, topic: str
     ) -> NormalizedEvent | TruncateEvent | None:
-        """Return the change of a message; None for a control message. Raises RecordError."""
+        """Return the change of a message, or None for a control message.
+
+        Raises RecordError if the message is invalid.
+        """
         shape, row = self._values.open(value)
         if row == NULL:
             return self.normalize_tombstone(key, topic)
@@ -147,7 +150,10 @@ class FlatDialect:
         return NormalizedEvent(normalizer, (normalizer.insert(row, where),), opened)
 
     def normalize_tombstone(self, key: bytes | None, topic: str) -> NormalizedEvent | None:
-        """Return the delete of the key's row; None without a key. Raises RecordError."""
+        """Return the delete of the row with the message key, or None if there is no key.
+
+        Raises RecordError if the key is invalid.
+        """
         opened: MessageKey = self._keys.open(key)
         if opened.shape is None:
             return None
@@ -192,14 +198,14 @@ def _names_of(marks: _Marks) -> dict[str, bytes]:
 
 
 def _either(first: msgspec.Raw, second: msgspec.Raw) -> bytes:
-    """Return the field that is present; an absent field is the object `_NULL`."""
+    """Return the first of two fields that is present. An absent field is the object `_NULL`."""
     if first is not _NULL:
         return bytes(first)
     return NULL if second is _NULL else bytes(second)
 
 
 def _source(topic: str, names: tuple[bytes, ...]) -> SourceTable:
-    """Return the table of the added fields; missing names are those of the topic."""
+    """Return the source table named by the added fields; missing names are taken from the topic."""
     try:
         source_names = [_decode_name(name) for name in names]
     except PARSE_ERRORS as error:
@@ -211,7 +217,10 @@ def _source(topic: str, names: tuple[bytes, ...]) -> SourceTable:
 
 
 def _where(marks: _Marks, op: bytes) -> bytes:
-    """Return the fields of the log position; operation r replaces a missing `__snapshot`."""
+    """Return the log position as JSON fields.
+
+    If `__snapshot` is missing, it is true for operation r, and false for other operations.
+    """
     snapshot = _either(marks.snapshot, marks.source_snapshot)
     if snapshot == NULL:
         snapshot = b'"true"' if op == b'"r"' else b'"false"'
@@ -227,22 +236,25 @@ def _where(marks: _Marks, op: bytes) -> bytes:
 
 
 class _InvalidError(ValueError):
-    """Added fields that only the decoder in Python can decode."""
+    """Added fields have a form that only the Python decoder supports."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Added:
-    """The added fields that are read: their column names by short names."""
+    """The added fields that are read: columns by field name without prefix."""
 
     columns: Mapping[str, PlanColumn]
 
     def path(self, name: str) -> Path | None:
-        """Return the path of a field; None if it never has a value."""
+        """Return the path of a field, or None if it has never had a value."""
         column = self.columns.get(name)
         return None if column is None or column.reader is None else (column.name,)
 
     def specs(self, constants: Mapping[str, bytes]) -> dict[str, tuple[bool, Spec]]:
-        """Return the nodes of the fields, by full name. Raises _InvalidError."""
+        """Return the plan nodes of the fields, by column name.
+
+        Raises _InvalidError if a field is not supported.
+        """
         specs: dict[str, tuple[bool, Spec]] = {}
         for short, column in self.columns.items():
             if short in _NAMES:
@@ -254,7 +266,7 @@ class _Added:
 
 
 def flat_layout(normalizer: TableNormalizer, plan: RowPlan) -> OneRow | None:
-    """Return the layout of a table's messages; None if they can only be decoded in Python."""
+    """Return the native layout of a table's messages, or None if only Python can decode them."""
     by_name = {column.name: column for column in plan.columns}
     if plan.specs is None or PAYLOAD in by_name or not normalizer.hidden.isdisjoint(plan.key_names):
         return None
@@ -329,7 +341,10 @@ class _Reader:
     added: _Added
 
     def kinds(self, columns: Columns) -> Kinds:
-        """Return the kind of each row; one without an operation is an insert unless deleted."""
+        """Return the row kind of each row.
+
+        A row without an operation is an insert, unless it is marked as deleted.
+        """
         size = columns[()].seen
         row_kinds = _KINDS[np.zeros(size, np.uint8) if self.op is None else codes(columns[self.op])]
         if self.deleted is not None:
@@ -337,7 +352,10 @@ class _Reader:
         return row_kinds
 
     def log(self, columns: Columns, kinds: Kinds) -> Log:
-        """Return log positions; without a snapshot field, operation r marks snapshot rows."""
+        """Return the log positions.
+
+        If there is no snapshot field, rows with operation r are snapshot rows.
+        """
         snapshot = np.zeros(len(kinds), np.bool_)
         if self.op is not None:
             snapshot = codes(columns[self.op]) == _READ
@@ -358,7 +376,11 @@ def _marks(texts: Sequence[bytes], predicate: Callable[[bytes], bool]) -> Mask:
 
 
 def _is_control(row: bytes, topic: str) -> bool:
-    """Return whether a message without added fields is one that the transform passes unchanged."""
+    """Return whether a message without added fields is a control message.
+
+    The transform does not change control messages. Raises RecordError if the message is a change
+    event.
+    """
     try:
         event = read_event(row, topic)
     except RecordError:

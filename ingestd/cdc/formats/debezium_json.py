@@ -1,7 +1,7 @@
 """Data format `debezium-json`: Debezium change events in JSON, with or without their schemas.
 
-Flattened rows among them are recognised by the fields that the transform adds; a topic with only
-such rows is faster to read as `debezium-flat-json`.
+Rows flattened by ExtractNewRecordState are recognised by the fields that it adds. A topic with only
+such rows is read faster as `debezium-flat-json`.
 """
 
 from ingestd.cdc.base import UNKNOWN_POSITION, FormatDescriptor, FormatSettings
@@ -26,24 +26,24 @@ from ingestd.cdc.record_errors import RecordError
 from ingestd.cdc.source_position import position_of
 
 _FLATTENED = (b'"__op"', b'"__deleted"')
-"""Fields that Debezium's ExtractNewRecordState adds to rows."""
+"""Fields that Debezium's ExtractNewRecordState adds to rows, as JSON."""
 _NAMES = tuple(("source", name) for name in ("db", "schema", "table"))
 _TABLE_FIELDS = TableFields(
     (*_NAMES, *(("payload", *path) for path in _NAMES)),
     {("op",): (*OPERATIONS, NULL), ("payload", "op"): (*OPERATIONS, NULL)},
 )
-"""Messages with an envelope and without one."""
+"""The table and operation fields of messages with and without a Connect envelope."""
 NATIVE = NativeFormat(flat_layout, _TABLE_FIELDS, no_keys)
-"""The layout of Debezium's own events is that of normalized events."""
+"""Debezium events have the layout of normalized events; `flat_layout` is for flattened rows."""
 
 
 def new_format(settings: FormatSettings) -> JsonChanges:
-    """Return a decoder without cached tables."""
+    """Return a new decoder."""
     return JsonChanges("debezium-json", DebeziumDialect(), settings, native_module(), NATIVE)
 
 
 class DebeziumDialect:
-    """Takes the envelope off a Debezium message, which is a normalized event."""
+    """Extracts Debezium events, which are normalized events, from their Connect envelopes."""
 
     def __init__(self) -> None:
         self._envelopes = Envelopes(is_key=False)
@@ -52,9 +52,9 @@ class DebeziumDialect:
         self._flat = FlatDialect()
 
     def normalize(self, value: bytes, key: bytes | None, topic: str) -> Message | None:
-        """Return the content of a message; None is that of most control messages.
+        """Return the change, truncate or DDL events of a message.
 
-        Raises RecordError.
+        Returns None for other control messages. Raises RecordError if the message is invalid.
         """
         envelope, payload = self._envelopes.open(value)
         if payload == NULL:
@@ -80,7 +80,7 @@ class DebeziumDialect:
         return NormalizedEvent(normalizer, (payload,), opened)
 
     def normalize_tombstone(self, key: bytes | None, topic: str) -> None:
-        """Return None: a tombstone follows a delete."""
+        """Return None, because a tombstone only follows a delete event."""
         return
 
 

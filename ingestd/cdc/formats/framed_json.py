@@ -1,7 +1,7 @@
-"""JSON messages with a registered JSON Schema: the schema id precedes the JSON itself.
+"""JSON messages with a registered JSON Schema: a schema id precedes the JSON.
 
-The id is removed and the rest is decoded by the data format of the source; the schema is not
-needed for that, so the registry is not queried. Messages without an id are left as they are.
+The id is removed, and the JSON is decoded by the data format of the source. The schema is not
+required for that, so the registry is not queried. Messages without an id are not changed.
 """
 
 from collections.abc import Sequence
@@ -12,12 +12,12 @@ from ingestd.cdc.schema_lookup import Framing
 
 
 def new_format(inner: DataFormat, settings: FormatSettings) -> "FramedJson":
-    """Return a decoder that removes schema ids and passes messages to `inner`."""
+    """Return a decoder that removes schema ids, and decodes the messages with `inner`."""
     return FramedJson(inner, settings.framing)
 
 
 class FramedJson:
-    """Removes schema ids; rejected records keep their original bytes."""
+    """Removes schema ids before decoding. Rejected records contain the original bytes."""
 
     def __init__(self, inner: DataFormat, framing: Framing) -> None:
         self.name = inner.name
@@ -25,7 +25,7 @@ class FramedJson:
         self._framing = framing
 
     def decode(self, chunk: RecordChunk, known: KnownColumns, declared: KnownColumns) -> Decoded:
-        """Decode a chunk as the data format does."""
+        """Decode a chunk with the inner data format."""
         bare = replace(chunk, keys=self._bodies(chunk.keys), values=self._bodies(chunk.values))
         decoded = self._inner.decode(bare, known, declared)
         if not decoded.rejected:

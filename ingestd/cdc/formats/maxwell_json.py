@@ -1,7 +1,7 @@
 """Data format `maxwell-json`: messages of the Maxwell daemon.
 
-`data` is the whole row after the change, or before a delete; `old` has the columns that an update
-changed. Rows of a bootstrap are rows of a snapshot.
+`data` is the complete row after an insert or update, or before a delete. `old` has the old values
+of the columns that an update changed. Rows of a bootstrap are snapshot rows.
 """
 
 import re
@@ -61,12 +61,12 @@ _MESSAGE_TYPE = re.compile(r"insert|update|delete|(bootstrap|table|database)-\w+
 _WORDS = ("insert", "update", "delete", "bootstrap-insert")
 _KINDS = (NO_KIND, RowKind.INSERT, RowKind.UPDATE_AFTER, RowKind.DELETE, RowKind.INSERT)
 _SNAPSHOT, _COMMITS = 4, 1
-"""Numbers of words in their choices."""
+"""The numbers of "bootstrap-insert" and "true" in their lists of words, starting at 1."""
 _TABLE_FIELDS = TableFields((("database",), ("table",)), {("type",): texts_of(_WORDS)})
 
 
 def new_format(settings: FormatSettings) -> JsonChanges:
-    """Return a decoder without cached tables."""
+    """Return a new decoder."""
     dialect = MaxwellDialect(images=settings.images)
     return JsonChanges(
         "maxwell-json", dialect, settings, native_module(), NativeFormat(_layout, _TABLE_FIELDS)
@@ -82,7 +82,7 @@ class _Definition(msgspec.Struct, gc=False):
 
 
 class _Statement(msgspec.Struct, gc=False):
-    """The fields of a `table-alter` message; `definition` is the table after the statement."""
+    """The fields of a `table-alter` message; `definition` is the resulting table definition."""
 
     sql: str | None = None
     definition: _Definition | None = msgspec.field(name="def", default=None)
@@ -104,7 +104,7 @@ class _Head(msgspec.Struct, gc=False):
 
 
 class MaxwellDialect:
-    """Maps a Maxwell message to its change."""
+    """Converts Maxwell messages to changes."""
 
     def __init__(self, *, images: bool = False) -> None:
         self._heads = HeadReader(_Head)
@@ -112,7 +112,10 @@ class MaxwellDialect:
         self._log = _BinaryLog()
 
     def normalize(self, value: bytes, key: bytes | None, topic: str) -> Message | None:
-        """Return the change of a message; None for a control message. Raises RecordError."""
+        """Return the change of a message, or None for a control message.
+
+        Raises RecordError if the message is invalid.
+        """
         head = self._heads.read(value)
         kind = head.type
         if kind not in _ROW_TYPES:
@@ -149,7 +152,7 @@ class MaxwellDialect:
         return [DdlEvent(source, None if position < 0 else position, columns)]
 
     def normalize_tombstone(self, key: bytes | None, topic: str) -> None:
-        """Return None: a message without a value is not a change."""
+        """Return None, because a message without a value is not a change."""
         return
 
     def _normalizer(self, head: _Head) -> TableNormalizer:
@@ -171,17 +174,23 @@ _ROW_TYPES: frozenset[str] = frozenset({"insert", "update", "delete", "bootstrap
 
 
 class _BinaryLog:
-    """Positions in the binary log; most are in the same file as the previous one."""
+    """Computes binary log positions.
+
+    It caches the last file number, because files seldom change.
+    """
 
     def __init__(self) -> None:
         self._name = ""
         self._number = UNKNOWN_POSITION
 
     def position(self, head: _Head) -> int:
-        """Return the positions of transaction and row, packed into one number."""
+        """Return file, transaction position and row packed into one number.
+
+        Returns `UNKNOWN_POSITION` if one of them is unknown or too large.
+        """
         if head.position is None:
             return UNKNOWN_POSITION
-        # The last row of a transaction does not state its row number.
+        # The last row of a transaction does not contain its row number.
         row = LAST_ROW if head.commit else head.xoffset
         file, _, pos = head.position.rpartition(":")
         if row is None or not 0 <= row <= LAST_ROW or not pos.isdecimal() or len(pos) > _DIGITS:
@@ -195,7 +204,7 @@ class _BinaryLog:
 
 
 def _layout(normalizer: TableNormalizer, plan: RowPlan) -> OneRow | None:
-    """Return the layout of a table's messages; None if they can only be decoded in Python."""
+    """Return the native layout of a table's messages, or None if only Python can decode them."""
     specs = plan.specs
     if specs is None:
         return None

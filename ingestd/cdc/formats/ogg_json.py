@@ -1,7 +1,7 @@
-"""Data format `ogg-json`: Oracle GoldenGate's JSON with whole operations.
+"""Data format `ogg-json`: Oracle GoldenGate's JSON with one operation per message.
 
-Compressed updates have the key and the changed columns; other columns keep their values. Columns
-marked by `COLUMN_isMissing` were not in the log either.
+Compressed updates contain the key and the changed columns; other columns keep their values. Columns
+marked by `COLUMN_isMissing` are also omitted.
 """
 
 import re
@@ -56,7 +56,7 @@ _TABLE_FIELDS = TableFields((("table",), ("primary_keys",)), {("op_type",): text
 
 
 def new_format(settings: FormatSettings) -> JsonChanges:
-    """Return a decoder without cached tables."""
+    """Return a new decoder."""
     dialect = OggDialect(images=settings.images)
     return JsonChanges(
         "ogg-json", dialect, settings, native_module(), NativeFormat(_layout, _TABLE_FIELDS)
@@ -73,7 +73,7 @@ class _Head(msgspec.Struct, gc=False):
 
 
 class OggDialect:
-    """Maps a GoldenGate message to its change."""
+    """Converts GoldenGate messages to changes."""
 
     def __init__(self, *, images: bool = False) -> None:
         self._heads = HeadReader(_Head)
@@ -82,7 +82,7 @@ class OggDialect:
     def normalize(
         self, value: bytes, key: bytes | None, topic: str
     ) -> NormalizedEvent | TruncateEvent:
-        """Return the change of a message. Raises RecordError."""
+        """Return the change of a message. Raises RecordError if the message is invalid."""
         head = self._heads.read(value)
         normalizer = self._normalizer(head)
         position = _position(head)
@@ -107,7 +107,7 @@ class OggDialect:
         )
 
     def normalize_tombstone(self, key: bytes | None, topic: str) -> None:
-        """Return None: a message without a value is not a change."""
+        """Return None, because a message without a value is not a change."""
         return
 
     def _normalizer(self, head: _Head) -> TableNormalizer:
@@ -126,7 +126,7 @@ class OggDialect:
 
 
 def _position(head: _Head) -> int | None:
-    """Return the position in the trail; None if it does not fit 63 bits."""
+    """Return the position in the trail, or None if it does not fit into 63 bits."""
     if head.pos is None or not _POSITION.fullmatch(head.pos):
         return None
     number = int(head.pos)
@@ -134,7 +134,7 @@ def _position(head: _Head) -> int | None:
 
 
 def _present(image: bytes) -> bytes:
-    """Return a row without the columns that were not in the log, and without their marks."""
+    """Remove the columns that are marked as missing from a row, and the marks."""
     if _MISSING_MARK not in image or image == NULL:
         return image
     fields = fields_of(image)
@@ -147,7 +147,7 @@ def _present(image: bytes) -> bytes:
 
 
 def _layout(normalizer: TableNormalizer, plan: RowPlan) -> TwoImages | None:
-    """Return the layout of a table's messages; None if they can only be decoded in Python."""
+    """Return the native layout of a table's messages, or None if only Python can decode them."""
     specs = plan.specs
     if specs is None or any(column.name.endswith(_MISSING) for column in plan.columns):
         return None

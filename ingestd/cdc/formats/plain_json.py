@@ -1,7 +1,7 @@
-"""Data format `json`: each value is a row, of the table that the topic is named after.
+"""Data format `json`: each message value is a row of the table that the topic is named after.
 
-The fields of the message key are the key of the row; a message with a key and without a value
-deletes it. Values may be in the wrapper of Connect's JSON converter, whose schema then gives the
+The fields of the message key are the primary key. A message with a key and without a value deletes
+the row. Values may have the schema envelope of Connect's JSON converter, which then determines the
 types.
 """
 
@@ -28,11 +28,11 @@ from ingestd.paimon.spec.data_types import RowKind
 
 _WRAPPED = b'"payload"'
 PAYLOAD = "payload"
-"""A row with such a column may be an envelope around another row."""
+"""A row with such a column may be a Connect envelope that contains the row."""
 
 
 def new_format(settings: FormatSettings) -> JsonChanges:
-    """Return a decoder without cached tables."""
+    """Return a new decoder."""
     return JsonChanges(
         "json",
         PlainDialect(),
@@ -47,18 +47,18 @@ class _Row(msgspec.Struct, gc=False):
 
 
 class RowValues:
-    """Takes the wrapper of the JSON converter off values that are rows."""
+    """Removes the schema envelope of Connect's JSON converter from rows."""
 
     def __init__(self) -> None:
         self._envelopes = Envelopes(is_key=False, is_row=True)
 
     def open(self, value: bytes) -> tuple[Shape, bytes]:
-        """Return the schema envelope and the row. Raises RecordError."""
+        """Return the schema envelope and the row. Raises RecordError if the envelope is invalid."""
         return self._envelopes.open(value) if _WRAPPED in value else (BARE, value)
 
 
 class PlainDialect:
-    """Maps a message that is a row to an insert."""
+    """Converts messages that are rows to inserts, and tombstones to deletes."""
 
     def __init__(self) -> None:
         self._heads = HeadReader(_Row)
@@ -68,7 +68,7 @@ class PlainDialect:
         self._latest: dict[str, TableNormalizer] = {}
 
     def normalize(self, value: bytes, key: bytes | None, topic: str) -> NormalizedEvent | None:
-        """Return the insert of the row. Raises RecordError."""
+        """Return the insert of a row. Raises RecordError if the message is not a JSON object."""
         shape, row = self._values.open(value)
         if row == NULL:
             return self.normalize_tombstone(key, topic)
@@ -77,7 +77,7 @@ class PlainDialect:
         return NormalizedEvent(normalizer, (normalizer.insert(row),), self._keys.open(key))
 
     def normalize_tombstone(self, key: bytes | None, topic: str) -> NormalizedEvent | None:
-        """Return the delete of the row with the message's key; None without a key."""
+        """Return the delete of the row with the message key, or None if there is no key."""
         opened = self._keys.open(key)
         if opened.shape is None:
             return None
@@ -103,7 +103,7 @@ def topic_table(topic: str) -> SourceTable:
 
 
 def _layout(normalizer: TableNormalizer, plan: RowPlan) -> OneRow | None:
-    """Return the layout of a topic's messages; None if they can only be decoded in Python."""
+    """Return the native layout of a topic's messages, or None if only Python can decode them."""
     specs = plan.specs
     if specs is None or any(column.name == PAYLOAD for column in plan.columns):
         return None

@@ -1,9 +1,9 @@
-"""Decode messages that are rows without envelope or operation, with registered schemas.
+"""Decode messages with registered schemas that are rows, without envelope or operation.
 
-Each message is a row that was inserted, of the table that its topic is named after; its key, if
-that has a schema too, is the primary key of the table; a message without a value deletes the row
-of its key. Keys that have no schema are left alone: whether those of a topic have one is judged
-by the first.
+Each message inserts a row into the table that its topic is named after. If the message key has a
+schema, its fields are the primary key, and a message without a value deletes the row with its key.
+Keys without a schema are ignored. Whether the keys of a topic have a schema is determined from the
+first key.
 """
 
 from collections.abc import Mapping, Sequence
@@ -28,33 +28,33 @@ from ingestd.paimon.spec.data_types import DataType
 Types = Mapping[str, DataType]
 _NO_REASON = Reason("key", "no-schema-id", "the message key has no schema")
 Fields = Mapping[str, AvroColumn]
-"""Columns of messages by name."""
+"""The columns of messages, by name."""
 
 
 class FieldReader(Protocol):
     """Reads messages of one schema into columns."""
 
     def refine(self, frame: SchemaFrame, message: bytes) -> SchemaFrame:
-        """Return the frame of a message with its type within the schema."""
+        """Return the frame of a message, with the type within the schema as its detail."""
         ...
 
     def read(
         self, frame: SchemaFrame, messages: Sequence[bytes], stage: str, refused: Reasons
     ) -> Fields:
-        """Return the columns of all messages; add reasons of rejected ones to `refused` by index.
+        """Read messages into columns; add the reasons of rejected messages to `refused`, by index.
 
-        Raises RecordError for a schema that cannot be used, SourceError if the registry does not
-        answer.
+        Raises RecordError if the schema cannot be used, and SourceError if the registry does not
+        respond.
         """
         ...
 
     def former(self, frame: SchemaFrame) -> Names:
-        """Return old and new names of fields that the schema states."""
+        """Return the old and new names of renamed fields, as far as the schema contains them."""
         ...
 
 
 class PlainRecords:
-    """Decoder of such messages; caches which topics have keys with schemas."""
+    """Decodes rows with registered schemas. It caches which topics have keys with schemas."""
 
     def __init__(self, name: str, reader: FieldReader, framing: Framing) -> None:
         self.name = name
@@ -63,10 +63,10 @@ class PlainRecords:
         self._keyed: dict[str, bool] = {}
 
     def decode(self, chunk: RecordChunk, known: KnownColumns, declared: KnownColumns) -> Decoded:
-        """Decode a chunk; bad records are in the result, never raised.
+        """Decode a chunk; invalid records are returned as rejected records.
 
-        Raises SourceError if the registry does not answer, UnsupportedError for a column type
-        without an Arrow type.
+        Raises SourceError if the registry does not respond, and UnsupportedError if a column type
+        has no Arrow type.
         """
         chunk = chunk.listed()
         keyed = self._has_keys(chunk)
@@ -103,7 +103,7 @@ class PlainRecords:
         return self._reader.refine(frame_of(self._framing, key, headers, is_key=True), key)
 
     def _tombstones(self, chunk: RecordChunk) -> list[FrameGroup]:
-        """Return the records without a value, grouped by the schemas of their keys."""
+        """Return the records without a value, grouped by the schema of their key."""
         groups: dict[SchemaFrame, FrameGroup] = {}
         for index, (key, value) in enumerate(zip(chunk.keys, chunk.values, strict=True)):
             if value is None and key is not None:

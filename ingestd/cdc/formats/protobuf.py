@@ -1,7 +1,7 @@
 """Data format `protobuf`: rows as Protobuf messages, with schemas from a registry.
 
-The indexes after the schema id select the message type of a file. Messages are decoded one by one:
-their fields are in any order, so they cannot be read by column.
+The message indexes after the schema id select a message type in the file. Messages are decoded one
+by one, because their fields can be in any order and so cannot be read by column.
 """
 
 from collections.abc import Sequence
@@ -34,11 +34,11 @@ from ingestd.cdc.schema_lookup import RegisteredSchema, SchemaLookup, lookup_of
 
 _MAX_SCHEMAS = 5000
 _MAX_INDEXES = 64
-"""Limit of indexes; messages are seldom nested more than twice."""
+"""Maximum number of message indexes, which is the nesting depth of the message type."""
 
 
 def new_format(settings: FormatSettings) -> PlainRecords:
-    """Return a decoder without cached schemas. Raises ConfigError without a registry."""
+    """Return a new decoder. Raises ConfigError if no schema registry is configured."""
     schemas = lookup_of(settings.schemas, "protobuf")
     fields = ProtobufFields(schemas, renames=settings.renames)
     return PlainRecords("protobuf", fields, settings.framing)
@@ -46,7 +46,7 @@ def new_format(settings: FormatSettings) -> PlainRecords:
 
 @dataclass(frozen=True, slots=True)
 class _Message:
-    """A message type of a schema; `former` are old and new names of its fields."""
+    """A message type of a schema; `former` are the old and new names of its renamed fields."""
 
     name: str
     reader: MessageReader
@@ -55,9 +55,9 @@ class _Message:
 
 
 class ProtobufFields:
-    """Reads Protobuf messages into columns; keeps the schemas it has met.
+    """Reads Protobuf messages into columns, and caches their schemas.
 
-    With `renames` former names are read from earlier versions of each schema in the registry.
+    If `renames`, old names of fields are read from earlier versions of each schema in the registry.
     """
 
     def __init__(self, schemas: SchemaLookup, *, renames: bool = False) -> None:
@@ -66,7 +66,7 @@ class ProtobufFields:
         self._messages: dict[tuple[bytes, tuple[int, ...]], _Message] = {}
 
     def refine(self, frame: SchemaFrame, message: bytes) -> SchemaFrame:
-        """Return the frame with the indexes of the message's type."""
+        """Return the frame with the message indexes as its detail."""
         if frame.detail:
             return frame
         try:
@@ -76,14 +76,14 @@ class ProtobufFields:
         return SchemaFrame(frame.mark, at, message[frame.skip : at])
 
     def former(self, frame: SchemaFrame) -> Names:
-        """Return old and new names of fields that were renamed since an earlier schema."""
+        """Return old and new names of fields that were renamed since earlier schema versions."""
         known = self._messages.get((frame.mark, _indexes(frame.detail, 0)[0]))
         return () if known is None else known.former
 
     def read(
         self, frame: SchemaFrame, messages: Sequence[bytes], stage: str, refused: Reasons
     ) -> Fields:
-        """Return the columns of messages of one type; add reasons of rejected ones to `refused`."""
+        """Read messages of one type into columns; add the reasons of rejected ones to `refused`."""
         document = "message key" if stage == "key" else "message value"
         try:
             indexes, _ = _indexes(frame.detail, 0)
@@ -123,7 +123,7 @@ class ProtobufFields:
         return known
 
     def _former(self, frame: SchemaFrame, types: ProtoTypes, name: str) -> Names:
-        """Return former names from earlier versions; an invalid version is skipped."""
+        """Return renamed fields, found in earlier schema versions. Invalid versions are skipped."""
         if not self._renames:
             return ()
         renames: list[tuple[str, str]] = []
@@ -138,7 +138,10 @@ class ProtobufFields:
 
 
 def _indexes(data: bytes, at: int) -> tuple[tuple[int, ...], int]:
-    """Return the indexes of the message type, and the offset after them."""
+    """Return the message indexes at `at`, and the offset after them.
+
+    Raises WireError if they are invalid.
+    """
     count, at = _zigzag(data, at)
     if count == 0:
         return (0,), at
@@ -159,7 +162,7 @@ def _zigzag(data: bytes, at: int) -> tuple[int, int]:
 def _part(
     column: ProtoColumn, rows: Sequence[dict[str, object] | None], refused: Reasons
 ) -> AvroColumn:
-    """Return a column of all rows; add reasons of values that do not fit to `refused`."""
+    """Return a column of all rows; add the reasons of values that do not fit to `refused`."""
     name = column.column.name
     values = [None if row is None else row[name] for row in rows]
     try:

@@ -1,4 +1,4 @@
-"""Data format `raw`: each record is a row of its key and value, as bytes."""
+"""Data format `raw`: each record is a row with its key and its value as bytes."""
 
 import numpy as np
 import pyarrow as pa
@@ -19,17 +19,17 @@ _BYTES = DataType("BYTES")
 
 
 def new_format(settings: FormatSettings) -> "RawRecords":
-    """Return a decoder."""
+    """Return a new decoder."""
     return RawRecords()
 
 
 class RawRecords:
-    """Decodes records to columns `key` and `value`, null where a record has none."""
+    """Decodes records to the columns `key` and `value`, which are null if a record has none."""
 
     name = "raw"
 
     def decode(self, chunk: RecordChunk, known: KnownColumns, declared: KnownColumns) -> Decoded:
-        """Return all records of a chunk as rows, in a table named after the topic."""
+        """Return all records of a chunk as inserts into the table that the topic is named after."""
         size = len(chunk.values)
         if not size:
             return Decoded([], [], [], 0)
