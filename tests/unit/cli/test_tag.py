@@ -40,6 +40,29 @@ def test_a_tag_is_made_listed_moved_and_deleted(warehouse: Path, capsys: Capture
     assert tags(warehouse, capsys) == {}
 
 
+def test_commands_that_change_a_table_keep_its_iceberg_metadata(
+    tmp_path: Path, capsys: Capture
+) -> None:
+    options = {"metadata.iceberg.storage": "table-location", "bucket": "-1"}
+    put(native_table(tmp_path, [("id", "INT")], options=options), [{"id": 1}])
+
+    def newest() -> Any:
+        (document,) = (tmp_path / "db.db/t/metadata").glob("v*.json")
+        return json.loads(document.read_bytes())
+
+    shown(capsys, "tag", "create", tmp_path, "db.t", "a")
+    assert newest()["refs"]["a"]["snapshot-id"] == 1
+    shown(capsys, "tag", "delete", tmp_path, "db.t", "a")
+    assert newest()["refs"] == {}
+    shown(capsys, "truncate", tmp_path, "db.t")
+    assert newest()["current-snapshot-id"] == 2
+    put(open_native(tmp_path), [{"id": 2}])
+    shown(capsys, "compact", tmp_path, "db.t")
+    assert newest()["current-snapshot-id"] == 3, "it catches up with nothing to compact"
+    shown(capsys, "rollback", tmp_path, "db.t", "--snapshot", "1")
+    assert newest()["current-snapshot-id"] == 1
+
+
 def test_a_dry_run_changes_nothing(warehouse: Path, capsys: Capture) -> None:
     assert shown(capsys, "tag", "create", warehouse, "db.t", "a", "--dry-run")["dry_run"]
     assert tags(warehouse, capsys) == {}
