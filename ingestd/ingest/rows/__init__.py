@@ -1,1 +1,1 @@
-"""Turn the messages of one batch into rows of target tables."""
+"""Route decoded changes to target tables, and convert them to rows of these tables."""

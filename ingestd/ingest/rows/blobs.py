@@ -1,8 +1,8 @@
 """The blobs that the two stages of a batch exchange: rows, reports and abort markers.
 
 A row blob is an Arrow IPC stream with its origin in the schema metadata. A report contains the
-findings of a decode task for the driver. An abort marker tells a write task that the batch will run
-again after schema evolution, so that it writes nothing.
+findings of a decode task for the driver. If a write task receives an abort marker, the batch will
+run again after schema evolution, and the task writes nothing.
 """
 
 import json
@@ -25,7 +25,10 @@ POSITION = "ingestd:position"
 BUCKET = "ingestd:bucket"
 HASH = "ingestd:hash"
 UNAVAILABLE_PREFIX = "ingestd:unavailable:"
-"""Columns added to those of the table; their names are not valid for columns of a table."""
+"""Prefix of columns that mark omitted values.
+
+Rows are sent with these columns and the columns above, whose names are not valid in tables.
+"""
 
 _METADATA_KEY = b"ingestd"
 _REPORT_MARK = b"ingestd-report\0"
@@ -34,7 +37,7 @@ _VOID = b"ingestd-void\0"
 
 @dataclass(frozen=True, slots=True)
 class BlobOrigin:
-    """The origin and target of a blob's rows; blobs of a table are sorted by it."""
+    """The target table and the origin of the rows in a blob; `offset` is that of the first row."""
 
     table: str
     source: str
@@ -60,8 +63,8 @@ class RowBlob:
 class UnsentRows:
     """Decoded rows of one table that are encoded only when they are written.
 
-    They are written to a file directly from memory; encoding them as a blob first would copy them
-    twice, into newly allocated memory.
+    They are written directly to a file. Encoding them as a blob first would copy them twice, into
+    newly allocated memory.
     """
 
     origin: BlobOrigin
@@ -72,7 +75,7 @@ class UnsentRows:
         return self.rows.nbytes
 
     def write_to(self, stream: BinaryIO) -> None:
-        """Write the blob to a stream; raises the stream's errors."""
+        """Write the encoded blob to a stream. Raises the errors of the stream."""
         file: Any = stream
         self._write(pa.PythonFile(file, "w"))
 
@@ -91,21 +94,21 @@ class UnsentRows:
 
 
 Encoded: TypeAlias = bytes | pa.Buffer
-"""Rows are a buffer, all else is bytes; rows that passed through a shuffle are bytes too."""
+"""An encoded blob: rows are a buffer, or bytes after a shuffle; other blobs are bytes."""
 Blob: TypeAlias = Encoded | UnsentRows
-"""A blob, or rows that are not encoded yet."""
+"""An encoded blob, or rows that are not encoded yet."""
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """The findings of a decode task, apart from rows.
+    """The findings of a decode task, without rows.
 
-    `feeds`, `topics` and `positions` are by table: the number of rows by source table, the
-    (source, topic) pairs that fed it, and the largest source position of streamed rows;
-    `rejected` are samples, while `counts` has the number of all rejected records; `kept` are cached
-    chunks for a new table; `times` are the event times of changes; `last_records` has offset and
-    checksum of the last record read of each topic partition; `unreadable` are ranges that cannot be
-    read although their brokers answer.
+    `feeds`, `topics` and `positions` map each table to the number of rows by source table, to the
+    (source, topic) pairs of its rows, and to the largest source position of its streamed rows.
+    `rejected` are samples of rejected records; `counts` has their total number. `kept` are cached
+    chunks for new tables. `times` are the event times of changes. `last_records` maps topic
+    partitions to offset and checksum of the last record that was read. `unreadable` are ranges that
+    cannot be read although their brokers respond.
     """
 
     discoveries: tuple[Discovery, ...] = ()
@@ -127,12 +130,12 @@ class Report:
 
 
 def encode_rows(origin: BlobOrigin, rows: pa.Table) -> pa.Buffer:
-    """Encode rows as a blob; the origin replaces their schema metadata."""
+    """Encode rows as a blob. The origin replaces their schema metadata."""
     return UnsentRows(origin, rows).encoded()
 
 
 def as_bytes(blob: Blob) -> bytes:
-    """Return a blob as bytes that do not share memory."""
+    """Return a blob as bytes, which share no memory with it."""
     if isinstance(blob, UnsentRows):
         blob = blob.encoded()
     return blob if isinstance(blob, bytes) else blob.to_pybytes()
@@ -144,13 +147,16 @@ def encode_report(report: Report) -> bytes:
 
 
 def encode_abort_marker() -> bytes:
-    """Return the blob that keeps a write task from writing."""
+    """Return an abort marker: a write task that receives it writes nothing."""
     return _VOID
 
 
 @dataclass(frozen=True, slots=True)
 class Received:
-    """The decoded blobs of a write task: rows by table in order, reports, whether to write."""
+    """The decoded blobs of a write task: rows by table, and reports.
+
+    If `void`, the task must write nothing.
+    """
 
     rows: dict[str, list[RowBlob]]
     reports: tuple[Report, ...]
@@ -158,7 +164,10 @@ class Received:
 
 
 def receive(blobs: Iterable[Blob]) -> Received:
-    """Decode all blobs of a task; rows of a table are in (topic, partition, offset) order."""
+    """Decode all blobs of a task.
+
+    The row blobs of a table are ordered by topic, partition and offset.
+    """
     row_blobs: list[RowBlob] = []
     reports: list[Report] = []
     void = False

@@ -1,8 +1,8 @@
 """Cache decoded chunks for a table that is created between two runs of a batch.
 
-A table that does not exist yet makes a batch run twice. Decoding needs no table, so the first run
-caches the rows of a chunk without rejected records, and the next run uses them instead of fetching
-and decoding again, provided that the table was created with exactly their types.
+If a table does not exist yet, the batch runs twice. Decoding does not need the table, so the first
+run caches the rows of chunks without rejected records. The next run uses them instead of fetching
+and decoding again, if the table was created with exactly their types.
 """
 
 from collections.abc import Iterable, Iterator
@@ -23,20 +23,20 @@ from ingestd.kafka.ranges import OffsetRange
 from ingestd.paimon.spec.changelog_checks import writes_input
 
 LEAST_RECORDS = 1_000
-"""Smaller chunks are not cached: decoding them again is faster."""
+"""Minimum number of records of a cached chunk. Decoding smaller chunks again is faster."""
 
 _SNAPSHOT = "ingestd:snapshot"
 
 
 class BlobStore(Protocol):
-    """Stores blobs between two runs of a batch."""
+    """Stores blobs between two runs of a batch, on one machine."""
 
     def put(self, blob: Encoded) -> str | None:
-        """Store a blob and return its name; None if there is no space."""
+        """Store a blob and return its name, or None if there is no space."""
         ...
 
     def get(self, name: str) -> Encoded | None:
-        """Return the blob with this name; None if it is not stored here."""
+        """Return the blob with this name, or None if it is not stored here."""
         ...
 
 
@@ -48,9 +48,10 @@ def keep(
     chunk: RecordChunk,
     decoded: Decoded,
 ) -> CachedChunk | None:
-    """Cache the rows of a chunk; None unless all its records are valid.
+    """Cache the rows of a chunk, or return None if it cannot be cached.
 
-    `start` is the first offset that was not covered before the chunk.
+    A chunk is cached if it has rows of one source table, and no rejected records, truncates or
+    schema changes. `start` is the first offset after the previous chunk.
     """
     plain = (
         len(decoded.batches) == 1
@@ -80,13 +81,13 @@ def keep(
 
 
 def chunk_without_records(cached: CachedChunk) -> RecordChunk:
-    """Return a chunk without records of the topic partition of a cached one, to identify it."""
+    """Return an empty chunk that identifies the topic partition of a cached chunk."""
     none, where = np.zeros(0, np.int64), cached.where
     return RecordChunk(where.topic, where.partition, none, none, [], [], None)
 
 
 def leading(kept: Iterable[CachedChunk], wanted: OffsetRange) -> Iterator[CachedChunk]:
-    """Yield the cached chunks at the beginning of a range, without gaps between them."""
+    """Yield the cached chunks that cover the start of a range without gaps."""
     where = TopicPartition(wanted.source, wanted.topic, wanted.partition)
     start = wanted.start
     of_partition = (cached for cached in kept if cached.where == where)
@@ -99,11 +100,11 @@ def leading(kept: Iterable[CachedChunk], wanted: OffsetRange) -> Iterator[Cached
 def take(
     blob_store: BlobStore | None, kept: CachedChunk, context: BatchContext
 ) -> ChangeBatch | None:
-    """Return the rows of a cached chunk as if decoded again; None if it must be decoded again.
+    """Return the rows of a cached chunk, or None if the chunk must be decoded again.
 
-    It must if the table has another key or another type for one of its columns, if a row does not
-    fit the table, if rows before changes are needed but were not decoded, or if the blob is not
-    stored here.
+    It must be decoded again if the table has another key or another type for a column, if a row
+    does not fit the table, if before images are needed but were not decoded, if column renames
+    apply, or if the blob is not stored here.
     """
     target = context.tables.get(kept.table)
     if blob_store is None or target is None:

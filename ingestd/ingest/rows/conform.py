@@ -1,13 +1,13 @@
-"""Bring rows of a source table into the columns of their target table, in its types and order.
+"""Convert rows of a source table to the columns of their target table, in its types and order.
 
-The rows of a batch are those that the target does not cover yet, after the column changes that its
-settings require. A value that does not fit the table's type rejects its record only. Columns that
-the schema should add or widen are reported instead of rows.
-
-Messages may contradict the configuration: a column with the name of a computed one, a name that the
-target cannot have, a type that a function does not take. The error is about all rows given here;
-the caller finds the records that cause it. Updates and deletes of a table without a primary key are
-dropped, or kept as rows with their kind, as `keyless-table-mode` says.
+Rows that the target already covers are dropped, and column changes that its settings require are
+applied first. If a value does not fit the type in the table, only its record is rejected. If the
+schema has to add or widen columns, these are reported instead of rows. Messages may conflict with
+the configuration: a column has the name of a computed column or a name that is not valid in the
+target, or a type that a function does not accept. Such an error concerns all rows passed to this
+module; the caller finds the records that cause it. Updates and deletes of a table without a primary
+key are handled according to `keyless-table-mode`: they are rejected, dropped, or stored as rows
+with their kind.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -59,21 +59,22 @@ from ingestd.paimon.spec.table_schema import TableSchema
 Mask = npt.NDArray[np.bool_]
 _FOLLOW = EvolutionPolicy()
 IMPOSSIBLE = (SchemaConflictError, ConfigError, UnsupportedError)
-"""Raised by `shape_rows` if rows contradict the settings of their table."""
+"""The errors that `shape_rows` raises if rows conflict with the settings of their table."""
 REASON = "invalid-column-name"
 KIND_COLUMN = "row_kind"
-"""Column of an audit table: `+I`, `-U`, `+U` or `-D`, as in Paimon's audit log."""
+"""Column of an audit table with the row kind `+I`, `-U`, `+U` or `-D`, as in Paimon's audit log."""
 _KINDS: Array = pa.array(["+I", "-U", "+U", "-D"])
 
 
 @dataclass(frozen=True, slots=True)
 class ShapedRows:
-    """The rows of a change batch in the columns of their target, or what is known instead.
+    """The rows of a change batch in the columns of their target, or the reason why there are none.
 
-    `table` is the identifier of the target, None if the batch has no route. `skipped` counts rows
-    that were left out, by reason; `rejected` are the rejected records. `batch` are the remaining
-    rows in the columns of the source, None if there are none. `rows` are those of valid records,
-    as in `Conformed`; None if the target lacks columns or does not exist, as `discovery` states.
+    `table` is the identifier of the target, or None if the batch has no route. `skipped` counts
+    dropped rows by reason, and `rejected` are the rejected records. `batch` are the remaining rows
+    in the columns of the source, or None if no row remains. `rows` are the rows of valid records,
+    as in `Conformed`. If the target does not exist or lacks columns, `rows` is None, and
+    `discovery` contains these columns.
     """
 
     table: str | None
@@ -93,7 +94,10 @@ def shape_rows(
     *,
     case_sensitive: bool = True,
 ) -> ShapedRows:
-    """Return the rows of a batch of the chunk for its target. Raises one of `IMPOSSIBLE`."""
+    """Convert a batch of the chunk to rows of its target.
+
+    Raises one of `IMPOSSIBLE` if rows conflict with the settings.
+    """
     table, settings = target.context, target.settings
     mode = keyless_mode(settings, batch, table)
     batch, skipped = _wanted_rows(target, chunk, batch, mode)
@@ -124,7 +128,7 @@ def shape_rows(
 def _wanted_rows(
     target: Target, chunk: RecordChunk, batch: ChangeBatch, mode: KeylessTableMode | None
 ) -> tuple[ChangeBatch, dict[str, int]]:
-    """Return the rows of a batch that its target takes; count the others by reason."""
+    """Return the rows that the target of a batch accepts, and counts of dropped rows by reason."""
     table, skipped = target.context, dict[str, int]()
     if table is not None:
         if mode != "audit":
@@ -162,10 +166,10 @@ def _discovery(
 def without_before_images(
     batch: ChangeBatch, shape: RowShape | None, target: TableContext
 ) -> ChangeBatch:
-    """Return the changes without rows before updates, unless the table or the shape needs them.
+    """Remove before images of updates, unless the table or the shape needs them.
 
-    A table needs none if row kinds are in a column, or if rows cannot be retracted: then an update
-    is only the row after it, as without a changelog.
+    A table does not need them if row kinds are in a column or rows cannot be retracted. In this
+    case an update is only its after image, as without a changelog.
     """
     before = batch.row_kind == RowKind.UPDATE_BEFORE
     if not before.any() or (shape is not None and shape.moving):
@@ -176,7 +180,10 @@ def without_before_images(
 def only_new(
     source: str, chunk: RecordChunk, target: TableContext, batch: ChangeBatch
 ) -> tuple[ChangeBatch, dict[str, int]]:
-    """Drop rows that the table contains, or that a truncate removed; return counts by reason."""
+    """Drop rows that the table already covers, or that are older than its last truncate.
+
+    Returns the remaining rows, and the counts of dropped rows by reason.
+    """
     covered = target.covered_until(source, chunk.topic, chunk.partition)
     new = batch.offset >= covered
     skipped = {"covered": int(np.count_nonzero(~new))}
@@ -191,10 +198,11 @@ def only_new(
 
 
 def effective_positions(batch: ChangeBatch) -> npt.NDArray[np.int64]:
-    """Return source positions, shape (rows,); a row without one gets the largest before it.
+    """Return the source position of each row, or an estimate if it has none; shape (rows,).
 
-    Rows of an incremental snapshot have no position, but are in the log between rows that have
-    one. Rows before the first position get that one; without any position all are -1.
+    Rows of an incremental snapshot have no position, but are in the topic between rows that have
+    one. They get the largest position before them, or else the first position. If no row has a
+    position, all are -1.
     """
     known = batch.position[batch.position >= 0]
     if len(known) in (0, len(batch.position)):
@@ -211,10 +219,10 @@ def without_invalid(
     *,
     case_sensitive: bool = True,
 ) -> tuple[ChangeBatch, tuple[Failure, ...]]:
-    """Return the batch without invalid columns, and the rows that lose a value by it.
+    """Remove columns with invalid names; return the batch, and the rows that lose a value.
 
-    These are all rows if such a column is part of the message key, or if no other is left. If the
-    policy ignores refused columns, no row fails.
+    All rows fail if such a column is part of the message key, or if no other column remains. No row
+    fails if the policy ignores columns that are not allowed.
     """
     options = settings.options if target is None else target.table.schema.options
     names = (*batch.types, *batch.unavailable, *batch.primary_keys)
@@ -237,7 +245,7 @@ def without_invalid(
 
 
 def _capitals(names: Iterable[str], target: TableContext | None) -> dict[str, str]:
-    """Return columns with capitals that a case-insensitive catalog does not add to a table."""
+    """Return columns with capital letters, which a case-insensitive catalog does not add."""
     known = () if target is None else target.table.schema.field_names
     problem = "has capitals, and warehouse.catalog.case-sensitive is false"
     return {name: problem for name in names if name != name.lower() and name not in known}
@@ -277,9 +285,10 @@ def _message(name: str, problem: str) -> str:
 def keyless_mode(
     settings: TableSettings, batch: ChangeBatch, target: TableContext | None
 ) -> KeylessTableMode | None:
-    """Return how the updates and deletes of a batch are handled; None if the table has a key.
+    """Return how the updates and deletes of a batch are handled, or None if the table has a key.
 
-    With `audit` every change becomes a row, with `latest-only` deletes and old rows are dropped.
+    With "audit", every change becomes a row; with "latest-only", deletes and before images are
+    dropped.
     """
     if target is not None:
         keys: Sequence[str] = target.table.schema.primary_keys
@@ -305,7 +314,7 @@ def _with_kinds(batch: ChangeBatch) -> ChangeBatch:
 
 
 def _as_inserts(batch: ChangeBatch) -> ChangeBatch:
-    """Turn changes into inserts; cells that the source left out become null."""
+    """Convert changes to inserts. Values that the source omitted become null."""
     columns = batch.columns
     for name, left_out in batch.unavailable.items():
         if name not in batch.types:
@@ -321,9 +330,9 @@ def _as_inserts(batch: ChangeBatch) -> ChangeBatch:
 class Conformed:
     """Rows for a table, or the columns that the table must add or widen first.
 
-    `rows` has the table's columns, `_VALUE_KIND` (int8), the offset, the source position (-1 if
-    unknown) unless all are unknown, and masks of left-out cells. It includes the rows of
-    `failures`. In tables without a key only streamed rows have a position.
+    `rows` has the columns of the table, `_VALUE_KIND` (int8), the offset, the source position (-1
+    if unknown; omitted if all are unknown), and masks of omitted values. It includes the rows of
+    `failures`. In tables without a key, only streamed rows have a position.
     """
 
     rows: pa.Table | None
@@ -337,11 +346,11 @@ def conform(
     declared: Mapping[str, DataType],
     policy: EvolutionPolicy = _FOLLOW,
 ) -> Conformed:
-    """Return the rows of a batch as rows of a table with that schema.
+    """Convert the rows of a batch to rows of a table with this schema.
 
-    `declared` are the configured column types; `policy` sets how far the schema may follow the
-    batch. A result without rows and without columns means that the table has to apply declared
-    changes of the policy first.
+    `declared` are the configured column types. `policy` sets which schema changes are allowed. If
+    the result has neither rows nor columns, the table has to apply declared changes of the policy
+    first.
     """
     types = {name: declared.get(name, batch.types[name]) for name in batch.types}
     verdict = judge_growth(schema, _beyond(batch, schema, types, policy), policy, types)
@@ -371,7 +380,7 @@ def _beyond(
     types: Mapping[str, DataType],
     policy: EvolutionPolicy,
 ) -> dict[str, DataType]:
-    """Return the columns that the table lacks, or has with too narrow a type for the values."""
+    """Return the columns that the table lacks, or whose type is too narrow for the values."""
     always = policy.mode not in (None, "evolve")
     return {
         name: data_type
@@ -381,7 +390,7 @@ def _beyond(
 
 
 def columns_beyond(schema: TableSchema, types: Mapping[str, DataType]) -> dict[str, DataType]:
-    """Return the columns that the table lacks, or has with a narrower type."""
+    """Return the columns that the table lacks, or whose type in the table is narrower."""
     current = {column.name: column.type for column in schema.fields}
     beyond: dict[str, DataType] = {}
     for name, data_type in types.items():
@@ -392,10 +401,10 @@ def columns_beyond(schema: TableSchema, types: Mapping[str, DataType]) -> dict[s
 
 
 def _fits_by_value(batch: ChangeBatch, name: str, schema: TableSchema, *, always: bool) -> bool:
-    """Return whether the values fit although the type does not.
+    """Return whether all values fit into the column of the table, although their type does not.
 
-    Checked for text, since most sources do not report lengths, for keys, whose type cannot change,
-    and `always` in tables whose types may not change.
+    This is checked for strings, because most sources do not report lengths; for key columns, whose
+    type cannot change; and if `always`, because the types of the table may not change.
     """
     if name not in schema.field_names:
         return False
@@ -410,7 +419,7 @@ def _fits_by_value(batch: ChangeBatch, name: str, schema: TableSchema, *, always
 
 
 def _moved(batch: ChangeBatch, names: Mapping[str, str]) -> ChangeBatch:
-    """Return the batch with some columns renamed."""
+    """Return the batch with columns renamed according to `names`."""
     return replace(
         batch,
         columns=batch.columns.rename_columns(
@@ -428,7 +437,7 @@ def _refused_columns(
     policy: EvolutionPolicy,
     retracts: Mask,
 ) -> Iterator[Failure]:
-    """Yield rows that have a value in a refused column."""
+    """Yield rows that have a value in a column that may not be added."""
     for name, why in refused.items():
         if name in schema.field_names or policy.on_refused == "ignore":
             continue
@@ -439,7 +448,7 @@ def _refused_columns(
 
 
 def _row_kinds(batch: ChangeBatch, columns: Mapping[str, Values], rules: MergeRules) -> Kinds:
-    """Return the row kinds, from a column of the table if its options name one."""
+    """Return the row kinds, which are read from a column if `rowkind.field` is set."""
     if rules.rowkind_field is None:
         return batch.row_kind.astype(np.int8, copy=False)
     return kinds_of(columns[rules.rowkind_field])
@@ -450,7 +459,7 @@ def _row_columns(batch: ChangeBatch, schema: TableSchema, kinds: Kinds) -> dict[
         KIND: pa.array(kinds),
         OFFSET: pa.array(batch.offset.astype(np.int64, copy=False)),
     }
-    # Rows of a snapshot share one position, so it does not identify a row.
+    # All rows of a snapshot have the same position, so it does not identify a row.
     position = (
         batch.position if schema.primary_keys else np.where(batch.snapshot_row, -1, batch.position)
     )
@@ -463,7 +472,7 @@ def _row_columns(batch: ChangeBatch, schema: TableSchema, kinds: Kinds) -> dict[
 
 
 def _unmergeable(kinds: Kinds, rules: MergeRules, keyed: bool) -> Iterator[Failure]:
-    """Yield rows with an invalid row kind, and changes that the table does not support."""
+    """Yield rows with an invalid row kind, and rows whose row kind the table does not support."""
     if not bool((kinds != RowKind.INSERT).any()):
         return  # inserts are supported by every table
     unknown = kinds == NO_KIND
@@ -487,7 +496,7 @@ def _unmergeable(kinds: Kinds, rules: MergeRules, keyed: bool) -> Iterator[Failu
 
 
 class _Column:
-    """One column of the target, converted from the batch; records the rows that fail."""
+    """Converts one column of the batch for the target, and collects the rows that fail."""
 
     def __init__(self, batch: ChangeBatch, target: DataField, is_key: bool, retracts: Mask) -> None:
         self.failures: list[Failure] = []
@@ -497,9 +506,9 @@ class _Column:
         self._retracts = retracts
 
     def values(self, refused: str | None) -> Values:
-        """Return the values in the target's type; invalid cells are null.
+        """Return the values in the type of the target; invalid values are null.
 
-        `refused` states why the table's type cannot change to that of the values, None if it can.
+        `refused` is the reason why the type in the table may not be widened, or None.
         """
         name, arrow_type = self._target.name, to_arrow_type(self._target.type)
         count = len(self._batch.offset)
@@ -545,7 +554,10 @@ def _nulls(count: int, arrow_type: Values) -> Values:
 
 
 def _zero(arrow_type: pa.DataType) -> Values:
-    """Return a value for a NOT NULL cell that is never read."""
+    """Return a placeholder for a NOT NULL value that is never read.
+
+    Raises UnsupportedError for nested types.
+    """
     if pa.types.is_string(arrow_type) or pa.types.is_binary(arrow_type):
         return pa.scalar("", pa.string()).cast(arrow_type)
     if pa.types.is_nested(arrow_type):

@@ -1,4 +1,4 @@
-"""Decoded messages as plain documents, for display and for other programs."""
+"""Decoded messages as JSON documents, for display and for other programs."""
 
 import json
 from collections.abc import Iterator
@@ -12,10 +12,10 @@ from ingestd.paimon.spec.data_types import DataField, RowKind
 
 @dataclass(frozen=True, slots=True)
 class DecodedRow:
-    """One row: its record, its kind (+I, -U, +U, -D), and its cells as JSON values.
+    """One row: the offset of its record, its row kind (+I, -U, +U, -D), and its values as JSON.
 
-    `position` is the position in the source's log, None if unknown; `unavailable` are columns
-    whose value the source left out.
+    `position` is the position in the source's log, or None if unknown. `unavailable` are the
+    columns whose values the source omitted.
     """
 
     offset: int
@@ -28,7 +28,7 @@ class DecodedRow:
 
 @dataclass(frozen=True, slots=True)
 class DecodedTable:
-    """Rows of one source table with the same columns; types as Paimon writes them."""
+    """Rows of one source table with the same columns; `types` are in Paimon's notation."""
 
     source: SourceTable
     primary_keys: tuple[str, ...]
@@ -37,17 +37,17 @@ class DecodedTable:
 
     @property
     def name(self) -> str:
-        """The name of the source table with its database and schema."""
+        """The name of the source table, qualified by database and schema."""
         return ".".join(name for name in self.source if name)
 
 
 def decoded_tables(decoded: Decoded) -> list[DecodedTable]:
-    """Return all rows by batch, in the order in which they were decoded."""
+    """Return the rows of each batch, in the order in which they were decoded."""
     return [_table(batch) for batch in decoded.batches]
 
 
 def rejected_documents(decoded: Decoded) -> list[dict[str, object]]:
-    """Return coordinates and cause of each rejected record."""
+    """Return the offset and the cause of each rejected record, ordered by offset."""
     return [
         {
             "offset": rejected_record.offset,

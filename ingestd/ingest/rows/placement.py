@@ -1,4 +1,4 @@
-"""Choose the write task of each row: all rows of a bucket or bucket assigner go to one task.
+"""Choose the write task of each row: all rows of a bucket, or bucket assigner, get the same task.
 
 Rows are sent with their bucket or key hash, so that it is computed only once.
 """
@@ -26,11 +26,11 @@ Slots = npt.NDArray[np.int64]
 def place(
     target: TableContext, rows: pa.Table, slots: int, task_index: int
 ) -> tuple[pa.Table, Slots]:
-    """Return the rows with their bucket or key hash, and the slot (0 to slots-1) of each.
+    """Return the rows with their bucket or key hash, and the slot (0 to slots - 1) of each row.
 
-    Rows of an append table without buckets stay with the task that decoded them, except those
-    with a source position: repeats of a change must meet in one task. Rows of a key go to one
-    slot; if keys may move between partitions, regardless of their partition.
+    Rows of an append table without buckets stay in the task that decoded them, except rows with a
+    source position: repeats of a change must be in the same slot. All rows of a key in a partition
+    get the same slot. If keys can move between partitions, all rows of a key get the same slot.
     """
     mode = bucket_mode(target.table.schema)
     if mode is BucketMode.BUCKET_UNAWARE:
@@ -58,13 +58,13 @@ def _by_position(rows: pa.Table, slots: int, task_index: int) -> Slots:
     if POSITION in rows.column_names:
         positions = rows.column(POSITION).to_numpy()
         known = positions >= 0
-        # Positions grow by record sizes, so their low bits alone are not evenly distributed.
+        # Positions increase by record sizes, so their low bits alone are not evenly distributed.
         placed[known] = (positions[known] * 0x9E3779B1 >> 15) % slots
     return placed
 
 
 def partition_hashes(table: FileStoreTable, rows: pa.Table) -> npt.NDArray[np.int64]:
-    """Return the hash of each row's partition, shape (rows,); zeros without partition keys."""
+    """Return the hash of the partition of each row, or 0 without partition keys; shape (rows,)."""
     if not table.schema.partition_keys:
         return np.zeros(rows.num_rows, np.int64)
     columns = [rows.column(name) for name in table.schema.partition_keys]
@@ -74,7 +74,7 @@ def partition_hashes(table: FileStoreTable, rows: pa.Table) -> npt.NDArray[np.in
 def assigners_of(
     target: TableContext, rows: pa.Table, hashes: npt.NDArray[np.int32]
 ) -> npt.NDArray[np.int64]:
-    """Return the number of each row's bucket assigner, shape (rows,)."""
+    """Return the number of the bucket assigner of each row; shape (rows,)."""
     table, count = target.table, target.assigners
     if not table.schema.partition_keys:
         return assigner_of(hash_row((), ()), hashes, count, count).astype(np.int64)
@@ -87,7 +87,7 @@ def assigners_of(
 def partition_values(
     table: FileStoreTable, rows: pa.Table, picked: npt.NDArray[np.int64]
 ) -> list[tuple[object, ...]]:
-    """Return partition values of the picked rows, as required to encode partition rows."""
+    """Return the partition values of the picked rows, in the form for encoding partition rows."""
     keys = table.schema.partition_keys
     if not keys:
         return [()] * len(picked)

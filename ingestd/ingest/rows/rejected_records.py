@@ -1,4 +1,4 @@
-"""Rejected records: which records the failing rows of a batch belong to, and why they fail."""
+"""Rejected records: find the records of the rows that fail, and the reasons."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ Mask = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Rows that the table rejects, and why; `stage` and `reason` as in dead letters."""
+    """A mask of rows that the table rejects, with stage and reason as in dead letters."""
 
     rows: Mask
     stage: str
@@ -26,8 +26,8 @@ def judge_records(
 ) -> tuple[Mask, list[RejectedRecord]]:
     """Return a mask of the rows whose records are valid, and the rejected records.
 
-    `offsets` are those of all rows. A record is rejected, with its first failure, if any of its
-    rows fails.
+    `offsets` are the offsets of all rows. A record is rejected if any of its rows fails; the reason
+    is its first failure.
     """
     rejected: dict[int, RejectedRecord] = {}
     for failure in failures:
@@ -55,7 +55,7 @@ def _rejected(chunk: RecordChunk, index: int, failure: Failure) -> RejectedRecor
 def rejected_whole(
     chunk: RecordChunk, offsets: npt.NDArray[np.int64], failures: Iterable[Failure]
 ) -> list[RejectedRecord]:
-    """Return the rejected records as `judge_records` if no record is valid; else an empty list."""
+    """Return the rejected records if no record is valid, or else an empty list."""
     good, rejected = judge_records(chunk, offsets, failures)
     return [] if bool(good.any()) else rejected
 
@@ -63,6 +63,6 @@ def rejected_whole(
 def rejected_record(
     chunk: RecordChunk, offset: int, cause: tuple[str, str], message: str
 ) -> RejectedRecord:
-    """Return the record at an offset of a chunk as rejected; `cause` is stage and reason."""
+    """Return the rejected record for an offset of a chunk. `cause` is (stage, reason)."""
     failure = Failure(np.zeros(0, np.bool_), *cause, message)
     return _rejected(chunk, int(np.searchsorted(chunk.offsets, offset)), failure)

@@ -1,6 +1,6 @@
 """Route source tables to target tables, and decide which source tables may share a target.
 
-A route depends on names only, so that every task finds the same one and the driver can determine
+A route depends only on names, so that all tasks find the same route, and the driver can determine
 which source tables share a target.
 """
 
@@ -19,8 +19,8 @@ from ingestd.paimon.catalog.base import Identifier, check_case
 class Route:
     """The target of a source table.
 
-    `table` is the target's identifier "database.table"; `columns` are text columns that the route
-    adds, with their constant values, and `key_columns` those of them that belong to the key.
+    `table` is the identifier "database.table" of the target. `columns` maps STRING columns that the
+    route adds to their constant values; `key_columns` are the added columns in the key.
     """
 
     table: str
@@ -30,16 +30,16 @@ class Route:
 
 @dataclass(frozen=True, slots=True)
 class RouteRejection:
-    """Why the records of a source table are rejected; `reason` as in dead letters."""
+    """Why the records of a source table are rejected; `reason` is as in dead letters."""
 
     reason: str
     message: str
 
 
 class Router:
-    """Finds target tables by a routing configuration.
+    """Finds target tables according to a routing configuration.
 
-    Raises ConfigError for an invalid regular expression or rule.
+    The constructor raises ConfigError if a regular expression or rule is invalid.
     """
 
     def __init__(self, routing: RoutingConfig, database: str) -> None:
@@ -53,16 +53,19 @@ class Router:
         self._invalid: dict[tuple[str, SourceTable], str] = {}
 
     def route(self, topic: str, source_table: SourceTable) -> str | None:
-        """Return the target "database.table"; None if the source table is excluded.
+        """Return the target "database.table", or None if the source table is excluded.
 
-        Also None if the target's name would be invalid. Raises PolicyStopError if excluded source
-        tables stop the pipeline.
+        Also returns None if the name of the target is invalid. Raises PolicyStopError if excluded
+        source tables stop the pipeline.
         """
         route = self.route_of(topic, source_table)
         return None if route is None else route.table
 
     def route_of(self, topic: str, source_table: SourceTable) -> Route | None:
-        """Return the route as `route`, with the columns that it adds."""
+        """Return the route of a source table, or None in the same cases as `route`.
+
+        Raises PolicyStopError like `route`.
+        """
         forms = name_forms(source_table)
         if not self._takes(source_table, forms):
             if self._routing.unmatched == "fail":
@@ -88,9 +91,9 @@ class Router:
         return Route(table, matched.columns, matched.rule.key_columns)
 
     def complaint(self, topic: str, source_table: SourceTable) -> RouteRejection | None:
-        """Return why a source table without a route makes dead letters; None if it does not.
+        """Return why records of a source table without a route are rejected.
 
-        Source tables that are excluded by name never do.
+        Returns None if they are dropped, as all records of a table that is excluded by name.
         """
         forms = name_forms(source_table)
         if self.route_of(topic, source_table) is None and (topic, source_table) in self._invalid:
@@ -122,7 +125,7 @@ class Router:
         return any(self._excluding.fullmatch(form) for form in forms)
 
     def _matched(self, topic: str, source_table: SourceTable) -> Matched | None:
-        """Return the result of the first rule that matches."""
+        """Return the result of the first rule that matches, or None."""
         for rule in self._rules:
             matched = rule.match(topic, source_table)
             if matched is not None:
@@ -130,7 +133,7 @@ class Router:
         return None
 
     def _name(self, source_table: SourceTable, forms: tuple[str, ...]) -> str:
-        """Return the target's name without rules."""
+        """Return the name of the target if no rule sets it."""
         routing, database = self._routing, source_table.database or ""
         mapped = _mapped(routing.table_mapping, forms)
         if mapped is not None:
@@ -141,17 +144,17 @@ class Router:
 
 
 def check_sharing(routing: RoutingConfig, table: str, feeds: frozenset[Feed]) -> None:
-    """Raise SchemaConflictError if several source tables share one target unintentionally."""
+    """Raise SchemaConflictError if source tables share a target without permission."""
     problem = sharing_problem(routing, table, feeds)
     if problem is not None:
         raise SchemaConflictError(problem)
 
 
 def sharing_problem(routing: RoutingConfig, table: str, feeds: frozenset[Feed]) -> str | None:
-    """Return why source tables must not share one target; None if they may.
+    """Return why source tables must not share a target, or None if they may.
 
-    Sharing is intended for tables in the table mapping, or matched by a rule with `merge-shards`,
-    or for all with the routing's own `merge-shards`.
+    Source tables may share a target if they are in the table mapping, if they match a rule with
+    `merge-shards`, or if `merge-shards` is set for the whole routing.
     """
     unnamed = _unnamed(routing, feeds) if len(feeds) > 1 else frozenset()
     if not unnamed:
@@ -167,11 +170,12 @@ def sharing_problem(routing: RoutingConfig, table: str, feeds: frozenset[Feed]) 
 def admitted_feeds(
     routing: RoutingConfig, table: str, known: frozenset[Feed], rows_by_feed: Mapping[Feed, int]
 ) -> frozenset[Feed]:
-    """Return those of the found source tables (with row counts) that a target accepts.
+    """Return the source tables that a target accepts; `rows_by_feed` maps them to row counts.
 
-    All of them if they may share it. Otherwise those that may share it with the `known` ones, of
-    which it has rows. A target without rows accepts those that the configuration names, or else
-    the one with most rows, the first by name in case of a tie.
+    All are accepted if they may share the target. Otherwise a target accepts the source tables in
+    `known`, of which it has rows, and source tables that may share it with these. A target without
+    rows accepts the source tables that the configuration names, or else the one with the most rows,
+    or the first by name if there is a tie.
     """
     everyone = frozenset(rows_by_feed)
     if sharing_problem(routing, table, known | everyone) is None:
@@ -187,7 +191,7 @@ def admitted_feeds(
 
 
 def _unnamed(routing: RoutingConfig, feeds: frozenset[Feed]) -> frozenset[Feed]:
-    """Return source tables that the routing does not allow to share a target."""
+    """Return the source tables that the routing does not allow to share a target."""
     if routing.merge_shards:
         return frozenset()
     rules = [rule for rule in _compiled(routing) if rule.merges]
@@ -200,7 +204,7 @@ def _unnamed(routing: RoutingConfig, feeds: frozenset[Feed]) -> frozenset[Feed]:
 
 
 def name_forms(source_table: SourceTable) -> tuple[str, ...]:
-    """Return the name of a source table, then with its schema, then also with its database."""
+    """Return the names `table`, `schema.table` and `database.schema.table` of a source table."""
     forms = [source_table.table]
     for qualifier in (source_table.schema, source_table.database):
         if qualifier:

@@ -1,12 +1,12 @@
 """Rename, add and drop columns of a source table, as the settings of its target require.
 
-In this order: columns are renamed; columns of the route, of the record, and computed ones are
-added; columns that are not selected are dropped. Most tables have no such settings.
+Columns are renamed first; then route columns, metadata columns and computed columns are added; then
+columns that are not selected are dropped. Most tables have no such settings.
 
-Rows before updates are dropped, too, unless the target needs them. A table with the changelog
-producer `input` shows its readers the row before an update or a delete, which only the source
-knows. If a key is computed from a changed column, the message key does not change, so only the row
-before the update shows it.
+Before images of updates are dropped, too, unless the target needs them. A table with the changelog
+producer `input` provides its readers with the before image of updates and deletes, which only the
+source knows. If a key is computed from a changed column, the message key does not change, so the
+change of the key is known only from the before image.
 """
 
 import time
@@ -50,10 +50,10 @@ ColumnTypes = Mapping[str, DataType]
 class RowShape:
     """The column changes for the rows of one route.
 
-    `table` is for messages, `aliases` maps new names to old ones, `added` are the route's own
-    columns with their text, `key` those of them that precede a message key. `moving` are columns of
-    the primary key that are computed from others, so that an update may change them. With
-    `by_position` a row needs a source position.
+    `table` is used in error messages. `aliases` maps new names to old names. `added` maps route
+    columns to their values, and `key` are the route columns that precede the message key. `moving`
+    are primary key columns that are computed from other columns, so that an update can change them.
+    If `by_position`, rows must have a source position.
     """
 
     table: str
@@ -66,10 +66,10 @@ class RowShape:
     by_position: bool = False
 
     def as_in_source(self, types: Mapping[str, DataType]) -> dict[str, DataType]:
-        """Return types of the target's columns under the names of the source.
+        """Return the types of the target's columns under their names in the source.
 
-        Columns that a key column is computed from are NOT NULL, too: they are needed to find the
-        row.
+        Columns from which a key column is computed are NOT NULL, too, because they are required to
+        find the row.
         """
         added = {*self.settings.added(), *self.added}
         own = {name: data_type for name, data_type in types.items() if name not in added}
@@ -91,10 +91,10 @@ def apply_shape(
     source: SourceSettings,
     target: TableContext | None,
 ) -> tuple[ChangeBatch, tuple[Failure, ...]]:
-    """Apply a shape to a batch of a chunk as `reshape`, at the current time.
+    """Apply a shape to a batch of a chunk, like `reshape` with the current time.
 
-    If an update changed the key, a DELETE of the old one is added for tables whose changelog has no
-    rows before updates.
+    If an update changed a computed key, a DELETE of the old key is added, unless the changelog of
+    the table contains before images.
     """
     batch, failures = reshape(shape, batch, chunk, source, time.time_ns() // 1_000_000)
     if not shape.moving or target is None or writes_before_images(target.table):
@@ -106,10 +106,11 @@ def apply_shape(
 def reshape(
     shape: RowShape, batch: ChangeBatch, chunk: RecordChunk, source: SourceSettings, now_ms: int
 ) -> tuple[ChangeBatch, tuple[Failure, ...]]:
-    """Apply a shape to a batch of a chunk; return it with the rows whose computation failed.
+    """Apply a shape to a batch of a chunk; return the batch, and the rows whose computation failed.
 
-    `now_ms` is the result of `now()`. Raises SchemaConflictError if the source has a column with
-    the name of an added one, a key column is not selected, or a function does not accept a type.
+    `now_ms` is the time that `now()` returns. Raises SchemaConflictError if the source has a column
+    with the name of an added column, a key column is not selected, or a function does not accept a
+    type.
     """
     work = _Work(shape, renamed(batch, shape.aliases))
     work.add_route()
@@ -124,7 +125,7 @@ def _whole(values: Values) -> Values:
 
 
 class _Work:
-    """The columns of one batch during the changes."""
+    """The columns of one batch while a shape is applied."""
 
     def __init__(self, shape: RowShape, batch: ChangeBatch) -> None:
         self.failures: list[Failure] = []
@@ -170,7 +171,10 @@ class _Work:
             self._add(name, values, METADATA_TYPES[column])
 
     def _positions(self, data_format: str) -> Values:
-        """Return source positions; a snapshot row without one gets null, the oldest of all."""
+        """Return the source positions.
+
+        A snapshot row without a position gets null, which sorts first.
+        """
         batch = self._batch
         places = ordering_positions(batch.position, batch.snapshot_row)
         unknown = places < 0
@@ -233,16 +237,16 @@ class _Work:
 
 
 def writes_before_images(table: FileStoreTable) -> bool:
-    """Return whether the changelog of a table contains rows before updates."""
+    """Return whether the changelog of a table contains before images of updates."""
     rules = table.merge_rules
     takes_input = writes_input(table.schema) and rules.rowkind_field is None
     return takes_input and retraction_refusal(rules) is None
 
 
 def deletes_of_moved(batch: ChangeBatch, key: Sequence[str]) -> tuple[ChangeBatch, Mask]:
-    """Add a DELETE for each row before an update whose columns of `key` changed.
+    """Replace before images by DELETE rows if the update changed a column of `key`.
 
-    Other rows before updates are removed; the mask states which rows were kept.
+    Other before images are removed. Returns the batch, and a mask of the rows that were kept.
     """
     before = batch.row_kind == RowKind.UPDATE_BEFORE
     where = np.flatnonzero(before)
@@ -271,7 +275,7 @@ def _equal(
 
 
 def _same(left: Values, right: Values) -> Mask:
-    """Return whether values are equal, with null equal to null."""
+    """Return whether values are equal, where null equals null."""
     equal: Values = pc.equal(left, right)
     same: Values = pc.fill_null(equal, False)
     marks: Mask = np.asarray(same)

@@ -1,8 +1,8 @@
-"""The targets of source tables: what a task knows of the table that rows are written to.
+"""The targets of source tables: the state and settings of the tables to which rows are written.
 
-A target is found once in a task for each source table: from its route, the settings of the route's
-table, and the state of that table at the start of the batch. Decoders look up column types here,
-by source table and under the names of the source.
+A task determines the target of each source table once, from its route, the settings of the target
+table, and the state of this table at the start of the batch. Decoders look up column types here, by
+source table and under the column names of the source.
 """
 
 from collections.abc import Iterator, Mapping
@@ -34,12 +34,12 @@ ColumnTypes = Mapping[str, DataType]
 class Target:
     """The target table of a source table.
 
-    `table` is its identifier. `context` is its state, None if it does not exist. `shape` are the
-    changes of columns that its settings require, None if there are none. `known` are the types of
-    its columns, of which only those of the key are NOT NULL, and `declared` the configured types;
-    both are under the names of the source, and None if there are none. `rejection` is why it
-    accepts no rows of the source table. `key_conflict` is why its key cannot distinguish its
-    sources; the pipeline must not write to it.
+    `table` is its identifier. `context` is its state, or None if it does not exist. `shape` are the
+    column changes that its settings require, or None. `known` are the types of its columns, of
+    which only key columns are NOT NULL, and `declared` the configured types; both use the column
+    names of the source, and are None if there are no types. `rejection` is the reason why it
+    accepts no rows of the source table, or None. `key_conflict` is the reason why its key cannot
+    distinguish its sources, or None; if it is set, the pipeline must not write to the table.
     """
 
     table: str
@@ -55,20 +55,20 @@ class Target:
 
 @dataclass(frozen=True, eq=False)
 class Targets:
-    """The targets of one task, cached. Raises as `Router`."""
+    """The cached targets of one task. Methods raise the errors of `Router`."""
 
     _context: BatchContext
     _targets: dict[tuple[str, Feed], Target | None] = field(default_factory=dict)
 
     @cached_property
     def router(self) -> Router:
-        """The router of the batch."""
+        """The router for the routing of the batch."""
         return Router(self._context.routing, self._context.database)
 
     def of(self, topic: str, feed: Feed) -> Target | None:
-        """Return the target of a source table; None if its rows are excluded, as in `Router`.
+        """Return the target of a source table, or None if it has no route.
 
-        Raises ConfigError for circular computed columns.
+        Raises ConfigError if computed columns depend on each other circularly.
         """
         key = (topic, feed)
         if key not in self._targets:
@@ -100,9 +100,9 @@ def _target(context: BatchContext, route: Route, feed: Feed) -> Target:
 
 @dataclass(frozen=True, eq=False)
 class TargetColumns(Mapping[SourceTable, ColumnTypes]):
-    """Column types of the targets of one topic by source table, for decoders.
+    """The column types of the targets of one topic by source table, for decoders.
 
-    With `only_declared` they are the configured types, else those of existing tables.
+    If `only_declared`, these are the configured types, else the types in existing tables.
     """
 
     _context: BatchContext
@@ -121,7 +121,7 @@ class TargetColumns(Mapping[SourceTable, ColumnTypes]):
         return types
 
     def __iter__(self) -> Iterator[SourceTable]:
-        """Yield the source tables that are known to feed the context's tables."""
+        """Yield the source tables of which the tables of the context have rows."""
         known = {
             feed.source_table for table in self._context.tables.values() for feed in table.feeds
         }
@@ -132,7 +132,7 @@ class TargetColumns(Mapping[SourceTable, ColumnTypes]):
 
 
 def table_columns(target: TableContext) -> ColumnTypes:
-    """Return the types of a table's columns, also under names that they had before."""
+    """Return the types of a table's columns, under their current and their former names."""
     schema = target.table.schema
     types = {
         column.name: column.type.not_null()
@@ -146,9 +146,9 @@ def table_columns(target: TableContext) -> ColumnTypes:
 
 
 def row_shape(route: Route, settings: TableSettings) -> RowShape | None:
-    """Return the shape of the rows of a route; None if their columns do not change.
+    """Return the shape for the rows of a route, or None if no column changes.
 
-    Raises ConfigError for circular computed columns.
+    Raises ConfigError if computed columns depend on each other circularly.
     """
     policy = settings.evolution
     shape, aliases = settings.shape, policy.aliases
@@ -170,9 +170,9 @@ def row_shape(route: Route, settings: TableSettings) -> RowShape | None:
 
 
 def _key_conflict(shape: RowShape, target: TableContext) -> str | None:
-    """Return why the key of a table does not distinguish its sources; None if it does.
+    """Return why the key of a table does not distinguish its sources, or None if it does.
 
-    It does not if it lacks a column that the route adds to the key.
+    It does not distinguish them if it lacks a column that the route adds to the key.
     """
     keys = target.table.schema.primary_keys
     missing = [name for name in shape.key if name not in keys]
@@ -187,11 +187,11 @@ def _key_conflict(shape: RowShape, target: TableContext) -> str | None:
 
 
 def _rejection(context: BatchContext, table: str, feed: Feed) -> SourceRejection | None:
-    """Return why a table accepts no rows of a source table, or None.
+    """Return why a table accepts no rows of a source table, or None if it accepts them.
 
-    A message states the name of its source table: if the target belongs to another source table,
-    contains the dead letters, orders its rows by another column, or cannot be created, only the
-    record is rejected.
+    Since the name of the source table is from a message, only its records are rejected if the
+    target belongs to another source table, is the dead-letter table, orders its rows by another
+    column, or cannot be created.
     """
     if table == context.dead_letters:
         problem = (
@@ -220,7 +220,7 @@ def _rejection(context: BatchContext, table: str, feed: Feed) -> SourceRejection
 def rejected_unrouted(
     router: Router, chunk: RecordChunk, batch: ChangeBatch
 ) -> list[RejectedRecord]:
-    """Return the records of a batch without a route as rejected; none if they are dropped."""
+    """Return the rejected records of a batch without a route; empty if they are dropped."""
     complaint = router.complaint(chunk.topic, batch.source)
     if complaint is None:
         return []
@@ -230,6 +230,6 @@ def rejected_unrouted(
 def rejected_all(
     chunk: RecordChunk, batch: ChangeBatch, rejection_reason: SourceRejection
 ) -> list[RejectedRecord]:
-    """Return every record of a batch as rejected for one reason."""
+    """Return all records of a batch as rejected records with the same reason."""
     failure = Failure(np.ones(len(batch.offset), np.bool_), *rejection_reason)
     return judge_records(chunk, batch.offset, [failure])[1]

@@ -1,9 +1,10 @@
-"""Fill cells whose unchanged value the source left out (Debezium's unavailable-value placeholder).
+"""Fill unchanged values that the source omitted (Debezium's unavailable-value placeholder).
 
-The value is taken from an earlier row of the key in the same batch, or else from the table. In
-tables with `sequence.field`, rows are earlier by that field, and the row in the table may be newer
-than some rows of the batch. If a key has neither (Debezium sends such a row when the key itself
-changed), the cell becomes null and is counted: the placeholder must never be stored as a value.
+The value is taken from an earlier row with the same key in the batch, or else from the table. In
+tables with `sequence.field`, this field determines which rows are earlier, and the row in the table
+may be newer than some rows of the batch. If there is no earlier row (Debezium sends such a row when
+the key itself changed), the value becomes null and is counted, because the placeholder must never
+be stored as a value.
 """
 
 from collections.abc import Callable
@@ -27,7 +28,7 @@ from ingestd.paimon.table.read.table_read import read_table
 _Index = npt.NDArray[np.int64]
 _Mask = npt.NDArray[np.bool_]
 Whereabouts = Callable[[pa.Table], frozenset[bytes]]
-"""Returns the partitions (serialized rows) that contain the given keys."""
+"""Returns the partitions, as serialized rows, that contain the given keys."""
 
 _ASK_TABLE = -1
 _KEEP = -2
@@ -37,11 +38,12 @@ _NOT_KNOWN = -3
 def fill_unavailable(
     target: TableContext, rows: pa.Table, whereabouts: Whereabouts | None = None
 ) -> tuple[pa.Table, int]:
-    """Return the rows with older values in cells left out, and the number of cells without one.
+    """Replace omitted values by older values; return the rows, and the number of values not found.
 
-    `rows` are in the order of arrival; the columns that mark such cells are removed. `whereabouts`
-    finds the partitions of keys that do not include the partition columns. Raises UnsupportedError
-    for a table in postpone bucket mode, where older values cannot be looked up.
+    `rows` must be in order of arrival. The columns that mark omitted values are removed.
+    `whereabouts` finds the partitions of keys that do not include the partition columns. Raises
+    UnsupportedError if the table is in postpone bucket mode, in which older values cannot be looked
+    up.
     """
     marks = [name for name in rows.column_names if name.startswith(UNAVAILABLE_PREFIX)]
     plain = rows.drop_columns(marks)
@@ -51,20 +53,20 @@ def fill_unavailable(
     origins: dict[str, _Index] = {}
     for mark in marks:
         if rules.keeps_older(mark.removeprefix(UNAVAILABLE_PREFIX)):
-            # Merging leaves the older value where a cell is null.
+            # The merge engine keeps the older value if a value is null.
             continue
         marked: Values = rows.column(mark)
         left_out = pc.fill_null(marked, False).to_numpy()
         origins[mark.removeprefix(UNAVAILABLE_PREFIX)] = _origins(groups, kinds, left_out, ages)
     asking = np.zeros(plain.num_rows, np.bool_)
     for origin in origins.values():
-        # With a sequence field the row in the table may be newer than those of the batch.
+        # With a sequence field, the row in the table may be newer than rows of the batch.
         asking |= origin != _KEEP if rules.sequence_fields else origin == _ASK_TABLE
     old = _OldRows(target, plain, asking, list(origins), whereabouts)
     unknown = 0
     for name, batch_origin in origins.items():
         origin = old.newer(batch_origin)
-        # After a delete the table's row is not an older value.
+        # After a delete, the row in the table is not a valid older value.
         deleted = kinds[np.maximum(origin, 0)] == RowKind.DELETE
         origin[(origin >= 0) & deleted] = _NOT_KNOWN
         position = plain.column_names.index(name)
@@ -74,7 +76,7 @@ def fill_unavailable(
 
 
 def _ages(rows: pa.Table, rules: MergeRules) -> _Index:
-    """Return the rank of each row from oldest to newest, shape (rows,); ties keep row order."""
+    """Return the rank of each row from oldest to newest; ties keep row order; shape (rows,)."""
     if not rules.sequence_fields:
         return np.arange(rows.num_rows)
     columns = [rows.column(name) for name in rules.sequence_fields]
@@ -87,9 +89,9 @@ def _ages(rows: pa.Table, rules: MergeRules) -> _Index:
 def _origins(
     groups: RowGroups, kinds: npt.NDArray[np.int8], left_out: _Mask, ages: _Index
 ) -> _Index:
-    """Return for each row the index of the row it takes the cell from, or a marker; shape (rows,).
+    """Return the index of the row from which each row takes its value, or a marker; shape (rows,).
 
-    That is the newest earlier row of its key with a value, or a delete, which has none.
+    It is the newest earlier row with the same key that has a value or is a delete.
     """
     count = len(kinds)
     order = stable_places(groups.codes, ages)
@@ -108,7 +110,7 @@ def _origins(
 
 
 class _OldRows:
-    """Rows of the table for the keys that need an older value, read at most once."""
+    """The rows in the table for keys that need an older value, read at most once."""
 
     def __init__(
         self,
@@ -145,7 +147,7 @@ class _OldRows:
         self._at = _positions_in(self._table_rows.select(keys), rows.select(keys))
 
     def newer(self, origin: _Index) -> _Index:
-        """Return `origin` with rows of the batch replaced where the row in the table is newer."""
+        """Return `origin`, changed to refer to the table where the row in the table is newer."""
         fields, chosen = list(self._rules.sequence_fields), origin.copy()
         if self._table_rows is None or not fields:
             return chosen
@@ -158,19 +160,19 @@ class _OldRows:
         return chosen
 
     def count_unknown(self, origin: _Index) -> int:
-        """Return the number of cells without an older value in the batch or the table."""
+        """Return the number of values without an older value in the batch or the table."""
         absent = (origin == _ASK_TABLE) & (self._at < 0)
         return int(np.count_nonzero(absent | (origin == _NOT_KNOWN)))
 
     def fill(self, name: str, origin: _Index) -> Values:
-        """Return the column with each cell taken from its origin."""
+        """Return the column with each value taken from its origin."""
         column = self._rows.column(name)
         count = len(column)
         source = np.where(origin >= 0, origin, np.arange(count))
         chunks: list[Values] = [*column.chunks, pa.nulls(1, column.type)]
         source[origin == _NOT_KNOWN] = count
         asking = origin == _ASK_TABLE
-        # The table's rows follow the null at `count`, which index -1 (not found) refers to.
+        # Rows of the table follow the null at `count`, to which index -1 (not found) refers.
         source[asking] = count + 1 + self._at[asking]
         if self._table_rows is not None:
             chunks += self._table_rows.column(name).cast(column.type).chunks
@@ -179,7 +181,10 @@ class _OldRows:
 
 
 def _positions_in(table_keys: pa.Table, keys: pa.Table) -> _Index:
-    """Return the index of each key in `table_keys`, which are distinct, or -1; shape (keys,)."""
+    """Return the index of each key in `table_keys`, or -1; shape (keys,).
+
+    The `table_keys` must be distinct.
+    """
     both = pa.concat_tables([table_keys.cast(keys.schema), keys])
     groups = group_rows(both, keys.column_names)
     row_of_group: _Index = np.full(groups.count, -1, np.int64)

@@ -1,1 +1,1 @@
-"""The two stages of a batch, and the reports of their tasks."""
+"""The two stages of a batch, and the findings of their tasks."""

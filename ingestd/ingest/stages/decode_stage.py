@@ -1,9 +1,9 @@
 """Stage 1 of a batch, one task: read offset ranges and produce (slot, blob) pairs.
 
-Records are fetched and decoded to change batches. A batch is routed to its target, and its rows
-are brought into the columns of the table, without those that the table covers. They are sent to
-the write task of their slot. Rejected records are sent in the same way, as rows of the dead-letter
-table.
+Records are fetched and decoded to change batches. Each batch is routed to its target, and its rows
+are converted to the columns of the table, without rows that the table already covers. They are sent
+to the write task of their slot. Rejected records are sent in the same way, as rows of the
+dead-letter table.
 """
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
@@ -61,14 +61,14 @@ def decode_ranges(
 ) -> Pairs:
     """Decode the ranges of one task into (slot, blob) pairs for the write stage.
 
-    The last pair is the task's report, in slot `task_index` modulo the slots. If the batch must run
-    again, every slot also gets an abort marker, so that nothing is written; decoding continues, to
-    discover all differences of the batch at once. Chunks of tables that do not exist yet are put
-    into `blob_store`; `kept` are chunks that earlier runs of the batch cached there, which are not
-    read and decoded again.
+    The last pair is the report of the task, in slot `task_index` modulo the number of slots. If the
+    batch must run again, every slot also gets an abort marker, so that nothing is written. Decoding
+    continues, so that one run discovers all schema differences. Chunks for tables that do not exist
+    yet are cached in `blob_store`; `kept` are chunks that earlier runs of the batch cached there,
+    which are not fetched and decoded again.
 
-    Raises SourceError from fetching; PolicyStopError, SchemaConflictError and UnsupportedError if
-    the configuration or a table does not allow the records.
+    Raises SourceError if fetching fails; PolicyStopError, SchemaConflictError or UnsupportedError
+    if the configuration or a table does not allow the records.
     """
     task = _DecodeTask(context, task_index, blob_store)
     unread: list[OffsetRange] = []
@@ -83,7 +83,7 @@ def decode_ranges(
 
 
 class _DecodeTask:
-    """One task: its context, its output, and the findings about its chunks."""
+    """One decode task: its context, its caches, and its findings."""
 
     def __init__(
         self, context: BatchContext, task_index: int, blob_store: BlobStore | None
@@ -97,12 +97,12 @@ class _DecodeTask:
         self._images = context.needs_before_images()
         self._renames = context.follows_renames()
         self._starts: dict[tuple[str, int], int] = {}
-        """First offset of each topic partition of the current source that was not read yet."""
+        """The first offset that was not read yet in each topic partition of the current source."""
 
     def resume(
         self, offset_range: OffsetRange, kept: Sequence[CachedChunk]
     ) -> Generator[tuple[int, Blob], None, OffsetRange]:
-        """Yield blobs of the cached chunks at the beginning of a range; return the rest of it."""
+        """Yield blobs of cached chunks at the start of a range; return the rest of the range."""
         source = offset_range.source
         for cached in leading(kept, offset_range):
             target = self._targets.of(offset_range.topic, Feed(source, *cached.source_table))
@@ -119,7 +119,7 @@ class _DecodeTask:
     def fetch(
         self, source: str, ranges: Sequence[OffsetRange], fetch: Fetch | None
     ) -> Iterator[RecordChunk]:
-        """Return the chunks of ranges of a source, each of another topic partition."""
+        """Return the chunks of ranges of a source; the ranges are of different topic partitions."""
         context, settings = self._context, self._context.sources[source]
         self._starts = {
             (wanted.topic, wanted.partition): wanted.start for wanted in reversed(ranges)
@@ -137,7 +137,7 @@ class _DecodeTask:
         )
 
     def decode(self, source: str, chunk: RecordChunk) -> Decoded:
-        """Return the changes of a chunk by source table, in the types of their targets."""
+        """Decode a chunk into changes by source table, in the column types of their targets."""
         usable, oversized = drop_oversized(chunk, self._context.max_record_bytes)
         settings = self._context.sources[source]
         format_settings = replace(
@@ -149,7 +149,7 @@ class _DecodeTask:
         return replace(decoded, rejected=[*oversized, *decoded.rejected])
 
     def send(self, source: str, chunk: RecordChunk, decoded: Decoded) -> Pairs:
-        """Yield blobs of the rows of a decoded chunk, and of its rejected records."""
+        """Yield blobs with the rows of a decoded chunk, and with its rejected records."""
         shaped = [rows for batch in decoded.batches for rows in self._shape(source, chunk, batch)]
         self._findings.counts.control += decoded.control
         self._findings.note_chunk(source, chunk, shaped)
@@ -174,13 +174,13 @@ class _DecodeTask:
             yield from self._release()
 
     def _place(self, target: TableContext, where: TopicPartition, rows: pa.Table) -> Pairs:
-        """Yield blobs of rows by slot, unless they are held back or the batch runs again."""
+        """Yield blobs of rows by slot, unless rows are buffered or the batch runs again."""
         if rows.num_rows and not self._findings.runs_again:
             placed, slots = place(target, rows, self._context.slots, self._task_index)
             yield from self._dedup.add(target, where, placed, slots)
 
     def _shape(self, source: str, chunk: RecordChunk, batch: ChangeBatch) -> Iterator[ShapedRows]:
-        """Yield the rows of a batch of the chunk in the columns of its target."""
+        """Yield the rows of a batch of the chunk, in the columns of its target."""
         feed = Feed(source, *batch.source)
         target = self._targets.of(chunk.topic, feed)
         if target is None:
@@ -208,10 +208,10 @@ class _DecodeTask:
     def _shape_apart(
         self, target: Target, chunk: RecordChunk, batch: ChangeBatch, error: IngestdError
     ) -> Iterator[ShapedRows]:
-        """Yield the rows of a batch that its table cannot accept, decoded again in halves.
+        """Decode a batch that its table cannot accept again by bisection, and yield its rows.
 
-        The halving ends at single records, so that the columns and types of one record do not
-        affect others. A record that fails by itself is rejected.
+        Bisection ends at single records, so that the columns and types of one record do not affect
+        others. A single record that fails is rejected.
         """
         if not len(chunk.offsets):
             raise error  # a cached chunk, whose records are all valid
@@ -233,7 +233,7 @@ class _DecodeTask:
     def _keep(
         self, blob_store: BlobStore, source: str, chunk: RecordChunk, decoded: Decoded
     ) -> None:
-        """Cache a chunk whose rows all wait for the same new table."""
+        """Cache a chunk if all its rows are for the same table, which does not exist yet."""
         target = self._targets.of(chunk.topic, Feed(source, *decoded.batches[0].source))
         if target is None or target.shape is not None or target.context is not None:
             return  # the shape of rows needs the records, which are not cached
@@ -244,7 +244,7 @@ class _DecodeTask:
     def _send_dead_letters(
         self, source: str, chunk: RecordChunk, dead_letters: list[DeadLetter]
     ) -> Pairs:
-        """Yield rejected records as rows of the dead-letter table, except those it contains."""
+        """Yield rejected records as rows of the dead-letter table, unless the table covers them."""
         target = self._context.tables[self._context.dead_letters]
         covered = target.covered_until(source, chunk.topic, chunk.partition)
         new = [
@@ -259,12 +259,12 @@ class _DecodeTask:
         yield from self._place(target, where, rows)
 
     def _release(self) -> Pairs:
-        """Yield rows that were held back for deduplication, unless the batch runs again."""
+        """Yield rows that were buffered for deduplication, unless the batch runs again."""
         if not self._findings.runs_again:
             yield from self._dedup.release()
 
     def finish(self) -> Pairs:
-        """Yield the task's report, and abort markers if the batch must run again."""
+        """Yield the report of the task, and abort markers if the batch must run again."""
         yield from self._release()
         if self._findings.runs_again:
             yield from ((slot, encode_abort_marker()) for slot in range(self._context.slots))
@@ -275,7 +275,7 @@ class _DecodeTask:
 
 
 def drop_oversized(chunk: RecordChunk, max_bytes: int) -> tuple[RecordChunk, list[RejectedRecord]]:
-    """Split off records with more than `max_bytes` of key and value, which are rejected."""
+    """Split off records whose key and value exceed `max_bytes`, as rejected records."""
     sizes = chunk.record_sizes()
     if int(sizes.max(initial=0)) <= max_bytes:
         return chunk, []

@@ -1,9 +1,9 @@
-"""The part of a batch context that the output of stage 1 depends on.
+"""The part of a batch context on which the output of stage 1 depends.
 
-Stage 1 is a function of the ranges that it reads and of this view. Fields that only the write stage
-needs are removed, and so are covered offsets outside the ranges, so that two views are equal
-exactly if stage 1 has the same output for both. This decides whether a prefetched stage 1 can be
-used for its batch.
+Stage 1 is a function of the offset ranges that it reads and of this view. Fields that only the
+write stage needs, and covered offsets outside the ranges, are removed, so that stage 1 has the same
+output if two views are equal. The result of a prefetched stage 1 is used only if its view equals
+the view of the batch.
 """
 
 from collections.abc import Iterable, Mapping
@@ -19,8 +19,8 @@ _NO_INDEX = IndexEntries()
 def decode_view(context: BatchContext, ranges: Iterable[OffsetRange]) -> BatchContext:
     """Return the context for the decode tasks of a batch that reads `ranges`.
 
-    Tables have no index entries, sequence numbers and snapshots, and only covered offsets within
-    the ranges.
+    Its tables have no index entries, sequence numbers and snapshots, and only the covered offsets
+    within the ranges.
     """
     starts = starts_of(ranges)
     tables = {name: _table_view(table, starts) for name, table in context.tables.items()}
@@ -39,7 +39,7 @@ def _table_view(table: TableContext, starts: Mapping[SourcePartition, int]) -> T
 
 
 def _held_of(covered: Coverage, starts: Mapping[SourcePartition, int]) -> Coverage:
-    """Return the covered offsets within ranges that start at `starts`."""
+    """Return the covered offsets that are after the start of their range."""
     held: dict[str, dict[str, dict[int, int]]] = {}
     for (source, topic, partition), start in starts.items():
         until = covered.get(source, {}).get(topic, {}).get(partition, 0)

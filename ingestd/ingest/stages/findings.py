@@ -1,7 +1,4 @@
-"""Collect the findings of a decode task besides its rows: counts, discoveries, times of changes.
-
-They become the report of the task.
-"""
+"""Collect the findings of a decode task for its report: counts, discoveries, event times."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -25,20 +22,23 @@ from ingestd.kafka.isolated_fetch import Unreadable
 from ingestd.paimon.spec.data_types import DataType
 
 MAX_SAMPLES = 20
-"""Maximum number of rejected records reported with coordinates; all are counted."""
+"""Maximum number of rejected records that are reported individually; all are counted."""
 ASKED_FOR = "no-route"
-"""Reason of dead letters that `routing.unmatched` configures."""
+"""The reason of dead letters that `routing.unmatched` requests."""
 
 
 @dataclass(frozen=True, slots=True)
 class DiscoveryLog:
-    """Collects and merges the discoveries of a task."""
+    """The discoveries of a task, merged by target and source table."""
 
     _merged: dict[tuple[str, Feed], Discovery] = field(default_factory=dict)
     _unmerged: list[Discovery] = field(default_factory=list)
 
     def add(self, discovery: Discovery) -> None:
-        """Add a discovery; types that cannot be merged stay separate, for the driver to refuse."""
+        """Add a discovery.
+
+        If its types cannot be merged, it stays separate, and the driver rejects it.
+        """
         key = (discovery.table, discovery.feed)
         known = self._merged.get(key)
         if known is None:
@@ -60,9 +60,9 @@ class DiscoveryLog:
 def merge_columns(
     known: Mapping[str, DataType], added: Mapping[str, DataType], *, fresh: bool
 ) -> dict[str, DataType] | None:
-    """Merge columns, those of `known` first; None if two types cannot be merged.
+    """Merge columns, starting with those of `known`; return None if two types cannot be merged.
 
-    `fresh` as in `merge_types`.
+    `fresh` has the same meaning as in `merge_types`.
     """
     merged = dict(known)
     for name, data_type in added.items():
@@ -78,9 +78,9 @@ def merge_columns(
 
 @dataclass(slots=True)
 class Findings:
-    """Counts, times, discoveries, truncates and samples of one task; tables by identifier.
+    """The findings of one task; tables are named by identifier.
 
-    `sources` are the sources of the batch by name. With `runs_again` the batch must run again
+    `sources` are the sources of the batch, by name. If `runs_again`, the batch must run again
     because of a finding.
     """
 
@@ -99,7 +99,7 @@ class Findings:
     _kept: list[CachedChunk] = field(default_factory=list)
 
     def note_chunk(self, source: str, chunk: RecordChunk, shaped: Sequence[ShapedRows]) -> None:
-        """Record the records of a chunk, and the rows that they became."""
+        """Count the records of a chunk, and record the findings about its rows."""
         for rows in shaped:
             table = rows.table or ""
             for reason, count in rows.skipped.items():
@@ -117,40 +117,40 @@ class Findings:
             self._last_records[where] = (int(chunk.offsets[-1]), chunk.last_checksum())
 
     def note_discovery(self, discovery: Discovery) -> None:
-        """Record columns or changes that a table lacks."""
+        """Record columns or schema changes that a table lacks."""
         self.discoveries.add(discovery)
         self.runs_again |= not discovery.is_idle
 
     def note_unreadable(self, unreadable: Unreadable) -> None:
-        """Record a range that cannot be read although its brokers answer."""
+        """Record a range that cannot be read although its brokers respond."""
         self._unreadable.append(unreadable)
         self.runs_again = True
 
     def _note_position(self, table: str, batch: ChangeBatch) -> None:
-        """Record the largest source position of rows, except those of a snapshot."""
+        """Record the largest source position of the rows of a table, except snapshot rows."""
         streamed = batch.position[~batch.snapshot_row]
         reached = int(np.max(streamed, initial=-1))
         if reached > self._positions.get(table, -1):
             self._positions[table] = reached
 
     def note_kept(self, kept: CachedChunk) -> None:
-        """Count the records of a chunk that was decoded in an earlier run of the batch."""
+        """Count the records of a chunk that was cached by an earlier run of the batch."""
         self.counts.records[kept.where] += kept.records
         self.counts.bytes[kept.where] += kept.size
         self.counts.control += kept.control
         self._last_records[kept.where] = (kept.until - 1, kept.last)
 
     def keep(self, kept: CachedChunk) -> None:
-        """Report a chunk for the next run of the batch."""
+        """Report a cached chunk, for the next run of the batch."""
         self._kept.append(kept)
 
     def note_source(self, table: str, feed: Feed, topic: str, rows: int) -> None:
-        """Record the source table of rows of a table, and their number."""
+        """Record the source table and the number of rows of a table."""
         self._feeds.setdefault(table, Counter())[feed] += rows
         self.note_topic(table, feed.source, topic)
 
     def note_topic(self, table: str, source: str, topic: str) -> None:
-        """Record that a topic feeds a table."""
+        """Record that a table has rows of a topic."""
         self._topics.setdefault(table, set()).add((source, topic))
 
     def note_truncate(self, truncate: TableTruncate) -> None:
@@ -161,9 +161,9 @@ class Findings:
     def note_rejected(
         self, source: str, dead_letters: list[DeadLetter], policy: ErrorPolicy
     ) -> list[DeadLetter]:
-        """Count and sample rejected records; return those that become dead letters.
+        """Count and sample rejected records; return the records that become dead letters.
 
-        Raises PolicyStopError if the policy stops the pipeline for one of them.
+        Raises PolicyStopError if the policy stops the pipeline because of one of them.
         """
         for dead_letter in dead_letters:
             self.counts.rejected[dead_letter.rejected.stage, dead_letter.rejected.reason] += 1
@@ -176,7 +176,7 @@ class Findings:
         return kept
 
     def _note_unusable(self, source: str, dead_letters: list[DeadLetter]) -> None:
-        """Count records that may have another data format, and guess the format of some of them."""
+        """Count records that may have another data format, and guess the format of samples."""
         for rejected in (dead_letter.rejected for dead_letter in dead_letters):
             if rejected.stage == GAP_STAGE or rejected.reason == ASKED_FOR:
                 continue
@@ -205,19 +205,19 @@ class Findings:
 
 @dataclass(frozen=True, slots=True)
 class EventClock:
-    """Records the times of changes in a task.
+    """Records the event times of a task.
 
-    Only the first and the last record of a chunk are read: a chunk is a short section of a log, and
-    one number is found without decoding the message.
+    Only the first and the last record of a chunk are read, because a chunk is a short section of a
+    log. The number is read without decoding the message.
     """
 
     sources: Mapping[str, SourceSettings]
     times: BatchTimes
 
     def note(self, source: str, chunk: RecordChunk, shaped: Sequence[ShapedRows]) -> None:
-        """Record the times of the first and the last row of each table, and of the last record.
+        """Record the times of the first and last row of each table, and of the last record.
 
-        A chunk without records is ignored: its rows were noted when they were decoded.
+        An empty chunk is ignored; the times of its rows were recorded when they were decoded.
         """
         if not len(chunk.offsets):
             return
@@ -233,7 +233,7 @@ class EventClock:
             self.times.note_reached(where, int(chunk.offsets[-1]), time)
 
     def _time(self, source: str, chunk: RecordChunk, index: int) -> int | None:
-        """Return the time of a change, else the timestamp of its record; None without both."""
+        """Return the time of a change, else the timestamp of its record, else None."""
         settings, message = self.sources[source], chunk.values[index]
         if message is not None and settings.format_settings.schemas is not None:
             message = settings.format_settings.framing.json_body(message)
@@ -245,9 +245,9 @@ class EventClock:
 
 
 def change_time(data_format: str, message: bytes | None) -> int | None:
-    """Return when the source made a change, in milliseconds since 1970; None if not stated.
+    """Return the time of a change in milliseconds since the epoch, or None if it has none.
 
-    `message` is without a schema id.
+    `message` must not contain a schema id.
     """
     event_time = describe_format(data_format).event_time
     if event_time is None or message is None:

@@ -1,9 +1,8 @@
-"""Drop rows in a decode task that a later row of the same key in its share replaces.
+"""Drop rows in a decode task that are replaced by a later row with the same key.
 
-Rows of a table that keeps only the newest row of a key are held back until the task has read its
-share, or its memory limit is reached. A row is dropped only where nothing but the newest row
-counts: tables that merge, order by a column, or write a changelog get all rows.
-
+Rows of a table that keeps only the newest row of a key are buffered until the task has read its
+ranges, or its memory limit is reached. A row is dropped only if just the newest row of a key
+matters: tables that merge, order by a column, or write an input changelog get all rows.
 Specification: https://paimon.apache.org/docs/1.4/primary-key-table/merge-engine/overview/#deduplicate
 """
 
@@ -38,13 +37,13 @@ from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 
 Pairs = Iterator[tuple[int, Blob]]
 _LEAST_ROWS = 2048
-"""Fewer rows of a topic partition are sent without deduplication."""
+"""Minimum number of rows of a topic partition for deduplication."""
 Places = npt.NDArray[np.int64]
 
 
 @dataclass(slots=True)
 class _Held:
-    """Rows of one table and topic partition, and their slots."""
+    """Buffered rows of one table and topic partition, and their slots."""
 
     parts: list[tuple[pa.Table, Slots]] = field(default_factory=list)
 
@@ -58,7 +57,7 @@ class _Held:
         return len(names) == 1 and all(can_be_left_out(rows) for rows, _ in self.parts)
 
     def in_order(self) -> tuple[pa.Table, Slots]:
-        """Return all rows in the order of their offsets, and their slots."""
+        """Return all rows and their slots, ordered by offset."""
         rows = pa.concat_tables([table for table, _ in self.parts])
         slots = np.concatenate([slots for _, slots in self.parts])
         offsets = rows.column(OFFSET).to_numpy()
@@ -71,7 +70,10 @@ class _Held:
 
 @dataclass(slots=True)
 class MapSideDedup:
-    """Output of one decode task. Dropped rows are counted as rows."""
+    """Buffers and deduplicates the output of one decode task.
+
+    Dropped rows are counted as written rows.
+    """
 
     _context: BatchContext
     _counts: Counts
@@ -81,7 +83,7 @@ class MapSideDedup:
     def add(
         self, target: TableContext, where: TopicPartition, rows: pa.Table, slots: Slots
     ) -> Pairs:
-        """Add rows of a table with their slots; yield blobs of those that are not held back."""
+        """Add rows of a table with their slots; yield blobs of rows that are not buffered."""
         if not keeps_newest(target.table):
             yield from _blobs(target.identifier, where, rows, slots)
             return
@@ -90,11 +92,11 @@ class MapSideDedup:
 
     @property
     def is_full(self) -> bool:
-        """Whether the memory limit is reached; to be asked between chunks of records."""
+        """Whether the memory limit is reached; checked between chunks of records."""
         return self._bytes >= self._context.max_chunk_bytes
 
     def release(self) -> Pairs:
-        """Yield blobs of all rows that are held back."""
+        """Deduplicate all buffered rows, and yield their blobs."""
         held, self._held, self._bytes = self._held, {}, 0
         for key in list(held):
             yield from self._release(*key, held.pop(key))
@@ -108,7 +110,7 @@ class MapSideDedup:
         rows = with_reached_positions(rows, slots)
         stay = newest_rows(self._context.tables[identifier].table, rows)
         self._count_others(identifier, rows.column(KIND).to_numpy(), stay)
-        # In pieces: rows that are taken are in memory several times.
+        # Processed in pieces, because selected rows are in memory several times.
         pieces = 1 + rows.nbytes // self._context.max_chunk_bytes
         for some in np.array_split(stay, min(pieces, len(stay))):
             first, count = int(some[0]), int(some[-1] - some[0]) + 1
@@ -132,7 +134,7 @@ def _blobs(
     slots: Slots,
     picked: npt.NDArray[np.int64] | None = None,
 ) -> Pairs:
-    """Yield one blob per slot, of all rows or of the `picked` ones."""
+    """Yield one blob per slot, with all rows or only the `picked` rows."""
     for slot, slot_rows in split_by_slot(rows, slots, picked):
         first = int(slot_rows.column(OFFSET)[0].as_py())
         yield slot, UnsentRows(BlobOrigin(table, *where, first), slot_rows)
@@ -143,9 +145,9 @@ def split_by_slot(
     slots: npt.NDArray[np.int64],
     picked: npt.NDArray[np.int64] | None = None,
 ) -> list[tuple[int, pa.Table]]:
-    """Group rows by slot in row order; only rows at the `picked` indices if given.
+    """Group rows by slot in row order, with all rows or only the rows at the `picked` indices.
 
-    `slots` has the slot of every row, shape (rows,).
+    `slots` has the slot of every row; shape (rows,).
     """
     if picked is not None and len(picked) == len(slots):
         picked = None
@@ -164,10 +166,10 @@ def split_by_slot(
 
 
 def keeps_newest(table: FileStoreTable) -> bool:
-    """Return whether only the newest row of a key, by arrival, counts in a table.
+    """Return whether a table depends only on the newest row of each key, by order of arrival.
 
-    False if other columns order the rows, row kinds are ignored, the input is the changelog, or
-    keys may change their partition.
+    This is false if columns order the rows, row kinds are ignored, the changelog contains the
+    input, or keys can change their partition.
     """
     rules = table.merge_rules
     return (
@@ -181,16 +183,16 @@ def keeps_newest(table: FileStoreTable) -> bool:
 
 
 def can_be_left_out(rows: pa.Table) -> bool:
-    """Return whether rows have all cells, so that none is taken from an older row."""
+    """Return whether rows can be dropped: they omit no values, and contain no before images."""
     if any(name.startswith(UNAVAILABLE_PREFIX) for name in rows.column_names):
         return False
     return not bool((rows.column(KIND).to_numpy() == RowKind.UPDATE_BEFORE).any())
 
 
 def newest_rows(table: FileStoreTable, rows: pa.Table) -> Places:
-    """Return ascending positions of the rows without a later row of the same key.
+    """Return the ascending indices of the rows that no later row with the same key replaces.
 
-    Rows with equal hashes whose keys are not known to be equal are both kept.
+    If hashes are equal but keys are not known to be equal, both rows are kept.
     """
     hashes = rows.column(HASH).to_numpy() if HASH in rows.column_names else key_hashes(table, rows)
     packed = (hashes.astype(np.int64) << 32) | np.arange(len(hashes))
@@ -206,9 +208,9 @@ def newest_rows(table: FileStoreTable, rows: pa.Table) -> Places:
 
 
 def with_reached_positions(rows: pa.Table, slots: npt.NDArray[np.int64]) -> pa.Table:
-    """Return rows of a topic partition with the largest source position up to each, by slot.
+    """Replace source positions by the largest position up to each row in its slot.
 
-    This position orders rows of several partitions; rows that are dropped count for it, too.
+    These positions order the rows of several topic partitions, and must include dropped rows.
     """
     if POSITION not in rows.column_names:
         return rows

@@ -1,4 +1,4 @@
-"""The results of write tasks, and how they are combined into the result of a batch."""
+"""The results of write tasks, and their combination into the result of a batch."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -21,7 +21,7 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True, slots=True)
 class WriteOutcome:
-    """The result of one write task: files by table, the reports of decode tasks, counts of both."""
+    """The result of a write task: commit messages by table, reports of decode tasks, and counts."""
 
     messages: Mapping[str, tuple[CommitMessage, ...]] = field(default_factory=dict)
     reports: tuple[Report, ...] = ()
@@ -32,15 +32,14 @@ class WriteOutcome:
 class AttemptResult:
     """The combined result of all tasks of one run of a batch.
 
-    If `runs_again`, nothing is committed: the driver evolves schemas, settles the `truncates`,
-    replaces the contexts of tables that are emptied by `TableContext.truncated`, sets the owners of
-    the `contested` tables in `BatchContext.owners`, and runs the batch again with the chunks in
-    `kept`; emptied tables are committed with `overwrite`.
-    Otherwise `messages` has one entry for each table with rows. `feeds`, `topics` and `positions`
-    by table are for the progress record; `rejected` samples are for the log; `times` are the event
-    times of this run, except those of cached chunks. `last_records` has offset and checksum of the
-    last record read of each topic partition. If ranges are `unreadable`, the batch must run again
-    without them.
+    If `runs_again`, nothing is committed. The driver evolves schemas, decides on the `truncates`,
+    replaces the contexts of truncated tables by `TableContext.truncated`, sets the owners of
+    `contested` tables in `BatchContext.owners`, and runs the batch again with the cached chunks in
+    `kept`. Truncated tables are committed with `overwrite`. Otherwise `messages` has an entry for
+    each table with rows. `feeds`, `topics` and `positions` are the input of the progress records,
+    by table. `rejected` are samples for the log. `times` are the event times of this run, without
+    cached chunks. `last_records` maps topic partitions to offset and checksum of the last record
+    that was read. If ranges are `unreadable`, the batch must run again without them.
     """
 
     messages: Mapping[str, tuple[CommitMessage, ...]]
@@ -67,7 +66,7 @@ class AttemptResult:
 def merge_outcomes(context: BatchContext, outcomes: Iterable[WriteOutcome]) -> AttemptResult:
     """Combine the results of the tasks of one run.
 
-    If source tables share a target without permission, only the findings of its owners count.
+    If source tables share a target without permission, only the findings of its owners are used.
     """
     messages: dict[str, tuple[CommitMessage, ...]] = {}
     counts, times = Counts(), BatchTimes()
@@ -111,7 +110,7 @@ def _all(parts: Iterable[tuple[_T, ...]]) -> tuple[_T, ...]:
 
 
 def _claims(reports: Iterable[Report]) -> dict[str, Counter[Feed]]:
-    """Return the source tables that feed each target, with their row counts."""
+    """Return the source tables of each target, with their row counts."""
     claims: dict[str, Counter[Feed]] = {}
     for report in reports:
         for table, rows_by_feed in report.feeds.items():
@@ -136,7 +135,7 @@ def _owners(
 def _feeds(
     reports: Iterable[Report], owners: Mapping[str, frozenset[Feed]]
 ) -> dict[str, frozenset[Feed]]:
-    """Return the owners that fed each target."""
+    """Return the accepted source tables of which each target has rows."""
     feeds: dict[str, frozenset[Feed]] = {}
     for report in reports:
         _unite(

@@ -1,8 +1,8 @@
 """Events about whole tables: truncates and schema changes.
 
-A truncate, or a schema change that the table applies, is reported once; the driver handles it and
-runs the batch again. Events that cannot be applied are rejected, or stop the pipeline, according to
-the table's policy.
+A truncate or schema change that the table has to apply is reported to the driver, which applies it
+and runs the batch again. Events that cannot be applied are rejected or stop the pipeline, according
+to the policy of the table.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -32,7 +32,7 @@ from ingestd.paimon.spec.table_schema import TableSchema
 
 
 class TableEvents:
-    """Records the events of a chunk in the findings of its task; returns rejected ones."""
+    """Records the table events of a chunk in the findings of its task."""
 
     def __init__(
         self,
@@ -47,7 +47,10 @@ class TableEvents:
         self._source = source
 
     def note(self, chunk: RecordChunk, decoded: Decoded) -> list[DeadLetter]:
-        """Record all events of a chunk. Raises SchemaConflictError if the policy is to fail."""
+        """Record all events of a chunk; return the rejected events.
+
+        Raises SchemaConflictError if a schema change cannot be applied and the policy fails.
+        """
         dead_letters = [self._truncate(chunk, truncate) for truncate in decoded.truncates]
         dead_letters += [
             self._change(chunk, schema_change) for schema_change in decoded.schema_changes
@@ -55,7 +58,7 @@ class TableEvents:
         return [dead_letter for dead_letter in dead_letters if dead_letter is not None]
 
     def _ask_for(self, table: str, feed: Feed, chunk: RecordChunk, offset: int) -> None:
-        """Run the batch again with an existing table that was not in its context."""
+        """Request a further run of the batch that includes an existing table in its context."""
         coordinates = (chunk.topic, chunk.partition, offset)
         self._findings.note_discovery(Discovery(table, feed, {}, (), *coordinates, fresh=True))
 
@@ -85,13 +88,13 @@ class TableEvents:
         return None
 
     def _note_truncate(self, emptying: TableTruncate, table: TableContext) -> None:
-        """Record a truncate, unless the table has applied a later one."""
+        """Record a truncate, unless the table has applied a later truncate."""
         self._findings.note_source(emptying.table, emptying.feed, emptying.topic, 0)
         if emptying.position is None or emptying.position > _before(table):
             self._findings.note_truncate(emptying)
 
     def _change(self, chunk: RecordChunk, event: SchemaChangeEvent) -> DeadLetter | None:
-        """Record a schema change that the table applies and has not applied yet."""
+        """Record a schema change that the table has to apply; return a dead letter if it cannot."""
         feed = Feed(self._source, *event.source)
         target = self._targets.of(chunk.topic, feed)
         if target is None:
@@ -127,7 +130,7 @@ class TableEvents:
         return None
 
     def _proven_so_far(self, table: str) -> Iterator[ProvenChange]:
-        """Yield earlier changes of the same batch, which a change may build on."""
+        """Yield earlier changes of the same table in the task, on which a change may depend."""
         for discovery in self._findings.discoveries.findings():
             if discovery.table == table:
                 yield from discovery.proven
@@ -160,13 +163,13 @@ class TableEvents:
 def _refused_letter(
     chunk: RecordChunk, offset: int, rejection_reason: SourceRejection, table: str | None
 ) -> DeadLetter:
-    """Return the dead letter for an event of a source table that must not feed the table."""
+    """Return the dead letter for an event of a source table that the target rejects."""
     cause = (rejection_reason.stage, rejection_reason.reason)
     return DeadLetter(rejected_record(chunk, offset, cause, rejection_reason.message), table)
 
 
 def _stated(chunk: RecordChunk, event: SchemaChangeEvent) -> StatementOrigin | None:
-    """Return where a statement was read; None for names in a schema, which have no statement."""
+    """Return the record of a DDL statement, or None if the change is from a schema."""
     if event.is_standing:
         return None
     time = int(chunk.timestamps[int(np.searchsorted(chunk.offsets, event.offset))])
@@ -178,7 +181,7 @@ def _known(position: int | None) -> int | None:
 
 
 def _before(target: TableContext) -> int:
-    """Return the position of the last truncate that the table has applied, -1 without one."""
+    """Return the position of the last truncate that the table has applied, or -1."""
     return -1 if target.truncate_before is None else target.truncate_before
 
 
@@ -187,8 +190,8 @@ def _not_followed(
 ) -> tuple[ProvenChange, ...]:
     """Return the changes that the table has not applied yet.
 
-    A repeated change is applied once, and not if the table has both columns already or cannot
-    rename the column.
+    A change that is repeated with each chunk is applied once, and is ignored if the table cannot
+    apply it.
     """
     column_history = read_column_history(target.table.schema.options, target.identifier)
     if not event.is_standing:
@@ -205,13 +208,13 @@ def _not_followed(
 
 
 def _bad_name(changes: Iterable[ProvenChange], options: Mapping[str, str]) -> str | None:
-    """Return why a new column name is invalid; None if all are valid."""
+    """Return why a new column name is invalid, or None if all new names are valid."""
     problems = column_name_problems([change.new for change in changes if change.new], options)
     return next((f"'{name}' {why}" for name, why in problems.items()), None)
 
 
 def _why_not(schema: TableSchema, changes: Iterable[ProvenChange]) -> str | None:
-    """Return why the changes cannot be applied in sequence to the schema; None if they can."""
+    """Return why the changes cannot be applied to the schema in sequence, or None if they can."""
     try:
         for change in changes:
             schema = apply_changes(schema, column_changes(schema, change), schema.time_millis)

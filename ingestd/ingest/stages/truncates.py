@@ -1,10 +1,11 @@
-"""Decide which truncates empty their tables, which rows they delete, and which are refused.
+"""Decide which truncates are applied, and which rows they delete.
 
-For a truncate, a connector sends one record without a key, to any partition of its topic. So it may
-be read after rows that are newer in the source. If rows have source positions, these decide which
-rows are older. Rows that are already in the table have no position: the table is emptied, and all
-records since its last snapshot from before the truncate are read again. In a topic of one partition
-the offset decides, even without a position. All other truncates are handled by the policy.
+For a truncate, a connector sends one record without a key to any partition of the topic, so it may
+be read after rows that are newer in the source. If rows have source positions, these determine
+which rows are older. The positions of rows in the table are unknown, so the table is truncated, and
+all records after its last snapshot from before the truncate are read again. In a topic with one
+partition, the offset determines which rows are older, even without a position. All other truncates
+are handled according to the policy.
 """
 
 import logging
@@ -19,13 +20,14 @@ from ingestd.kafka.ranges import OffsetRange, SourcePartition
 
 _LOG = logging.getLogger(__name__)
 MAX_READ_AGAIN = 10_000_000
-"""Maximum number of offsets that a batch reads again to empty a table.
+"""Maximum number of offsets that a batch reads again to truncate a table.
 
-They are all part of this one batch, which ends with one OVERWRITE and cannot be split. The limit
-bounds the duration of the batch, during which nothing else is committed and after which the daemon
-counts as hung, the blobs between its stages, and the memory of merge engines that need all rows of
-a key. Decoding and other writes use chunks of bounded size. As with `max-offsets-per-trigger`, the
-limit is a count, because Kafka reports offsets but not the size of unread records.
+They are all part of one batch, which ends with one OVERWRITE and cannot be split. The limit bounds
+the duration of the batch, during which nothing else is committed and after which the watchdog
+assumes a hang; the size of the blobs between the stages; and the memory of merge engines that need
+all rows of a key. Decoding and other writes use chunks of bounded size. As with
+`max-offsets-per-trigger`, the limit is a count, because Kafka reports offsets but not the size of
+unread records.
 """
 _WAY_OUT = (
     "let on-ambiguous-truncate be dead-letter or ignore, which keeps the rows, and empty the table "
@@ -37,12 +39,13 @@ _Record = tuple[str, str, int, int]
 
 @dataclass(frozen=True, slots=True)
 class Stream:
-    """The state of the stream that truncates need, apart from the batch.
+    """The state of the stream that decisions on truncates require.
 
-    `partitions` is the number of partitions of a (source, topic); `held` returns the offsets that a
-    table covers, `fed` the topics that ever fed it. `before` returns for a table and a source
-    position the offsets from which all later records can be read, None if no such snapshot is left.
-    `begins` returns the first offsets of the logs, except those that can no longer be read.
+    `partitions` returns the number of partitions of a topic, given source and topic. `held` returns
+    the covered offsets of a table, and `fed` the (source, topic) pairs of its rows. `before`, given
+    a table and a source position, returns the offsets covered by its last snapshot from before that
+    position, or None if that snapshot has expired. `begins` returns the first offsets of logs; logs
+    that no longer exist are omitted.
     """
 
     partitions: Callable[[str, str], int]
@@ -54,15 +57,15 @@ class Stream:
 
 @dataclass(slots=True)
 class Truncates:
-    """The decisions for a batch: tables that it empties, and truncates that are refused."""
+    """The decisions for a batch: tables that it truncates, and truncates that are not applied."""
 
     emptied: dict[str, TruncatePoint] = field(default_factory=dict)
     refused: dict[_Record, str] = field(default_factory=dict)
 
     def settle(self, context: BatchContext, result: AttemptResult, stream: Stream) -> None:
-        """Decide on the truncates found in a run of the batch.
+        """Decide on the truncates that a run of the batch has found.
 
-        Raises PolicyStopError for an ambiguous truncate, unless its table has another policy.
+        Raises PolicyStopError if a truncate is ambiguous and the policy of its table fails.
         """
         by_table: dict[str, list[TableTruncate]] = {}
         for truncate in result.truncates:
@@ -102,7 +105,7 @@ class Truncates:
         )
 
     def reading(self, ranges: Iterable[OffsetRange], stream: Stream) -> list[OffsetRange]:
-        """Return the ranges of the batch, extended by the offsets that must be read again."""
+        """Return the ranges of the batch, including the offsets that must be read again."""
         wanted = {(range_.source, range_.topic, range_.partition): range_ for range_ in ranges}
         for table, emptying in self.emptied.items():
             held = dict(_flat(stream.held(table)))
@@ -115,10 +118,10 @@ class Truncates:
 
 
 def outlives_batch(table: str, result: AttemptResult, stream: Stream) -> bool:
-    """Return whether rows older than a truncate of the table may be read in later batches.
+    """Return whether later batches may read rows that are older than a truncate of the table.
 
-    That is the case if a topic of the table has several partitions, or if the table has several
-    topics: any of them may still have unread older rows.
+    They may if the table has rows of several topic partitions, because each of them may still have
+    unread older rows.
     """
     topics = {*result.topics.get(table, frozenset()), *stream.fed(table)}
     return len(topics) > 1 or any(stream.partitions(*topic) > 1 for topic in topics)
@@ -127,7 +130,7 @@ def outlives_batch(table: str, result: AttemptResult, stream: Stream) -> bool:
 def _by_position(
     context: BatchContext, result: AttemptResult, truncate: TableTruncate, stream: Stream
 ) -> TruncatePoint | str:
-    """Return how the table applies a truncate with a position, or why it cannot."""
+    """Return how the table applies a truncate with a position, or why it cannot apply it."""
     table = truncate.table
     shared = _shared(context, result, truncate)
     if shared is not None:
@@ -159,7 +162,10 @@ def _by_position(
 
 
 def _unreadable(wanted: Mapping[SourcePartition, int], rows: int, stream: Stream) -> str | None:
-    """Return why this many records from these offsets cannot be read again, None if they can."""
+    """Return why records cannot be read again from these offsets, or None if they can.
+
+    `rows` is the number of these records.
+    """
     if rows > MAX_READ_AGAIN:
         return (
             f"to find them {rows} records would be read again, above the limit of {MAX_READ_AGAIN}"
@@ -180,7 +186,10 @@ def _unreadable(wanted: Mapping[SourcePartition, int], rows: int, stream: Stream
 def _by_offset(
     context: BatchContext, result: AttemptResult, truncate: TableTruncate, stream: Stream
 ) -> TruncatePoint | str:
-    """Return the same for a truncate without a position, ordered by a topic's only partition."""
+    """Return how the table applies a truncate without a position, or why it cannot apply it.
+
+    It can if all rows of the table are from one topic partition.
+    """
     shared = _shared(context, result, truncate)
     if shared is not None:
         return shared
@@ -210,7 +219,7 @@ def _feeds(context: BatchContext, result: AttemptResult, table: str) -> frozense
 
 
 def _both(first: TruncatePoint | None, second: TruncatePoint) -> TruncatePoint:
-    """Combine two truncates of a table: the later position, and the larger offsets."""
+    """Combine two truncates of a table: the larger position, and the larger offsets."""
     if first is None:
         return second
     position = max((p for p in (first.position, second.position) if p is not None), default=None)

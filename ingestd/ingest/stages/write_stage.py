@@ -1,12 +1,12 @@
 """Stage 2 of a batch, one task: write the blobs of its slots as files with commit messages.
 
-Files are not visible before the driver commits them; files of a failed attempt are orphan files,
+Files are not visible before the driver commits them. Files of failed attempts are orphan files,
 never data.
 
 The rows of a table are written in runs of bounded size. Rows of a topic partition are ordered by
-offset. Rows of several topic partitions are ordered by the position in the source's log: a key may
-change its partition (its bytes do if the type of a key column changes), and its rows must still
-count in the order of the source.
+offset. Rows of several topic partitions are ordered by their position in the source's log, because
+a key can change its partition (for instance if the type of a key column changes), and its rows must
+be applied in the order of the source.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -57,25 +57,24 @@ from ingestd.paimon.table.write.table_write import data_file_names, write_bucket
 
 _Numbers = npt.NDArray[np.int64]
 RANK = "ingestd:rank"
-"""Position of a row among all rows of the table in this task, from 0."""
+"""The position of a row in the order of all rows of its table in the task, starting at 0."""
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """Rows in order, with their rank; `topics` has the number of each row's topic in the run."""
+    """Rows with their ranks; `topics` has the number of each row's topic within the run."""
 
     rows: pa.Table
     topics: _Numbers
 
 
 def write_slot(context: BatchContext, blobs: Iterable[Blob]) -> WriteOutcome:
-    """Write the rows of all blobs of a task, and return the reports among the blobs.
+    """Write the rows of all blobs of a task; return commit messages, reports and counts.
 
-    Rows get sequence numbers in their order. If a blob is an abort marker, nothing is written.
-    Dead letters are sent at once if they go to a topic.
-
-    Raises StorageError, FormatError or UnsupportedError for the tables; SourceError or
-    PolicyStopError if dead letters go to a topic.
+    Rows get sequence numbers in order of their ranks. If a blob is an abort marker, nothing is
+    written. If dead letters are written to a topic, they are sent immediately. Raises StorageError,
+    FormatError or UnsupportedError if a table cannot be written, and SourceError or PolicyStopError
+    if dead letters cannot be sent.
     """
     received = receive(blobs)
     reach(CrashPoint.SLOT_RECEIVED)
@@ -95,7 +94,7 @@ def write_slot(context: BatchContext, blobs: Iterable[Blob]) -> WriteOutcome:
 
 
 class _TableWriter:
-    """Writes the rows of one table; keeps its bucket assigners until the last row."""
+    """Writes the rows of one table. Bucket assigners are kept until the last row is written."""
 
     def __init__(self, context: BatchContext, identifier: str, counts: Counts) -> None:
         self._target = context.tables[identifier]
@@ -112,10 +111,10 @@ class _TableWriter:
         self._new_name: Callable[[], str] = data_file_names(self._table)
 
     def write(self, blobs: list[RowBlob], write_buffer_size: int) -> tuple[CommitMessage, ...]:
-        """Return messages of all buckets with rows, and of those whose hash index grew."""
+        """Write all rows; return commit messages of buckets with rows or a changed hash index."""
         messages: list[CommitMessage] = []
         waits = self._mode is BucketMode.POSTPONE
-        # Merging sorts by key and number anyway, so sorting the rows would be useless.
+        # Merging sorts by key and sequence number anyway, so rows need not be sorted here.
         by_number = bool(self._table.schema.primary_keys) and not waits
         whole = self._table.merge_rules.engine in ("partial-update", "aggregation")
         whole |= waits or self._mode is BucketMode.KEY_DYNAMIC
@@ -135,7 +134,7 @@ class _TableWriter:
         return tuple(messages)
 
     def _prepared(self, run: Run) -> pa.Table:
-        """Return the rows to write: without repeats, with cells filled, and numbered."""
+        """Return the rows to write: without repeats, with omitted values filled, and numbered."""
         identifier, schema = self._target.identifier, self._table.schema
         rows = run.rows
         if not schema.primary_keys and POSITION in rows.column_names:
@@ -159,7 +158,7 @@ class _TableWriter:
         return rows.select([name for name in rows.column_names if name not in done_with])
 
     def _partitions_of(self, keys: pa.Table) -> frozenset[bytes]:
-        """Return the present partitions of keys that do not include the partition columns."""
+        """Return the current partitions of keys that do not include the partition columns."""
         partitions: frozenset[bytes] = frozenset()
         for share, mine in self._shares(keys):
             assigner = CrossPartitionAssigner(self._table, self._target.snapshot_id, share)
@@ -167,14 +166,14 @@ class _TableWriter:
         return partitions
 
     def _shares(self, keys: pa.Table) -> Iterator[tuple[KeyShare, _Numbers]]:
-        """Yield each hash range of keys with the indices of its rows."""
+        """Yield each hash range of keys, with the indices of its rows."""
         assigners = self._target.assigners
         owners = assigners_of_keys(primary_key_hashes(self._table, keys), assigners)
         for owner in np.unique(owners).tolist():
             yield KeyShare(owner, assigners), np.flatnonzero(owners == owner)
 
     def _without_ignored(self, rows: pa.Table) -> pa.Table:
-        """Return the rows without those that the table's options ignore."""
+        """Remove the rows whose row kinds are ignored by table options."""
         ignored = ignored_kinds(self._table.merge_rules, rows.column(KIND).to_numpy())
         if not bool(ignored.any()):
             return rows
@@ -196,7 +195,7 @@ class _TableWriter:
     def _write_moving(
         self, rows: pa.Table, codes: _Numbers, partitions: list[bytes]
     ) -> Iterator[CommitMessage]:
-        """Write rows whose keys may move between partitions, one hash range of keys at a time."""
+        """Write rows whose keys can move between partitions, one hash range of keys at a time."""
         for share, mine in self._shares(rows):
             assigner = CrossPartitionAssigner(self._table, self._target.snapshot_id, share)
             placed = assigner.place(rows.take(mine), codes[mine], partitions)
@@ -265,12 +264,12 @@ def runs(
 ) -> Iterator[Run]:
     """Yield the rows of blobs in runs of about `max_bytes`, with at least one blob or row.
 
-    Ranks order rows across runs; a run contains a rank only once. Rows of a table with left-out
-    cells are one run, since an older value may be in any earlier row, and so are all rows with
-    `whole`: for merges that cannot add rows of a key later. The rows of a run are sorted. With
-    `by_number` they are in order of arrival, for callers that use only ranks, but no run has a row
-    of lower rank than an earlier run, even if that splits blobs: changelog readers read the files
-    of a snapshot in sequence, and take the last row of a key as the newest.
+    Ranks order rows across runs. If values are omitted, all rows are one run, because an older
+    value can be in any earlier row. If `whole`, all rows are one run, too, for merge engines that
+    cannot merge rows of a key across runs. The rows of a run are sorted by rank. If `by_number`,
+    they are not sorted, for callers that use only ranks, but no run has a row with a lower rank
+    than an earlier run, even if blobs must be split: changelog readers read the files of a snapshot
+    in sequence, and the last row of a key is the newest for them.
     """
     fills = any(
         name.startswith(UNAVAILABLE_PREFIX) for blob in blobs for name in blob.rows.column_names
@@ -293,7 +292,7 @@ def runs(
 
 
 def _in_turn(blobs: Sequence[RowBlob], ranks: Sequence[_Numbers], max_bytes: int) -> Iterator[Run]:
-    """Yield runs of successive ranks; all rows of a blob are assumed to have the same size."""
+    """Yield runs of consecutive ranks, assuming that all rows of a blob have the same size."""
     sizes = np.zeros(sum(len(rank) for rank in ranks))
     for blob, rank in zip(blobs, ranks, strict=True):
         sizes[rank] = blob.rows.nbytes / max(len(rank), 1)
@@ -317,7 +316,7 @@ def _picked(rows: pa.Table, indices: _Numbers) -> pa.Table:
 
 
 def arrival_ranks(blobs: Sequence[RowBlob]) -> list[_Numbers]:
-    """Return for each blob the rank of each of its rows, among the rows of all blobs."""
+    """Return, for each blob, the ranks of its rows in the order of the rows of all blobs."""
     origins = [blob.origin for blob in blobs]
     partitions = [(origin.source, origin.topic, origin.partition) for origin in origins]
     numbers = {partition: number for number, partition in enumerate(sorted(set(partitions)))}
@@ -342,10 +341,10 @@ def _positions(blob: RowBlob) -> _Numbers:
 
 
 def _reached(positions: _Numbers, owners: _Numbers) -> _Numbers:
-    """Return the largest source position up to each row of a partition.
+    """Return the largest source position up to each row in its topic partition.
 
-    It never decreases, even if rows were sent twice, so sorting by it keeps the order of
-    partitions.
+    It never decreases, even if rows were sent twice, so sorting by it preserves the order of rows
+    in a topic partition.
     """
     borders = np.flatnonzero(np.diff(owners)) + 1
     return _concatenated([np.maximum.accumulate(some) for some in np.split(positions, borders)])
@@ -376,11 +375,11 @@ def _run(
 def repeated_rows(
     rows: pa.Table, topics: npt.NDArray[np.int64], columns: list[str]
 ) -> npt.NDArray[np.bool_]:
-    """Return a mask of rows with the topic, position and values of an earlier row; shape (rows,).
+    """Return a mask of rows that repeat topic, position and values of an earlier row; shape (n,).
 
-    A connector that was killed sends changes again. In a table without a primary key such rows
-    would be duplicates. Rows without a position, and rows of a snapshot, which share one, are
-    never repeats. `topics` is the number of the topic of each row.
+    A connector that was killed sends changes again, which would be duplicates in a table without a
+    primary key. Rows without a position, which include snapshot rows, are never repeats. `topics`
+    is the number of the topic of each row.
     """
     repeated = np.zeros(rows.num_rows, np.bool_)
     positions = rows.column(POSITION).to_numpy()
@@ -392,7 +391,7 @@ def repeated_rows(
     suspects = np.sort(order[twin & (ordered >= 0)])
     if not len(suspects):
         return repeated
-    # These are few rows, so that Python values are affordable.
+    # These are few rows, so converting them to Python values is acceptable.
     values = rows.select(columns).take(suspects).to_pylist()
     seen: set[str] = set()
     for row, value in zip(suspects, values, strict=True):
