@@ -304,17 +304,41 @@ class Metadata:
         self.live = {e.name: e.data_file for own in entries for e in own if e.is_live}
 
 
-def test_the_program_of_the_page_reads_the_table(tmp_path: Path) -> None:
+def of_the_page(first: str, warehouse: Path) -> str:
+    """A block of the page about its table, which is there then."""
     schema = pa.schema([("id", pa.int64()), ("amount", pa.float64())])
     options = {"metadata.iceberg.storage": "table-location"}
-    table = open_warehouse(str(tmp_path)).create("ods.orders", schema, options=options)
-    table.write([{"id": n, "amount": 9.0 + n} for n in range(4)])
-    text = shown("docs/iceberg.md", "from pyiceberg").text
+    table = open_warehouse(str(warehouse)).create("ods.orders", schema, options=options)
+    table.write([{"id": n, "amount": 9.0 + n} for n in range(3)])
+    table.write([{"id": 3, "amount": 12.0}])
+    text = shown("docs/iceberg.md", first).text
     assert "/data/warehouse" in text
-    command = [str(environment("pyiceberg")), "-c", text.replace("/data/warehouse", str(tmp_path))]
+    return text.replace("/data/warehouse", str(warehouse))
+
+
+def test_the_program_of_the_page_reads_the_table(tmp_path: Path) -> None:
+    command = [str(environment("pyiceberg")), "-c", of_the_page("from pyiceberg", tmp_path)]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert "id: [[2,3]]" in done.stdout
-    assert "amount: [[11,12]]" in done.stdout
+    assert "id: [[2],[3]]" in done.stdout
+    assert "amount: [[11],[12]]" in done.stdout
+
+
+DUCKDB = """
+import duckdb, glob, json, sys
+connection = duckdb.connect()
+packages = f"{sys.prefix}/lib/*/site-packages/duckdb_extension_"
+for name in ("avro", "iceberg"):
+    (extension,) = glob.glob(f"{packages}{name}/extensions/*/{name}.duckdb_extension")
+    connection.execute(f"LOAD '{extension}'")
+print(json.dumps(sorted(connection.execute(sys.argv[1]).fetchall())))
+"""
+
+
+def test_duckdb_reads_the_table_as_the_page_says(tmp_path: Path) -> None:
+    statement = of_the_page("-- duckdb", tmp_path)
+    command = [str(environment("duckdb_iceberg")), "-c", DUCKDB, statement]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert json.loads(done.stdout) == [[2, 11.0], [3, 12.0]]
 
 
 TURNS = 60 if LONG else 12

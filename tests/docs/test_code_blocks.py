@@ -8,6 +8,7 @@ import pytest
 from tests.support.code_blocks import ROOT, CodeBlock, code_blocks, followed_pages
 
 ENGINES = "tests/compat/test_engines.py::test_"
+ICEBERG = "tests/compat/test_iceberg.py::test_"
 READING = "tests/docs/test_newcomer.py::test_every_command_of_the_readme_reads_the_table"
 FIRST = "tests/integration/test_newcomer.py::test_"
 OPERATIONS = "tests/docs/test_operations_commands.py::test_every_line_of_a_block_does_its_work"
@@ -38,9 +39,8 @@ SHOWN_BY = {
         "tests/docs/test_library_alone.py::test_the_program_of_its_page_reads_and_writes"
     ),
     ("docs/iceberg.md", "tables:"): f"{SHOWN}parts_of_a_configuration_fit_the_rest_of_it",
-    ("docs/iceberg.md", "from pyiceberg"): (
-        "tests/compat/test_iceberg.py::test_the_program_of_the_page_reads_the_table"
-    ),
+    ("docs/iceberg.md", "from pyiceberg"): f"{ICEBERG}the_program_of_the_page_reads_the_table",
+    ("docs/iceberg.md", "-- duckdb"): f"{ICEBERG}duckdb_reads_the_table_as_the_page_says",
     ("docs/migration.md", "ingestd import-"): f"{SHOWN}a_job_becomes_a_configuration",
     ("docs/migration.md", "pipeline:"): PIPELINES,
     ("docs/compare.md", "ingestd compare"): (
