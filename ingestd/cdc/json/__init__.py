@@ -1,1 +1,1 @@
-"""Change events in JSON: one decoder for all JSON formats, and native reading of their messages."""
+"""Change events in JSON: one decoder for all JSON formats, in Python and native code."""

@@ -1,4 +1,4 @@
-"""Change events decoded to structs, as columns for `assembly`."""
+"""Change events decoded to structs, as columns for `cdc.assembly`."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -29,7 +29,7 @@ from ingestd.cdc.source_position import positions, snapshot_rows
 
 @dataclass(frozen=True, slots=True)
 class Events:
-    """Decoded events of one table: parallel lists; `keys` is None when they have no key."""
+    """Decoded events of one table, as parallel lists; `keys` is None if messages have no key."""
 
     changes: list[Any]
     keys: list[Row] | None
@@ -45,12 +45,12 @@ class Events:
 
 
 def assemble(plan: RowPlan, events: Events) -> ChangeBatch:
-    """Return the batch of a table's events. Raises as `assemble_changes`."""
+    """Return the batch of a table's events. Raises the errors of `assemble_changes`."""
     return assemble_changes(_table_changes(plan, events))
 
 
 def assemble_good(plan: RowPlan, events: Events) -> tuple[ChangeBatch | None, Reasons]:
-    """Return the batch of the valid events, and the reasons of the others, by index."""
+    """Return a batch of the valid events, and the rejection reasons of other events by index."""
     return assemble_valid(
         len(events.changes), lambda indices: _table_changes(plan, events.take(indices))
     )
@@ -99,7 +99,7 @@ def _image(plan: RowPlan, rows: list[Row | None]) -> "_StructImage":
 
 
 class _StructImage:
-    """Images as structs; one of nulls where a change does not have the image."""
+    """Images as structs. A change without the image has a struct of nulls."""
 
     def __init__(self, rows: list[Row], there: Mask) -> None:
         self.there = there
@@ -142,7 +142,7 @@ class _StructImage:
         return _StructImage(rows, np.where(over, other.there, self.there))
 
     def _values(self, column: PlanColumn) -> list[Value]:
-        # The cells of a column are asked for, and then which images lack it.
+        # Callers request the cells of a column, and then which images lack it.
         if self._latest[0] is not column:
             self._latest = (column, column.values_of(self._rows))
         return self._latest[1]
@@ -152,7 +152,7 @@ class _StructImage:
 
 
 def _read(column: PlanColumn, values: list[Value], there: Mask) -> Cells | None:
-    """Return the cells of values; None if no image that is there has the field."""
+    """Return the cells of values, or None if no present image has the field."""
     if all(value is UNSET for value in compress(values, there.tobytes())):
         return None
     if column.reader is None or column.column is None:
@@ -162,7 +162,7 @@ def _read(column: PlanColumn, values: list[Value], there: Mask) -> Cells | None:
 
 
 def join(plan: RowPlan, batches: Sequence[ChangeBatch]) -> ChangeBatch:
-    """Return the concatenation of batches of one plan."""
+    """Concatenate batches with the same plan."""
     first = batches[0]
     if len(batches) == 1:
         return first
@@ -184,7 +184,7 @@ def join(plan: RowPlan, batches: Sequence[ChangeBatch]) -> ChangeBatch:
 
 
 def _joined_columns(batches: Sequence[ChangeBatch], names: list[str]) -> pa.Table:
-    """Return the concatenated columns; a column that a batch lacks is null there."""
+    """Concatenate columns. A column that a batch lacks is null in its rows."""
     tables = [batch.columns for batch in batches]
     joined = pa.concat_tables(tables, promote_options="default")
     return joined.select(names).combine_chunks()

@@ -16,11 +16,11 @@ _TRUNCATE = "t"
 _LOGICAL_MESSAGE = "m"
 _HEARTBEAT_TOPIC = "__debezium-heartbeat"
 EVENT_TIME = EventTime((("payload", "source", "ts_ms"), ("source", "ts_ms")))
-"""Where change events in JSON, with or without their schemas, state the time of the change."""
+"""The event time field of change events in JSON, with or without a schema envelope."""
 
 
 class Head(msgspec.Struct, gc=False):
-    """The outer fields of a payload that matter, not yet decoded."""
+    """The outer fields of a payload that are used, as undecoded JSON."""
 
     op: msgspec.Raw = _NULL
     source: msgspec.Raw = _NULL
@@ -55,7 +55,7 @@ _decode_text = msgspec.json.Decoder(str).decode
 
 
 def is_debezium(message: JsonObject) -> bool:
-    """Return whether a JSON object looks like a change event of Debezium."""
+    """Return whether a JSON object looks like a Debezium change event."""
     return "op" in message and not message.keys().isdisjoint(("before", "after", "source"))
 
 
@@ -65,7 +65,10 @@ def is_null(value: msgspec.Raw) -> bool:
 
 
 def read_event(payload: bytes, topic: str) -> Event | None:
-    """Return the event in a payload; None for a control message. Raises RecordError."""
+    """Return the event in a payload, or None for a control message.
+
+    Raises RecordError if the payload is invalid.
+    """
     try:
         head = _decode_head(payload)
     except msgspec.ValidationError as error:
@@ -85,7 +88,7 @@ def read_event(payload: bytes, topic: str) -> Event | None:
 
 
 def is_control(head: Head, topic: str) -> bool:
-    """Return whether a payload is a heartbeat, schema change or transaction marker."""
+    """Return whether a payload is a heartbeat, schema change event or transaction event."""
     if not is_null(head.op):
         return False
     if topic.startswith(_HEARTBEAT_TOPIC):

@@ -1,8 +1,8 @@
-"""The native decoding of one JSON format: its layouts, and its messages by table.
+"""Native decoding of one JSON format: the layouts of its messages, and grouping by table.
 
-The bytes of messages are not rewritten. The classifier only groups messages: a group is checked
-when it is read with the layout of its table. Messages that it cannot read are decoded one by one in
-Python, with the same result.
+The bytes of messages are not rewritten. The classifier only groups messages; a group is checked
+when it is read with the layout of its table. Messages that cannot be read natively are decoded one
+by one in Python, with the same result.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -22,20 +22,20 @@ from ingestd.cdc.native_module import Columns, NativeModule, NativePlan, Path
 from ingestd.cdc.row_layout import Indices, Mask
 
 MakeLayout = Callable[[TableNormalizer, RowPlan], Layout | None]
-"""Returns the layout of a table's messages; None if they can only be decoded in Python."""
+"""Returns the native layout of a table's messages, or None if only Python can decode them."""
 KeyCheck = Callable[[Sequence[bytes | None]], bool]
-"""Whether a format regards all of these message keys as absent."""
+"""Returns whether a format treats all of these message keys as absent."""
 _MAX_READERS = 2000
 _NULL = b"null"
 _MAX_MISMATCHES = 64
-"""Failed reads after which classification gives up."""
+"""Maximum number of failed reads; then the remaining messages are not classified."""
 
 
 @dataclass(frozen=True, slots=True)
 class TableFields:
-    """Fields that name a table, and the JSON texts that other fields have in row messages.
+    """The fields with the table name, and the JSON texts that other fields have in row messages.
 
-    An absent field is null.
+    An absent field is equivalent to null.
     """
 
     names: tuple[Path, ...]
@@ -43,7 +43,7 @@ class TableFields:
 
     @property
     def spec(self) -> Spec:
-        """Return the node of a message of any table."""
+        """The plan node of a message of any table."""
         return _open_object([*self.names, *self.rows])
 
 
@@ -60,7 +60,7 @@ def _open_object(paths: Sequence[Path]) -> Spec:
 
 @dataclass(slots=True)
 class _Seen:
-    """Indices of the messages read so far, in parts, and the columns of each part."""
+    """The indices of the messages read so far, in parts, and the columns of each part."""
 
     indices: list[Indices] = field(default_factory=list)
     columns: list[Columns] = field(default_factory=list)
@@ -68,14 +68,17 @@ class _Seen:
 
 
 class Classifier:
-    """Sorts the messages of chunks by table."""
+    """Groups the messages of chunks by table."""
 
     def __init__(self, module: NativeModule, fields: TableFields) -> None:
         self._fields = fields
         self._plan: NativePlan = module.Plan(fields.spec)
 
     def sort(self, values: Texts) -> list[Indices]:
-        """Return ascending indices of the row messages of each table; others are unclassified."""
+        """Return the ascending indices of the row messages of each table.
+
+        Other messages are omitted.
+        """
         indices, seen = there(values, empty=False), _Seen()
         self._read(indices, cast("Sequence[bytes]", picked(values, indices)), seen)
         if not seen.indices:
@@ -85,7 +88,7 @@ class Classifier:
         return _grouped(rows[marks], tables[marks])
 
     def _read(self, indices: Indices, values: Sequence[bytes], seen: _Seen) -> None:
-        """Read the messages; parts that fail are halved until the irregular messages are found."""
+        """Read messages; if a read fails, find the irregular messages by bisection."""
         if not values or seen.mismatches >= _MAX_MISMATCHES:
             return
         columns = self._plan.read(values, b"", b"")
@@ -100,17 +103,17 @@ class Classifier:
             self._read(indices[half:], values[half:], seen)
 
     def _tables(self, seen: _Seen) -> Indices:
-        """Return a number per message, equal for messages of one table."""
+        """Return a number for each message, which is equal for messages of the same table."""
         numbers = np.zeros(sum(map(len, seen.indices)), np.int64)
         for path in self._fields.names:
             codes, texts = _texts(seen, path)
             if len(texts) > 1:
-                # Renumber after each field, so that numbers do not overflow.
+                # Numbers are reassigned after each field, so that they do not overflow.
                 numbers = np.unique(numbers * len(texts) + codes, return_inverse=True)[1]
         return numbers
 
     def _rows(self, seen: _Seen) -> Mask:
-        """Return a mask of the messages that are rows."""
+        """Return a mask of the messages that contain rows."""
         marks = np.ones(sum(map(len, seen.indices)), np.bool_)
         for path, wanted in self._fields.rows.items():
             codes, texts = _texts(seen, path)
@@ -119,7 +122,7 @@ class Classifier:
 
 
 def _texts(seen: _Seen, path: Path) -> tuple[Indices, list[bytes]]:
-    """Return the text of a field in each message, as an index into the list of distinct texts."""
+    """Return a field of each message as an index into the list of its distinct JSON texts."""
     arrays = [
         to_cells(columns[path], RAW, len(indices)).array
         for columns, indices in zip(seen.columns, seen.indices, strict=True)
@@ -131,7 +134,7 @@ def _texts(seen: _Seen, path: Path) -> tuple[Indices, list[bytes]]:
 
 
 def _grouped(indices: Indices, tables: Indices) -> list[Indices]:
-    """Return the indices of each number, in order of first occurrence."""
+    """Return the indices of the messages of each table, in order of first occurrence."""
     order = np.argsort(tables, kind="stable")
     bounds = np.flatnonzero(np.diff(tables[order])) + 1
     groups: list[Indices] = np.split(indices[order], bounds)
@@ -139,7 +142,7 @@ def _grouped(indices: Indices, tables: Indices) -> list[Indices]:
 
 
 def any_keys(keys: Sequence[bytes | None]) -> bool:
-    """Return True: the format ignores message keys."""
+    """Return True, for formats that ignore message keys."""
     return True
 
 
@@ -149,7 +152,7 @@ def no_keys(keys: Sequence[bytes | None]) -> bool:
 
 
 def no_objects(keys: Sequence[bytes | None]) -> bool:
-    """Return whether no message key is an object, for formats that read only these."""
+    """Return whether no message key is an object, for formats that read only object keys."""
     return no_keys(keys) or all(key is None or key[:1] not in _MAY_OPEN for key in keys)
 
 
@@ -157,7 +160,7 @@ _MAY_OPEN = frozenset({b"{", b" ", b"\t", b"\r", b"\n"})
 
 
 def no_layout(normalizer: TableNormalizer, plan: RowPlan) -> None:
-    """Return None: the format has no layouts."""
+    """Return None, for formats without native layouts."""
     return
 
 
@@ -165,8 +168,8 @@ def no_layout(normalizer: TableNormalizer, plan: RowPlan) -> None:
 class NativeFormat:
     """The native decoding of a format.
 
-    `table_fields` is None if messages must be decoded in order, because one affects the next; else
-    tombstones are no changes.
+    `table_fields` is None if messages must be decoded in order, because a message affects later
+    messages. Otherwise tombstones are not changes.
     """
 
     make_layout: MakeLayout = no_layout
@@ -175,7 +178,7 @@ class NativeFormat:
 
     @property
     def in_order(self) -> bool:
-        """Return whether messages must be decoded in order."""
+        """Whether messages must be decoded in order."""
         return self.table_fields is None
 
 
@@ -184,7 +187,10 @@ PYTHON_ONLY = NativeFormat()
 
 
 class FormatReaders:
-    """Readers of a format's messages, cached by plan; without `module` there are none."""
+    """The native readers of a format's messages, cached by plan.
+
+    If `module` is None, there are none.
+    """
 
     def __init__(self, module: NativeModule | None, native: NativeFormat) -> None:
         self._module = module
@@ -195,11 +201,11 @@ class FormatReaders:
         self._readers: dict[int, tuple[RowPlan, NativeReader | None]] = {}
 
     def by_table(self, values: Sequence[bytes | None]) -> list[Indices]:
-        """Return indices of messages that may have one layout, by table."""
+        """Return the indices of the messages of each table, which may have the same layout."""
         return [] if self._classifier is None else self._classifier.sort(values)
 
     def reader(self, normalizer: TableNormalizer, plan: RowPlan) -> NativeReader | None:
-        """Return the reader of a table's messages; None if they can only be decoded in Python."""
+        """Return the reader of a table's messages, or None if only Python can decode them."""
         if normalizer.is_normalized:
             return plan.native
         cached = self._readers.get(id(plan))
@@ -208,7 +214,7 @@ class FormatReaders:
         if len(self._readers) >= _MAX_READERS:
             self._readers.clear()
         reader = self._new_reader(normalizer, plan)
-        # The plan is referenced, so that no other plan gets its id.
+        # The cache references the plan, so that no other plan can get its id.
         self._readers[id(plan)] = (plan, reader)
         return reader
 

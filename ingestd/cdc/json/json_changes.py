@@ -1,9 +1,10 @@
 """The decoder of all JSON formats that map a message to table, row, operation and key (a dialect).
 
-A uniform chunk (one table, the same fields in all messages) is read natively with the plan of the
-previous one, without parsing a message in Python; in a chunk of several tables, so are the messages
-of each table. Every other message becomes a normalized event (`normalized_events`), and the events
-of one table are decoded by one row plan, which they extend.
+A uniform chunk (one table, the same fields in all messages) is read natively with the plan of
+earlier chunks, without parsing a message in Python. If a chunk contains several tables, this is
+done for the messages of each table. All other messages are converted to normalized events
+(`normalized_events`). The events of a table are decoded with one row plan, which is extended if
+necessary.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -54,7 +55,7 @@ _EMPTY_ROW = Reason("decode", "empty-row", "a row has no columns")
 
 @dataclass(frozen=True, slots=True)
 class _Uniform:
-    """All messages of a chunk, which may be of one group."""
+    """All messages of a chunk, which may belong to one group."""
 
     group: GroupKey
     messages: Messages
@@ -62,16 +63,17 @@ class _Uniform:
 
 @dataclass(frozen=True, slots=True)
 class _Read:
-    """The records of a group that were read natively, by index."""
+    """The indices of the records of a group that were read natively, and their batch."""
 
     indices: list[int]
     batch: ChangeBatch
 
 
 class JsonChanges:
-    """Decoder of one JSON format; caches what it learnt of tables, so use one for many chunks.
+    """Decodes one JSON format.
 
-    Without `module` everything is decoded in Python, with the same results.
+    It caches plans of tables, so one decoder should be used for many chunks. If `module` is None,
+    all messages are decoded in Python, with the same results.
     """
 
     def __init__(
@@ -93,10 +95,10 @@ class JsonChanges:
         self._latest: dict[str, GroupKey] = {}
 
     def decode(self, chunk: RecordChunk, known: KnownColumns, declared: KnownColumns) -> Decoded:
-        """Decode a chunk; bad records are in the result, never raised.
+        """Decode a chunk; invalid records are returned as rejected records.
 
-        `known` are the columns that the target table has, `declared` those whose types the
-        configuration fixes. Raises UnsupportedError for a column type without an Arrow type.
+        `known` are the columns of existing target tables, and `declared` the columns whose types
+        are configured. Raises UnsupportedError if a column type has no Arrow type.
         """
         uniform = self._uniform(chunk)
         if uniform is None:
@@ -114,10 +116,10 @@ class JsonChanges:
         return Decoded([batch], [], [], len(chunk.values) - len(messages.values))
 
     def _uniform(self, chunk: RecordChunk) -> _Uniform | None:
-        """Return the messages of a chunk that may be of one group; None if they are not.
+        """Return the messages of a chunk if they may all belong to one group, or else None.
 
-        The group is the topic's latest; that of the first message, if messages are decoded in
-        order.
+        The group is the latest group of the topic, or the group of the first message if messages
+        must be decoded in order.
         """
         latest = None if self._in_order else self._latest.get(chunk.topic)
         group = latest or self._first_group(chunk)
@@ -125,7 +127,7 @@ class JsonChanges:
         return None if group is None or messages is None else _Uniform(group, messages)
 
     def _first_group(self, chunk: RecordChunk) -> GroupKey | None:
-        """Return the group of the first record with a value; None if that is not a change."""
+        """Return the group of the first record with a value, or None if this is not a change."""
         index = next((n for n, value in enumerate(chunk.values) if value is not None), None)
         value = None if index is None else chunk.values[index]
         if index is None or not value:
@@ -137,9 +139,9 @@ class JsonChanges:
         return GroupKey.of(first) if isinstance(first, NormalizedEvent) else None
 
     def _messages(self, chunk: RecordChunk, group: GroupKey) -> Messages | None:
-        """Return the messages of a chunk that may be of one group; None if they are not.
+        """Return the messages of a chunk if they may all belong to one group, or else None.
 
-        They are the records that have a value, unless tombstones are changes.
+        Records without a value are skipped, unless tombstones are changes.
         """
         if _is_ambiguous(group):
             return None
@@ -183,7 +185,7 @@ class JsonChanges:
     def _read_natively(
         self, group: GroupKey, messages: Messages, known: KnownColumns, declared: KnownColumns
     ) -> ChangeBatch | None:
-        """Read messages with the current plan of their group; None if any must be normalized."""
+        """Read messages with the current plan of their group; return None if this fails for any."""
         types = known.get(group.normalizer.source, _NO_TYPES)
         memory = self._memory(group, types)
         plan = memory.plan
@@ -221,18 +223,18 @@ class JsonChanges:
     def _decode_tables(
         self, chunk: RecordChunk, known: KnownColumns, declared: KnownColumns
     ) -> dict[GroupKey, _Read]:
-        """Decode the messages of each table whose messages all match the plan of the first one."""
+        """Decode the messages of each table natively if all of them match the plan of its group."""
         read: dict[GroupKey, _Read] = {}
         if not self._memories:
             return read
         for indices in self._readers.by_table(chunk.values):
             records = chunk.take(indices)
             group = self._first_group(records)
-            # What is named in two ways may still be one table.
+            # Messages with different names may still belong to the same group.
             if group is None or group in read:
                 continue
             messages = self._messages(records, group)
-            # Keys with their fields in another order are of another group.
+            # Keys whose fields have another order belong to another group.
             if messages is None or not messages.has_keys_in_order(group.key_names):
                 continue
             batch = self._read_natively(group, messages, known, declared)
@@ -241,10 +243,10 @@ class JsonChanges:
         return read
 
     def _sort(self, chunk: RecordChunk, read: dict[GroupKey, _Read]) -> SortedRecords:
-        """Sort the remaining records.
+        """Group the remaining records.
 
-        A group is read natively as a whole or in Python; it is removed from `read` if other records
-        are of it.
+        A group is decoded completely either natively or in Python, so it is removed from `read` if
+        other records belong to it.
         """
         left = np.ones(len(chunk.values), np.bool_)
         for table in read.values():
@@ -276,19 +278,19 @@ class JsonChanges:
 
 
 def _key_of(types: Types) -> tuple[str, ...]:
-    """Return the key of the target table, for messages that name none."""
+    """Return the key of the target table, for messages that contain no key columns."""
     return tuple(name for name, data_type in types.items() if not data_type.nullable)
 
 
 def _is_ambiguous(group: GroupKey) -> bool:
-    """Return whether another message key with the same fields may be an envelope."""
+    """Return whether other message keys with the same fields may be envelopes."""
     return group.key_shape is BARE and _PAYLOAD in group.key_names
 
 
 def _without_records(
     batches: list[ChangeBatch], chunk: RecordChunk, bad: Mapping[int, Reason]
 ) -> list[ChangeBatch]:
-    """Return batches without rejected records: one bad row rejects its whole record."""
+    """Remove all rows of rejected records from batches. An invalid row rejects its whole record."""
     if not bad:
         return batches
     offsets = chunk.offsets[list(bad)]
@@ -301,9 +303,9 @@ def _rejected(chunk: RecordChunk, bad: Mapping[int, Reason]) -> list[RejectedRec
 
 
 def strip_hidden(batch: ChangeBatch, normalizer: TableNormalizer) -> ChangeBatch:
-    """Return a batch without hidden fields, whose types are long enough for its values.
+    """Remove hidden fields from a batch, and widen types that are too short for its values.
 
-    Events that are not rewritten keep the types that they state.
+    Normalized messages keep their types.
     """
     if normalizer.is_normalized:
         return batch

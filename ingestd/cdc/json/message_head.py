@@ -1,4 +1,4 @@
-"""Read the outer fields of message values of formats other than Debezium's."""
+"""Read the outer fields of message values, in formats other than Debezium's."""
 
 from typing import Generic, TypeVar
 
@@ -15,13 +15,16 @@ Value = TypeVar("Value")
 
 
 class HeadReader(Generic[Head]):
-    """Reads the outer fields of message values; nested values stay JSON text."""
+    """Reads the outer fields of message values. Nested values are not decoded."""
 
     def __init__(self, head: type[Head]) -> None:
         self._decode = msgspec.json.Decoder(head).decode
 
     def read(self, value: bytes) -> Head:
-        """Return the outer fields. Raises RecordError."""
+        """Return the outer fields.
+
+        Raises RecordError if the value is not a message of this format.
+        """
         try:
             return self._decode(value)
         except msgspec.ValidationError as error:
@@ -31,7 +34,10 @@ class HeadReader(Generic[Head]):
             raise RecordError(explain(error, _PART)) from error
 
     def names(self, field: msgspec.Raw, called: str) -> tuple[str, ...]:
-        """Return the column names in a field, none for null. Raises RecordError."""
+        """Return the column names in a field, or none for null.
+
+        Raises RecordError if it is not a list of names.
+        """
         try:
             return tuple(dict.fromkeys(_decode_names(field) or ()))
         except PARSE_ERRORS as error:
@@ -40,14 +46,14 @@ class HeadReader(Generic[Head]):
 
 
 def required(value: "Value | None", called: str) -> Value:
-    """Return a required field. Raises RecordError if it is null or empty text."""
+    """Return a required field. Raises RecordError if it is null or empty."""
     if value is None or value in ("", b"null"):
         raise refuse("decode", f"missing-{called}", f"the {_PART} has no {called}")
     return value
 
 
 def fields_of(image: bytes) -> dict[str, msgspec.Raw]:
-    """Return the fields of a row. Raises RecordError."""
+    """Return the fields of a row. Raises RecordError if it is not a JSON object."""
     try:
         return _decode_fields(image)
     except PARSE_ERRORS as error:
@@ -55,5 +61,5 @@ def fields_of(image: bytes) -> dict[str, msgspec.Raw]:
 
 
 def image_of(fields: dict[str, msgspec.Raw]) -> bytes:
-    """Return the row of these fields."""
+    """Return a row with these fields as JSON."""
     return msgspec.json.encode(fields)

@@ -1,8 +1,8 @@
-"""Message layouts: where messages have the fields of a change, for the native reader.
+"""Message layouts: where messages contain the fields of a change, for the native reader.
 
-A layout describes a whole message as a tree of nodes, the native plan, and converts its columns to
-changes. It may refuse any message; what it accepts, it decodes to the same changes as the format's
-decoder in Python.
+A layout describes a whole message as a tree of nodes (the native plan), and converts its columns to
+changes. It may reject any message. Messages that it accepts are decoded to the same changes as by
+the Python decoder of the format.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -34,17 +34,18 @@ _decode_name = msgspec.json.Decoder(str | None).decode
 NULL_SPEC: Spec = ("null",)
 NULL = b"null"
 Field = tuple[str, bool, Spec]
-"""The name of a field, whether messages must have it, and its node."""
+"""The name of a field, whether it is required, and its node."""
 RUNS_SPEC: Spec = ("runs",)
 FLAG_SPEC: Spec = ("choice", (b"false", NULL))
-"""JSON texts of false and null."""
+"""The node of a flag that must be false or null."""
 
 
 @dataclass(frozen=True, slots=True)
 class RowSpecs:
     """The nodes of a table's after images, before images (`old`) and message keys.
 
-    Images may be null, `whole` ones not. `key` is None if the table has no key.
+    `whole` is the node of after images that must not be null. `key` is None if the table has no
+    key.
     """
 
     row: Spec
@@ -56,10 +57,10 @@ class RowSpecs:
 def row_specs(
     columns: Sequence[PlanColumn], key_columns: Sequence[PlanColumn], *, images: bool
 ) -> RowSpecs | None:
-    """Return the nodes of a table; None if its messages can only be decoded in Python.
+    """Return the nodes of a table, or None if only Python can decode its messages.
 
-    The key must be comparable, because an update that changes it becomes two rows. With `images`,
-    before images are read whole, else only their keys.
+    The encodings of key columns must be comparable, because an update that changes the key becomes
+    two rows. If `images`, all columns of before images are read, else only their keys.
     """
     if any(not column.encoding.comparable for column in key_columns):
         return None
@@ -72,47 +73,47 @@ def row_specs(
 
 
 def spec_of(column: PlanColumn) -> Spec:
-    """Return the node of a column's values."""
+    """Return the node of the values of a column."""
     return NULL_SPEC if column.reader is None else column.encoding.spec
 
 
 def columns_spec(
     columns: Sequence[PlanColumn], *, nullable: bool, closed: bool, required: bool = False
 ) -> Spec:
-    """Return the node of objects with these columns; `closed` objects have no other fields."""
+    """Return the node of objects with these columns. If `closed`, other fields are not allowed."""
     fields = [(column.name, required, spec_of(column)) for column in columns]
     return ("object", nullable, closed, fields)
 
 
 def constant_fields(constants: Mapping[str, bytes], names: Sequence[str]) -> list[Field]:
-    """Return nodes of fields with a known JSON text; a null may be absent."""
+    """Return the nodes of fields with known JSON texts. A field that is null may be absent."""
     return [constant_field(name, constants[name]) for name in names]
 
 
 def constant_field(name: str, text: bytes) -> Field:
-    """Return the node of a field with a known JSON text; a null may be absent."""
+    """Return the node of a field with a known JSON text. If this is null, it may be absent."""
     return (name, False, NULL_SPEC) if text == NULL else (name, True, ("literal", text))
 
 
 def open_object(fields: Sequence[Field], *, nullable: bool = False) -> Spec:
-    """Return the node of an object with these fields and any others."""
+    """Return the node of an object with these fields, and any other fields."""
     return ("object", nullable, False, tuple(fields))
 
 
 def words_spec(words: Sequence[str]) -> Spec:
-    """Return the node of a choice of words."""
+    """Return the node of a field whose value is one of these words."""
     return ("choice", texts_of(words))
 
 
 def texts_of(words: Sequence[str]) -> tuple[bytes, ...]:
-    """Return words as JSON texts."""
+    """Return words as JSON strings."""
     return tuple(b'"%s"' % word.encode() for word in words)
 
 
 def numbers(columns: Columns, path: Path | None, rows: int) -> tuple[Numbers, Mask]:
-    """Return the 64-bit integers at a path, and a mask of those that are not null.
+    """Return the 64-bit integers at a path, and a mask of those not null; shape (rows,).
 
-    None is the path of a field that no message has.
+    `path` is None for a field that no message has.
     """
     if path is None:
         return np.zeros(rows, np.int64), np.zeros(rows, np.bool_)
@@ -125,35 +126,35 @@ def numbers(columns: Columns, path: Path | None, rows: int) -> tuple[Numbers, Ma
 
 
 def run_texts(native: NativeColumn) -> list[bytes]:
-    """Return the JSON text of each run of equal values; an absent field is null."""
+    """Return the JSON text of each run of equal values, which is null for an absent field."""
     return [b"null" if text is None else text for _, text in native.runs or ()]
 
 
 def run_lengths(native: NativeColumn, rows: int) -> Indices:
-    """Return the number of rows of each run."""
+    """Return the number of rows in each run."""
     bounds = np.array([*(start for start, _ in native.runs or ()), rows], np.int64)
     lengths: Indices = bounds[1:] - bounds[:-1]
     return lengths
 
 
 def flags(native: NativeColumn) -> Mask:
-    """Return a mask of the messages that had the object."""
+    """Return a mask of the messages that have the object."""
     return np.frombuffer(native.data, np.bool_)
 
 
 def codes(native: NativeColumn) -> npt.NDArray[np.uint8]:
-    """Return the number of each row's text in a choice, from 1; 0 if the field is absent."""
+    """Return the number of each row's value in its choice, starting at 1; 0 if it is absent."""
     return np.frombuffer(native.data, np.uint8)
 
 
 def counts(native: NativeColumn) -> Indices:
-    """Return the number of objects in each array."""
+    """Return the number of objects in each array; shape (messages,)."""
     return np.frombuffer(native.data, np.uint32).astype(np.int64)
 
 
 @dataclass(frozen=True, slots=True)
 class Log:
-    """Source positions (n,) of messages, and a mask (n,) of snapshot rows."""
+    """The source positions (n,) of messages, and a mask (n,) of snapshot rows."""
 
     position: Numbers
     snapshot: Mask
@@ -161,7 +162,7 @@ class Log:
 
 @dataclass(frozen=True, slots=True)
 class LayoutChanges:
-    """Changes as columns, one row per change."""
+    """Changes as columns, with one row per change."""
 
     kinds: Kinds
     after: NativeImage
@@ -175,11 +176,14 @@ class Layout(Protocol):
 
     @property
     def root(self) -> Spec:
-        """Return the node of a whole message."""
+        """The node of a whole message."""
         ...
 
     def changes(self, columns: Columns, offsets: Numbers) -> LayoutChanges:
-        """Return the changes of messages. Raises IrregularError or one of `PARSE_ERRORS`."""
+        """Convert columns to changes.
+
+        Raises IrregularError or one of `PARSE_ERRORS` if only Python can decode the messages.
+        """
         ...
 
 
@@ -207,7 +211,7 @@ class TwoImages:
 
 @dataclass(frozen=True, slots=True)
 class OneRow:
-    """The layout of messages with one row, also for deletes, and the old values of an update.
+    """The layout of messages with one row (also in deletes), and the old values of updates.
 
     `old` is None if messages do not contain old values.
     """
@@ -234,7 +238,7 @@ class OneRow:
 
 @dataclass(frozen=True, slots=True)
 class ListedRows:
-    """The layout of `OneRow` with any number of rows per message."""
+    """A layout like `OneRow`, with any number of rows per message."""
 
     root: Spec
     row: Path
@@ -261,7 +265,7 @@ class ListedRows:
 
 
 def _old_indices(kinds: Kinds, sizes: Indices, olds: Indices) -> Indices:
-    """Return the index of each row's old image, negative for rows without one."""
+    """Return the index of the old image of each row, which is negative for rows without one."""
     updates = kinds == RowKind.UPDATE_AFTER
     if (updates & (olds != 0) & (olds != sizes)).any():
         raise IrregularError("an update has another number of rows than of old ones")
@@ -289,7 +293,7 @@ def _of_rows(
 
 
 def chosen(path: Path, kinds: Sequence[int]) -> ReadKinds:
-    """Return the row kinds for the texts of a choice; the first is that of an absent field."""
+    """Return a function that maps a choice to row kinds. The first kind is for an absent field."""
     by_code = np.array(kinds, np.int8)
 
     def read(columns: Columns) -> Kinds:
@@ -302,16 +306,16 @@ def chosen(path: Path, kinds: Sequence[int]) -> ReadKinds:
 
 
 def no_log(columns: Columns, kinds: Kinds) -> Log:
-    """Return unknown positions, for messages that do not contain their log position."""
+    """Return unknown positions, for messages that do not contain a log position."""
     size = len(kinds)
     return Log(np.full(size, UNKNOWN_POSITION, np.int64), np.zeros(size, np.bool_))
 
 
 @dataclass(frozen=True, slots=True)
 class SourceLog:
-    """The paths of the fields with a change's position in the log of its database.
+    """The paths of the fields with the log position of a change.
 
-    None is a field that no message has.
+    A path is None if no message has the field.
     """
 
     snapshot: Path | None
@@ -321,7 +325,10 @@ class SourceLog:
     row: Path | None
 
     def read(self, columns: Columns, kinds: Kinds) -> Log:
-        """Return positions and snapshot rows. Raises IrregularError or one of `PARSE_ERRORS`."""
+        """Return positions and snapshot rows.
+
+        Raises IrregularError or one of `PARSE_ERRORS` if only Python can decode the messages.
+        """
         size = len(kinds)
         position, snapshot = self.positions(columns, size), np.zeros(size, np.bool_)
         if self.snapshot is not None:
@@ -331,7 +338,10 @@ class SourceLog:
         return Log(position, snapshot)
 
     def positions(self, columns: Columns, size: int) -> Numbers:
-        """Return the position of each change. Raises IrregularError or one of `PARSE_ERRORS`."""
+        """Return the position of each change.
+
+        Raises IrregularError or one of `PARSE_ERRORS` if only Python can decode the messages.
+        """
         lsn, has_lsn = numbers(columns, self.lsn, size)
         if (lsn < 0).any():
             raise IrregularError("positions of more than one kind")
@@ -355,16 +365,16 @@ _LOG = SourceLog(
     (_SOURCE, "snapshot"), (_SOURCE, "lsn"), (_SOURCE, "file"), (_SOURCE, "pos"), (_SOURCE, "row")
 )
 OPERATIONS = texts_of(("c", "r", "u", "d"))
-"""JSON texts of the operations on rows."""
+"""The row operations as JSON strings."""
 _KINDS = chosen(
     ("op",), (NO_KIND, RowKind.INSERT, RowKind.INSERT, RowKind.UPDATE_AFTER, RowKind.DELETE)
 )
 
 
 def normalized_layout(source: SourceTable, specs: RowSpecs) -> TwoImages | None:
-    """Return the layout of a table's normalized events: Debezium's `source`, `op` and both images.
+    """Return the layout of a table's normalized events: `source`, `op`, `before` and `after`.
 
-    None if JSON has to escape the table's name.
+    Returns None if the table name must be escaped in JSON.
     """
     names = _source_names(source)
     if names is None:
@@ -384,7 +394,7 @@ def normalized_layout(source: SourceTable, specs: RowSpecs) -> TwoImages | None:
 
 
 def _source_names(source: SourceTable) -> list[tuple[str, bool, Spec]] | None:
-    """Return the fields that name the table; None if JSON has to escape a name."""
+    """Return the fields with the table name, or None if a name must be escaped in JSON."""
     fields: list[tuple[str, bool, Spec]] = []
     for key, name in zip(("db", "schema", "table"), source, strict=True):
         if name is None:
@@ -400,7 +410,8 @@ def _source_names(source: SourceTable) -> list[tuple[str, bool, Spec]] | None:
 class NativeReader:
     """A layout and its plans.
 
-    `keys` is None if the messages have no key. `hidden` are fields of rows that are no columns."""
+    `keys` is None if messages have no key. `hidden` are fields of rows that are not columns.
+    """
 
     layout: Layout
     values: NativePlan
@@ -414,7 +425,7 @@ def native_reader(
     specs: RowSpecs,
     hidden: frozenset[str] = frozenset(),
 ) -> NativeReader:
-    """Return the reader of messages of a layout, whose images have these nodes."""
+    """Return a reader for messages with this layout, whose images have these nodes."""
     keys = None if specs.key is None else module.Plan(specs.key)
     return NativeReader(layout, module.Plan(layout.root), keys, hidden)
 
@@ -422,6 +433,9 @@ def native_reader(
 def native_reader_of_events(
     module: NativeModule, source: SourceTable, specs: RowSpecs
 ) -> NativeReader | None:
-    """Return the reader of a table's normalized events; None if JSON escapes the table's name."""
+    """Return a reader for a table's normalized events.
+
+    Returns None if the table name must be escaped in JSON.
+    """
     layout = normalized_layout(source, specs)
     return None if layout is None else native_reader(module, layout, specs)

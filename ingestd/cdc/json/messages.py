@@ -1,7 +1,7 @@
 """Values and keys of JSON messages, without the schema envelope of Connect's JSON converter.
 
-An envelope `{"schema":...,"payload":...}` has the same bytes in message after message except for
-the payload, so each distinct one is parsed once and later recognised by its bytes.
+An envelope `{"schema":...,"payload":...}` has the same bytes in all messages of a table except for
+the payload, so each distinct envelope is parsed once, and later recognised by its bytes.
 """
 
 import json
@@ -29,14 +29,17 @@ _Check = Callable[[bytes], object]
 _decode_key_fields = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _BLANKS = b" \t\r\n"
 _MAX_SHAPES = 1000
-"""Envelopes cached; a connector has one for each table and key, and one more after each DDL."""
+"""Maximum number of cached envelopes.
+
+A connector has one for each table and key, and a new one after each schema change.
+"""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Shape:
     """An envelope: all bytes before and after the payload, and the columns of its schema.
 
-    `columns` is None when there is no schema, or none that describes rows.
+    `columns` is None if there is no schema, or if it does not describe rows.
     """
 
     prefix: bytes
@@ -44,7 +47,7 @@ class Shape:
     columns: tuple[WireColumn, ...] | None
 
     def cut(self, messages: Sequence[bytes]) -> list[bytes] | None:
-        """Return the payloads of messages; None if one has another envelope."""
+        """Return the payloads of messages, or None if a message has another envelope."""
         if not self.prefix:
             return list(messages)
         prefix, suffix = self.prefix, self.suffix
@@ -58,7 +61,7 @@ class Shape:
 
 
 BARE = Shape(b"", b"", None)
-"""No envelope: schemas are disabled in the converter."""
+"""No envelope, because schemas are disabled in the converter."""
 
 
 class _Wrapper(msgspec.Struct, forbid_unknown_fields=True, gc=False):
@@ -67,9 +70,10 @@ class _Wrapper(msgspec.Struct, forbid_unknown_fields=True, gc=False):
 
 
 class Envelopes:
-    """Removes envelopes from messages and caches them. `is_key` is True for message keys.
+    """Removes envelopes from messages, and caches the envelopes.
 
-    With `is_row` the payload of a value is the row itself, as that of a key always is.
+    `is_key` is True for message keys. If `is_row`, the payload of a value is the row itself, as it
+    always is for keys.
     """
 
     def __init__(self, *, is_key: bool, is_row: bool = False) -> None:
@@ -81,7 +85,10 @@ class Envelopes:
         self._decode = msgspec.json.Decoder(_Wrapper).decode
 
     def open(self, message: bytes) -> tuple[Shape, bytes]:
-        """Return the envelope of a message and its payload. Raises RecordError."""
+        """Return the envelope and the payload of a message.
+
+        Raises RecordError if the envelope is invalid.
+        """
         if self._latest is not BARE:
             payloads = self._latest.cut((message,))
             if payloads:
@@ -121,7 +128,7 @@ class Envelopes:
             if document is None:
                 return Shape(*around, None)
             if not isinstance(document, dict) or not isinstance(document.get("type"), str):
-                # A key or a row with columns of these names.
+                # The message is a key or row that has columns with these names.
                 return BARE
             if not is_connect_schema(document):
                 return Shape(*around, None)
@@ -133,7 +140,7 @@ class Envelopes:
 
 
 def _payload_start(message: bytes, payload: bytes) -> int:
-    """Return where the payload begins, which may be before or after the schema."""
+    """Return the start of the payload, which may be before or after the schema."""
     fields = message.lstrip(_BLANKS)[1:].lstrip(_BLANKS)
     if fields.startswith(b'"payload"'):
         start = message.index(b":") + 1
@@ -166,7 +173,7 @@ class MessageKeys:
         self._checks: dict[tuple[str, ...], _Check | None] = {}
 
     def open(self, key: bytes | None) -> MessageKey:
-        """Return the key of a message. Raises RecordError for an invalid one."""
+        """Return the key of a message. Raises RecordError if it is invalid."""
         if key is None:
             return NO_KEY
         try:
@@ -201,7 +208,7 @@ class MessageKeys:
         return MessageKey(shape, payload, names)
 
     def _remember(self, names: tuple[str, ...]) -> None:
-        """Cache a check for the fields of a key: most keys have those of the previous one."""
+        """Cache a check for the fields of a key, because most keys have the same fields."""
         if names == self._names:
             return
         if names not in self._checks:
@@ -212,7 +219,7 @@ class MessageKeys:
 
 
 def _check_of(names: tuple[str, ...]) -> _Check | None:
-    """Return a decoder of JSON objects with only these fields; None for unsupported names."""
+    """Return a decoder for objects with only these fields, or None if a name is unsupported."""
     if len(names) > _MAX_NAMES or not all(map(_PLAIN_NAME.fullmatch, names)):
         return None
     attributes = {f"f{number}": name for number, name in enumerate(names)}
@@ -223,7 +230,10 @@ def _check_of(names: tuple[str, ...]) -> _Check | None:
 
 @dataclass(frozen=True, slots=True)
 class Messages:
-    """Values and keys (None: no key) of messages, parallel to `offsets`, and their envelopes."""
+    """The values and keys of messages, parallel to `offsets`, and their envelopes.
+
+    `keys` is None if messages have no key.
+    """
 
     values: Sequence[bytes]
     keys: Sequence[bytes] | None
@@ -242,7 +252,10 @@ class Messages:
         )
 
     def payloads(self) -> "Messages":
-        """Return the messages without envelopes. Raises RecordError if one has another envelope."""
+        """Return the messages without envelopes.
+
+        Raises RecordError if a message has another envelope.
+        """
         values = self.value_shape.cut(self.values)
         keys = None if self.keys is None else self.key_shape.cut(self.keys)
         if values is None or (keys is None and self.keys is not None):
@@ -258,7 +271,7 @@ def _in_order(keys: Sequence[bytes], names: Sequence[str]) -> bool:
     """Return whether all keys have their fields in this order."""
     if len(names) < 2:
         return True
-    # Atomic groups: no backtracking over a key that has a field a thousand times.
+    # Atomic groups prevent backtracking over a key that repeats a field many times.
     parts = (rb'(?>.*?"%s"\s*:)' % re.escape(name.encode()) for name in names)
     match = re.compile(b"".join(parts), re.DOTALL).match
     return all(match(key) for key in keys)

@@ -1,6 +1,6 @@
 """Columns of the native reader as Arrow arrays, and the before and after images in them.
 
-Every image has one cell per change; the cells of a change without the image are null.
+An image has one cell per change. If a change does not have the image, its cells are null.
 """
 
 from collections.abc import Iterable, Sequence
@@ -23,11 +23,11 @@ NativeImage = Image[PlanColumn]
 
 
 class IrregularError(ValueError):
-    """Messages that only the decoder in Python can decode."""
+    """The messages can be decoded only in Python."""
 
 
 def to_cells(native: NativeColumn, encoding: ColumnEncoding, rows: int) -> Cells:
-    """Return a column of the native reader in its storage type, without copying its memory."""
+    """Return a column of the native reader in its storage type, without copying memory."""
     validity = None if native.validity is None else pa.py_buffer(native.validity)
     buffers = [validity]
     if native.offsets is not None:
@@ -42,7 +42,7 @@ def to_cells(native: NativeColumn, encoding: ColumnEncoding, rows: int) -> Cells
 
 
 def lacking(native: NativeColumn, rows: int) -> Mask:
-    """Return a mask of the rows without the field."""
+    """Return a mask of the rows that lack the field."""
     if native.lacking is None:
         return np.zeros(rows, np.bool_)
     marks = np.zeros(rows + 1, np.int8)
@@ -53,7 +53,7 @@ def lacking(native: NativeColumn, rows: int) -> Mask:
 
 
 def kept(cells: Cells, rows: Mask) -> Cells:
-    """Return the cells of some rows, null in all others; only validity bits are copied."""
+    """Return the cells with nulls in rows outside the mask; only validity bits are copied."""
     array = cells.array
     validity, *rest = array.buffers()
     bits = np.packbits(rows, bitorder="little")
@@ -67,9 +67,9 @@ def kept(cells: Cells, rows: Mask) -> Cells:
 
 
 def _read_texts(column: PlanColumn, cells: Cells) -> Cells:
-    """Return the cells of JSON texts, as the column's reader in Python reads them.
+    """Decode the JSON texts of a column with its Python reader.
 
-    Raises one of `BUILD_ERRORS` or `PARSE_ERRORS` if any value does not fit.
+    Raises one of `BUILD_ERRORS` or `PARSE_ERRORS` if a value does not fit.
     """
     if column.reader is None:
         raise ValueError(f"column {column.name} has no reader yet")
@@ -78,14 +78,14 @@ def _read_texts(column: PlanColumn, cells: Cells) -> Cells:
 
 
 def _either(first: Mask | None, second: Mask | None) -> Mask | None:
-    """Return the union of two masks; None is an empty mask."""
+    """Return the union of two masks, where None is an empty mask."""
     if first is None or second is None:
         return second if first is None else first
     return first | second
 
 
 def _decoded(wire: WireType, texts: Array) -> Sequence[Value]:
-    """Decode JSON texts to the values that the reader in Python takes."""
+    """Decode JSON texts to the values that the Python reader accepts."""
     cells = texts.to_pylist()
     present = [text for text in cells if text is not None]
     values = msgspec.json.decode(b"[" + b",".join(present) + b"]", type=list[wire])
@@ -96,7 +96,7 @@ def _decoded(wire: WireType, texts: Array) -> Sequence[Value]:
 
 
 class _Unchecked:
-    """Images whose invalid values are not located: their messages are decoded in Python."""
+    """Images that do not locate invalid values; their messages are then decoded in Python."""
 
     __slots__ = ()
 
@@ -111,7 +111,7 @@ class _Unchecked:
 
 @dataclass(frozen=True, slots=True)
 class ColumnImage(_Unchecked):
-    """The images at one path of all messages."""
+    """The images at one path in all messages."""
 
     columns: Columns
     path: Path
@@ -149,7 +149,7 @@ class ColumnImage(_Unchecked):
 
 @dataclass(frozen=True, slots=True)
 class MaskedImage(_Unchecked):
-    """The images of a path in some of the messages only."""
+    """The images at one path, restricted to some of the messages."""
 
     image: ColumnImage
     there: Mask
@@ -165,9 +165,10 @@ class MaskedImage(_Unchecked):
 
 @dataclass(frozen=True, slots=True)
 class GatheredImage(_Unchecked):
-    """Images stored consecutively for the changes that have one.
+    """Images that are stored consecutively, only for changes that have one.
 
-    `indices` is the index of each change's image, negative for changes without one."""
+    `indices` is the index of the image of each change, which is negative for changes without one.
+    """
 
     image: ColumnImage
     indices: Indices
@@ -195,7 +196,7 @@ class GatheredImage(_Unchecked):
 
 @dataclass(frozen=True, slots=True)
 class CoalescedImage(_Unchecked):
-    """Images at two paths, of which each change has at most one."""
+    """The images at two paths; each change has an image in at most one of them."""
 
     first: NativeImage
     second: NativeImage

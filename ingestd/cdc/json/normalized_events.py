@@ -1,8 +1,8 @@
-"""Normalize row changes of all JSON formats into the one form that row plans read: Debezium's.
+"""Normalize row changes of all JSON formats into Debezium's form, which row plans can read.
 
-A format determines the table, operation and images of each message (its `Dialect`); the images keep
-the bytes of the message. The same row plans can therefore read the columns of all formats. The
-records of a chunk are normalized one by one, and the changes of one table are grouped.
+The `Dialect` of a format determines the table, operation and images of each message; images keep
+the bytes of the message. So the same row plans can read the columns of all formats. The records of
+a chunk are normalized one by one, and the changes of each table are grouped.
 """
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
@@ -19,7 +19,7 @@ from ingestd.cdc.record_errors import Reason, RecordError
 INSERT, UPDATE, DELETE = b"c", b"u", b"d"
 NULL = b"null"
 STREAMED, SNAPSHOT = b',"snapshot":"false"', b',"snapshot":"true"'
-"""Fields that mark rows of the log and rows of a snapshot."""
+"""Fields that mark streamed rows and snapshot rows."""
 
 _MAX_NORMALIZERS = 2000
 _encode = msgspec.json.encode
@@ -27,16 +27,15 @@ _encode = msgspec.json.encode
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TableNormalizer:
-    """Messages of one table whose rows have the same columns.
+    """Normalizes messages of one table whose rows have the same columns.
 
-    `key_names` is the key in the messages, `columns` the columns whose types the messages contain
-    (None: no types). `hidden` are fields of rows that are not columns. With `partial` updates omit
-    columns that they did not change; with `images` before images are decoded, too. `constants` are
-    fields with the JSON text that they have in all messages; a null field may be absent.
-    `envelope` is that of the values.
-
-    With `is_normalized` messages without their envelope are normalized events themselves. Their
-    changes are these bytes, in the types and with the key that they state.
+    `key_names` are the key columns in the messages. `columns` are the columns whose types the
+    messages contain, or None if they contain no types. `hidden` are fields of rows that are not
+    columns. If `partial`, updates omit columns that they did not change; if `images`, before images
+    are decoded, too. `constants` maps fields to the JSON text that they have in all messages; a
+    field that is null may be absent. `envelope` is the envelope of the values. If `is_normalized`,
+    messages without their envelope are normalized events already, and are decoded unchanged, with
+    their own types and keys.
     """
 
     source: SourceTable
@@ -58,9 +57,9 @@ class TableNormalizer:
         object.__setattr__(self, "quoted_keys", tuple(map(_encode, self.key_names)))
 
     def key_of(self, before: bytes) -> bytes:
-        """Return the before image of an update; null if it lacks the key, which then is unchanged.
+        """Return the before image of an update, or null if it lacks the key, which is unchanged.
 
-        With `images` it is always the image.
+        If `images`, the before image is always returned.
         """
         if self.images or not self.quoted_keys:
             return before
@@ -70,11 +69,14 @@ class TableNormalizer:
         return NULL
 
     def insert(self, after: bytes, where: bytes = STREAMED) -> bytes:
-        """Return the event of an insert. `where` are the fields of its log position."""
+        """Return the event of an insert. `where` has the fields of its log position as JSON."""
         return b'%s%s},"op":"c","after":%s}' % (self.opening, where, after)
 
     def update(self, after: bytes, before: bytes = NULL, where: bytes = STREAMED) -> bytes:
-        """Return the event of an update; only the key of `before` is read."""
+        """Return the event of an update.
+
+        Only the key of `before` is read, unless `images` is set.
+        """
         return b'%s%s},"op":"u","before":%s,"after":%s}' % (self.opening, where, before, after)
 
     def delete(self, before: bytes, where: bytes = STREAMED) -> bytes:
@@ -83,7 +85,7 @@ class TableNormalizer:
 
 
 class NormalizedEvent(msgspec.Struct, gc=False):
-    """The changes of one message, and its key if it is the key of the row."""
+    """The changes of one message, and the message key if it is the key of the row."""
 
     normalizer: TableNormalizer
     changes: tuple[bytes, ...]
@@ -91,7 +93,7 @@ class NormalizedEvent(msgspec.Struct, gc=False):
 
 
 class TruncateEvent(NamedTuple):
-    """A truncated table; `position` is None if its log position is unknown."""
+    """A truncate of a table; `position` is None if its log position is unknown."""
 
     source: SourceTable
     position: int | None
@@ -105,7 +107,7 @@ class TableNormalizers:
         self._normalizers: dict[Hashable, TableNormalizer] = {}
 
     def get(self, which: Hashable) -> TableNormalizer | None:
-        """Return the cached normalizer."""
+        """Return the cached normalizer, or None."""
         return self._normalizers.get(which)
 
     def keep(self, which: Hashable, normalizer: TableNormalizer) -> TableNormalizer:
@@ -118,12 +120,12 @@ class TableNormalizers:
 
 
 def text_of(name: str | None) -> bytes:
-    """Return a name as JSON."""
+    """Return a name as a JSON string, or null."""
     return _encode(name)
 
 
 def where_in_log(position: int | None, *, snapshot: bool = False) -> bytes:
-    """Return the fields of the log position of a change."""
+    """Return the log position of a change as JSON fields."""
     mark = SNAPSHOT if snapshot else STREAMED
     return mark if position is None or position < 0 else b',"lsn":%d%s' % (position, mark)
 
@@ -133,25 +135,31 @@ Message = NormalizedEvent | TruncateEvent | Sequence[DdlEvent]
 
 
 class Dialect(Protocol):
-    """Maps the messages of one format to normalized events; may keep caches, never results."""
+    """Maps the messages of one format to normalized events.
+
+    It may cache normalizers, but not results.
+    """
 
     def normalize(self, value: bytes, key: bytes | None, topic: str) -> Message | None:
-        """Return the content of a message; None is that of most control messages.
+        """Return the content of a message, or None for most control messages.
 
-        Raises RecordError.
+        Raises RecordError if the message is invalid.
         """
         ...
 
     def normalize_tombstone(self, key: bytes | None, topic: str) -> NormalizedEvent | None:
-        """Return the change of a tombstone; None if it is not a change. Raises RecordError."""
+        """Return the change of a tombstone, or None if it is not a change.
+
+        Raises RecordError if its key is invalid.
+        """
         ...
 
 
 class GroupKey(NamedTuple):
-    """What the changes of a group have in common.
+    """The common properties of the changes in a group.
 
-    `key_shape` is the envelope of the message keys, None without one. `key_names` are the columns
-    of the message keys, or those of the normalizer.
+    `key_shape` is the envelope of the message keys, or None if messages have no key. `key_names`
+    are the columns of the message keys, or else the key columns of the normalizer.
     """
 
     normalizer: TableNormalizer
@@ -160,11 +168,11 @@ class GroupKey(NamedTuple):
 
     @classmethod
     def of(cls, event: NormalizedEvent) -> "GroupKey":
-        """Return the key of the group that an event belongs to."""
+        """Return the key of the group to which an event belongs."""
         return cls(event.normalizer, event.key.shape, _key_names(event))
 
     def includes(self, event: NormalizedEvent) -> bool:
-        """Return whether an event belongs to the group; False for an equal, other normalizer."""
+        """Return whether an event belongs to the group. Normalizers are compared by identity."""
         return (
             self.normalizer is event.normalizer
             and self.key_shape is event.key.shape
@@ -178,7 +186,7 @@ def _key_names(event: NormalizedEvent) -> tuple[str, ...]:
 
 @dataclass(slots=True)
 class Group:
-    """Changes with one normalizer and one kind of key, with the indices of their records."""
+    """Changes with the same group key, and the indices of their records."""
 
     key: GroupKey
     values: list[bytes] = field(default_factory=list)
@@ -188,7 +196,7 @@ class Group:
 
 @dataclass(slots=True)
 class SortedRecords:
-    """Sorted records of a chunk."""
+    """The records of a chunk by kind: grouped changes, rejected records, and events."""
 
     groups: dict[GroupKey, Group] = field(default_factory=dict)
     bad: dict[int, Reason] = field(default_factory=dict)
@@ -213,7 +221,7 @@ class SortedRecords:
 
 
 def sort_records(dialect: Dialect, chunk: RecordChunk, indices: Iterable[int]) -> SortedRecords:
-    """Sort the records at these indices, in this order."""
+    """Normalize and group the records at these indices, in this order."""
     records = SortedRecords()
     values, keys, topic = chunk.values, chunk.keys, chunk.topic
     normalize = dialect.normalize

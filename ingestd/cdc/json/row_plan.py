@@ -1,12 +1,11 @@
-"""Decoders for one source table: for its columns, and the fields of its message key.
+"""Decoders for one source table: for its columns, and for the fields of its message key.
 
-A plan decodes the bytes of many messages into structs in one call, refuses columns that it does not
-have, and skips what is not needed: of a `before` image it reads only the key, unless rows before
-changes are wanted.
-
-msgspec accepts no field name that JSON has to escape: with quotes, backslashes or control
-characters. A plan has an escaped name for such a column, and messages that are decoded in Python
-are rewritten to it first. Such tables need a second pass over their messages, others do not.
+A plan decodes the bytes of many messages into structs in one call. It rejects columns that it does
+not have, and skips fields that are not needed: it reads only the key of a `before` image, unless
+before images are requested. msgspec does not accept field names that must be escaped in JSON,
+because they contain quotes, backslashes or control characters. A plan has an escaped name for such
+a column, and messages that are decoded in Python are rewritten to use it first. Only such tables
+need a second pass over their messages.
 """
 
 import re
@@ -32,7 +31,7 @@ from ingestd.cdc.native_module import NativeModule
 from ingestd.cdc.source_position import SourcePosition
 
 Row = Any
-"""A struct with one attribute for each column; UNSET where the message had no such field."""
+"""A struct with one attribute for each column, which is UNSET if the message lacks the field."""
 _FIRST, _LAST = itemgetter(0), itemgetter(-1)
 _Normalize = Callable[[bytes], bytes]
 _MARK = "\x7f"
@@ -45,16 +44,17 @@ _encode_fields = msgspec.json.Encoder().encode
 
 @dataclass(frozen=True, slots=True)
 class Decoders:
-    """A msgspec decoder; `lines` is None if messages can only be decoded one by one."""
+    """A msgspec decoder. `lines` is None if messages can be decoded only one by one."""
 
     single: Callable[[bytes], Any]
     lines: Callable[[bytes], list[Any]] | None
 
     def many(self, messages: Sequence[bytes]) -> list[Any]:
-        """Decode messages, each of which must be one JSON object; raises `PARSE_ERRORS`.
+        """Decode messages, each of which must be one JSON object.
 
-        Joined by newlines they are decoded in one call. A message can run into the next one, or
-        be two itself, only if not all of them begin and end with braces or their number changes.
+        Raises one of `PARSE_ERRORS`. The messages are joined by newlines and decoded in one call.
+        If all of them start and end with braces, and the number of objects equals the number of
+        messages, each message is one object; otherwise the messages are decoded one by one.
         """
         if self.lines is not None and _all_braced(messages):
             decoded = self.lines(b"\n".join(messages))
@@ -73,10 +73,10 @@ def _all_braced(messages: Sequence[bytes]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class RowWants:
-    """How messages become rows.
+    """How messages are converted to rows.
 
-    With `partial` an update leaves out columns that it did not change; with `images` the rows
-    before changes are wanted, too.
+    If `partial`, updates omit columns that they did not change. If `images`, before images are
+    requested, too.
     """
 
     partial: bool = False
@@ -85,13 +85,12 @@ class RowWants:
 
 @dataclass(frozen=True, slots=True)
 class RowPlan:
-    """Decoders of one table's messages and the readers of its columns.
+    """The decoders of one table's messages, and the readers of its columns.
 
-    The key, the key of a `before` image and a row have equal attributes for equal columns. In a
-    table without a key, `before` is a whole row. If messages have no key although the table has
-    one, the key is in the images. `empty_row` is a row of nulls.
-    `specs` is None if the rows can only be decoded in Python, `native` if messages of Debezium's
-    form can.
+    A column has the same attribute in keys, in keys of `before` images and in rows. In a table
+    without a key, `before` is a whole row. If messages have no key although the table has one, the
+    key is in the images. `empty_row` is a row of nulls. `specs` is None if only Python can decode
+    the rows, and `native` is None if only Python can decode normalized events.
     """
 
     source: SourceTable
@@ -114,10 +113,10 @@ def make_plan(
     *,
     wants: RowWants = RowWants(),
 ) -> RowPlan:
-    """Return the plan for rows of these columns, each with the kinds of values seen in it.
+    """Return the plan for rows with these columns, given the kinds of values of each column.
 
-    Key fields are among the columns. With `module` there is a native plan. Raises UnsupportedError
-    for a type without an Arrow form.
+    Key fields must be among the columns. If `module` is given, the plan has a native reader. Raises
+    UnsupportedError if a type has no Arrow type.
     """
     plan_columns = tuple(
         _plan_column(number, name, column, kinds.get(name))
@@ -189,7 +188,7 @@ def _struct(
 def _change_struct(
     source: SourceTable, row: type[msgspec.Struct], before: type[msgspec.Struct]
 ) -> type[msgspec.Struct]:
-    """Return the struct of a change; only messages of the one source table decode."""
+    """Return the struct of a change, which accepts only messages of this source table."""
     names: list[Any] = [("table", Literal[source.table])]
     for field, name in (("db", source.database), ("schema", source.schema)):
         names.append((field, None, None) if name is None else (field, Literal[name]))
@@ -206,26 +205,26 @@ def _change_struct(
 
 
 def has_plain_name(name: str) -> bool:
-    """Return whether msgspec accepts the name unescaped."""
+    """Return whether msgspec accepts the name without escaping."""
     return _ESCAPED.search(name) is None
 
 
 def escaped_name(name: str) -> str:
-    """Return a name that msgspec accepts; different names have different ones."""
+    """Return an escaped name that msgspec accepts; the escaped names of different names differ."""
     return _ESCAPED.sub(lambda match: f"{_MARK}{ord(match[0]):02x}", name)
 
 
 def normalized(message: bytes) -> bytes:
-    """Return a JSON object with escaped names of its fields. Raises `PARSE_ERRORS`."""
+    """Escape the field names of a JSON object. Raises one of `PARSE_ERRORS` if it is invalid."""
     if b"\\" not in message and b"\x7f" not in message:
         return message  # no name in it needs escaping
     return _renamed(message)
 
 
 def normalized_images(message: bytes, images: tuple[str, ...] = ("before", "after")) -> bytes:
-    """Return a JSON object with escaped names in the objects of the fields `images`.
+    """Escape the field names in the images of a JSON object, which are the fields `images`.
 
-    Raises `PARSE_ERRORS`.
+    Raises one of `PARSE_ERRORS` if the object is invalid.
     """
     if b"\\" not in message and b"\x7f" not in message:
         return message
@@ -244,7 +243,7 @@ def _renamed(text: bytes) -> bytes:
 
 
 def with_own_names(decode: Callable[[bytes], Any]) -> Callable[[bytes], Any]:
-    """Return the decoder with errors that have the fields' own names in place of escaped ones."""
+    """Wrap a decoder so that its errors contain the original field names."""
 
     def decode_named(message: bytes) -> Any:  # noqa: ANN401  # the decoder's result
         try:

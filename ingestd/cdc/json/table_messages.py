@@ -1,15 +1,14 @@
-"""Decode the messages of one source table into change batches, and reject invalid ones.
+"""Decode the messages of one source table into change batches, and reject invalid messages.
 
-Messages are decoded with the row plan of the previous ones, natively if the extension is installed.
-If any does not match the plan, columns are learned: the kinds of values are counted by column, in a
-sample of the messages and then in all that still do not match, and a new plan is made from the
-schema in the messages, from declared and known types, or from the kinds alone. What fails then is
-rejected.
-
-Every row of a batch has a cell for each of its columns, so n messages with one new column each
-would have n times n cells. Columns that the table has are not limited. More than `FEW` columns that
-it lacks may have at most as many cells as the messages have bytes; otherwise the messages become
-several batches. That does not happen if each message has most of the columns.
+Messages are decoded with the row plan of earlier messages, natively if the extension is installed.
+If a message does not match the plan, columns are learned: the kinds of values are counted by
+column, first in a sample of the messages, then in all messages that still do not match. A new plan
+is made from the schema in the messages, from declared and known types, or from the kinds. Messages
+that still fail are rejected. Each row of a batch has a cell for each column, so n messages with one
+new column each would have n times n cells. Columns that the table has are not limited. If the table
+lacks more than `FEW` columns, these may have at most as many cells as the messages have bytes;
+otherwise the messages are divided into several batches. This does not happen if each message has
+most of the columns.
 """
 
 from collections import Counter
@@ -45,14 +44,14 @@ from ingestd.paimon.spec.data_types import CHARACTER_ROOTS, DataType
 
 Types = Mapping[str, DataType]
 CellKinds = Mapping[str, tuple[str, ...]]
-"""Kinds of the values of one message by column."""
+"""The kinds of the values of one message, by column."""
 KindCounts = Mapping[str, Counter[str]]
-"""How often each kind occurred in each column."""
+"""The number of occurrences of each kind, by column."""
 
 MOST_IN_A_RECORD = 32_768
-"""Limit of columns in a message that its plan does not have."""
+"""Maximum number of columns in a message from which columns are learned."""
 FEW = 256
-"""Columns that the table lacks and that are always accepted."""
+"""The number of columns missing in the table that are always accepted."""
 _SLICE = 4096
 _SAMPLE = 256
 
@@ -67,17 +66,17 @@ _decode_fields = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 
 
 class TooManyCellsError(Exception):
-    """Columns that the table lacks would make more cells than the messages have bytes."""
+    """Columns that the table lacks would have more cells than the messages have bytes."""
 
 
 @dataclass(slots=True)
 class TableMemory:
-    """The state learnt from messages of one table, schema and kind of key.
+    """The cached state of messages with the same table, schema and key.
 
-    `value_columns` and `key_columns` are those of the schema in the messages, None without one.
-    `module` builds native plans. `type_mapping` are names of `type_mapping`. With `partial`
-    updates omit columns that they did not change; with `images` before images are decoded, too.
-    `width` is the number of columns of the plan that the table lacks.
+    `value_columns` and `key_columns` are the columns of the schema in the messages, or None if they
+    have no schema. `module` builds native plans. `type_mapping` are options of `type_mapping`. If
+    `partial`, updates omit columns that they did not change; if `images`, before images are
+    decoded, too. `width` is the number of columns of the plan that the table lacks.
     """
 
     source: SourceTable
@@ -99,33 +98,33 @@ class TableMemory:
         return self.plan is not None and known == self.known and declared == self.declared
 
     def renew(self, known: Types, declared: Types) -> None:
-        """Set new types; with a schema in the messages, build the plan from them."""
+        """Set new types. If messages have a schema, a new plan is built immediately."""
         self.known, self.declared = dict(known), dict(declared)
         self.remember(None, self.kinds)
         if self.value_columns is not None:
             self.plan = plan_of(self, self.kinds)
 
     def remember(self, plan: RowPlan | None, counts: KindCounts) -> None:
-        """Cache the plan, the counts and the number of columns that the table lacks."""
+        """Cache a plan, counts, and the number of columns that the table lacks."""
         self.plan, self.kinds, self.width = plan, counts, len(self.lacking(counts))
 
     def lacking(self, names: Iterable[str]) -> list[str]:
-        """Return the names without a column in the table; empty if messages have a schema."""
+        """Return the columns that the table lacks, or none if messages have a schema."""
         if self.value_columns is not None:
             return []
         return [name for name in names if name not in self.known]
 
     def takes(self, values: Sequence[bytes | None]) -> bool:
-        """Return False if the cached plan has too many columns for these messages."""
+        """Return whether the number of columns of the plan is acceptable for these messages."""
         return self.plan is None or not too_many_cells(self.width, values)
 
     def forget(self) -> None:
-        """Forget the columns that the table lacks."""
+        """Remove the plan, and the columns that the table lacks."""
         lacking = frozenset(self.lacking(self.kinds))
         self.remember(None, {n: counter for n, counter in self.kinds.items() if n not in lacking})
 
     def fixed(self, name: str) -> DataType | None:
-        """Return the declared type of a column."""
+        """Return the declared type of a column, or None."""
         declared = self.declared.get(name)
         return STRING if declared is None and TO_STRING in self.type_mapping else declared
 
@@ -133,9 +132,10 @@ class TableMemory:
 def decode_if_uniform(
     memory: TableMemory, messages: Messages, known: Types, declared: Types
 ) -> ChangeBatch | None:
-    """Decode messages that all match the current plan; None if there is no such plan.
+    """Decode messages with the current plan, or return None if any does not match.
 
-    Raises UnsupportedError for a column type without an Arrow form.
+    If there is no plan, it is made from a sample. Raises UnsupportedError if a column type has no
+    Arrow type.
     """
     try:
         if not memory.is_current(known, declared):
@@ -159,7 +159,7 @@ def decode_if_uniform(
 def read_natively(
     native: NativeReader | None, plan: RowPlan, messages: Messages
 ) -> ChangeBatch | None:
-    """Return the batch of messages; None if any must be decoded in Python, as without a reader."""
+    """Read messages natively, or return None if there is no reader or any does not match."""
     if native is None:
         return None
     envelope = messages.value_shape
@@ -197,10 +197,11 @@ def read_natively(
 
 
 def _decode_in_slices(plan: RowPlan, messages: Messages) -> ChangeBatch:
-    """Decode messages that cannot all be read natively; raises `PARSE_ERRORS` or `BUILD_ERRORS`.
+    """Decode messages that cannot all be read natively.
 
-    In slices, one irregular message costs no more than its slice; and the structs of a slice stay
-    in the processor's cache until they are columns.
+    An irregular message then affects only its slice, and the structs of a slice stay in the
+    processor's cache until they are converted to columns. Raises one of `PARSE_ERRORS` or
+    `BUILD_ERRORS`.
     """
     size = len(messages.values)
     slices = [messages.part(start, start + _SLICE) for start in range(0, size, _SLICE)]
@@ -220,9 +221,9 @@ def _decode_in_python(plan: RowPlan, payloads: Messages) -> ChangeBatch:
 def decode_messages(
     memory: TableMemory, messages: Messages, known: Types, declared: Types
 ) -> tuple[list[ChangeBatch], Reasons]:
-    """Return the batches of all valid messages, and the reasons of the others.
+    """Return batches of the valid messages, and the rejection reasons of other messages by index.
 
-    Raises UnsupportedError for a column type without an Arrow form.
+    Raises UnsupportedError if a column type has no Arrow type.
     """
     batch = decode_if_uniform(memory, messages, known, declared)
     if batch is not None:
@@ -236,7 +237,7 @@ def decode_messages(
 
 
 def _decode_in_parts(memory: TableMemory, payloads: Messages) -> tuple[list[ChangeBatch], Reasons]:
-    """Decode as `decode_messages`, in several batches that learn columns independently."""
+    """Decode messages in several batches, each of which learns columns independently."""
     memory.forget()
     batches: list[ChangeBatch] = []
     refused: Reasons = {}
@@ -249,7 +250,7 @@ def _decode_in_parts(memory: TableMemory, payloads: Messages) -> tuple[list[Chan
 
 
 def _lacking_in(memory: TableMemory, payloads: Messages, index: int) -> list[str]:
-    """Return a message's columns that the table lacks; empty if the message is invalid."""
+    """Return the columns of a message that the table lacks, or none if the message is invalid."""
     key = None if payloads.keys is None else payloads.keys[index]
     try:
         return memory.lacking(look_into(payloads.values[index], key, images=memory.images))
@@ -258,9 +259,9 @@ def _lacking_in(memory: TableMemory, payloads: Messages, index: int) -> list[str
 
 
 class _Learning:
-    """One pass that learns columns from messages which the cached plan does not match.
+    """Learns columns from messages that do not match the cached plan.
 
-    `counts` are the kinds of the values that the latest plan was made from.
+    `counts` are the kinds of values from which the latest plan was made.
     """
 
     def __init__(self, memory: TableMemory, messages: Messages) -> None:
@@ -272,14 +273,17 @@ class _Learning:
         self._weight = 1
 
     def plan_of_sample(self) -> RowPlan:
-        """Return a plan made from a sample. Raises RecordError for an invalid message in it."""
+        """Return a plan made from a sample.
+
+        Raises RecordError if a message in the sample is invalid.
+        """
         self._take_sample()
         for reason in self._bad.values():
             raise RecordError(reason)
         return self._plan()
 
     def decode(self) -> tuple[ChangeBatch | None, Reasons]:
-        """Return the batch of the valid messages, and the reasons of the others."""
+        """Return a batch of the valid messages, and the rejection reasons of other messages."""
         if self._memory.plan is not None:
             refused: Reasons = {}
             self._sieve(self._memory.plan, refused)
@@ -302,7 +306,7 @@ class _Learning:
         self._sampled = self._look_into(sample)
 
     def _look_into(self, indices: Iterable[int]) -> dict[int, CellKinds]:
-        """Return the kinds of the messages' values; add reasons of invalid messages to `_bad`."""
+        """Return the kinds of values in messages; add the reasons of invalid messages to `_bad`."""
         seen: dict[int, CellKinds] = {}
         keys = self._messages.keys
         for index in indices:
@@ -315,7 +319,10 @@ class _Learning:
         return seen
 
     def _plan(self) -> RowPlan:
-        """Return the plan for all valid messages. Raises TooManyCellsError."""
+        """Return a plan for all valid messages.
+
+        Raises TooManyCellsError if it has too many columns.
+        """
         sampled = (kinds for index, kinds in self._sampled.items() if index not in self._bad)
         irregular = (kinds for index, kinds in self._irregular.items() if index not in self._bad)
         self.counts = counted(counted(self._memory.kinds, sampled, self._weight), irregular)
@@ -324,7 +331,7 @@ class _Learning:
         return plan_of(self._memory, self.counts)
 
     def _replan(self, plan: RowPlan) -> RowPlan:
-        """Return a plan extended by all messages that do not match the given one."""
+        """Return a plan that also covers the messages that do not match the given plan."""
         refused: Reasons = {}
         self._sieve(plan, refused)
         self._irregular = self._look_into(
@@ -335,13 +342,14 @@ class _Learning:
     def _decode_good(self, plan: RowPlan) -> tuple[ChangeBatch | None, Reasons]:
         batch = self._sieve(plan, self._bad)
         if batch is not None:
-            # A plan of the valid messages only: invalid ones would make its readers slower.
+            # The plan is made from valid messages only, because invalid messages would make its
+            # readers slower.
             valid = self._plan()
             self._memory.remember(valid, self.counts)
         return batch, self._bad
 
     def _sieve(self, plan: RowPlan, refused: Reasons) -> ChangeBatch | None:
-        """Return the batch of the valid messages; add reasons of the others to `refused`."""
+        """Return a batch of the valid messages; add the reasons of others to `refused`."""
         keys = self._messages.keys
         indices: list[int] = []
         changes, key_rows = [], []
@@ -367,9 +375,9 @@ class _Learning:
 
 
 def look_into(value: bytes, key: bytes | None, *, images: bool = False) -> CellKinds:
-    """Return the kinds of all values in the row images of a message. Raises RecordError.
+    """Return the kinds of all values in the row images and the key of a message.
 
-    With `images`, before images count as well.
+    If `images`, before images are always included. Raises RecordError if the message is invalid.
     """
     document = "message value"
     try:
@@ -398,7 +406,7 @@ def _add_kinds(cells: dict[str, set[str]], row: bytes) -> None:
 
 
 def check_width(names: Collection[str]) -> None:
-    """Raise RecordError for a message with more than `MOST_IN_A_RECORD` columns."""
+    """Raise RecordError if a message has more than `MOST_IN_A_RECORD` columns."""
     if len(names) > MOST_IN_A_RECORD:
         raise refuse(
             "schema",
@@ -408,13 +416,13 @@ def check_width(names: Collection[str]) -> None:
 
 
 def check_name(name: str) -> None:
-    """Raise RecordError for a column name that no table can have."""
+    """Raise RecordError if a column name is empty."""
     if not name.strip():
         raise refuse("schema", "unsupported-column-name", "a column has an empty name")
 
 
 def counted(before: KindCounts, seen: Iterable[CellKinds], weight: int = 1) -> KindCounts:
-    """Return the counts with those of further messages, each of which counts `weight` times."""
+    """Return the counts plus those of further messages, each of which is counted `weight` times."""
     counts = {name: counter.copy() for name, counter in before.items()}
     for cells in seen:
         for name, kinds in cells.items():
@@ -425,13 +433,17 @@ def counted(before: KindCounts, seen: Iterable[CellKinds], weight: int = 1) -> K
 
 
 def plan_of(memory: TableMemory, counts: KindCounts) -> RowPlan:
-    """Return the plan for these kinds of values. Raises RecordError, UnsupportedError."""
+    """Return the plan for these kinds of values.
+
+    Raises RecordError if a column name is invalid, and UnsupportedError if a type has no Arrow
+    type.
+    """
     if memory.value_columns is not None:
         columns = _schema_columns(memory, memory.value_columns)
     else:
         columns = _inferred_columns(memory, counts)
         if not any(columns.values()):
-            # A row whose values are all null still needs a column.
+            # Rows whose values are all null still need a column.
             columns = {name: WireColumn(name, STRING) for name in columns}
     kinds: dict[str, Kinds] = {}
     for name, column in columns.items():
@@ -452,7 +464,7 @@ def plan_of(memory: TableMemory, counts: KindCounts) -> RowPlan:
 def _schema_columns(
     memory: TableMemory, value_columns: tuple[WireColumn, ...]
 ) -> dict[str, WireColumn | None]:
-    """Return the columns of the schema in the messages, in their declared types."""
+    """Return the columns of the schema in the messages, with their declared types."""
     natural = {column.name: column for column in (memory.key_columns or ())}
     natural |= {column.name: column for column in value_columns}
     ordered = dict.fromkeys([column.name for column in value_columns] + list(memory.key_names))
@@ -466,7 +478,7 @@ def _schema_columns(
 
 
 def _sized(column: WireColumn, memory: TableMemory) -> WireColumn:
-    """Return columns with the table's decimal sizes, where those of messages do not count."""
+    """Return the column with the decimal size in the table, if that in messages is not used."""
     known = memory.known.get(column.name)
     if known is None or known.root != "DECIMAL" or column.data_type.root != "DECIMAL":
         return column
@@ -500,7 +512,10 @@ def _inferred_columns(memory: TableMemory, counts: KindCounts) -> dict[str, Wire
 
 
 def too_many_cells(lacking: int, values: Texts) -> bool:
-    """Return whether messages with `lacking` columns that the table lacks exceed one batch."""
+    """Return whether messages have too many cells for one batch.
+
+    `lacking` is the number of their columns that the table lacks.
+    """
     if lacking <= FEW:
         return False
     return _too_many(lacking, len(values), bytes_of(values))
@@ -515,7 +530,7 @@ def batch_bounds(
 ) -> Iterator[tuple[int, int]]:
     """Yield the bounds `[start, end)` of consecutive messages that fit into one batch.
 
-    `lacking_in` returns the columns of the message at an index that the table lacks.
+    `lacking_in` returns the columns that the table lacks of the message at an index.
     """
     start, size = 0, 0
     names: set[str] = set()
