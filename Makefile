@@ -82,8 +82,12 @@ workflows: ## lint of .github/workflows, if go is installed
 rust-memory: ## the tests in Rust under AddressSanitizer and Miri, if there is a nightly toolchain
 	@.ci/rust-memory
 
+.PHONY: words
+words: setup ## words and phrases that no text or name may have
+	$(PYTEST) tests/house/test_words.py
+
 .PHONY: check
-check: lint layers types rust workflows ## lint, layers, types, the native extension, the workflows
+check: lint layers types words rust workflows ## lint, layers, types, words, the native extension, the workflows
 
 .PHONY: unit
 unit: setup ## fast tests: no network, no Spark

@@ -1,4 +1,4 @@
-"""The figures of one run of one writer over one topic, defined alike for all of them.
+"""The figures of one run of one writer over one topic, with one definition for all writers.
 
 `per_s` counts from the first record out of Kafka to the last commit of rows, or of a changelog that
 is made later; a compaction after that shows readers nothing new. `per_s_total` is from the start of

@@ -135,7 +135,7 @@ def partitions(folder: Path, size: int) -> Growing:
 
 
 def partitions_written(folder: Path, size: int) -> Growing:
-    """Many partitions, of which so many take ten rows each."""
+    """Many partitions, `size` of which receive ten rows each."""
     return Batched(
         _holding(folder, [1] * PARTITIONS), _upserts(folder.name, 10 * size, partitions=size)
     )

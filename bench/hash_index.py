@@ -66,7 +66,7 @@ class Figures:
 
 
 def hashes_of(first: int, count: int) -> Hashes:
-    """Hashes of keys by their numbers: spread over all there are, no two alike."""
+    """Return distinct hashes for keys given by number, spread over the whole range."""
     return (np.arange(first, first + count).astype(np.uint32) * _SPREAD).view(np.int32)
 
 

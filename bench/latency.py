@@ -50,7 +50,7 @@ class Snapshots:
         self._seen = 0
 
     def wait_for(self, rows: int, process: MeteredProcess, patience: float) -> None:
-        """Return when new snapshots hold so many more rows."""
+        """Return when new snapshots have added `rows` rows."""
         deadline = time.monotonic() + patience
         while rows > 0:
             path = self._folder / f"snapshot-{self._seen + 1}"

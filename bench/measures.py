@@ -28,7 +28,7 @@ WRITE_ONLY = {**DYNAMIC, "write-only": "true"}
 COLD_CHECKPOINT_SECONDS = 3
 SMALL = 1_000
 MOST_EVENTS_A_COMMIT = 500_000
-"""As many as ingestd takes at a time unless it is told otherwise."""
+"""The default limit of ingestd for one commit."""
 
 
 @dataclass(frozen=True, slots=True)

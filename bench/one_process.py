@@ -121,7 +121,7 @@ class OneProcess:
         """No topic has changed."""
 
     def context(self) -> BatchContext:
-        """What tasks would be told now, of all tables."""
+        """Return the context of the next batch for all tables."""
         assert self._lake is not None
         return self._lake.context(1, {})
 

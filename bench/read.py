@@ -4,8 +4,8 @@
 
 The table has as many keys as rows are asked for. The first run holds them all; each of the other
 four holds a fifth of them again. Every reader merges all rows and looks at every column of them.
-Readers take turns, so that what else the machine does falls on all alike, after some rounds to
-get warm; best time and median count. pypaimon needs many times the memory and the time: beyond
+Readers take turns after some warm-up rounds, so that other load on the machine affects all of them;
+best time and median count. pypaimon needs many times the memory and the time: beyond
 `--pypaimon-rows` it reads a table of this many keys, ingestd beside it. The last line is JSON.
 """
 
@@ -50,7 +50,7 @@ RUNS = 5
 def make_table(
     warehouse: Path, keys: int, buckets: int, sizes: Sequence[int] = ()
 ) -> FileStoreTable:
-    """Write the runs, one snapshot each: so many rows as `sizes` say, of keys chosen again.
+    """Write the runs, one snapshot each, with `sizes` rows of keys that are chosen again.
 
     Without sizes there are the five that readers are measured with.
     """

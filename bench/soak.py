@@ -4,10 +4,10 @@
     python -m bench.soak --batches 3600      # an hour of batches, one a second
 
 Each batch updates keys of a fixed set, through everything that a daemon does but Spark and the
-broker. After each the table is compacted as its triggers ask for, and kept up every few. Read
-time, files, bytes of manifests and batch latency are told for each tenth of the run; what the last
-tenth has over the second one must stay below a limit. Old snapshots that are retained are read
-all the while, and the table is checked after each tenth. The last line is JSON.
+broker. After each the table is compacted as its triggers ask for, and kept up every few. Read time,
+files, bytes of manifests and batch latency are reported for each tenth of the run; what the last
+tenth has over the second one must stay below a limit. Old snapshots that are retained are read all
+the while, and the table is checked after each tenth. The last line is JSON.
 """
 
 import argparse

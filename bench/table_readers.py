@@ -1,4 +1,4 @@
-"""Programs that read a whole table each time they are told to, and what each round costs.
+"""Programs that read a whole table on request, and the cost of each read.
 
     python -m bench.table_readers WAREHOUSE
 

@@ -1,9 +1,9 @@
 """CPU and memory of a process with all its descendants over time, sampled from /proc.
 
 A JVM and its workers are not always waited for by the process that was started, so what the kernel
-adds up for a child misses them. Memory is told twice: as resident pages of every process (RSS),
-which counts pages that forked workers share once for each of them, and as proportional shares
-(PSS), which add up.
+adds up for a child misses them. Memory is reported in two ways: as resident pages of every process
+(RSS), which counts pages that forked workers share once for each of them, and as proportional
+shares (PSS), which add up.
 """
 
 import bisect

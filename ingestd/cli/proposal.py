@@ -53,8 +53,8 @@ def proposed_pattern(topics: Sequence[str]) -> str | None:
     if len(topics) < 2:
         return None
     first, last = min(topics).split("."), max(topics).split(".")
-    alike = itertools.takewhile(lambda pair: pair[0] == pair[1], zip(first, last, strict=False))
-    prefix = "".join(f"{part}." for part, _ in alike)
+    common = itertools.takewhile(lambda pair: pair[0] == pair[1], zip(first, last, strict=False))
+    prefix = "".join(f"{part}." for part, _ in common)
     return f"{re.escape(prefix)}.*" if prefix else None
 
 

@@ -13,8 +13,9 @@ _FOLDERS = (".ci", "bench", "config", "docs", "helm", "ingestd", "native", "test
 _OTHERS = re.compile(r"/(golden|target|__pycache__|plots)/")
 _PRIVATE = re.compile(
     r"\b(nurser(y|ies)|upkeep|restate[ds]?|unfit|anew|bury|buried|sift(s|ed)?|worker_shim|held_rows"
-    r"|gone_index|take_back|faults_of|LakeTable|ahead_taken)\b"
-    r"|that there (is|are) not\b",
+    r"|gone_index|take_back|faults_of|LakeTable|ahead_taken|alike|whoever|somebody)\b"
+    r"|\b(that|what|whatever) there (is|are) not\b|\bmade anew\b|\bso (many|much)\b"
+    r"|\b(is|are|was|were|be|been|being) told\b",
     re.IGNORECASE,
 )
 

@@ -108,7 +108,7 @@ def within_reach(value: Decimal, scale: int = _LONGEST) -> Decimal:
     """Return a value that is safe to pass to Arrow for a column with this scale.
 
     Raises ValueError if a value has many more fractional digits than the column: Arrow would read
-    beyond its tables and might crash. A zero with so many digits is returned as 0.
+    beyond its tables and might crash. Such a zero is returned as 0.
     """
     exponent = value.as_tuple().exponent
     if not isinstance(exponent, int) or -exponent - scale <= _LONGEST:

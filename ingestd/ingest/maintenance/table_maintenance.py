@@ -122,7 +122,7 @@ class TableWork:
 
     @property
     def is_over_stop(self) -> bool:
-        """Whether a bucket has so many sorted runs that writers should wait."""
+        """Whether a bucket exceeds the stop trigger for sorted runs: writers should wait."""
         stop = self.rules.stop_runs
         return stop is not None and self.runs is not None and self.runs > stop
 

@@ -1,4 +1,4 @@
-"""Sort words: numbers that compare like the values of a column, in every batch alike.
+"""Sort words: numbers that compare like the values of a column, in every batch.
 
 Unlike ranks, they do not depend on the other rows of a batch, so they order rows that are never in
 memory together. Of strings and binary values, only the first eight bytes count.

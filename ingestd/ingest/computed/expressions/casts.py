@@ -147,8 +147,8 @@ def _of_texts(target: DataType) -> Kernel:
 
 
 def _all_like(texts: Values, form: str) -> bool:
-    alike: Values = pc.all(pc.match_substring_regex(texts, form), min_count=0)
-    return bool(alike.as_py())
+    matching: Values = pc.all(pc.match_substring_regex(texts, form), min_count=0)
+    return bool(matching.as_py())
 
 
 def _by_distinct(texts: Values, target: DataType, arrow_type: pa.DataType) -> ExpressionCells:

@@ -73,7 +73,7 @@ def _together(one: DataType, other: DataType, argument: Argument) -> DataType | 
     if roots == {"DATE", "TIMESTAMP"}:
         return one if one.root == "TIMESTAMP" else other
     merged = merge_types(one, other)
-    alike = roots <= NUMBER_ROOTS or len(roots) == 1 or (is_text(one) and is_text(other))
+    same_kind = roots <= NUMBER_ROOTS or len(roots) == 1 or (is_text(one) and is_text(other))
     if merged is None and roots <= NUMBER_ROOTS:
         raise ConfigError(f"no type has all digits of {one} and {other}; add a CAST")
-    return merged if alike or merged is None or not is_text(merged) else None
+    return merged if same_kind or merged is None or not is_text(merged) else None

@@ -56,8 +56,8 @@ def refuse_undecided(table: FileStoreTable) -> None:
     reason = next((text for text, holds in reasons.items() if holds), None)
     if reason is not None:
         raise ConfigError(
-            f"table {table.name} has {reason}: which rows of a key in several buckets are to go "
-            "cannot be told by their sequence numbers; overwrite the partition with one row for "
+            f"table {table.name} has {reason}: which rows of a key in several buckets are outdated "
+            "does not follow from their sequence numbers; overwrite the partition with one row for "
             "each key"
         )
 

@@ -81,7 +81,7 @@ def test_a_bucket_comes_section_by_section() -> None:
 
 
 @pytest.mark.parametrize(
-    ("files", "told"),
+    ("files", "expected"),
     [
         ([(5, 0, 9), (0, 10, 19), (0, 20, 29)], True),
         ([(0, 0, 9), (0, 9, 19)], False),
@@ -93,13 +93,13 @@ def test_a_bucket_comes_section_by_section() -> None:
     ],
 )
 def test_files_tell_the_age_of_rows_if_none_reaches_into_another(
-    files: list[tuple[int, int, int]], told: bool
+    files: list[tuple[int, int, int]], expected: bool
 ) -> None:
     metas = [
         replace(data_file("f"), level=level, min_sequence_number=low, max_sequence_number=high)
         for level, low, high in files
     ]
-    assert ages_by_file(metas) is told
+    assert ages_by_file(metas) is expected
 
 
 def test_rows_are_merged_by_their_numbers_where_files_do_not_tell() -> None:
