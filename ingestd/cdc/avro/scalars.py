@@ -1,4 +1,4 @@
-"""Read scalar Avro values of many messages at once."""
+"""Read scalar Avro values of many messages together."""
 
 from collections.abc import Callable, Mapping
 

@@ -83,7 +83,7 @@ class ProtobufFields:
     def read(
         self, frame: SchemaFrame, messages: Sequence[bytes], stage: str, refused: Reasons
     ) -> Fields:
-        """Read messages of one type into columns; add the reasons of rejected ones to `refused`."""
+        """Read messages of one type into columns; add reasons of rejected messages to `refused`."""
         document = "message key" if stage == "key" else "message value"
         try:
             indexes, _ = _indexes(frame.detail, 0)

@@ -3,7 +3,6 @@
 A compaction reports the sorted runs of the buckets when it started; files appended since are added
 to that. The count may be too high if others compact the same table; the next compaction corrects
 it.
-
 Specification: https://paimon.apache.org/docs/1.4/primary-key-table/compaction/#compaction
 """
 
@@ -91,9 +90,9 @@ class CompactionOutcome:
 class TableWork:
     """The maintenance state of one table; times are seconds of a monotonic clock.
 
-    `due_since` is None while no trigger is reached; `seen` is whether a compaction has examined
-    the table since the driver started, which is due from `sample_topics` on in any case. `level_0`
-    counts files; it is None until then.
+    `due_since` is None while no trigger is reached. `seen` is whether a compaction has examined the
+    table since the driver started; if not, a compaction is due at `sample_topics` in any case.
+    `level_0` is the number of level-0 files, or None until the table is examined.
     """
 
     rules: WorkRules

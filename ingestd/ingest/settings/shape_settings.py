@@ -14,7 +14,7 @@ from ingestd.paimon.spec.data_types import DataType
 
 @dataclass(frozen=True, slots=True)
 class ShapeSettings:
-    """Computed columns, metadata columns, and the selected source columns; None is not set.
+    """Computed columns, metadata columns, and selected source columns; a None field is not set.
 
     `include` are the selected source columns (None for all), minus the columns in `exclude`.
     `metadata_prefix` is prepended to the names of metadata columns.
