@@ -12,15 +12,24 @@ Rows = list[tuple[Any, ...]]
 _SCHEMES = ("postgresql", "postgres")
 _CONNECT_SECONDS = 10
 _TIMED_OUT = "57014"
+_UNKNOWN_NAMES = ("42703", "42P01")
+"""SQLSTATE of an undefined column and an undefined table."""
 _UNREADABLE = "a URL that cannot be read"
 _INSTALL = "pip install 'ingestd[compare]'"
+
+
+class SchemaMovedError(SourceError):
+    """A table has other columns than at the start of its comparison."""
 
 
 class Connection(Protocol):
     """A session in which every statement is a read-only transaction of its own."""
 
     def query(self, sql: str, parameters: Sequence[object] = ()) -> Rows:
-        """Return the rows of a statement; `%s` is a parameter. Raises SourceError."""
+        """Return the rows of a statement; `%s` is a parameter.
+
+        Raises SourceError; SchemaMovedError for a column or table that does not exist.
+        """
 
     def close(self) -> None:
         """Close the connection."""
@@ -63,7 +72,8 @@ class PostgresConnection:
             hint = ""
             if error.sqlstate == _TIMED_OUT:
                 hint = f" (after {self._seconds:g} s; raise --statement-timeout)"
-            raise SourceError(f"database {self._place}: {_first_line(error)}{hint}") from error
+            kind = SchemaMovedError if error.sqlstate in _UNKNOWN_NAMES else SourceError
+            raise kind(f"database {self._place}: {_first_line(error)}{hint}") from error
         return rows
 
     def close(self) -> None:

@@ -1,13 +1,13 @@
 """Compare the tables of a pipeline, one after the other."""
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from ingestd.compare.columns import DatabaseTable, Pairing, pair_columns
-from ingestd.compare.drivers import Connection, connect, public_url
+from ingestd.compare.drivers import Connection, SchemaMovedError, connect, public_url
 from ingestd.compare.lake import LakeReader
 from ingestd.compare.plan import Uncompared, parse_pairs, refusal, settings_of, source_of
 from ingestd.compare.postgres import text_sql
@@ -31,6 +31,7 @@ from ingestd.paimon.table.metadata.time_travel import snapshot_as_of
 
 LATEST = "latest"
 """The value of `as_of` for the newest snapshot."""
+_RESTARTS = 5
 Result = Mapping[str, Any]
 
 
@@ -92,19 +93,33 @@ class _Work:
         settings = self.settings
         opening = self._opening()
         asked = parse_pairs(names, settings.database)
-        managed = dict(opening.open().tables)
-        managed.pop(settings.dead_letters, None)
-        _check_known(asked, managed, settings.name)
+        written = sorted(opening.open().tables.keys() - {settings.dead_letters})
+        _check_known(asked, written, settings.name)
         clusters = {} if self.options.as_of is not None else self._clusters()
         throttle = Throttle(self.options.rows_per_second)
-        for name in asked or sorted(managed):
+        for name in asked or written:
             known = self.progress.result_of(name)
             if known is not None:
                 yield known
                 continue
-            one = managed[name] if name in managed else opening.load(name)
-            run = _TableWork(self, opening, clusters, throttle, name, one)
-            yield run.compare(asked.get(name))
+            yield self._compare(name, asked.get(name), opening, clusters, throttle)
+
+    def _compare(
+        self,
+        name: str,
+        given: tuple[str, str] | None,
+        opening: RegistryOpening,
+        clusters: Mapping[str, OffsetClient],
+        throttle: Throttle,
+    ) -> Result | Uncompared:
+        """Compare a table; again, with its new columns, if its schema changes meanwhile."""
+        for _ in range(_RESTARTS):
+            work = _TableWork(self, opening, clusters, throttle, name, opening.load(name))
+            try:
+                return work.compare(given)
+            except SchemaMovedError as error:
+                moved = error
+        raise moved
 
     def _opening(self) -> RegistryOpening:
         settings = self.settings
@@ -174,16 +189,24 @@ class _TableWork:
         return table.with_schema(table.schemas(snapshot.schema_id))
 
     def _lake_of(self, table: FileStoreTable, pairing: Pairing) -> Callable[[], LakeReader]:
-        """Return what opens the newest snapshot at each call, or always the one of `as_of`."""
+        """Return what opens the newest snapshot at each call, or always the one of `as_of`.
+
+        It raises SchemaMovedError if the newest snapshot has other columns than those compared.
+        """
         as_of = self.work.options.as_of
+
+        def newest() -> LakeReader:
+            snapshot = latest_snapshot(table.io, table.paths)
+            if snapshot is not None and snapshot.schema_id > table.schema.id:
+                raise SchemaMovedError(f"the columns of {table.name} change; compare it later")
+            return LakeReader(table, pairing, snapshot)
+
         if as_of is None:
-            return lambda: LakeReader(table, pairing, latest_snapshot(table.io, table.paths))
-        pinned = (
-            latest_snapshot(table.io, table.paths)
-            if as_of == LATEST
-            else snapshot_as_of(table, timestamp_millis(as_of))
-        )
-        return lambda: LakeReader(table, pairing, pinned)
+            return newest
+        still = as_of == LATEST
+        snapshot = None if still else snapshot_as_of(table, timestamp_millis(as_of))
+        pinned = newest() if still else LakeReader(table, pairing, snapshot)
+        return lambda: pinned
 
     def _stream(self) -> ChangeStream | None:
         options = self.work.options
@@ -200,11 +223,11 @@ class _TableWork:
 
 
 def _check_known(
-    asked: Mapping[str, tuple[str, str] | None], managed: Collection[str], pipeline: str
+    asked: Mapping[str, tuple[str, str] | None], written: Sequence[str], pipeline: str
 ) -> None:
     for name, given in asked.items():
-        if given is None and name not in managed:
-            known = ", ".join(sorted(managed)) or "none"
+        if given is None and name not in written:
+            known = ", ".join(written) or "none"
             raise ConfigError(
                 f"pipeline {pipeline} has not written {name}; it has written: {known}"
             )

@@ -20,7 +20,7 @@ Document = Mapping[str, Any]
 
 
 class ProgressFile:
-    """Appends to a progress file (None: nothing is kept); `identity` names the comparison.
+    """Progress in a file (None: in memory only); `identity` names the comparison.
 
     Raises ConfigError for a file that is damaged, or of another comparison.
     """
@@ -63,6 +63,7 @@ class ProgressFile:
         self._append({"table": table, "result": result})
 
     def _append(self, document: Document) -> None:
+        self._note(json.loads(json.dumps(document)))
         if self._path is not None:
             with self._path.open("a", encoding="utf-8") as file:
                 file.write(_line(document))

@@ -2,7 +2,7 @@
 
 import json
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -13,9 +13,10 @@ import pyarrow as pa
 import pytest
 
 import ingestd.paimon as paimon
-from ingestd.compare import postgres
+from ingestd.compare import pipeline_compare, postgres
 from ingestd.compare.canonical import canonical_texts
-from ingestd.compare.drivers import connect
+from ingestd.compare.columns import DatabaseTable
+from ingestd.compare.drivers import Connection, connect
 from ingestd.compare.source import read_source_table
 from ingestd.errors import SourceError
 from ingestd.ingest.settings.context import Feed
@@ -27,12 +28,14 @@ from ingestd.ingest.tables.progress import (
 )
 from ingestd.paimon.spec.arrow import to_arrow_type
 from ingestd.paimon.spec.data_types import DataType, parse_type
+from ingestd.paimon.spec.schema_change import AddColumn
 from ingestd.paimon.table.commit.table_commit import commit
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.table_state import load_state
 from ingestd.paimon.table.write.commit_message import ManifestCommittable
 from tests.support.code_blocks import code_blocks
 from tests.support.command_line import run_command
+from tests.support.native_tables import alter
 from tests.support.postgres_client import USER, PostgresClient
 from tests.support.postgres_server import PostgresServer, is_supported
 
@@ -305,11 +308,11 @@ class Lake:
         record(self.branches.files, Feed("shop", "other", "shop", "branches"))
 
 
-def record(table: FileStoreTable, feed: Feed) -> None:
+def record(table: FileStoreTable, feed: Feed, number: int = 1) -> None:
     """Commit a progress record that names the source table."""
     progress = TableProgress(PipelineProgress(), feeds=frozenset([feed]))
     properties = encode_properties("shop", progress, encode_pipeline(progress.pipeline))
-    committable = ManifestCommittable(1, (), properties=properties)
+    committable = ManifestCommittable(number, (), properties=properties)
     now_ms = int(datetime.now(UTC).timestamp() * 1000)
     commit(table, "shop", committable, state=load_state(table), now_ms=now_ms, allow_empty=True)
 
@@ -449,6 +452,44 @@ def test_a_difference_waits_for_the_stream(
     lake.orders.delete([order(0)])
     done = run_command(capsys, *words)
     assert (done.code, "has no slot x; its logical slots: none" in done.err) == (2, True)
+
+
+@pytest.mark.parametrize("side", ["source", "lake"])
+def test_a_table_whose_columns_change_meanwhile_is_compared_again(
+    side: str, lake: Lake, server: PostgresServer, client: PostgresClient, capsys: Capture,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    changes = [change_of(side, lake, client)]
+
+    def read_then_change(connection: Connection, schema: str, name: str) -> DatabaseTable:
+        table = read_source_table(connection, schema, name)
+        if changes:
+            changes.pop()()
+        return table
+
+    monkeypatch.setattr(pipeline_compare, "read_source_table", read_then_change)
+    words = ("compare", "-c", lake.config, "--source", url(server), "orders", "--json")
+    done = run_command(capsys, *words, "--as-of", "latest")
+    [found] = json.loads(done.out)["tables"]
+    assert (done.code, changes) == (0, [])
+    others = {one["column"]: one["reason"] for one in found["columns_not_compared"]}
+    if side == "source":
+        assert (others["remark"], others["note"]) == (
+            "not in the table of the lake", "not in the source"
+        )  # fmt: skip
+    else:
+        assert others["extra"] == "not in the source"
+
+
+def change_of(side: str, lake: Lake, client: PostgresClient) -> Callable[[], object]:
+    if side == "source":
+        return lambda: client.run("ALTER TABLE shop.orders RENAME note TO remark")
+
+    def add_a_column() -> None:
+        table = alter(lake.orders.files, AddColumn(("extra",), parse_type("INT")))
+        record(table, Feed("shop", "postgres", "shop", "orders"), 2)
+
+    return add_a_column
 
 
 def test_statements_are_read_only_and_bounded(server: PostgresServer) -> None:

@@ -6,7 +6,7 @@ import random
 import re
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -17,11 +17,12 @@ from ingestd.dev.broker import DevBroker
 from tests.live import live_load, postgres_state
 from tests.live.connect_worker import ConnectWorker
 from tests.support import state
+from tests.support.command_line import run_command
 from tests.support.daemon import Daemon, run_daemon
 from tests.support.kafka_broker import admin, backlog, records
 from tests.support.oracle import Oracle
 from tests.support.pipelines import DATABASE, pipeline
-from tests.support.postgres_client import PostgresClient
+from tests.support.postgres_client import USER, PostgresClient
 from tests.support.postgres_server import PostgresServer, is_supported
 from tests.support.state import DatabaseTable
 
@@ -40,8 +41,11 @@ SEED = int(
     )
 )
 PREFIX = "live"
+NOT_COMPARED = [{"table": f"{DATABASE}.journal", "reason": "it has no primary key"}]
 TOPICS = f"{PREFIX}.{live_load.SCHEMA}."
 GROUP = "live-lag"
+MOVING = ("accounts", "transfers")
+"""Tables that are compared with the database while both change."""
 # A column that a table keeps because nothing in the stream tells that it is gone.
 KEPT = {"accounts": {"legacy"}, "branches": {"n"}}
 TABLES = {
@@ -130,7 +134,19 @@ def scene(folder: Path) -> Iterator[Scene]:
             running.daemon.kill()
 
 
-def change_it_all(running: Scene, load: live_load.Load) -> None:
+def compared(capsys: pytest.CaptureFixture[str], running: Scene, *words: str) -> dict[str, Any]:
+    """What `ingestd compare` finds; some tables exist by then."""
+    database = running.folder / "warehouse" / f"{DATABASE}.db"
+    running.daemon.wait_until(lambda: all((database / one / "snapshot").exists() for one in MOVING))
+    source = f"postgresql://{USER}@127.0.0.1:{running.database.port}/postgres"
+    file = ("-c", running.folder / "ingestd.yaml", "--source", source, "--page-rows", "40")
+    done = run_command(capsys, "compare", *file, *words, "--json")
+    assert done.code in (0, 1), done.err
+    document: dict[str, Any] = json.loads(done.out)
+    return document
+
+
+def change_it_all(running: Scene, load: live_load.Load, check: Callable[[], None]) -> None:
     """The load, schema changes spread over it, and two deaths between them."""
     deaths = {3: running.restart_daemon, 6: running.restart_connect}
     pause = SECONDS / (len(live_load.CHANGES) + 1)
@@ -143,6 +159,7 @@ def change_it_all(running: Scene, load: live_load.Load) -> None:
                 client.run(sql)
                 deaths.get(number, lambda: None)()
         time.sleep(max(0.0, end - time.monotonic()))
+        check()
     finally:
         load.stop()
 
@@ -169,16 +186,23 @@ def type_problems(table: DatabaseTable, types: Mapping[str, Any], kept: set[str]
 
 
 @pytest.mark.timeout(1500)
-def test_after_the_last_event_the_tables_equal_the_database(tmp_path: Path, oracle: Oracle) -> None:
+def test_after_the_last_event_the_tables_equal_the_database(
+    tmp_path: Path, oracle: Oracle, capsys: pytest.CaptureFixture[str]
+) -> None:
     print(f"seed {SEED}, {SECONDS:.0f} s of load")  # shown when it fails
     with scene(tmp_path) as running:
         load = live_load.Load(running.database, SEED)
-        change_it_all(running, load)
+        moving: dict[str, Any] = {}
+        change_it_all(running, load, lambda: moving.update(compared(capsys, running, *MOVING)))
+        assert [one["differences"] for one in moving["tables"]] == [[], []]
         assert load.surprises == []
         running.settle()
         with running.database.connect() as client:
             tables = postgres_state.read_tables(client, live_load.SCHEMA)
         repeats = sent_again(running.broker, TOPICS + "journal")
+        still = compared(capsys, running, "--as-of", "latest")
+    assert still["not_compared"] == NOT_COMPARED
+    assert [one["differences"] for one in still["tables"]] == [[]] * (len(tables) - 1)
     print(load.outcomes, "sent again:", repeats.total())
     warehouse = tmp_path / "warehouse"
     problems = []

@@ -60,7 +60,8 @@ def test_the_progress_of_another_comparison_is_refused(tmp_path: Path) -> None:
         ProgressFile(tmp_path / "progress", {"source": "two"})
 
 
-def test_without_a_path_nothing_is_kept() -> None:
-    file = ProgressFile(None, IDENTITY)
-    file.add_page("ods.orders", "print", PAGES[0])
-    assert file.pages_of("ods.orders", "print") == []
+def test_pages_are_known_to_the_run_that_hashed_them(tmp_path: Path) -> None:
+    for path in (None, tmp_path / "progress"):
+        file = ProgressFile(path, IDENTITY)
+        file.add_page("ods.orders", "print", PAGES[0])
+        assert file.pages_of("ods.orders", "print") == [PAGES[0]]
