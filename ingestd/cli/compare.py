@@ -77,7 +77,7 @@ _Connector: TypeAlias = Annotated[
         "--connector-delay",
         min=0,
         metavar="S",
-        help="How long the connector may lag, where its slot does not show it.",
+        help="After this time a slot that does not move is quiet.",
     ),
 ]
 _Stream: TypeAlias = Annotated[

@@ -53,7 +53,8 @@ SELECT CASE WHEN pg_is_in_recovery() THEN pg_last_wal_replay_lsn()
   ELSE pg_current_wal_lsn() END::text
 """
 SLOTS = """
-SELECT slot_name, confirmed_flush_lsn >= %s::pg_lsn FROM pg_replication_slots
+SELECT slot_name, confirmed_flush_lsn >= %s::pg_lsn, active, confirmed_flush_lsn::text
+FROM pg_replication_slots
 WHERE slot_type = 'logical' AND database = current_database() AND NOT temporary
 """
 _INTEGERS = frozenset({"smallint", "integer", "bigint"})

@@ -1,8 +1,9 @@
 """Wait until a table has all changes that its source database has made so far.
 
-The source's log position is taken first. The connector has passed it if its replication slot says
-so; where that cannot be seen, or does not move because nothing is written, a fixed time must be
-enough. Then all records are in the topics, and their end offsets are what the table must cover.
+The source's log position is taken first. The connector has passed it if its replication slot is
+confirmed beyond it. A slot that has not moved for a while, although a connector uses it, is that of
+a quiet source; where no slot can be seen, that while must be enough, too. Then all records are in
+the topics, and their end offsets are what the table must cover.
 """
 
 import time
@@ -21,10 +22,19 @@ _POLL_SECONDS = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Patience:
-    """Seconds: how long the connector may lag if no slot tells, and how long the table may."""
+    """Seconds after which a slot that does not move is quiet, and the limit of all waiting."""
 
     connector: float = 10.0
     table: float = 300.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Slot:
+    """A replication slot: whether it is confirmed beyond a position, and used by a connector."""
+
+    has_passed: bool
+    is_active: bool
+    confirmed: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,23 +74,36 @@ class ChangeStream:
 
     def _wait_for_connector(self) -> None:
         [(position,)] = self.connection.query(postgres.POSITION)
-        deadline = self.clock() + self.patience.connector
-        while not self._has_passed(str(position)) and self.clock() < deadline:
+        began = moved = self.clock()
+        known: _Slot | None = None
+        while True:
+            slot = self._slot_at(str(position))
+            if slot is not None and slot.has_passed:
+                return
+            # A slot that moves is late, and one without a connector does not become quiet.
+            if slot is not None and (slot != known or not slot.is_active):
+                known, moved = slot, self.clock()
+            if self.clock() - moved >= self.patience.connector:
+                return
+            if self.clock() - began > self.patience.table:
+                raise SourceError(
+                    f"the connector has not passed the log position {position} of the source "
+                    f"within {self.patience.table:g} s: does it run?"
+                )
             self.sleep(_POLL_SECONDS)
 
-    def _has_passed(self, position: str) -> bool:
-        slots: dict[str, bool] = dict(self.connection.query(postgres.SLOTS, (position,)))
+    def _slot_at(self, position: str) -> "_Slot | None":
+        """Return the state of the connector's slot; None if the source shows none."""
+        rows = self.connection.query(postgres.SLOTS, (position,))
+        slots = {name: _Slot(*state) for name, *state in rows}
+        names = ", ".join(sorted(slots)) or "none"
         if self.slot is not None:
             if self.slot not in slots:
-                known = ", ".join(sorted(slots)) or "none"
-                raise ConfigError(f"the source has no slot {self.slot}; its logical slots: {known}")
+                raise ConfigError(f"the source has no slot {self.slot}; its logical slots: {names}")
             return slots[self.slot]
         if len(slots) > 1:
-            raise ConfigError(
-                f"the source has several slots, name the connector's by --slot: "
-                f"{', '.join(sorted(slots))}"
-            )
-        return any(slots.values())
+            raise ConfigError(f"the source has several slots, name one by --slot: {names}")
+        return next(iter(slots.values()), None)
 
     def _uncovered(self, ends: Mapping[tuple[str, int], int]) -> int:
         """Return the number of records of the table's topics that it does not cover."""

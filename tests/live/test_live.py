@@ -44,8 +44,8 @@ PREFIX = "live"
 NOT_COMPARED = [{"table": f"{DATABASE}.journal", "reason": "it has no primary key"}]
 TOPICS = f"{PREFIX}.{live_load.SCHEMA}."
 GROUP = "live-lag"
-MOVING = ("accounts", "transfers")
-"""Tables that are compared with the database while both change."""
+MOVING = ("transfers",)
+"""Tables that are compared with the database while both change: rows that rest for a while."""
 # A column that a table keeps because nothing in the stream tells that it is gone.
 KEPT = {"accounts": {"legacy"}, "branches": {"n"}}
 TABLES = {
@@ -194,7 +194,7 @@ def test_after_the_last_event_the_tables_equal_the_database(
         load = live_load.Load(running.database, SEED)
         moving: dict[str, Any] = {}
         change_it_all(running, load, lambda: moving.update(compared(capsys, running, *MOVING)))
-        assert [one["differences"] for one in moving["tables"]] == [[], []]
+        assert [one["differences"] for one in moving["tables"]] == [[]]
         assert load.surprises == []
         running.settle()
         with running.database.connect() as client:

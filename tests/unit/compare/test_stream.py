@@ -24,6 +24,8 @@ class World:
     slots: dict[str, bool] = field(default_factory=dict)
     end: int = 10
     covered: int = 10
+    active: bool = True
+    confirmed: str = "0/1"
     seconds: float = 0.0
     events: dict[float, Callable[["World"], None]] = field(default_factory=dict)
 
@@ -39,7 +41,7 @@ class World:
         if sql == postgres.POSITION:
             return [("0/AB",)]
         assert (sql, parameters) == (postgres.SLOTS, ("0/AB",))
-        return list(self.slots.items())
+        return [(name, passed, self.active, self.confirmed) for name, passed in self.slots.items()]
 
     def close(self) -> None: ...
 
@@ -91,6 +93,23 @@ def test_records_that_the_connector_writes_meanwhile_are_waited_for() -> None:
 
     world = World({"debezium": False}, events={3.0: passes, 7.0: commits})
     assert world.wait() == 7.0
+
+
+def test_a_slot_that_moves_is_late_and_not_quiet() -> None:
+    def moves(world: World) -> None:
+        world.confirmed += "0"
+
+    def passes(world: World) -> None:
+        world.slots["debezium"] = True
+
+    late = {float(second): moves for second in range(8, 50, 8)}
+    assert World({"debezium": False}, events={**late, 53.0: passes}).wait() == 53.0
+    assert World({"debezium": False}, events=dict(late)).wait() == 48 + PATIENCE.connector
+
+
+def test_a_connector_that_does_not_run_is_an_error() -> None:
+    with pytest.raises(SourceError, match="has not passed the log position 0/AB"):
+        World({"debezium": False}, active=False).wait()
 
 
 def test_a_slot_that_does_not_move_is_waited_for_as_long_as_the_connector_may_lag() -> None:
