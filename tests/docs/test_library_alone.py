@@ -31,6 +31,7 @@ READ_BY_TESTS = (
     "pyproject.toml",
     "README.md",
     "docs/compatibility.json",
+    "docs/iceberg.md",
     "bench/peers/flink_jars.txt",
 )
 TOOLS = "import ingestd; ingestd.__path__.append({folder!r})\n"

@@ -131,8 +131,8 @@ _KEPT = 4000
 _DECODERS = (
     "snapshot_manager.parse_snapshot",
     "schema_manager.parse_schema",
-    "scan.decode_manifest",
-    "scan.decode_manifest_list",
+    "file_store_scan.decode_manifest",
+    "file_store_scan.decode_manifest_list",
 )
 
 

@@ -91,13 +91,13 @@ class TableWork:
     """The maintenance state of one table; times are seconds of a monotonic clock.
 
     `due_since` is None while no trigger is reached. `seen` is whether a compaction has examined the
-    table since the driver started; if not, a compaction is due at `sample_topics` in any case.
+    table since the driver started; if not, a compaction is due at `first_due_at` in any case.
     `level_0` is the number of level-0 files, or None until the table is examined.
     """
 
     rules: WorkRules
     schema: TableSchema
-    sample_topics: float
+    first_due_at: float
     expires_at: float
     seen: bool = False
     running: bool = False
@@ -127,7 +127,7 @@ class TableWork:
 
     def is_due(self, now: float) -> bool:
         """Return whether a compaction is due, which is delayed after a failure."""
-        asked = self.due_since is not None or (not self.seen and self.sample_topics <= now)
+        asked = self.due_since is not None or (not self.seen and self.first_due_at <= now)
         return asked and self.not_before <= now
 
     @property
@@ -145,7 +145,7 @@ class TableWork:
 
         A compaction waits for at most a minute, and not if a bucket is close to the stop trigger.
         """
-        since = self.sample_topics if self.due_since is None else self.due_since
+        since = self.first_due_at if self.due_since is None else self.due_since
         return self.nears_stop or now - since >= _PATIENCE_SECONDS
 
     def rests(self, now: float) -> bool:

@@ -24,7 +24,7 @@ def schema(*, keys: bool = True, **options: str) -> TableSchema:
 
 
 def work(one: TableSchema) -> TableWork:
-    return TableWork(rules_of(one), one, sample_topics=5.0, expires_at=60.0)
+    return TableWork(rules_of(one), one, first_due_at=5.0, expires_at=60.0)
 
 
 def append(one: TableWork, snapshot: int, now: float = 0.0, **files: int) -> None:
