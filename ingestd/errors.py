@@ -4,8 +4,8 @@
     ├── ConfigError                 exit 2   stop before anything starts
     ├── RetryableError                       restart the query with backoff, within a budget
     │   ├── SourceError             exit 3   a request to Kafka failed
-    │   │   └── SourceSilentError   exit 3   no broker answers: retried without limit
-    │   ├── LogChangedError         exit 3   a log lost or replaced records: the next start decides
+    │   │   ├── SourceSilentError   exit 3   no broker answers: retried without limit
+    │   │   └── LogChangedError     exit 3   a log lost or replaced records: the next start decides
     │   ├── StorageError            exit 4   an operation on the warehouse failed
     │   │   └── DiskFullError       exit 4   a disk or a quota is full: retried without limit
     │   ├── WorkerLostError         exit 1   a worker process was killed or ran out of memory
@@ -61,7 +61,9 @@ class SourceSilentError(SourceError):
 
 
 class LogChangedError(SourceError):
-    """A log lost records that a batch needs; the next start handles it by the source's policy."""
+    """A log lost or replaced records that a batch needs; the next start applies the source's policy
+    `on-offset-out-of-range`.
+    """
 
 
 class StorageError(RetryableError):

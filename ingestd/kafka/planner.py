@@ -176,7 +176,11 @@ class Planner:
         return {topic: positions.get(topic, {}) for topic in ends}
 
     def _checked_epochs(self, name: str, known: TopicOffsets, ends: TopicOffsets) -> TopicOffsets:
-        """Return leader epochs of the ends. Raises LogChangedError if a new log differs."""
+        """Return the leader epochs of the end offsets, and remember them.
+
+        Raises LogChangedError if the epoch of a partition has changed and the log of its new leader
+        diverges from what was read.
+        """
         cluster = self._cluster(name)
         epochs = cluster.leader_epochs(ends)
         changed: dict[tuple[str, int], tuple[int, int]] = {}

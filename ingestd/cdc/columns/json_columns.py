@@ -240,9 +240,9 @@ def _decimal(data_type: DataType, scale: int, kinds: Kinds) -> ColumnReader:
 
 
 def _unscaled(column: WireColumn, kinds: Kinds) -> ColumnReader:
-    """Return the reader for unscaled integers.
+    """Return the reader for decimals that are sent as unscaled integers.
 
-    Their values are strings if they are too long for DECIMAL.
+    The values become strings if the column has too many digits for DECIMAL.
     """
     scale = column.scale
     if column.data_type.root == "DECIMAL":

@@ -11,7 +11,8 @@ Changes = tuple[tuple[str, str | None], ...]
 def proven_by_columns(changes: Iterable[ColumnChange], names: Iterable[str]) -> Changes:
     """Return the changes that the columns after the statement confirm.
 
-    A change is confirmed if the new name is one of these columns and the old name is not. The case
+    A rename is confirmed if the new name is one of these columns and the old name is not; a drop,
+    if the old name is not. The case
     of new names is taken from the columns. If there are no columns, no change is confirmed.
     """
     spelled = {name.lower(): name for name in names}

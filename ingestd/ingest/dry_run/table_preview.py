@@ -57,7 +57,7 @@ class TablePreview:
 
 
 def table_previews(found: DryRun) -> list[TablePreview]:
-    """Return previews of all tables to which the sample has rows routed, sorted by name."""
+    """Return previews of all tables that records of the sample are routed to, sorted by name."""
     return [_outlook(found, table) for table in sorted(found.feeds)]
 
 

@@ -128,7 +128,9 @@ def shape_rows(
 def _wanted_rows(
     target: Target, chunk: RecordChunk, batch: ChangeBatch, mode: KeylessTableMode | None
 ) -> tuple[ChangeBatch, dict[str, int]]:
-    """Return the rows that the target of a batch accepts, and counts of dropped rows by reason."""
+    """Return the rows that the target of a batch accepts, under the current column names, and
+    counts of the dropped rows by reason.
+    """
     table, skipped = target.context, dict[str, int]()
     if table is not None:
         if mode != "audit":

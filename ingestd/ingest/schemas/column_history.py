@@ -113,7 +113,8 @@ def followed_until(column_history: Ledger) -> int:
 
 
 def followed_types(types: Mapping[str, DataType], column_history: Ledger) -> dict[str, DataType]:
-    """Return the column types of rows from before and after the changes, under the current names.
+    """Apply a column history to column types: return them under the current names, without dropped
+    columns.
 
     Raises SchemaConflictError if no type holds the values under the old and the new name.
     """

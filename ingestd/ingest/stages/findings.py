@@ -217,7 +217,8 @@ class EventClock:
     def note(self, source: str, chunk: RecordChunk, shaped: Sequence[ShapedRows]) -> None:
         """Record the times of the first and last row of each table, and of the last record.
 
-        An empty chunk is ignored; the times of its rows were recorded when they were decoded.
+        A chunk without records, which stands for rows taken from the cache, is ignored: the times
+        of these rows were recorded when they were decoded.
         """
         if not len(chunk.offsets):
             return

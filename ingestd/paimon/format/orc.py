@@ -59,7 +59,9 @@ def encoded_size(table: pa.Table, options: CoreOptions) -> int:
 
 
 def open_sink(sink: pa.NativeFile, first: pa.Table, options: CoreOptions) -> RowSink:
-    """Open a file that is written in parts; `first` has its columns."""
+    """Return a sink that writes an ORC file in parts, with the columns of `first`, which is not
+    written.
+    """
     return _Sink(sink, first.schema, options)
 
 

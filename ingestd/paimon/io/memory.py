@@ -117,7 +117,10 @@ class MemoryFileIO:
             self.directories.update(kept)
 
     def rename_directory(self, source: str, target: str) -> None:
-        """Rename a directory. Raises StorageError if the new name is taken or it does not exist."""
+        """Rename a directory.
+
+        Raises StorageError if the new name is taken or the directory does not exist.
+        """
         old, new = _key(source), _key(target)
         if self.exists(target) or not self.exists(source):
             raise StorageError(f"cannot rename {source} to {target}: taken, or nothing there")

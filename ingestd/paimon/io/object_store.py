@@ -312,7 +312,8 @@ def open_store(scheme: str, bucket: str, options: frozenset[tuple[str, str]]) ->
 
 
 def failure_text(error: BaseException) -> str:
-    """Return the message of the library, shortened and without its dump of the request.
+    """Return the message of an error of the object store library as one line of limited length,
+    without the appended debug output.
 
     The message repeats the server's answer, which may be of any size.
     """

@@ -140,7 +140,11 @@ def _convert_collection(t: DataType, identify: _Identify, depth: int) -> pa.Data
 
 
 def nested_field_id(field_id: int, depth: int, *, is_key: bool = False) -> int:
-    """Return the id in data files of an element, key or value; `depth` of a column's is 1."""
+    """Return the field id, in data files, of a list element or of a map key or value.
+
+    `field_id` is the id of the enclosing column or struct field; `depth` counts the lists and maps
+    around it, 1 for the outermost.
+    """
     distance = field_id * _NESTED_FIELD_ID_STEP + depth
     return NESTED_FIELD_ID_BASE + (-distance if is_key else distance)
 

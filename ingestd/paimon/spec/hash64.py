@@ -42,7 +42,10 @@ def is_hashable(t: DataType) -> bool:
 
 
 def hash_values(column: Column, t: DataType) -> Hashes:
-    """Return the hash of each non-null value of a column. Raises ValueError for other types."""
+    """Return the 64-bit hash of each non-null value of a column.
+
+    Raises ValueError if the type is not hashable (see `is_hashable`).
+    """
     if not is_hashable(t):
         raise ValueError(f"values of type {t} have no 64-bit hash")
     array: Any = column.drop_null()

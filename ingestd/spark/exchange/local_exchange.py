@@ -177,7 +177,9 @@ def _close(files: Iterable[SlotFile], folder: str) -> None:
 
 
 def _create_file(path: Path) -> BinaryIO:
-    """Create a file and lock it: the attempt that writes it may outlive its batch."""
+    """Create a file and lock it, so that no later batch recycles it while an attempt that outlived
+    its batch still writes it.
+    """
     stream = path.open("xb")
     with suppress(OSError):  # without locks no file is recycled either
         fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -16,7 +16,10 @@ from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 
 
 class BucketVectors:
-    """Deletion vectors by data file; rows deleted here are not included in `deletions`."""
+    """The deletion vectors of a bucket by data file, and their changes by a compaction.
+
+    `deletions` has the rows deleted before the compaction.
+    """
 
     def __init__(
         self,

@@ -25,7 +25,10 @@ _SHARE = 8
 
 
 class BucketNumbers:
-    """Numbers of places, each a partition (its serialized row) and a bucket; it only grows."""
+    """Consecutive numbers, from 0, for pairs of a partition (its serialized row) and a bucket.
+
+    Pairs are added, never removed or renumbered.
+    """
 
     def __init__(self) -> None:
         self._places: list[tuple[bytes, int]] = []
