@@ -86,7 +86,7 @@ class MicroBatch:
         self._read_offsets = read_offsets
         self._commit_guard = commit_guard
         self._listener = listener
-        self._gauge = RejectionLimiter(settings.rejection_limits)
+        self._rejection_limiter = RejectionLimiter(settings.rejection_limits)
         self.set_aside = SetAsideTopics(settings, listener)
         self._prefetch = Prefetch(spark)
         self._settled = False
@@ -139,7 +139,7 @@ class MicroBatch:
             batch = self._batch(batch_id, offsets, clock, stream)
         reach(CrashPoint.BATCH_COLLECTED)
         if result is not None:
-            self._gauge.check(result.counts, result.rejected)
+            self._rejection_limiter.check(result.counts, result.rejected)
             batch.span = with_fingerprints(batch.span, result.last_records, self._registry.keys)
             with batch.phase("commit"):
                 self._commit(batch, result)

@@ -45,7 +45,7 @@ from ingestd.cdc.columns.json_inference import (
     INTEGER_KINDS,
     NUMBER_KINDS,
     TEXT_KINDS,
-    Kinds,
+    JsonKinds,
     inner_kinds,
 )
 from ingestd.cdc.columns.source_text import SOURCE_MEANINGS, source_text_reader
@@ -62,7 +62,7 @@ from ingestd.paimon.spec.data_types import (
 )
 
 
-def choose_reader(column: WireColumn, kinds: Kinds) -> ColumnReader:
+def choose_reader(column: WireColumn, kinds: JsonKinds) -> ColumnReader:
     """Return the fastest reader for a column whose values are of these kinds.
 
     Raises UnsupportedError if JSON values cannot be read as the type of the column.
@@ -81,29 +81,29 @@ def refuse_unreadable(column: str, data_type: DataType) -> None:
         )
 
 
-def _text(column: WireColumn, kinds: Kinds) -> ColumnReader:
+def _text(column: WireColumn, kinds: JsonKinds) -> ColumnReader:
     if kinds <= TEXT_KINDS:
         return ColumnReader(str, plain(pa.string()), unavailable.find_text, TEXT_ENCODING)
     return any_reader(column.data_type)
 
 
-def _binary(column: WireColumn, kinds: Kinds) -> ColumnReader:
+def _binary(column: WireColumn, kinds: JsonKinds) -> ColumnReader:
     if kinds <= TEXT_KINDS:
         return ColumnReader(bytes, plain(pa.binary()), unavailable.find_bytes, BINARY_ENCODING)
     return any_reader(column.data_type)
 
 
-def _boolean(column: WireColumn, kinds: Kinds) -> ColumnReader:
+def _boolean(column: WireColumn, kinds: JsonKinds) -> ColumnReader:
     if kinds <= {"bool"}:
         return ColumnReader(bool, plain(pa.bool_()), unavailable.find_nothing, BOOLEAN_ENCODING)
     return any_reader(column.data_type)
 
 
-def _any_json(column: WireColumn, kinds: Kinds) -> ColumnReader:
+def _any_json(column: WireColumn, kinds: JsonKinds) -> ColumnReader:
     return any_reader(column.data_type)
 
 
-def _temporal(column: WireColumn, kinds: Kinds) -> ColumnReader:
+def _temporal(column: WireColumn, kinds: JsonKinds) -> ColumnReader:
     data_type = column.data_type
     if kinds <= INTEGER_KINDS:
         build = from_present(lambda values: read_integers(values, data_type))
@@ -114,7 +114,7 @@ def _temporal(column: WireColumn, kinds: Kinds) -> ColumnReader:
     return any_reader(data_type)
 
 
-def _element_reader(column: WireColumn, inner: DataType, kinds: Kinds) -> ColumnReader:
+def _element_reader(column: WireColumn, inner: DataType, kinds: JsonKinds) -> ColumnReader:
     element = column.element or WireColumn("element", inner)
     reader = choose_reader(element, kinds)
     if reader.wire is msgspec.Raw:
@@ -122,7 +122,7 @@ def _element_reader(column: WireColumn, inner: DataType, kinds: Kinds) -> Column
     return ColumnReader(reader.wire | None, reader.build, reader.find_unavailable)
 
 
-def _array(column: WireColumn, kinds: Kinds) -> ColumnReader:
+def _array(column: WireColumn, kinds: JsonKinds) -> ColumnReader:
     inner = column.data_type.element
     outer = {kind for kind in kinds if not kind.startswith(ELEMENT)}
     if inner is None or not outer <= {"array"}:
@@ -142,7 +142,7 @@ def _array(column: WireColumn, kinds: Kinds) -> ColumnReader:
     return ColumnReader(wire, from_present(build), unavailable.find_array)
 
 
-def _map(column: WireColumn, kinds: Kinds) -> ColumnReader:
+def _map(column: WireColumn, kinds: JsonKinds) -> ColumnReader:
     inner, key = column.data_type.value, column.data_type.key
     outer = {kind for kind in kinds if not kind.startswith(ENTRY)}
     if inner is None or key is None or key.root not in CHARACTER_ROOTS or not outer <= {"object"}:
@@ -172,7 +172,7 @@ def _layout(values: Values) -> tuple[Any, Any]:
     return pa.array(offsets), pa.array([value is None for value in values], pa.bool_())
 
 
-def _integer(column: WireColumn, kinds: Kinds) -> ColumnReader:
+def _integer(column: WireColumn, kinds: JsonKinds) -> ColumnReader:
     """Return the reader for TINYINT, SMALLINT, INT and BIGINT."""
     data_type = column.data_type
     arrow_type = to_arrow_type(data_type)
@@ -182,7 +182,7 @@ def _integer(column: WireColumn, kinds: Kinds) -> ColumnReader:
     return any_reader(data_type)
 
 
-def _float(column: WireColumn, kinds: Kinds) -> ColumnReader:
+def _float(column: WireColumn, kinds: JsonKinds) -> ColumnReader:
     """Return the reader for FLOAT and DOUBLE, whose NaN and infinities are strings."""
     data_type = column.data_type
     arrow_type = to_arrow_type(data_type)
@@ -213,7 +213,7 @@ def _build_singles(arrow_type: pa.DataType) -> Build:
     return checked
 
 
-def _is_base64(scale: int, kinds: Kinds) -> bool:
+def _is_base64(scale: int, kinds: JsonKinds) -> bool:
     """Return whether the strings of a decimal column are base64 unscaled integers.
 
     Strings that could be a number or base64 (only digits, length a multiple of four) are numbers,
@@ -222,12 +222,12 @@ def _is_base64(scale: int, kinds: Kinds) -> bool:
     return "text" in kinds or ("digits" in kinds and "numeral" not in kinds and scale > 0)
 
 
-def _decimal_of_type(column: WireColumn, kinds: Kinds) -> ColumnReader:
+def _decimal_of_type(column: WireColumn, kinds: JsonKinds) -> ColumnReader:
     """Return the reader for DECIMAL; unscaled integers have the scale of the type."""
     return _decimal(column.data_type, column.data_type.scale or 0, kinds)
 
 
-def _decimal(data_type: DataType, scale: int, kinds: Kinds) -> ColumnReader:
+def _decimal(data_type: DataType, scale: int, kinds: JsonKinds) -> ColumnReader:
     arrow_type = to_arrow_type(data_type)
     base64 = _is_base64(scale, kinds)
     if base64 and kinds <= TEXT_KINDS:
@@ -239,7 +239,7 @@ def _decimal(data_type: DataType, scale: int, kinds: Kinds) -> ColumnReader:
     return raw_reader(lambda raw: raw_cells.decimal_cell(raw, scale, base64=base64), arrow_type)
 
 
-def _unscaled(column: WireColumn, kinds: Kinds) -> ColumnReader:
+def _unscaled(column: WireColumn, kinds: JsonKinds) -> ColumnReader:
     """Return the reader for decimals that are sent as unscaled integers.
 
     The values become strings if the column has too many digits for DECIMAL.
@@ -259,7 +259,7 @@ def _number_text_reader(scale: int, *, base64: bool) -> ColumnReader:
     )
 
 
-def _variable_decimal(column: WireColumn, kinds: Kinds) -> ColumnReader:
+def _variable_decimal(column: WireColumn, kinds: JsonKinds) -> ColumnReader:
     """Return the reader for decimals that contain their scale; their values are strings."""
     if {kind for kind in kinds if not kind.startswith(ENTRY)} <= {"object"}:
         build = from_present(lambda values: pa.array(variable_scale_text(values), pa.string()))
@@ -267,7 +267,7 @@ def _variable_decimal(column: WireColumn, kinds: Kinds) -> ColumnReader:
     return _number_text_reader(0, base64=False)
 
 
-def _bits(column: WireColumn, kinds: Kinds) -> ColumnReader:
+def _bits(column: WireColumn, kinds: JsonKinds) -> ColumnReader:
     """Return the reader for bit strings.
 
     A single bit is a boolean; longer bit strings are big-endian bytes.
@@ -292,7 +292,7 @@ def _big_endian(little: bytes, width: int) -> bytes:
 
 
 _UNREADABLE = frozenset({"VARIANT", "MULTISET"})
-_Choose = Callable[[WireColumn, Kinds], ColumnReader]
+_Choose = Callable[[WireColumn, JsonKinds], ColumnReader]
 _BY_MEANING: Mapping[Meaning, _Choose] = {
     Meaning.UNSCALED: _unscaled,
     Meaning.VARIABLE_DECIMAL: _variable_decimal,

@@ -19,19 +19,19 @@ from ingestd.paimon.spec.data_types import (
     DataType,
 )
 
-Kinds = frozenset[str]
+JsonKinds = frozenset[str]
 
 DOUBLE = DataType("DOUBLE")
 BIG_DECIMAL = DataType("DECIMAL", precision=38, scale=0)
 
-TEXT_KINDS: Kinds = frozenset({"special", "numeral", "digits", "text"})
+TEXT_KINDS: JsonKinds = frozenset({"special", "numeral", "digits", "text"})
 """Kinds of strings.
 
 `special` is NaN or an infinity, `numeral` is a quoted number, `digits` is a quoted number that
 could also be base64, and `text` is any other string.
 """
-INTEGER_KINDS: Kinds = frozenset({"i8", "i16", "i32", "i53", "i64"})
-NUMBER_KINDS: Kinds = INTEGER_KINDS | {"big", "huge", "float"}
+INTEGER_KINDS: JsonKinds = frozenset({"i8", "i16", "i32", "i53", "i64"})
+NUMBER_KINDS: JsonKinds = INTEGER_KINDS | {"big", "huge", "float"}
 """`big` integers exceed 64 bits and have at most 38 digits; `huge` integers have more digits."""
 ELEMENT, ENTRY = "[]", "{}"
 """Prefixes of kinds of array elements and of object values."""
@@ -98,7 +98,7 @@ def _integer_kind(raw: bytes) -> str:
     return next((kind for bits, kind in _BITS if size <= bits), "big")
 
 
-def inner_kinds(prefix: str, kinds: Kinds) -> Kinds:
+def inner_kinds(prefix: str, kinds: JsonKinds) -> JsonKinds:
     """Return the kinds that have a prefix, without it: kinds of elements or object values."""
     size = len(prefix)
     return frozenset(kind[size:] for kind in kinds if kind.startswith(prefix))
@@ -120,7 +120,7 @@ def resolve_type(
     return _inferred(_dominant(kinds))
 
 
-def _widened(known: DataType, kinds: Kinds) -> DataType:
+def _widened(known: DataType, kinds: JsonKinds) -> DataType:
     if known.root not in INTEGER_ROOTS:
         return known
     numbers = kinds & NUMBER_KINDS
@@ -132,7 +132,7 @@ def _widened(known: DataType, kinds: Kinds) -> DataType:
     return _INTEGER_TYPES[widest]
 
 
-def _dominant(kinds: "Counter[str]") -> Kinds:
+def _dominant(kinds: "Counter[str]") -> JsonKinds:
     """Return the kinds, without the families of kinds that have very few values."""
     families: Counter[str] = Counter()
     for kind, count in kinds.items():
@@ -154,7 +154,7 @@ def _family(kind: str) -> str:
     return "number" if kind in NUMBER_KINDS else kind
 
 
-def _inferred(kinds: Kinds) -> DataType | None:
+def _inferred(kinds: JsonKinds) -> DataType | None:
     if not kinds:
         return None
     if kinds == {"bool"}:
@@ -168,7 +168,7 @@ def _inferred(kinds: Kinds) -> DataType | None:
     return BIGINT if widest in INTEGER_KINDS else _INTEGER_TYPES[widest]
 
 
-def default_kinds(column: WireColumn) -> Kinds:
+def default_kinds(column: WireColumn) -> JsonKinds:
     """Return the kinds of a column's values with the default settings of the connector."""
     meaning = _MEANING_KINDS.get(column.meaning)
     if meaning is not None:
@@ -184,8 +184,8 @@ def default_kinds(column: WireColumn) -> Kinds:
     return _TEXT if column.text else _ROOT_KINDS.get(data_type.root, frozenset({"i32"}))
 
 
-_TEXT: Kinds = frozenset({"text"})
-_MEANING_KINDS: Mapping[Meaning, Kinds] = {
+_TEXT: JsonKinds = frozenset({"text"})
+_MEANING_KINDS: Mapping[Meaning, JsonKinds] = {
     Meaning.UNSCALED: _TEXT,
     Meaning.VARIABLE_DECIMAL: frozenset({"object"}),
     Meaning.BITS: _TEXT,
@@ -198,7 +198,7 @@ _MEANING_KINDS: Mapping[Meaning, Kinds] = {
     Meaning.GEOMETRY: _TEXT,
     Meaning.JSON: frozenset({"object"}),
 }
-_ROOT_KINDS: Mapping[str, Kinds] = {
+_ROOT_KINDS: Mapping[str, JsonKinds] = {
     **dict.fromkeys(CHARACTER_ROOTS | BINARY_ROOTS | {"DECIMAL"}, _TEXT),
     "BOOLEAN": frozenset({"bool"}),
     "FLOAT": frozenset({"float", "i32"}),

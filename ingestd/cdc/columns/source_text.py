@@ -21,7 +21,7 @@ from ingestd.cdc.columns.column_reader import (
     decimal_numbers,
     from_present,
 )
-from ingestd.cdc.columns.json_inference import NUMBER_KINDS, TEXT_KINDS, Kinds
+from ingestd.cdc.columns.json_inference import NUMBER_KINDS, TEXT_KINDS, JsonKinds
 from ingestd.cdc.columns.mysql_geometry import geometry_json
 from ingestd.cdc.columns.raw_cells import text_of
 from ingestd.cdc.columns.temporal_columns import read_texts
@@ -47,7 +47,7 @@ _ZERO_DATE = "0000-00-00"
 _TEMPORAL_ROOTS = TIMESTAMP_ROOTS | {"DATE", "TIME"}
 
 
-def source_text_reader(column: WireColumn, kinds: Kinds) -> ColumnReader:
+def source_text_reader(column: WireColumn, kinds: JsonKinds) -> ColumnReader:
     """Return the reader for a column whose meaning is one of `SOURCE_MEANINGS`."""
     numbers = column.meaning is Meaning.SOURCE_TEXT and column.data_type.root == "DECIMAL"
     if numbers and kinds <= NUMBER_KINDS | TEXT_KINDS:

@@ -19,7 +19,7 @@ import msgspec
 from ingestd.cdc.base import SourceTable
 from ingestd.cdc.columns.column_reader import PlanColumn
 from ingestd.cdc.columns.json_columns import choose_reader
-from ingestd.cdc.columns.json_inference import Kinds, default_kinds
+from ingestd.cdc.columns.json_inference import JsonKinds, default_kinds
 from ingestd.cdc.columns.wire_column import WireColumn
 from ingestd.cdc.json.message_layout import (
     NativeReader,
@@ -107,7 +107,7 @@ class RowPlan:
 def make_plan(
     source: SourceTable,
     columns: Mapping[str, WireColumn | None],
-    kinds: Mapping[str, Kinds],
+    kinds: Mapping[str, JsonKinds],
     key_names: tuple[str, ...],
     module: NativeModule | None = None,
     *,
@@ -153,7 +153,7 @@ def _decoders(struct: type[msgspec.Struct], normalize: _Normalize | None) -> Dec
 
 
 def _plan_column(
-    number: int, name: str, column: WireColumn | None, kinds: Kinds | None
+    number: int, name: str, column: WireColumn | None, kinds: JsonKinds | None
 ) -> PlanColumn:
     if column is None:
         return PlanColumn(name, None, None, f"c{number}")

@@ -22,7 +22,7 @@ import numpy as np
 from ingestd.cdc.assembly import TableChanges, assemble_changes
 from ingestd.cdc.base import ChangeBatch, SourceTable, Texts, bytes_of
 from ingestd.cdc.change_images import CELL_ERRORS
-from ingestd.cdc.columns.json_inference import Kinds, default_kinds, kinds_of, resolve_type
+from ingestd.cdc.columns.json_inference import JsonKinds, default_kinds, kinds_of, resolve_type
 from ingestd.cdc.columns.key_types import key_column
 from ingestd.cdc.columns.type_mapping import DECIMAL_NO_CHANGE, TO_STRING
 from ingestd.cdc.columns.wire_column import STRING, Meaning, WireColumn
@@ -445,7 +445,7 @@ def plan_of(memory: TableMemory, counts: KindCounts) -> RowPlan:
         if not any(columns.values()):
             # Rows whose values are all null still need a column.
             columns = {name: WireColumn(name, STRING) for name in columns}
-    kinds: dict[str, Kinds] = {}
+    kinds: dict[str, JsonKinds] = {}
     for name, column in columns.items():
         check_name(name)
         kinds[name] = frozenset(counts.get(name, ()))

@@ -105,18 +105,18 @@ def compare_logs(
     opened: OpenTables,
     clusters: Mapping[str, LogCluster],
     logs: Logs,
-    founded: Collection[str] = (),
+    new_sources: Collection[str] = (),
 ) -> LogComparison:
     """Find logs that differ from the records that were read.
 
-    Skips the sources in `founded`, which have not been read. Raises SourceError if brokers do not
+    Skips `new_sources`, which have not been read. Raises SourceError if brokers do not
     respond.
     """
     reached = furthest_positions(coverage_of(opened), logs)
     divergences: dict[LogPartition, int] = {}
     replaced: set[LogPartition] = set()
     confirmed: dict[LogPartition, Literal["record", "epoch"]] = {}
-    for source in clusters.keys() - set(founded):
+    for source in clusters.keys() - set(new_sources):
         cluster = clusters[source]
         mine = {
             (logs.names[key].topic, partition): (key, position)

@@ -93,14 +93,14 @@ def recover(
     _refuse_shared_tables(registry, settings, logs)
     _log_renamed_sources(registry, settings, logs)
     check_routing(settings, registry)
-    founded = _found_sources(registry, settings, clusters, logs)
-    compared = compare_logs(registry, clusters, logs, founded)
+    new_sources = _begin_new_sources(registry, settings, clusters, logs)
+    compared = compare_logs(registry, clusters, logs, new_sources)
     losses = find_losses(registry, settings, logs, compared)
     losses += unreadable_ranges(coverage_of(registry), logs, given_up)
     refuse([loss for loss in losses if loss.table != registry.dead_letters], policies_of(settings))
-    _commit_decisions(registry, settings, founded, losses, logs)
+    _commit_decisions(registry, settings, new_sources, losses, logs)
     floor = {key: ones for key, ones in registry.floor().items() if key in logs.names}
-    _log_start(registry, founded, floor)
+    _log_start(registry, new_sources, floor)
     named = by_name(floor, logs.keys)
     offsets = {source: named.get(source, {}) for source in settings.sources}
     epochs = {
@@ -199,7 +199,7 @@ def _renamed(topics: Mapping[str, TopicName], logs: Logs) -> dict[str, str]:
     return found
 
 
-def _found_sources(
+def _begin_new_sources(
     registry: TableRegistry,
     settings: PipelineSettings,
     clusters: Mapping[str, LogCluster],
@@ -248,7 +248,7 @@ def _give_origins(registry: TableRegistry, logs: Logs, source: str, given: Topic
 def _commit_decisions(
     registry: TableRegistry,
     settings: PipelineSettings,
-    founded: frozenset[str],
+    new_sources: frozenset[str],
     losses: list[Loss],
     logs: Logs,
 ) -> None:
@@ -268,7 +268,7 @@ def _commit_decisions(
     changed = accepted_positions(covered, losses)
     _accept(registry, settings, losses, changed.pop(TO_BE, None), logs)
     own = changed.pop(registry.dead_letters, registry.tables[registry.dead_letters].covered)
-    if founded or losses or dead_letters:
+    if new_sources or losses or dead_letters:
         _commit_dead_letters(registry, settings, dead_letters, own)
     concerned = {loss.table for loss in losses} - {TO_BE, registry.dead_letters}
     for name in sorted({*changed, *overwritten, *concerned}):
@@ -318,7 +318,7 @@ def _commit_dead_letters(
         _LOG.warning("loss_accepted", extra={"ctx": {**context, "table": dead_letter.table}})
 
 
-def _log_start(registry: TableRegistry, founded: frozenset[str], floor: Vector) -> None:
+def _log_start(registry: TableRegistry, new_sources: frozenset[str], floor: Vector) -> None:
     again = {
         registry.progress.topics[key].topic: sum(
             registry.progress.end[key][p].offset - position.offset
@@ -329,7 +329,7 @@ def _log_start(registry: TableRegistry, founded: frozenset[str], floor: Vector) 
         if key in registry.progress.topics
     }
     context = {
-        "founded": sorted(founded),
+        "founded": sorted(new_sources),
         "tables": len(registry.tables),
         "read_again": {topic: count for topic, count in again.items() if count > 0},
     }

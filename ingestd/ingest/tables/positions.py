@@ -100,13 +100,13 @@ def furthest(one: Vector, other: Vector) -> Vector:
     result: dict[str, Mapping[int, Position]] = {}
     for key, partitions in other.items():
         known = one.get(key, {})
-        prefetch = {
+        ahead = {
             partition: position
             for partition, position in partitions.items()
             if partition not in known or known[partition].offset < position.offset
         }
-        if prefetch:
-            result[key] = {**known, **prefetch}
+        if ahead:
+            result[key] = {**known, **ahead}
     return {**one, **result} if result else one
 
 

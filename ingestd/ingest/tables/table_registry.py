@@ -372,8 +372,8 @@ class TableRegistry:
     ) -> CommitResult:
         one, user = self.tables[name], self._settings.commit_user
         state = with_user(one.table, one.state, user)
-        prefetch = replace(self.progress, end=covered, start=where_less(start, covered))
-        progress = next_record(one.progress, prefetch, step)
+        pipeline = replace(self.progress, end=covered, start=where_less(start, covered))
+        progress = next_record(one.progress, pipeline, step)
         shared = self._memo.of(covered, _TEXT, lambda: encode_pipeline(progress.pipeline))
         record = encode_properties(self._settings.name, progress, shared)
         committable = ManifestCommittable(

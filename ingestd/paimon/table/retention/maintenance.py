@@ -1,4 +1,4 @@
-"""Run all maintenance that the options of a table require.
+"""Run the expiry and tagging that the options of a table require, without compaction.
 
 Tags are created first, because they protect files from expiry; snapshots expire last, so that files
 released by the other steps are deleted with them.
