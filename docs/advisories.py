@@ -144,8 +144,8 @@ def crate_key(text: str) -> tuple[Any, ...]:
         raise IncomparableError(f"no semantic version: {text!r}")
     numbers = tuple(int(group or 0) for group in found.groups()[:3])
     words = found[4].split(".") if found[4] else []
-    prefetch = tuple((0, int(word), "") if word.isdigit() else (1, 0, word) for word in words)
-    return (*numbers, not words, prefetch)
+    prerelease = tuple((0, int(word), "") if word.isdigit() else (1, 0, word) for word in words)
+    return (*numbers, not words, prerelease)
 
 
 def maven_key(text: str) -> tuple[tuple[int, int, str], ...]:
