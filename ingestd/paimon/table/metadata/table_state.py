@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from ingestd.errors import CommitConflictError
+from ingestd.errors import CommitConflictError, FormatError
 from ingestd.paimon.spec.index_manifest import IndexManifestEntry
 from ingestd.paimon.spec.manifest import FileKind, ManifestEntry, ManifestFileMeta
 from ingestd.paimon.spec.snapshot import (
@@ -74,10 +74,16 @@ class TableState:
 def load_state(table: FileStoreTable) -> TableState:
     """Return the state of the newest snapshot.
 
-    Reads all manifests, to find the largest sequence number.
+    Reads all manifests, to find the largest sequence number. Raises FormatError if one is missing
+    or damaged, unless the snapshot has expired in the meantime: then the next one is read.
     """
-    snapshot = latest_snapshot(table.io, table.paths)
-    return _state_of(table, snapshot)
+    while True:
+        snapshot = latest_snapshot(table.io, table.paths)
+        try:
+            return _state_of(table, snapshot)
+        except FormatError:
+            if snapshot is None or find_snapshot(table.io, table.paths, snapshot.id):
+                raise
 
 
 def refresh_state(table: FileStoreTable, state: TableState) -> TableState:
