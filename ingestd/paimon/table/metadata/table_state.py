@@ -77,35 +77,16 @@ def load_state(table: FileStoreTable) -> TableState:
     Reads all manifests, to find the largest sequence number. Raises FormatError if one is missing
     or damaged, unless the snapshot has expired in the meantime: then the next one is read.
     """
-    while True:
-        snapshot = latest_snapshot(table.io, table.paths)
-        try:
-            return _state_of(table, snapshot)
-        except FormatError:
-            if snapshot is None or find_snapshot(table.io, table.paths, snapshot.id):
-                raise
+    return _at_newest(table, lambda snapshot: _state_of(table, snapshot))
 
 
 def refresh_state(table: FileStoreTable, state: TableState) -> TableState:
     """Return the state of the newest snapshot, advanced from `state`; `state` if it is newest.
 
     Raises CommitConflictError if the snapshot of `state` was rolled back: changes planned on it
-    must be planned again.
+    must be planned again. Raises FormatError as `load_state` does.
     """
-    latest = latest_snapshot(table.io, table.paths)
-    if is_same_snapshot(latest, state.snapshot):
-        return state
-    if latest is None or not _continues(table, state.snapshot, latest):
-        raise CommitConflictError(
-            f"table {table.name} was rolled back below snapshot "
-            f"{state.snapshot.id if state.snapshot else 0}; load its state and plan again"
-        )
-    news = _snapshots_between(table, state.snapshot, latest)
-    if news is None:
-        retained = _newest_identifiers(snapshots_from_latest(table.io, table.paths))
-        committed = {**state.committed, **retained}
-        return replace(_state_of(table, latest), committed=committed)
-    return _advance_over(table, state, news)
+    return _at_newest(table, lambda latest: _refreshed(table, state, latest))
 
 
 def newest_record(table: FileStoreTable, snapshot: Snapshot | None, name: str) -> Snapshot | None:
@@ -159,6 +140,42 @@ def max_sequence_of(entries: Iterable[ManifestEntry], floor: int = -1) -> int:
     """Return the largest sequence number of added files, at least `floor`."""
     added = (e.file.max_sequence_number for e in entries if e.kind == FileKind.ADD)
     return max(floor, max(added, default=floor))
+
+
+def _at_newest(
+    table: FileStoreTable, derive: Callable[[Snapshot | None], TableState]
+) -> TableState:
+    """Return the state that `derive` returns for the newest snapshot.
+
+    It is called again if the snapshot expired while its files were read. Raises FormatError if a
+    file of a snapshot that still exists is missing or damaged.
+    """
+    while True:
+        snapshot = latest_snapshot(table.io, table.paths)
+        try:
+            return derive(snapshot)
+        except FormatError:
+            if snapshot is None or find_snapshot(table.io, table.paths, snapshot.id):
+                raise
+
+
+def _refreshed(table: FileStoreTable, state: TableState, latest: Snapshot | None) -> TableState:
+    if is_same_snapshot(latest, state.snapshot):
+        return state
+    if latest is None or not _continues(table, state.snapshot, latest):
+        raise CommitConflictError(
+            f"table {table.name} was rolled back below snapshot "
+            f"{state.snapshot.id if state.snapshot else 0}; load its state and plan again"
+        )
+    news = _snapshots_between(table, state.snapshot, latest)
+    if news is not None:
+        try:
+            return _advance_over(table, state, news)
+        except FormatError:
+            if _snapshots_between(table, state.snapshot, latest) is not None:
+                raise  # otherwise a snapshot expired before its changes were read
+    retained = _newest_identifiers(snapshots_from_latest(table.io, table.paths))
+    return replace(_state_of(table, latest), committed={**state.committed, **retained})
 
 
 def _identity(snapshot: Snapshot) -> tuple[object, ...]:
