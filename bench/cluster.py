@@ -1,25 +1,30 @@
-"""How the stages scale with workers of a Spark cluster, and how little passes through the driver.
+"""Rate, CPU and bytes of the stages on a local master and on clusters of Spark.
 
-    python -m bench.cluster [--events N]
+    python -m bench.cluster [--events N] [--runs N] [--masters NAME ...] [--spark NAME=VALUE ...]
 
-The daemon ingests one topic with one and with more executors. On a machine with as many cores as
-executors the rate tells of scaling; on a smaller one the bytes still do.
+The daemon ingests one topic with one and with more executors. Rates of several executors need a
+machine with as many cores; CPU by group of processes and bytes do not. A master "standalone 2" has
+two executors of one core, "standalone 1x2" one executor of two cores.
 """
 
 import argparse
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 import yaml
 
+from bench.cluster_cpu import GROUPS, GroupMeter
 from bench.event_log import SETTINGS, driver_traffic
 from bench.ingestd_run import COMMAND, byte_compile
 from bench.load import Load
@@ -45,29 +50,41 @@ class ClusterPoint:
     result_bytes: int
     closure_bytes: int
     shuffled_bytes: int
+    cpu_us: dict[str, float]
+    """CPU microseconds for each record after the first batch, by group of processes."""
 
 
-def measure(events: int = 400_000, masters: tuple[str, ...] = MASTERS) -> list[ClusterPoint]:
-    """One run for each master, all over the same topic."""
+def measure(
+    events: int = 400_000,
+    masters: Sequence[str] = MASTERS,
+    runs: int = 1,
+    spark: Mapping[str, str] | None = None,
+) -> Iterator[ClusterPoint]:
+    """Yield one point for each run and master, all over the same topic, masters in turn.
+
+    `spark` are more settings of Spark.
+    """
     load = Load(events=events, keys=events * 2 // 5)
-    points: list[ClusterPoint] = []
     with DevBroker() as broker:
         Topics(broker).filled(TOPIC, load)
-        for master in masters:
+        for master in [*masters] * runs:
             with tempfile.TemporaryDirectory(prefix="cluster-") as folder:
-                points.append(_run(load, broker, Path(folder), master))
-    return points
+                yield _run(load, broker, Path(folder), master, spark or {})
 
 
-def _run(load: Load, broker: DevBroker, folder: Path, master: str) -> ClusterPoint:
+def _run(
+    load: Load, broker: DevBroker, folder: Path, master: str, more: Mapping[str, str]
+) -> ClusterPoint:
     events = folder / "events"
     events.mkdir()
-    with _master(master, folder / "cluster") as url:
+    with _master(master, folder / "cluster") as url, GroupMeter(os.getpid()) as meter:
         spark = {
             "spark.master": url,
             **SETTINGS,
             "spark.eventLog.dir": events.as_uri(),
             **EXECUTORS,
+            "spark.executor.cores": str(_executor_cores(master)),
+            **more,
         }
         config = folder / "bench.yaml"
         config.write_text(yaml.safe_dump(_document(load, broker, folder, {**spark, **LOOPBACK})))
@@ -83,16 +100,17 @@ def _run(load: Load, broker: DevBroker, folder: Path, master: str) -> ClusterPoi
             ).returncode
     if code:
         raise AssertionError(f"{master}: exit code {code}\n{log.read_text()[-4000:]}")
-    traffic = driver_traffic(events)
+    traffic, batches = driver_traffic(events), _batches(log)
     return ClusterPoint(
         master=master,
         tasks=traffic.tasks,
         cores=_cores(master),
-        records_per_second=_warm_rate(log),
+        records_per_second=_warm_rate(batches),
         bytes_through_driver=traffic.through_driver,
         result_bytes=traffic.results,
         closure_bytes=traffic.closures,
         shuffled_bytes=traffic.shuffled,
+        cpu_us=_warm_cpu(meter, batches),
     )
 
 
@@ -102,12 +120,18 @@ def _master(master: str, folder: Path) -> Iterator[str]:
         yield master
         return
     folder.mkdir()
-    with SparkCluster(folder, workers=_cores(master), cores=1) as running:
+    cores = _executor_cores(master)
+    with SparkCluster(folder, workers=_cores(master) // cores, cores=cores) as running:
         yield running.url
 
 
 def _cores(master: str) -> int:
-    return int("".join(one for one in master.partition(",")[0] if one.isdigit()))
+    first = int(re.findall(r"\d+", master)[0])
+    return first * _executor_cores(master)
+
+
+def _executor_cores(master: str) -> int:
+    return int(master.partition("x")[2] or 1) if master.startswith("standalone") else 1
 
 
 def _document(
@@ -129,22 +153,39 @@ def _document(
     }
 
 
-def _warm_rate(log: Path) -> float:
-    batches = []
-    for line in log.read_text().splitlines():
-        if '"batch_finished"' in line:
-            batches.append(json.loads(line))
+def _batches(log: Path) -> list[dict[str, Any]]:
+    """Return the log events of finished batches."""
+    return [json.loads(line) for line in log.read_text().splitlines() if '"batch_finished"' in line]
+
+
+def _warm_rate(batches: Sequence[Mapping[str, Any]]) -> float:
     warm = batches[1:] or batches
-    records = sum(int(one["records"]) for one in warm)
-    return records / sum(float(one["seconds"]) for one in warm)
+    records = sum(int(batch["records"]) for batch in warm)
+    return records / sum(float(batch["seconds"]) for batch in warm)
+
+
+def _warm_cpu(meter: GroupMeter, batches: Sequence[Mapping[str, Any]]) -> dict[str, float]:
+    """Return CPU microseconds for each record between the ends of the first and the last batch."""
+    first, last = (datetime.fromisoformat(batches[index]["ts"]).timestamp() for index in (0, -1))
+    records = sum(int(batch["records"]) for batch in batches[1:]) or 1
+    used = {
+        group: 1e6 * (meter.cpu_at(group, last) - meter.cpu_at(group, first)) / records
+        for group in GROUPS
+    }
+    return {"all": round(sum(used.values()), 3)} | {g: round(us, 3) for g, us in used.items()}
 
 
 def main() -> None:
     """Print one JSON line for each run."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--events", type=int, default=400_000)
+    parser.add_argument("--runs", type=int, default=1)
+    parser.add_argument("--masters", nargs="+", default=MASTERS)
+    parser.add_argument("--spark", nargs="+", default=(), metavar="NAME=VALUE")
+    given = parser.parse_args()
     begun = time.monotonic()
-    for point in measure(parser.parse_args().events):
+    spark = dict(setting.split("=", 1) for setting in given.spark)
+    for point in measure(given.events, given.masters, given.runs, spark):
         print(json.dumps(asdict(point)), flush=True)
     print(f"{time.monotonic() - begun:.0f} s", file=sys.stderr)
 

@@ -161,7 +161,7 @@ def cost_growth(session: Session, _: str, __: str) -> list[Record]:
 
 def more_cores(session: Session, _: str, __: str) -> list[Record]:
     """Rates with more tasks, and the bytes that pass the driver."""
-    return [{"points": [asdict(one) for one in cluster.measure()]}]
+    return [{"points": [asdict(point) for point in cluster.measure()]}]
 
 
 def not_built(options: Mapping[str, str]) -> str | None:

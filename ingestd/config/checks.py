@@ -33,6 +33,15 @@ from ingestd.paimon.spec.schema import new_schema
 
 _ONE_MACHINE = ("local", "local-cluster")
 """Kinds of `spark.master` whose tasks run where the driver does."""
+_REFUSED_SPARK: Mapping[str, str] = {
+    "spark.speculation": "every copy of a task reads and writes the same records again, and the "
+    "files of the slower copy stay in the table's folders until orphan files are removed; set "
+    "spark.excludeOnFailure.enabled for nodes that fail",
+    "spark.dynamicAllocation.enabled": "a removed executor takes the hash indexes and consumers "
+    "of its workers along, which each new one loads again; set spark.executor.instances, or "
+    "spark.cores.max on a standalone cluster",
+}
+"""Settings of Spark that must not be true, with the reason and what to set instead."""
 UNKNOWN_KEY = "key"
 """Stands for the columns of a message key that no message has shown yet."""
 _TEXT = DataType("STRING")
@@ -65,6 +74,7 @@ class _Checks:
         for name, source in config.sources.items():
             self._check_source(name, source)
         self._check_warehouse()
+        self._check_spark()
         self._check_routing()
         self._check_table(("defaults", "options"), settings_of(config.defaults))
         for name, table in config.tables.items():
@@ -133,6 +143,11 @@ class _Checks:
             self._add(("warehouse", "catalog", "metastore"), problem)
         for name, problem in _catalog_problems(warehouse.catalog):
             self._add(("warehouse", "catalog", name), problem)
+
+    def _check_spark(self) -> None:
+        for name, reason in _REFUSED_SPARK.items():
+            if self._config.spark.get(name, "").strip().lower() == "true":
+                self._add(("spark", name), f"is not supported: {reason}")
 
     def _check_routing(self) -> None:
         database = self._config.warehouse.database

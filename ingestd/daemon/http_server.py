@@ -71,7 +71,7 @@ def page(path: str, status: Status) -> HttpResponse:
     if path == "/livez":
         return _probe(status.is_live, "alive", "the loop is stuck")
     if path == "/readyz":
-        return _probe(status.is_ready, "ready", "not ready")
+        return _probe(status.is_ready, "ready", status.why_not_ready)
     if path == "/status":
         body = json.dumps(status.document(), indent=2).encode() + b"\n"
         return HttpResponse(HTTPStatus.OK, "application/json", body)

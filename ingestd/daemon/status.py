@@ -10,6 +10,7 @@ from typing import Any
 
 from ingestd import metrics
 from ingestd.daemon.build_info import BuildInfo
+from ingestd.daemon.executor_watch import MISSING_SECONDS, ExecutorWatch
 from ingestd.daemon.lag_tracker import LagTracker
 from ingestd.daemon.recent_history import Recent, RecentFailure, SchemaLog, total_lag
 from ingestd.daemon.watchdog import STUCK_SECONDS, Watchdog
@@ -84,6 +85,7 @@ class Status:
         self._schemas = SchemaLog()
         self._reachable: dict[str, bool | None] = dict.fromkeys(sources)
         self._watchdog = Watchdog(clock, ticks, batch_timeout, len(self._reachable))
+        self._executors = ExecutorWatch(ticks)
         self._why_silent: dict[str, str] = {}
         self.set_aside = SetAsidePage()
         self._met: set[str] = set()
@@ -98,6 +100,7 @@ class Status:
             if state == "starting":
                 self._batch_done, self._running = False, None
                 self._watchdog.started()
+                self._executors.counted(None)  # not expected yet
                 self._lag_tracker.given_up()
             elif state == "running":
                 self._watchdog.opened()
@@ -128,6 +131,16 @@ class Status:
         with self._lock:
             if self._running is None:
                 self._watchdog.done()
+
+    def executors_counted(self, count: int | None) -> bool | None:
+        """Set the number of executors, None for a local master.
+
+        Returns True if executors have been missing for too long since this call, False if they are
+        back since this call, and None if neither changed.
+        """
+        with self._lock:
+            changed = self._executors.counted(count)
+            return self._executors.is_missing if changed else None
 
     def held_back(self, *, held: bool) -> None:
         """Set whether the next batch is delayed on purpose."""
@@ -245,7 +258,16 @@ class Status:
         with self._lock:
             polled = self._watchdog.any and all(self._reachable.values())
             runs = self._state == "running" and not self._plans_too_long()
-            return runs and (self._batch_done or polled)
+            tasks_run = not self._executors.is_missing
+            return runs and tasks_run and (self._batch_done or polled)
+
+    @property
+    def why_not_ready(self) -> str:
+        """The text of `/readyz` while the daemon is not ready."""
+        with self._lock:
+            if self._executors.is_missing:
+                return f"not ready: Spark has had no executor for {MISSING_SECONDS:.0f} s or more"
+        return "not ready"
 
     def document(self) -> dict[str, Any]:
         """Return the document for /status."""
@@ -262,6 +284,7 @@ class Status:
                 "live": live,
                 "ready": ready,
                 "restarts": self._restarts,
+                "executors": self._executors.count,
                 "last_error": failure
                 and {"type": failure.kind, "message": failure.message, "at": _time(failure.at)},
                 "batch": {

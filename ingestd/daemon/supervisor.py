@@ -17,6 +17,7 @@ from typing import Protocol
 from ingestd.daemon.batch_log import BatchLog
 from ingestd.daemon.batch_trace import BatchTrace
 from ingestd.daemon.build_info import BuildInfo, build_info
+from ingestd.daemon.executor_watch import MISSING_SECONDS
 from ingestd.daemon.http_access import HttpAccess
 from ingestd.daemon.http_server import HttpServer
 from ingestd.daemon.lag import LagMonitor
@@ -49,6 +50,9 @@ class SupervisedRun(Protocol):
 
     def rests(self) -> bool:
         """Return whether the query found no new records and waits for its next trigger."""
+
+    def executors(self) -> int | None:
+        """Return the number of executors of the cluster; None for a local master."""
 
     def stop(self) -> None:
         """Finish the batch in progress, then end the query."""
@@ -165,6 +169,7 @@ class Supervisor:
                 _LOG.info("query_running")
             while not run.await_termination(_TICK_SECONDS):
                 self._status.beat()
+                self._watch_executors(run.executors())
                 if run.rests():
                     self._status.rests()
         except IngestdError as error:
@@ -175,6 +180,13 @@ class Supervisor:
         if ends or self._stopping.is_set() or self._next is not None:
             return None
         return RetryableError("the query ended by itself, although nothing stopped it")
+
+    def _watch_executors(self, count: int | None) -> None:
+        missing = self._status.executors_counted(count)
+        if missing:
+            _LOG.warning("executors_missing", extra={"ctx": {"seconds": MISSING_SECONDS}})
+        elif missing is False:
+            _LOG.info("executors_returned", extra={"ctx": {"executors": count}})
 
     def _wait_for_restart(self, error: IngestdError) -> bool:
         """Wait before a restart; False if the error is not retryable or the budget is exhausted."""

@@ -35,6 +35,7 @@ from ingestd.spark.checkpoint import checkpoint_folder, read_batch_offsets
 from ingestd.spark.failure import last_cause, raised_error, reported_jvm_exit
 from ingestd.spark.micro_batch import MicroBatch
 from ingestd.spark.offset_source import OffsetRangeSource, source_options
+from ingestd.spark.pyspark_internals import count_executors
 from ingestd.spark.set_aside import take_given_up
 from ingestd.spark.startup.session import build_session
 from ingestd.spark.startup.settings import with_worker_memory
@@ -67,6 +68,7 @@ class Pipeline:
         self._stopping = threading.Event()
         self._in_flight = threading.Lock()
         self._batch: MicroBatch | None = None
+        self._session: SparkSession | None = None
         self._refresh_at = time.monotonic() + _REFRESH_SECONDS
         self._clients = ExitStack()  # Spark never drops the callback of a query
 
@@ -106,7 +108,7 @@ class Pipeline:
         start = self._recover(registry, clusters, leadership)
         topics = TopicKeyCheck(registry.keys, clusters)
         checkpoint = self._clients.enter_context(checkpoint_folder())
-        session = starting.result()
+        session = self._session = starting.result()
         batch = MicroBatch(
             session.sparkContext,
             settings,
@@ -194,6 +196,10 @@ class Pipeline:
             return self._query is not None and not self._query.status["isTriggerActive"]
         except (Py4JError, OSError):
             return False
+
+    def executors(self) -> int | None:
+        """Return the number of executors of the cluster; None for a local master, or if unknown."""
+        return None if self._session is None else count_executors(self._session.sparkContext)
 
     def stop(self) -> None:
         """Finish the batch in flight, start no other, and end the query."""

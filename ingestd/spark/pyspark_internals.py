@@ -6,9 +6,9 @@ Spark has to be checked against this module only. Two groups of functions:
     required   has_context, gateway_process, restrict_accumulator_socket, authenticate_callbacks
                The daemon needs them for correct errors and for channels closed to other users.
     optional   skip_packaged_sources, cache_classes, use_java_serializer, translate_task,
-               submit_map_stage
-               They only save time. `INGESTD_SPARK_INTERNALS=off` disables all of them, and each one
-               changes nothing where Spark does not have what it looks for.
+               submit_map_stage, count_executors
+               They only save time, or watch the cluster. `INGESTD_SPARK_INTERNALS=off` disables all
+               of them, and each one changes nothing where Spark does not have what it looks for.
 
 Two more interfaces are not published but are names of modules and classes, not private members: the
 main class of the JVM (`startup.jvm`), and Spark's Python modules (`startup.prefork_server`,
@@ -156,3 +156,14 @@ def submit_map_stage(spark: SparkContext, shuffled: RDD[Any]) -> Any:  # noqa: A
     pairs = java_rdd.rdd().dependencies().head().rdd()
     context: Any = spark._jsc
     return context.sc().submitMapStage(pairs.dependencies().head())
+
+
+def count_executors(spark: SparkContext) -> int | None:
+    """Return the number of registered executors; None for a local master, or if unknown."""
+    if not uses_optional_internals() or str(spark.master).split("[")[0] == "local":
+        return None
+    context: Any = spark._jsc
+    try:
+        return int(context.sc().getExecutorMemoryStatus().size()) - 1  # the driver is included
+    except (AttributeError, OSError, Py4JError):
+        return None  # the context has ended

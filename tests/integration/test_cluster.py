@@ -85,6 +85,11 @@ def running(daemon: Daemon) -> Any:
     return batch(daemon).get("running")
 
 
+def executors(daemon: Daemon) -> int:
+    """The executors that `/status` counts."""
+    return int(json.loads(daemon.get("/status")[1])["executors"])
+
+
 def batch(daemon: Daemon) -> dict[str, Any]:
     code, page = daemon.get("/status")
     found: dict[str, Any] = json.loads(page)["batch"] if code == 200 else {}
@@ -152,8 +157,10 @@ def test_a_worker_killed_during_a_batch_costs_nothing(
         daemon.wait_until(lambda: batch(daemon).get("finished") is not None)
         daemon.wait_until(lambda: running(daemon) is not None)
         under_way = running(daemon)
+        assert executors(daemon) == 2
         cluster.kill_worker(0)
         assert running(daemon) == under_way, "the batch was over before the worker was"
+        daemon.wait_until(lambda: executors(daemon) == 1)
         assert daemon.wait(600) == 0, daemon.tail(80)
     cluster.add_worker()
     assert "Lost executor" in daemon.log.read_text()

@@ -136,6 +136,7 @@ def _run(module: str) -> int:
         if module in _DAEMONS:
             python_daemon.main()
         else:
+            sys.modules.pop(module, None)  # run again as `__main__`, not beside itself
             runpy.run_module(module, run_name="__main__", alter_sys=True)
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else int(end.code is not None)

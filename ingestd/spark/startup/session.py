@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
+from py4j.protocol import Py4JJavaError
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkRuntimeError
 from pyspark.java_gateway import launch_gateway
@@ -30,6 +31,7 @@ from ingestd.spark.startup.settings import (
 )
 
 _LOG = logging.getLogger(__name__)
+_STOPPED = "stopped SparkContext"  # Spark stops its context when the master refuses it
 _FILTERED_WARNING = "WARNING: Using incubator modules:"
 _GATEWAY_PORT = "PYSPARK_GATEWAY_PORT"
 _WORKER_PYTHON = "PYSPARK_PYTHON"
@@ -42,21 +44,40 @@ def build_session(pipeline: str, extra: Mapping[str, str]) -> SparkSession:
 
     `extra` are Spark settings of the user, which override ours. A local master binds to the
     loopback interface only and runs its workers with this Python. Raises ConfigError if Java is
-    missing or Spark does not start.
+    missing, if Spark refuses a setting, or if its master does not respond.
     """
     settings = {**session_settings(extra), "spark.app.name": f"ingestd-{pipeline}"}
     with _starting:
-        if not has_context():
-            prepare_environment(settings)
-            _start_context(settings)
-        builder = SparkSession.builder
-        for name, value in settings.items():
-            if not is_confidential(name):  # the context has them; queries do not need them
-                builder = builder.config(name, value)
-        session = builder.getOrCreate()
+        try:
+            session = _session(settings)
+        except Py4JJavaError as error:
+            raise ConfigError(_refusal(settings, str(error))) from error
     skip_packaged_sources(session)
     cache_classes(session)
     return session
+
+
+def _session(settings: Mapping[str, str]) -> SparkSession:
+    if not has_context():
+        prepare_environment(settings)
+        _start_context(settings)
+    builder = SparkSession.builder
+    for name, value in settings.items():
+        if not is_confidential(name):  # the context has them; queries do not need them
+            builder = builder.config(name, value)
+    return builder.getOrCreate()
+
+
+def _refusal(settings: Mapping[str, str], text: str) -> str:
+    """Return the message for an exception in Java while the session started."""
+    master = settings["spark.master"]
+    if _STOPPED in text:
+        return (
+            f"spark.master {master} does not accept the pipeline: no connection, or another "
+            "spark.authenticate.secret; check that it runs and can be reached from here"
+        )
+    cause = " ".join(text.partition("\n: ")[2].partition("\n\tat ")[0].split()) or text
+    return f"Spark does not start with spark.master {master} and the settings of `spark`: {cause}"
 
 
 def _start_context(settings: Mapping[str, str]) -> None:
@@ -77,7 +98,8 @@ def _start_context(settings: Mapping[str, str]) -> None:
         _start_in_gateway(conf, gateway)
     except (OSError, PySparkRuntimeError) as error:
         raise ConfigError(
-            f"Spark does not start; it needs a Java 17 runtime (JAVA_HOME or PATH): {error}"
+            "Spark does not start; it needs a Java 17 runtime (JAVA_HOME or PATH), and settings of "
+            f"`spark` that it accepts, else its reason is in the lines above: {error}"
         ) from error
     finally:
         if errors is not None:

@@ -16,6 +16,7 @@ import ingestd
 
 PYTHON = "spark.pyspark.python"
 JVM_OPTIONS = "spark.driver.extraJavaOptions"
+EXECUTOR_JVM_OPTIONS = "spark.executor.extraJavaOptions"
 _LOG_SETTINGS = Path(__file__).with_name("log4j2.properties")
 _SOURCES_OPTION = "ingestd\\.sources"
 _DEFAULTS: Mapping[str, str] = {
@@ -62,8 +63,10 @@ UMASK = "INGESTD_UMASK"
 PRIVATE_UMASK = 0o077
 """The umask of the JVM and of Spark's Python daemons: no access for other users."""
 _CONFIDENTIAL = re.compile(r"(?i)secret|password|token|access[.]?key")
-# The JVM only plans and schedules: its optimizing compiler costs more than it saves.
-_JVM_FLAGS = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-XX:-UsePerfData")
+# JVMs only plan, schedule and copy blobs: the optimizing compiler costs more than it saves.
+_JVM_FLAGS = ("-XX:TieredStopAtLevel=1", "-XX:-UsePerfData")
+_COLLECTOR = "-XX:+UseSerialGC"
+_SET_COLLECTOR = re.compile(r"-XX:\+Use\w+GC\b")
 _WORKER_PATH = "spark.executorEnv.PYTHONPATH"
 WORKER_MEMORY = "INGESTD_WORKER_MEMORY"
 """The variable with the memory limit of each worker in bytes."""
@@ -78,7 +81,8 @@ def session_settings(extra: Mapping[str, str]) -> dict[str, str]:
     if settings["spark.master"].startswith("k8s:"):
         settings = {**settings, **_KUBERNETES, **extra}
     log = f"-Dlog4j2.configurationFile={_LOG_SETTINGS.as_uri()}"
-    settings[JVM_OPTIONS] = " ".join(filter(None, [log, *_JVM_FLAGS, extra.get(JVM_OPTIONS)]))
+    settings[JVM_OPTIONS] = f"{log} {_jvm_flags(extra.get(JVM_OPTIONS, ''))}"
+    settings[EXECUTOR_JVM_OPTIONS] = _jvm_flags(extra.get(EXECUTOR_JVM_OPTIONS, ""))
     return settings
 
 
@@ -128,6 +132,12 @@ def worker_path() -> str:
 def is_local(settings: Mapping[str, str]) -> bool:
     """Return whether driver and executors run on this machine."""
     return settings["spark.master"].split("[")[0] in ("local", "local-cluster")
+
+
+def _jvm_flags(given: str) -> str:
+    """Return our JVM flags followed by the given ones, which may choose another collector."""
+    collector = () if _SET_COLLECTOR.search(given) else (_COLLECTOR,)
+    return " ".join(filter(None, [*_JVM_FLAGS, *collector, given]))
 
 
 def _authentication(settings: Mapping[str, str]) -> dict[str, str]:

@@ -200,3 +200,14 @@ def test_tables_that_can_be_written_pass(tmp_path: Path, text: str) -> None:
     path = tmp_path / "f.yaml"
     path.write_text(BASE + text, encoding="utf-8")
     load_config(path, {})
+
+
+@pytest.mark.parametrize("name", ["spark.speculation", "spark.dynamicAllocation.enabled"])
+def test_settings_of_spark_that_cost_more_than_they_bring_are_refused(
+    tmp_path: Path, name: str
+) -> None:
+    found = issue(tmp_path, f"{BASE}spark: {{{name}: 'true'}}\n")
+    assert f": spark.{name}: is not supported: " in found
+    path = tmp_path / "f.yaml"
+    path.write_text(f"{BASE}spark: {{{name}: 'false'}}\n", encoding="utf-8")
+    load_config(path, {})

@@ -34,6 +34,9 @@ class Run:
     def rests(self) -> bool:
         return True
 
+    def executors(self) -> int | None:
+        return None
+
     def stop(self) -> None:
         self.stopped.set()
 

@@ -1,6 +1,8 @@
 import pytest
 from prometheus_client import REGISTRY
 
+from ingestd.daemon.executor_watch import MISSING_SECONDS
+from ingestd.daemon.http_server import page
 from ingestd.daemon.status import Status
 from ingestd.daemon.watchdog import STUCK_SECONDS
 from ingestd.errors import SourceError
@@ -247,3 +249,33 @@ def test_a_table_gets_staler_while_no_batch_ends(status: Status, clock: Clock) -
     assert status.document()["tables"]["db.t"]["behind_seconds"] == 35
     status.sample()
     assert freshness() == 35
+
+
+def test_a_cluster_without_executors_for_a_minute_is_not_ready(clock: Clock) -> None:
+    status = Status("shop", "1.0", ["a"], clock, clock)
+    status.source_answered("a", {})
+    status.enter("running")
+    status.batch_finished(finished())
+    assert status.executors_counted(2) is None
+    assert status.executors_counted(0) is None
+    clock.now += MISSING_SECONDS - 1
+    assert status.executors_counted(0) is None
+    assert status.is_ready
+    clock.now += 1
+    assert status.executors_counted(0) is True
+    assert status.executors_counted(0) is None, "stated twice"
+    assert b"no executor for 60 s" in page("/readyz", status).body
+    assert status.document()["executors"] == 0
+    assert status.is_live, "a restart brings no executors"
+    assert status.executors_counted(1) is False
+    assert page("/readyz", status).code == 200
+
+
+def test_a_local_master_and_a_new_query_need_no_executors(clock: Clock) -> None:
+    status = Status("shop", "1.0", [], clock, clock)
+    for count in (None, 0):
+        status.executors_counted(count)
+        clock.now += MISSING_SECONDS + 1
+        if count == 0:
+            status.enter("starting")
+        assert status.executors_counted(count) is None

@@ -1,6 +1,7 @@
 """Arguments of PySpark's launcher: a process list shows no secret."""
 
 import pytest
+from py4j.protocol import Py4JJavaError
 from pyspark import SparkConf
 
 from ingestd.errors import ConfigError
@@ -28,3 +29,36 @@ def test_no_secret_is_on_the_command_line_of_spark_s_launcher(
     assert seen[0]["spark.authenticate"] == "true"
     assert "spark.authenticate.secret" not in seen[0]
     assert "hush" not in seen[0].values()
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            "An error occurred while calling None.SparkSession.\n: java.lang.IllegalStateException:"
+            " Cannot call methods on a stopped SparkContext.\n\tat org.Spark",
+            r"spark\.master spark://h:1 does not accept the pipeline: no connection",
+        ),
+        (
+            "An error occurred.\n: java.lang.NumberFormatException: Size must be in bytes,\nnot abc"
+            "\n\tat org.Spark",
+            r"spark\.master spark://h:1 and .*: java\.lang\.NumberFormatException: .* not abc$",
+        ),
+    ],
+)
+def test_what_spark_refuses_is_a_configuration_error(
+    monkeypatch: pytest.MonkeyPatch, text: str, message: str
+) -> None:
+    class RefusedError(Py4JJavaError):
+        def __init__(self) -> None:
+            Exception.__init__(self, text)
+
+        def __str__(self) -> str:
+            return text
+
+    def refuse(_: object) -> None:
+        raise RefusedError
+
+    monkeypatch.setattr(session, "_session", refuse)
+    with pytest.raises(ConfigError, match=message):
+        build_session("test", {"spark.master": "spark://h:1"})

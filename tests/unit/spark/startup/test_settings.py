@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import ingestd
-from ingestd.spark.startup.settings import session_settings
+from ingestd.spark.startup.settings import EXECUTOR_JVM_OPTIONS, JVM_OPTIONS, session_settings
 
 
 def test_a_local_session_binds_to_loopback_and_the_user_has_the_last_word() -> None:
@@ -23,10 +23,18 @@ def test_a_cluster_reaches_the_driver_by_its_own_name() -> None:
 
 
 def test_the_user_s_jvm_options_come_after_ours() -> None:
-    name = "spark.driver.extraJavaOptions"
-    options = session_settings({name: "-XX:+UseG1GC"})[name]
-    assert options.endswith(" -XX:+UseG1GC")
+    options = session_settings({JVM_OPTIONS: "-Dmine=1"})[JVM_OPTIONS]
+    assert options.endswith(" -Dmine=1")
     assert "log4j2.configurationFile=file:" in options
+
+
+@pytest.mark.parametrize("name", [JVM_OPTIONS, EXECUTOR_JVM_OPTIONS])
+def test_jvms_of_driver_and_executors_have_one_compiler_and_one_collector(name: str) -> None:
+    assert "-XX:TieredStopAtLevel=1 " in session_settings({})[name]
+    assert "-XX:+UseSerialGC" in session_settings({name: "-Xss2m"})[name]
+    other = session_settings({name: "-XX:+UseG1GC"})[name]
+    assert other.endswith(" -XX:+UseG1GC")
+    assert "UseSerialGC" not in other  # Java refuses two collectors
 
 
 def test_workers_find_a_package_that_is_not_installed() -> None:
