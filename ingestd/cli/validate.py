@@ -8,7 +8,7 @@ from typing import Annotated, NamedTuple
 import typer
 
 from ingestd.cli.output import AsJson, counted, print_json, print_table, say
-from ingestd.config.effective import effective_settings, plain_secrets
+from ingestd.config.effective import effective_settings, plain_secret_settings
 from ingestd.config.load import LoadedConfig, load_config
 from ingestd.config.runtime import pipeline_settings
 from ingestd.errors import ConfigError, IngestdError
@@ -105,7 +105,7 @@ def _warnings(loaded: LoadedConfig) -> list[str]:
     secrets = [
         f"{secret.origin}: {secret.key} is a secret in plain text; "
         "write ${env:NAME} or ${file:PATH}"
-        for secret in plain_secrets(loaded)
+        for secret in plain_secret_settings(loaded)
     ]
     return [*secrets, *_ignored_options(loaded)]
 

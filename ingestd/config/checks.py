@@ -9,6 +9,7 @@ from ingestd.cdc.columns.json_columns import refuse_unreadable
 from ingestd.cdc.columns.type_mapping import read_type_mapping
 from ingestd.config.document import Document, Path
 from ingestd.config.model import CatalogSection, Config
+from ingestd.config.references import plain_secrets
 from ingestd.config.registry_section import registry_settings
 from ingestd.config.routing_section import routing_of
 from ingestd.config.shape import nearest
@@ -42,6 +43,8 @@ _REFUSED_SPARK: Mapping[str, str] = {
     "spark.cores.max on a standalone cluster",
 }
 """Settings of Spark that must not be true, with the reason and what to set instead."""
+_OF_TASKS = ("sources", "warehouse")
+"""Sections whose secrets tasks use."""
 UNKNOWN_KEY = "key"
 """Stands for the columns of a message key that no message has shown yet."""
 _TEXT = DataType("STRING")
@@ -148,6 +151,15 @@ class _Checks:
         for name, reason in _REFUSED_SPARK.items():
             if self._config.spark.get(name, "").strip().lower() == "true":
                 self._add(("spark", name), f"is not supported: {reason}")
+        if self._config.spark.get("spark.master", "local").partition("[")[0] == "local":
+            return
+        for path in plain_secrets(self._document):
+            if path[0] in _OF_TASKS:
+                self._add(
+                    path,
+                    "is a secret in the configuration itself, which Spark would send to executors: "
+                    "write ${env:NAME} or ${file:PATH}, and give it to the executors as well",
+                )
 
     def _check_routing(self) -> None:
         database = self._config.warehouse.database

@@ -3,10 +3,11 @@
 import json
 from dataclasses import dataclass
 
-from ingestd.config.document import Path, Tree, dotted, walk
+from ingestd.config.document import Path, Tree, dotted
 from ingestd.config.load import LoadedConfig
-from ingestd.config.references import holds_reference
+from ingestd.config.references import plain_secrets
 from ingestd.log import MASK, is_secret_name, redact
+from ingestd.references import holds_reference
 
 DEFAULT = "default"
 
@@ -32,12 +33,11 @@ def effective_settings(loaded: LoadedConfig) -> list[Setting]:
     return [_setting(loaded, path, value) for path, value in _leaves(dumped, ())]
 
 
-def plain_secrets(loaded: LoadedConfig) -> list[Setting]:
+def plain_secret_settings(loaded: LoadedConfig) -> list[Setting]:
     """Return secrets that are written in the configuration instead of being referenced."""
     return [
         Setting(dotted(path), MASK, loaded.document.place_of(path))
-        for path, text in walk(loaded.document.tree)
-        if text and is_secret_name(str(path[-1])) and not holds_reference(text)
+        for path in plain_secrets(loaded.document)
     ]
 
 

@@ -1,30 +1,15 @@
-"""References to secrets: `${env:NAME}` and `${file:PATH}`.
+"""Resolve references to secrets when the configuration is loaded, and have logs mask them."""
 
-They are resolved when the configuration is loaded, and registered as secrets that logs and messages
-mask.
-"""
-
-import re
 from collections.abc import Mapping
 from pathlib import Path as FilePath
 
 from ingestd.config.document import Document, Path, Tree, walk
 from ingestd.config.validation_errors import ValidationIssue
 from ingestd.log import add_secrets, is_secret_name
+from ingestd.references import UnresolvedError, holds_reference, resolve
 
-_REFERENCE = re.compile(r"\$\{([^}]*)\}")
 _OTHER_DOLLARS = ("routing", "rules")
 """Where `${name}` is the group of a pattern."""
-_MAX_BYTES = 64 << 10
-
-
-class _UnresolvedError(Exception):
-    """A reference that cannot be resolved."""
-
-
-def holds_reference(text: str | None) -> bool:
-    """Return whether a text contains a reference."""
-    return text is not None and _REFERENCE.search(text) is not None
 
 
 def resolve_references(
@@ -46,8 +31,8 @@ def resolve_references(
         if tree is None or not holds_reference(tree):
             return tree
         try:
-            return _REFERENCE.sub(lambda match: _look_up(match[1], environ, folder), tree)
-        except _UnresolvedError as error:
+            return resolve(tree, environ, folder)
+        except UnresolvedError as error:
             issues.append(ValidationIssue.at(document, path, str(error)))
             return tree
 
@@ -66,21 +51,10 @@ def _register(raw: Tree, resolved: Tree) -> None:
     )
 
 
-def _look_up(reference: str, environ: Mapping[str, str], folder: FilePath) -> str:
-    kind, colon, name = reference.partition(":")
-    if kind == "env" and name:
-        if name not in environ:
-            raise _UnresolvedError(f"environment variable {name} is not set")
-        return environ[name]
-    if kind == "file" and name:
-        return _read(folder / name)
-    raise _UnresolvedError(f"'${{{kind}{colon}...}}' is neither ${{env:NAME}} nor ${{file:PATH}}")
-
-
-def _read(path: FilePath) -> str:
-    try:
-        if path.stat().st_size > _MAX_BYTES:
-            raise _UnresolvedError(f"{path} is larger than {_MAX_BYTES} bytes")
-        return path.read_text(encoding="utf-8").rstrip("\r\n")
-    except (OSError, UnicodeDecodeError) as error:
-        raise _UnresolvedError(f"{path} cannot be read: {type(error).__name__}") from error
+def plain_secrets(document: Document) -> list[Path]:
+    """Return the paths of secrets that are in a document themselves, without a reference."""
+    return [
+        path
+        for path, text in walk(document.tree)
+        if text and is_secret_name(str(path[-1])) and not holds_reference(text)
+    ]

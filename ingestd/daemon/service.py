@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import fields, replace
 from pathlib import Path
 
-from ingestd.config.effective import plain_secrets
+from ingestd.config.effective import plain_secret_settings
 from ingestd.config.load import LoadedConfig, load_config
 from ingestd.config.model import Config
 from ingestd.config.runtime import pipeline_settings
@@ -145,7 +145,7 @@ def serve(config: Path, *, until_latest: bool) -> int:
         settings = pipeline_settings(loaded)
         lines = loaded.config.logging
         configure_logging(lines.level, lines.format, stream=sys.stdout, pipeline=settings.name)
-        for secret in plain_secrets(loaded):
+        for secret in plain_secret_settings(loaded):
             _LOG.warning("secret_in_plain_text", extra={"ctx": {"key": secret.key}})
         version = importlib.metadata.version("ingestd")
         with _spans(loaded, version) as spans:

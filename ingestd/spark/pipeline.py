@@ -38,7 +38,7 @@ from ingestd.spark.offset_source import OffsetRangeSource, source_options
 from ingestd.spark.pyspark_internals import count_executors
 from ingestd.spark.set_aside import take_given_up
 from ingestd.spark.startup.session import build_session
-from ingestd.spark.startup.settings import with_worker_memory
+from ingestd.spark.startup.settings import has_executors, with_worker_memory
 
 _LOG = logging.getLogger(__name__)
 _REQUEST_SECONDS = 5.0
@@ -199,7 +199,9 @@ class Pipeline:
 
     def executors(self) -> int | None:
         """Return the number of executors of the cluster; None for a local master, or if unknown."""
-        return None if self._session is None else count_executors(self._session.sparkContext)
+        if self._session is None or not has_executors(str(self._session.sparkContext.master)):
+            return None
+        return count_executors(self._session.sparkContext)
 
     def stop(self) -> None:
         """Finish the batch in flight, start no other, and end the query."""

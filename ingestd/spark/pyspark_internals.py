@@ -159,8 +159,8 @@ def submit_map_stage(spark: SparkContext, shuffled: RDD[Any]) -> Any:  # noqa: A
 
 
 def count_executors(spark: SparkContext) -> int | None:
-    """Return the number of registered executors; None for a local master, or if unknown."""
-    if not uses_optional_internals() or str(spark.master).split("[")[0] == "local":
+    """Return the number of registered executors, 0 for a local master; None if unknown."""
+    if not uses_optional_internals():
         return None
     context: Any = spark._jsc
     try:

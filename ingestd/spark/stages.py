@@ -26,12 +26,14 @@ from ingestd.ingest.stages.decode_view import decode_view
 from ingestd.ingest.stages.outcome import WriteOutcome
 from ingestd.ingest.stages.write_stage import write_slot
 from ingestd.kafka.ranges import OffsetRange
-from ingestd.spark.disk_token import DiskToken, disk_tokens
 from ingestd.spark.exchange.local_exchange import FolderBlobStore, read_blobs, write_blobs
 from ingestd.spark.exchange.shared_folder import shared_folder
 from ingestd.spark.exchange.spool import Spool
 from ingestd.spark.failure import task_error
 from ingestd.spark.pyspark_internals import translate_task, use_java_serializer
+from ingestd.spark.sealed_task import SealedTask, Task, seal
+from ingestd.spark.startup.settings import has_executors
+from ingestd.spark.warehouse_token import WarehouseToken, warehouse_tokens
 
 _ERROR_MARK = b"ingestd-fatal-error\0"
 
@@ -65,10 +67,10 @@ class DecodeTask:
 
 @dataclass(frozen=True, slots=True)
 class WriteTask:
-    """Stage 2: writes the files of the blobs of its slots, once `tokens` prove its disk."""
+    """Stage 2: writes the files of the blobs of its slots, once `tokens` prove its warehouse."""
 
     context: BatchContext
-    tokens: Sequence[DiskToken] = ()
+    tokens: Sequence[WarehouseToken] = ()
 
     def __call__(self, pairs: Iterable[tuple[int, bytes]]) -> Iterator[WriteOutcome | FatalError]:
         """Yield one outcome for all blobs of the task, or a fatal error."""
@@ -130,7 +132,8 @@ def run_stages(
         if pairs is None:
             view = decode_view(context, chain.from_iterable(groups))
             pairs = decoded(spark, view, groups, exchange.folder, kept)
-        written = pairs.mapPartitions(WriteTask(context, disk_tokens(spark, context)))
+        task = _sendable(spark, WriteTask(context, warehouse_tokens(spark, context)))
+        written = pairs.mapPartitions(task)
         results = _collected(written, exchange.on_submit)
     except (PySparkException, Py4JJavaError) as error:
         raise task_error(str(error)) from error
@@ -151,7 +154,8 @@ def decoded(
 ) -> Pairs:
     """Return stage 1 over `groups` as a lazy RDD, shuffled if there are several groups."""
     ranges: RDD[list[OffsetRange]] = spark.parallelize(groups, len(groups))
-    pairs = ranges.mapPartitionsWithIndex(_flattened(DecodeTask(view, folder, kept)))
+    task = _sendable(spark, DecodeTask(view, folder, kept))
+    pairs = ranges.mapPartitionsWithIndex(_flattened(task))
     if len(groups) == 1:
         return pairs
     shuffled = pairs.partitionBy(view.slots, _slot)
@@ -176,7 +180,7 @@ def _folder_parent(spark: SparkContext) -> str | None:
 
     Cached, since reading a setting is a call into the JVM.
     """
-    if str(spark.master).split("[")[0] != "local":
+    if has_executors(str(spark.master)):
         return None
     configured = spark.getConf().get("spark.local.dir", tempfile.gettempdir())
     return os.environ.get("SPARK_LOCAL_DIRS", configured).split(",")[0]  # as Spark chooses it
@@ -186,10 +190,15 @@ def _slot(slot: int) -> int:
     return slot
 
 
+def _sendable(spark: SparkContext, task: Task) -> Task | SealedTask:
+    """Return a task as it may be sent: without secrets if it leaves this machine."""
+    return seal(task) if has_executors(str(spark.master)) else task
+
+
 def _flattened(
-    task: DecodeTask,
+    task: DecodeTask | SealedTask,
 ) -> Callable[[int, Iterable[list[OffsetRange]]], Iterator[tuple[int, bytes]]]:
     def run(index: int, groups: Iterable[list[OffsetRange]]) -> Iterator[tuple[int, bytes]]:
-        return task(index, chain.from_iterable(groups))
+        yield from task(index, chain.from_iterable(groups))
 
     return run

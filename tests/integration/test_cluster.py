@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from bench.event_log import SETTINGS, DriverTraffic, driver_traffic
+from bench.event_log import SETTINGS, driver_traffic
 from bench.spark_cluster import SparkCluster
 from ingestd.dev.broker import DevBroker
 from tests.support.daemon import Daemon, catch_up, ingestd, run_daemon
@@ -17,6 +17,8 @@ from tests.support.ledger import Ledger
 from tests.support.ledger_judge import judge
 from tests.support.oracle import Oracle
 from tests.support.pipelines import DATABASE, pipeline
+from tests.support.planted import Planted, files_below
+from tests.support.s3_server import S3Server, built, can_be_had, running_s3
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.timeout(900)]
 EVENTS = 30_000
@@ -45,6 +47,15 @@ def cluster(folder: Path) -> Iterator[SparkCluster]:
         yield running
 
 
+@pytest.fixture(scope="module")
+def s3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
+    """A store that is the only thing which driver and executors share."""
+    if not can_be_had():
+        pytest.skip("the S3 server is built with go")
+    with running_s3(built(), tmp_path_factory.mktemp("s3")) as server:
+        yield server
+
+
 def configuration(
     tmp_path: Path,
     broker: DevBroker,
@@ -52,7 +63,7 @@ def configuration(
     spark: Mapping[str, str],
     *,
     batches: int,
-    warehouse: str | None = None,
+    warehouse: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """A pipeline over the ledger on both executors, in this many batches."""
     return pipeline(
@@ -63,21 +74,12 @@ def configuration(
         spark={**LOOPBACK, **EXECUTORS, **spark},
         processing={"small-batch-records": 100},
         warehouse={
-            "path": warehouse or str(tmp_path / "warehouse"),
+            "path": str(tmp_path / "warehouse"),
             "database": DATABASE,
             "shared": True,
+            **(warehouse or {}),
         },
     )
-
-
-def ingest(
-    tmp_path: Path, broker: DevBroker, ledger: Ledger, spark: Mapping[str, str]
-) -> DriverTraffic:
-    events = tmp_path / "events"
-    events.mkdir()
-    logged = {**SETTINGS, "spark.eventLog.dir": events.as_uri(), **spark}
-    catch_up(configuration(tmp_path, broker, ledger, logged, batches=2), tmp_path)
-    return driver_traffic(events)
 
 
 def running(daemon: Daemon) -> Any:
@@ -103,12 +105,11 @@ def test_executors_with_another_disk_write_nothing(
     ledger = Ledger(f"l{uuid.uuid4().hex[:8]}", 200)
     ledger.produce(broker)
     spark = {"spark.master": cluster.url}
-    config = configuration(
-        tmp_path, broker, ledger, spark, batches=1, warehouse="/proc/self/cwd/warehouse"
-    )
+    elsewhere = {"path": "/proc/self/cwd/warehouse"}
+    config = configuration(tmp_path, broker, ledger, spark, batches=1, warehouse=elsewhere)
     with run_daemon(config, tmp_path, until_latest=True) as daemon:
         assert daemon.wait() == 4, daemon.tail(80)
-    assert "is not on the disk of the executor" in daemon.log.read_text()
+    assert "is not in the warehouse of the executor" in daemon.log.read_text()
     snapshots = (tmp_path / "warehouse" / f"{DATABASE}.db").glob("*/snapshot/snapshot-*")
     assert [
         snapshot for snapshot in snapshots if json.loads(snapshot.read_bytes())["totalRecordCount"]
@@ -118,9 +119,22 @@ def test_executors_with_another_disk_write_nothing(
 
 
 def test_both_stages_run_on_all_executors_and_only_metadata_passes_the_driver(
-    tmp_path: Path, broker: DevBroker, oracle: Oracle, cluster: SparkCluster
+    tmp_path: Path,
+    broker: DevBroker,
+    oracle: Oracle,
+    cluster: SparkCluster,
+    folder: Path,
+    s3: S3Server,
 ) -> None:
-    check_traffic(tmp_path, broker, oracle, cluster.url)
+    """The warehouse is a store, whose keys executors look up themselves."""
+    planted = Planted()
+    planted.by_place["s3"] = s3.options["s3.secret-key"]
+    (tmp_path / "key").write_text(s3.options["s3.secret-key"])
+    options = {**s3.options, "s3.secret-key": "${file:key}", "s3.access-key": "${file:id}"}
+    (tmp_path / "id").write_text(s3.options["s3.access-key"])
+    warehouse = {"path": "s3://lake/warehouse", "options": options, "shared": False}
+    check_traffic(tmp_path, broker, oracle, cluster.url, s3.folder / "warehouse", warehouse)
+    assert planted.search([*files_below(tmp_path / "events"), *files_below(folder)]) == {}
 
 
 @pytest.mark.skipif("INGESTD_LONG" not in os.environ, reason="the same on another kind of master")
@@ -128,21 +142,33 @@ def test_the_same_on_a_local_cluster(
     tmp_path: Path, broker: DevBroker, oracle: Oracle, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SPARK_WORKER_DIR", str(tmp_path / "work"))  # else in the installed Spark
-    check_traffic(tmp_path, broker, oracle, "local-cluster[2,1,1024]")
+    check_traffic(tmp_path, broker, oracle, "local-cluster[2,1,1024]", tmp_path / "warehouse")
 
 
-def check_traffic(tmp_path: Path, broker: DevBroker, oracle: Oracle, master: str) -> None:
+def check_traffic(
+    tmp_path: Path,
+    broker: DevBroker,
+    oracle: Oracle,
+    master: str,
+    lake: Path,
+    warehouse: Mapping[str, Any] | None = None,
+) -> None:
     ledger = Ledger(f"l{uuid.uuid4().hex[:8]}", EVENTS)
     ledger.produce(broker)
-    traffic = ingest(tmp_path, broker, ledger, {"spark.master": master})
-    assert judge(ledger, tmp_path / "warehouse", oracle) == []
+    events = tmp_path / "events"
+    events.mkdir()
+    spark = {**SETTINGS, "spark.eventLog.dir": events.as_uri(), "spark.master": master}
+    config = configuration(tmp_path, broker, ledger, spark, batches=2, warehouse=warehouse)
+    catch_up(config, tmp_path)
+    traffic = driver_traffic(events)
+    assert judge(ledger, lake, oracle) == []
     assert traffic.executors == 2
     # Rows, the newest of each key, go from task to task: what comes back is names of files, their
     # statistics and counts.
     assert traffic.shuffled > EVENTS * 8
     assert traffic.results < EVENTS * RECORD_BYTES / 20
     assert traffic.closures / traffic.tasks < 64 << 10
-    verified = ingestd("verify", tmp_path / "warehouse", f"{DATABASE}.account")
+    verified = ingestd("verify", lake, f"{DATABASE}.account")
     assert verified.returncode == 0, verified.stdout + verified.stderr
 
 

@@ -15,7 +15,7 @@ def _key(path: str) -> str:
     return path.removeprefix("memory:").rstrip("/")
 
 
-@dataclass
+@dataclass(eq=False)
 class MemoryFileIO:
     """`FileIO` on a dictionary; threads may share it, a pickled one is a copy."""
 

@@ -39,6 +39,8 @@ _DEFAULTS: Mapping[str, str] = {
         "FileSystemBasedCheckpointFileManager"
     ),
     "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
+    # With underscores, unlike Spark's own: a variable of executors may be AWS_ACCESS_KEY_ID.
+    "spark.redaction.regex": "(?i)secret|password|token|access[._]?key|credential",
     "spark.sql.redaction.options.regex": f"(?i)url|{_SOURCES_OPTION}",
     "spark.python.daemon.module": "ingestd.spark.startup.python_daemon",
     "spark.python.worker.reuse": "true",
@@ -132,6 +134,11 @@ def worker_path() -> str:
 def is_local(settings: Mapping[str, str]) -> bool:
     """Return whether driver and executors run on this machine."""
     return settings["spark.master"].split("[")[0] in ("local", "local-cluster")
+
+
+def has_executors(master: str) -> bool:
+    """Return whether tasks of a master run in processes of executors, not in the driver's JVM."""
+    return master.split("[")[0] != "local"
 
 
 def _jvm_flags(given: str) -> str:

@@ -211,3 +211,16 @@ def test_settings_of_spark_that_cost_more_than_they_bring_are_refused(
     path = tmp_path / "f.yaml"
     path.write_text(f"{BASE}spark: {{{name}: 'false'}}\n", encoding="utf-8")
     load_config(path, {})
+
+
+def test_a_cluster_is_sent_no_secret_of_the_configuration_itself(tmp_path: Path) -> None:
+    secret = BASE.replace('"localhost:9092"', '"localhost:9092", sasl.password: hush-hush')
+    cluster = "spark: {spark.master: 'spark://h:7077'}\n"
+    shared = secret.replace("{path: /lake}", "{path: /lake, shared: true}")
+    found = issue(tmp_path, shared + cluster)
+    assert "kafka.sasl.password: is a secret in the configuration itself" in found
+    assert "hush-hush" not in found
+    path = tmp_path / "f.yaml"
+    for text, environ in ((secret, {}), (shared.replace("hush-hush", "'${env:P}'"), {"P": "hush"})):
+        path.write_text(text + (cluster if environ else ""), encoding="utf-8")
+        load_config(path, environ)

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from ingestd import log
-from ingestd.config.effective import Setting, effective_settings, plain_secrets
+from ingestd.config.effective import Setting, effective_settings, plain_secret_settings
 from ingestd.config.load import LoadedConfig, load_config
 
 FILE = """
@@ -57,10 +57,10 @@ def test_no_secret_is_shown(loaded: LoadedConfig) -> None:
 
 
 def test_plain_secrets_are_found_and_references_are_not(loaded: LoadedConfig) -> None:
-    assert [plain_secret.key for plain_secret in plain_secrets(loaded)] == [
+    assert [plain_secret.key for plain_secret in plain_secret_settings(loaded)] == [
         "sources.shop.kafka.ssl.key.password"
     ]
-    assert "hunter" not in repr(plain_secrets(loaded))
+    assert "hunter" not in repr(plain_secret_settings(loaded))
 
 
 def test_a_table_shows_only_what_it_sets(loaded: LoadedConfig) -> None:

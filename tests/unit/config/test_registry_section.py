@@ -4,7 +4,7 @@ import pytest
 
 from ingestd import log
 from ingestd.cdc.schema_lookup import Framing
-from ingestd.config.effective import effective_settings, plain_secrets
+from ingestd.config.effective import effective_settings, plain_secret_settings
 from ingestd.config.load import LoadedConfig, load_config
 from ingestd.config.runtime import pipeline_settings
 from ingestd.errors import ConfigError
@@ -61,7 +61,7 @@ def test_secrets_are_shown_as_references_or_not_at_all(
     assert shown[prefix + "basic-auth-user-info"] == log.MASK
     assert shown[prefix + "ssl-key-password"] == log.MASK
     assert "hunter" not in str(shown)
-    assert len(plain_secrets(config)) == 2
+    assert len(plain_secret_settings(config)) == 2
     referred = {
         effective_setting.key: effective_setting.value
         for effective_setting in effective_settings(loaded(tmp_path, FULL))

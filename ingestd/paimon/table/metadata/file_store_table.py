@@ -69,11 +69,12 @@ class FileStoreTable:
         return self._schemas[schema_id]
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _received, (self._packed,)
+        # The access to files is apart, so that a pickler can replace the secrets in it.
+        return _received, (self._packed, self.io)
 
     @cached_property
     def _packed(self) -> bytes:
-        return pickle.dumps((self.path, self.schema, self.io, self.name, self.branch))
+        return pickle.dumps((self.path, self.schema, self.name, self.branch))
 
     def with_schema(self, schema: TableSchema) -> "FileStoreTable":
         """Return the same table with another schema."""
@@ -81,5 +82,6 @@ class FileStoreTable:
 
 
 @lru_cache(maxsize=_KEPT_HANDLES)
-def _received(packed: bytes) -> FileStoreTable:
-    return FileStoreTable(*pickle.loads(packed))  # noqa: S301  (our own driver packed it)
+def _received(packed: bytes, io: FileIO) -> FileStoreTable:
+    path, schema, name, branch = pickle.loads(packed)  # noqa: S301  (our own driver packed it)
+    return FileStoreTable(path, schema, io, name, branch)

@@ -1,0 +1,70 @@
+"""References to secrets, `${env:NAME}` and `${file:PATH}`, and which values they had here.
+
+The configuration is loaded with their values. Tasks on other machines get the references instead,
+and look the values up where they run (`ingestd.spark.sealed_task`).
+"""
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+_REFERENCE = re.compile(r"\$\{([^}]*)\}")
+_MAX_BYTES = 64 << 10
+_known: dict[str, str] = {}
+"""Texts with references, their paths absolute, by the texts that they were resolved to."""
+
+
+class UnresolvedError(Exception):
+    """A reference that cannot be resolved on this machine; without its value in the message."""
+
+
+def holds_reference(text: str | None) -> bool:
+    """Return whether a text contains a reference."""
+    return text is not None and _REFERENCE.search(text) is not None
+
+
+def resolve(text: str, environ: Mapping[str, str], folder: Path) -> str:
+    """Return a text with the values of its references, and remember where it comes from.
+
+    A relative path starts from `folder`. Line breaks at the end of a file are removed. Raises
+    UnresolvedError.
+    """
+    resolved = _REFERENCE.sub(lambda match: _look_up(match[1], environ, folder), text)
+    if resolved:
+        _known[resolved] = _REFERENCE.sub(lambda match: _absolute(match[1], folder), text)
+    return resolved
+
+
+def reference_of(resolved: str) -> str | None:
+    """Return the text with references, paths absolute, that was resolved to this text here."""
+    return _known.get(resolved)
+
+
+def has_references() -> bool:
+    """Return whether references were resolved in this process."""
+    return bool(_known)
+
+
+def _absolute(reference: str, folder: Path) -> str:
+    kind, colon, name = reference.partition(":")
+    return f"${{{kind}{colon}{folder / name if kind == 'file' else name}}}"
+
+
+def _look_up(reference: str, environ: Mapping[str, str], folder: Path) -> str:
+    kind, colon, name = reference.partition(":")
+    if kind == "env" and name:
+        if name not in environ:
+            raise UnresolvedError(f"environment variable {name} is not set")
+        return environ[name]
+    if kind == "file" and name:
+        return _read(folder / name)
+    raise UnresolvedError(f"'${{{kind}{colon}...}}' is neither ${{env:NAME}} nor ${{file:PATH}}")
+
+
+def _read(path: Path) -> str:
+    try:
+        if path.stat().st_size > _MAX_BYTES:
+            raise UnresolvedError(f"{path} is larger than {_MAX_BYTES} bytes")
+        return path.read_text(encoding="utf-8").rstrip("\r\n")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UnresolvedError(f"{path} cannot be read: {type(error).__name__}") from error
