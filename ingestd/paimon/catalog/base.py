@@ -1,4 +1,4 @@
-"""The protocol of catalogs: databases and tables by name.
+"""The protocol of catalogs, which give access to databases and tables by name.
 
 A metastore is a module with a function `open_catalog(warehouse, options)`, registered in
 `METASTORES`. Options have Paimon's names.
@@ -30,7 +30,7 @@ class TableNotFoundError(ConfigError):
 
 
 class TableExistsError(ConfigError):
-    """The table to create exists."""
+    """A table with the requested name exists already."""
 
 
 class DatabaseNotEmptyError(ConfigError):
@@ -39,9 +39,9 @@ class DatabaseNotEmptyError(ConfigError):
 
 @dataclass(frozen=True, slots=True, order=True)
 class Identifier:
-    """Name of a table in a catalog.
+    """The names of a table and of its database in a catalog.
 
-    Raises ConfigError for a part that is not a valid directory name.
+    Raises ConfigError for a name that is not allowed.
     """
 
     database: str
@@ -51,7 +51,7 @@ class Identifier:
         check_database_name(self.database)
         _check_name("table", self.table)
         if "$" in self.table:
-            raise ConfigError(f"table name '{self.table}': '$' is kept for system tables")
+            raise ConfigError(f"table name '{self.table}': '$' is reserved for system tables")
 
     @classmethod
     def parse(cls, text: str) -> "Identifier":
@@ -117,7 +117,11 @@ class Catalog(Protocol):
     def alter_table(
         self, identifier: Identifier, changes: Sequence[SchemaChange], now_ms: int
     ) -> FileStoreTable:
-        """Publish one new schema with the changes, on top of concurrent changes."""
+        """Publish one new schema with the changes, on top of concurrent changes; return the table.
+
+        Without changes, no schema is published. `now_ms` is the time of the new schema. Raises
+        TableNotFoundError, and SchemaConflictError if the table does not allow the changes.
+        """
         ...
 
     def drop_table(self, identifier: Identifier) -> None:
@@ -161,7 +165,7 @@ def check_case(names: Iterable[str], *, case_sensitive: bool) -> None:
 
 
 def new_column_names(changes: Sequence[SchemaChange]) -> list[str]:
-    """Return the names of the columns that the changes add."""
+    """Return the column names that the changes introduce, by adding or renaming columns."""
     added = [change.name for change in changes if isinstance(change, AddColumn)]
     names = [name if isinstance(name, str) else name[-1] for name in added]
     return names + [change.new_name for change in changes if isinstance(change, RenameColumn)]
@@ -199,7 +203,7 @@ def _name_problem(name: str) -> str | None:
     if name.startswith("."):
         return "begins with a dot"
     if any(char in _SEPARATORS or char < " " or char == "\x7f" for char in name):
-        return "holds a slash, a backslash, a colon or a control character"
+        return "contains a slash, a backslash, a colon or a control character"
     if len(name.encode("utf-8", "surrogatepass")) > _NAME_BYTES:
         return f"is longer than {_NAME_BYTES} bytes"
     return None

@@ -1,7 +1,7 @@
 """A catalog that keeps changes in memory, on top of another catalog that is only read.
 
-It is used to report what would be done. Everything that was not changed is read from the other
-catalog.
+Dry runs use it to report changes without making them. Everything that was not changed is read from
+the other catalog.
 """
 
 from collections.abc import Mapping, Sequence
@@ -29,11 +29,10 @@ from ingestd.paimon.table.metadata.snapshot_manager import latest_snapshot_id
 
 @dataclass
 class DryRunCatalog:
-    """The tables of `base` with simulated changes; `case_sensitive` is the setting of the real
-    catalog.
+    """A catalog with the tables of `base` and simulated changes.
 
-    New tables exist in memory only. Changed tables are handles with the new schema on the existing
-    files.
+    `case_sensitive` is the setting of `base`. New tables exist in memory only. A changed table is a
+    handle with the new schema on the existing files.
     """
 
     base: Catalog
@@ -57,8 +56,8 @@ class DryRunCatalog:
     def database_properties(self, name: str) -> Mapping[str, str]:
         """Return the properties of a database. Raises TableNotFoundError."""
         self._check_database(name)
-        pretended = self._databases.get(name)
-        return self.base.database_properties(name) if pretended is None else pretended
+        simulated = self._databases.get(name)
+        return self.base.database_properties(name) if simulated is None else simulated
 
     def drop_database(self, name: str, *, cascade: bool = False) -> None:
         """Simulate dropping a database. Raises the errors of `Catalog`."""
@@ -84,7 +83,10 @@ class DryRunCatalog:
         return identifier.database not in self._databases and self.base.table_exists(identifier)
 
     def get_table(self, identifier: Identifier) -> FileStoreTable:
-        """Return the table with its simulated schema, or else its newest one."""
+        """Return the table with its simulated schema, or its newest schema if it was not changed.
+
+        Raises TableNotFoundError.
+        """
         if identifier not in self._tables and identifier.database not in self._databases:
             return self.base.get_table(identifier)
         table = self._tables.get(identifier)
@@ -113,10 +115,10 @@ class DryRunCatalog:
     def alter_table(
         self, identifier: Identifier, changes: Sequence[SchemaChange], now_ms: int
     ) -> FileStoreTable:
-        """Simulate one new schema with the changes.
+        """Simulate one new schema with the changes; return the table with it.
 
-        Without changes there is no new schema. Raises SchemaConflictError if the table does not
-        allow them.
+        Without changes, the schema stays the same. Raises SchemaConflictError if the table does not
+        allow the changes.
         """
         table = self.get_table(identifier)
         if not changes:

@@ -82,7 +82,7 @@ class FilesystemCatalog:
         if properties:
             raise ConfigError(
                 f"database '{name}': the filesystem catalog keeps no properties of databases "
-                f"({', '.join(sorted(properties))}), and a database lies where its name says"
+                f"({', '.join(sorted(properties))}), and its name determines the path of a database"
             )
         self.io.make_directory(self._database_path(name))
 
@@ -119,7 +119,7 @@ class FilesystemCatalog:
         return bool(schema_ids(self.io, TablePaths(self._table_path(identifier))))
 
     def get_table(self, identifier: Identifier) -> FileStoreTable:
-        """Return the table as of its newest schema.
+        """Return the table with its newest schema.
 
         Raises TableNotFoundError, which suggests the most similar name; FormatError if the table
         has snapshots but no schema; StorageError if the schema is only missing from a listing.
@@ -153,8 +153,8 @@ class FilesystemCatalog:
             raise ValueError(f"the first schema of a table has id 0, not {schema.id}")
         if "path" in schema.options:
             raise ConfigError(
-                f"table '{identifier}': option 'path' is refused: a table of the filesystem "
-                "catalog lies where its name says"
+                f"table '{identifier}': option 'path' is refused: in the filesystem catalog, the "
+                "name of a table determines its path"
             )
         new_names = (identifier.database, identifier.table, *(f.name for f in schema.fields))
         check_case(new_names, case_sensitive=self.case_sensitive)
@@ -171,10 +171,11 @@ class FilesystemCatalog:
     def alter_table(
         self, identifier: Identifier, changes: Sequence[SchemaChange], now_ms: int
     ) -> FileStoreTable:
-        """Publish one new schema with the changes, on top of concurrent changes.
+        """Publish one new schema with the changes, on top of concurrent changes; return the table.
 
-        Without changes there is no new schema. Raises SchemaConflictError if the table does not
-        allow them.
+        Without changes, no schema is published. Raises SchemaConflictError if the table does not
+        allow the changes, CommitConflictError if other processes published a schema first in every
+        attempt.
         """
         table = self.get_table(identifier)
         if not changes:
@@ -237,7 +238,7 @@ class FilesystemCatalog:
     def _publish(self, paths: TablePaths, schema: TableSchema) -> bool:
         """Publish a schema; return False if its id is in use.
 
-        If the outcome is unknown, the stored schema decides.
+        After a StorageError, the newest stored schema shows whether this schema was published.
         """
         try:
             return publish_schema(self.io, paths, schema)

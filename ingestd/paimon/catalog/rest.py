@@ -46,8 +46,8 @@ _HEADER = "header."
 def open_catalog(warehouse: str, options: Mapping[str, str]) -> "RestCatalog":
     """Return the catalog of a server, after requesting its configuration.
 
-    Options: `uri`; `token` or `token-file`, `token.provider`; `header.NAME`; `warehouse`, the
-    server's name of the warehouse (default: the argument `warehouse`); and the options of the
+    Options: `uri`; `token` or `token-file`, `token.provider`; `header.NAME`; `warehouse`, the name
+    of the warehouse on the server (default: the argument `warehouse`); and the options of the
     tables' store. Raises ConfigError for any other option, UnsupportedError if the server issues
     tokens for storage.
     """
@@ -57,7 +57,7 @@ def open_catalog(warehouse: str, options: Mapping[str, str]) -> "RestCatalog":
     if unknown:
         raise ConfigError(f"the REST catalog has no option {', '.join(unknown)}")
     if not options.get("uri"):
-        raise ConfigError("the REST catalog needs the option 'uri': where its server is")
+        raise ConfigError("the REST catalog needs the option 'uri': the address of its server")
     client = RestClient(base_uri(options["uri"]), bearer_token(options), _headers(options))
     name = options.get("warehouse", warehouse)
     answer = client.get("/v1/config", {"warehouse": name})
@@ -82,7 +82,7 @@ def open_catalog(warehouse: str, options: Mapping[str, str]) -> "RestCatalog":
 class RestCatalog:
     """A catalog with a server; `prefix` is given by the server and is part of all request paths.
 
-    `store` are the options of the object store that contains the tables.
+    `store` has the options of the store that contains the files of the tables.
     """
 
     client: RestClient
@@ -158,10 +158,10 @@ class RestCatalog:
     def create_table(
         self, identifier: Identifier, schema: TableSchema, *, ignore_if_exists: bool = False
     ) -> FileStoreTable:
-        """Create a table, and its database if it does not exist; the server decides between
-        concurrent calls.
+        """Create a table, and its database if it does not exist.
 
-        If the table exists, raises TableExistsError or, with `ignore_if_exists`, returns it.
+        The server decides between concurrent calls. If the table exists, raises TableExistsError
+        or, with `ignore_if_exists`, returns it.
         """
         if schema.id != 0:
             raise ValueError(f"the first schema of a table has id 0, not {schema.id}")
@@ -180,10 +180,10 @@ class RestCatalog:
     def alter_table(
         self, identifier: Identifier, changes: Sequence[SchemaChange], now_ms: int
     ) -> FileStoreTable:
-        """Publish one new schema with the changes through the server.
+        """Publish one new schema with the changes through the server; return the table.
 
-        Without changes there is no new schema. Raises SchemaConflictError if the table does not
-        allow them.
+        Without changes, no schema is published. Raises SchemaConflictError if the table does not
+        allow the changes.
         """
         table = self.get_table(identifier)
         if not changes:
@@ -239,7 +239,7 @@ class RestCatalog:
     ) -> None:
         """Roll back through the server to a snapshot, or to the snapshot of a tag.
 
-        Raises ConfigError if the server does not have it.
+        Raises ConfigError if the server does not have the snapshot.
         """
         document = rollback_document(snapshot_id, tag)
         answer = self.client.post(f"{self._line(identifier, branch)}/rollback", document)
@@ -284,8 +284,9 @@ class RestCatalog:
 
 @dataclass(frozen=True, slots=True)
 class ServerCommit:
-    """`SnapshotCommit` by the server of a catalog; `table_id` distinguishes a table from a later
-    one of the same name.
+    """`SnapshotCommit` through the server of a catalog.
+
+    `table_id` distinguishes the table from a later table of the same name.
     """
 
     catalog: RestCatalog
@@ -299,9 +300,9 @@ class ServerCommit:
         )
 
     def rollback(self, branch: str, snapshot_id: int, tag: str | None) -> None:
-        """Delete the snapshots after the given one.
+        """Delete the snapshots after the given one, or after the snapshot of `tag` if it is given.
 
-        Raises ConfigError if the server does not have it.
+        Raises ConfigError if the server does not have the snapshot.
         """
         self.catalog.roll_back(self.identifier, branch, snapshot_id, tag)
 

@@ -1,5 +1,6 @@
-"""Authentication at a REST catalog by a bearer token, given as a value or in a file that may be
-renewed.
+"""Authentication at a REST catalog by a bearer token.
+
+The token is given as a value, or in a file that may be renewed.
 
 Specification: https://paimon.apache.org/docs/1.4/concepts/rest/rest-api/
 
@@ -21,7 +22,7 @@ _BEARER = "bear"
 
 @dataclass(slots=True)
 class BearerToken:
-    """The token of each request; empty for a server without authentication.
+    """The bearer token of all requests; empty for a server without authentication.
 
     A token file is read again when it has changed, and when the server rejects the token.
     """
@@ -37,7 +38,7 @@ class BearerToken:
         return {"Authorization": f"Bearer {self._token}"} if self._token else {}
 
     def renew(self) -> bool:
-        """Read the token again after the server rejected it; return whether it has changed."""
+        """Read the token file again after a rejection; return whether the token has changed."""
         if self.path is None:
             return False
         before, self._read_at = self._token, -1
@@ -60,8 +61,8 @@ class BearerToken:
 def bearer_token(options: Mapping[str, str]) -> BearerToken:
     """Return the token that the options of a catalog specify.
 
-    Raises ConfigError if both a token and a file are given, UnsupportedError for another provider
-    than `bear`.
+    Raises ConfigError if both a token and a file are given, or a provider without either of them;
+    UnsupportedError for another provider than `bear`.
     """
     provider = options.get(TOKEN_PROVIDER, _BEARER)
     if provider != _BEARER:

@@ -2,9 +2,9 @@
 
 Specification: https://paimon.apache.org/docs/1.4/concepts/rest/rest-api/
 
-One connection a request: a catalog is asked a few times a minute,
-and a connection that was idle could break after a request was sent, which leaves its outcome
-open. Redirects are not followed, for they would carry the token elsewhere.
+Each request has its own connection: a catalog receives only a few requests per minute, and an idle
+connection could break after a request was sent, which would leave the outcome unknown. Redirects
+are not followed, because they would send the token to another server.
 """
 
 import json
@@ -43,12 +43,15 @@ class Answer:
 
     @property
     def missing(self) -> str | None:
-        """Return the kind of the missing resource (`TABLE`, `DATABASE`, ...), or "" if unknown."""
+        """Return the kind of the missing resource (`TABLE`, ...; "" if unknown).
+
+        Returns None if the status is not 404.
+        """
         return str(self.document.get("resourceType") or "") if self.status == 404 else None
 
     @property
     def exists(self) -> bool:
-        """Return whether the resource to create exists."""
+        """Return whether the resource to create exists already."""
         return self.status == 409
 
     @property
@@ -57,19 +60,19 @@ class Answer:
         return shown(self.document.get("message") or "")
 
     def members(self, name: str) -> Mapping[str, Any]:
-        """Return an object of the document, or {} if it is missing.
+        """Return the JSON object `name` in the document, or {} if it is missing.
 
-        Raises StorageError if it is not an object.
+        Raises StorageError if the member is not an object.
         """
         section = self.document.get(name) or {}
         if not isinstance(section, dict):
-            raise StorageError(f"the catalog's answer has {name} that are no JSON object")
+            raise StorageError(f"{name} is not a JSON object in the catalog's response")
         return section
 
 
 @dataclass(frozen=True, slots=True)
 class RestClient:
-    """Requests to one server.
+    """Client of one server of a REST catalog.
 
     Responses other than success, 404 and 409 are errors: ConfigError for a rejected request (400,
     401, 403), UnsupportedError for a missing function (501), StorageError for everything that may
@@ -85,24 +88,25 @@ class RestClient:
     sleep: Callable[[float], None] = time.sleep
 
     def get(self, path: str, query: Mapping[str, str] | None = None) -> Answer:
-        """Send a GET request."""
+        """Send a GET request and return the response."""
         suffix = f"?{urllib.parse.urlencode(query)}" if query else ""
         return self._request("GET", path + suffix, None)
 
     def post(self, path: str, document: Mapping[str, Any]) -> Answer:
-        """Send a POST request."""
+        """Send a POST request and return the response."""
         return self._request("POST", path, json.dumps(document).encode())
 
     def delete(self, path: str) -> Answer:
-        """Send a DELETE request; a resource that is missing at a retry was deleted by the first
-        try.
+        """Send a DELETE request and return the response.
+
+        A resource that is missing at a retry counts as deleted, by the first attempt.
         """
         return self._request("DELETE", path, None)
 
     def pages(self, path: str, member: str) -> Iterator[str]:
-        """Yield all names of a listing, page by page.
+        """Yield all names of a listing, page by page; `member` is their list in the response.
 
-        Raises NotFoundError, and StorageError for a listing that is invalid or endless.
+        Raises NotFoundError, and StorageError for a listing that is invalid or has too many pages.
         """
         query: dict[str, str] = {}
         for _ in range(_MOST_PAGES):
@@ -111,7 +115,7 @@ class RestClient:
                 raise NotFoundError(f"{self.uri}{path}: {answer.message or 'not found'}")
             names = answer.document.get(member) or []
             if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-                raise StorageError(f"{self.uri}{path}: {member} is no list of names")
+                raise StorageError(f"{self.uri}{path}: {member} is not a list of names")
             yield from names
             token = answer.document.get("nextPageToken")
             if not token or query.get("pageToken") == token:
@@ -146,7 +150,7 @@ class RestClient:
     def _send(
         self, method: Method, path: str, body: bytes | None
     ) -> tuple[int, Mapping[str, Any], str | None]:
-        """Send the request once; return status, document and `Retry-After`."""
+        """Send the request once; return the status, the document, and `Retry-After` (or None)."""
         headers = {"Accept": "application/json", **self.headers, **self.token.headers()}
         if body is not None:
             headers["Content-Type"] = "application/json"
@@ -203,7 +207,7 @@ def base_uri(text: str) -> str:
         uri = f"http://{uri}"
     parts = urllib.parse.urlsplit(uri)
     if parts.scheme not in ("http", "https") or not parts.hostname or parts.username:
-        raise ConfigError("catalog option 'uri' is no address; write https://host:port")
+        raise ConfigError("catalog option 'uri' is not an address; write https://host:port")
     return uri.rstrip("/")
 
 

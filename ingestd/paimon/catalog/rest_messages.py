@@ -107,7 +107,7 @@ def rollback_document(snapshot_id: int, tag: str | None) -> _Document:
 
 
 def change_document(change: SchemaChange) -> _Document:
-    """Return one schema change."""
+    """Return a schema change as an element of a request that alters a table."""
     action, write = _CHANGES[type(change)]
     return {"action": action, **cast("Callable[[SchemaChange], _Document]", write)(change)}
 
@@ -144,7 +144,10 @@ def _column_type(change: UpdateColumnType) -> _Document:
 
 
 def _of_column(member: str, attribute: str) -> Callable[[Any], _Document]:
-    """Return a change of one property of a column."""
+    """Return an encoder of changes of one column property.
+
+    The property is `attribute` in the change, and `member` in the request.
+    """
     return lambda change: {
         "fieldNames": _path(change.name),
         member: getattr(change, attribute),

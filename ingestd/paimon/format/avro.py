@@ -31,7 +31,7 @@ _SPOOL_BYTES = 8 << 20
 
 
 def write_file(io: FileIO, path: str, table: pa.Table, options: CoreOptions) -> int:
-    """Write a new Avro file with the columns' own nullability; return its size in bytes."""
+    """Write a new Avro file with the table's nullability; return its size in bytes."""
     data = _encoded(table, options)
     with io.open_output(path) as stream:
         stream.write(data)
@@ -44,9 +44,10 @@ def encoded_size(table: pa.Table, options: CoreOptions) -> int:
 
 
 def open_sink(sink: pa.NativeFile, first: pa.Table, options: CoreOptions) -> RowSink:
-    """Return a file that is written in parts.
+    """Return a sink that writes an Avro file in parts, with the columns of `first`.
 
-    It is stored when closed, because its header has a checksum.
+    `first` itself is not written. The rows are buffered until the sink is closed, because the
+    header of the file has a checksum of them.
     """
     # A temporary file of its own, which the sink closes.
     spool = tempfile.SpooledTemporaryFile(_SPOOL_BYTES)  # noqa: SIM115
@@ -71,16 +72,16 @@ class _Sink:
 
     @property
     def size(self) -> int:
-        """Return the bytes of the blocks."""
+        """Return the size in bytes of the blocks buffered so far."""
         return self._blocks.size
 
     def close(self) -> None:
-        """Write the file."""
+        """Write the header and the buffered blocks."""
         with self._spool:
             self._blocks.write_to(self._sink)
 
     def abort(self) -> None:
-        """Do nothing, because nothing has been written."""
+        """Discard the buffered blocks."""
         self._spool.close()
 
 
@@ -127,7 +128,7 @@ def _records(table: pa.Table, codec: Codec) -> Iterator[list[dict[str, Any]]]:
 
 
 def _blocks(rows: pa.Table) -> Iterator[pa.Table]:
-    """Yield slices of rows that fit into a block, whatever their widths."""
+    """Yield consecutive slices of the rows, none much larger than a block unless it is one row."""
     step = _BLOCK_SIZE.fitting(rows.nbytes / max(rows.num_rows, 1))
     for start in range(0, rows.num_rows, step):
         block = rows.slice(start, step)
@@ -138,7 +139,7 @@ def _blocks(rows: pa.Table) -> Iterator[pa.Table]:
 
 
 class _Record:
-    """Maps the records of a file to columns."""
+    """Converter of the records of a file to the requested columns."""
 
     def __init__(self, schema: str, columns: Sequence[str] | None) -> None:
         document = json.loads(schema)
@@ -150,11 +151,11 @@ class _Record:
         self._schema = avro_blocks.parse_block_schema(document)
 
     def rows(self, count: int, payload: bytes) -> list[dict[str, Any]]:
-        """Return the records of a block."""
+        """Decode a block of `count` records."""
         return avro_blocks.decode_records(self._schema, count, payload)
 
     def columns(self, rows: Sequence[dict[str, Any]]) -> pa.Table:
-        """Return records as a table."""
+        """Return a table with the requested columns of these records."""
         arrays = [_column(rows, name, codec) for name, codec in self._codecs.items()]
         if not arrays:
             # A table without columns still has its rows.

@@ -1,8 +1,8 @@
 """Map Arrow types to Avro types and back, and convert cells.
 
-Names, unions and logical types are those of other Paimon writers, which use Avro's two kinds of
-timestamp in the opposite sense. Avro cells are plain numbers for dates, times and timestamps, and
-bytes for decimals.
+Names, unions and logical types are those of other Paimon writers. These swap Avro's two kinds of
+timestamp: `timestamp-*` has no time zone, `local-timestamp-*` is an instant. Avro cells are plain
+numbers for dates, times and timestamps, and bytes for decimals.
 
 Specification: https://paimon.apache.org/docs/1.4/concepts/spec/fileformat/#avro
 """
@@ -60,16 +60,19 @@ _FROM_LOGICAL: Mapping[str, pa.DataType] = {
 
 @dataclass(frozen=True, slots=True)
 class Codec:
-    """The target type, and the conversion of non-null cells to it (None: no conversion)."""
+    """A target type, of Avro or Arrow, and the conversion of non-null cells to it.
+
+    `convert` is None if the cells need no conversion.
+    """
 
     type: _Cell
     convert: _Convert | None = None
 
 
 def record_codec(fields: list[ArrowField], name: str = ROOT_RECORD) -> Codec:
-    """Return the Avro record of Arrow fields, and the conversion of dictionaries of cells.
+    """Return the Avro record type of Arrow fields, and the conversion of rows (dictionaries) to it.
 
-    Raises UnsupportedError, naming the column, for a type that Avro cannot store.
+    Raises UnsupportedError for a column name or a type that Avro cannot store.
     """
     codecs = {field.name: _field_codec(field, f"{name}_{field.name}") for field in fields}
     parts = []
@@ -127,7 +130,7 @@ def _type_codec(arrow_type: pa.DataType, name: str) -> Codec:
 
 
 def _map_codec(arrow_type: Any, name: str) -> Codec:  # noqa: ANN401  # a MapType, to the stubs
-    """Return the Avro type of a map: an array of pairs if its keys are not strings."""
+    """Return the codec of a map: an Avro map if its keys are strings, else an array of entries."""
     if arrow_type.key_type == pa.string():
         values = _field_codec(arrow_type.item_field, name)
         step = values.convert
@@ -220,7 +223,7 @@ def _map(key: pa.DataType, value: pa.DataType) -> pa.DataType:
 
 
 def fields_codec(fields: list[Json]) -> Codec:
-    """Return the struct type of a record's fields, and the conversion of its cells."""
+    """Return the Arrow struct type of an Avro record's fields, and the conversion of its cells."""
     codecs = {str(field["name"]): arrow_codec(field["type"]) for field in fields}
     steps = {name: codec.convert for name, codec in codecs.items() if codec.convert}
     struct = pa.struct([(name, codec.type) for name, codec in codecs.items()])

@@ -1,6 +1,6 @@
-"""The protocol of file formats, their registry, and errors of decoding.
+"""The protocol of file formats, their registry, and the conversion of decoding errors.
 
-The extension of a data file's name is its format, so a table may mix formats.
+The format of a data file is the extension of its name, so a table may mix formats.
 """
 
 import contextlib
@@ -26,32 +26,36 @@ Broken = tuple[type[Exception], ...]
 """Exceptions that a decoder raises for damaged bytes, in addition to those of its library."""
 
 GroupTest: TypeAlias = Callable[[Mapping[str, ColumnStats]], bool]
-"""Whether rows with these column statistics may be requested.
+"""Function that returns whether a row group with these column statistics may have requested rows.
 
-Columns have their names in the file; unknown statistics are None.
+The columns are named as in the file; unknown statistics are None.
 """
 RowRange: TypeAlias = tuple[int, int]
-"""First row and number of rows."""
+"""The row number of the first row in the file, and the number of rows."""
 _MOST_ROWS = 131_072
 
 
 @dataclass(frozen=True, slots=True)
 class BatchSize:
-    """At most `rows` rows, and about `memory` bytes of Arrow columns; a row is never cut."""
+    """Limits of one part of a file: at most `rows` rows, about `memory` bytes of Arrow columns.
+
+    A part has at least one row.
+    """
 
     memory: int
     rows: int = _MOST_ROWS
 
     def fitting(self, row_bytes: float) -> int:
-        """Return the number of rows of the given width that fit into one part, at least one."""
+        """Return how many rows of `row_bytes` bytes each fit into one part, at least one."""
         return max(1, min(self.rows, int(self.memory / max(row_bytes, 1))))
 
 
 @dataclass(frozen=True, slots=True)
 class RowProbe:
-    """Test of a few `columns` of rows that decides whether the other columns are read.
+    """Test of a few columns of a row group, which decides whether its other columns are read.
 
-    `test` returns whether any of the rows may be requested.
+    `test` is called with rows that have only `columns`, and returns whether any of them may be
+    requested.
     """
 
     columns: tuple[str, ...]
@@ -63,8 +67,8 @@ class GroupFilter:
     """Test that selects row groups.
 
     `types` are the expected Arrow types of columns; statistics of a column with another type in the
-    file are ignored. `probe` tests the row groups that statistics do not exclude, where a file is
-    read in parts.
+    file are ignored. If a file is read in parts, `probe` tests the row groups that the statistics
+    do not exclude.
     """
 
     test: GroupTest
@@ -74,7 +78,11 @@ class GroupFilter:
 
 @dataclass(frozen=True, slots=True)
 class FilePart:
-    """Rows of a data file with `row_count` rows, and their ranges of row numbers, in order."""
+    """Rows read from a data file.
+
+    `ranges` are their row numbers in the file, in order; `row_count` is the number of rows of the
+    whole file.
+    """
 
     rows: pa.Table
     ranges: tuple[RowRange, ...]
@@ -82,7 +90,7 @@ class FilePart:
 
 
 StreamPart: TypeAlias = tuple[int, pa.Table | None]
-"""The next rows of a file: their number, and their columns, or None if they are left out."""
+"""The next rows of a file: their number, and a table of them, or None if they were skipped."""
 
 
 class RowSink(Protocol):
@@ -94,22 +102,20 @@ class RowSink(Protocol):
 
     @property
     def size(self) -> int | None:
-        """Return the size in bytes of the rows written so far, or None if it is unknown until the
-        file is closed.
-        """
+        """Return the size of the written rows in bytes, or None if it is unknown before `close`."""
         ...
 
     def close(self) -> None:
-        """Write the remaining rows; the stream stays open."""
+        """Complete the file; the stream stays open."""
         ...
 
     def abort(self) -> None:
-        """Discard a file that no reader will see, while its stream is open; never raises."""
+        """Stop writing without completing the file. Never raises; the stream must still be open."""
         ...
 
 
 class FileFormat(Protocol):
-    """A module of this package.
+    """The functions of a format's module, which write and read its data files.
 
     Specification: https://paimon.apache.org/docs/1.4/concepts/spec/datafile/#data-file
     """
@@ -117,7 +123,7 @@ class FileFormat(Protocol):
     def write_file(self, io: FileIO, path: str, table: pa.Table, options: CoreOptions) -> int:
         """Write a new file and return its size in bytes.
 
-        Raises UnsupportedError for an invalid option.
+        Raises UnsupportedError for an option, a column or a value that the format does not support.
         """
         ...
 
@@ -128,22 +134,22 @@ class FileFormat(Protocol):
     def read_file(self, io: FileIO, path: str, columns: Sequence[str] | None) -> pa.Table:
         """Return the rows in file order, with the requested columns that the file contains.
 
-        `columns` None requests all. Raises FileNotFoundError, and FormatError naming a file that
-        cannot be decoded.
+        `columns` None requests all columns. Raises FileNotFoundError, and FormatError with the path
+        if the file cannot be decoded.
         """
         ...
 
     def read_batches(
         self, io: FileIO, path: str, columns: Sequence[str] | None, size: BatchSize
     ) -> Iterator[pa.Table]:
-        """Yield the rows in order, in parts of this size; only one part is in memory."""
+        """Yield the rows as `read_file` does, in parts of this size; only one part is in memory."""
         ...
 
     def open_sink(self, sink: pa.NativeFile, first: pa.Table, options: CoreOptions) -> RowSink:
-        """Return a file that is written in parts.
+        """Return a sink that writes a file in parts to a stream.
 
-        Its settings are derived from its first rows, `first`. Raises UnsupportedError for an
-        invalid option.
+        The columns and settings are derived from `first`, the first rows, which are not written.
+        Raises UnsupportedError for an option that the format does not support.
         """
         ...
 
@@ -155,7 +161,7 @@ class PartReader(Protocol):
     def read_part(
         self, io: FileIO, path: str, columns: Sequence[str] | None, wanted: GroupFilter | None
     ) -> FilePart:
-        """Return the rows as `read_file` does, without parts that have no requested row."""
+        """Return the rows as `read_file` does, without the parts that `wanted` excludes."""
         ...
 
     def stream_parts(
@@ -166,7 +172,7 @@ class PartReader(Protocol):
         size: BatchSize,
         wanted: GroupFilter,
     ) -> Iterator[StreamPart]:
-        """Yield the rows as `read_batches` does, without parts that have no requested row.
+        """Yield the rows as `read_batches` does, but None for parts that `wanted` excludes.
 
         A part is tested when it is reached.
         """
@@ -189,8 +195,8 @@ def stream_wanted(
 ) -> Iterator[StreamPart]:
     """Yield the rows of a data file in parts, possibly with rows that were not requested.
 
-    `wanted` is called when a part of the file is reached. Raises the errors of
-    `FileFormat.read_file`.
+    If the format can skip parts, those that `wanted` excludes have None in place of their rows. A
+    part is tested when it is reached. Raises the errors of `FileFormat.read_file`.
     """
     module = load_format(format_of(path))
     if wanted is not None and isinstance(module, PartReader):
@@ -205,7 +211,7 @@ def stream_wanted(
 def read_wanted(
     io: FileIO, path: str, columns: Sequence[str] | None, wanted: GroupFilter | None
 ) -> FilePart:
-    """Return rows of a data file, possibly with rows that were not requested.
+    """Return the requested rows of a data file, possibly with rows that were not requested.
 
     Raises the errors of `FileFormat.read_file`.
     """
@@ -217,7 +223,7 @@ def read_wanted(
 
 
 def load_format(name: str) -> FileFormat:
-    """Return a format by name. Raises UnsupportedError for an unknown one."""
+    """Return the module of a format by name. Raises UnsupportedError for an unknown name."""
     module = FORMATS.get(name)
     if module is None:
         raise UnsupportedError(
@@ -235,7 +241,10 @@ def format_of(file_name: str) -> str:
 def decoding(
     source: pa.NativeFile, path: str, format_name: str, broken: Broken = (IndexError, ValueError)
 ) -> Iterator[None]:
-    """Convert errors of the block to FormatError or StorageError, and close the file."""
+    """Convert errors of the block to FormatError or StorageError, then close the file.
+
+    Exceptions of the types `broken` mean that the file is damaged.
+    """
     try:
         yield
     except pa.ArrowException as error:

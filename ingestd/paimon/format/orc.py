@@ -59,8 +59,9 @@ def encoded_size(table: pa.Table, options: CoreOptions) -> int:
 
 
 def open_sink(sink: pa.NativeFile, first: pa.Table, options: CoreOptions) -> RowSink:
-    """Return a sink that writes an ORC file in parts, with the columns of `first`, which is not
-    written.
+    """Return a sink that writes an ORC file in parts, with the columns of `first`.
+
+    `first` itself is not written.
     """
     return _Sink(sink, first.schema, options)
 
@@ -68,8 +69,8 @@ def open_sink(sink: pa.NativeFile, first: pa.Table, options: CoreOptions) -> Row
 class _Kept:
     """Buffer of the bytes that the library has written.
 
-    It must not raise: the library ends the process if an exception is raised while a writer is
-    destroyed.
+    Its methods must not raise: the library ends the process if an exception is raised while a
+    writer is destroyed.
     """
 
     closed = False
@@ -94,7 +95,7 @@ class _Kept:
 
 
 class _Sink:
-    """A file that is written in stripes; the library keeps one stripe in memory."""
+    """An ORC file that is written in stripes; the library keeps one stripe in memory."""
 
     size = None
 
@@ -209,7 +210,7 @@ def _wanted(file: orc.ORCFile, columns: Sequence[str] | None) -> tuple[list[str]
     """Return the requested columns that the file contains, and whether all columns must be read."""
     present: list[str] = file.schema.names
     wanted = present if columns is None else [name for name in columns if name in present]
-    # A dot means a column inside a column to the library.
+    # To the library, a dot in a name means a nested column.
     return wanted, not wanted or any("." in name for name in wanted)
 
 
@@ -233,8 +234,9 @@ def _write(sink: pa.NativeFile, table: pa.Table, options: CoreOptions) -> None:
 
 
 def _refuse_wide(schema: pa.Schema) -> None:
-    """Raise UnsupportedError for a table with too many columns, because the writer would need
-    gigabytes.
+    """Raise UnsupportedError for a schema with more than `MOST_COLUMNS` columns.
+
+    The library's writer would need gigabytes of memory.
     """
     count = sum(_leaves(field.type) for field in schema)
     if count > MOST_COLUMNS:
@@ -311,7 +313,7 @@ def _has_struct(kind: pa.DataType) -> bool:
 
 
 def _offsets(lists: Array) -> Array:
-    """Return list offsets where null lists are empty, the last offset included."""
+    """Return the offsets of lists, shape (lists + 1,), in which null lists are empty."""
     compute: Any = pc
     lengths = compute.fill_null(compute.list_value_length(lists), 0).to_numpy()
     return pa.array(np.concatenate([[0], np.cumsum(lengths)]), pa.int32())

@@ -1,4 +1,4 @@
-"""Parse ORC footers: the streams of decimal scales, and the width of rows.
+"""Parse ORC footers for the streams of decimal scales, the time zones and the width of rows.
 
 The library applies a decimal scale one digit at a time, so a few damaged bytes could keep it busy
 for years. The scales found here are therefore validated first (`orc_scales`).
@@ -32,7 +32,7 @@ _MOST_DIGITS = 38
 _MOST_BITS = 128
 """Maximum width of a varint: the unscaled value of a decimal."""
 _BIGGEST_BLOCK = 1 << 23
-"""Larger than any valid compressed block."""
+"""Maximum size in bytes of a compressed block; valid blocks are smaller."""
 _LARGE_FOOTER = 1 << 24
 _MOST_FIELDS = 1 << 18
 """Maximum number of fields of a message.
@@ -44,14 +44,17 @@ _LARGE_STREAM = 1 << 30
 
 @dataclass(frozen=True, slots=True)
 class ScaleStream:
-    """The scales of one column in one stripe, and their encoding (0 and 2: RLE 1 and 2)."""
+    """The encoded scales of one column in one stripe.
+
+    `encoding` is 0 for run-length encoding of version 1, and 2 for that of version 2.
+    """
 
     encoding: int
     data: bytes
 
 
 class OrcLayout:
-    """The footers of a file.
+    """The footers of an ORC file.
 
     Raises ValueError or IndexError if they are invalid, UnsupportedError for a compression that
     cannot be read.
@@ -75,7 +78,7 @@ class OrcLayout:
         """Yield the scale streams of all decimals in some columns (None: all), by stripe.
 
         The footers of all stripes are read. Raises ValueError if a footer is too large, or if the
-        precision of a type is invalid.
+        scale of a decimal type is invalid.
         """
         decimals = self._decimals(columns)
         for stripe in _messages(self._footer, 3):
@@ -94,7 +97,7 @@ class OrcLayout:
 
     @property
     def zones(self) -> frozenset[str]:
-        """Return the time zones of the stripes' writers, without stripes that have none."""
+        """Return the writers' time zones that the footers of the stripes contain."""
         zones = set[str]()
         for stripe in _messages(self._footer, 3):
             end = _number(stripe, 1) + _number(stripe, 2) + _number(stripe, 3)
@@ -103,10 +106,10 @@ class OrcLayout:
         return frozenset(zones)
 
     def row_bytes(self, columns: Collection[str] | None) -> float:
-        """Return the approximate mean size in memory of a row of some columns (None: all), in
-        bytes.
+        """Return the approximate mean size in bytes of a row of some columns (None: all) in memory.
 
-        The footer contains the total size of string and binary columns.
+        It is 8 bytes for each column, and the mean length of strings and binaries, whose total
+        length the footer contains.
         """
         numbers = self._numbers(columns)
         statistics = _messages(self._footer, 7)
@@ -120,7 +123,10 @@ class OrcLayout:
         return _CELL_BYTES * len(numbers) + total / max(_number(self._footer, 6), 1)
 
     def _decimals(self, columns: Collection[str] | None) -> set[int]:
-        """Return the type numbers of the decimals."""
+        """Return the type numbers of the decimals in some columns (None: all).
+
+        Raises ValueError for an invalid scale.
+        """
         numbers = self._numbers(columns)
         decimals = {number for number in numbers if _number(self._types[number], 1) == _DECIMAL}
         for number in decimals:
@@ -129,7 +135,10 @@ class OrcLayout:
         return decimals
 
     def _numbers(self, columns: Collection[str] | None) -> set[int]:
-        """Return the type numbers of columns and of their nested types, which are consecutive."""
+        """Return the type numbers of some columns (None: all) and of their nested types.
+
+        The numbers of a column and its nested types are consecutive.
+        """
         root = self._types[0]
         starts = [*_packed(root.get(2, [])), len(self._types)]
         names = [name.decode("utf-8", "replace") for name in _texts(root, 3)]
@@ -149,7 +158,7 @@ class OrcLayout:
         return data
 
     def _inflated(self, start: int, length: int, most: int) -> bytes:
-        """Return the decompressed bytes of a stream, chunk by chunk."""
+        """Decompress a stream chunk by chunk. Raises ValueError if it exceeds `most` bytes."""
         data = self._bytes(start, length)
         if self._inflate is None:
             return data
@@ -166,7 +175,7 @@ class OrcLayout:
 
 
 def _message(data: bytes) -> _Message:
-    """Return the fields of a message encoded as Protocol Buffers."""
+    """Decode a message in Protocol Buffers. Raises IndexError or ValueError if it is invalid."""
     fields: dict[int, list[Any]] = {}
     at = count_of_fields = 0
     while at < len(data):
@@ -230,7 +239,7 @@ def _packed(values: list[Any]) -> list[int]:
 def _number(message: _Message, field: int, default: int = 0) -> int:
     value = message.get(field, [default])[-1]
     if not isinstance(value, int):
-        raise ValueError(f"field {field} is no number")
+        raise ValueError(f"field {field} is not a number")
     return value
 
 

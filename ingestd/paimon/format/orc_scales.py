@@ -12,7 +12,7 @@ from ingestd.paimon.format.orc_layout import ScaleStream, varint
 _WIDTHS = (*range(1, 25), 26, 28, 30, 32, 40, 48, 56, 64)
 """Bit width of packed values by its code."""
 _MOST = 1023
-"""Exclusive limit of accepted scales.
+"""Largest accepted bound of the scales in a run.
 
 Valid scales are at most 38, and the bound of a run of valid scales is below this limit.
 """
@@ -21,7 +21,7 @@ _RUN_LENGTHS = 2
 
 
 def check_scales(stream: ScaleStream) -> None:
-    """Raise ValueError for a scale outside of -1023 to 1023, IndexError for truncated bytes."""
+    """Raise ValueError if a scale may be outside -1023 to 1023, IndexError for truncated bytes."""
     if stream.encoding != _RUN_LENGTHS:
         raise ValueError(f"scales of decimals in encoding {stream.encoding}")
     data, at = stream.data, 0

@@ -15,19 +15,20 @@ from ingestd.errors import UnsupportedError
 from ingestd.paimon.spec.arrow import Array
 
 _TICKS = {"us": 1000, "ns": 1_000_000}
-"""Per millisecond."""
+"""Number of units in a millisecond."""
 _NANOS = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
-"""In one unit of each."""
+"""Number of nanoseconds in a unit."""
 _DAY = 86_400
 _UTC = frozenset({"", "UTC", "GMT", "Etc/UTC", "Etc/GMT", "Z"})
 
 
 def refuse_doubtful(rows: pa.Table, zones: Collection[str]) -> None:
-    """Raise UnsupportedError for timestamps near 1970 that the library reads with an error of a
-    second.
+    """Raise UnsupportedError for timestamps that the library may read with an error of a second.
 
-    For a writer in another time zone than UTC, the library decides by the sign of the shifted value
-    whether the fraction was rounded up; the writer decided by the sign of the unshifted value.
+    These are timestamps near 1970 with a fraction of a second. `zones` are the time zones of the
+    file's writers. For a writer in another time zone than UTC, the library decides by the sign of
+    the shifted value whether the fraction was rounded up; the writer decided by the sign of the
+    unshifted value.
     """
     if set(zones) <= _UTC:
         return
@@ -51,9 +52,7 @@ def _is_doubtful(column: Array) -> bool:
 
 
 def timestamp_problem(rows: pa.Table) -> str | None:
-    """Return a description of a value that ORC cannot store, naming the column, or None if there is
-    none.
-    """
+    """Return a description, with the column, of timestamps that ORC cannot store, or None."""
     for name, column in zip(rows.column_names, rows.columns, strict=True):
         for chunk in column.chunks:
             problem = _problem(chunk)

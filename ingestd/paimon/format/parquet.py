@@ -45,7 +45,7 @@ _ROWS_PER_VALUE = 4
 """A column is dictionary-encoded if each value of a sample occurs this often on average."""
 _MOST_STREAM_BYTES = 1 << 17
 _LEAST_STREAM_BYTES = 1 << 14
-"""Size in bytes of one read of a column's encoded data."""
+"""Limits of the size in bytes of one read of a column's encoded data."""
 _FIRST_ROWS = 4096
 _FIRST_OF_DICTIONARIES = 64
 """Rows of the first part if columns are dictionary-encoded: the length of their values is unknown.
@@ -56,7 +56,7 @@ _GROWTH = 8
 
 @dataclass(frozen=True, slots=True)
 class StreamedFile:
-    """An open file, and the requested columns that it contains."""
+    """An open Parquet file, and the names of the requested columns that it contains."""
 
     reader: pq.ParquetFile
     names: tuple[str, ...]
@@ -66,7 +66,8 @@ class StreamedFile:
     ) -> Iterator[pa.Table]:
         """Yield rows of some row groups (None: all) in parts of this size.
 
-        `first` is the result of `next_count` for the previous part.
+        `first` limits the rows of the first part: the result of `next_count` for the part before
+        it, or None if there is none.
         """
         chosen = range(self.reader.metadata.num_row_groups) if groups is None else groups
         promised = max(map(self._row_bytes, chosen), default=1.0)
@@ -84,7 +85,11 @@ class StreamedFile:
             del batch
 
     def may_have(self, number: int, size: BatchSize, probe: RowProbe) -> bool:
-        """Return whether a row group may contain requested rows; it is read until one is found."""
+        """Return whether row group `number` may contain requested rows.
+
+        The columns of the probe are read until it accepts a part. The result is True without a test
+        if no other columns are requested, or if the file lacks a column of the probe.
+        """
         known = set(self.reader.schema_arrow.names)
         if set(self.names) <= set(probe.columns) or not known.issuperset(probe.columns):
             return True
@@ -101,7 +106,7 @@ class StreamedFile:
         )
 
     def _row_bytes(self, number: int) -> float:
-        """Return the mean uncompressed bytes of a row of a row group."""
+        """Return the mean size of a row of a row group, encoded but not compressed, in bytes."""
         total = sum(chunk.total_uncompressed_size for chunk in self._chunks(number))
         return total / max(self.reader.metadata.row_group(number).num_rows, 1)
 
@@ -115,26 +120,26 @@ class StreamedFile:
 
 
 def wanted_groups(file: pq.ParquetFile, wanted: GroupFilter) -> list[tuple[int, RowRange]]:
-    """Return the row groups that may have wanted rows, with their row numbers in the file."""
+    """Return the numbers of the row groups that may have requested rows, with their row ranges."""
     return [(number, rows) for number, rows, is_wanted in tested_groups(file, wanted) if is_wanted]
 
 
 def tested_groups(
     file: pq.ParquetFile, wanted: GroupFilter
 ) -> Iterator[tuple[int, RowRange, bool]]:
-    """Yield each row group, its row numbers, and whether it may have wanted rows.
+    """Yield the number of each row group, its row range, and whether it may have requested rows.
 
-    A group is tested when its turn comes, so that what is wanted may depend on how far one is.
+    A group is tested when it is reached, so the test may depend on the rows read before.
     """
     metadata = file.metadata
     types = {f.name: f.type for f in file.schema_arrow if wanted.types.get(f.name) == f.type}
-    places = {metadata.schema.column(i).path: i for i in range(len(metadata.schema))}
+    column_numbers = {metadata.schema.column(i).path: i for i in range(len(metadata.schema))}
     start = 0
     for number in range(metadata.num_row_groups):
         group = metadata.row_group(number)
         stats = {
             name: _column_stats(group.column(column_number), types[name], group.num_rows)
-            for name, column_number in places.items()
+            for name, column_number in column_numbers.items()
             if name in types
         }
         yield number, (start, group.num_rows), wanted.test(stats)
@@ -153,7 +158,10 @@ def _column_stats(column: Any, arrow_type: pa.DataType, rows: int) -> ColumnStat
 
 
 def _value(raw: Any, arrow_type: pa.DataType) -> Any:  # noqa: ANN401  (of any column type)
-    """Return a bound as BinaryRow takes it; None for types whose order or form is uncertain."""
+    """Return a bound from statistics as a value for BinaryRow.
+
+    Returns None for a type whose order or form in statistics is uncertain.
+    """
     kinds = pa.types
     if kinds.is_decimal(arrow_type):
         scale: int = arrow_type.scale
@@ -188,7 +196,10 @@ def has_threads() -> bool:
 
 
 def next_count(size: BatchSize, last: pa.Table | pa.RecordBatch, promised: float = 1.0) -> int:
-    """Return the number of rows to read next, by the width of the last part."""
+    """Return the number of rows of the next part, from the width of the last part.
+
+    `promised` is the width of a row in bytes to expect at least.
+    """
     rows = max(last.num_rows, 1)
     return min(size.fitting(max(promised, last.nbytes / rows)), rows * _GROWTH)
 
@@ -212,9 +223,7 @@ def open_streamed(
 
 
 def write_file(io: FileIO, path: str, table: pa.Table, options: CoreOptions) -> int:
-    """Write a new Parquet file with the table's nullability and field ids; return its size in
-    bytes.
-    """
+    """Write a Parquet file with the table's nullability and field ids; return its size in bytes."""
     with io.open_output(path) as stream:
         _write(stream, table, options)
         return int(stream.tell())
@@ -240,7 +249,7 @@ def read_file(io: FileIO, path: str, columns: Sequence[str] | None) -> pa.Table:
 def read_part(
     io: FileIO, path: str, columns: Sequence[str] | None, wanted: GroupFilter | None
 ) -> FilePart:
-    """Return the rows as `read_file` does, of the requested row groups (None: all)."""
+    """Return the rows as `read_file` does, but only of the row groups that `wanted` selects."""
     source = io.open_input(path)
     with decoding(source, path, "Parquet"):
         return _read_part(source, columns, wanted)
@@ -263,8 +272,9 @@ def read_batches(
 def stream_parts(
     io: FileIO, path: str, columns: Sequence[str] | None, size: BatchSize, wanted: GroupFilter
 ) -> Iterator[StreamPart]:
-    """Yield the rows as `read_batches` does, of the row groups that `wanted` selects when they are
-    reached.
+    """Yield the rows as `read_batches` does, but None for row groups that `wanted` excludes.
+
+    A row group is tested when it is reached.
     """
     source, first = io.open_input(path), None
     with decoding(source, path, "Parquet"):
@@ -296,7 +306,10 @@ def _group_batches(
     size: BatchSize,
     first: int | None = None,
 ) -> Iterator[pa.Table]:
-    """Yield one row group in parts; INT96 columns are returned as their bytes."""
+    """Yield row group `number` in parts; INT96 columns that exceed nanoseconds are in microseconds.
+
+    `first` is that of `StreamedFile.batches`.
+    """
     wide = _int96_columns(file.reader, file.names)
     far, start = beyond_nanoseconds(source, wide, [number]) if wide else {}, 0
     for batch in file.batches(size, [number], first):
@@ -326,22 +339,22 @@ def _read_part(
         ranges = tuple(row_range for _, row_range in matching_groups)
     wide = _int96_columns(file, names)
     if wide:
-        # Nanoseconds reach from 1677 to 2262 only and wrap around in silence.
+        # Nanoseconds cover only 1677 to 2262 and overflow silently.
         for name, column in beyond_nanoseconds(source, wide, groups).items():
             rows = rows.set_column(rows.schema.get_field_index(name), name, column)
     return FilePart(rows, ranges, file.metadata.num_rows)
 
 
 def open_sink(sink: pa.NativeFile, first: pa.Table, options: CoreOptions) -> RowSink:
-    """Return a file that is written in parts, each of which becomes one or more row groups.
+    """Return a sink that writes a Parquet file in parts, each as one or more row groups.
 
-    `first` contains its first rows.
+    The columns and encodings are derived from `first`, the first rows, which are not written.
     """
     return _Sink(sink, first, options)
 
 
 class _Sink:
-    """A file that is written in row groups of limited size in bytes."""
+    """A Parquet file that is written in row groups of limited size."""
 
     def __init__(self, sink: pa.NativeFile, first: pa.Table, options: CoreOptions) -> None:
         settings = options.parquet
@@ -378,7 +391,7 @@ class _Sink:
 
     @property
     def size(self) -> int:
-        """Return the bytes of the row groups."""
+        """Return the size in bytes of the row groups written so far."""
         return int(self._stream.tell())
 
     def close(self) -> None:
@@ -386,7 +399,7 @@ class _Sink:
         self._writer.close()
 
     def abort(self) -> None:
-        """Do nothing: the library closes its writers when they are collected."""
+        """Close the writer, ignoring errors, because the library would close it later anyway."""
         with contextlib.suppress(pa.ArrowException, OSError):
             self._writer.close()
 
@@ -399,7 +412,8 @@ def _write(sink: pa.NativeFile, table: pa.Table, options: CoreOptions) -> None:
 def _dictionary_columns(table: pa.Table, wanted: bool | None) -> list[str] | bool:
     """Return the string columns with repeated values, which get a dictionary.
 
-    Numbers do not, because compression is as effective for them.
+    Numbers do not, because compression is as effective for them. A configured value, `wanted`,
+    applies to all columns and is returned as is.
     """
     if wanted is not None:
         return wanted
@@ -415,7 +429,7 @@ def _dictionary_columns(table: pa.Table, wanted: bool | None) -> list[str] | boo
 
 
 def _encodings(schema: pa.Schema) -> dict[str, str] | None:
-    """Return delta encoding for integer columns, which halves their size.
+    """Return the encodings by column: delta encoding for integer columns, which halves their size.
 
     A table enables it by an option of ingestd, because readers of Paimon 0.9 do not support it.
     Version 2 of Paimon's own Parquet writer is a different setting: it also changes the encoding of

@@ -51,7 +51,7 @@ def member(struct: Struct, number: int) -> Any:  # noqa: ANN401  # whatever the 
     Raises ValueError if the argument is not a structure.
     """
     if not isinstance(struct, list):
-        raise ValueError("a value in the footer is no structure")
+        raise ValueError("a value in the footer is not a structure")
     return next((value for field, _, value in struct if field == number), [])
 
 
@@ -63,19 +63,19 @@ def structs(value: Any) -> list[Struct]:  # noqa: ANN401  # a list as it is read
     if value == []:
         return []
     if not isinstance(value, tuple):
-        raise ValueError("a value in the footer is no list")
+        raise ValueError("a value in the footer is not a list")
     return list(value[1])
 
 
 class ThriftReader:
-    """Reads one structure from bytes. Raises IndexError or ValueError if they are invalid."""
+    """Decoder of one Thrift structure. Raises IndexError or ValueError if its bytes are invalid."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data
         self._at = 0
 
     def struct(self, depth: int = 0) -> Struct:
-        """Return the structure at the current position."""
+        """Decode the structure at the current position into lists [field number, type, value]."""
         if depth > _DEEPEST:
             raise ValueError("nested too deep")
         fields: Struct = []

@@ -37,7 +37,8 @@ def beyond_nanoseconds(
 ) -> Mapping[str, Column]:
     """Return the columns among `names` with values that exceed nanoseconds, in microseconds.
 
-    Raises UnsupportedError if such a value is inside a nested column.
+    The columns have the rows of the row groups `groups`. Raises UnsupportedError if such a value is
+    inside a nested column, or exceeds microseconds.
     """
     source.seek(0)
     file = pq.ParquetFile(source, metadata=_with_bytes(source))
@@ -49,7 +50,7 @@ def beyond_nanoseconds(
             continue
         if not pa.types.is_fixed_size_binary(column.type):
             raise UnsupportedError(
-                f"column {name}: a timestamp inside it lies before 1677 or after 2262, which has "
+                f"column {name}: a timestamp inside it is before 1677 or after 2262, which has "
                 "no nanosecond form"
             )
         chunks = [_timestamps(chunk, name) for chunk in column.chunks]
@@ -100,7 +101,7 @@ def _timestamps(column: Array, name: str) -> Array:
 
 
 def _with_bytes(source: pa.NativeFile) -> pq.FileMetaData:
-    """Return the footer of a file with fixed bytes instead of INT96."""
+    """Return the metadata of a file in which INT96 columns are declared as 12 fixed bytes."""
     footer = read_footer(source)
     for element in structs(member(footer, 2)):
         _replace_type(element, with_length=True)

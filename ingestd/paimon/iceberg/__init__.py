@@ -1,1 +1,1 @@
-"""Iceberg metadata beside a table, so that Iceberg readers read the same data files."""
+"""Iceberg metadata of Paimon tables, with which Iceberg readers read the same data files."""

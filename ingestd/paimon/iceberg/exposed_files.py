@@ -1,7 +1,8 @@
-"""Which data files of a table Iceberg shows, and their records in manifests.
+"""The data files of a table that its Iceberg metadata exposes, and their records in manifests.
 
-Of a table with a primary key these are the files of the top level: their rows are merged, without
-deletions, and each key is in one of them. An append table shows all files.
+In a table with a primary key, these are the files of the highest level: their rows are merged,
+without deletions, and each key is in at most one of the files. In an append table, these are all
+files.
 """
 
 from collections.abc import Iterable
@@ -26,9 +27,10 @@ _FORMAT = "parquet"
 
 
 def file_changes(table: FileStoreTable, entries: Iterable[ManifestEntry]) -> FileChanges:
-    """Return the changes of a snapshot, given its entries in order and the table with its schema.
+    """Return the exposed data files that a snapshot adds, and the data files that it removes.
 
-    Raises UnsupportedError for an added file that Iceberg readers cannot read.
+    `entries` are its delta manifest entries, in order; `table` has its schema. Raises
+    UnsupportedError for an added file that Iceberg readers cannot read.
     """
     added: dict[str, Json] = {}
     removed: dict[str, tuple[Json, ...]] = {}
@@ -42,12 +44,15 @@ def file_changes(table: FileStoreTable, entries: Iterable[ManifestEntry]) -> Fil
         elif is_exposed(table, entry.file):
             removed.pop(name, None)
             added[name] = data_file(table, entry)
-    partitions = {*removed.values(), *(tuple(one["partition"].values()) for one in added.values())}
+    partitions = {
+        *removed.values(),
+        *(tuple(record["partition"].values()) for record in added.values()),
+    }
     return FileChanges(added, removed, frozenset(partitions), only_adds)
 
 
 def is_exposed(table: FileStoreTable, file: DataFileMeta) -> bool:
-    """Return whether Iceberg shows a live file."""
+    """Return whether the Iceberg metadata exposes a live data file."""
     if not table.schema.primary_keys:
         return True
     return file.level == num_levels(table.schema.options) - 1

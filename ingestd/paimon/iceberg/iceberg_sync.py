@@ -1,4 +1,4 @@
-"""Bring the Iceberg metadata of a table up to its newest snapshot."""
+"""Update the Iceberg metadata of a table to its newest snapshot."""
 
 import json
 import logging
@@ -38,17 +38,20 @@ from ingestd.paimon.table.metadata.time_travel import tag_names, tagged_snapshot
 _LOG = logging.getLogger(__name__)
 _DATABASE = ".db"
 _MOST_STEPS = 10
-"""Snapshots that are added one by one; further behind, the newest one is shown alone."""
+"""Maximum number of missing snapshots that are added one by one.
+
+If more are missing, the metadata is written again with only the newest snapshot.
+"""
 _ATTEMPTS = 3
 _MILLIS = 1000
 _FAILURES = (IngestdError, *BROKEN)
 
 
 def keep_iceberg(table: FileStoreTable, *, tags: bool = False) -> bool:
-    """Write the Iceberg metadata that is missing, if the table has any; return False if it failed.
+    """Update a table's Iceberg metadata, if its options enable it; return False if that failed.
 
-    Never raises: the commit that was made stays made, and the next call catches up. With `tags`
-    the tags of the table are read again.
+    Failures are logged, not raised: they do not affect the commit of the table, and the next call
+    writes what is missing. With `tags`, the tags of the metadata are updated as well.
     """
     if iceberg_settings(table.schema.options) is None or table.branch != MAIN_BRANCH:
         return True
@@ -62,7 +65,11 @@ def keep_iceberg(table: FileStoreTable, *, tags: bool = False) -> bool:
 
 
 def sync_iceberg(table: FileStoreTable, *, tags: bool = False) -> None:
-    """Write the Iceberg metadata that is missing. Raises what prevented it."""
+    """Write the missing Iceberg metadata, if the table has it; with `tags`, update its tags.
+
+    Raises UnsupportedError for a table or data files that Iceberg readers cannot read, FormatError
+    for damaged files, StorageError if the storage fails.
+    """
     settings = iceberg_settings(table.schema.options)
     latest = latest_snapshot(table.io, table.paths)
     if settings is None or latest is None:
@@ -75,7 +82,7 @@ def sync_iceberg(table: FileStoreTable, *, tags: bool = False) -> None:
             sync.run(latest)
             break
         except FileNotFoundError:
-            continue  # another process was faster, and deleted what this one began with
+            continue  # another process was faster, and deleted files that this one reads
         except FormatError:
             sync.begin(latest)
             break
@@ -86,9 +93,10 @@ def sync_iceberg(table: FileStoreTable, *, tags: bool = False) -> None:
 
 
 def metadata_folder(table: FileStoreTable, settings: IcebergSettings) -> str:
-    """Return the directory of the metadata.
+    """Return the directory of a table's Iceberg metadata.
 
-    Raises UnsupportedError for a table outside a database directory, if it must be in one.
+    Raises UnsupportedError if its path depends on the database, and the table is not in a database
+    directory.
     """
     if not settings.in_catalog:
         return f"{table.path}/metadata"
@@ -104,14 +112,17 @@ def metadata_folder(table: FileStoreTable, settings: IcebergSettings) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Sync:
-    """One table and the directory of its Iceberg metadata."""
+    """A table, its Iceberg settings, and the directory of its Iceberg metadata."""
 
     table: FileStoreTable
     settings: IcebergSettings
     store: MetadataStore
 
     def run(self, latest: Snapshot) -> None:
-        """Write the documents of the snapshots after the newest that is shown."""
+        """Write a document for each snapshot after that of the newest document, up to `latest`.
+
+        If these snapshots cannot be added, write a document of `latest` alone (see `begin`).
+        """
         version = self.store.newest_version()
         base = None if version is None else self.store.read(version)
         if version == latest.id and shows(base, latest):
@@ -125,27 +136,30 @@ class _Sync:
             try:
                 base = self._add(base, snapshot)
             except UnsupportedError:
-                # Files that readers cannot read may have gone with a later snapshot.
+                # A later snapshot may have removed the files that readers cannot read.
                 self.begin(latest)
                 return
             if base is None:
                 return
 
     def renew_tags(self, version: int) -> None:
-        """Write the tags of the table into the document of its newest snapshot."""
+        """Update the tags in the document of a version, if they differ from those of the table."""
         document = self.store.read(version)
         renewed = with_tags(document, self._tags())
         if renewed != document:
             self.store.replace(renewed)
 
     def begin(self, snapshot: Snapshot) -> None:
-        """Write a document of one snapshot, and delete all others."""
+        """Write a document with only one snapshot, and delete the manifests of all other documents.
+
+        Documents of later versions are deleted as well, and old ones if the settings say so.
+        """
         table = self._with_schema(snapshot.schema_id)
-        exposed = (one for one in live_files(table, snapshot) if is_exposed(table, one.file))
-        entries = added_entries((data_file(table, one) for one in exposed), snapshot.id)
+        exposed = (entry for entry in live_files(table, snapshot) if is_exposed(table, entry.file))
+        entries = added_entries((data_file(table, entry) for entry in exposed), snapshot.id)
         new = self._new_manifests(table, snapshot)
         described = NewSnapshot(snapshot, new.add_list(new.add(entries)), removes_files=False)
-        schemas = [table.schemas(one) for one in range(snapshot.schema_id + 1)]
+        schemas = [table.schemas(schema_id) for schema_id in range(snapshot.schema_id + 1)]
         others = self._others()
         document = first_document(
             table.path, described, schemas, self._tags(), _now_ms(), _uuid(others, snapshot)
@@ -155,11 +169,11 @@ class _Sync:
         elif not self.store.publish(document, new.files):
             return
         self._delete_old(snapshot.id)
-        lists = {one["manifest-list"] for other in others for one in other["snapshots"]}
+        lists = {entry["manifest-list"] for other in others for entry in other["snapshots"]}
         self.store.delete_lists(sorted(lists), described.manifest_list)
 
     def _others(self) -> list[Json]:
-        """Return the readable documents, oldest first."""
+        """Return the readable documents in the directory, oldest first."""
         documents = []
         for version in self.store.versions():
             try:
@@ -169,9 +183,10 @@ class _Sync:
         return documents
 
     def _missing(self, base: Json, latest: Snapshot) -> Sequence[Snapshot] | None:
-        """Return the snapshots after that of a document; None if they must not be added to it.
+        """Return the snapshots after the newest of a document; None if they cannot be added to it.
 
-        They must not if the table was rolled back or created again, or if they are too many.
+        They cannot if the table was rolled back or recreated, if the format version has changed, if
+        some of them have expired, or if they are too many.
         """
         version = base["current-snapshot-id"]
         if not 0 < latest.id - version <= _MOST_STEPS:
@@ -182,12 +197,12 @@ class _Sync:
         if shown is not None and not shows(base, shown):
             return None
         between = range(version + 1, latest.id)
-        found = [find_snapshot(self.table.io, self.table.paths, one) for one in between]
-        known = [snapshot for snapshot in found if snapshot is not None]
+        snapshots = [find_snapshot(self.table.io, self.table.paths, number) for number in between]
+        known = [snapshot for snapshot in snapshots if snapshot is not None]
         return [*known, latest] if len(known) == len(between) else None
 
     def _add(self, base: Json, snapshot: Snapshot) -> Json | None:
-        """Write the document after a snapshot; return it, None if another process was first."""
+        """Write a document that adds a snapshot to `base`; return it, or None if it exists."""
         before = base["current-schema-id"]
         table = self._with_schema(max(before, snapshot.schema_id))
         refuse_unreadable(table.schemas(before), table.schema)
@@ -196,7 +211,7 @@ class _Sync:
         changes = file_changes(table, delta_entries(table, snapshot))
         manifests, removes = next_manifests(listed, changes, new, self.store.read_manifest)
         described = NewSnapshot(snapshot, new.add_list(manifests), removes)
-        schemas = [table.schemas(one) for one in range(before, table.schema.id + 1)]
+        schemas = [table.schemas(schema_id) for schema_id in range(before, table.schema.id + 1)]
         earliest = earliest_snapshot_id(table.io, table.paths) or snapshot.id
         document = next_document(base, described, schemas, earliest, _now_ms())
         if not self.store.publish(document, new.files):
@@ -206,7 +221,7 @@ class _Sync:
         return document
 
     def _with_schema(self, schema_id: int) -> FileStoreTable:
-        """Return the table with one of its schemas, and with the options that it has now."""
+        """Return the table with one of its schemas, but with its current options."""
         schema = self.table.schemas(schema_id)
         return self.table.with_schema(replace(schema, options=self.table.schema.options))
 
@@ -232,7 +247,7 @@ class _Sync:
     def _delete_old(self, version: int) -> None:
         if self.settings.deletes_old:
             first = version - self.settings.previous_versions
-            self.store.delete_documents(one for one in self.store.versions() if one < first)
+            self.store.delete_documents(old for old in self.store.versions() if old < first)
 
     def _tags(self) -> dict[str, int]:
         names = tag_names(self.table.io, self.table.paths)
@@ -240,7 +255,7 @@ class _Sync:
 
 
 def _uuid(others: Sequence[Json], snapshot: Snapshot) -> str | None:
-    """Return the UUID that readers know the table by; None for a table that begins."""
+    """Return the table's UUID in the newest of the other documents, or None for a new table."""
     if not others or snapshot.id == 1:
         return None
     return str(others[-1]["table-uuid"])

@@ -1,4 +1,4 @@
-"""Paimon types and values in the forms of Iceberg: schemas, Avro values, and bounds.
+"""Convert Paimon schemas, types and values to Iceberg's JSON, Avro values and bounds.
 
 Specification: https://iceberg.apache.org/spec/#schemas-and-data-types
 """
@@ -34,14 +34,14 @@ _PACKED = {
     "boolean": "<?", "int": "<i", "long": "<q", "float": "<f", "double": "<d", "date": "<i",
     "timestamp": "<q", "timestamptz": "<q",
 }  # fmt: skip
-"""Forms of single values in bytes; texts, binaries and decimals are stored as they are."""
+"""`struct` formats of encoded bounds by Iceberg type; strings, binaries and decimals have none."""
 _PROMOTIONS = frozenset({("int", "long"), ("float", "double")})
 _MICROS_OF_MILLI = 1000
 _MILLI_PRECISION = 3
 
 
 def schema_document(schema: TableSchema) -> Json:
-    """Return a schema as JSON; the ids of fields are those in the data files."""
+    """Return a schema in Iceberg's JSON form; its field ids are those in the data files."""
     fields = [_field_document(field) for field in schema.fields]
     return {"type": "struct", "schema-id": schema.id, "fields": fields}
 
@@ -80,7 +80,10 @@ def _type_document(t: DataType, field_id: int, depth: int) -> Json:
 
 
 def type_name(t: DataType) -> str:
-    """Return the name of a primitive type. Raises UnsupportedError if Iceberg has none."""
+    """Return the Iceberg name of a primitive type.
+
+    Raises UnsupportedError if Iceberg does not have the type.
+    """
     if t.root == "DECIMAL":
         return f"decimal({t.precision}, {t.scale})"
     if t.root not in _NAMES or not has_iceberg_type(t):
@@ -89,9 +92,9 @@ def type_name(t: DataType) -> str:
 
 
 def refuse_unreadable(old: TableSchema, new: TableSchema) -> None:
-    """Raise UnsupportedError if Iceberg readers of the new schema cannot read files of the old.
+    """Raise UnsupportedError if Iceberg readers cannot read files of the old schema by the new one.
 
-    They promote int to long, float to double, and decimals to a larger precision only.
+    They can convert only int to long, float to double, and decimals to a larger precision.
     """
     before = {field.id: field for field in old.fields}
     for field in new.fields:
@@ -134,7 +137,7 @@ def avro_type(t: DataType) -> Json:
 
 
 def avro_value(t: DataType, value: Any) -> Any:  # noqa: ANN401  (a value of any column type)
-    """Return a Paimon value as plain Avro value: a decimal as bytes, a timestamp as micros."""
+    """Return a Paimon value as plain Avro: decimals as bytes, timestamps in microseconds."""
     if isinstance(value, Decimal):
         return minimal_bytes(unscaled(value, t.scale or 0))
     if t.root in TIMESTAMP_ROOTS and value is not None and (t.precision or 0) <= _MILLI_PRECISION:
@@ -143,14 +146,14 @@ def avro_value(t: DataType, value: Any) -> Any:  # noqa: ANN401  (a value of any
 
 
 def bound(t: DataType, value: Any) -> bytes:  # noqa: ANN401  (a value of any column type)
-    """Return a plain Avro value as the bytes of a bound."""
+    """Encode a plain Avro value of the type as the bytes of a bound."""
     if isinstance(value, bytes):
         return value
     return value.encode() if isinstance(value, str) else struct.pack(_PACKED[type_name(t)], value)
 
 
 def bound_order(t: DataType, data: bytes) -> Any:  # noqa: ANN401  (of any column type)
-    """Return what orders the bounds of a type."""
+    """Return a sort key for an encoded bound of the type: the value that it encodes."""
     if t.root == "DECIMAL":
         return int.from_bytes(data, "big", signed=True)
     form = _PACKED.get(type_name(t))
@@ -163,7 +166,10 @@ def column_bounds(
     values: Sequence[object],
     known: Collection[str],
 ) -> dict[int, bytes]:
-    """Return the bounds of the columns in `known` by field id; `values` belong to `names`."""
+    """Return the encoded bounds of the columns in `known` by field id.
+
+    `values` are the bounds as Paimon values, in the order of `names`.
+    """
     return {
         fields[name].id: bound(fields[name].type, avro_value(fields[name].type, value))
         for name, value in zip(names, values, strict=True)

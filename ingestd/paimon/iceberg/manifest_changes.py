@@ -1,4 +1,4 @@
-"""The manifests of the next Iceberg snapshot: those of the last one, and the changed files.
+"""Derive the manifests of the next Iceberg snapshot from the last one and the changed files.
 
 Specification: https://iceberg.apache.org/spec/#manifests
 """
@@ -27,11 +27,11 @@ _SMALL = 2 / 3
 
 @dataclass(frozen=True, slots=True)
 class FileChanges:
-    """Files that a snapshot adds and removes, by name.
+    """The data files that a snapshot adds and removes, by file name.
 
-    `added` are records of data files; `removed` are partitions, and `partitions` those of all
-    changed files, each as plain Avro values. `only_adds` is False as soon as any file was deleted,
-    exposed or not.
+    `added` has the records of the files in a manifest, `removed` has their partitions. `partitions`
+    are the partitions of all these files. A partition is a tuple of plain Avro values. `only_adds`
+    is False if the snapshot deletes any file, exposed or not.
     """
 
     added: Mapping[str, Mapping[str, Json]]
@@ -42,7 +42,7 @@ class FileChanges:
 
 @dataclass(slots=True)
 class NewManifests:
-    """Encodes the manifests of one snapshot; `files` are their bytes by path.
+    """The new manifests of one snapshot, encoded; `files` has their bytes by path.
 
     A manifest of more than `target_size` bytes is split.
     """
@@ -58,7 +58,7 @@ class NewManifests:
     _entries: dict[str, Sequence[IcebergEntry]] = field(default_factory=dict)
 
     def add(self, entries: Sequence[IcebergEntry]) -> list[IcebergManifest]:
-        """Encode entries in as many manifests as needed; none without entries."""
+        """Encode entries in as many manifests as needed; return the manifests."""
         if not entries:
             return []
         data = encode_manifest(entries, self.partition_fields, self.settings.codec, self.header)
@@ -80,7 +80,10 @@ class NewManifests:
         return [described]
 
     def take(self, manifest: IcebergManifest) -> Sequence[IcebergEntry] | None:
-        """Return the entries of a manifest of this snapshot, which is not written then."""
+        """Drop a manifest of this snapshot, so that it is not written, and return its entries.
+
+        Returns None for a manifest of an earlier snapshot.
+        """
         self.files.pop(manifest.manifest_path, None)
         return self._entries.get(manifest.manifest_path)
 
@@ -106,9 +109,10 @@ def added_entries(files: Iterable[Mapping[str, Json]], snapshot_id: int) -> list
 def next_manifests(
     base: Sequence[IcebergManifest], changes: FileChanges, new: NewManifests, read: ReadManifest
 ) -> tuple[list[IcebergManifest], bool]:
-    """Return the manifests of the next snapshot, and whether it removes files.
+    """Return the manifests of the next snapshot, and whether that snapshot removes files.
 
-    Manifests that cannot contain files of the changed partitions are not read.
+    `base` are the manifests of the last snapshot. Manifests that cannot contain files of the
+    changed partitions are not read.
     """
     added, kept, removes = dict(changes.added), [], False
     for manifest in base:
@@ -146,27 +150,27 @@ def _after(entry: IcebergEntry, changes: FileChanges, snapshot_id: int) -> Icebe
 def _merged(
     manifests: list[IcebergManifest], new: NewManifests, read: ReadManifest
 ) -> list[IcebergManifest]:
-    """Merge small manifests if they are many."""
+    """Return the manifests, with the small ones merged if there are many of them."""
     settings, target = new.settings, new.target_size
-    small = [one for one in manifests if one.manifest_length < target * _SMALL]
+    small = [manifest for manifest in manifests if manifest.manifest_length < target * _SMALL]
     if len(small) < settings.compact_min:
         return manifests
-    total = sum(one.manifest_length for one in small)
+    total = sum(manifest.manifest_length for manifest in small)
     if len(small) < settings.compact_max and total < target:
         return manifests
     entries: list[IcebergEntry] = []
-    for one in small:
-        own = new.take(one)
+    for manifest in small:
+        own = new.take(manifest)
         entries += (
-            _existing(read(one), new.snapshot_id)
+            _existing(read(manifest), new.snapshot_id)
             if own is None
             else _existing(own, new.snapshot_id)
         )
-    return [*(one for one in manifests if one not in small), *new.add(entries)]
+    return [*(manifest for manifest in manifests if manifest not in small), *new.add(entries)]
 
 
 def _existing(entries: Iterable[IcebergEntry], snapshot_id: int) -> list[IcebergEntry]:
-    """Return entries as of a snapshot: those of older ones neither add nor delete."""
+    """Return entries as of a snapshot: older additions become existing, deletions are left out."""
     kept = []
     for entry in entries:
         if entry.file_sequence_number == snapshot_id or entry.status == EntryStatus.EXISTING:

@@ -1,7 +1,7 @@
 """Encode and decode Iceberg's manifests and manifest lists.
 
-The Avro schemas are those of Java Paimon, which continues these files. The header entries are
-those that Iceberg's own writers add, and that some readers need.
+The Avro schemas are those of Java Paimon, which can continue the metadata. The header entries are
+those that Iceberg's own writers add; some readers need them.
 
 Specification: https://iceberg.apache.org/spec/#manifests
 """
@@ -20,10 +20,10 @@ from ingestd.paimon.spec.data_types import DataField
 
 Json = Any
 DATA = 0
-"""Content of a manifest or a file: rows."""
+"""Content type of a manifest or a file: data (not deletes)."""
 FIRST_PARTITION_ID = 1000
 SPEC_ID = 0
-"""Tables of Paimon have one partitioning for ever."""
+"""Id of the only partition spec, because the partitioning of a Paimon table never changes."""
 _LEGACY = {
     f"{what}_files_count": f"{what}_data_files_count" for what in ("added", "existing", "deleted")
 }
@@ -31,7 +31,7 @@ _UNSAFE = re.compile(r"[^A-Za-z0-9_]")
 
 
 class EntryStatus(IntEnum):
-    """What a manifest says of a file."""
+    """Status of a data file in a manifest."""
 
     EXISTING = 0
     ADDED = 1
@@ -40,7 +40,7 @@ class EntryStatus(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class IcebergEntry:
-    """A data file in a manifest; `data_file` is the record of the file as decoded from Avro.
+    """An entry of a manifest for a data file; `data_file` is its record as decoded from Avro.
 
     `snapshot_id` is the snapshot that added the file, or deleted it.
     """
@@ -53,18 +53,18 @@ class IcebergEntry:
 
     @property
     def is_live(self) -> bool:
-        """Whether the file belongs to the snapshot."""
+        """Return whether the file belongs to the snapshot: the entry does not delete it."""
         return self.status != EntryStatus.DELETED
 
     @property
     def name(self) -> str:
-        """Name of the file without its directory; no two files of a table have the same."""
+        """Return the name of the file without its directory, which is unique in a table."""
         return str(self.data_file["file_path"]).rpartition("/")[2]
 
 
 @dataclass(frozen=True, slots=True)
 class IcebergManifest:
-    """A manifest in a manifest list; `partitions` are the bounds of each partition column."""
+    """An entry of a manifest list; `partitions` has the bounds of each partition column."""
 
     manifest_path: str
     manifest_length: int
@@ -88,7 +88,7 @@ def encode_manifest(
     codec: str,
     header: Mapping[str, str],
 ) -> bytes:
-    """Return the bytes of a manifest."""
+    """Return the bytes of a manifest; `header` has additional entries of its Avro header."""
     records = [_members(entry) for entry in entries]
     return _encode(_manifest_schema(partition_fields), records, codec, header)
 
@@ -104,7 +104,7 @@ def decode_manifest(data: bytes, source: str) -> list[IcebergEntry]:
             for record in _decode(data, source)
         ]
     except (TypeError, ValueError, KeyError) as error:
-        raise FormatError(f"{source} is no manifest of Iceberg: {error!r}") from error
+        raise FormatError(f"{source} is not an Iceberg manifest: {error!r}") from error
 
 
 def describe_manifest(
@@ -114,7 +114,7 @@ def describe_manifest(
     partition_fields: Sequence[DataField],
     snapshot_id: int,
 ) -> IcebergManifest:
-    """Return the description of a manifest that a snapshot adds."""
+    """Return the entry of the manifest list for a manifest that a snapshot adds."""
     counts = dict.fromkeys(EntryStatus, 0)
     rows = dict.fromkeys(EntryStatus, 0)
     for entry in entries:
@@ -172,7 +172,7 @@ def _may_be_in(field: DataField, value: Json, summary: Mapping[str, Json]) -> bo
 def encode_list(
     manifests: Sequence[IcebergManifest], codec: str, header: Mapping[str, str], *, legacy: bool
 ) -> bytes:
-    """Return the bytes of a manifest list; `legacy` is for the field names of Iceberg 1.4."""
+    """Return the bytes of a manifest list; `legacy` selects the field names of Iceberg 1.4."""
     names = {field.name: field.name for field in fields(IcebergManifest)}
     names |= _LEGACY if legacy else {}
     records = [
@@ -182,7 +182,7 @@ def encode_list(
 
 
 def decode_list(data: bytes, source: str) -> list[IcebergManifest]:
-    """Return the manifests of a list that Java or this package wrote.
+    """Return the entries of a manifest list that Java or this package wrote.
 
     Raises FormatError, naming `source`, if it is damaged.
     """
@@ -193,12 +193,12 @@ def decode_list(data: bytes, source: str) -> list[IcebergManifest]:
             for record in _decode(data, source)
         ]
     except TypeError as error:
-        raise FormatError(f"{source} is no manifest list of Iceberg: {error!r}") from error
+        raise FormatError(f"{source} is not an Iceberg manifest list: {error!r}") from error
 
 
 def avro_name(name: str) -> str:
-    """Return the name of a partition column in Avro, where few characters are allowed."""
-    safe = _UNSAFE.sub(lambda found: f"_x{ord(found[0]):X}", name)
+    """Return the Avro name of a partition column, with characters that Avro forbids escaped."""
+    safe = _UNSAFE.sub(lambda match: f"_x{ord(match[0]):X}", name)
     return f"_{safe}" if safe[:1].isdigit() else safe
 
 
@@ -224,7 +224,7 @@ def _decode(data: bytes, source: str) -> list[dict[str, Json]]:
             for record in avro_blocks.decode_records(schema, count, payload)
         ]
     except avro_blocks.BROKEN as error:
-        raise FormatError(f"{source} is no readable Avro file: {error!r}") from error
+        raise FormatError(f"{source} is not a readable Avro file: {error!r}") from error
 
 
 def _field(name: str, avro: Json, field_id: int) -> Json:
@@ -240,7 +240,7 @@ def _record(name: str, *members: Json) -> Json:
 
 
 def _map(key_id: int, value_id: int, value: str) -> Json:
-    """Return the type of a map whose keys are numbers: in Avro an array of pairs."""
+    """Return the Avro type of a map with integer keys: an array of key-value records."""
     pair = _record(
         f"k{key_id}_v{value_id}", _field("key", "int", key_id), _field("value", value, value_id)
     )

@@ -1,8 +1,8 @@
 """The directory of a table's Iceberg metadata: documents by version, the hint, and manifests.
 
-Files are written before the document that names them, the document is created if it does not
-exist, and the hint of the newest version is written last, so readers see whole snapshots whenever
-the process ends. Of several processes that write a version one succeeds.
+Files are written before the document that names them, and the hint of the newest version is written
+last, so readers see only complete snapshots, even if the process ends in between. If several
+processes write a version, one of them succeeds.
 """
 
 import re
@@ -26,13 +26,16 @@ _VERSION = re.compile(r"v(\d+)\.metadata\.json")
 
 @dataclass(frozen=True, slots=True)
 class MetadataStore:
-    """Reads and writes the files of one directory; paths in them count by their last part only."""
+    """The directory of a table's Iceberg metadata.
+
+    Files are found by their name in this directory, whatever directory a stored path names.
+    """
 
     io: FileIO
     folder: str
 
     def newest_version(self) -> int | None:
-        """Return the newest version with a document, None without one."""
+        """Return the newest version that has a document, or None if there are no documents."""
         hint = self._hint()
         if hint is None or not self.io.exists(self._document(hint)):
             return max(self.versions(), default=None)
@@ -42,11 +45,11 @@ class MetadataStore:
 
     def versions(self) -> list[int]:
         """Return the versions that have a document, ascending."""
-        found = map(_VERSION.fullmatch, self.io.list_names(self.folder))
-        return sorted(int(match[1]) for match in found if match is not None)
+        matches = map(_VERSION.fullmatch, self.io.list_names(self.folder))
+        return sorted(int(match[1]) for match in matches if match is not None)
 
     def read(self, version: int) -> Json:
-        """Return a document.
+        """Return the document of a version.
 
         Raises FileNotFoundError if it does not exist, FormatError if it is damaged.
         """
@@ -54,17 +57,20 @@ class MetadataStore:
         return parse_metadata(self.io.read_bytes(path), path)
 
     def read_list(self, path: str) -> list[IcebergManifest]:
-        """Return the manifests of a list. Raises as `read`."""
+        """Return the entries of a manifest list. Raises the errors of `read`."""
         here = self._here(path)
         return decode_list(self.io.read_bytes(here), here)
 
     def read_manifest(self, manifest: IcebergManifest) -> list[IcebergEntry]:
-        """Return the entries of a manifest. Raises as `read`."""
+        """Return the entries of a manifest. Raises the errors of `read`."""
         here = self._here(manifest.manifest_path)
         return decode_manifest(self.io.read_bytes(here), here)
 
     def publish(self, document: Json, files: Mapping[str, bytes]) -> bool:
-        """Write new files, and the document if its version has none; else delete the files."""
+        """Write new files and a document; return False if its version has a document already.
+
+        In that case the new files are deleted.
+        """
         for path, data in files.items():
             self.io.write_new(path, data)
         version = document["current-snapshot-id"]
@@ -76,12 +82,15 @@ class MetadataStore:
         return True
 
     def replace(self, document: Json, files: Mapping[str, bytes] | None = None) -> None:
-        """Write new files and a document in place of that of its version, and drop later ones."""
+        """Write new files and a document, replacing the document of the same version.
+
+        Documents of later versions are deleted.
+        """
         for path, data in (files or {}).items():
             self.io.write_new(path, data)
         version = document["current-snapshot-id"]
         self.io.overwrite(self._document(version), encode_metadata(document))
-        self.delete_documents(one for one in self.versions() if one > version)
+        self.delete_documents(later for later in self.versions() if later > version)
         self._overwrite_hint(version)
 
     def repair_hint(self, version: int) -> None:
@@ -90,23 +99,23 @@ class MetadataStore:
             self._overwrite_hint(version)
 
     def _overwrite_hint(self, version: int) -> None:
-        """Write the hint of a version, unless another process has written a later one."""
+        """Write the hint of a version, unless another process has written a later document."""
         if not self.io.exists(self._document(version + 1)):
             self.io.overwrite(f"{self.folder}/{_HINT}", str(version).encode())
 
     def delete_documents(self, versions: Iterable[int]) -> None:
-        """Delete documents."""
+        """Delete the documents of these versions, if they exist."""
         for version in versions:
             self.io.delete_quietly(self._document(version))
 
     def delete_lists(self, paths: Collection[str], kept: str) -> None:
-        """Delete manifest lists, and their manifests unless the list `kept` has them, too.
+        """Delete manifest lists, and those of their manifests that are not in the list `kept`.
 
-        Lists and manifests that do not exist any more are skipped.
+        Lists and manifests that no longer exist are skipped.
         """
         if not paths:
             return
-        used = {self._here(one.manifest_path) for one in self.read_list(kept)}
+        used = {self._here(manifest.manifest_path) for manifest in self.read_list(kept)}
         for path in paths:
             for manifest in self._readable_list(path):
                 if (here := self._here(manifest.manifest_path)) not in used:
@@ -131,5 +140,5 @@ class MetadataStore:
         return f"{self.folder}/v{version}.metadata.json"
 
     def _here(self, path: str) -> str:
-        """Return the path in this directory, which other writers may have spelt otherwise."""
+        """Return the path of a file in this directory, whatever directory `path` names."""
         return f"{self.folder}/{path.rpartition('/')[2]}"

@@ -1,8 +1,8 @@
 """Iceberg's metadata document: the schemas, snapshots and tags of a table.
 
-The id of a Paimon snapshot is id and sequence number of its Iceberg snapshot, and the version of
-the document. Java Paimon keeps the summaries of snapshots when it continues a document, so they
-state which Paimon snapshot each of them shows.
+The id of a Paimon snapshot is also the id and the sequence number of its Iceberg snapshot, and the
+version of the document. Java Paimon preserves the summaries of snapshots when it continues a
+document, so each summary can state to which Paimon snapshot it belongs.
 
 Specification: https://iceberg.apache.org/spec/#table-metadata-fields
 """
@@ -23,7 +23,7 @@ from ingestd.paimon.spec.table_schema import TableSchema
 
 Json = Any
 _SOURCE = "paimon.delta-manifest-list"
-"""Entry of a summary: the name of the delta manifest list of the Paimon snapshot."""
+"""Key in the summary of a snapshot: the name of the Paimon snapshot's delta manifest list."""
 _MAIN = "main"
 _FOREVER = 2**63 - 1
 _NEEDED = frozenset(
@@ -52,15 +52,17 @@ def encode_metadata(document: Json) -> bytes:
 
 def current_snapshot(document: Json) -> Json:
     """Return the newest snapshot of a document. Raises KeyError if it is missing."""
-    return {one["snapshot-id"]: one for one in document["snapshots"]}[
+    return {entry["snapshot-id"]: entry for entry in document["snapshots"]}[
         document["current-snapshot-id"]
     ]
 
 
 def shows(document: Json, snapshot: Snapshot) -> bool:
-    """Return whether the document's newest snapshot is a Paimon snapshot, not only its id.
+    """Return whether the newest snapshot of a document is this Paimon snapshot.
 
-    It is not after a rollback, or if another table had the name. What Java wrote has a later time.
+    Another snapshot may have the same id, after a rollback or if an earlier table had the same
+    name. The two are compared by the delta manifest list, or by time if Java Paimon wrote the
+    document: its Iceberg snapshot is never older than the Paimon snapshot.
     """
     newest = current_snapshot(document)
     source = newest["summary"].get(_SOURCE)
@@ -71,7 +73,7 @@ def shows(document: Json, snapshot: Snapshot) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class NewSnapshot:
-    """A snapshot to be added to a document, with the path of its manifest list."""
+    """A snapshot to add to a document, its manifest list's path, and whether it removes files."""
 
     snapshot: Snapshot
     manifest_list: str
@@ -81,16 +83,17 @@ class NewSnapshot:
 def next_document(
     base: Json, new: NewSnapshot, schemas: Sequence[TableSchema], earliest: int, now_ms: int
 ) -> Json:
-    """Return the document after one more snapshot; snapshots and tags that expire are left out.
+    """Return `base` with one more snapshot, but without expired snapshots and their tags.
 
-    `schemas` are those from the newest of `base` to the newest of the table.
+    `schemas` are the schemas from the newest one of `base` to that of the snapshot; `earliest` is
+    the id of the oldest snapshot of the table.
     """
     schema = schemas[-1]
-    added = [schema_document(one) for one in schemas[1:]]
+    added = [schema_document(new_schema) for new_schema in schemas[1:]]
     entry = _snapshot_entry(new, schema.id, current_snapshot(base))
     snapshots = [*base["snapshots"], entry]
     kept = _unexpired(snapshots, schema.options, earliest, now_ms)
-    ids = {one["snapshot-id"] for one in kept}
+    ids = {snapshot["snapshot-id"] for snapshot in kept}
     refs = base.get("refs") or {}
     return {
         **base,
@@ -109,7 +112,11 @@ def first_document(
     now_ms: int,
     table_uuid: str | None,
 ) -> Json:
-    """Return a document that begins with a snapshot; `schemas` are all of the table, in order."""
+    """Return a new document with only one snapshot.
+
+    `schemas` are the schemas of the table up to that of the snapshot, `tags` are snapshot ids by
+    name. Without `table_uuid`, the document has a new UUID.
+    """
     schema, partitions = schemas[-1], partition_fields(schemas[-1])
     snapshots = [_snapshot_entry(new, schema.id, None)]
     return {
@@ -117,7 +124,7 @@ def first_document(
         "table-uuid": table_uuid or str(uuid.uuid4()),
         "location": location,
         **_newest(new.snapshot, schema, now_ms),
-        "schemas": [schema_document(one) for one in schemas],
+        "schemas": [schema_document(table_schema) for table_schema in schemas],
         "partition-specs": [{"spec-id": SPEC_ID, "fields": partitions}],
         "default-spec-id": SPEC_ID,
         "last-partition-id": FIRST_PARTITION_ID + len(partitions) - 1,
@@ -130,7 +137,7 @@ def first_document(
 
 
 def partition_fields(schema: TableSchema) -> list[Json]:
-    """Return the fields of the partition spec."""
+    """Return the fields of a table's partition spec, in JSON form."""
     return [
         {
             "name": column.name,
@@ -143,14 +150,14 @@ def partition_fields(schema: TableSchema) -> list[Json]:
 
 
 def with_tags(document: Json, tags: Mapping[str, int]) -> Json:
-    """Return the document with the tags whose snapshots it has; `tags` are ids by name."""
+    """Return a document with those tags whose snapshots it has; `tags` are snapshot ids by name."""
     return {**document, "refs": _refs(tags, document["snapshots"])}
 
 
 def expired(before: Json, after: Json) -> list[str]:
-    """Return the manifest lists of the snapshots that only the earlier document has."""
-    kept = {one["manifest-list"] for one in after["snapshots"]}
-    lists = (one["manifest-list"] for one in before["snapshots"])
+    """Return the paths of the manifest lists whose snapshots only the earlier document has."""
+    kept = {entry["manifest-list"] for entry in after["snapshots"]}
+    lists = (entry["manifest-list"] for entry in before["snapshots"])
     return [name for name in lists if name not in kept]
 
 
@@ -183,7 +190,7 @@ def _snapshot_entry(new: NewSnapshot, schema_id: int, parent: Json | None) -> Js
 
 
 def _refs(tags: Mapping[str, int], snapshots: Iterable[Json]) -> Json:
-    ids = {one["snapshot-id"] for one in snapshots}
+    ids = {entry["snapshot-id"] for entry in snapshots}
     return {
         name: {"snapshot-id": snapshot_id, "type": "tag", "max-ref-age-ms": _FOREVER}
         for name, snapshot_id in tags.items()
@@ -194,16 +201,18 @@ def _refs(tags: Mapping[str, int], snapshots: Iterable[Json]) -> Json:
 def _unexpired(
     snapshots: Sequence[Json], options: Options, earliest: int, now_ms: int
 ) -> list[Json]:
-    """Return the snapshots from the first one that the table keeps, at least the newest.
+    """Return the snapshots from the oldest unexpired one on, at least the newest one.
 
-    By the options of expiry, and not before `earliest`, the oldest snapshot of the table.
+    Expiry follows the table's options. Snapshots before `earliest`, the id of the oldest snapshot
+    of the table, are expired.
     """
     newest = snapshots[-1]["snapshot-id"]
     fewest, most = honoured.SNAPSHOT_MIN.of(options), honoured.SNAPSHOT_MAX.of(options)
     since = now_ms - honoured.SNAPSHOT_TIME.of(options)
-    for at, one in enumerate(snapshots[:-1]):
-        age = newest - one["snapshot-id"]
-        gone = one["snapshot-id"] < earliest
-        if not gone and (age < fewest or (age < most and one["timestamp-ms"] >= since)):
+    for at, entry in enumerate(snapshots[:-1]):
+        age = newest - entry["snapshot-id"]
+        expired_in_table = entry["snapshot-id"] < earliest
+        recent = age < fewest or (age < most and entry["timestamp-ms"] >= since)
+        if recent and not expired_in_table:
             return list(snapshots[at:])
     return [snapshots[-1]]

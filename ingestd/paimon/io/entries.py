@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class DirectoryEntry:
-    """A file or directory; `size` in bytes, `modified_ms` in milliseconds of the epoch."""
+    """A file or directory; `size` is in bytes, `modified_ms` in milliseconds since the epoch."""
 
     name: str
     is_directory: bool

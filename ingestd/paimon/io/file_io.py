@@ -1,6 +1,6 @@
-"""The protocol of storage: all operations on files that the table format uses.
+"""The storage protocol `FileIO`: all file operations that the table format uses.
 
-Everything above this package names files by path and never opens one by itself.
+Code outside this package names files by path and opens them only through a `FileIO`.
 """
 
 import importlib
@@ -39,10 +39,10 @@ NO_OPTIONS: Mapping[str, str] = MappingProxyType({})
 
 
 class FileIO(Protocol):
-    """Files by path; picklable and thread-safe.
+    """Access to the files of a store by path; picklable and thread-safe.
 
     Reading a missing file raises FileNotFoundError; all other failures raise StorageError with the
-    path in the message. Parent directories are created with the first file.
+    path in the message. Writing a file creates its missing parent directories.
     """
 
     def read_bytes(self, path: str) -> bytes:
@@ -50,13 +50,13 @@ class FileIO(Protocol):
         ...
 
     def write_new(self, path: str, data: bytes) -> None:
-        """Write a file that must not exist yet; durable when it returns."""
+        """Write a file that must not exist yet; it is durable when the call returns."""
         ...
 
     def try_write_atomic(self, path: str, data: bytes) -> bool:
         """Publish a file if the name is free; return False, and change nothing, if it is taken.
 
-        StorageError means that the outcome is not known: read the file back.
+        After a StorageError the outcome is unknown: read the file back.
         """
         ...
 
@@ -69,15 +69,18 @@ class FileIO(Protocol):
         ...
 
     def list_entries(self, directory: str) -> list[DirectoryEntry]:
-        """As `list_names`, with what each is, and how old; one that vanishes is left out."""
+        """Return the entries of a directory, sorted by name; [] if it does not exist.
+
+        Files that are deleted during the listing are left out.
+        """
         ...
 
     def exists(self, path: str) -> bool:
-        """Return whether a file or directory of that name is there."""
+        """Return whether a file or directory exists at this path."""
         ...
 
     def size(self, path: str) -> int:
-        """Return bytes of a file."""
+        """Return the size of a file in bytes."""
         ...
 
     def make_directory(self, path: str) -> None:
@@ -89,7 +92,7 @@ class FileIO(Protocol):
         ...
 
     def delete_empty_directory(self, path: str) -> bool:
-        """Delete a directory that holds nothing; False, and nothing is done, if it holds any."""
+        """Delete an empty directory; return False, and change nothing, if it is not empty."""
         ...
 
     def delete_tree(self, path: str) -> None:
@@ -101,7 +104,7 @@ class FileIO(Protocol):
         ...
 
     def open_output(self, path: str) -> AbstractContextManager[pa.NativeFile]:
-        """Return a stream to a file that must not exist yet; no file remains if the body raises."""
+        """Open a stream to a file that must not exist yet; no file remains if the block raises."""
         ...
 
     def open_input(self, path: str) -> pa.NativeFile:
@@ -110,12 +113,12 @@ class FileIO(Protocol):
 
 
 def file_io_for(uri: str, options: Mapping[str, str] = NO_OPTIONS) -> FileIO:
-    """Return the FileIO that serves a warehouse path.
+    """Return the FileIO for a warehouse path.
 
-    Plain paths and `file:` URIs are local, those of `SCHEMES` are object stores and HDFS; any
-    other scheme is UnsupportedError, with the reason where there is one. `options` are those of
-    the store, under Paimon's names; ConfigError for one that is not known, or if what the scheme
-    needs is not installed.
+    Plain paths and `file:` URIs are local, the schemes of `SCHEMES` are object stores and HDFS.
+    `options` are the options of the store, by Paimon's names. Raises UnsupportedError for another
+    scheme, and ConfigError for an unknown option, or if a package that the scheme needs is not
+    installed.
     """
     scheme = _scheme(uri)
     check_storage_options(scheme, options)
@@ -144,9 +147,9 @@ def is_local(uri: str) -> bool:
 
 
 def absolute_path(uri: str) -> str:
-    """Return the path without a trailing slash, a relative local one made absolute.
+    """Return a path without trailing slashes; a local path becomes absolute, without `file:`.
 
-    Tasks run in other directories than the process that read the configuration.
+    Tasks do not run in the directory of the process that read the configuration.
     """
     if is_local(uri):
         return str(Path(local_path(uri)).absolute())

@@ -1,8 +1,8 @@
-"""`FileIO` on HDFS: files are written under a temporary name and renamed, never onto another.
+"""`FileIO` on HDFS: files are written under a temporary name and then renamed.
 
 Paimon's Java client publishes in the same way, and the namenode refuses a rename to a name that is
-taken, so writers of both kinds share a table without a lock. The library repeats a request when
-its connection breaks, so an error does not tell whether a rename happened: that is looked up.
+taken, so writers of both kinds share a table without a lock. The library repeats a request when its
+connection breaks, so an error does not show whether a rename happened: `publish` checks that.
 Deleted files are not moved to the trash.
 """
 
@@ -31,16 +31,16 @@ if TYPE_CHECKING:
 
 _LOG = logging.getLogger(__name__)
 _CHUNK_BYTES = 8 << 20
-"""Bytes of one write; smaller files are read with one request."""
+"""Size of one write; a file up to this size is read with one request."""
 _DIRECTORY_MODE = 0o755
 _NOT_EMPTY = "PathIsNotEmptyDirectoryException"
 Chunks = Callable[[], Iterable[bytes]]
-"""Returns the bytes of a file, from the beginning at each call."""
+"""Function that returns the bytes of a file in chunks, from the beginning at each call."""
 
 
 @dataclass(frozen=True, slots=True)
 class HdfsFileIO:
-    """`FileIO` on HDFS; `options` are Paimon's options of HDFS."""
+    """`FileIO` on HDFS; `options` are Paimon's options for HDFS with their values."""
 
     options: frozenset[tuple[str, str]] = field(default=frozenset(), repr=False)
 
@@ -58,8 +58,8 @@ class HdfsFileIO:
     def try_write_atomic(self, path: str, data: bytes) -> bool:
         """Publish a file if the name is free; return False, and change nothing, if it is taken.
 
-        A file with exactly these bytes counts as published: when an answer was lost, the repeated
-        request finds the file of the first one.
+        A file with exactly these bytes counts as published: if a response was lost, the repeated
+        request finds the file that the first request wrote.
         """
         hdfs, hdfs_path = self._resolve(path)
         with _storage_errors("publish", path):
@@ -109,7 +109,7 @@ class HdfsFileIO:
         return True
 
     def size(self, path: str) -> int:
-        """Return the bytes of a file. Raises FileNotFoundError, StorageError."""
+        """Return the size of a file in bytes. Raises FileNotFoundError, StorageError."""
         hdfs, hdfs_path = self._resolve(path)
         with _storage_errors("look at", path, missing_passes=True):
             return hdfs.with_retries(lambda client: client.get_file_info(hdfs_path).length)
@@ -131,7 +131,7 @@ class HdfsFileIO:
             )
 
     def delete_empty_directory(self, path: str) -> bool:
-        """Delete an empty directory; return False if it is not empty, or not a directory."""
+        """Delete an empty directory; return False if it is missing, not empty or a file."""
         hdfs, hdfs_path = self._resolve(path)
         with _storage_errors("delete", path):
             try:
@@ -162,7 +162,10 @@ class HdfsFileIO:
 
     @contextlib.contextmanager
     def open_output(self, path: str) -> Iterator[pa.NativeFile]:
-        """Open a stream to a local temporary file, published at its end unless the body raises."""
+        """Yield a stream to a local temporary file, and publish that file unless the block raises.
+
+        Raises StorageError if the path is taken, DiskFullError if the local disk is full.
+        """
         hdfs, hdfs_path = self._resolve(path)
         with room_for(path), tempfile.NamedTemporaryFile(prefix="ingestd-upload-") as local:
             with pa.OSFile(local.name, "wb") as stream:
@@ -200,7 +203,11 @@ class HdfsReader(RangeReader):
         self._reader = reader
 
     def read_range(self, start: int, length: int) -> bytes:
-        """Return the bytes; if reading fails, open the file again, as its blocks may have moved."""
+        """Return `length` bytes from `start` on.
+
+        If that fails, the file is opened and read again, with retries, because its blocks may have
+        moved.
+        """
         try:
             return self._once(start, length)
         except FAILURES:
@@ -221,7 +228,7 @@ class HdfsReader(RangeReader):
 
 
 def open_file_io(options: Mapping[str, str]) -> HdfsFileIO:
-    """Return the FileIO of all clusters that these options apply to."""
+    """Return a FileIO for HDFS clusters, with Paimon's options for HDFS."""
     return HdfsFileIO(frozenset(options.items()))
 
 
@@ -255,9 +262,10 @@ def _storage_errors(what: str, path: str, *, missing_passes: bool = False) -> It
 def publish(hdfs: Hdfs, hdfs_path: str, chunks: Chunks, *, replace: bool = False) -> bool:
     """Publish a file; return False, and change nothing, if the name is taken.
 
-    A file of that name with exactly these bytes counts as published. With `replace` the result is
-    always True. The file is durable: datanodes have synced the bytes, the namenode its journal.
-    Raises errors of the library: the outcome is unknown then.
+    A file of that name with exactly the bytes of `chunks` counts as published. With `replace`, an
+    existing file is replaced and the result is always True. On return the file is durable: the
+    datanodes have synced its bytes, the namenode its journal. Raises errors of the library; the
+    outcome is then unknown.
     """
     directory, _, name = hdfs_path.rpartition("/")
     temporary = f"{directory}/.{name}.{uuid.uuid4()}.tmp"
@@ -276,7 +284,7 @@ def publish(hdfs: Hdfs, hdfs_path: str, chunks: Chunks, *, replace: bool = False
 
 
 def _write(hdfs: Hdfs, temporary: str, chunks: Chunks) -> None:
-    """Write a temporary file, over what an earlier try left of it."""
+    """Write a temporary file, replacing what an earlier attempt left of it."""
     options = WriteOptions(overwrite=True, create_parent=True)
     writer = hdfs.once(lambda client: client.create(temporary, options))
     for chunk in chunks():
@@ -290,7 +298,7 @@ def _writing(writer: "RawFileWriter", chunk: bytes) -> Callable[[RawClient], int
 
 
 def _synced(writer: "RawFileWriter") -> None:
-    """Have the datanodes sync; erasure-coded files do not support it."""
+    """Sync the written bytes on the datanodes; do nothing for erasure-coded files."""
     try:
         writer.hsync()
     except RuntimeError as error:
@@ -299,10 +307,10 @@ def _synced(writer: "RawFileWriter") -> None:
 
 
 def _settled(hdfs: Hdfs, temporary: str, hdfs_path: str, chunks: Chunks) -> bool:
-    """Return whether a file is published in spite of an error.
+    """Return whether a file was published in spite of an error.
 
-    The temporary file is deleted first: a rename that is still under way fails without its
-    source, so that the answer is final.
+    The temporary file is deleted first: a rename that is still under way fails without its source,
+    so the result is final.
     """
     hdfs.with_retries(lambda client: client.delete(temporary, False))
     try:
@@ -320,7 +328,7 @@ def _is_taken(hdfs: Hdfs, hdfs_path: str) -> bool:
 
 
 def _holds(hdfs: Hdfs, hdfs_path: str, chunks: Chunks) -> bool:
-    """Return whether a file has exactly these bytes. Raises FileNotFoundError."""
+    """Return whether a file has exactly the bytes of `chunks`. Raises FileNotFoundError."""
     reader = hdfs.once(lambda client: client.read(hdfs_path))
     length = reader.file_length()
     at = 0

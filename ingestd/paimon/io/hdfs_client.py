@@ -1,9 +1,10 @@
 """Clients of HDFS clusters, and calls to them with deadlines, retries and readable errors.
 
-The library speaks HDFS's own protocol, without a JVM. It reads core-site.xml and hdfs-site.xml of
-HADOOP_CONF_DIR, and takes the user from HADOOP_USER_NAME or the system, as Hadoop's tools do.
-It waits for an answer as long as the connection exists, so a namenode that is frozen or cut off
-would block its callers for ever; here each call runs in a thread that can be abandoned.
+The library (hdfs-native) speaks HDFS's own protocol, without a JVM. It reads core-site.xml and
+hdfs-site.xml of HADOOP_CONF_DIR, and takes the user from HADOOP_USER_NAME or the system, as
+Hadoop's tools do. It waits for a response as long as the connection exists, so a namenode that is
+frozen or cut off would block its callers for ever; here each call runs in a thread that can be
+abandoned.
 """
 
 import functools
@@ -28,14 +29,14 @@ _PRINCIPAL = "security.kerberos.login.principal"
 _KEYTAB = "security.kerberos.login.keytab"
 _HADOOP = "hadoop."
 _ATTEMPTS = {"dfs.client.failover.max.attempts": "4"}
-"""Fewer attempts than the library's default, which take a minute: callers retry as well."""
+"""Number of attempts; the library's default takes a minute, and `Hdfs.again` retries as well."""
 _NAMENODES = "dfs.ha.namenodes."
 _silences: Counter[str] = Counter()
 _lock = threading.Lock()
 ANSWER_SECONDS = 60.0
-"""Timeout of one call."""
+"""Timeout of one call, in seconds."""
 PATIENCE_SECONDS = 60.0
-"""How long a failing call is repeated."""
+"""How long a failing call is repeated, in seconds."""
 _FIRST_WAIT = 0.1
 _LONGEST_WAIT = 5.0
 _EXCEPTION = re.compile(r'^\w+\("(?:[\w$]+\.)*([\w$]+)", "(.*)"\)$', re.DOTALL)
@@ -69,24 +70,25 @@ _REASONS = {
     "NoSASLMechanism": "the cluster wants a login that this client does not know",
 }
 DEFINITE = (FileNotFoundError, FileExistsError, IsADirectoryError)
-"""Definite answers, which repeating the call does not change."""
+"""Errors that a repeated call would raise again."""
 FAILURES = (OSError, RuntimeError)
-"""All errors of the library, and TimeoutError for a missing answer."""
+"""All errors of the library, and TimeoutError (an OSError) for a missing response."""
 _T = TypeVar("_T")
 
 
 def client_of(cluster: str, options: frozenset[tuple[str, str]]) -> RawClient:
-    """Return the process's client of a cluster, `hdfs://NAMESERVICE` or `hdfs://HOST:PORT`.
+    """Return this process's client of a cluster, `hdfs://NAMESERVICE` or `hdfs://HOST:PORT`.
 
-    No connection is opened yet. Raises ConfigError if the options do not name its namenodes.
+    No connection is opened yet. Raises ConfigError if neither the options nor Hadoop's
+    configuration files name its namenodes.
     """
     return _opened(cluster, options, os.getpid(), _silences[cluster])
 
 
 def forget_client(cluster: str) -> None:
-    """Open another client on the next call, because a namenode gave no answer.
+    """Drop the client of a cluster after a namenode did not respond; the next call opens a new one.
 
-    The next client tries the namenodes in random order, since the silent one may be the first
+    The new client tries the namenodes in random order, since the unresponsive one may be the first
     in the configuration.
     """
     with _lock:
@@ -114,33 +116,33 @@ def _opened(
 
 
 def hadoop_settings(options: Mapping[str, str], shuffled: str = "") -> dict[str, str]:
-    """Return the Hadoop settings among the options, which override those in files.
+    """Return the Hadoop settings among the options, which override the configuration files.
 
-    The namenodes of the cluster `shuffled` are tried in random order.
+    The namenodes of the cluster `shuffled`, if it is given, are tried in random order.
     """
-    failures = _ATTEMPTS | {
+    settings = _ATTEMPTS | {
         name.removeprefix(_HADOOP): value
         for name, value in options.items()
         if name.startswith(_HADOOP)
     }
     if shuffled:
         host = shuffled.removeprefix("hdfs://")
-        failures[f"dfs.client.failover.random.order.{host}"] = "true"
-    return failures
+        settings[f"dfs.client.failover.random.order.{host}"] = "true"
+    return settings
 
 
 @dataclass(frozen=True, slots=True)
 class Hdfs:
-    """Calls to a cluster, `hdfs://NAMESERVICE` or `hdfs://HOST:PORT`, with these options."""
+    """A cluster, `hdfs://NAMESERVICE` or `hdfs://HOST:PORT`, and the options of its client."""
 
     cluster: str
     options: frozenset[tuple[str, str]]
 
     def once(self, work: Callable[[RawClient], _T]) -> _T:
-        """Return what `work` returns.
+        """Call `work` once with the client of the cluster, and return its result.
 
-        Raises TimeoutError after `ANSWER_SECONDS`, and the library's errors. The call may still
-        reach the cluster after a TimeoutError.
+        Raises TimeoutError after `ANSWER_SECONDS`, and the library's errors. After a TimeoutError
+        the call may still reach the cluster.
         """
         client = client_of(self.cluster, self.options)
         try:
@@ -150,13 +152,14 @@ class Hdfs:
             raise
 
     def with_retries(self, work: Callable[[RawClient], _T]) -> _T:
-        """Call `once`, repeated as by `again`."""
+        """Call `work` with the client of the cluster, repeating it as `again` does."""
         return self.again(lambda: self.once(work))
 
     def again(self, work: Callable[[], _T]) -> _T:
         """Return what `work` returns, repeating it after temporary failures.
 
-        Raises the last error when `work` has been failing for `PATIENCE_SECONDS`.
+        Raises the last error when `work` has been failing for `PATIENCE_SECONDS`; a timeout or a
+        lasting failure is raised at once.
         """
         end = None
         wait = _FIRST_WAIT
@@ -183,12 +186,15 @@ def may_pass(error: Exception) -> bool:
 
 
 def is_unknown(error: Exception) -> bool:
-    """Return whether the library does not support a request, a subclass of RuntimeError."""
+    """Return whether an error means that the library does not support a request.
+
+    Such errors are instances of a subclass of RuntimeError.
+    """
     return isinstance(error, RuntimeError) and type(error) is not RuntimeError
 
 
 def hdfs_error(what: str, path: str, error: Exception) -> StorageError | UnsupportedError:
-    """Return the error `cannot WHAT PATH: reason`."""
+    """Return a StorageError `cannot WHAT PATH: reason`; UnsupportedError if `is_unknown(error)`."""
     if is_unknown(error):
         return UnsupportedError(
             f"cannot {what} {path}: {failure_text(error)}: ingestd's client of HDFS does not know "
@@ -198,7 +204,7 @@ def hdfs_error(what: str, path: str, error: Exception) -> StorageError | Unsuppo
 
 
 def failure_text(error: Exception) -> str:
-    """Return the message of the cluster without the Java stack trace, after a known reason."""
+    """Return a readable text of an error: its reason, and its message without Java stack trace."""
     if isinstance(error, TimeoutError):
         return f"no answer from the cluster within {ANSWER_SECONDS:g} seconds"
     kind, text = _parts(error)
@@ -209,7 +215,7 @@ def failure_text(error: Exception) -> str:
 
 
 def _parts(error: Exception) -> tuple[str, str]:
-    """Return the Java class or the library's kind of an error, and its message."""
+    """Return the kind of an error (Java class, kind of the library, or empty), and its message."""
     text = str(error)
     if isinstance(error, RuntimeError) and (match := _EXCEPTION.match(text)):
         return match[1], _TRACE.sub("", match[2]).strip()
@@ -221,7 +227,10 @@ def _parts(error: Exception) -> tuple[str, str]:
 
 
 def _within(seconds: float, work: Callable[[], _T]) -> _T:
-    """Return what `work` returns. Raises what it raises, or TimeoutError; `work` goes on then."""
+    """Run `work` in a thread and return its result.
+
+    Raises its error, or TimeoutError while it still runs.
+    """
     future: Future[_T] = Future()
 
     def run() -> None:

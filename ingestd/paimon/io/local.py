@@ -1,7 +1,7 @@
-"""Local disks: files appear whole or not at all, and are synced before they are named.
+"""`FileIO` on local disks: published files are durable, and appear whole or not at all.
 
-Publishing is `link(2)` of a synced temporary file: unlike a rename it never replaces what
-another process has published, and unlike exclusive creation it never shows half a file.
+Publishing is `link(2)` of a synced temporary file: unlike a rename it never replaces what another
+process has published, and unlike exclusive creation it never shows a partly written file.
 """
 
 import contextlib
@@ -25,9 +25,9 @@ _LOG = logging.getLogger(__name__)
 
 
 def local_path(uri: str) -> str:
-    """Return the path that a `file:` URI or a plain path names.
+    """Return the local path of a `file:` URI; a plain path is returned unchanged.
 
-    Nothing is unescaped, as in Paimon.
+    Percent escapes are not decoded, as in Paimon.
     """
     if not uri.startswith("file:"):
         return uri
@@ -45,7 +45,7 @@ class LocalFileIO:
     sync: bool = True
 
     def read_bytes(self, path: str) -> bytes:
-        """Return all bytes of a file; FileNotFoundError passes as is, the rest is StorageError."""
+        """Return the bytes of a file. Raises FileNotFoundError, StorageError."""
         with _storage_errors("read", path, missing_passes=True):
             return Path(local_path(path)).read_bytes()
 
@@ -97,7 +97,7 @@ class LocalFileIO:
                 return []
 
     def list_entries(self, directory: str) -> list[DirectoryEntry]:
-        """As `list_names`, with what each of them is, and how old."""
+        """Return the entries of a directory, sorted by name; [] if it does not exist."""
         entries = []
         with _storage_errors("list", directory):
             for name in self.list_names(directory):
@@ -106,7 +106,7 @@ class LocalFileIO:
         return entries
 
     def exists(self, path: str) -> bool:
-        """Return whether a file or directory of that name is there."""
+        """Return whether a file or directory exists at this path."""
         with _storage_errors("look at", path):
             try:
                 Path(local_path(path)).stat()
@@ -115,7 +115,7 @@ class LocalFileIO:
             return True
 
     def size(self, path: str) -> int:
-        """Return bytes of a file; FileNotFoundError passes as is."""
+        """Return the size of a file in bytes. Raises FileNotFoundError, StorageError."""
         with _storage_errors("look at", path, missing_passes=True):
             return Path(local_path(path)).stat().st_size
 
@@ -132,7 +132,7 @@ class LocalFileIO:
             _LOG.warning("file_not_deleted", extra={"ctx": {"path": path, "error": str(error)}})
 
     def delete_empty_directory(self, path: str) -> bool:
-        """Delete a directory that holds nothing; False if it holds any, or is not one."""
+        """Delete an empty directory; return False if it cannot be deleted."""
         try:
             Path(local_path(path)).rmdir()
         except OSError:
@@ -145,7 +145,10 @@ class LocalFileIO:
             shutil.rmtree(local_path(path))
 
     def rename_directory(self, source: str, target: str) -> None:
-        """Rename a directory. Raises StorageError if the new name is a file or not empty."""
+        """Rename a directory.
+
+        Raises StorageError if the new name is a file or a directory with content.
+        """
         old, new = Path(local_path(source)), Path(local_path(target))
         with _storage_errors("rename", source):
             self._make_directories(new.parent)
@@ -154,7 +157,7 @@ class LocalFileIO:
 
     @contextlib.contextmanager
     def open_output(self, path: str) -> Iterator[pa.NativeFile]:
-        """Open a stream to a file that must not exist yet; delete it if the body raises."""
+        """Yield a stream to a file that must not exist yet; delete the file if the block raises."""
         target = Path(local_path(path))
         with _storage_errors("write", path):
             self._make_directories(target.parent)
@@ -170,7 +173,7 @@ class LocalFileIO:
             self._sync_directory(target.parent)
 
     def open_input(self, path: str) -> pa.NativeFile:
-        """Return a seekable stream of a file; FileNotFoundError passes as is."""
+        """Open a seekable stream of a file. Raises FileNotFoundError, StorageError."""
         with _storage_errors("open", path, missing_passes=True):
             return pa.OSFile(local_path(path), "rb")
 
@@ -212,7 +215,7 @@ class LocalFileIO:
 
 @contextlib.contextmanager
 def room_for(path: str) -> Iterator[None]:
-    """Have a full disk of this machine say which upload it was needed for: a DiskFullError."""
+    """Raise DiskFullError, with the path of the upload, if the local disk is full in the block."""
     try:
         yield
     except OSError as error:

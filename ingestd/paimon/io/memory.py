@@ -17,7 +17,7 @@ def _key(path: str) -> str:
 
 @dataclass(eq=False)
 class MemoryFileIO:
-    """`FileIO` on a dictionary; threads may share it, a pickled one is a copy."""
+    """`FileIO` on a dictionary; threads may share an instance, pickling copies its files."""
 
     files: dict[str, bytes] = field(default_factory=dict)
     directories: set[str] = field(default_factory=set)
@@ -34,7 +34,7 @@ class MemoryFileIO:
         self._lock = threading.Lock()
 
     def read_bytes(self, path: str) -> bytes:
-        """Return all bytes of a file. Raises FileNotFoundError if it isn't there."""
+        """Return the bytes of a file. Raises FileNotFoundError."""
         with self._lock:
             try:
                 return self.files[_key(path)]
@@ -67,7 +67,7 @@ class MemoryFileIO:
         return sorted({p[len(prefix) :].split("/")[0] for p in paths if p.startswith(prefix)})
 
     def list_entries(self, directory: str) -> list[DirectoryEntry]:
-        """As `list_names`; files and directories of this kind are as old as the epoch."""
+        """Return the entries of a directory, sorted by name; their modification time is 0."""
         entries = []
         for name in self.list_names(directory):
             with self._lock:
@@ -76,7 +76,7 @@ class MemoryFileIO:
         return entries
 
     def exists(self, path: str) -> bool:
-        """Return whether a file or directory of that name is there."""
+        """Return whether a file or directory exists at this path."""
         key = _key(path)
         with self._lock:
             if key in self.files or key in self.directories:
@@ -84,7 +84,7 @@ class MemoryFileIO:
             return any(p.startswith(key + "/") for p in (*self.files, *self.directories))
 
     def size(self, path: str) -> int:
-        """Return bytes of a file. Raises FileNotFoundError if it isn't there."""
+        """Return the size of a file in bytes. Raises FileNotFoundError."""
         return len(self.read_bytes(path))
 
     def make_directory(self, path: str) -> None:
@@ -98,7 +98,7 @@ class MemoryFileIO:
             self.files.pop(_key(path), None)
 
     def delete_empty_directory(self, path: str) -> bool:
-        """Delete a directory that holds nothing; False if it holds any, or is not one."""
+        """Delete an empty directory; return False if it is missing, not empty or a file."""
         with self._lock:
             known = _key(path) in self.directories
             inside = any(p.startswith(_key(path) + "/") for p in (*self.files, *self.directories))
@@ -133,7 +133,7 @@ class MemoryFileIO:
 
     @contextlib.contextmanager
     def open_output(self, path: str) -> Iterator[pa.NativeFile]:
-        """Open a stream to a new file; no file remains if the body raises."""
+        """Yield a stream to a file that must not exist yet; no file remains if the block raises."""
         with pa.BufferOutputStream() as stream:
             yield stream
             if not stream.closed:
@@ -142,5 +142,5 @@ class MemoryFileIO:
         self.write_new(path, data.to_pybytes())
 
     def open_input(self, path: str) -> pa.NativeFile:
-        """Return a seekable stream of a file. Raises FileNotFoundError if it isn't there."""
+        """Open a seekable stream of a file. Raises FileNotFoundError."""
         return pa.BufferReader(self.read_bytes(path))

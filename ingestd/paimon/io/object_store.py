@@ -58,7 +58,7 @@ _AZURE_ENDPOINT = ("AZURE_STORAGE_ENDPOINT", "AZURE_ENDPOINT")
 
 @dataclass(frozen=True, slots=True)
 class ObjectFileIO:
-    """`FileIO` on an object store; `options` are those of the store, secrets included."""
+    """`FileIO` on object stores; `options` are their options with values, secrets included."""
 
     options: frozenset[tuple[str, str]] = field(default=frozenset(), repr=False)
 
@@ -76,8 +76,8 @@ class ObjectFileIO:
     def try_write_atomic(self, path: str, data: bytes) -> bool:
         """Publish an object if the name is free; return False, and change nothing, if it is taken.
 
-        An object with exactly these bytes counts as published: when an answer was lost, the
-        repeated request finds the object of the first one.
+        An object with exactly these bytes counts as published: if a response was lost, the repeated
+        request finds the object that the first request wrote.
         """
         store, key = self._resolve(path)
         with _storage_errors("publish", path):
@@ -98,7 +98,7 @@ class ObjectFileIO:
         return [entry.name for entry in self.list_entries(directory)]
 
     def list_entries(self, directory: str) -> list[DirectoryEntry]:
-        """Return the entries of a directory, sorted by name; directories have the time 0."""
+        """Return the entries of a directory, sorted by name; directories have size and time 0."""
         store, key = self._resolve(directory)
         with _storage_errors("list", directory):
             listing = obstore.list_with_delimiter(store, key)
@@ -112,7 +112,7 @@ class ObjectFileIO:
         return sorted(entries, key=lambda entry: entry.name)
 
     def exists(self, path: str) -> bool:
-        """Return whether an object of that name, or any below it, exists."""
+        """Return whether an object with this path, or any object below it, exists."""
         store, key = self._resolve(path)
         with _storage_errors("look at", path):
             try:
@@ -122,7 +122,7 @@ class ObjectFileIO:
             return True
 
     def size(self, path: str) -> int:
-        """Return the bytes of an object. Raises FileNotFoundError, StorageError."""
+        """Return the size of an object in bytes. Raises FileNotFoundError, StorageError."""
         store, key = self._resolve(path)
         with _storage_errors("look at", path, missing_passes=True):
             return int(obstore.head(store, key)["size"])
@@ -160,7 +160,7 @@ class ObjectFileIO:
                 obstore.delete(store, keys)
 
     def rename_directory(self, source: str, target: str) -> None:
-        """Copy all objects to another name, then delete the old ones; this is not atomic.
+        """Rename a directory: copy all its objects, then delete the old ones; this is not atomic.
 
         Raises StorageError if the new name is taken, or the directory does not exist.
         """
@@ -176,7 +176,10 @@ class ObjectFileIO:
 
     @contextlib.contextmanager
     def open_output(self, path: str) -> Iterator[pa.NativeFile]:
-        """Open a stream to a local temporary file, uploaded at its end unless the body raises."""
+        """Yield a stream to a local temporary file, and upload that file unless the block raises.
+
+        Raises StorageError if the path is taken, DiskFullError if the local disk is full.
+        """
         store, key = self._resolve(path)
         with room_for(path), tempfile.NamedTemporaryFile(prefix="ingestd-upload-") as local:
             with pa.OSFile(local.name, "wb") as stream:
@@ -210,7 +213,7 @@ class ObjectReader(RangeReader):
         self._path = path
 
     def read_range(self, start: int, length: int) -> bytes:
-        """Return bytes of the object."""
+        """Return `length` bytes of the object from `start` on. Raises StorageError."""
         try:
             content = obstore.get_range(self._store, self._key, start=start, length=length)
         except (BaseError, OSError) as error:
@@ -219,7 +222,7 @@ class ObjectReader(RangeReader):
 
 
 def open_file_io(options: Mapping[str, str]) -> ObjectFileIO:
-    """Return the FileIO of all object stores that these options apply to."""
+    """Return a FileIO for object stores, with the stores' options by Paimon's names."""
     return ObjectFileIO(frozenset(options.items()))
 
 
@@ -247,10 +250,10 @@ def _storage_errors(what: str, path: str, *, missing_passes: bool = False) -> It
 def upload_new(store: ObjectStore, key: str, file: Path, path: str) -> None:
     """Upload a file to a key that must be free; `path` is the object's name in errors.
 
-    Small files are one conditional put, larger ones are uploaded in parallel parts, with at most
-    32 MB in memory. Data files have random names, so an object with exactly these bytes, found
-    after an error, was written by a request whose answer was lost. Parts of an aborted upload stay
-    invisible in the store until it removes them.
+    Small files are uploaded with one conditional put, larger ones in parallel parts, with at most
+    32 MB in memory. Data files have random names, so an object that after an error has exactly the
+    bytes of the file was written by a request whose response was lost. Parts of an aborted upload
+    stay invisible in the store until it removes them.
 
     Raises StorageError if the key is taken, and errors of the store's library.
     """
@@ -287,17 +290,17 @@ def _holds(store: ObjectStore, key: str, file: Path) -> bool:
         return False
     with file.open("rb") as local:
         for start in range(0, size, PART_BYTES):
-            part = local.read(PART_BYTES)
-            if obstore.get_range(store, key, start=start, length=len(part)).to_bytes() != part:
+            chunk = local.read(PART_BYTES)
+            if obstore.get_range(store, key, start=start, length=len(chunk)).to_bytes() != chunk:
                 return False
     return True
 
 
 @functools.lru_cache(maxsize=64)
 def open_store(scheme: str, bucket: str, options: frozenset[tuple[str, str]]) -> ObjectStore:
-    """Return the process's client of a bucket.
+    """Return this process's client of a bucket.
 
-    `bucket` is the part of the path between its scheme and the first slash: with Azure
+    `bucket` is the part of the path between its scheme and the first slash: for Azure,
     `container@account.host`. Raises UnsupportedError for a scheme that is not in `SCHEMES`,
     ConfigError for options that the store's client refuses.
     """
@@ -312,10 +315,10 @@ def open_store(scheme: str, bucket: str, options: frozenset[tuple[str, str]]) ->
 
 
 def failure_text(error: BaseException) -> str:
-    """Return the message of an error of the object store library as one line of limited length,
-    without the appended debug output.
+    """Return the message of an error of the object store library, as one line of limited length.
 
-    The message repeats the server's answer, which may be of any size.
+    The debug output that the library appends is left out. The message may repeat a response of the
+    server of any size.
     """
     return shown(str(error).partition("\n\nDebug source")[0].strip(), _MOST_SAID)
 

@@ -1,4 +1,4 @@
-"""Probe a store: existence of a file, exclusive creation, and the clock of the store."""
+"""Probes of a store: existence of a file, exclusive creation, and the clock of the store."""
 
 import uuid
 
@@ -9,8 +9,8 @@ from ingestd.paimon.io.file_io import FileIO
 def has_file(io: FileIO, path: str) -> bool:
     """Return whether a file exists, with one request.
 
-    `FileIO.exists` finds directories, too, for which an object store has to list a missing name.
-    Raises StorageError.
+    `FileIO.exists` also finds directories, so in an object store it needs a listing if the file
+    does not exist. Raises StorageError.
     """
     try:
         io.size(path)
@@ -36,9 +36,9 @@ def prove_exclusive(io: FileIO, directory: str) -> None:
 
 
 def store_now_ms(io: FileIO, directory: str) -> int:
-    """Return the store's current time, in milliseconds of the epoch.
+    """Return the store's current time, in milliseconds since the epoch.
 
-    The age of files is measured by this clock: the one of this machine may differ by hours.
+    The age of files is measured by this clock, because that of this machine may differ by hours.
     Writes an empty file to the directory, reads its modification time and deletes it. Raises
     StorageError if the directory cannot be written to, or does not list the file.
     """

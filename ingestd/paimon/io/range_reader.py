@@ -1,4 +1,4 @@
-"""Seekable streams over remote ranges of bytes."""
+"""Seekable streams over remote bytes that are read by ranges."""
 
 import io
 from abc import abstractmethod
@@ -14,7 +14,7 @@ class RangeReader(io.RawIOBase):
 
     @abstractmethod
     def read_range(self, start: int, length: int) -> bytes:
-        """Return exactly `length` bytes."""
+        """Return exactly `length` bytes from `start` on."""
 
     def readable(self) -> bool:
         """Return True."""
@@ -29,13 +29,13 @@ class RangeReader(io.RawIOBase):
         return self._at
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        """Set the position; return it."""
+        """Set the position of the next byte and return it; a negative position becomes 0."""
         start = {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._size}[whence]
         self._at = max(start + offset, 0)
         return self._at
 
     def read(self, size: int | None = -1) -> bytes:
-        """Return the next bytes, all remaining ones if `size` is negative."""
+        """Return at most the next `size` bytes; all that remain if `size` is negative or None."""
         left = max(self._size - self._at, 0)
         wanted = left if size is None or size < 0 else min(size, left)
         if wanted == 0:

@@ -1,7 +1,7 @@
-"""Options of object stores by Paimon's names, and the schemes of their paths.
+"""Options of object stores and HDFS by Paimon's names, and the schemes of their paths.
 
-A scheme is supported only if its store can create objects conditionally, because every commit
-relies on that; `REFUSED` has the reasons for others.
+A scheme is supported only if its store can create a file without ever replacing one, because every
+commit relies on that; `REFUSED` has the reasons why other schemes are not supported.
 """
 
 from collections.abc import Mapping
@@ -16,9 +16,10 @@ _OBJECTS = "ingestd.paimon.io.object_store"
 class Family:
     """A kind of store: the schemes of its paths, the prefixes of its options, and their names.
 
-    `names` are those of the options without their prefix (with it if they are `whole`), and what
-    the store's client calls them; after one of `hosted` a host or nameservice may follow. `home` is
-    the module whose `open_file_io` serves it, loaded with the client for such a path only.
+    `names` maps the names of the options, without their prefix (with it if `whole`), to their names
+    in the store's client. The names in `hosted` may be followed by a host or a nameservice. `home`
+    is the module whose `open_file_io` opens such stores; it imports the store's client, and is
+    itself imported only for a path of such a store.
     """
 
     title: str
@@ -30,12 +31,12 @@ class Family:
     home: str = _OBJECTS
 
     def bare_name(self, name: str) -> str | None:
-        """Return an option's name as in `names`; None for another kind of store."""
+        """Return an option's name as in `names`, or None for an option of another kind of store."""
         start = next((prefix for prefix in self.prefixes if name.startswith(prefix)), None)
         return name if start is not None and self.whole else start and name[len(start) :]
 
     def known(self) -> list[str]:
-        """Return all its options, sorted."""
+        """Return the names of all options of this kind of store, with a prefix, sorted."""
         prefix = "" if self.whole else self.prefixes[0]
         return sorted(f"{prefix}{key}" for key in self.names)
 
@@ -102,7 +103,7 @@ HDFS = Family(
 )
 FAMILIES = (S3, GCS, AZURE, HDFS)
 SCHEMES: Mapping[str, Family] = {scheme: owner for owner in FAMILIES for scheme in owner.schemes}
-"""Schemes of paths that lie in stores of their own."""
+"""The supported schemes, other than local ones, with their kinds of store."""
 _OWN_HEADER = (
     "this store takes the condition of a put in a header of its own, which ingestd's client does "
     "not send, so two writers could replace each other's commits"
@@ -115,7 +116,7 @@ REFUSED: Mapping[str, str] = {
     **dict.fromkeys(("viewfs", "webhdfs"), _NO_RENAME),
     **dict.fromkeys(("oss", "cosn", "obs", "tos"), _OWN_HEADER),
 }
-"""Schemes that Paimon's Java has, and why commits cannot be made safe with them here."""
+"""Schemes that Paimon's Java client supports, with the reasons why ingestd does not."""
 
 
 def is_storage_option(name: str) -> bool:
@@ -143,10 +144,9 @@ def check_storage_options(scheme: str, options: Mapping[str, str]) -> None:
 
 
 def client_name(family: Family, name: str) -> str | None:
-    """Return the name of an option in the store's client, None if it is unknown.
+    """Return the name of an option in the store's client, or None if the option is unknown.
 
-    Azure's may end with the host that they are for, as Hadoop writes them, and HDFS's with a
-    nameservice.
+    Options of Azure may end with a host, as in Hadoop, and options of HDFS with a nameservice.
     """
     bare = family.bare_name(name)
     if bare is None:
@@ -156,7 +156,7 @@ def client_name(family: Family, name: str) -> str | None:
 
 
 def refuse_scheme(uri: str, scheme: str) -> UnsupportedError:
-    """Return why no warehouse can have this scheme."""
+    """Return the error for a scheme that is not supported, with the reason if it is known."""
     reason = REFUSED.get(scheme)
     return UnsupportedError(
         f"warehouse {uri}: the scheme '{scheme}' is not supported"

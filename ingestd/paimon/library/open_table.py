@@ -38,7 +38,7 @@ class Table:
 
     @property
     def schema(self) -> pa.Schema:
-        """Return the columns."""
+        """Return the columns as an Arrow schema."""
         return columns_schema(self.files.schema.fields)
 
     @property
@@ -53,7 +53,7 @@ class Table:
 
     @property
     def options(self) -> Mapping[str, str]:
-        """Return the options of the table, under Paimon's names."""
+        """Return the options of the table, by Paimon's names."""
         return self.files.schema.options
 
     def snapshot(self) -> Snapshot | None:
@@ -85,19 +85,25 @@ class Table:
         return scan_changes(self.files, how)
 
     def to_arrow(self, **how: Unpack[Selection]) -> pa.Table:
-        """Return rows as an Arrow table. Raises the errors of `scan` and `Scan`."""
+        """Return the selected rows as an Arrow table. Raises the errors of `scan` and `Scan`."""
         return self.scan(**how).to_arrow()
 
     def to_pandas(self, **how: Unpack[Selection]) -> Any:  # noqa: ANN401  (a package that need not be installed)
-        """Return rows as a `pandas.DataFrame`. Raises the errors of `scan` and `Scan`."""
+        """Return the selected rows as a `pandas.DataFrame`.
+
+        Raises the errors of `scan` and `Scan`.
+        """
         return self.scan(**how).to_pandas()
 
     def to_polars(self, **how: Unpack[Selection]) -> Any:  # noqa: ANN401  (a package that need not be installed)
-        """Return rows as a `polars.DataFrame`. Raises the errors of `scan` and `Scan`."""
+        """Return the selected rows as a `polars.DataFrame`.
+
+        Raises the errors of `scan` and `Scan`.
+        """
         return self.scan(**how).to_polars()
 
     def to_duckdb(self, **how: Unpack[Selection]) -> Any:  # noqa: ANN401  (a package that need not be installed)
-        """Return rows as a relation of DuckDB's default connection.
+        """Return the selected rows as a relation of DuckDB's default connection.
 
         Raises the errors of `scan` and `Scan`.
         """
@@ -109,20 +115,23 @@ class Table:
         """Return a writer for one commit.
 
         With `overwrite` its rows replace the rows of their partitions, or of the whole table if it
-        is not partitioned. With `user` and `identifier`, which must increase with each commit of
-        the user, a repeated commit takes effect once. Raises UnsupportedError, naming the option,
-        for a table option that is not implemented for writing.
+        is not partitioned. With `user` and `identifier`, a repeated commit takes effect only once;
+        the identifier must increase with each commit of the user. Raises UnsupportedError, naming
+        the option, for a table option that is not implemented for writing.
         """
         return Writer(self.files, overwrite=overwrite, user=user, identifier=identifier)
 
     def write(self, rows: RowData) -> Snapshot | None:
-        """Write rows, commit them, and return the snapshot. Raises the errors of `Writer`."""
+        """Write rows, commit them, and return the snapshot; None if there are no rows.
+
+        Raises the errors of `Writer`.
+        """
         with self.writer() as writer:
             writer.write(rows)
         return writer.snapshot
 
     def delete(self, rows: RowData) -> Snapshot | None:
-        """Delete the rows with these keys, commit, and return the snapshot.
+        """Delete the rows with these keys, commit, and return the snapshot (None without keys).
 
         Raises the errors of `Writer`.
         """

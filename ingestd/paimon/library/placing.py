@@ -31,7 +31,10 @@ _ALL_KEYS = KeyShare(0, 1)
 
 
 class Placer:
-    """Writes rows of a table on top of `state`. With `fresh` they replace the existing rows."""
+    """Writer of the rows of one commit to the files of their partitions and buckets.
+
+    The commit is based on `state`; with `fresh`, its rows replace the existing rows.
+    """
 
     def __init__(
         self, table: FileStoreTable, state: TableState, commit_user: str, *, fresh: bool
@@ -46,14 +49,16 @@ class Placer:
 
     @property
     def takes_all_at_once(self) -> bool:
-        """Return whether all rows of a commit must be written in one call, because keys may move
-        between partitions.
+        """Return whether all rows of a commit must be written in one call.
+
+        This is so if keys may move between partitions.
         """
         return self._mode is BucketMode.KEY_DYNAMIC
 
     def write(self, rows: pa.Table) -> Iterator[CommitMessage]:
-        """Write rows in the form that `write_bucket` requires; return one message for each bucket
-        that received rows.
+        """Write rows to files; yield one message for each bucket that received rows.
+
+        The rows have the columns that `write_bucket` requires.
         """
         table = self._table
         codes, first = _partition_codes(rows, table.schema.partition_keys)
@@ -70,7 +75,7 @@ class Placer:
         yield from self._files(PlacedRows(rows, codes, partitions, buckets))
 
     def index_files(self) -> Iterator[CommitMessage]:
-        """Write the index files of buckets with new keys; return additional messages to commit."""
+        """Write the index files of buckets with new keys; yield additional messages to commit."""
         for assigner in self._assigners.values():
             for entry in assigner.prepare_commit(self._table.io):
                 yield CommitMessage(entry.partition, entry.bucket, -1, new_index_files=(entry,))
@@ -115,14 +120,17 @@ class Placer:
 
 
 def _partition_codes(rows: pa.Table, keys: Sequence[str]) -> tuple[_Numbers, _Numbers]:
-    """Return a partition number per row (nulls are equal), and one row of each partition."""
+    """Return the partition number of each row, and the index of the first row of each partition.
+
+    Null values of a partition column are equal.
+    """
     codes: _Numbers = np.zeros(rows.num_rows, np.int64)
     for name in keys:
         column = rows.column(name).combine_chunks()
         encoded: Any = pc.dictionary_encode(column, null_encoding="encode")
         own = np.asarray(encoded.indices).astype(np.int64)
         combined = codes * (int(own.max(initial=0)) + 1) + own
-        # Made dense again at each column, so that the product cannot overflow.
+        # Numbers are made consecutive after each column, so that the product cannot overflow.
         codes = np.unique(combined, return_inverse=True)[1].astype(np.int64)
     _, first = np.unique(codes, return_index=True)
     return codes, first.astype(np.int64)

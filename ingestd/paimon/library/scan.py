@@ -64,18 +64,18 @@ class ChangeSelection(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True)
 class Scan:
-    """Rows of a table.
+    """Rows or changes of a table, which are read when they are consumed.
 
-    Each method call reads them again, from the snapshot at the creation of the scan. Reading raises
-    FormatError for a damaged file, StorageError if the storage fails, UnsupportedError for a table
-    with features that are not supported.
+    Each method call reads them again, from the snapshot that was selected when the scan was
+    created. Reading raises FormatError for a damaged file, StorageError if the storage fails,
+    UnsupportedError for a table with features that are not supported.
     """
 
     schema: pa.Schema
     _parts: Callable[[], Iterator[pa.Table]]
 
     def batches(self) -> pa.RecordBatchReader:
-        """Return the rows in parts; at most one part of a bucket is in memory."""
+        """Return a reader of the rows in batches; at most one part of a bucket is in memory."""
         return pa.RecordBatchReader.from_batches(self.schema, self._record_batches())
 
     def to_arrow(self) -> pa.Table:
@@ -100,8 +100,8 @@ class Scan:
     def to_duckdb(self, connection: Any = None) -> Any:  # noqa: ANN401  (a package that need not be installed)
         """Return the rows as a DuckDB relation, which consumes them once, on demand.
 
-        `connection` is its connection (None: DuckDB's default). Raises ConfigError if DuckDB is not
-        installed.
+        `connection` is the DuckDB connection to use (None: the default one). Raises ConfigError if
+        DuckDB is not installed.
         """
         duckdb = optional_package("duckdb")
         return (duckdb if connection is None else connection).from_arrow(self.batches())
@@ -112,7 +112,7 @@ class Scan:
 
 
 def scan_rows(table: FileStoreTable, how: Selection) -> Scan:
-    """Return the rows of a selection; without a point in time, the scan options of the table apply.
+    """Return a scan of the selected rows; without a point in time, the table's scan options apply.
 
     Raises ConfigError for an unknown column, tag or snapshot, a timestamp before the first
     snapshot, an invalid condition, or several points in time.
@@ -138,7 +138,7 @@ def scan_rows(table: FileStoreTable, how: Selection) -> Scan:
 
 
 def scan_changes(table: FileStoreTable, how: ChangeSelection) -> Scan:
-    """Return the changes of a selection.
+    """Return a scan of the selected changes, in commit order.
 
     Raises ConfigError for an unknown column or an invalid condition.
     """
@@ -154,7 +154,7 @@ def _matching_scan(
     how: Selection | ChangeSelection,
     read_parts: Callable[[], Iterator[pa.Table]],
 ) -> Scan:
-    """Return the matching rows, with the requested columns."""
+    """Return a scan of the rows of `read_parts` that match, with the requested columns."""
     predicate = _predicate(how.get("where"), fields)
     shown = _shown(table, fields, how.get("columns"))
     types = {field.name: field.type for field in fields}

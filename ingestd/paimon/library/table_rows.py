@@ -18,10 +18,10 @@ Objects with `__arrow_c_stream__`, the Arrow PyCapsule interface, are accepted a
 
 
 def arrow_rows(table: FileStoreTable, data: RowData) -> pa.Table:
-    """Return the rows in all columns of the table, in its types.
+    """Return the rows with all columns of the table, in the types of the table.
 
-    Columns that are left out are null. Raises ConfigError for an unknown column, an invalid value,
-    or an argument of another type.
+    Columns that the rows do not have are null. Raises ConfigError for an unknown column, an invalid
+    value, or an argument of another type.
     """
     wanted = columns_schema(table.schema.fields)
     rows = _as_arrow(data, wanted)

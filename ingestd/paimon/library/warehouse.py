@@ -1,4 +1,4 @@
-"""Open warehouses, and tables by one path.
+"""Open a warehouse, or a single table by its path.
 
 Specification: https://paimon.apache.org/docs/1.4/concepts/catalog/#catalogs
 """
@@ -31,8 +31,7 @@ class Warehouse:
     """The catalog for other modules of `ingestd.paimon`."""
 
     def tables(self, database: str | None = None) -> list[str]:
-        """Return the names ``database.table`` of all tables, or of the tables of one database,
-        sorted.
+        """Return the names ``database.table`` of all tables, or of those of one database, sorted.
 
         Raises ConfigError if the database does not exist.
         """
@@ -41,7 +40,7 @@ class Warehouse:
         return [f"{parent}.{name}" for parent in databases for name in list_tables(parent)]
 
     def table(self, name: str) -> Table:
-        """Return the table ``database.table``, or its branch b as ``database.table$branch_b``.
+        """Return the table ``database.table``, or a branch of it: ``database.table$branch_NAME``.
 
         Raises ConfigError, which suggests the most similar name, if it does not exist.
         """
@@ -60,11 +59,11 @@ class Warehouse:
         partition_keys: Sequence[str] = (),
         options: Mapping[str, str] | None = None,
     ) -> Table:
-        """Create the table ``database.table``, and its database if need be.
+        """Create the table ``database.table``, and its database if it does not exist.
 
-        Columns that are not nullable in the schema are NOT NULL. Raises ConfigError if it is there
-        already or an option does not exist, SchemaConflictError for keys that it cannot have,
-        UnsupportedError for a type without a place in a table or an option that is not implemented.
+        Columns that are not nullable in the schema are NOT NULL. Raises ConfigError if the table
+        exists or an option is unknown, SchemaConflictError for invalid keys, UnsupportedError for a
+        type that Paimon does not have, or an option that is not implemented.
         """
         columns = [
             (column.name, kind if column.nullable else kind.not_null())
@@ -80,9 +79,9 @@ class Warehouse:
 def open_warehouse(
     path: str, *, metastore: str = _FILESYSTEM, options: Mapping[str, str] | None = None
 ) -> Warehouse:
-    """Return the warehouse at a path, or of that name with a catalog server (`metastore` ``rest``).
+    """Return the warehouse at a path, or with this name on a REST catalog (`metastore` ``rest``).
 
-    `options` are those of the catalog and of the object store, under Paimon's names. ConfigError
+    `options` are the options of the catalog and of its store, by Paimon's names. Raises ConfigError
     for an unknown metastore or option.
     """
     return Warehouse(load_catalog(metastore, path, options))
@@ -93,14 +92,18 @@ def open_table(
 ) -> Table:
     """Return the table at ``WAREHOUSE/DATABASE.TABLE`` or ``WAREHOUSE/DATABASE.db/TABLE``.
 
-    As `open_warehouse`; ConfigError with the nearest name if there is no such table.
+    The other arguments are those of `open_warehouse`. Raises ConfigError, which suggests the most
+    similar name, if the table does not exist.
     """
     root, name = split_path(path)
     return open_warehouse(root, metastore=metastore, options=options).table(name)
 
 
 def split_path(path: str) -> tuple[str, str]:
-    """Return the path and the name ``database.table`` of a table. Raises ConfigError without it."""
+    """Split a table's path into its warehouse and its name ``database.table``.
+
+    Raises ConfigError if the path does not name a table.
+    """
     above, _, last = path.rstrip("/").rpartition("/")
     root, _, folder = above.rpartition("/")
     if folder.endswith(_DATABASE) and folder != _DATABASE:
@@ -109,9 +112,9 @@ def split_path(path: str) -> tuple[str, str]:
         ), f"{folder[: -len(_DATABASE)]}.{last}"
     if "." not in last.strip("."):
         raise ConfigError(f"'{path}' names no table: write WAREHOUSE/DATABASE.TABLE")
-    return _place(above, path), last
+    return _parent(above, path), last
 
 
-def _place(root: str, path: str) -> str:
-    """Return the parent of a path; the root or the working directory if it is empty."""
+def _parent(root: str, path: str) -> str:
+    """Return `root`, or if it is empty, `/` for an absolute `path` and `.` for a relative one."""
     return root or ("/" if path.startswith("/") else ".")

@@ -1,6 +1,6 @@
 """Write batches of rows to a table, and commit them in one snapshot.
 
-Nothing is visible before the commit, and then all of it is.
+The rows become visible together, by the commit.
 """
 
 import time
@@ -32,14 +32,15 @@ _CANNOT_REPLACE = (BucketMode.KEY_DYNAMIC, BucketMode.POSTPONE)
 
 
 class Writer:
-    """Writer of one snapshot: rows are written to files at once, and visible after `commit`.
+    """Writer of one snapshot: rows are written to files immediately, and visible after `commit`.
 
         with table.writer() as writer:
             writer.write(new_rows)
             writer.delete(old_keys)
 
-    Leaving the `with` block commits; an error in it deletes the files. `snapshot` is the committed
-    one. A writer makes one commit and is used by one thread.
+    Leaving the `with` block commits; if the block raises, the written files are deleted instead.
+    `snapshot` is the committed snapshot. A writer makes one commit, and must be used by one thread
+    only.
     """
 
     def __init__(
@@ -72,31 +73,31 @@ class Writer:
         self._open = True
 
     def write(self, data: RowData) -> None:
-        """Write rows; in a table with a primary key they replace (or merge with) older ones.
+        """Write rows; in a table with a primary key, they replace or are merged with older rows.
 
-        Later rows count for more than earlier ones. Raises ConfigError for rows that do not fit the
-        table, StorageError if the storage does not answer.
+        Rows that are written later are newer. Raises ConfigError for rows that do not fit the
+        table, StorageError if the storage fails.
         """
         self._add(arrow_rows(self._table, data), RowKind.INSERT)
 
     def delete(self, data: RowData) -> None:
-        """Delete the rows that have these keys; partition columns belong to the rows, too.
+        """Delete the rows with these keys; the partition columns must be given, too.
 
-        ConfigError for a table without a primary key, or with other columns that must not be null
-        and are left out.
+        Raises ConfigError for a table without a primary key, or if another column is left out that
+        is NOT NULL and has no default.
         """
         if not self._table.schema.primary_keys:
             raise ConfigError(f"table {self._table.name} has no primary key: nothing to delete by")
         self._add(arrow_rows(self._table, data), RowKind.DELETE)
 
     def commit(self) -> Snapshot | None:
-        """Commit the rows; return the snapshot, None if there was nothing to commit.
+        """Commit the rows; return the snapshot, or None if there was nothing to commit.
 
-        With `user` and `identifier` a commit that was made before is not repeated, and its snapshot
-        is returned. Raises CommitConflictError if other writers were first in every try, or have
-        written the same new keys: nothing is committed then; write again with a new writer. Raises
-        CommitUnknownError if the storage does not report whether the snapshot was published: delete
-        nothing, and look for it or commit again.
+        With `user` and `identifier`, a commit that was made before is not repeated; its snapshot is
+        returned. Raises CommitConflictError if other writers committed first in every attempt, or
+        have written the same new keys: nothing is committed then; write the rows again with a new
+        writer. Raises CommitUnknownError if it is unknown whether the snapshot was published:
+        delete nothing, and look for the snapshot, or commit the rows again.
         """
         self._must_be_open()
         try:
@@ -105,28 +106,29 @@ class Writer:
         except IngestdError:
             self.abort()
             raise
-        # From here on only an error of ours says that nothing has landed: a signal does not.
+        # From here on, only an IngestdError means that nothing was committed: a signal may arrive
+        # after the commit.
         self._open = False
         try:
-            result = self._land()
+            result = self._publish()
         except CommitUnknownError:
             raise
         except IngestdError:
-            self._take_back()
+            self._delete_files()
             raise
         if result.status == "replayed":
-            self._take_back()
+            self._delete_files()
         self.snapshot = None if result.status == "empty" else result.snapshot
         keep_iceberg(self._table)
         return self.snapshot
 
     def abort(self) -> None:
-        """Delete the files written, unless they were committed."""
+        """Delete the written files, unless the commit has begun."""
         if self._open:
             self._open = False
-            self._take_back()
+            self._delete_files()
 
-    def _take_back(self) -> None:
+    def _delete_files(self) -> None:
         delete_written(self._table, self._messages)
         for message in self._messages:
             for entry in message.new_index_files:
@@ -167,11 +169,11 @@ class Writer:
             rows, self._buffered = pa.concat_tables(self._buffered), []
             self._messages += self._placer.write(rows.combine_chunks())
 
-    def _land(self) -> CommitResult:
+    def _publish(self) -> CommitResult:
         committable = ManifestCommittable(self._identifier, tuple(self._messages))
         now_ms = int(time.time() * _MILLIS)
-        land = overwrite if self._overwrite else commit
-        return land(self._table, self._user, committable, state=self._state, now_ms=now_ms)
+        commit_rows = overwrite if self._overwrite else commit
+        return commit_rows(self._table, self._user, committable, state=self._state, now_ms=now_ms)
 
     def _must_be_open(self) -> None:
         if not self._open:

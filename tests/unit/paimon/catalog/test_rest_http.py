@@ -179,14 +179,14 @@ def test_a_time_to_wait_that_is_no_number_is_ours() -> None:
 
 @pytest.mark.parametrize("names", [5, {"a": 1}, [1], ["a", None]])
 def test_a_listing_that_is_none_is_an_error(names: object) -> None:
-    refused = pytest.raises(StorageError, match="no list of names")
+    refused = pytest.raises(StorageError, match="not a list of names")
     with ScriptedServer([Reply(200, {"tables": names})]) as server, refused:
         list(client(server)[0].pages("/v1/tables", "tables"))
 
 
 @pytest.mark.parametrize("found", [5, ["a"], "text"])
 def test_members_of_an_answer_that_are_no_object_are_an_error(found: object) -> None:
-    with pytest.raises(StorageError, match="defaults that are no JSON object"):
+    with pytest.raises(StorageError, match="defaults is not a JSON object"):
         Answer(200, {"defaults": found}).members("defaults")
     assert Answer(200, {"defaults": None}).members("defaults") == {}
 
@@ -227,6 +227,6 @@ def test_addresses_end_without_a_slash(text: str, uri: str) -> None:
 
 @pytest.mark.parametrize("text", ["ftp://host", "file:///etc/passwd", "http://", "http://u:p@h"])
 def test_what_is_no_address_is_refused_and_not_repeated(text: str) -> None:
-    with pytest.raises(ConfigError, match="no address") as caught:
+    with pytest.raises(ConfigError, match="not an address") as caught:
         base_uri(text)
     assert text not in caught.value.message
