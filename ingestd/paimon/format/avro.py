@@ -49,7 +49,7 @@ def open_sink(sink: pa.NativeFile, first: pa.Table, options: CoreOptions) -> Row
     `first` itself is not written. The rows are buffered until the sink is closed, because the
     header of the file has a checksum of them.
     """
-    # A temporary file of its own, which the sink closes.
+    # The sink closes this temporary file.
     spool = tempfile.SpooledTemporaryFile(_SPOOL_BYTES)  # noqa: SIM115
     return _Sink(sink, first, options, spool)
 

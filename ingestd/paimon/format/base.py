@@ -204,7 +204,7 @@ def stream_wanted(
         return
     for batch in read_batches(io, path, columns, size):
         yield batch.num_rows, batch
-        # Not in memory while the next one is read.
+        # Free this batch before the next one is read.
         del batch
 
 

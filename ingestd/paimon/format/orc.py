@@ -163,7 +163,7 @@ def read_batches(
     """Yield the rows as `read_file` does, in parts of the given size."""
     source = io.open_input(path)
     with _decoding(source, path):
-        layout = OrcLayout(source)  # which bounds what the library would read without a bound
+        layout = OrcLayout(source)  # checks the sizes that the library does not check
         file = orc.ORCFile(source)
         wanted, read_all = _wanted(file, columns)
         for stream in layout.scale_streams(None if read_all else wanted):
@@ -183,7 +183,7 @@ def read_batches(
             batch_rows = pa.Table.from_batches([batch]).select(wanted)
             refuse_doubtful(batch_rows, zones)
             yield batch_rows
-            # Not in memory while the next one is read.
+            # Free this batch before the next one is read.
             del batch_rows
             del batch
         if count != file.nrows:

@@ -25,8 +25,7 @@ _DECIMAL = 14
 _SECONDARY = 5
 """Kind of the stream that contains the scales of a decimal column."""
 _SUMS = ((4, 3), (8, 1))
-"""Statistics of string and binary columns -> their field with the total number of bytes (signed).
-"""
+"""Statistics of string and binary columns -> the field with their total bytes (signed)."""
 _CELL_BYTES = 8
 _MOST_DIGITS = 38
 _MOST_BITS = 128
@@ -223,7 +222,7 @@ def _texts(message: _Message, field: int) -> list[bytes]:
 
 
 def _packed(values: list[Any]) -> list[int]:
-    """Return the numbers of a repeated field, packed or not."""
+    """Return the numbers of a repeated field, whether its encoding is packed or not."""
     numbers: list[int] = []
     for value in values:
         if isinstance(value, int):

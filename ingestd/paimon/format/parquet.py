@@ -198,7 +198,8 @@ def has_threads() -> bool:
 def next_count(size: BatchSize, last: pa.Table | pa.RecordBatch, promised: float = 1.0) -> int:
     """Return the number of rows of the next part, from the width of the last part.
 
-    `promised` is the width of a row in bytes to expect at least.
+    It is at most `_GROWTH` times the rows of the last part. `promised` is the least width of a row
+    to expect, in bytes.
     """
     rows = max(last.num_rows, 1)
     return min(size.fitting(max(promised, last.nbytes / rows)), rows * _GROWTH)
@@ -207,7 +208,7 @@ def next_count(size: BatchSize, last: pa.Table | pa.RecordBatch, promised: float
 def open_streamed(
     source: pa.NativeFile, columns: Sequence[str] | None, size: BatchSize
 ) -> StreamedFile:
-    """Open a file for streaming, with only the current pages in memory."""
+    """Open a file to stream `columns` (None: all), with only the current pages in memory."""
     metadata = pq.read_metadata(source)
     source.seek(0)
     share = size.memory // max(metadata.num_columns, 1)

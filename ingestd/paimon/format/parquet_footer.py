@@ -32,7 +32,10 @@ def read_footer(source: pa.NativeFile) -> Struct:
 
 
 def check_chunk_types(source: pa.NativeFile) -> None:
-    """Raise ValueError if a column chunk has another type than its column."""
+    """Raise ValueError if a column chunk has another type than its column.
+
+    Raises the errors of `read_footer`.
+    """
     footer = read_footer(source)
     types = [
         element_type

@@ -26,7 +26,7 @@ _EPOCH_DAY = 2_440_588
 """The Julian day of 1970-01-01."""
 _DAY_MICROS = 86_400_000_000
 _LAST_DAY = 10**8
-"""Largest number of days whose microseconds fit into 64 bits."""
+"""Maximum number of days before or after 1970; their microseconds fit into 64 bits."""
 _NANO_RANGE = range(-(2**63) // 1000 + 1, 2**63 // 1000)
 
 _Micros = npt.NDArray[np.int64]

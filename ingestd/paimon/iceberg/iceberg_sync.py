@@ -202,7 +202,10 @@ class _Sync:
         return [*known, latest] if len(known) == len(between) else None
 
     def _add(self, base: Json, snapshot: Snapshot) -> Json | None:
-        """Write a document that adds a snapshot to `base`; return it, or None if it exists."""
+        """Write a document that adds a snapshot to `base`; return it.
+
+        Returns None, and writes nothing, if another process has written this version.
+        """
         before = base["current-schema-id"]
         table = self._with_schema(max(before, snapshot.schema_id))
         refuse_unreadable(table.schemas(before), table.schema)

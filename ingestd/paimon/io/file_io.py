@@ -136,8 +136,8 @@ def _home(scheme: str, uri: str) -> ModuleType:
         return importlib.import_module(family.home)
     except ModuleNotFoundError as error:
         raise ConfigError(
-            f"warehouse {uri}: {family.title} needs the package {error.name}, which is not here: "
-            f"install it with `pip install 'ingestd-paimon[{scheme}]'`"
+            f"warehouse {uri}: {family.title} needs the package {error.name}, which is not "
+            f"installed; install it with `pip install 'ingestd-paimon[{scheme}]'`"
         ) from error
 
 

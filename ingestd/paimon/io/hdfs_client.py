@@ -197,8 +197,8 @@ def hdfs_error(what: str, path: str, error: Exception) -> StorageError | Unsuppo
     """Return a StorageError `cannot WHAT PATH: reason`; UnsupportedError if `is_unknown(error)`."""
     if is_unknown(error):
         return UnsupportedError(
-            f"cannot {what} {path}: {failure_text(error)}: ingestd's client of HDFS does not know "
-            "this; put the warehouse into a directory without it"
+            f"cannot {what} {path}: {failure_text(error)}: ingestd's client of HDFS does not "
+            "support this; put the warehouse into a directory that does not use it"
         )
     return StorageError(f"cannot {what} {path}: {failure_text(error)}")
 

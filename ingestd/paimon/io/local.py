@@ -227,7 +227,7 @@ def room_for(path: str) -> Iterator[None]:
 
 
 def _entry(path: Path) -> DirectoryEntry:
-    status = path.lstat()  # a link is no directory of ours, wherever it leads
+    status = path.lstat()  # a link is not a directory of a table, whatever its target
     is_directory = stat.S_ISDIR(status.st_mode)
     return DirectoryEntry(path.name, is_directory, status.st_size, status.st_mtime_ns // 1_000_000)
 

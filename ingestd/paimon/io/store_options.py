@@ -36,7 +36,7 @@ class Family:
         return name if start is not None and self.whole else start and name[len(start) :]
 
     def known(self) -> list[str]:
-        """Return the names of all options of this kind of store, with a prefix, sorted."""
+        """Return the names of all options of this kind of store, with the first prefix, sorted."""
         prefix = "" if self.whole else self.prefixes[0]
         return sorted(f"{prefix}{key}" for key in self.names)
 

@@ -33,7 +33,7 @@ class Table:
 
     @property
     def name(self) -> str:
-        """``database.table``."""
+        """Return the name ``database.table``."""
         return self.files.name
 
     @property
@@ -70,7 +70,7 @@ class Table:
         return tag_names(self.files.io, self.files.paths)
 
     def scan(self, **how: Unpack[Selection]) -> Scan:
-        """Return a scan, which reads rows when they are consumed.
+        """Return a scan of the selected rows, which reads them on demand.
 
         Raises ConfigError for an unknown column, tag or snapshot, a timestamp before the first
         snapshot, an invalid condition, or several points in time.
@@ -78,7 +78,7 @@ class Table:
         return scan_rows(self.files, how)
 
     def changes(self, **how: Unpack[ChangeSelection]) -> Scan:
-        """Return a scan of changes in commit order, which reads them when they are consumed.
+        """Return a scan of the selected changes, which reads them in commit order on demand.
 
         Raises ConfigError for an unknown column or an invalid condition.
         """

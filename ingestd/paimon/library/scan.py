@@ -154,7 +154,7 @@ def _matching_scan(
     how: Selection | ChangeSelection,
     read_parts: Callable[[], Iterator[pa.Table]],
 ) -> Scan:
-    """Return a scan of the rows of `read_parts` that match, with the requested columns."""
+    """Return a scan of the rows of `read_parts` that match `where`, with the requested columns."""
     predicate = _predicate(how.get("where"), fields)
     shown = _shown(table, fields, how.get("columns"))
     types = {field.name: field.type for field in fields}
