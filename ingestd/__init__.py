@@ -1,1 +1,1 @@
-"""Kafka change streams into Apache Paimon tables, exactly once."""
+"""A daemon that writes Kafka change streams to Apache Paimon tables, exactly once."""

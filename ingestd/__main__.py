@@ -1,4 +1,4 @@
-"""`python -m ingestd` is the command line."""
+"""Run the command line by `python -m ingestd`."""
 
 from ingestd.cli.main import main
 

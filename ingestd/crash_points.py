@@ -1,11 +1,12 @@
 """Crash points: named steps of batches, commits and maintenance at which a test kills a process.
 
-Every step that changes storage calls `reach` when it is done, which does nothing unless a watcher
-is set. Storage does not change between two neighbouring steps, so code that recovers from a kill at
+Every step that changes storage ends with a call of `reach`, which does nothing unless a watcher is
+set. Storage does not change between the ends of two successive steps, so code that recovers from a
+kill at
 each step recovers from a kill at any time. With the environment variable
 `INGESTD_CRASH_AT=<name>:<n>:<file>`, a process creates the file and kills itself when it reaches
-the step for the n-th time, unless the file exists: so one process is killed in a run, even if
-several have the variable.
+the step for the n-th time, unless the file exists: so only one process of a run is killed, even if
+the variable is set for several.
 """
 
 import os
@@ -19,7 +20,11 @@ VARIABLE = "INGESTD_CRASH_AT"
 
 
 class CrashPoint(StrEnum):
-    """All steps, roughly in the order in which a batch reaches them; maintenance is last."""
+    """A named step.
+
+    The steps are listed roughly in the order in which a batch reaches them, those of maintenance
+    last.
+    """
 
     BATCH_PLANNED = "batch.planned"
     SLOT_RECEIVED = "slot.received"
@@ -61,7 +66,7 @@ Watcher = Callable[[CrashPoint], None]
 
 
 def reach(point: CrashPoint) -> None:
-    """Report a finished step to the watcher, if one is set."""
+    """Report a completed step to the watcher, if one is set."""
     if _watchers:
         _watchers[-1](point)
 
@@ -74,7 +79,10 @@ def watch(watcher: Watcher | None) -> None:
 
 
 def killer(name: str, times: int, mark: Path) -> Watcher:
-    """Return a watcher that kills the process with SIGKILL at a step, unless `mark` exists."""
+    """Return a watcher that kills the process when it reaches a step for the `times`-th time.
+
+    The watcher first creates the file `mark`; if the file exists already, it does not kill.
+    """
     chosen, reached = CrashPoint(name), Counter[CrashPoint]()
 
     def watcher(point: CrashPoint) -> None:
@@ -86,7 +94,10 @@ def killer(name: str, times: int, mark: Path) -> Watcher:
 
 
 def from_environment(environ: Mapping[str, str]) -> Watcher | None:
-    """Return the watcher configured in the environment, if any. Raises ValueError if invalid."""
+    """Return the watcher configured in the environment, or None.
+
+    Raises ValueError if it is invalid.
+    """
     text = environ.get(VARIABLE)
     if text is None:
         return None
@@ -95,7 +106,8 @@ def from_environment(environ: Mapping[str, str]) -> Watcher | None:
 
 
 def _is_mine(mark: Path) -> bool:
-    """Create the mark file; return False if it exists, because another process was killed."""
+    """Create the file `mark`; return False if it exists: another process has been killed.
+    """
     try:
         mark.touch(exist_ok=False)
     except FileExistsError:

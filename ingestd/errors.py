@@ -28,7 +28,10 @@ import errno
 
 
 class IngestdError(Exception):
-    """Base class of all errors; has only a message, so that it can be pickled."""
+    """The base class of all errors of ingestd.
+
+    An error has only a message, so that it can be pickled.
+    """
 
     exit_code = 1
 
@@ -87,7 +90,7 @@ def storage_error(message: str, cause: OSError) -> StorageError:
 
 
 def has_full_disk(error: BaseException | None) -> bool:
-    """Return whether an error, or one of its causes, is a full disk."""
+    """Return whether an error, or one of its causes, is a DiskFullError."""
     while error is not None and not isinstance(error, DiskFullError):
         error = error.__cause__
     return error is not None
@@ -134,7 +137,7 @@ class ProgressLostError(FatalError):
 
 
 class SchemaConflictError(FatalError):
-    """A schema change that the table does not support."""
+    """The table does not support a schema change."""
 
     exit_code = 5
 

@@ -28,7 +28,10 @@ _LEAST_SECONDS = 0.001
 
 @dataclass(frozen=True, slots=True)
 class HttpAnswer:
-    """Status, headers and the first bytes of the body; `is_cut` if the body was longer."""
+    """An HTTP response: status, headers and the first bytes of the body.
+
+    `is_cut` is true if the body was longer.
+    """
 
     status: int
     headers: Mapping[str, str]
@@ -42,10 +45,12 @@ def send(
     most_bytes: int,
     context: ssl.SSLContext | None = None,
 ) -> HttpAnswer:
-    """Send a request and return the response, whatever its status, within `seconds`.
+    """Send a request and return the response, whatever its status.
 
-    Name resolution is limited only by the timeouts of the system. Raises OSError (TimeoutError
-    after `seconds`), or HTTPException if the response is not HTTP.
+    At most `most_bytes` of the body are read. `context` is used for HTTPS; None is the default
+    context. Raises TimeoutError after `seconds` (name resolution is limited only by the timeouts of
+    the system), another OSError if the connection fails, or HTTPException if the response is
+    incomplete or not HTTP.
     """
     end = time.monotonic() + seconds
     opener = urllib.request.build_opener(_PlainHttp(end), _Https(end, context), _AnyStatus())
@@ -58,11 +63,11 @@ def send(
                 reply.status, reply.headers, body[:most_bytes], len(body) > most_bytes
             )
     except ValueError as error:  # raised by http.client for some malformed responses
-        raise HTTPException(f"the answer cannot be read: {error}") from error
+        raise HTTPException(f"the response cannot be read: {error}") from error
 
 
 def json_of(body: bytes) -> Any:  # noqa: ANN401  (any JSON)
-    """Return the JSON of a body. Raises ValueError, also for JSON that is nested too deeply."""
+    """Parse a body as JSON. Raises ValueError if it is invalid or nested too deeply."""
     try:
         return json.loads(body)
     except RecursionError as error:
@@ -70,7 +75,11 @@ def json_of(body: bytes) -> Any:  # noqa: ANN401  (any JSON)
 
 
 def shown(text: object, most: int = _SHOWN) -> str:
-    """Return text from a server as one printable line of at most `most` characters."""
+    """Return text from a server as one printable line of its first `most` characters.
+
+    Of a longer text, the length is appended; of a value that is not text, only the type is
+    returned.
+    """
     plain = text if isinstance(text, str) else type(text).__name__
     line = "".join(c if c.isprintable() else " " for c in plain[: most + 1])
     return line if len(line) <= most else f"{line[:most]}... ({len(plain)} characters)"
@@ -100,7 +109,8 @@ class _Https(urllib.request.HTTPSHandler):
 
 
 class _AnyStatus(urllib.request.HTTPErrorProcessor):
-    """Returns responses of every status to the caller, and follows no redirects."""
+    """A processor that returns responses of every status to the caller, and follows no redirects.
+    """
 
     def http_response(self, request: urllib.request.Request, response: HTTPResponse) -> Any:  # noqa: ANN401  (as the base has it)
         return response
@@ -119,7 +129,8 @@ def _connection(
 
 
 def _connect(end: float, address: tuple[str, int], *_: object) -> socket.socket:
-    """Connect to the first address of a host that answers before the time is up."""
+    """Connect to the first address of a host that accepts a connection before the deadline `end`.
+    """
     error = OSError(f"{address[0]} has no address")
     for family, kind, number, _name, socket_address in socket.getaddrinfo(
         *address, 0, socket.SOCK_STREAM
@@ -144,7 +155,7 @@ class _Response(HTTPResponse):
 
 
 class _Deadline(io.RawIOBase):
-    """Reads a socket until the deadline, even if bytes keep arriving."""
+    """A raw stream of a socket that fails after the deadline `end`, even if bytes keep arriving."""
 
     def __init__(self, sock: socket.socket, raw: io.RawIOBase, end: float) -> None:
         self._socket = sock

@@ -2,7 +2,8 @@
 
 The time of a change is that of the source database if the message contains it, else that of the
 record. Labels are bounded as in `ingestd.metrics`. A pipeline may have thousands of topic
-partitions, so the values of their series are stored in one collector.
+partitions, so a `PartitionGauge` stores the values of all of them itself instead of a child for
+each.
 """
 
 from collections.abc import Iterable
@@ -16,7 +17,7 @@ _PARTITION_LABELS = ("source", "topic", "partition")
 
 
 class PartitionGauge(Gauge):
-    """A gauge with a value for each topic partition; thread-safe."""
+    """A gauge with one value per topic partition; thread-safe."""
 
     def __init__(self, name: str, documentation: str) -> None:
         self._numbers: dict[SourcePartition, float] = {}
@@ -31,7 +32,7 @@ class PartitionGauge(Gauge):
         self._numbers.pop(partition, None)
 
     def collect(self) -> list[Metric]:
-        """Return the metric family; the interface of a collector."""
+        """Return the metric family of the gauge, as `prometheus_client` requires of a collector."""
         family = GaugeMetricFamily(self._name, self._documentation, labels=_PARTITION_LABELS)
         for partition, number in dict(self._numbers).items():
             family.add_metric((partition[0], partition[1], str(partition[2])), number)
@@ -100,7 +101,10 @@ FRESHNESS = Gauge(
 
 
 def record_landed(table: str, oldest_age: float, newest_age: float, newest: float) -> None:
-    """Record the ages of changes committed to a table, and the time of the newest (epoch s)."""
+    """Record the ages of the oldest and the newest change of a commit, and the time of the newest.
+
+    Ages are in seconds, the time in seconds since 1970.
+    """
     EVENT_TIME_LAG.labels(table).set(newest_age)
     NEWEST_EVENT.labels(table).set(newest)
     for age in (oldest_age, newest_age):
@@ -108,12 +112,15 @@ def record_landed(table: str, oldest_age: float, newest_age: float, newest: floa
 
 
 def record_freshness(table: str, seconds: float) -> None:
-    """Set the lag of a table behind its topics."""
+    """Set the lag in seconds of a table behind its topics."""
     FRESHNESS.labels(table).set(seconds)
 
 
 def record_position(partition: SourcePartition, *, position: int | None, end: int | None) -> None:
-    """Set the position in a topic partition and its end offset; None leaves a value unchanged."""
+    """Set the position in a topic partition and its end offset, and with both the lag in records.
+
+    None leaves a value unchanged.
+    """
     if position is not None:
         SOURCE_POSITION.put(partition, position)
     if end is not None:
@@ -123,13 +130,16 @@ def record_position(partition: SourcePartition, *, position: int | None, end: in
 
 
 def record_lag(partition: SourcePartition, seconds: float | None) -> None:
-    """Set the lag of the tables behind a topic partition; None leaves it unchanged."""
+    """Set the lag in seconds of the tables behind a topic partition; None leaves it unchanged."""
     if seconds is not None:
         LAG_SECONDS.put(partition, seconds)
 
 
 def record_buffer_lag(partition: SourcePartition, records: int, seconds: float | None) -> None:
-    """Set the lag of a topic partition after the batch in progress; None leaves it unchanged."""
+    """Set the lag of a topic partition that remains after the batch in progress.
+
+    If `seconds` is None, only the lag in records is set.
+    """
     BUFFER_LAG.put(partition, records)
     if seconds is not None:
         BUFFER_LAG_SECONDS.put(partition, seconds)
@@ -146,7 +156,7 @@ _GAUGES = (SOURCE_POSITION, SOURCE_END, SOURCE_LAG, LAG_SECONDS, BUFFER_LAG, BUF
 
 
 def record_set_aside(source: str, topic: str) -> None:
-    """Mark a topic that is no longer read."""
+    """Mark a topic as no longer read."""
     SET_ASIDE.labels(source, topic).set(1)
 
 
@@ -157,5 +167,5 @@ def forget_set_aside() -> None:
 
 
 def record_unreadable(source: str, topic: str, partition: int) -> None:
-    """Mark a topic partition that is no longer read."""
+    """Mark a topic partition as no longer read."""
     UNREADABLE.labels(source, topic, partition).set(1)

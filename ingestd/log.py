@@ -86,14 +86,20 @@ def bind_thread(**fields: object) -> None:
 
 
 def add_secrets(values: Iterable[str]) -> None:
-    """Mask these values in everything that is logged or redacted from now on."""
+    """Mask these values in everything that is logged or redacted from now on.
+
+    Very short values and common words, such as `true` or `kafka`, are not masked.
+    """
     for value in values:
         if len(value) >= _FEWEST_CHARACTERS and value.lower() not in _NOT_A_SECRET:
             _secrets[value] = _pattern(value)
 
 
 def _pattern(secret: str) -> re.Pattern[str]:
-    """Return a pattern of a secret, plain or escaped, also repeatedly, as in JSON, YAML or URLs."""
+    """Return a pattern that matches a secret both plain and escaped, once or repeatedly.
+
+    The escapes are those of JSON, YAML and URLs.
+    """
     return re.compile("".join(map(_forms, secret)))
 
 
@@ -141,14 +147,16 @@ def _escaped(match: re.Match[str]) -> str:
 
 
 def event_fields(record: logging.LogRecord) -> dict[str, object]:
-    """Return the fields of process, thread and event; the values of secret settings are masked."""
+    """Return the fields of the process, the thread and the event, with the values of secrets
+    masked.
+    """
     context = getattr(record, "ctx", None)
     fields = {**_process_fields, **_bound.get({}), **(context or {})}
     return {name: MASK if is_secret_name(name) else value for name, value in fields.items()}
 
 
 class JsonFormatter(logging.Formatter):
-    """One JSON object per line, ASCII only."""
+    """A formatter that writes each event as one line: a JSON object in ASCII."""
 
     def format(self, record: logging.LogRecord) -> str:
         """Return the line without its end."""
@@ -166,7 +174,10 @@ class JsonFormatter(logging.Formatter):
 
 
 class TextFormatter(logging.Formatter):
-    """Time, level, event and fields; a stack trace follows on indented lines."""
+    """A formatter that writes each event as one line of text: time, level, event and fields.
+
+    A stack trace follows on indented lines.
+    """
 
     def format(self, record: logging.LogRecord) -> str:
         """Return the line without its end."""
@@ -197,7 +208,9 @@ def _word(text: str) -> str:
 
 
 def _redacted(value: object) -> object:
-    """Return the value with secrets masked in every text in it, names included."""
+    """Return a value with secrets masked in every string that it contains, including names of
+    fields.
+    """
     if isinstance(value, str):
         return redact(value)
     if isinstance(value, Mapping):

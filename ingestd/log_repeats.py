@@ -1,4 +1,4 @@
-"""Rate limiting of repeated warnings: one line per window, then one with the number of repeats.
+"""Rate limiting of repeated warnings: one line per window, then a line with the number of repeats.
 
 Lines are repeats of each other if they have the same logger, level, event, table and other
 identifying fields. The line with the count is written when the window ends or the handler is
@@ -26,7 +26,8 @@ Fields = Callable[[logging.LogRecord], Mapping[str, object]]
 
 @dataclass(slots=True)
 class _Repeats:
-    """The number of repeats of a line since it was written, and the newest of them."""
+    """The repeats of a line since it was written at `begun`: their number and the newest of them.
+    """
 
     begun: float
     count: int = 0
@@ -34,9 +35,10 @@ class _Repeats:
 
 
 class SummingHandler(logging.StreamHandler[TextIO]):
-    """Writes lines to a stream; of repeated warnings and errors only the first in each window.
+    """A stream handler that writes only the first of repeated warnings and errors in each window.
 
-    `fields` returns all fields of a line, including those of its thread. Lines below WARNING and
+    `fields` is a function that returns all fields of a line, including those of its thread. Lines
+    below WARNING and
     above ERROR are always written, and all lines while the level is DEBUG.
     """
 
@@ -56,7 +58,9 @@ class SummingHandler(logging.StreamHandler[TextIO]):
         self._timer: threading.Timer | None = None
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Write the line or count it, after the counts of windows that have ended."""
+        """Write a line, or count it as a repeat; before that, write the counts of windows that have
+        ended.
+        """
         now = self._clock()
         self._sum_up(now)
         if not logging.WARNING <= record.levelno <= logging.ERROR or self._writes_all():
@@ -123,7 +127,10 @@ class SummingHandler(logging.StreamHandler[TextIO]):
 
 
 def _kind(record: logging.LogRecord, fields: Mapping[str, object]) -> Hashable:
-    """Return a key that is equal for repeats; Python's own warnings are compared by their text."""
+    """Return a key that is equal for lines that are repeats of each other.
+
+    Python's own warnings are compared by their text.
+    """
     text = record.getMessage() if record.name == "py.warnings" else str(record.msg)
     error = record.exc_info[0] if record.exc_info else None
     identity = tuple(str(fields.get(name)) for name in _IDENTIFYING)
@@ -131,7 +138,10 @@ def _kind(record: logging.LogRecord, fields: Mapping[str, object]) -> Hashable:
 
 
 def _kept(record: logging.LogRecord, fields: dict[str, object]) -> logging.LogRecord:
-    """Return a copy to be written later, by any thread; its exception is reduced to its message."""
+    """Return a copy of a line that any thread can write later.
+
+    Of an exception, only the message remains, as a field.
+    """
     kept = copy.copy(record)
     if record.exc_info and record.exc_info[1]:
         fields.setdefault("message", str(record.exc_info[1]))
@@ -141,7 +151,9 @@ def _kept(record: logging.LogRecord, fields: dict[str, object]) -> logging.LogRe
 
 
 def _sum_of(repeats: _Repeats, newest: logging.LogRecord, now: float) -> logging.LogRecord:
-    """Return the newest line with the number of repeats that were not written."""
+    """Return the newest repeat with two more fields: the number of repeats, and the seconds
+    counted.
+    """
     counts = {REPEATED: repeats.count, WITHIN: max(round(now - repeats.begun), 1)}
     newest.__dict__["ctx"] = {**counts, **newest.__dict__["ctx"]}
     return newest

@@ -181,7 +181,7 @@ def record_build(labels: Mapping[str, str]) -> None:
 
 
 def record_state(state: str) -> None:
-    """Set the state of the pipeline, one of `STATES`."""
+    """Set the state of the pipeline. Raises ValueError if it is not one of `STATES`."""
     if state not in STATES:
         raise ValueError(f"no state of a pipeline: {state}")
     for known in STATES:
@@ -194,7 +194,7 @@ def record_failure(time_seconds: float) -> None:
 
 
 def record_restart(error: str) -> None:
-    """Count a restart of the query after an error of this class."""
+    """Count a restart of the query; `error` is the class of the error that caused it."""
     RESTARTS.labels(error).inc()
 
 
@@ -205,14 +205,14 @@ def expect_restarts(errors: Iterable[str]) -> None:
 
 
 def expect_reading(source: str, topics: Iterable[str]) -> None:
-    """Create the counters of topics at 0, so that their first records count as an increase."""
+    """Create the counters of topics at 0, so that the first records are visible as an increase."""
     for topic in topics:
         SOURCE_RECORDS.labels(source, topic)
         SOURCE_BYTES.labels(source, topic)
 
 
 def record_read(source: str, topic: str, records: int, size: int) -> None:
-    """Count records read from a topic, and their bytes."""
+    """Add to the records read from a topic, and to their bytes."""
     SOURCE_RECORDS.labels(source, topic).inc(records)
     SOURCE_BYTES.labels(source, topic).inc(size)
 
@@ -223,7 +223,8 @@ def record_control(records: int) -> None:
 
 
 def record_gap(source: str, topic: str, records: int) -> None:
-    """Count records of a topic that were lost before they were read, or an upper bound of them."""
+    """Add the number of records of a topic that were lost before they were read, or an upper bound.
+    """
     SOURCE_GAP.labels(source, topic).inc(records)
 
 
@@ -233,7 +234,7 @@ def record_rows(table: str, kind: str, rows: int) -> None:
 
 
 def record_unknown(table: str, cells: int) -> None:
-    """Count cells stored as null because their value is unknown."""
+    """Count cells that were stored as null because their value is unknown."""
     UNKNOWN_VALUES.labels(table).inc(cells)
 
 
@@ -259,7 +260,7 @@ def record_dead_letters(stage: str, reason: str, records: int) -> None:
 
 
 def record_files(table: str, files: int, size: int) -> None:
-    """Count data files written, and their bytes."""
+    """Add to the data files written to a table, and to their bytes."""
     FILES_WRITTEN.labels(table).inc(files)
     FILE_BYTES_WRITTEN.labels(table).inc(size)
 
@@ -294,7 +295,7 @@ def record_snapshot(table: str, snapshot_id: int, time_seconds: float) -> None:
 
 
 def record_compaction(table: str, result: str, seconds: float | None) -> None:
-    """Record the result and duration of a compaction (None: unknown duration)."""
+    """Record the result of a compaction and its duration in seconds, None if unknown."""
     COMPACTIONS.labels(table, result).inc()
     if seconds is not None:
         COMPACTION_SECONDS.labels(table).observe(seconds)
@@ -307,7 +308,8 @@ def record_compacted_bytes(table: str, read: int, written: int) -> None:
 
 
 def record_lag(table: str, level_0: int, runs: int) -> None:
-    """Set the number of level-0 files of a table, and of sorted runs in its fullest bucket."""
+    """Set the number of level-0 files of a table, and the sorted runs of the bucket with the most.
+    """
     LEVEL_0_FILES.labels(table).set(level_0)
     SORTED_RUNS.labels(table).set(runs)
 
@@ -329,7 +331,7 @@ def record_iceberg_failure(table: str) -> None:
 
 
 def record_throttled(cause: str, seconds: float) -> None:
-    """Add the duration of a wait of ingest."""
+    """Add the seconds that ingest waited for compactions; `cause` is `sorted-runs` or `inline`."""
     THROTTLED_SECONDS.labels(cause).inc(seconds)
 
 
@@ -339,7 +341,10 @@ def record_reachable(source: str, *, reachable: bool) -> None:
 
 
 def record_registry(figures: Mapping[str, int]) -> None:
-    """Add the requests of a batch's tasks, by the names of `ingestd.kafka.registry_http`."""
+    """Add the figures about schema registries that the tasks of a batch reported.
+
+    Their names are constants of `ingestd.kafka.registry_http`.
+    """
     REGISTRY_REQUESTS.inc(figures.get(REQUESTS, 0))
     REGISTRY_FAILED.inc(figures.get(FAILURES, 0))
     REGISTRY_CACHE_HITS.inc(figures.get(HITS, 0))

@@ -11,7 +11,9 @@ from typing import Any, NamedTuple
 from prometheus_client import REGISTRY, Metric, disable_created_metrics, make_wsgi_app
 
 _SUMMED_UNITS = ("_records", "_offset", "_files")
-"""Without a label, gauges in these units are the sum over its values; others are the maximum."""
+"""If a label is removed, gauges in these units are summed over its values; of others, the maximum
+is taken.
+"""
 
 disable_created_metrics()  # type: ignore[no-untyped-call]  # the library declares no types here
 
@@ -26,13 +28,15 @@ class Scrape(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class MetricsPage:
-    """The page, with the labels `table` and `partition` or with totals over them."""
+    """The page /metrics, with the labels `table` and `partition`, or combined over their values."""
 
     per_table: bool = True
     per_partition: bool = True
 
     def collect(self) -> Iterator[Metric]:
-        """Return the metric families of all collectors; the interface of a registry."""
+        """Yield the metric families of all collectors, as `prometheus_client` requires of a
+        registry.
+        """
         kept = {"table": self.per_table, "partition": self.per_partition}
         dropped = frozenset(label for label, is_kept in kept.items() if not is_kept)
         for metric in REGISTRY.collect():
@@ -59,7 +63,11 @@ class MetricsPage:
 
 
 def _without_labels(metric: Metric, dropped: frozenset[str]) -> Metric:
-    """Return a metric family without some labels, its samples combined over their values."""
+    """Return a metric family without the labels `dropped`.
+
+    Samples that then have the same labels are combined: gauges as in `_SUMMED_UNITS`, all others by
+    their sum.
+    """
     if not any(dropped & sample.labels.keys() for sample in metric.samples):
         return metric
     largest = metric.type == "gauge" and not metric.name.endswith(_SUMMED_UNITS)

@@ -105,7 +105,8 @@ class Listener:
     """An additional listener of a broker.
 
     `protocol` is a security protocol of Kafka, such as `SASL_SSL`. `advertised` is the HOST:PORT
-    that the broker reports to clients, such as that of a proxy; by default the listener's own.
+    that the broker reports to clients, such as that of a proxy; None is the listener's own address.
+    `settings` are properties of the listener without their prefix.
     """
 
     protocol: str = "PLAINTEXT"
@@ -117,8 +118,8 @@ class Listener:
 class Member:
     """The membership of a broker in a cluster: its node id, its ports and all controllers.
 
-    `ports` are those of the broker for clients and controllers, `controllers` the controller ports
-    of all brokers by node id.
+    `number` is the node id, `ports` are the broker's own ports for clients and for controllers, and
+    `controllers` are the controller ports of all brokers by node id.
     """
 
     cluster_id: str
@@ -128,11 +129,12 @@ class Member:
 
 
 class DevBroker:
-    """A KRaft broker and controller in one process; started by `start` or by entering the block.
+    """A KRaft broker and controller in one process, started by `start` or by a `with` block.
 
     `settings` are broker properties that override the defaults. `log` is the file of the broker's
     log (default: a temporary file, removed with the broker's data). `listeners` are additional
-    listeners by name. `member` makes it a member of a cluster, whose brokers must start together.
+    listeners by name. `member` is the broker's membership in a cluster, whose brokers must start
+    together; None is a cluster of this broker alone.
     """
 
     def __init__(
@@ -153,16 +155,19 @@ class DevBroker:
 
     @property
     def bootstrap(self) -> str:
-        """The address for clients, `127.0.0.1:PORT`; the same after a restart."""
+        """The address for clients, `127.0.0.1:PORT`; a restart does not change it."""
         return self.address(CLIENTS)
 
     def address(self, listener: str) -> str:
-        """Return the address of a listener, `127.0.0.1:PORT`; the same after a restart."""
+        """Return the address of a listener, `127.0.0.1:PORT`; a restart does not change it."""
         return f"127.0.0.1:{self._ports.get(listener, 0)}"
 
     @property
     def log(self) -> Path:
-        """The log file of the broker."""
+        """The log file of the broker.
+
+        Raises BrokerError if it is temporary and the broker not started.
+        """
         if self._given_log is not None:
             return self._given_log
         if self._folder is None:
@@ -171,7 +176,7 @@ class DevBroker:
 
     @property
     def running(self) -> bool:
-        """Whether the process is alive."""
+        """Whether the process of the broker is alive."""
         return self._process is not None and self._process.poll() is None
 
     def __enter__(self) -> Self:
@@ -187,7 +192,11 @@ class DevBroker:
         self.stop()
 
     def start(self) -> None:
-        """Start and wait until topics can be created. Raises ConfigError without Java."""
+        """Start the broker, if it is not running, and wait until topics can be created.
+
+        Raises ConfigError without Java, JarError if Kafka cannot be downloaded, or BrokerError if
+        the broker fails to start.
+        """
         if self.running:
             return
         java = java_command()
@@ -217,13 +226,13 @@ class DevBroker:
             self._folder = None
 
     def kill(self) -> None:
-        """Kill the broker with SIGKILL; its data is kept for `restart`."""
+        """Kill the broker with SIGKILL, but leave its data for `restart`."""
         if self._process is not None and self._process.poll() is None:
             os.killpg(self._process.pid, signal.SIGKILL)
         self._reap()
 
     def restart(self) -> None:
-        """Start again with the same address and data, after `kill`; a running broker is killed."""
+        """Kill the broker if it is running, and start it again with the same address and data."""
         self.kill()
         self.start()
 
@@ -333,9 +342,10 @@ def broker_properties(
     controllers: Mapping[int, int],
     listeners: Mapping[str, Listener],
 ) -> dict[str, object]:
-    """Return the properties of a broker on 127.0.0.1; `ports` are those of `port_names`.
+    """Return the properties of a broker on 127.0.0.1.
 
-    `controllers` are the ports of all controllers of the cluster by node id.
+    `number` is its node id, `ports` are the result of `choose_ports`, and `controllers` the ports
+    of all controllers of the cluster by node id.
     """
     advertised = {
         CLIENTS: None,
@@ -361,7 +371,10 @@ def broker_properties(
 
 
 def choose_ports(listeners: Mapping[str, Listener], member: Member | None) -> dict[str, int]:
-    """Return a port for each listener and the controller: that of the member, else a free one."""
+    """Return the port of each listener and of the controller, by name.
+
+    A member has its own ports for clients and the controller; all others are free ports.
+    """
     names = (CLIENTS, _CONTROLLER, *listeners)
     ports = dict(zip(names, free_ports(len(names)), strict=True))
     if member is not None:
@@ -370,7 +383,9 @@ def choose_ports(listeners: Mapping[str, Listener], member: Member | None) -> di
 
 
 def controllers_of(ports: Mapping[str, int], member: Member | None) -> Mapping[int, int]:
-    """Return controller ports by node id; a broker without a cluster is the only controller."""
+    """Return controller ports by node id; a broker without a cluster is the only controller, node
+    1.
+    """
     return {1: ports[_CONTROLLER]} if member is None else member.controllers
 
 

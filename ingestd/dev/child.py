@@ -1,4 +1,4 @@
-"""Run `ingestd` as a child process for the demo; it is stopped with its parent's block."""
+"""Run `ingestd` as a child process for the demo, until the end of a `with` block."""
 
 import os
 import signal
@@ -15,7 +15,8 @@ _LOG_LINES = 20
 
 
 class Child:
-    """A process group that runs a command of ingestd; it is stopped at the end of the block."""
+    """A process group that runs a command of ingestd; it is killed at the end of the `with` block.
+    """
 
     def __init__(self, arguments: Sequence[str], log: Path) -> None:
         self._log = log
@@ -42,10 +43,10 @@ class Child:
 
     @property
     def exit_code(self) -> int | None:
-        """The exit code; None while the process runs."""
+        """The exit code of the process; None while it runs."""
         return self._process.poll()
 
     def log_tail(self) -> str:
-        """Return the last lines of its output."""
+        """Return the last lines that the process has written to its log."""
         lines = self._log.read_text(encoding="utf-8", errors="replace").splitlines()
         return "\n".join(lines[-_LOG_LINES:])

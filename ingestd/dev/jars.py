@@ -1,6 +1,7 @@
 """Download Java archives into the user's cache folder, and verify their SHA-256 at each use.
 
-Ivy, which is part of PySpark, downloads them, so only Java is required. Like Spark, it uses the
+Ivy, which is part of PySpark, downloads the archives, so only Java is required. Like Spark, it uses
+the
 mirror in DEFAULT_ARTIFACT_REPOSITORY if that is set.
 """
 
@@ -34,17 +35,20 @@ _MODULE = """<ivy-module version="2.0" xmlns:m="http://ant.apache.org/ivy/maven"
 
 
 class JarError(IngestdError):
-    """An archive cannot be downloaded, or does not have its pinned SHA-256."""
+    """An archive cannot be downloaded or has a wrong SHA-256, or Java sources do not compile."""
 
 
 def cache_folder() -> Path:
-    """Return the folder of ingestd in the user's cache folder, which may not exist."""
+    """Return the folder of ingestd in the user's cache folder; it may not exist yet."""
     base = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
     return Path(base) / "ingestd"
 
 
 def java_command() -> str:
-    """Return the java command of JAVA_HOME or of the PATH. Raises ConfigError without one."""
+    """Return the path of `java` in JAVA_HOME or on the PATH.
+
+    Raises ConfigError if there is no Java.
+    """
     home = os.environ.get("JAVA_HOME")
     if home and os.access(Path(home) / "bin" / "java", os.X_OK):
         return str(Path(home) / "bin" / "java")
@@ -55,7 +59,7 @@ def java_command() -> str:
 
 
 def read_pins(path: Path) -> dict[str, str]:
-    """Return SHA-256 by coordinate from a file of lines `group:artifact:version SHA-256`."""
+    """Parse a file of lines `group:artifact:version SHA-256`; return the SHA-256 by coordinate."""
     lines = (line.split("#")[0].split() for line in path.read_text(encoding="utf-8").splitlines())
     return {line[0]: line[1] for line in lines if line}
 
@@ -67,12 +71,13 @@ def fetch(
     transitive: bool = False,
     pins: Mapping[str, str] | None = None,
 ) -> list[Path]:
-    """Return archives of Maven coordinates `group:artifact:version[:classifier]`, sorted by name.
+    """Return the paths of archives, sorted by name, and download them if necessary.
 
-    Only archives that are missing in `directory` are downloaded into it; several processes may
-    call this at once. Every archive is verified by its SHA-256 in `pins` (by coordinate), or else
-    by that of its first download. With `transitive`, dependencies are included, which `pins` does
-    not cover. Raises JarError, or ConfigError without Java.
+    `coordinates` are Maven coordinates `group:artifact:version[:classifier]`. The archives are
+    downloaded into `directory` unless all of them are there unchanged; several processes may call
+    this at once. Every archive is verified by its SHA-256 in `pins` (by coordinate), or else by
+    that of its first download. With `transitive`, dependencies are included, which `pins` does not
+    cover. Raises JarError if a download or a verification fails, or ConfigError without Java.
     """
     directory.mkdir(parents=True, exist_ok=True)
     expected = {_file_name(coordinate): digest for coordinate, digest in (pins or {}).items()}

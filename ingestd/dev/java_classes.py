@@ -14,9 +14,10 @@ _OPTIONS = ("-17", "-nowarn", "-proc:none", "-d")
 
 
 def compiled(sources: Sequence[Path], classpath: Sequence[Path], folder: Path) -> Path:
-    """Return the folder of compiled classes, cached by the sources and the names of the archives.
+    """Compile Java sources, unless this was done before, and return the folder of the classes.
 
-    It is inside `folder`, which is created. Several processes may call this at once. Raises
+    The classes are cached in a subfolder of `folder`, which is created, by the sources and the
+    names of the archives in `classpath`. Several processes may call this at once. Raises
     JarError with the compiler's output for invalid sources.
     """
     digest = hashlib.sha256(b"\0".join(source.read_bytes() for source in sources))

@@ -48,7 +48,7 @@ SOURCE = (
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """A Kafka record; a value of None is the tombstone after a delete."""
+    """A Kafka record; `value` is None for the tombstone after a delete."""
 
     topic: str
     partition: int
@@ -75,7 +75,7 @@ def messages(workload: Workload) -> Iterator[Message]:
 def produce(
     workload: Workload, bootstrap: str, progress: Callable[[int], None] = lambda count: None
 ) -> int:
-    """Create the topics and send all messages; return the number of records.
+    """Create the topics and send all messages of a workload; return the number of records.
 
     `progress` is called with the number of records sent so far. Raises SourceError if the broker
     does not accept them.

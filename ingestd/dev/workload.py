@@ -1,8 +1,8 @@
 """A workload of changes in the database of a small web shop, and the rows they must result in.
 
 The tables `customers` and `orders` have inserts, updates and deletes; half-way `orders` gets the
-column `coupon`. All changes are determined by the seed, so the final rows are known without a
-broker. `ingestd.dev.produce` creates the messages of the changes.
+column `coupon`. The seed determines all changes, so the final rows are known without a broker.
+`ingestd.dev.produce` creates the messages of the changes.
 """
 
 import random
@@ -72,7 +72,10 @@ TABLES = {"customers": CUSTOMERS, "orders": (*ORDERS, COUPON)}
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A change of a row; `columns` are those of its table at that time."""
+    """A change of a row; `columns` are those of its table at that time.
+
+    `row` is the row after the change, None for a delete.
+    """
 
     number: int
     table: str
@@ -84,7 +87,10 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """A workload: its number of changes, its seed and its topics."""
+    """The parameters of a workload: number of changes, seed, topics.
+
+    With `envelope`, every message contains its schema; `prefix` is the name of the database.
+    """
 
     events: int = 20_000
     seed: int = 7
@@ -121,12 +127,12 @@ class Workload:
 
 
 def column_types(table: str) -> Mapping[str, str]:
-    """Return the types to declare for a table when its messages carry no schema."""
+    """Return the column types to declare for a table whose messages do not contain a schema."""
     return {column.name: column.table_type for column in TABLES[table] if column.semantic}
 
 
 def printed(column: Column, value: Value) -> Value:
-    """Return a value as the JSON lines of a reader show it."""
+    """Return a value of a column in the form in which `ingestd read` prints it."""
     if value is None or not isinstance(value, int):
         return value
     if column.semantic == DECIMAL:
@@ -139,7 +145,7 @@ def printed(column: Column, value: Value) -> Value:
 
 
 def iso_micros(value: int) -> str:
-    """Return microseconds since 1970 as an ISO timestamp with six digits."""
+    """Return microseconds since 1970 as an ISO timestamp with six fraction digits."""
     moment = EPOCH + timedelta(microseconds=value)
     return moment.strftime("%Y-%m-%dT%H:%M:%S.%f")
 

@@ -1,4 +1,4 @@
-"""The Paimon table format: a library that knows neither Kafka, change data capture nor Spark.
+"""The Paimon table format: a library independent of Kafka, change data capture and Spark.
 
     import ingestd.paimon as paimon
 
@@ -7,8 +7,9 @@
     orders.scan(snapshot=3).to_polars()
     orders.write([{"id": 1, "amount": 12}])
 
-What is named in `__all__` is stable; the packages below it are how it is done. The names are loaded
-when they are first used, because the daemon's processes import the packages alone.
+The names in `__all__` are the stable interface; the packages below are its implementation. Each
+name is loaded at its first use, so that processes of the daemon, which import single packages, do
+not load all of them.
 """
 
 import importlib

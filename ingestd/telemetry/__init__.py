@@ -1,1 +1,1 @@
-"""Traces: what a batch did and how long each part took, as spans for a collector."""
+"""Traces: the phases of a batch and their durations, as spans for an OpenTelemetry collector."""

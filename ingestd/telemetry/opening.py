@@ -21,7 +21,7 @@ _LONG = 16
 
 
 def open_sink(pipeline: str, version: str, endpoint: str | None) -> SpanSink:
-    """Return a sink for the spans of a pipeline; `endpoint` as in `telemetry.otlp.OtlpSink`.
+    """Return a sink for the spans of a pipeline; `endpoint` is that of `telemetry.otlp.OtlpSink`.
 
     Credentials for the collector are redacted in the log from now on, since its responses may
     repeat them. Raises ConfigError if the extra `otel` is not installed.
@@ -54,7 +54,11 @@ def secrets_of(environment: Mapping[str, str], endpoint: str | None) -> Iterator
 
 
 def _secrets_of_header(name: str, value: str) -> Iterator[str]:
-    """Yield a value as configured and decoded, and the last of several words."""
+    """Yield the value of a header that may be a secret: as configured, URL-decoded, and the last
+    word.
+
+    Yields nothing for a short value if the name does not indicate a secret.
+    """
     may_be_secret = is_secret_name(name) or "auth" in name.lower()
     for form in {value.strip(), unquote(value.strip())}:
         if may_be_secret or len(form) >= _LONG:

@@ -26,9 +26,10 @@ _CLOSE_SECONDS = 5.0
 
 
 class OtlpSink:
-    """Sends the spans of one pipeline to one collector.
+    """A sink that sends the spans of one pipeline to one collector.
 
-    `endpoint` is the base URL, such as `http://collector:4318`; None takes it from the environment.
+    `endpoint` is the base URL, such as `http://collector:4318`; if it is None, the environment
+    determines it.
     Spans that cannot be sent are dropped after a while; a batch never waits for them.
     """
 
@@ -45,7 +46,7 @@ class OtlpSink:
         self._queue(span, Context())
 
     def close(self) -> None:
-        """Send queued spans, for at most a few seconds."""
+        """Send the queued spans and stop, within a few seconds; spans not sent by then are lost."""
         last = threading.Thread(target=self._provider.shutdown, name="traces", daemon=True)
         last.start()
         last.join(_CLOSE_SECONDS)
@@ -65,7 +66,10 @@ class OtlpSink:
 
 
 def _resource(pipeline: str, version: str) -> Resource:
-    """Return the resource of all spans; the environment may set another service name."""
+    """Return the resource of all spans.
+
+    The service is named `ingestd` unless the environment names it.
+    """
     resource = Resource.create()
     own = {"service.version": version, "ingestd.pipeline": pipeline}
     if str(resource.attributes.get(SERVICE_NAME, _UNNAMED)).startswith(_UNNAMED):

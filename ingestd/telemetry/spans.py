@@ -28,7 +28,7 @@ class Span:
 
 
 class SpanSink(Protocol):
-    """Takes spans; must not block or raise, and must be thread-safe."""
+    """A receiver of spans; it must not block or raise, and must be thread-safe."""
 
     def take(self, span: Span) -> None:
         """Take a finished span with its children."""

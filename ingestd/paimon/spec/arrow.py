@@ -29,7 +29,7 @@ else:
 
 FIELD_ID_KEY = b"PARQUET:field_id"
 NESTED_FIELD_ID_BASE = 536870911
-"""Ids of list elements and map entries count up (keys: down) from here."""
+"""The ids of list elements and map values count up from this number, those of map keys down."""
 _NESTED_FIELD_ID_STEP = 1024
 
 _FIXED: Mapping[str, pa.DataType] = {
@@ -65,12 +65,12 @@ VARIANT_PARTS = (
     DataField(0, "value", DataType("BYTES", nullable=False)),
     DataField(1, "metadata", DataType("BYTES", nullable=False)),
 )
-"""A VARIANT is a struct of these.
+"""A VARIANT is stored as a struct of these fields.
 
 Specification: https://paimon.apache.org/docs/1.4/concepts/spec/datafile/#data-file
 """
 MULTISET_COUNT = DataType("INT", nullable=False)
-"""A MULTISET is a map from its elements to how often each is in it."""
+"""The type of the counts in a MULTISET, which is stored as a map from elements to their counts."""
 _PRECISION_OF_UNIT = {"s": 0, "ms": 3, "us": 6, "ns": 9}
 
 # The stubs know these constructors only with literal units and without field names.
@@ -78,7 +78,7 @@ _timestamp: Callable[..., pa.DataType] = pa.timestamp
 _map: Callable[..., pa.DataType] = pa.map_
 
 _Identify = Callable[[int, bool], dict[bytes, bytes] | None]
-"""Field metadata of a nested value from its depth and whether it is a map key."""
+"""Returns the field metadata of a nested value, given its depth and whether it is a map key."""
 
 
 def timestamp_unit(precision: int) -> str:
@@ -89,9 +89,9 @@ def timestamp_unit(precision: int) -> str:
 
 
 def to_arrow_type(t: DataType) -> pa.DataType:
-    """Return the Arrow type of a column.
+    """Return the Arrow type of a data type.
 
-    Raises UnsupportedError for a type without an equivalent.
+    Raises UnsupportedError if it has no equivalent.
     """
     return _convert(t, _unidentified, 0)
 
@@ -101,7 +101,11 @@ def _unidentified(depth: int, is_key: bool) -> None:
 
 
 def _convert(t: DataType, identify: _Identify, depth: int) -> pa.DataType:
-    """Convert one type; `depth` counts the enclosing lists and maps of the column."""
+    """Return the Arrow type of `t`.
+
+    `depth` counts the lists and maps that enclose it in its column; `identify` returns the metadata
+    of the fields in it.
+    """
     if t.root in _FIXED:
         return _FIXED[t.root]
     if t.root == "DECIMAL":
@@ -169,7 +173,7 @@ def arrow_schema(fields: Sequence[DataField]) -> pa.Schema:
 def from_arrow_type(arrow_type: pa.DataType) -> DataType:
     """Return the nullable Paimon type that holds the values of an Arrow type.
 
-    Fields of structs get ids from 0 by position. Raises UnsupportedError for a type without an
+    Fields of structs get ids from 0 by position. Raises UnsupportedError if the type has no
     equivalent.
     """
     known = _FROM_ARROW.get(arrow_type)

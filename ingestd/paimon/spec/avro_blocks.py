@@ -39,7 +39,7 @@ _HEADER_SCHEMA = fastavro.parse_schema(
     }
 )
 _CHECKSUM = "ingestd.crc32"
-"""Header entry with the checksum. The Avro format itself has none."""
+"""The header entry with the checksum of the file; the Avro format itself has no checksum."""
 BROKEN = (
     ArithmeticError, AssertionError, AttributeError, EOFError, LookupError, MemoryError,
     OSError, RecursionError, StopIteration, TypeError, ValueError, lzma.LZMAError, struct.error,
@@ -79,7 +79,7 @@ def encode_blocks(
     level: int = 1,
     header: Mapping[str, str] = MappingProxyType({}),
 ) -> bytes:
-    """Return a container file of blocks given as (record count, encoded records).
+    """Return a container file with these blocks, each given as (record count, encoded records).
 
     `codec` is a name of `ENCODERS`; `level` is the compression level of zstandard; `header` are
     further entries of the file's header.
@@ -93,7 +93,11 @@ def encode_blocks(
 
 
 class BlockWriter:
-    """Buffers blocks in `spool`, because the header contains their checksum."""
+    """A writer of a container file.
+
+    It buffers the blocks in the stream `spool`, because the header, which precedes them, contains
+    their checksum. The other arguments are those of `encode_blocks`.
+    """
 
     def __init__(
         self,
@@ -114,7 +118,7 @@ class BlockWriter:
 
     @property
     def size(self) -> int:
-        """Number of bytes buffered so far."""
+        """The size in bytes of the blocks so far, including their sync markers."""
         return self._ends[-1] + _SYNC_SIZE * len(self._ends) if self._ends else 0
 
     def add(self, count: int, payload: bytes) -> None:
@@ -126,7 +130,7 @@ class BlockWriter:
         self._ends.append(self._spool.tell())
 
     def write_to(self, out: ByteSink) -> None:
-        """Write the whole file."""
+        """Write the whole file, header and blocks, to `out`."""
         meta = {**self._meta, _CHECKSUM: b"%08x" % self._checksum}
         sync, header = self._digest.digest(), io.BytesIO()
         fastavro.schemaless_writer(
@@ -169,7 +173,10 @@ def _header_checksum(meta: Mapping[str, bytes]) -> int:
 
 
 def _checksum(checksum: int, count: int, block: bytes) -> int:
-    """Return the checksum extended by a stored block; most codecs do not detect changed bytes."""
+    """Return the checksum extended by a stored block.
+
+    Most codecs do not detect changed bytes themselves.
+    """
     return zlib.crc32(block, zlib.crc32(encode_long(count), checksum))
 
 
@@ -197,7 +204,10 @@ def _blocks(
 
 
 def parse_block_schema(document: Json) -> Json:
-    """Return the parsed schema of a block of records; logical types are replaced by plain types."""
+    """Return the parsed schema of a block, an array of records with the schema `document`.
+
+    Logical types are replaced by their plain types.
+    """
     record = _without_logical_types(document)
     return fastavro.parse_schema({"type": "array", "items": record})
 
@@ -222,7 +232,7 @@ def encode_records(schema: Json, rows: Sequence[Mapping[str, Any]]) -> bytes:
 def decode_records(schema: Json, count: int, payload: bytes) -> list[dict[str, Any]]:
     """Return the records of a block.
 
-    Raises one of `BROKEN` unless it has exactly `count` records.
+    Raises one of `BROKEN` unless the block contains exactly `count` records.
     """
     if count == 0:
         return []

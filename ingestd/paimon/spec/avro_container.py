@@ -62,7 +62,7 @@ def decode_records(data: bytes, version: int, source: str) -> list[dict[str, Any
 def encode_each(
     schema: Mapping[str, Any], version: int, records: Iterable[Mapping[str, Any]]
 ) -> list[bytes]:
-    """Return the encoded bytes of each record, so that they can be cached and packed repeatedly."""
+    """Return the encoded bytes of each record, which can be cached and packed repeatedly."""
     block_schema = _block_schema(json.dumps(schema))
     rows = ({"_VERSION": version, **record} for record in records)
     return [avro_blocks.encode_records(block_schema, [row]) for row in rows]
@@ -77,9 +77,10 @@ def pack_encoded(schema: Mapping[str, Any], records: Sequence[bytes]) -> bytes:
 def join_files(
     schema: Mapping[str, Any], version: int, files: Iterable[bytes]
 ) -> tuple[int, bytes] | None:
-    """Concatenate the records of container files without decoding; return the file and the count.
+    """Concatenate the records of container files without decoding; return their number and the
+    file.
 
-    Returns None if the files must be decoded instead: one has another schema or version, or is
+    Returns None if the records must be decoded instead: a file has another schema or version, or is
     damaged.
     """
     text, mark = json.dumps(schema), avro_blocks.encode_long(version)

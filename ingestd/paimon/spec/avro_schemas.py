@@ -17,7 +17,8 @@ _AvroType = str | _Schema | Sequence[str | _Schema]
 
 
 def is_avro_name(name: str) -> bool:
-    """Return whether an Avro field can have the name; other writers refuse all others."""
+    """Return whether an Avro field can have this name; other implementations reject invalid names.
+    """
     return _NAME.fullmatch(name) is not None
 
 

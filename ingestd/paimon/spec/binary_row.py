@@ -26,7 +26,7 @@ from ingestd.paimon.spec.decimal_digits import minimal_bytes, unscaled
 _Cell = Any
 
 EMPTY_ROW = bytes(12)
-"""Serialized row without fields."""
+"""A serialized row without fields."""
 
 COMPACT_DECIMAL_PRECISION = 18
 COMPACT_TIMESTAMP_PRECISION = 3
@@ -48,14 +48,15 @@ _HEADER_BITS = 8
 
 
 def null_area_size(arity: int) -> int:
-    """Return the size in bytes of the row kind and null bits: 8 for at most 56 fields."""
+    """Return the size in bytes of the row kind and the null bits: 8 for up to 56 fields."""
     return (arity + 63 + _HEADER_BITS) // 64 * 8
 
 
 def is_compact(t: DataType) -> bool:
-    """Return whether a DECIMAL or timestamp is stored in its slot.
+    """Return whether a type is not a DECIMAL or timestamp of high precision.
 
-    Other values are stored in the variable-length part, with space reserved even for nulls.
+    Values of high precision do not fit into their slot: they are stored in the variable-length
+    part, where even a null takes space.
     """
     if t.root == "DECIMAL":
         return (t.precision or 0) <= COMPACT_DECIMAL_PRECISION
@@ -63,12 +64,12 @@ def is_compact(t: DataType) -> bool:
 
 
 def ticks_per_milli(t: DataType) -> int:
-    """Return the units per millisecond of a non-compact timestamp."""
+    """Return the units per millisecond of a timestamp type that is not compact."""
     return 1000 if (t.precision or 0) <= 6 else 1_000_000
 
 
 class _Buffer:
-    """Fixed-size slots, followed by a variable-length part that grows."""
+    """A row being encoded: slots of fixed size, and a variable-length part that grows."""
 
     __slots__ = ("slots", "tail")
 
@@ -80,7 +81,10 @@ class _Buffer:
         self.slots[offset : offset + len(data)] = data
 
     def refer(self, offset: int, low: int, data: bytes, reserve: int = 0) -> None:
-        """Append to the variable-length part and store its offset and the low word in the slot."""
+        """Append data to the variable-length part, and store its position and `low` in the slot.
+
+        `low` is usually the length. The data takes at least `reserve` bytes.
+        """
         position = len(self.slots) + len(self.tail)
         self.put(offset, _SLOT.pack(position << 32 | low))
         size = max(reserve, (len(data) + 7) // 8 * 8)
@@ -95,7 +99,7 @@ def encode_row(
 ) -> bytes:
     """Return the encoded row without its arity, the form that is hashed.
 
-    Raises ValueError for a value of another type.
+    Raises ValueError if a value does not match its type.
     """
     arity, start = len(types), null_area_size(len(types))
     buffer = _Buffer(start + 8 * arity)
@@ -114,7 +118,7 @@ def encode_row(
 
 
 def serialize_row(types: Sequence[DataType], values: Sequence[object]) -> bytes:
-    """Return the row as stored in manifests: the arity (big-endian), then the row."""
+    """Return the row as stored in manifests: the number of fields (big-endian), then the row."""
     return _ARITY.pack(len(types)) + encode_row(types, values)
 
 
@@ -194,7 +198,8 @@ def element_size(t: DataType) -> int:
 
 
 def encode_array(element: DataType, values: Sequence[object]) -> bytes:
-    """Return a BinaryArray: int32 size, null bits in 4-byte words, elements, variable part."""
+    """Return a BinaryArray: int32 count, null bits in 4-byte words, elements, variable-length part.
+    """
     header, size = 4 + (len(values) + 31) // 32 * 4, element_size(element)
     buffer = _Buffer((header + size * len(values) + 7) // 8 * 8)
     buffer.put(0, _INT.pack(len(values)))
@@ -254,7 +259,7 @@ def _referred(data: bytes, offset: int) -> bytes:
     (word,) = _SLOT.unpack_from(data, offset)
     position, length = word >> 32, word & 0xFFFFFFFF
     if position + length > len(data):
-        raise ValueError(f"{length} bytes at {position} lie outside")
+        raise ValueError(f"{length} bytes at {position} are outside the row")
     return data[position : position + length]
 
 

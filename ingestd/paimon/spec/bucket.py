@@ -49,12 +49,15 @@ def hash_columns(columns: Sequence[Column], types: Sequence[DataType]) -> npt.ND
 
 
 def hash_row(types: Sequence[DataType], values: Sequence[object]) -> int:
-    """Return the hash of one row as a signed 32-bit number."""
+    """Return the hash of one row of key values as a signed 32-bit number."""
     return hash_bytes(encode_row(types, values))
 
 
 def hash_bytes(data: bytes) -> int:
-    """Return the Murmur3 hash of bytes; each trailing byte is hashed as a word of its own."""
+    """Return the Murmur3 hash of bytes as a signed 32-bit number.
+
+    Each byte after the last whole 4-byte word is hashed as a word of its own.
+    """
     whole = len(data) // 4 * 4
     words = np.frombuffer(data, "<u4", whole // 4).tolist()
     tail = np.frombuffer(data, np.int8, len(data) - whole, whole).tolist()
@@ -103,18 +106,19 @@ def _finish(hashes: _Hashes, lengths: npt.NDArray[np.int64]) -> _Hashes:
 
 
 def _remainder(hashes: npt.NDArray[np.int32], divisor: int) -> npt.NDArray[np.int32]:
-    """Return the absolute value of Java's remainder of signed hashes."""
+    """Return the absolute value of Java's remainder of signed hashes by a divisor."""
     # A 32-bit division takes a quarter of the time of a 64-bit one.
     return np.abs(np.fmod(hashes, np.int32(divisor)))
 
 
 def fixed_buckets(hashes: npt.NDArray[np.int32], n: int) -> npt.NDArray[np.int32]:
-    """Return buckets 0 to n-1 by the hash of the bucket key (default `bucket-function.type`)."""
+    """Return the bucket, 0 to n-1, of each hash of a bucket key (default `bucket-function.type`).
+    """
     return _remainder(hashes, n)
 
 
 def mod_buckets(column: Column, n: int) -> npt.NDArray[np.int32]:
-    """Return buckets 0 to n-1 by a single INT or BIGINT key (`bucket-function.type` = mod).
+    """Return the bucket, 0 to n-1, of each INT or BIGINT key (`bucket-function.type` = mod).
 
     A null is treated as 0.
     """
@@ -140,9 +144,10 @@ def assigner_of(
     channels: int,
     assigners: int,
 ) -> npt.NDArray[np.int32]:
-    """Return the number of the assigner task, of `channels` tasks, for each key's dynamic bucket.
+    """Return the task, 0 to `channels` - 1, that assigns the dynamic bucket of each key.
 
-    `partition_hash` is one hash for all keys, or an array with the hash of each key's partition.
+    `partition_hash` is the hash of the partition: one for all keys, or an array with one per key.
+    `assigners` is the number of tasks that share the keys of a partition.
     """
     start = np.abs(np.asarray(partition_hash, np.int64)) % channels
     own = _remainder(key_hashes, assigners)

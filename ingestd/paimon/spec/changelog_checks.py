@@ -23,7 +23,7 @@ def writes_input(schema: TableSchema) -> bool:
 
 
 def check_changelog_options(schema: TableSchema) -> None:
-    """Raise ConfigError for an invalid `changelog-producer`, or one that other options exclude."""
+    """Raise ConfigError if `changelog-producer` is invalid, or not allowed for the table."""
     producer = changelog_producer(schema)
     if producer == "none":
         return

@@ -1,6 +1,6 @@
 """Check column names against the restrictions of tables and of file formats.
 
-Reasons complete a sentence that begins with the column.
+The returned reasons complete a sentence whose subject is the column.
 """
 
 from collections.abc import Iterable, Mapping
@@ -19,7 +19,7 @@ _FILE_FORMATS = (honoured.FILE_FORMAT, honoured.FILE_FORMAT_PER_LEVEL, honoured.
 
 
 def table_name_problem(name: str) -> str | None:
-    """Return the reason why no table can have a column of this name; None if it is valid.
+    """Return the reason why no table can have a column of this name; None if the name is valid.
 
     Specification: https://paimon.apache.org/docs/1.4/concepts/spec/schema/#datafield
     """
@@ -31,7 +31,7 @@ def table_name_problem(name: str) -> str | None:
 
 
 def file_name_problem(name: str, file_format: str) -> str | None:
-    """Return the reason why files of a format cannot have a column of this name; None if they can.
+    """Return why files of a format cannot have a column of this name; None if they can.
 
     Specification: https://paimon.apache.org/docs/1.4/concepts/spec/fileformat/#avro
     """
@@ -39,12 +39,12 @@ def file_name_problem(name: str, file_format: str) -> str | None:
         return "has a name that Avro files cannot have: letters of ASCII, digits and _ only"
     if file_format == "orc" and "`" in name:
         # Java reads it as a quoted name and does not find the column, or refuses the file.
-        return "has a backtick in its name, with which others do not find it in ORC files"
+        return "has a backtick in its name, so that other readers do not find it in ORC files"
     return None
 
 
 def nested_name_problem(data_type: DataType, file_format: str) -> str | None:
-    """Return the reason why a format cannot store the nested fields of a type; None if it can."""
+    """Return why a format cannot store the nested fields of a type; None if it can."""
     for walk_type in walk_types(data_type):
         for inner in walk_type.fields:
             problem = file_name_problem(inner.name, file_format)
@@ -56,7 +56,9 @@ def nested_name_problem(data_type: DataType, file_format: str) -> str | None:
 def nested_name_problems(
     types: Mapping[str, DataType], options: Mapping[str, str]
 ) -> dict[str, str]:
-    """Return columns whose nested field names a file format of the table refuses, with reasons."""
+    """Return the columns with nested fields that a file format of the table refuses, with the
+    reasons.
+    """
     columns: dict[str, str] = {}
     for name, data_type in types.items():
         problems = (
@@ -77,7 +79,7 @@ def _particular_formats(options: Mapping[str, str]) -> list[str]:
 
 
 def column_name_problems(names: Iterable[str], options: Mapping[str, str]) -> dict[str, str]:
-    """Return column names that are invalid for a table with these options, with the reasons."""
+    """Return the column names that are invalid for a table with these options, with the reasons."""
     formats = _particular_formats(options)
     columns: dict[str, str] = {}
     for name in names:

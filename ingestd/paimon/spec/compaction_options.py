@@ -15,9 +15,10 @@ _HOURS = 24
 
 @dataclass(frozen=True, slots=True)
 class OffPeak:
-    """Off-peak hours from `start` (inclusive) to `end` (exclusive), and their size ratio.
+    """The off-peak hours from `start` (inclusive) to `end` (exclusive), and their size ratio in
+    percent.
 
-    The range may include midnight.
+    The hours are from 0 to 23; the range may include midnight.
     """
 
     start: int
@@ -33,7 +34,7 @@ class OffPeak:
 
 @dataclass(frozen=True, slots=True)
 class CompactionOptions:
-    """Compaction options; sizes in bytes, times in milliseconds, None if not set.
+    """The compaction options of a table; sizes in bytes, times in milliseconds, None if not set.
 
     A compaction starts at `trigger` sorted runs; writers should wait above `stop_trigger`. The
     amplification and the ratio are percentages. With `forces_level_0`, level 0 must be emptied, but
@@ -59,9 +60,10 @@ class CompactionOptions:
 
 @dataclass(frozen=True, slots=True)
 class LookupRules:
-    """Purposes for which a compaction looks up the previous row of a key in higher levels.
+    """The purposes for which a compaction looks up the previous row of a key in higher levels.
 
-    `vectors`: delete the older row by a deletion vector. `changelog`: write the changelog.
+    `needed`: a compaction looks up rows at all. `vectors`: delete the older row by a deletion
+    vector. `changelog`: write the changelog.
     `full_changelog`: the changelog contains the changes of the top level. `deduplicates`: write no
     change if only the `ignored` columns of the row differ.
     """
@@ -75,7 +77,10 @@ class LookupRules:
 
 
 def compaction_options(schema: TableSchema) -> CompactionOptions:
-    """Return the compaction options of a table. Raises ConfigError for an invalid value."""
+    """Return the compaction options of a table.
+
+    Raises ConfigError for an invalid value, UnsupportedError as `lookup_rules` does.
+    """
     options = schema.options
     trigger = honoured.COMPACTION_TRIGGER.of(options)
     levels = num_levels(options)
@@ -102,7 +107,7 @@ def compaction_options(schema: TableSchema) -> CompactionOptions:
 
 
 def num_levels(options: Options) -> int:
-    """Return the number of levels of a bucket; by default the trigger plus 1."""
+    """Return the number of levels of a bucket, by default the compaction trigger plus 1."""
     levels = honoured.NUM_LEVELS.of(options)
     return honoured.COMPACTION_TRIGGER.of(options) + 1 if levels is None else levels
 
@@ -110,7 +115,7 @@ def num_levels(options: Options) -> int:
 def lookup_rules(schema: TableSchema) -> LookupRules:
     """Return the purposes for which compactions of a table look up rows in higher levels.
 
-    Raises UnsupportedError for a changelog producer that conflicts with other options.
+    Raises UnsupportedError if the merge engine or the changelog producer excludes deletion vectors.
     """
     options = schema.options
     producer = honoured.CHANGELOG_PRODUCER.of(options)

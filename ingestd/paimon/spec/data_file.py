@@ -10,7 +10,7 @@ from ingestd.paimon.spec.binary_row import EMPTY_ROW
 
 
 class FileSource(IntEnum):
-    """Origin of a data file; the values of `_FILE_SOURCE`."""
+    """The origin of a data file, a value of `_FILE_SOURCE`."""
 
     APPEND = 0
     COMPACT = 1
@@ -20,7 +20,7 @@ class FileSource(IntEnum):
 class SimpleStats:
     """Column statistics: minimum and maximum as serialized rows, and null counts.
 
-    A null in the rows is an unknown bound.
+    A null in these rows, or a null count of None, means that the value is unknown.
 
     Specification: https://paimon.apache.org/docs/1.4/concepts/spec/manifest/#simplestats
     """
@@ -40,8 +40,8 @@ class DataFileMeta:
     Specification: https://paimon.apache.org/docs/1.4/concepts/spec/manifest/#data-manifest
 
     `min_key` and `max_key` are serialized rows of the trimmed primary key (empty rows for append
-    tables). `row_count` includes the `delete_row_count` deletions. Times are milliseconds of the
-    epoch. None is unknown.
+    tables). `row_count` includes the `delete_row_count` deletions. Times are in milliseconds since
+    1970. None means unknown or absent.
     """
 
     file_name: str

@@ -48,7 +48,7 @@ _TYPE_TEXT = re.compile(r"([A-Z_]+(?: [A-Z]+)*) ?(?:\( ?(\d+) ?(?:, ?(\d+) ?)?\)
 
 
 class RowKind(IntEnum):
-    """The kind of a change of a row; the byte values of `_VALUE_KIND`."""
+    """The kind of a change of a row, a value of `_VALUE_KIND`."""
 
     INSERT = 0
     UPDATE_BEFORE = 1
@@ -57,15 +57,16 @@ class RowKind(IntEnum):
 
     @property
     def symbol(self) -> str:
-        """Return the short form shown to users: +I, -U, +U, -D."""
+        """The short form shown to users: +I, -U, +U or -D."""
         return ("+I", "-U", "+U", "-D")[self]
 
 
 @dataclass(frozen=True, slots=True)
 class DataType:
-    """A column type: `root` is its name in Paimon, the other fields are its parameters.
+    """A data type: `root` is its name in Paimon, the other fields are its parameters.
 
-    Missing precisions, scales and lengths take the defaults of the specification (section Schema).
+    A missing precision, scale or length is set to the default of the specification (section
+    Schema).
     Raises ValueError for an invalid combination.
     """
 
@@ -105,7 +106,7 @@ class DataType:
 
 @dataclass(frozen=True, slots=True)
 class DataField:
-    """A column, or a field of a ROW; a rename keeps the id."""
+    """A column, or a field of a ROW; its id remains when it is renamed."""
 
     id: int
     name: str
@@ -115,7 +116,7 @@ class DataField:
 
 
 def _check(t: DataType) -> None:
-    """Raise ValueError for a precision or length that the data type does not allow."""
+    """Raise ValueError if a data type is unknown or its parameters are invalid."""
     if t.root == "DECIMAL":
         precision, scale = t.precision or 0, t.scale or 0
         sound = 1 <= precision <= 38 and 0 <= scale <= precision
@@ -135,9 +136,9 @@ def _check(t: DataType) -> None:
 
 
 def parse_type(document: str | Mapping[str, Any]) -> DataType:
-    """Return a type from its text ("DECIMAL(10, 2) NOT NULL") or its JSON object (ARRAY, MAP, ROW).
+    """Parse a data type: text ("DECIMAL(10, 2) NOT NULL") or a JSON object (ARRAY, MAP, ROW).
 
-    Raises FormatError with the text in its message.
+    Raises FormatError, naming the type, if it is invalid.
 
     Specification: https://paimon.apache.org/docs/1.4/concepts/spec/schema/#datafield
     """
@@ -187,7 +188,7 @@ def _parse_object(document: Mapping[str, Any]) -> DataType:
 
 
 def parse_field(document: Mapping[str, Any]) -> DataField:
-    """Return a field of a schema file. Raises FormatError if a part is missing or wrong."""
+    """Parse a field of a schema file. Raises FormatError if an entry is missing or invalid."""
     try:
         return DataField(
             id=int(document["id"]),
@@ -221,7 +222,7 @@ def _printed(t: DataType) -> str:
 
 
 def encode_type(t: DataType) -> str | dict[str, Any]:
-    """Return the text or JSON object of a type, in the format of Java.
+    """Return a data type as text or JSON object, as Java writes it.
 
     Specification: https://paimon.apache.org/docs/1.4/concepts/spec/schema/#datafield
     """
@@ -240,7 +241,7 @@ def encode_type(t: DataType) -> str | dict[str, Any]:
 
 
 def encode_field(field: DataField) -> dict[str, Any]:
-    """Return the JSON object of a field, in the format of Java."""
+    """Return a field as JSON object, as Java writes it."""
     document: dict[str, Any] = {
         "id": field.id, "name": field.name, "type": encode_type(field.type)
     }  # fmt: skip
@@ -252,7 +253,7 @@ def encode_field(field: DataField) -> dict[str, Any]:
 
 
 def walk_types(t: DataType) -> Iterator[DataType]:
-    """Yield a type and all types nested in it, outermost first."""
+    """Yield a data type and all types nested in it, outermost first."""
     yield t
     for inner in (t.element, t.key, t.value, *(field.type for field in t.fields)):
         if inner is not None:

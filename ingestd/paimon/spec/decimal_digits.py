@@ -1,4 +1,4 @@
-"""Convert decimals to unscaled integers, and those to Java's byte form.
+"""Convert decimals to unscaled integers, and integers to Java's byte form.
 
 Specification: https://paimon.apache.org/docs/1.4/concepts/spec/manifest/#binaryrow
 """
@@ -9,7 +9,7 @@ from decimal import Decimal
 def unscaled(value: Decimal, scale: int) -> int:
     """Return the unscaled integer of a decimal at a scale.
 
-    Raises ValueError if digits would be lost.
+    Raises ValueError if digits would be lost or the decimal is not finite.
     """
     sign, digits, exponent = value.as_tuple()
     if not isinstance(exponent, int):
@@ -25,6 +25,8 @@ def unscaled(value: Decimal, scale: int) -> int:
 
 
 def minimal_bytes(number: int) -> bytes:
-    """Return the shortest big-endian two's complement form, as Java's `BigInteger.toByteArray`."""
+    """Return an integer in its shortest big-endian two's complement form, as Java's BigInteger
+    does.
+    """
     bits = (number if number >= 0 else ~number).bit_length()
     return number.to_bytes(bits // 8 + 1, "big", signed=True)

@@ -1,7 +1,8 @@
 """Encode and decode deletion vectors: the positions of the deleted rows of a data file.
 
-An index file is a version byte followed by vectors; its manifest entry contains the range of the
-vector of each data file. Two layouts exist, distinguished by their magic numbers: 32-bit vectors,
+An index file is a version byte followed by vectors; its manifest entry contains, for each data
+file, the range of bytes of its vector. Two layouts exist, distinguished by their magic numbers:
+32-bit vectors,
 which every reader supports, and 64-bit vectors (`deletion-vectors.bitmap64`).
 
 Specification: https://paimon.apache.org/docs/1.4/concepts/spec/tableindex/#deletion-vectors
@@ -32,7 +33,10 @@ _MAX_POSITION = 0x7FFF_FFFF
 
 
 def encode_deletion_vector(positions: Positions, *, bitmap64: bool = False) -> bytes:
-    """Return the bytes of a deletion vector of either layout, including length and checksum."""
+    """Return the bytes of a deletion vector, including length and checksum.
+
+    Raises ValueError if a position does not fit into a 32-bit vector.
+    """
     if bitmap64:
         body = _MAGIC_64 + _encode_64(positions)
     elif len(positions) and not 0 <= positions[0] <= positions[-1] <= _MAX_POSITION:
@@ -47,10 +51,10 @@ def encode_dv_index(
     *,
     bitmap64: bool = False,
 ) -> tuple[bytes, tuple[DeletionVectorRange, ...]]:
-    """Return an index file with the deletion vectors of data files by name, and their ranges.
+    """Return an index file with the given vectors, and the range of each vector in the file.
 
-    The length in the range of a 32-bit vector excludes the length word and the checksum; that of a
-    64-bit vector includes both.
+    `vectors` are by name of the data file. The length in the range of a 32-bit vector excludes the
+    length word and the checksum; that of a 64-bit vector includes both.
     """
     parts, ranges, offset = [_VERSION], [], len(_VERSION)
     for name, positions in vectors.items():
@@ -67,7 +71,8 @@ def decode_dv_index(
 ) -> dict[str, Positions]:
     """Return the deletion vectors of an index file by name of the data file.
 
-    Raises FormatError, naming `source` and the data file, if a vector is damaged.
+    Raises FormatError, naming `source`, if the version is unknown, or a vector is damaged or does
+    not have the number of positions in its range.
     """
     if data[:1] != _VERSION:
         raise FormatError(f"deletion vectors {source} have version {data[:1]!r}, not {_VERSION!r}")
@@ -85,7 +90,10 @@ def _vector(data: bytes, dv_range: DeletionVectorRange, source: str) -> Position
 
 
 def decode_deletion_vector(data: bytes, source: str) -> Positions:
-    """Return the positions of the vector (of either layout) at the start of `data`."""
+    """Return the positions of the vector (of either layout) at the start of `data`.
+
+    Raises FormatError, naming `source`, if the vector is damaged.
+    """
     if len(data) < _WORD.size:
         raise FormatError(f"{source}: the file ends before them")
     (length,) = _WORD.unpack_from(data)
@@ -103,12 +111,15 @@ def decode_deletion_vector(data: bytes, source: str) -> Positions:
     else:
         raise FormatError(f"{source}: they begin with {magic.hex()}, which no layout does")
     if end != len(body):
-        raise FormatError(f"{source}: {len(body) - end} bytes are left behind them")
+        raise FormatError(f"{source}: {len(body) - end} bytes are left after them")
     return positions
 
 
 def _encode_64(positions: Positions) -> bytes:
-    """Encode bitmaps by their upper 32 bits, preceded by their count; like Java, without gaps."""
+    """Return the number of bitmaps, and a bitmap for each value of the upper 32 bits from 0 on.
+
+    As in Java, values without positions have an empty bitmap.
+    """
     count = int(positions[-1] >> 32) + 1 if len(positions) else 0
     borders = np.searchsorted(positions, np.arange(1, count, dtype=np.int64) << 32)
     parts = np.split(positions & 0xFFFF_FFFF, borders)[:count]
@@ -119,7 +130,7 @@ def _encode_64(positions: Positions) -> bytes:
 
 
 def _decode_64(body: bytes, source: str) -> tuple[Positions, int]:
-    """Decode bitmaps by their upper 32 bits, preceded by a 64-bit count."""
+    """Return the positions of a 64-bit vector, and the offset of its end in `body`."""
     if len(body) < 12:
         raise FormatError(f"{source}: the file ends before they do")
     (count,) = struct.unpack_from("<q", body, 4)

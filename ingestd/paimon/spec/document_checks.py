@@ -1,9 +1,9 @@
-"""Detect damaged and edited JSON documents by a checksum in trailing whitespace and by misspelt
-keys.
+"""Detect damaged JSON documents by a checksum in trailing whitespace and by misspelt keys.
 
-Snapshot and schema files have no checksum in the specification. Those written here end with one
-encoded as whitespace, which JSON parsers ignore: readers see the document that Java would have
-written, and a program that rewrites it drops the checksum. For files without a checksum, only the
+Snapshot and schema files have no checksum in the specification. Files written here end with a
+checksum encoded as whitespace, which JSON parsers ignore: readers see the document that Java would
+have written, and a program that rewrites the document drops the checksum. For files without a
+checksum, only the
 keys are checked.
 
 Specification: https://paimon.apache.org/docs/1.4/concepts/spec/snapshot/#snapshot
@@ -19,7 +19,9 @@ _SEALED = re.compile(rb"(?P<body>.*\})\n(?P<sum>[ \t]{32})", re.DOTALL)
 
 
 def sealed(document: bytes) -> bytes:
-    """Return a JSON object followed by its CRC-32: a blank for each 0 bit, a tab for each 1 bit."""
+    """Return a JSON object followed by its CRC-32, with a blank for each 0 bit and a tab for each 1
+    bit.
+    """
     return document + b"\n" + _blanks(document)
 
 
@@ -27,7 +29,7 @@ def check_seal(document: bytes) -> None:
     """Raise ValueError if the document has a checksum that does not match its bytes."""
     match = _SEALED.fullmatch(document)
     if match and match["sum"] != _blanks(match["body"]):
-        raise ValueError("the checksum behind its end is wrong: it was damaged or edited")
+        raise ValueError("the checksum after its end is wrong: it was damaged or edited")
 
 
 def _blanks(document: bytes) -> bytes:
@@ -35,10 +37,10 @@ def _blanks(document: bytes) -> bytes:
 
 
 def refuse_misspelt(keys: Iterable[str], known: Collection[str]) -> None:
-    """Raise ValueError for an unknown key that differs from a known one by a single character.
+    """Raise ValueError for an unknown key that differs in one character from a known, missing one.
 
-    Unknown keys are ignored, since newer writers may add some. Without this check a misspelt key,
-    and its value, would be ignored too.
+    Other unknown keys are ignored, since newer writers may add some. Without this check, a misspelt
+    key and its value would be ignored too.
     """
     for key in set(keys) - set(known):
         for name in set(known) - set(keys):
@@ -47,10 +49,10 @@ def refuse_misspelt(keys: Iterable[str], known: Collection[str]) -> None:
 
 
 def file_name(name: str) -> str:
-    """Return the name of a file that a document refers to.
+    """Return the name of a file that a document refers to, unchanged.
 
-    Raises ValueError if it could refer to a file outside the folder: readers open referenced files,
-    and expiry deletes them.
+    Raises ValueError if the name could refer to a file outside the folder of the document: readers
+    open referenced files, and expiry deletes them.
     """
     if name in _NO_NAMES or "/" in name or "\0" in name:
         raise ValueError(f"{name!r} is not the name of a file in the folder of the table")

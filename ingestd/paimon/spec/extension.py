@@ -1,7 +1,7 @@
 """Access to the functions of the optional native extension for table columns.
 
-Below the change formats, only this module checks whether the extension is installed. Without it, or
-with another version of it, Arrow and numpy are used.
+In the packages of the table format, only this module checks whether the extension is installed.
+Without the extension, or with another version of it, Arrow and numpy are used.
 """
 
 import importlib
@@ -19,13 +19,13 @@ _COLUMNS_FORMAT = 1
 Bytes = Any
 """Memory owned by the extension, with the buffer protocol."""
 TextParts = tuple[npt.NDArray[np.int32], npt.NDArray[np.uint8], npt.NDArray[np.uint8] | None, int]
-"""A column of texts: offsets, bytes, validity bits (None: no nulls), and the positions of row 0
-among the offsets and among the bits.
+"""A column of texts: offsets, bytes, validity bits (None: no nulls), and the index of row 0 in the
+offsets and in the bits.
 """
 
 
 class NativeColumns(Protocol):
-    """The functions of the extension."""
+    """The interface of the extension for table columns."""
 
     def take_texts(
         self,
@@ -35,7 +35,7 @@ class NativeColumns(Protocol):
         validity: npt.NDArray[np.uint8] | None,
         first: int,
     ) -> tuple[Bytes, Bytes, Bytes | None, int]:
-        """Return offsets, bytes and validity of texts by index, and the number of nulls.
+        """Return the texts at the indices `places`: offsets, bytes, validity and number of nulls.
 
         Raises IndexError for an index out of range, OverflowError for more than 2 GiB of text.
         """
@@ -49,17 +49,21 @@ class NativeColumns(Protocol):
         validity: npt.NDArray[np.uint8] | None,
         first: int,
     ) -> tuple[int, int] | None:
-        """Return the rows of the smallest and largest text in byte order; None if all are null."""
+        """Return the row numbers of the smallest and the largest text; None if all are null.
+
+        Texts are compared by their bytes.
+        """
         ...
 
     def sorted_among(self, numbers: npt.NDArray[np.int32], known: npt.NDArray[np.int32]) -> Bytes:
-        """Return a byte for each of several sorted numbers, 1 if a sorted array contains it."""
+        """Return a byte for each number: 1 if `known` contains it, else 0; both arrays are sorted.
+        """
         ...
 
 
 @cache
 def native_columns() -> NativeColumns | None:
-    """Return the extension; None if it is missing or of another version."""
+    """Return the extension; None if it is not installed or of another version."""
     try:
         module = importlib.import_module(_NAME)
     except ImportError:

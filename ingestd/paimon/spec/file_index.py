@@ -28,11 +28,12 @@ _TEXT = struct.Struct(">H")
 _EMPTY = -1
 _SUM = struct.Struct(">I")
 _MARK = _COUNT.pack(9) + b"crc32"
-"""Marks the checksum at the end of the head, in 9 bytes that readers skip."""
+"""Precedes the checksum at the end of the head; other readers skip these 9 bytes and the checksum.
+"""
 
 
 def encode_file_index(indexes: FileIndexes) -> bytes:
-    """Return the bytes of a container."""
+    """Return the bytes of a container with these indexes."""
     size = _START.size + _COUNT.size + len(_MARK) + _SUM.size
     for column, kinds in indexes.items():
         size += len(_text(column)) + _COUNT.size
@@ -91,7 +92,7 @@ class _Head:
             return kind, None
         body = self._data[start : start + length]
         if start < 0 or length < 0 or len(body) < length:
-            raise ValueError(f"the {kind} lies outside")
+            raise ValueError(f"the {kind} is outside the file")
         return kind, body
 
     def _read_text(self) -> str:
@@ -109,7 +110,7 @@ class _Head:
 
 
 def _text(text: str) -> bytes:
-    """Encode text as Java's modified UTF-8: surrogate pairs above U+FFFF, no zero byte."""
+    """Encode text as Java's modified UTF-8 (surrogate pairs, no zero byte), after its length."""
     units = text.encode("utf-16-be", "surrogatepass")
     chars = (chr(unit) for (unit,) in struct.iter_unpack(">H", units))
     raw = b"".join(

@@ -45,7 +45,10 @@ def has_bitmap(t: DataType) -> bool:
 
 
 def encode_bitmap_index(column: Column, t: DataType, block_size: int = DEFAULT_BLOCK_SIZE) -> bytes:
-    """Return the bitmap index of a column. Raises ValueError for an unsupported type."""
+    """Return the bitmap index of a column, in blocks of about `block_size` bytes.
+
+    Raises ValueError for a type without bitmap indexes (see `has_bitmap`).
+    """
     if not has_bitmap(t):
         raise ValueError(f"columns of type {t} have no bitmap index")
     nulls = _null_rows(column)
@@ -106,7 +109,10 @@ def _rows_by_value(column: Column, t: DataType) -> Iterator[tuple[_Value, Number
 
 
 def _physical(array: Any, t: DataType) -> Any:  # noqa: ANN401  (any type)
-    """Return floats as their bits, so that -0.0 and 0.0 differ, and timestamps as integers."""
+    """Return floats as their bits, so that -0.0 and 0.0 differ, and times as integers.
+
+    Timestamps in nanoseconds become microseconds.
+    """
     if t.root in ("FLOAT", "DOUBLE"):
         return array.view(pa.int32() if t.root == "FLOAT" else pa.int64())
     if t.root in ("DATE", "TIME"):
@@ -126,7 +132,7 @@ def _from_physical(value: _Value, t: DataType) -> _Value:
 
 
 def _sort_key(value: _Value) -> _Value:
-    """Return the sort key of Java's order: texts by their bytes, -0.0 before 0.0, NaN last."""
+    """Return a sort key for the order of Java: texts by their bytes, -0.0 before 0.0, NaN last."""
     if isinstance(value, str):
         return value.encode()
     if isinstance(value, float):
@@ -143,7 +149,11 @@ def _encode_value(value: _Value, t: DataType) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class BitmapIndex:
-    """A decoded bitmap index; `blocks` contains the first value and the position of each block."""
+    """A decoded bitmap index.
+
+    `null_place` are offset and length of the rows with null, `blocks` the first value and the
+    position of each block; `body` is the position of the bitmaps.
+    """
 
     data: bytes
     type: DataType
@@ -176,7 +186,10 @@ class BitmapIndex:
             return self._find(_stored(value, self.type)) is not None
 
     def values(self) -> Iterator[_Value]:
-        """Yield all non-null values, ascending; timestamps of high precision in microseconds."""
+        """Yield all non-null values in ascending order.
+
+        Timestamps of more than 6 digits are in microseconds.
+        """
         with _Damage(self.source):
             for _, at in self.blocks:
                 yield from (value for value, _ in self._entries(at))
@@ -200,7 +213,7 @@ class BitmapIndex:
 
 
 def decode_bitmap_index(data: bytes, t: DataType, source: str) -> BitmapIndex | None:
-    """Return the decoded bitmap index of a column; None for an unknown layout.
+    """Return the decoded bitmap index of a column; None for an unsupported type or layout.
 
     Raises FormatError, naming `source`, if it is damaged.
     """
@@ -246,7 +259,7 @@ def _stored(value: _Value, t: DataType) -> _Value:
 
 
 class _Damage:
-    """Context manager that raises decoding errors as FormatError for a damaged index."""
+    """A context manager that turns decoding errors into a FormatError about a damaged index."""
 
     def __init__(self, source: str) -> None:
         self._source = source

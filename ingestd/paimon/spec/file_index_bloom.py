@@ -22,7 +22,9 @@ _COUNT = struct.Struct(">i")
 
 
 def encode_bloom_filter(hashes: Hashes, items: int, fpp: float) -> bytes:
-    """Return a filter with these hashes, sized for `items` values and a false-positive rate."""
+    """Return a filter that contains these hashes, sized for `items` values and the error rate
+    `fpp`.
+    """
     wanted = int(-items * math.log(fpp) / math.log(2) ** 2)
     size = wanted + 8 - wanted % 8
     functions = max(1, math.floor(size / items * math.log(2) + 0.5))
@@ -51,7 +53,7 @@ def may_contain(data: bytes, hashes: Hashes, source: str) -> npt.NDArray[np.bool
 
 
 def _places(hashes: Hashes, i: int, size: int) -> npt.NDArray[np.int64]:
-    """Return the bit positions of the i-th hash function, in the 32-bit arithmetic of Java."""
+    """Return the bit positions (below `size`) of hashes by the i-th hash function, as in Java."""
     low, high = hashes.astype(np.uint32), (hashes >> np.uint64(32)).astype(np.uint32)
     combined = (low + np.uint32(i) * high).view(np.int32)
     return np.where(combined < 0, ~combined, combined).astype(np.int64) % size

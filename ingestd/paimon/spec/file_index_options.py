@@ -28,7 +28,7 @@ _FITS = {BLOOM_FILTER: is_hashable, BITMAP: has_bitmap}
 
 @dataclass(frozen=True, slots=True)
 class ColumnIndex:
-    """One index of one column.
+    """An index of a column that the table options request; `kind` is the index type.
 
     `items` is the number of values that a bloom filter is sized for (None: the number in the file),
     `fpp` its false-positive rate, `block_size` the size in bytes of a block of a bitmap index.
@@ -56,7 +56,7 @@ def column_indexes(schema: TableSchema) -> tuple[ColumnIndex, ...]:
 
 
 def manifest_threshold(schema: TableSchema) -> int:
-    """Return the maximum size in bytes of indexes embedded in the manifest entry."""
+    """Return the maximum size in bytes of file indexes that are embedded in the manifest entry."""
     return honoured.INDEX_THRESHOLD.of(schema.options)
 
 

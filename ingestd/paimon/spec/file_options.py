@@ -51,7 +51,10 @@ _AVRO_TIME_PRECISION = 3
 
 
 def library_compression(file_format: str, compression: str) -> str:
-    """Return the library's name of a compression. Raises UnsupportedError if it has none."""
+    """Return the name of a compression in the library that writes a file format.
+
+    Raises UnsupportedError if the format does not support the compression.
+    """
     known = COMPRESSIONS[file_format]
     if compression not in known:
         raise UnsupportedError(
@@ -72,7 +75,7 @@ class FileStyle:
 
 @dataclass(frozen=True, slots=True)
 class ParquetSettings:
-    """Settings of Parquet files; sizes in bytes, None for the writer's default.
+    """The settings of Parquet files; sizes in bytes, None for the writer's default.
 
     `compression` and `zstd_level` replace those of the file's style.
     """
@@ -87,7 +90,7 @@ class ParquetSettings:
 
 @dataclass(frozen=True, slots=True)
 class OrcSettings:
-    """Settings of ORC files; sizes in bytes."""
+    """The settings of ORC files; sizes in bytes."""
 
     stripe_size: int
     compression_block_size: int
@@ -118,16 +121,16 @@ def orc_settings(options: Options) -> OrcSettings:
 
 
 def _compression_block_size(options: Options) -> int:
-    """Return the block size, rounded and limited to sizes that the library supports.
+    """Return the block size in bytes, rounded up to a size that the library supports.
 
-    Other sizes fail, and too large ones crash the process.
+    With other sizes writing fails; too large sizes would even crash the process.
     """
     blocks = -(-honoured.ORC_COMPRESS_SIZE.of(options) // _ORC_MEMORY_BLOCK)
     return min(max(blocks, 1), _MOST_ORC_BLOCKS) * _ORC_MEMORY_BLOCK
 
 
 def data_file_styles(schema: TableSchema) -> dict[int | None, FileStyle]:
-    """Return the styles by level; the key None is for all other levels.
+    """Return the file style of each level; the key None is for all other levels.
 
     Raises ConfigError for an invalid option value.
     """
@@ -165,7 +168,7 @@ def changelog_style(schema: TableSchema, base: FileStyle) -> FileStyle:
 
 
 def _per_level(options: Options, option: TableOption[str]) -> dict[int | None, str]:
-    """Parse `0:avro,5:orc` to a mapping by level."""
+    """Return the values of an option such as `0:avro,5:orc` by level."""
     text, by_level = option.of(options), dict[int | None, str]()
     for pair in filter(None, map(str.strip, text.split(","))):
         level, colon, value = pair.partition(":")
@@ -178,7 +181,10 @@ def _per_level(options: Options, option: TableOption[str]) -> dict[int | None, s
 
 
 def _stats_modes(schema: TableSchema, default: str) -> Mapping[str, str]:
-    """Return the statistics modes; columns after `metadata.stats-keep-first-n-columns`: none."""
+    """Return the statistics mode of each column: its own, or `default`, or none.
+
+    None is the mode of columns after the first `metadata.stats-keep-first-n-columns`.
+    """
     kept = honoured.STATS_FIRST_COLUMNS.of(schema.options)
     modes = {}
     for i, name in enumerate(schema.field_names):
@@ -205,7 +211,8 @@ def _checked_mode(name: str, mode: str) -> str:
 
 
 def refuse_style(style: FileStyle, fields: tuple[DataField, ...]) -> None:
-    """Raise UnsupportedError, naming option or column, if such files cannot store `fields`."""
+    """Raise UnsupportedError, naming option or column, if files of a style cannot store `fields`.
+    """
     known = COMPRESSIONS.get(style.file_format)
     if known is None:
         raise UnsupportedError(
@@ -238,13 +245,13 @@ def refuse_style(style: FileStyle, fields: tuple[DataField, ...]) -> None:
 
 
 def with_orc_zone(options: Options) -> dict[str, str]:
-    """Return the options of a new table, with ORC timestamps independent of the time zone."""
+    """Return the options of a new table, extended so that ORC timestamps depend on no time zone."""
     uses_orc = any("orc" in (option.of(options) or "").lower() for option in _FORMAT_OPTIONS)
     return {ORC_ZONE_OPTION: "false", **options} if uses_orc else dict(options)
 
 
 def refuse_zoned_orc(file_format: str, fields: Sequence[DataField], options: Options) -> None:
-    """Raise UnsupportedError, naming option and column, for ORC that depends on a time zone."""
+    """Raise UnsupportedError, naming the column, if ORC files depend on the writer's time zone."""
     if file_format != "orc" or not honoured.ORC_LEGACY_LTZ.of(options):
         return
     for column in fields:

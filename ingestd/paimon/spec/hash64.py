@@ -36,7 +36,7 @@ _WIDE = INTEGER_ROOTS | {"DATE", "TIME"}
 
 
 def is_hashable(t: DataType) -> bool:
-    """Return whether a type is supported: all except booleans, decimals and nested types."""
+    """Return whether values of a type can be hashed: not booleans, decimals and nested types."""
     known = CHARACTER_ROOTS | BINARY_ROOTS | _WIDE | TIMESTAMP_ROOTS | {"FLOAT", "DOUBLE"}
     return t.root in known
 
@@ -87,7 +87,7 @@ def _mix(words: npt.NDArray[np.int64]) -> Hashes:
 
 
 def _hash_bytes(array: Any) -> Hashes:  # noqa: ANN401  (strings or binaries)
-    """Return the xxHash64 of values that have the same length."""
+    """Return the xxHash64 of each value; values of the same length are hashed at once."""
     binary = array.cast(pa.large_binary())
     buffers = binary.buffers()
     count = len(binary)
@@ -150,6 +150,6 @@ def _rotate(h: Hashes, bits: int) -> Hashes:
 
 
 def _take(rows: _Rows, at: int, size: int) -> Hashes:
-    """Return little-endian words of 4 or 8 bytes."""
+    """Return the little-endian word at byte `at` of each row; `size` is 4 or 8 bytes."""
     words = np.ascontiguousarray(rows[:, at : at + size])
     return words.view(f"<u{size}").reshape(-1).astype(np.uint64)

@@ -24,7 +24,7 @@ _BYTES_ROOTS = CHARACTER_ROOTS | BINARY_ROOTS
 HASHED_ROOTS = frozenset(
     {"BOOLEAN", "BIGINT", "FLOAT", "DOUBLE", "DECIMAL"} | _INT_ROOTS | _BYTES_ROOTS
 )
-"""Types that a bucket key may have; Java defines no Hive hash for others."""
+"""The types that a bucket key may have; Java defines no Hive hash for other types."""
 
 _FACTOR = 31
 _CANONICAL_NAN = {4: 0x7FC00000, 8: 0x7FF8000000000000}
@@ -32,9 +32,9 @@ _INT64_DIGITS = 18
 
 
 def hive_hashes(columns: Sequence[Column], types: Sequence[DataType]) -> npt.NDArray[np.int32]:
-    """Return the hash of each row of the columns, shape (rows,).
+    """Return the Hive hash of each row of the columns, shape (rows,).
 
-    Raises ValueError without columns and for a type outside `HASHED_ROOTS`.
+    Raises ValueError without columns and for a type that is not in `HASHED_ROOTS`.
     """
     if not columns:
         raise ValueError("rows without columns have no hash")
@@ -46,7 +46,7 @@ def hive_hashes(columns: Sequence[Column], types: Sequence[DataType]) -> npt.NDA
 
 
 def hive_buckets(hashes: npt.NDArray[np.int32], n: int) -> npt.NDArray[np.int32]:
-    """Return buckets 0 to n-1 of rows by their hash without its sign bit."""
+    """Return the bucket, 0 to n-1, of each hash without its sign bit."""
     return ((hashes & 0x7FFFFFFF) % n).astype(np.int32)
 
 
@@ -97,7 +97,11 @@ def _of_floats(array: Array, width: int) -> _Hashes:
 
 
 def _of_bytes(array: Array) -> _Hashes:
-    """Hash bytes: the sum of each signed byte times 31 to the number of the bytes after it."""
+    """Return the hash of each value: its signed bytes b0, b1, ... as a polynomial with the factor
+    31.
+
+    The last byte counts once, the byte before it 31 times, and so on.
+    """
     large: Any = array.cast(pa.large_binary())
     buffers = large.buffers()
     offsets = np.frombuffer(buffers[1], np.int64)[large.offset : large.offset + len(large) + 1]
@@ -149,7 +153,8 @@ def _of_small_decimals(array: Array, scale: int) -> _Hashes:
 
 
 def _of_digits(digits: int, scale: int) -> int:
-    """Hash a number that may exceed 64 bits."""
+    """Return the hash of a decimal, given its unscaled digits, which may exceed 64 bits, and scale.
+    """
     if digits == 0:
         return 0
     while scale > 0 and digits % 10 == 0:

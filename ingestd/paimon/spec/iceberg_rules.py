@@ -21,7 +21,7 @@ _CODECS = {"zstd": "zstandard"}
 class IcebergSettings:
     """The options of a table with Iceberg metadata.
 
-    `in_catalog` is whether the metadata is in the layout of an Iceberg Hadoop catalog beside the
+    With `in_catalog`, the metadata is in the layout of an Iceberg Hadoop catalog, beside the
     databases. `codec` is the Avro codec of manifests.
     """
 
@@ -58,7 +58,8 @@ def iceberg_settings(options: Options) -> IcebergSettings | None:
 
 
 def refuse_iceberg(schema: TableSchema) -> None:
-    """Raise UnsupportedError if a table asks for Iceberg metadata that would show wrong rows."""
+    """Raise UnsupportedError if a table requests Iceberg metadata that cannot represent its rows.
+    """
     if iceberg_settings(schema.options) is None:
         return
     if honoured.DELETION_VECTORS.of(schema.options):
@@ -78,14 +79,17 @@ def refuse_iceberg(schema: TableSchema) -> None:
 
 
 def type_without_iceberg(options: Options, t: DataType) -> DataType | None:
-    """Return the type in `t` that a column cannot have in a table with these options, if any."""
+    """Return the first type in `t` that Iceberg does not have; None if there is no such type.
+
+    Returns None, too, if the options request no Iceberg metadata.
+    """
     if iceberg_settings(options) is None:
         return None
     return next((inner for inner in walk_types(t) if not has_iceberg_type(inner)), None)
 
 
 def has_iceberg_type(t: DataType) -> bool:
-    """Return whether a type, nested ones apart, has an equivalent in version 2 of the format."""
+    """Return whether a type has an equivalent in version 2 of Iceberg; nested types are ignored."""
     if t.root in TIMESTAMP_ROOTS:
         return t.precision in _PRECISIONS
     return t.root not in _WITHOUT_TYPE

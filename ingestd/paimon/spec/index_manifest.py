@@ -28,7 +28,10 @@ DELETION_VECTORS_INDEX = "DELETION_VECTORS"
 
 @dataclass(frozen=True, slots=True)
 class DeletionVectorRange:
-    """Position of the deletion vector of a data file in its index file."""
+    """The range of bytes of a data file's deletion vector in an index file.
+
+    `cardinality` is the number of deleted rows, None if unknown.
+    """
 
     data_file_name: str
     offset: int
@@ -38,7 +41,8 @@ class DeletionVectorRange:
 
 @dataclass(frozen=True, slots=True)
 class GlobalIndex:
-    """Metadata of an index over the rows of several files; written back as read."""
+    """The metadata of an index over the rows of several files; it is written back as it was read.
+    """
 
     row_range_start: int
     row_range_end: int
@@ -49,7 +53,10 @@ class GlobalIndex:
 
 @dataclass(frozen=True, slots=True)
 class IndexManifestEntry:
-    """One index file of a bucket; `partition` is a serialized row, `row_count` the entry count."""
+    """An index file added to, or deleted from, a bucket.
+
+    `partition` is a serialized row; `row_count` is the number of hashes or vectors in the file.
+    """
 
     kind: FileKind
     partition: bytes
@@ -70,17 +77,20 @@ def encode_index_manifest(entries: Iterable[IndexManifestEntry]) -> bytes:
 
 
 def encode_index_records(entries: Iterable[IndexManifestEntry]) -> list[bytes]:
-    """Return the index manifest record of each entry."""
+    """Return the encoded index manifest record of each entry, for `pack_index_records`."""
     return encode_each(INDEX_MANIFEST_SCHEMA, INDEX_MANIFEST_VERSION, map(_record, entries))
 
 
 def pack_index_records(records: Sequence[bytes]) -> bytes:
-    """Return the bytes of an index manifest of records encoded by `encode_index_records`."""
+    """Return the bytes of an index manifest with records encoded by `encode_index_records`."""
     return pack_encoded(INDEX_MANIFEST_SCHEMA, records)
 
 
 def decode_index_manifest(data: bytes, source: str) -> list[IndexManifestEntry]:
-    """Return the entries of an index manifest. Raises FormatError naming `source`."""
+    """Return the entries of an index manifest.
+
+    Raises FormatError, naming `source`, if it is damaged.
+    """
     records = decode_records(data, INDEX_MANIFEST_VERSION, source)
     try:
         return [_entry(record) for record in records]
@@ -166,7 +176,10 @@ def encode_hash_index(hashes: npt.NDArray[np.int32]) -> bytes:
 
 
 def decode_hash_index(data: bytes, source: str) -> npt.NDArray[np.int32]:
-    """Return the key hashes of a hash index file. Raises FormatError naming `source`."""
+    """Return the key hashes of a hash index file.
+
+    Raises FormatError, naming `source`, if it is damaged.
+    """
     if len(data) % 4:
         raise FormatError(f"hash index {source} has {len(data)} bytes, not a multiple of 4")
     return np.frombuffer(data, ">i4").astype(np.int32)

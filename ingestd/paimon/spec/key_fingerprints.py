@@ -1,7 +1,8 @@
 """Compute fingerprints of keys: pairs of 64-bit hashes that represent keys in memory.
 
 A fingerprint is computed from the words of the key's BinaryRow. For keys of one word it is unique;
-two longer keys have the same one with a probability of 1 in 2^128. Fingerprints are never stored.
+two longer keys have equal fingerprints with a probability of 1 in 2^128. Fingerprints are never
+stored.
 
 Specification: https://paimon.apache.org/docs/1.4/concepts/spec/manifest/#binaryrow
 """
@@ -50,7 +51,7 @@ class KeyFingerprints:
 def key_fingerprints(
     columns: Sequence[Column], types: Sequence[DataType], seeds: tuple[int, int]
 ) -> KeyFingerprints:
-    """Return the fingerprints of rows of key columns; they are comparable if the seeds are equal.
+    """Return the fingerprint of each row of key columns; comparable only for equal seeds.
 
     Raises ValueError without columns.
     """
