@@ -106,8 +106,7 @@ def from_environment(environ: Mapping[str, str]) -> Watcher | None:
 
 
 def _is_mine(mark: Path) -> bool:
-    """Create the file `mark`; return False if it exists: another process has been killed.
-    """
+    """Create the file `mark`; return False if it exists: a process has been killed already."""
     try:
         mark.touch(exist_ok=False)
     except FileExistsError:

@@ -64,8 +64,9 @@ class SourceSilentError(SourceError):
 
 
 class LogChangedError(SourceError):
-    """A log lost or replaced records that a batch needs; the next start applies the source's policy
-    `on-offset-out-of-range`.
+    """A log lost or replaced records that a batch needs.
+
+    The next start applies the source's policy `on-offset-out-of-range`.
     """
 
 

@@ -109,10 +109,9 @@ class _Https(urllib.request.HTTPSHandler):
 
 
 class _AnyStatus(urllib.request.HTTPErrorProcessor):
-    """A processor that returns responses of every status to the caller, and follows no redirects.
-    """
+    """A processor that returns responses of every status to the caller; it follows no redirects."""
 
-    def http_response(self, request: urllib.request.Request, response: HTTPResponse) -> Any:  # noqa: ANN401  (as the base has it)
+    def http_response(self, request: urllib.request.Request, response: HTTPResponse) -> Any:  # noqa: ANN401  (as in the base class)
         return response
 
     https_response = http_response
@@ -129,8 +128,7 @@ def _connection(
 
 
 def _connect(end: float, address: tuple[str, int], *_: object) -> socket.socket:
-    """Connect to the first address of a host that accepts a connection before the deadline `end`.
-    """
+    """Connect to the first address of a host that accepts a connection before the time `end`."""
     error = OSError(f"{address[0]} has no address")
     for family, kind, number, _name, socket_address in socket.getaddrinfo(
         *address, 0, socket.SOCK_STREAM
@@ -165,7 +163,7 @@ class _Deadline(io.RawIOBase):
     def readable(self) -> bool:
         return True
 
-    def readinto(self, buffer: Any) -> int | None:  # noqa: ANN401  (as the base has it)
+    def readinto(self, buffer: Any) -> int | None:  # noqa: ANN401  (as in the base class)
         self._socket.settimeout(_left(self._end))
         return self._raw.readinto(buffer)
 

@@ -147,9 +147,7 @@ def _escaped(match: re.Match[str]) -> str:
 
 
 def event_fields(record: logging.LogRecord) -> dict[str, object]:
-    """Return the fields of the process, the thread and the event, with the values of secrets
-    masked.
-    """
+    """Return the fields of process, thread and event; the values of secret settings are masked."""
     context = getattr(record, "ctx", None)
     fields = {**_process_fields, **_bound.get({}), **(context or {})}
     return {name: MASK if is_secret_name(name) else value for name, value in fields.items()}
@@ -208,9 +206,7 @@ def _word(text: str) -> str:
 
 
 def _redacted(value: object) -> object:
-    """Return a value with secrets masked in every string that it contains, including names of
-    fields.
-    """
+    """Return a value with secrets masked in every string in it, including names of fields."""
     if isinstance(value, str):
         return redact(value)
     if isinstance(value, Mapping):

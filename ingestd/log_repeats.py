@@ -26,8 +26,7 @@ Fields = Callable[[logging.LogRecord], Mapping[str, object]]
 
 @dataclass(slots=True)
 class _Repeats:
-    """The repeats of a line since it was written at `begun`: their number and the newest of them.
-    """
+    """The repeats of a line since it was written at `begun`: their number and the newest one."""
 
     begun: float
     count: int = 0
@@ -58,8 +57,9 @@ class SummingHandler(logging.StreamHandler[TextIO]):
         self._timer: threading.Timer | None = None
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Write a line, or count it as a repeat; before that, write the counts of windows that have
-        ended.
+        """Write a line, or count it as a repeat.
+
+        The counts of windows that have ended are written before it.
         """
         now = self._clock()
         self._sum_up(now)
@@ -151,9 +151,7 @@ def _kept(record: logging.LogRecord, fields: dict[str, object]) -> logging.LogRe
 
 
 def _sum_of(repeats: _Repeats, newest: logging.LogRecord, now: float) -> logging.LogRecord:
-    """Return the newest repeat with two more fields: the number of repeats, and the seconds
-    counted.
-    """
+    """Return the newest repeat with the number of repeats and the elapsed seconds as fields."""
     counts = {REPEATED: repeats.count, WITHIN: max(round(now - repeats.begun), 1)}
     newest.__dict__["ctx"] = {**counts, **newest.__dict__["ctx"]}
     return newest

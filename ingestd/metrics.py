@@ -223,8 +223,7 @@ def record_control(records: int) -> None:
 
 
 def record_gap(source: str, topic: str, records: int) -> None:
-    """Add the number of records of a topic that were lost before they were read, or an upper bound.
-    """
+    """Count records of a topic that were lost before they were read, at most `records`."""
     SOURCE_GAP.labels(source, topic).inc(records)
 
 
@@ -308,8 +307,7 @@ def record_compacted_bytes(table: str, read: int, written: int) -> None:
 
 
 def record_lag(table: str, level_0: int, runs: int) -> None:
-    """Set the number of level-0 files of a table, and the sorted runs of the bucket with the most.
-    """
+    """Set the level-0 files of a table, and the sorted runs of its bucket with the most runs."""
     LEVEL_0_FILES.labels(table).set(level_0)
     SORTED_RUNS.labels(table).set(runs)
 

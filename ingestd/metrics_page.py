@@ -34,9 +34,7 @@ class MetricsPage:
     per_partition: bool = True
 
     def collect(self) -> Iterator[Metric]:
-        """Yield the metric families of all collectors, as `prometheus_client` requires of a
-        registry.
-        """
+        """Yield the metric families of all collectors, like a registry of `prometheus_client`."""
         kept = {"table": self.per_table, "partition": self.per_partition}
         dropped = frozenset(label for label, is_kept in kept.items() if not is_kept)
         for metric in REGISTRY.collect():

@@ -383,16 +383,14 @@ def choose_ports(listeners: Mapping[str, Listener], member: Member | None) -> di
 
 
 def controllers_of(ports: Mapping[str, int], member: Member | None) -> Mapping[int, int]:
-    """Return controller ports by node id; a broker without a cluster is the only controller, node
-    1.
-    """
+    """Return controller ports by node id; without a cluster, the broker is controller 1."""
     return {1: ports[_CONTROLLER]} if member is None else member.controllers
 
 
 def free_ports(count: int) -> list[int]:
     """Return `count` different free ports of 127.0.0.1."""
-    with ExitStack() as open_ones:
-        probes = [open_ones.enter_context(socket.socket()) for _ in range(count)]
+    with ExitStack() as stack:
+        probes = [stack.enter_context(socket.socket()) for _ in range(count)]
         for probe in probes:
             probe.bind(("127.0.0.1", 0))
         return [probe.getsockname()[1] for probe in probes]

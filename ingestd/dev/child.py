@@ -15,8 +15,7 @@ _LOG_LINES = 20
 
 
 class Child:
-    """A process group that runs a command of ingestd; it is killed at the end of the `with` block.
-    """
+    """A process group that runs a command of ingestd; the end of the `with` block kills it."""
 
     def __init__(self, arguments: Sequence[str], log: Path) -> None:
         self._log = log

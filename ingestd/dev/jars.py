@@ -52,10 +52,10 @@ def java_command() -> str:
     home = os.environ.get("JAVA_HOME")
     if home and os.access(Path(home) / "bin" / "java", os.X_OK):
         return str(Path(home) / "bin" / "java")
-    found = shutil.which("java")
-    if found is None:
+    command = shutil.which("java")
+    if command is None:
         raise ConfigError("java is not found: install a Java 17 runtime or set JAVA_HOME")
-    return found
+    return command
 
 
 def read_pins(path: Path) -> dict[str, str]:
@@ -139,8 +139,8 @@ def _dependency(coordinate: str, transitive: bool) -> str:
     group, artifact, version, *classifier = coordinate.split(":")
     names = f"org={quoteattr(group)} name={quoteattr(artifact)} rev={quoteattr(version)}"
     what = "".join(
-        f'<artifact name={quoteattr(artifact)} type="jar" m:classifier={quoteattr(one)}/>'
-        for one in classifier
+        f'<artifact name={quoteattr(artifact)} type="jar" m:classifier={quoteattr(name)}/>'
+        for name in classifier
     )
     flags = f'transitive="{str(transitive).lower()}" conf="default->default"'
     return f"<dependency {names} {flags}>{what}</dependency>"
@@ -153,8 +153,8 @@ def _file_name(coordinate: str) -> str:
 
 def _ivy_jar() -> Path:
     spark = importlib.util.find_spec("pyspark")
-    for submodule_search_location in spark.submodule_search_locations or () if spark else ():
-        for jar in sorted(Path(submodule_search_location).glob("jars/ivy-*.jar")):
+    for folder in spark.submodule_search_locations or () if spark else ():
+        for jar in sorted(Path(folder).glob("jars/ivy-*.jar")):
             return jar
     raise JarError("this Python has no PySpark with its jars: install the package again")
 

@@ -54,10 +54,9 @@ def secrets_of(environment: Mapping[str, str], endpoint: str | None) -> Iterator
 
 
 def _secrets_of_header(name: str, value: str) -> Iterator[str]:
-    """Yield the value of a header that may be a secret: as configured, URL-decoded, and the last
-    word.
+    """Yield a header's value if it may be a secret: as configured, URL-decoded, and its last word.
 
-    Yields nothing for a short value if the name does not indicate a secret.
+    A short value is yielded only if the name indicates a secret.
     """
     may_be_secret = is_secret_name(name) or "auth" in name.lower()
     for form in {value.strip(), unquote(value.strip())}:

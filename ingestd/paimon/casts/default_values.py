@@ -30,7 +30,10 @@ def check_default_values(schema: TableSchema) -> None:
 
 @lru_cache(maxsize=256)
 def default_value(field: DataField) -> Array:
-    """Return the default value of a column, as an array of length 1."""
+    """Return the default value of a column, as an array of length 1.
+
+    Raises SchemaConflictError, naming the column, if it is invalid for the column's type.
+    """
     text = field.default_value or ""
     if len(text) > 1 and text[0] == text[-1] == "'":
         text = text[1:-1]
@@ -44,7 +47,7 @@ def default_value(field: DataField) -> Array:
 
 
 def with_defaults(rows: pa.Table, fields: Sequence[DataField]) -> pa.Table:
-    """Return the rows with nulls replaced in the columns of `fields` that have a default value."""
+    """Return the rows with nulls in the columns `fields` replaced by default values, if any."""
     for field in fields:
         if field.default_value is None or field.name not in rows.column_names:
             continue
@@ -62,5 +65,5 @@ def _filled(column: Any, field: DataField) -> Any:  # noqa: ANN401  # a ChunkedA
     if not nested:
         return choose(column.is_null(), value[0], column)
     both = pa.concat_arrays([*column.chunks, value])
-    places = pc.if_else(column.is_null(), len(column), pa.array(range(len(column))))
-    return both.take(places)
+    indices = pc.if_else(column.is_null(), len(column), pa.array(range(len(column))))
+    return both.take(indices)

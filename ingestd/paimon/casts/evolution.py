@@ -47,7 +47,7 @@ def columns_schema(fields: tuple[DataField, ...]) -> pa.Schema:
 def file_columns(
     file_fields: Sequence[DataField], fields: Sequence[DataField]
 ) -> dict[str, DataField]:
-    """Return the requested fields that a file contains: requested name -> the file's field."""
+    """Return the file's field of each requested field in the file, by the requested name."""
     by_id = {field.id: field for field in file_fields}
     return {field.name: by_id[field.id] for field in fields if field.id in by_id}
 
@@ -55,7 +55,9 @@ def file_columns(
 def evolve(
     rows: pa.Table, file_fields: Sequence[DataField], fields: Sequence[DataField]
 ) -> pa.Table:
-    """Return rows read with a file's schema as rows of `fields`, in their order and Arrow types.
+    """Return rows with the columns `file_fields` as rows with the columns `fields`.
+
+    The columns have the order and the Arrow types of `fields`.
 
     Raises UnsupportedError, naming the column and the types, for a cast that is not implemented.
     """
@@ -98,7 +100,7 @@ def _cast_column(
 
 
 def _refuse_shredded(stored: pa.DataType, declared: DataType) -> None:
-    """Raise UnsupportedError for a shredded VARIANT, which has parts in columns of their own."""
+    """Raise UnsupportedError for a shredded VARIANT, parts of which are in separate columns."""
     inside = any(t.root == "VARIANT" for t in walk_types(declared))
     if inside and "typed_value" in str(stored):
         raise UnsupportedError(f"{declared} that is shredded into columns is not supported")
@@ -121,7 +123,7 @@ def _as_declared(column: Chunked, declared: pa.DataType) -> Chunked:
 
 
 def _relabelled(column: Chunked, arrow_type: pa.DataType) -> Chunked:
-    """Return the values in a type that differs only in the ids and nullability of nested fields."""
+    """Return a column in a type that differs only in the ids and nullability of nested fields."""
     if column.type == arrow_type:
         return column
     if not pa.types.is_nested(arrow_type):
@@ -131,10 +133,10 @@ def _relabelled(column: Chunked, arrow_type: pa.DataType) -> Chunked:
 
 
 def cast_array(array: Array, source: DataType, target: DataType) -> Array:
-    """Cast values to another type.
+    """Cast values to another data type.
 
     Raises UnsupportedError for a cast that does not exist, and for a value outside the range of the
-    target type where Java raises an error as well.
+    target type if Java raises an error for it, too.
     """
     if source.as_nullable() == target.as_nullable() or source.root == target.root == "TIME":
         return array
@@ -162,8 +164,8 @@ def _cast_plain(array: Array, source: DataType, target: DataType) -> Array:
 def cast_text(array: Array, target: DataType) -> Array:
     """Cast strings to any type.
 
-    Raises UnsupportedError, naming the string, if it is invalid. Unlike `cast_array` this includes
-    nested types, because their default values are strings.
+    Raises UnsupportedError, naming the string, if it is invalid. Unlike `cast_array`, this function
+    supports nested types, because their default values are strings.
     """
     if target.root in CHARACTER_ROOTS:
         return cast_to_text(array, TEXT, target)
@@ -233,7 +235,7 @@ def cast_nested_chunks(chunks: Sequence[Array], target: pa.DataType) -> Any:  # 
 
 
 def cast_nested(array: Array, target: pa.DataType) -> Array:
-    """Return the values in another type with the same nesting.
+    """Return the values in another Arrow type with the same nesting.
 
     A NOT NULL field contains nulls wherever the enclosing ROW is null. Arrow's own cast rejects
     these nulls, because it does not take the enclosing struct into account.
@@ -267,7 +269,7 @@ def cast_nested(array: Array, target: pa.DataType) -> Array:
 
 
 def _offsets(nested: Any) -> Array:  # noqa: ANN401  # ListArray or MapArray
-    """Return the list offsets, null for null collections."""
+    """Return the offsets of a list or map array, null for each null list or map."""
     offsets: Array = nested.offsets
     nulls = nested.is_null().to_numpy(zero_copy_only=False)
     masked_offsets: Array = pa.array(offsets.to_numpy(), mask=np.append(nulls, False))

@@ -1,7 +1,7 @@
 """Casts of text to other types, as in Java: invalid text is an error.
 
-Texts of collections and rows, `[a, b]`, `{k -> v}` and `{a, b}`, are split one by one; their
-elements are cast as columns.
+Texts of collections and rows, `[a, b]`, `{k -> v}` and `{a, b}`, are split one by one; the elements
+of all texts are then cast as one column.
 
 Specification: https://paimon.apache.org/docs/1.4/concepts/spec/schema/#update-schema
 """
@@ -54,7 +54,7 @@ _Parts = list[str | None]
 
 
 def cast_from_text(array: Array, target: DataType) -> Array:
-    """Cast strings to a type that is neither a string nor nested.
+    """Cast strings to a type that is neither text, bytes nor nested.
 
     Raises UnsupportedError, naming the string, if it is invalid.
     """
@@ -95,7 +95,7 @@ def _boolean(text: str) -> bool:
 
 
 def _integer(text: str, target: DataType) -> int:
-    """Return the integer part; digits after the decimal point are dropped."""
+    """Parse a number and return its integer part; digits after the decimal point are dropped."""
     match = _WHOLE.fullmatch(text)
     if match is None or text in ("", "+", "-"):
         raise _unreadable(text, str(target))
@@ -124,7 +124,7 @@ def _decimal(text: str) -> Decimal:
 
 
 def _date(text: str) -> int:
-    """Return days since the epoch; a plain number is already in this form."""
+    """Parse a date and return its days since 1970; a plain number is the number of days."""
     if _DIGITS.fullmatch(text):
         return _integer(text, DataType("INT"))
     end = text.find(" ")
@@ -144,7 +144,7 @@ def _day(text: str, year: int, month: int, day: int) -> int:
 
 
 def _time(text: str) -> int:
-    """Return milliseconds of the day; a plain number is already in this form."""
+    """Parse a time and return its milliseconds of the day; a plain number is the milliseconds."""
     if _DIGITS.fullmatch(text):
         return _integer(text, DataType("INT"))
     match = _TIME.fullmatch(text.strip())
@@ -157,15 +157,17 @@ def _time(text: str) -> int:
 
 
 def _milliseconds(digits: str) -> int:
-    """Return the milliseconds of a fraction, rounded half up by its fourth digit."""
+    """Return the digits of a fraction of a second as milliseconds, rounded by the fourth digit."""
     plain = "".join(c if c.isdecimal() else "0" for c in digits)
     rounded = len(digits) > 3 and "5" <= digits[3] <= "9"
     return int(plain[:3].ljust(3, "0")) + rounded
 
 
 def _timestamp(text: str, target: DataType) -> int:
-    """Return timestamps in the target's unit; a plain number is the time since the epoch in this
-    unit.
+    """Parse a timestamp and return it as an integer in the unit of the target's Arrow type.
+
+    A plain number is the time since 1970 in units of the target's precision, which must be 0, 3, 6
+    or 9.
     """
     precision = target.precision or 0
     ticks = _TICKS[timestamp_unit(precision)]
@@ -195,7 +197,7 @@ _SIMPLE: Mapping[str, Callable[[str], object]] = {
 
 
 def cast_text_to_nested(array: Array, target: DataType, cast: _Cast) -> Array:
-    """Cast strings to a nested type; `cast` casts an array of strings to an inner type.
+    """Cast strings to ARRAY, MAP or ROW; `cast` casts an array of strings to an inner type.
 
     Raises UnsupportedError, naming the string, if it is invalid.
     """
@@ -208,7 +210,7 @@ def cast_text_to_nested(array: Array, target: DataType, cast: _Cast) -> Array:
 
 
 def _content(text: str, root: str) -> tuple[str, bool]:
-    """Return the string between the brackets, and whether it had the function form."""
+    """Return the text between the brackets, and whether it is in the function form `ARRAY(...)`."""
     trimmed = text.strip()
     for number, form in enumerate(_FORMS[root]):
         match = form.fullmatch(trimmed)
@@ -218,7 +220,7 @@ def _content(text: str, root: str) -> tuple[str, bool]:
 
 
 def split_elements(content: str, *, keep_marks: bool = True) -> list[str]:
-    """Split a string at the commas outside quotes and brackets; empty parts are dropped.
+    """Split a string at the commas outside quotes and brackets; empty elements are dropped.
 
     Without `keep_marks`, quotes, backslashes and characters after a backslash are removed.
     """

@@ -1,9 +1,9 @@
 """Format doubles as strings with the same digits as Java up to version 18.
 
-Those versions do not always print the shortest text that reads back as the same number, as newer
-ones do, and the text is what readers compare. So digits are computed as there: one decimal digit
-after the other, until the rest is less than half the distance to the next double, in integers of
-32, 64 or any number of bits, whichever is sufficient. The width matters: it decides ties and
+Unlike newer versions, these do not always print the shortest text that reads back as the same
+number, and readers compare the text. So digits are computed as in those versions: one decimal digit
+after the other, until the remainder is less than half the distance to the next double, in integers
+of 32, 64 or any number of bits, whichever is sufficient. The width affects the result in ties and
 overflows.
 """
 
@@ -29,7 +29,7 @@ def java_double(value: float) -> str:
 
 
 def _notation(digits: str, point: int) -> str:
-    """Return digits as a string; `point` of them precede the decimal point."""
+    """Return a number in Java's notation; `point` of its digits precede the decimal point."""
     if 0 < point < 8:
         whole = digits[:point].ljust(point, "0")
         return f"{whole}.{digits[point:] or '0'}"
@@ -39,7 +39,7 @@ def _notation(digits: str, point: int) -> str:
 
 
 def _digits(value: float) -> tuple[str, int]:
-    """Return the digits of a positive double, and how many are before the point."""
+    """Return the digits of a positive double, and how many of them precede the decimal point."""
     fraction, exponent = math.frexp(value)
     exponent -= 1
     mantissa = int(fraction * (1 << 53))
@@ -51,8 +51,9 @@ def _digits(value: float) -> tuple[str, int]:
 
 
 def _integer_digits(number: int, exponent: int) -> tuple[str, int]:
-    """Return the digits of a whole number, rounded to those that distinguish it from its
-    neighbours.
+    """Return the digits of a whole number, and how many of them precede the decimal point.
+
+    The number is rounded to the digits that distinguish it from the neighbouring doubles.
     """
     dropped = len(str(1 << max(exponent - 54, 0))) - 1
     unit: int = 10**dropped
@@ -69,10 +70,10 @@ def _bits_of_power(exponent: int) -> int:
 
 @dataclass(slots=True)
 class _Remainder:
-    """The part of a double that is not printed yet: `rest / unit`, where differences below `margin
-    / unit` are not significant.
+    """The part of a double that is not printed yet: `rest / unit`.
 
-    `point` is the decimal exponent of the next digit, `width` the number of bits of the integers
+    Differences below `margin / unit` are not significant. `point` is the decimal exponent of the
+    next digit, `width` the number of bits of the integers
     (0: unlimited).
     """
 
@@ -84,7 +85,9 @@ class _Remainder:
 
     @classmethod
     def of(cls, mantissa: int, exponent: int, tiny: int) -> "_Remainder":
-        """Return the remainder of a double, given its odd mantissa, binary exponent and number of
+        """Return the remainder of a double of which no digit is printed.
+
+        `mantissa` is its odd mantissa, `exponent` its binary exponent, `tiny` the number of
         fraction bits.
         """
         length = mantissa.bit_length()
@@ -136,7 +139,7 @@ class _Remainder:
         return rounded, self.point + 1
 
     def _next(self) -> tuple[int, bool, bool]:
-        """Return the next digit, and whether it may be the last one unchanged, or rounded up."""
+        """Return the next digit, and whether it may be the last one: unchanged, and rounded up."""
         digit, rest = divmod(self.rest, self.unit)
         self.rest = 10 * rest
         self.margin = self._wrapped(10 * self.margin)

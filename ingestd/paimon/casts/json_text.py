@@ -8,11 +8,11 @@ _ESCAPES: Mapping[str, str] = {
 }  # fmt: skip
 _ESCAPED = re.compile(r'["\\\x00-\x1f]')
 ESCAPED_RE2 = r'["\\\x00-\x1f]'
-"""Regular expression of the characters to escape."""
+"""A regular expression (RE2) of the characters to escape."""
 
 
 def quoted(text: str) -> str:
-    """Return a JSON string.
+    """Return text as a JSON string in quotes.
 
     Control characters without a short escape are escaped in upper-case hexadecimal.
     """

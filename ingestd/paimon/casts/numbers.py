@@ -34,7 +34,10 @@ _DTYPES: Mapping[str, type[np.number[Any]]] = {
 
 
 def cast_number(array: Array, source: DataType, target: DataType) -> Array:
-    """Cast numbers and booleans to numbers or booleans."""
+    """Cast numbers and booleans to numbers or booleans.
+
+    Raises UnsupportedError for NaN or an infinity that is cast to DECIMAL.
+    """
     if target.root == "DECIMAL":
         return decimals(array.to_pylist(), _to_decimal(source), target)
     if source.root == "DECIMAL":
@@ -71,7 +74,8 @@ def _to_decimal(source: DataType) -> Callable[[Any], Decimal]:
 def decimals(values: list[Any], convert: Callable[[Any], Decimal], target: DataType) -> Array:
     """Cast values to a decimal type, rounded half up; a value that does not fit becomes null.
 
-    Raises UnsupportedError for a value that is not a number.
+    `convert` returns the exact decimal of a value. Raises UnsupportedError for a value that is not
+    finite.
     """
     scale, limit = target.scale or 0, (target.precision or 0) - (target.scale or 0)
     unit = Decimal(1).scaleb(-scale)

@@ -1,11 +1,12 @@
 """Encode rows as canonical JSON lines, as printed by `ingestd read`.
 
-One object a row with the columns in order. Integers and booleans as such; floats as Java prints
-doubles, NaN and Infinity as strings; decimals as strings with their full scale; binaries as hex;
+Each row is one object with the columns in order. Integers and booleans are JSON numbers and
+booleans; floats are as Java prints doubles, NaN and Infinity as strings; decimals as strings with
+their full scale; binaries as hex;
 dates, times and timestamps as ISO 8601 strings with as many digits of the fraction as the type
 has (times: 3) and Z for local time zones; a MAP or MULTISET as a list of pairs ordered by the
 key's text; a VARIANT as an object with its own JSON as text.
-Columns are turned into text whole, and joined to lines at the end.
+Whole columns are converted to text, and then joined to lines.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -60,7 +61,7 @@ def sort_lines(lines: Iterable[str]) -> list[str]:
 
 
 def utf16(text: str) -> bytes:
-    """Return the sort key of lines and of keys of maps."""
+    """Return the UTF-16 code units of a text, the sort key of lines and of map keys."""
     return text.encode("utf-16-be", "surrogatepass")
 
 
@@ -75,7 +76,7 @@ def _strings(texts: Array) -> list[str]:
 
 
 def _objects(arrays: Sequence[Array], fields: Sequence[DataField], count: int) -> Array:
-    """Return one JSON object per row; a null cell is `null`."""
+    """Return the JSON object of each row; a null cell is `null`."""
     parts: list[Any] = []
     opening = "{"
     for array, field in zip(arrays, fields, strict=True):
@@ -93,7 +94,7 @@ def _values(array: Array, t: DataType) -> Array:
 
 
 def _texts(array: Array, t: DataType) -> Array:
-    """Return the JSON string of each cell, or null for a null cell."""
+    """Return the JSON text of each cell, or null for a null cell."""
     if t.root in CHARACTER_ROOTS:
         return _string_texts(array)
     if t.root in INTEGER_ROOTS or t.root == "BOOLEAN":
@@ -121,7 +122,7 @@ def _in_quotes(texts: Array) -> Array:
 
 
 def _joined(*parts: Array | str) -> Array:
-    """Concatenate strings element by element; null if any part is null."""
+    """Concatenate strings element by element; an element is null if any of its parts is null."""
     join: Any = pc.binary_join_element_wise
     texts: Array = join(*parts, "")
     return texts
@@ -137,7 +138,7 @@ def _variant(parts: Mapping[str, bytes]) -> str:
 
 
 def _float_texts(array: Array) -> Array:
-    """Return the strings of floats; each distinct value is formatted once, because that is slow."""
+    """Return the JSON texts of floats; each distinct value is formatted once, as this is slow."""
     # By their bits, because -0.0 equals 0.0.
     encoded: Any = array.cast(pa.float64()).view(pa.int64()).dictionary_encode()
     values = encoded.dictionary.view(pa.float64()).to_pylist()
@@ -183,7 +184,10 @@ def _lists(
     items: list[_Item],
     text: Callable[[list[_Item]], str],
 ) -> list[str | None]:
-    """Return the string of each list, given the strings of all items and the list offsets."""
+    """Return the text of each list, None for a null list.
+
+    `items` are the texts of all elements, `ends` the offsets of the lists among them.
+    """
     bounds = zip(nulls, ends[:-1], ends[1:], strict=True)
     return [None if null else text(items[start:end]) for null, start, end in bounds]
 

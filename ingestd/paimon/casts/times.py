@@ -26,8 +26,7 @@ _Longs = npt.NDArray[np.int64]
 
 
 def cast_time(array: Array, source: DataType, target: DataType) -> Array:
-    """Cast temporal values to temporal types or integers of seconds, and integers of seconds to
-    timestamps.
+    """Cast temporal values to temporal types or to whole seconds, or whole seconds to timestamps.
 
     Raises UnsupportedError if a timestamp exceeds the range of the target's unit.
     """
@@ -53,7 +52,7 @@ def longs(array: Array) -> _Longs:
 
 
 def timestamps(numbers: _Longs, nulls: npt.NDArray[np.bool_], target: DataType) -> Array:
-    """Return timestamps from integers in the target's unit."""
+    """Return integers in the unit of a timestamp type as timestamps, null where `nulls` is true."""
     return pa.array(numbers, mask=nulls).cast(to_arrow_type(target))
 
 

@@ -69,7 +69,7 @@ def _compute(name: str, array: Array, **options: object) -> Array:
 
 
 def text_of(array: Array, t: DataType) -> Array:
-    """Return the string of each value, of any length; null for a null value."""
+    """Return the string of each value, not truncated; null for a null value."""
     if t.root in CHARACTER_ROOTS:
         return array
     if t.root in TIMESTAMP_ROOTS:
@@ -82,8 +82,9 @@ def text_of(array: Array, t: DataType) -> Array:
 
 
 def _floats(array: Array) -> Array:
-    """Return the strings of floats, each the shortest decimal that identifies the float; each
-    distinct value is formatted once.
+    """Return the string of each float: the shortest decimal that identifies it, in Java's notation.
+
+    Each distinct value is formatted once.
     """
     single = array.type == pa.float32()
     cells = array.to_numpy(zero_copy_only=False)
@@ -106,7 +107,7 @@ def _timestamps(array: Array, t: DataType) -> Array:
 
 
 def _trimmed(text: str | None, most: int) -> str | None:
-    """Remove at most `most` trailing zeros, and replace the T by a blank."""
+    """Return a timestamp without up to `most` trailing zeros, and with a blank instead of the T."""
     if text is None:
         return None
     kept = text.rstrip("0")
@@ -115,7 +116,10 @@ def _trimmed(text: str | None, most: int) -> str | None:
 
 
 def _times(array: Array, precision: int) -> Array:
-    """Return the strings of times without trailing zeros in the fraction, except one."""
+    """Return the strings of times, with `precision` fraction digits except trailing zeros.
+
+    At least one digit stays, unless the precision is 0.
+    """
     cells: Any = time_texts(array).to_pylist()
     return pa.array([None if cell is None else _time(cell, precision) for cell in cells])
 

@@ -1,6 +1,6 @@
 """Format numbers, dates and timestamps as strings, as in Java.
 
-Whole columns are formatted at a time. Years before 1 and after 9999 are supported.
+Each function formats a whole column. Years before 1 and after 9999 are supported.
 """
 
 from decimal import Decimal
@@ -32,7 +32,7 @@ def _plain(value: Decimal) -> str:
 
 
 def date_texts(array: Array) -> Array:
-    """Return dates in ISO 8601 with at least four digits of the year, from 10000 on with a `+`."""
+    """Return dates in ISO 8601; the year has at least four digits, and a `+` from 10000 on."""
     dates = _dates(_numbers(array))
     return pa.array(dates, pa.string(), mask=_nulls(array))
 
@@ -69,7 +69,7 @@ def _nulls(array: Array) -> npt.NDArray[np.bool_]:
 
 
 def _clocks(within: _Longs, ticks: int) -> list[tuple[str, int]]:
-    """Return hours, minutes and seconds of a time of day as strings, and the remaining ticks."""
+    """Return HH:MM:SS of each time of day, and its remaining ticks; `ticks` is ticks per second."""
     seconds, rest = np.divmod(within, ticks)
     minutes, second = np.divmod(seconds, 60)
     hour, minute = np.divmod(minutes, 60)
@@ -78,7 +78,7 @@ def _clocks(within: _Longs, ticks: int) -> list[tuple[str, int]]:
 
 
 def _dates(days: _Longs) -> list[str]:
-    """Return year, month and day in the proleptic Gregorian calendar of days since the epoch."""
+    """Return the ISO 8601 dates of days since 1970, in the proleptic Gregorian calendar."""
     era, day_of_era = np.divmod(days + _DAYS_TO_YEAR_0, _DAYS_OF_ERA)
     leaps = day_of_era // 1460 - day_of_era // 36_524 + day_of_era // 146_096
     year_of_era = (day_of_era - leaps) // 365

@@ -1,7 +1,7 @@
 """Format VARIANT values as JSON text, as in Java.
 
-A value is a header byte (two bits of kind, six of detail) followed by its content; field names are
-stored once, in the metadata.
+A value is a header byte (two bits for its kind, six for details) followed by its content; field
+names are stored once, in the metadata.
 
 Specification: https://paimon.apache.org/docs/1.4/concepts/spec/fileformat/#parquet
 """
@@ -25,7 +25,7 @@ _DEEPEST = 150
 
 
 def variant_text(value: bytes, metadata: bytes) -> str:
-    """Return a variant as JSON. Raises FormatError if the bytes are invalid."""
+    """Return a VARIANT value as JSON. Raises FormatError if the bytes are invalid."""
     try:
         return _Variant(value, metadata).text(0, 0)
     except (ValueError, IndexError, struct.error, KeyError, OverflowError) as error:
@@ -82,7 +82,7 @@ class _Variant:
 
 def _slice(data: bytes, start: int, size: int) -> bytes:
     if size < 0 or start + size > len(data):
-        raise ValueError(f"{size} bytes at {start} lie outside")
+        raise ValueError(f"{size} bytes at {start} are outside the value")
     return data[start : start + size]
 
 

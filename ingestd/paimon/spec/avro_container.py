@@ -77,8 +77,7 @@ def pack_encoded(schema: Mapping[str, Any], records: Sequence[bytes]) -> bytes:
 def join_files(
     schema: Mapping[str, Any], version: int, files: Iterable[bytes]
 ) -> tuple[int, bytes] | None:
-    """Concatenate the records of container files without decoding; return their number and the
-    file.
+    """Join the records of container files without decoding; return their number and the new file.
 
     Returns None if the records must be decoded instead: a file has another schema or version, or is
     damaged.

@@ -17,8 +17,7 @@ _AvroType = str | _Schema | Sequence[str | _Schema]
 
 
 def is_avro_name(name: str) -> bool:
-    """Return whether an Avro field can have this name; other implementations reject invalid names.
-    """
+    """Return whether an Avro field can have this name; other writers reject invalid names."""
     return _NAME.fullmatch(name) is not None
 
 

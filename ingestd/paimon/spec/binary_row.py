@@ -198,8 +198,7 @@ def element_size(t: DataType) -> int:
 
 
 def encode_array(element: DataType, values: Sequence[object]) -> bytes:
-    """Return a BinaryArray: int32 count, null bits in 4-byte words, elements, variable-length part.
-    """
+    """Return a BinaryArray: int32 count, null bits in 4-byte words, elements, variable part."""
     header, size = 4 + (len(values) + 31) // 32 * 4, element_size(element)
     buffer = _Buffer((header + size * len(values) + 7) // 8 * 8)
     buffer.put(0, _INT.pack(len(values)))

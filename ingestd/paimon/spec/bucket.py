@@ -112,8 +112,7 @@ def _remainder(hashes: npt.NDArray[np.int32], divisor: int) -> npt.NDArray[np.in
 
 
 def fixed_buckets(hashes: npt.NDArray[np.int32], n: int) -> npt.NDArray[np.int32]:
-    """Return the bucket, 0 to n-1, of each hash of a bucket key (default `bucket-function.type`).
-    """
+    """Return the bucket, 0 to n-1, of each bucket key hash (default `bucket-function.type`)."""
     return _remainder(hashes, n)
 
 

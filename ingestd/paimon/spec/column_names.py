@@ -45,8 +45,8 @@ def file_name_problem(name: str, file_format: str) -> str | None:
 
 def nested_name_problem(data_type: DataType, file_format: str) -> str | None:
     """Return why a format cannot store the nested fields of a type; None if it can."""
-    for walk_type in walk_types(data_type):
-        for inner in walk_type.fields:
+    for nested_type in walk_types(data_type):
+        for inner in nested_type.fields:
             problem = file_name_problem(inner.name, file_format)
             if problem is not None:
                 return f"has a field {inner.name!r} within it, which {problem}"
@@ -56,9 +56,7 @@ def nested_name_problem(data_type: DataType, file_format: str) -> str | None:
 def nested_name_problems(
     types: Mapping[str, DataType], options: Mapping[str, str]
 ) -> dict[str, str]:
-    """Return the columns with nested fields that a file format of the table refuses, with the
-    reasons.
-    """
+    """Return columns with nested fields that a file format of the table refuses, with reasons."""
     columns: dict[str, str] = {}
     for name, data_type in types.items():
         problems = (

@@ -15,8 +15,7 @@ _HOURS = 24
 
 @dataclass(frozen=True, slots=True)
 class OffPeak:
-    """The off-peak hours from `start` (inclusive) to `end` (exclusive), and their size ratio in
-    percent.
+    """Off-peak hours from `start` (inclusive) to `end` (exclusive), and their size ratio (percent).
 
     The hours are from 0 to 23; the range may include midnight.
     """

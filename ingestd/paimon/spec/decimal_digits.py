@@ -25,8 +25,6 @@ def unscaled(value: Decimal, scale: int) -> int:
 
 
 def minimal_bytes(number: int) -> bytes:
-    """Return an integer in its shortest big-endian two's complement form, as Java's BigInteger
-    does.
-    """
+    """Return an integer as the shortest big-endian two's complement, as Java's BigInteger does."""
     bits = (number if number >= 0 else ~number).bit_length()
     return number.to_bytes(bits // 8 + 1, "big", signed=True)

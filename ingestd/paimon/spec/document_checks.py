@@ -19,9 +19,7 @@ _SEALED = re.compile(rb"(?P<body>.*\})\n(?P<sum>[ \t]{32})", re.DOTALL)
 
 
 def sealed(document: bytes) -> bytes:
-    """Return a JSON object followed by its CRC-32, with a blank for each 0 bit and a tab for each 1
-    bit.
-    """
+    """Return a JSON object followed by its CRC-32: a blank for each 0 bit, a tab for each 1 bit."""
     return document + b"\n" + _blanks(document)
 
 

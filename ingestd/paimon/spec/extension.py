@@ -56,8 +56,7 @@ class NativeColumns(Protocol):
         ...
 
     def sorted_among(self, numbers: npt.NDArray[np.int32], known: npt.NDArray[np.int32]) -> Bytes:
-        """Return a byte for each number: 1 if `known` contains it, else 0; both arrays are sorted.
-        """
+        """Return a byte for each number: 1 if `known` contains it, else 0; both must be sorted."""
         ...
 
 

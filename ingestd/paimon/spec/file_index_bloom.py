@@ -22,8 +22,9 @@ _COUNT = struct.Struct(">i")
 
 
 def encode_bloom_filter(hashes: Hashes, items: int, fpp: float) -> bytes:
-    """Return a filter that contains these hashes, sized for `items` values and the error rate
-    `fpp`.
+    """Return a filter of these hashes.
+
+    It is sized for `items` values and the false-positive rate `fpp`.
     """
     wanted = int(-items * math.log(fpp) / math.log(2) ** 2)
     size = wanted + 8 - wanted % 8

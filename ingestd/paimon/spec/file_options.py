@@ -211,8 +211,7 @@ def _checked_mode(name: str, mode: str) -> str:
 
 
 def refuse_style(style: FileStyle, fields: tuple[DataField, ...]) -> None:
-    """Raise UnsupportedError, naming option or column, if files of a style cannot store `fields`.
-    """
+    """Raise UnsupportedError, naming option or column, if files of a style cannot hold `fields`."""
     known = COMPRESSIONS.get(style.file_format)
     if known is None:
         raise UnsupportedError(

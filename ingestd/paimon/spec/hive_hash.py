@@ -73,10 +73,10 @@ def _cells(array: Array, t: DataType) -> _Hashes:
 
 
 def _of_numbers(array: Array, t: DataType) -> _Hashes:
-    anyhow: Any = array
+    plain: Any = array
     if t.root in ("DATE", "TIME"):
-        anyhow = anyhow.view(pa.int32() if anyhow.type.bit_width == 32 else pa.int64())
-    filled: Any = pc.fill_null(anyhow.cast(pa.int64()), 0)
+        plain = plain.view(pa.int32() if plain.type.bit_width == 32 else pa.int64())
+    filled: Any = pc.fill_null(plain.cast(pa.int64()), 0)
     numbers: npt.NDArray[np.int64] = filled.to_numpy(zero_copy_only=False)
     return _folded(numbers) if t.root == "BIGINT" else numbers.astype(np.uint32)
 
@@ -89,16 +89,15 @@ def _folded(words: npt.NDArray[Any]) -> _Hashes:
 
 def _of_floats(array: Array, width: int) -> _Hashes:
     """Hash floats by their bits, with a single NaN and a single zero."""
-    anyhow: Any = array.cast(pa.float32() if width == 4 else pa.float64())
-    values: npt.NDArray[Any] = pc.fill_null(anyhow, 0.0).to_numpy(zero_copy_only=False)
+    plain: Any = array.cast(pa.float32() if width == 4 else pa.float64())
+    values: npt.NDArray[Any] = pc.fill_null(plain, 0.0).to_numpy(zero_copy_only=False)
     bits = (values + values.dtype.type(0)).view(np.uint32 if width == 4 else np.uint64)
     bits = np.where(np.isnan(values), bits.dtype.type(_CANONICAL_NAN[width]), bits)
     return bits.astype(np.uint32) if width == 4 else _folded(bits)
 
 
 def _of_bytes(array: Array) -> _Hashes:
-    """Return the hash of each value: its signed bytes b0, b1, ... as a polynomial with the factor
-    31.
+    """Return the hash of each value: the sum of its signed bytes, weighted with powers of 31.
 
     The last byte counts once, the byte before it 31 times, and so on.
     """
@@ -128,8 +127,7 @@ def _of_decimals(array: Array, t: DataType) -> _Hashes:
         return _of_small_decimals(array, scale)
     encoded: Any = pc.dictionary_encode(array)
     distinct = [
-        _of_digits(unscaled(unscaled_value, scale), scale)
-        for unscaled_value in encoded.dictionary.to_pylist()
+        _of_digits(unscaled(value, scale), scale) for value in encoded.dictionary.to_pylist()
     ]
     known: _Hashes = np.array([*distinct, 0], np.uint32)
     hashes: _Hashes = known[pc.fill_null(encoded.indices, len(distinct)).to_numpy()]
@@ -153,8 +151,7 @@ def _of_small_decimals(array: Array, scale: int) -> _Hashes:
 
 
 def _of_digits(digits: int, scale: int) -> int:
-    """Return the hash of a decimal, given its unscaled digits, which may exceed 64 bits, and scale.
-    """
+    """Return the hash of a decimal, given as unscaled digits, of any length, and a scale."""
     if digits == 0:
         return 0
     while scale > 0 and digits % 10 == 0:

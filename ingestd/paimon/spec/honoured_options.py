@@ -39,7 +39,7 @@ def _honoured(
     change: ChangeRule = ChangeRule.ANY,
     aliases: tuple[str, ...] = (),
 ) -> TableOption[T]:
-    """Declare an option with a default."""
+    """Declare an implemented option with a default."""
     supported = None if values is None else frozenset(values)
     return TableOption(
         name, parse, default, Support.HONOURED, note, supported, refused_from, change, aliases
@@ -54,7 +54,7 @@ def _optional(
     change: ChangeRule = ChangeRule.ANY,
     aliases: tuple[str, ...] = (),
 ) -> TableOption[T | None]:
-    """Declare an option without a default."""
+    """Declare an implemented option without a default; its value is None if it is not set."""
     return TableOption(name, parse, None, Support.HONOURED, note, change=change, aliases=aliases)
 
 
@@ -554,4 +554,4 @@ ICEBERG_PREVIOUS_VERSIONS = _honoured(
 HONOURED: tuple[TableOption[object], ...] = tuple(
     option for option in globals().values() if isinstance(option, TableOption)
 )
-"""All declarations of this module, in its order."""
+"""All options declared in this module, in the order of their declarations."""

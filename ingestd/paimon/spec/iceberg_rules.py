@@ -58,8 +58,7 @@ def iceberg_settings(options: Options) -> IcebergSettings | None:
 
 
 def refuse_iceberg(schema: TableSchema) -> None:
-    """Raise UnsupportedError if a table requests Iceberg metadata that cannot represent its rows.
-    """
+    """Raise UnsupportedError if a table requests Iceberg metadata that cannot show its rows."""
     if iceberg_settings(schema.options) is None:
         return
     if honoured.DELETION_VECTORS.of(schema.options):

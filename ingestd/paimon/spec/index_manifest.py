@@ -41,8 +41,7 @@ class DeletionVectorRange:
 
 @dataclass(frozen=True, slots=True)
 class GlobalIndex:
-    """The metadata of an index over the rows of several files; it is written back as it was read.
-    """
+    """Metadata of an index over the rows of several files; it is written back as it was read."""
 
     row_range_start: int
     row_range_end: int

@@ -30,10 +30,11 @@ _NANOS = 10**9
 
 
 def parse_literal(text: str, field: DataField) -> object:
-    """Return the value of a literal for a column, in the Python form that `binary_row` uses.
+    """Parse a literal as a value of a column, in the Python form that `binary_row` uses.
 
-    Dates and timestamps are ISO 8601 (a time zone only where the type has one, by default UTC),
-    binary values hexadecimal. Raises ConfigError, naming the column, for an invalid literal.
+    Dates and timestamps are ISO 8601 (a time zone is allowed only if the type has one, and is UTC
+    by default), binary values hexadecimal. Raises ConfigError, naming the column, for an invalid
+    literal.
     """
     try:
         return _parse(text.strip() if field.type.root not in CHARACTER_ROOTS else text, field.type)
@@ -82,7 +83,7 @@ def _days(text: str) -> int:
 
 
 def _nanos(text: str) -> int:
-    """Return the nanoseconds since midnight of a time."""
+    """Parse a time and return its nanoseconds since midnight."""
     match = _TIME.fullmatch(text)
     if match is None:
         raise ValueError("no time")
@@ -116,9 +117,9 @@ def _offset_nanos(zone: str | None) -> int:
 
 
 def timestamp_millis(text: str) -> int:
-    """Return the milliseconds since 1970 of an ISO timestamp, by default in UTC.
+    """Parse an ISO timestamp, by default in UTC, and return its milliseconds since 1970.
 
-    A plain number is returned as milliseconds. Raises ConfigError for anything else.
+    A plain number is a number of milliseconds since 1970. Raises ConfigError for any other text.
     """
     if text.isascii() and text.isdigit():
         return int(text)

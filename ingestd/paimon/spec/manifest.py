@@ -22,7 +22,7 @@ FileIdentifier = tuple[bytes, int, int, str, tuple[str, ...], bytes | None, str 
 
 
 class FileKind(IntEnum):
-    """Whether an entry adds or deletes its file."""
+    """The kind of an entry: it adds or deletes its file."""
 
     ADD = 0
     DELETE = 1
@@ -44,7 +44,7 @@ class ManifestEntry:
 
     @property
     def identifier(self) -> FileIdentifier:
-        """Return the identity that an ADD shares with its DELETE; it includes the level."""
+        """The identity that an ADD shares with its DELETE; it includes the level."""
         file = self.file
         return (
             self.partition,
@@ -59,7 +59,7 @@ class ManifestEntry:
 
 @dataclass(frozen=True, slots=True)
 class ManifestFileMeta:
-    """One manifest in a manifest list, with bounds that let readers skip it.
+    """A manifest in a manifest list, with statistics and bounds by which readers can skip it.
 
     None for a bucket, level or row id bound means unknown.
     """
@@ -79,10 +79,10 @@ class ManifestFileMeta:
 
 
 def fold_entries(entries: Iterable[ManifestEntry]) -> list[ManifestEntry]:
-    """Return the net effect of entries: live ADDs, and DELETEs of files of earlier manifests.
+    """Return the net effect of entries: ADDs not deleted later, and DELETEs of earlier files.
 
-    Raises FormatError if a live file is added again, or a file after its DELETE: file names are
-    never reused.
+    Raises FormatError if a file is added that was added or deleted before in the entries: file
+    names are never reused.
     """
     live: dict[FileIdentifier, ManifestEntry] = {}
     for entry in entries:
@@ -107,7 +107,7 @@ def encode_manifest(entries: Iterable[ManifestEntry]) -> bytes:
 
 
 def join_manifests(manifests: Iterable[bytes]) -> tuple[int, bytes] | None:
-    """Concatenate the entries of manifests in order, without decoding; return bytes and count.
+    """Join the entries of manifests in order, without decoding; return their number and the bytes.
 
     ADDs and DELETEs are not folded, so this is for manifests without deletions. Returns None if the
     manifests must be decoded instead: another writer encoded them differently, or they are damaged.
@@ -116,12 +116,15 @@ def join_manifests(manifests: Iterable[bytes]) -> tuple[int, bytes] | None:
 
 
 def decode_manifest(data: bytes, source: str) -> list[ManifestEntry]:
-    """Return the entries of a manifest in order. Raises FormatError naming `source`."""
+    """Return the entries of a manifest in order.
+
+    Raises FormatError, naming `source`, if it is damaged.
+    """
     records = decode_records(data, MANIFEST_VERSION, source)
     try:
         return [_entry(record) for record in records]
     except (KeyError, TypeError, ValueError) as error:
-        raise FormatError(f"manifest {source} has an entry that cannot be: {error!r}") from error
+        raise FormatError(f"manifest {source} has an invalid entry: {error!r}") from error
 
 
 def encode_manifest_list(metas: Iterable[ManifestFileMeta]) -> bytes:
@@ -131,14 +134,15 @@ def encode_manifest_list(metas: Iterable[ManifestFileMeta]) -> bytes:
 
 
 def decode_manifest_list(data: bytes, source: str) -> list[ManifestFileMeta]:
-    """Return the manifests of a manifest list in order. Raises FormatError naming `source`."""
+    """Return the manifests of a manifest list in order.
+
+    Raises FormatError, naming `source`, if it is damaged.
+    """
     records = decode_records(data, MANIFEST_VERSION, source)
     try:
         return [_meta(record) for record in records]
     except (KeyError, TypeError, ValueError) as error:
-        raise FormatError(f"manifest list {source} has an entry that cannot be: {error!r}") from (
-            error
-        )
+        raise FormatError(f"manifest list {source} has an invalid entry: {error!r}") from (error)
 
 
 def _entry_record(entry: ManifestEntry) -> dict[str, Any]:

@@ -27,7 +27,7 @@ from ingestd.paimon.spec.merge_rules import (
 from ingestd.paimon.spec.table_schema import TableSchema
 
 _SKETCH_FUNCTIONS = frozenset({"rbm32", "rbm64", "hll_sketch", "theta_sketch"})
-"""Paimon's functions on serialized sketches, which are not implemented here."""
+"""Paimon's aggregate functions of serialized sketches, which are not implemented here."""
 
 _NUMBER_ROOTS = INTEGER_ROOTS | {"FLOAT", "DOUBLE", "DECIMAL"}
 _UNORDERED_ROOTS = NESTED_ROOTS | {"BOOLEAN", "VARIANT", "BLOB"}
@@ -200,7 +200,7 @@ def _check_function(column: DataField, function: FieldFunction) -> None:
 
 
 _TypeCheck = Callable[[DataType, FieldFunction], str | None]
-"""Returns the required kind of column; None if the column is of that kind."""
+"""Returns the type that a function requires of a column; None if the column has such a type."""
 
 
 def _any(t: DataType, function: FieldFunction) -> str | None:

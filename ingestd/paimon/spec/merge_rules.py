@@ -27,10 +27,11 @@ _NULL_COUNTS = frozenset({LAST_VALUE, "first_value", PRIMARY_KEY})
 
 @dataclass(frozen=True, slots=True)
 class FieldFunction:
-    """An aggregate function of a column and its options.
+    """An aggregate function of a column, with its options.
 
     `delimiter` is for listagg, `distinct` for listagg and collect, `nested_key` and `count_limit`
-    for nested_update, `time_field` for merge_map_with_keytime.
+    for nested_update, `time_field` for merge_map_with_keytime. With `ignore_retract`, the function
+    ignores retractions.
     """
 
     name: str
@@ -44,9 +45,10 @@ class FieldFunction:
 
 @dataclass(frozen=True, slots=True)
 class SequenceGroup:
-    """Columns of a partial update that are ordered by the `sequence` columns, not by arrival.
+    """Columns of a partial-update table that are updated in the order of the `sequence` columns.
 
-    With `removes`, a deletion in the group deletes the whole row.
+    Columns without a group are updated in the order of arrival. With `removes`, a deletion in the
+    group deletes the whole row.
     """
 
     sequence: tuple[str, ...]
@@ -56,10 +58,11 @@ class SequenceGroup:
 
 @dataclass(frozen=True, slots=True)
 class MergeRules:
-    """How the rows of a key are ordered and merged.
+    """The rules by which the rows of a key are ordered and merged.
 
-    `functions` is by column: with the engine aggregation all columns outside the primary key, with
-    partial-update those of sequence groups with an aggregate function. `newest_level_only`: of the
+    `functions` are by column name: with the engine aggregation for all columns outside the primary
+    key, with partial-update for the columns of sequence groups that have an aggregate function.
+    `newest_level_only`: of the
     rows above level 0, only the row of the lowest level is merged, because it already includes the
     others. `merges_single`: a key with a single row is merged too; by default such a row is
     returned unchanged.
@@ -78,7 +81,7 @@ class MergeRules:
     merges_single: bool = False
 
     def columns_beside(self, columns: Sequence[str]) -> tuple[str, ...]:
-        """Return the additional columns that merging rows of `columns` requires."""
+        """Return the columns, beyond `columns`, that are required to merge rows of `columns`."""
         needed = [*self.sequence_fields]
         for group in self.groups:
             if group.removes or set(columns) & {*group.columns, *group.sequence}:
@@ -86,7 +89,7 @@ class MergeRules:
         return tuple(name for name in dict.fromkeys(needed) if name not in columns)
 
     def keeps_older(self, column: str) -> bool:
-        """Return whether a null in a row keeps the older value of the column."""
+        """Return whether the older value of a column remains if a newer row has a null."""
         function = self.functions.get(column)
         if function is not None:
             return function.name not in _NULL_COUNTS
@@ -120,24 +123,27 @@ def merge_rules(schema: TableSchema) -> MergeRules:
 
 
 def removes_on_delete(options: Options) -> bool:
-    """Return whether a deletion deletes the whole row, in the engines with such an option."""
+    """Return whether a deletion deletes the whole row, by the option of the merge engine.
+
+    Engines without such an option return False.
+    """
     option = REMOVE_ON_DELETE.get(honoured.MERGE_ENGINE.of(options))
     return option is not None and option.of(options)
 
 
 def sequence_groups(options: Options) -> tuple[SequenceGroup, ...]:
-    """Return the groups of `fields.<names>.sequence-group`."""
+    """Return the sequence groups declared by the options `fields.<columns>.sequence-group`."""
     removing = set(honoured.REMOVE_ON_GROUP.of(options))
-    functions = []
+    groups = []
     for name, value in options.items():
         if find_option(name) is honoured.SEQUENCE_GROUP:
             sequence, columns = columns_of(name), parse_names(name, value)
-            functions.append(SequenceGroup(sequence, columns, bool(removing & set(sequence))))
-    return tuple(functions)
+            groups.append(SequenceGroup(sequence, columns, bool(removing & set(sequence))))
+    return tuple(groups)
 
 
 def columns_of(name: str) -> tuple[str, ...]:
-    """Return the columns in the name of a column option; () for all other options."""
+    """Return the columns in the name of an option `fields.<columns>...`; () for other options."""
     if not name.startswith(FIELDS_PREFIX) or name == honoured.DEFAULT_FUNCTION.name:
         return ()
     return parse_names(name, name.removeprefix(FIELDS_PREFIX).rpartition(".")[0])
@@ -157,7 +163,10 @@ def columns_named(options: Options) -> tuple[str, ...]:
 
 
 def function_name(options: Options, column: str) -> str | None:
-    """Return the name of the aggregate function configured for a column, or for all columns."""
+    """Return the aggregate function configured for a column, by default that for all columns.
+
+    Returns None if neither is configured.
+    """
     own = honoured.AGGREGATE_FUNCTION.of(options, column)
     return honoured.DEFAULT_FUNCTION.of(options) if own is None else own
 

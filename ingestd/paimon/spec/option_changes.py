@@ -15,13 +15,13 @@ _FIELDS = "fields."
 _LISTS = (honoured.BUCKET_KEY, honoured.SEQUENCE_FIELD)
 """Options whose value is a list of columns."""
 _LISTED_SUFFIXES = ("sequence-group", "nested-key")
-"""Suffixes of options under `fields.` whose value is a list of columns, too."""
+"""Suffixes of those options under `fields.` whose value is a list of columns as well."""
 
 
 def check_option_change(options: Options, key: str, value: str | None) -> None:
     """Raise SchemaConflictError if an option of a table with snapshots must not change to `value`.
 
-    None is the default value.
+    A value of None removes the option, so that its default applies.
     """
     if options.get(key) == value:
         return
@@ -61,13 +61,13 @@ def _check_bucket(options: Options, value: str | None) -> None:
     new = -1 if value is None else bucket_number({"bucket": value})
     if value is None or (-1 in (old, new) and old != new):
         raise SchemaConflictError(
-            f"option 'bucket' cannot be changed from {old} to {new}: files of the table lie in "
+            f"option 'bucket' cannot be changed from {old} to {new}: files of the table are in "
             "buckets of the old kind"
         )
 
 
 def rename_in_options(options: Options, old: str, new: str) -> dict[str, str]:
-    """Return the options after a column was renamed, wherever they name it."""
+    """Return the options with a column renamed in every option that names it."""
 
     def renamed(names: str) -> str:
         parts = (name.strip() for name in names.split(","))
@@ -92,7 +92,7 @@ def _renamed(key: str, value: str, renamed: Callable[[str], str]) -> tuple[str, 
 
 
 def refuse_named_column(options: Options, name: str) -> None:
-    """Raise SchemaConflictError if an option names a column that is to be dropped."""
+    """Raise SchemaConflictError if an option names a column, which therefore cannot be dropped."""
     for option in _LISTS:
         if name in option.of(options):
             raise SchemaConflictError(f"column '{name}' of '{option.name}' cannot be dropped")

@@ -42,12 +42,15 @@ def _scaled(name: str, value: str, units: Mapping[str, int], example: str) -> in
 
 
 def parse_size(name: str, value: str) -> int:
-    """Return a size in bytes. Raises ConfigError, naming the option, if it is invalid."""
+    """Parse a size, and return it in bytes.
+
+    Raises ConfigError, naming the option, if it is invalid.
+    """
     return _scaled(name, value, _SIZE_UNITS, "'128 mb'")
 
 
 def parse_millis(name: str, value: str) -> int:
-    """Return a duration in milliseconds.
+    """Parse a duration, and return it in milliseconds.
 
     Raises ConfigError, naming the option, if it is invalid.
     """
@@ -55,7 +58,7 @@ def parse_millis(name: str, value: str) -> int:
 
 
 def parse_int(name: str, value: str) -> int:
-    """Return an integer. Raises ConfigError, naming the option, if it is invalid."""
+    """Parse an integer. Raises ConfigError, naming the option, if it is invalid."""
     try:
         return int(value)
     except ValueError as error:
@@ -63,7 +66,7 @@ def parse_int(name: str, value: str) -> int:
 
 
 def parse_float(name: str, value: str) -> float:
-    """Return a float. Raises ConfigError, naming the option, if it is invalid."""
+    """Parse a float. Raises ConfigError, naming the option, if it is invalid."""
     try:
         return float(value)
     except ValueError as error:
@@ -71,9 +74,9 @@ def parse_float(name: str, value: str) -> float:
 
 
 def parse_bool(name: str, value: str) -> bool:
-    """Return whether the value is `true`.
+    """Parse a boolean.
 
-    Raises ConfigError, naming the option, if it is not a boolean.
+    Raises ConfigError, naming the option, if it is neither `true` nor `false`.
     """
     if value.strip().lower() not in ("true", "false"):
         raise ConfigError(f"option '{name}' = '{value}' is neither 'true' nor 'false'")
@@ -96,14 +99,14 @@ def parse_names(name: str, value: str) -> tuple[str, ...]:
 
 
 class Support(Enum):
-    """How ingestd treats an option whose value it does not refuse."""
+    """The treatment of an option whose value is not refused."""
 
     HONOURED = "honoured"
     IGNORED = "ignored"
 
 
 class Access(IntEnum):
-    """Kinds of access to a table, ordered by how many of its options they refuse."""
+    """A kind of access to a table; each refuses all options that the kinds before it refuse."""
 
     READ = 1
     WRITE = 2
@@ -111,7 +114,7 @@ class Access(IntEnum):
 
 
 class ChangeRule(Enum):
-    """Which values an option may take once the table has snapshots."""
+    """The changes of an option that are allowed once the table has snapshots."""
 
     ANY = "any"
     TO_TRUE = "from false to true"
@@ -120,12 +123,12 @@ class ChangeRule(Enum):
 
 @dataclass(frozen=True, slots=True)
 class TableOption(Generic[T_co]):
-    """Declaration of a table option.
+    """The declaration of a table option.
 
     `name` may contain placeholders in angle brackets, each for one or more characters. Values
-    outside `values` (None: all are supported) are refused for the access `refused_from` and those
-    after it. `change` is the rule for a table with snapshots. `aliases` are older names, in lookup
-    order.
+    outside `values` (None: all are supported) are refused for the access `refused_from` and all
+    kinds of access after it. `change` is the rule for a table with snapshots. `aliases` are older
+    names, in lookup order.
     """
 
     name: str
@@ -139,7 +142,9 @@ class TableOption(Generic[T_co]):
     aliases: tuple[str, ...] = ()
 
     def of(self, options: Options, column: str | None = None) -> T_co:
-        """Return the value; `column` replaces the placeholder of a column option.
+        """Return the value in `options`, or the default.
+
+        `column` replaces the placeholder in the name.
 
         Raises ConfigError, naming the option, if the value is invalid.
         """
@@ -153,12 +158,12 @@ class TableOption(Generic[T_co]):
         return next((name for name in (self.name, *self.aliases) if name in options), None)
 
     def name_for(self, column: str) -> str:
-        """Return the name with a column in place of its placeholder."""
+        """Return the option's name with a column in place of its placeholder."""
         before, _, rest = self.name.partition("<")
         return f"{before}{column}{rest.partition('>')[2]}"
 
     def refuses(self, value: str, access: Access) -> bool:
-        """Return whether the value is refused for an access."""
+        """Return whether a value of the option is refused for a kind of access."""
         supported = self.values is None or value.strip().lower() in self.values
         return not supported and access >= self.refused_from
 

@@ -49,7 +49,7 @@ _NEEDED = {
 
 
 class BucketMode(Enum):
-    """How a table assigns rows to buckets.
+    """The way in which a table assigns rows to buckets.
 
     Specification: https://paimon.apache.org/docs/1.4/primary-key-table/data-distribution/#data-distribution
     """
@@ -63,9 +63,9 @@ class BucketMode(Enum):
 
 @dataclass(frozen=True, slots=True)
 class CoreOptions:
-    """The options that ingestd implements, with the defaults of the specification.
+    """The values of table options for readers and writers, with the specification's defaults.
 
-    Sizes in bytes, times in milliseconds, None for options without a default that are not set.
+    Sizes are in bytes, times in milliseconds. None is an option without a default that is not set.
     """
 
     bucket: int
@@ -109,7 +109,7 @@ class CoreOptions:
 
     @property
     def dynamic_bucket_assigners(self) -> int:
-        """Number of assigners of dynamic buckets in a partition.
+        """The number of tasks that assign the dynamic buckets of a partition.
 
         This is also the initial number of buckets of a partition with enough keys, so it is at most
         the maximum number of buckets.
@@ -121,7 +121,7 @@ class CoreOptions:
 
     @property
     def file_extension(self) -> str:
-        """Return the extension of a data file: everything after the first dot of its name."""
+        """The extension of a data file: everything after the first dot of its name."""
         if self.file_suffix_include_compression:
             return f"{self.file_compression}.{self.file_format}"
         return self.file_format
@@ -145,7 +145,7 @@ class CoreOptions:
 
 
 def core_options(schema: TableSchema) -> CoreOptions:
-    """Return the options of a table. Raises ConfigError for an invalid option value."""
+    """Return the option values of a table. Raises ConfigError for an invalid value."""
     options = schema.options
     styles = data_file_styles(schema)
     style = styles[None]
@@ -191,7 +191,7 @@ def _target_file_size(schema: TableSchema) -> int:
 
 
 def bucket_mode(schema: TableSchema) -> BucketMode:
-    """Return how the table assigns rows to buckets.
+    """Return the way in which a table assigns rows to buckets.
 
     Specification: https://paimon.apache.org/docs/1.4/primary-key-table/data-distribution/#data-distribution
     """
@@ -209,8 +209,9 @@ def bucket_mode(schema: TableSchema) -> BucketMode:
 def refuse_unsupported(schema: TableSchema, *, for_write: bool) -> None:
     """Raise UnsupportedError, naming the option or column, if a table is not supported.
 
-    Without `for_write`, only options that affect reading are checked. Unknown options and those
-    refused for new tables only are accepted: see `ignored_options`.
+    Without `for_write`, only options that affect reading are checked. Unknown options, and options
+    that are refused only for new tables, are accepted: see `ignored_options`. Raises ConfigError
+    for an invalid option value.
     """
     _refuse_values(schema.options, Access.WRITE if for_write else Access.READ)
     for column in schema.fields:
@@ -240,7 +241,7 @@ def refuse_new_options(options: Options) -> None:
 
 
 def ignored_options(options: Options) -> dict[str, str]:
-    """Return the options that have no effect on ingestd, each with the reason."""
+    """Return the names of the options that have no effect in ingestd, each with the reason."""
     ignored = {}
     for name, value in options.items():
         option = find_option(name)
@@ -283,7 +284,7 @@ def _refuse_place_defaults(schema: TableSchema) -> None:
         if column.default_value is not None:
             raise UnsupportedError(
                 f"column '{column.name}': default value '{column.default_value}' is not supported "
-                "for writing, because the column decides where rows lie"
+                "for writing, because the column decides where rows are"
             )
 
 
@@ -309,7 +310,7 @@ def _refuse_partition_names(schema: TableSchema) -> None:
 
 
 def refuse_bucket_keys(schema: TableSchema, function: str, keys: Sequence[str]) -> None:
-    """Raise UnsupportedError if the bucket function does not support the key types."""
+    """Raise UnsupportedError if a bucket function does not support the types of the keys."""
     columns = schema.select(keys)
     if not takes_bucket_keys(function, [column.type for column in columns]):
         named = ", ".join(f"{column.name} {column.type}" for column in columns)
@@ -320,7 +321,7 @@ def refuse_bucket_keys(schema: TableSchema, function: str, keys: Sequence[str]) 
 
 
 def refuse_across_partitions(schema: TableSchema) -> None:
-    """Raise UnsupportedError for options that would leave the old row of a key that moves."""
+    """Raise UnsupportedError for options that keep a moved key in its old partition."""
     options = schema.options
     if honoured.ROWKIND_FIELD.of(options):
         raise _across(schema, honoured.ROWKIND_FIELD)

@@ -32,7 +32,7 @@ _NOT_BLANK_IN_JAVA = "\x85\xa0\u2007\u202f"
 _MILLIS_OF_DAY = 86_400_000
 _NANOS_OF_SECOND = 1_000_000_000
 _DAYS_TO_YEAR_0 = 719_468
-"""From March 1st of the year 0 to the epoch."""
+"""Days from March 1st of the year 0 to January 1st of 1970."""
 _DAYS_OF_ERA = 146_097
 """Days of 400 years."""
 
@@ -49,7 +49,10 @@ def partition_path(
     default_name: str,
     legacy: bool,
 ) -> str:
-    """Return the directories of a partition with a slash after each ("dt=2024/hr=1/"), or "".
+    """Return the directories of a partition, each with a trailing slash ("dt=2024/hr=1/").
+
+    Without partition keys, the path is "". `default_name` is the directory name of null and blank
+    values.
 
     `legacy` is the option `partition.legacy-name`. Raises UnsupportedError, naming the column, for
     values without a text form.
@@ -123,7 +126,7 @@ def _float_text(value: float, single: bool) -> str:
 
 
 def _civil(days: int) -> tuple[int, int, int]:
-    """Return year, month and day of a day of the epoch; any year, proleptic Gregorian calendar."""
+    """Return year, month and day of a number of days since 1970; proleptic Gregorian calendar."""
     era, day_of_era = divmod(days + _DAYS_TO_YEAR_0, _DAYS_OF_ERA)
     leaps = day_of_era // 1460 - day_of_era // 36_524 + day_of_era // 146_096
     year_of_era = (day_of_era - leaps) // 365
@@ -173,7 +176,7 @@ def _timestamp_text(t: DataType, value: int, legacy: bool) -> str:
 
 @dataclass(frozen=True, slots=True)
 class TablePaths:
-    """Paths of one table; `root` is its directory, without a trailing slash.
+    """The paths of one table; `root` is its directory, without a trailing slash.
 
     A branch has its own schemas, snapshots, tags and consumers; it shares all other directories
     with the main branch.
@@ -184,7 +187,7 @@ class TablePaths:
 
     @property
     def branch_root(self) -> str:
-        """Directory of a branch's own metadata."""
+        """Directory of the branch's own metadata."""
         if self.branch == MAIN_BRANCH:
             return self.root
         return f"{self.branches_dir}/branch-{self.branch}"
@@ -264,7 +267,7 @@ class TablePaths:
         return f"{self.root}/statistics/{name}"
 
     def bucket_dir(self, partition_path: str, bucket: int) -> str:
-        """Return the directory of a bucket; `partition_path` is a result of that function."""
+        """Return the directory of a bucket; `partition_path` is a result of `partition_path()`."""
         name = "postpone" if bucket == POSTPONE_BUCKET else str(bucket)
         return f"{self.root}/{partition_path}bucket-{name}"
 

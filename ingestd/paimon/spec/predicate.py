@@ -22,7 +22,7 @@ Value: TypeAlias = Any
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Comparison of a column with a value; `operator` is one of = != < <= > >=."""
+    """A comparison of a column with a value; `operator` is one of = != < <= > >=."""
 
     column: str
     operator: str
@@ -31,7 +31,7 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True)
 class IsIn:
-    """A column equals one of several values."""
+    """A test whether a column equals one of several values."""
 
     column: str
     values: tuple[Value, ...]
@@ -39,14 +39,14 @@ class IsIn:
 
 @dataclass(frozen=True, slots=True)
 class IsNull:
-    """A column is null; the result is never unknown."""
+    """A test whether a column is null; its result is never unknown."""
 
     column: str
 
 
 @dataclass(frozen=True, slots=True)
 class Like:
-    """A text column matches a pattern: % stands for any text, _ for any single character."""
+    """A test whether a text column matches a pattern: % is any text, _ any single character."""
 
     column: str
     pattern: str
@@ -54,21 +54,21 @@ class Like:
 
 @dataclass(frozen=True, slots=True)
 class Not:
-    """Negation; unknown stays unknown."""
+    """The negation of a predicate; the negation of unknown is unknown."""
 
     inner: "Predicate"
 
 
 @dataclass(frozen=True, slots=True)
 class And:
-    """Conjunction."""
+    """The conjunction of predicates."""
 
     parts: tuple["Predicate", ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Or:
-    """Disjunction."""
+    """The disjunction of predicates."""
 
     parts: tuple["Predicate", ...]
 
@@ -97,7 +97,7 @@ def columns_of(predicate: Predicate) -> frozenset[str]:
 
 
 def conjuncts(predicate: Predicate | None) -> Iterator[Predicate]:
-    """Yield the predicates whose conjunction is this one."""
+    """Yield the predicates whose conjunction is `predicate`; none if it is None."""
     if isinstance(predicate, And):
         for operand in predicate.parts:
             yield from conjuncts(operand)
@@ -111,9 +111,9 @@ def all_of(parts: Sequence[Predicate]) -> Predicate | None:
 
 
 def only_on(predicate: Predicate | None, columns: frozenset[str]) -> Predicate | None:
-    """Return the part of a predicate that refers only to these columns.
+    """Return the conjuncts of a predicate that refer only to these columns, as one predicate.
 
-    It is true for every row for which the whole predicate is.
+    It is true for every row for which the whole predicate is true; None is true for every row.
     """
     return all_of(
         [conjunct for conjunct in conjuncts(predicate) if columns_of(conjunct) <= columns]
@@ -121,7 +121,10 @@ def only_on(predicate: Predicate | None, columns: frozenset[str]) -> Predicate |
 
 
 def holds(predicate: Predicate, rows: pa.Table, types: Mapping[str, DataType]) -> Array:
-    """Return true, false or null (unknown) for each row; `types` are those of the columns."""
+    """Evaluate a predicate on rows: return true, false or null (unknown) for each.
+
+    `types` are the types of the columns by name.
+    """
     if isinstance(predicate, Not):
         return _call("invert", holds(predicate.inner, rows, types))
     if isinstance(predicate, And | Or):
@@ -172,7 +175,10 @@ def _like_part(pattern: str) -> str:
 
 
 def like_prefix(pattern: str) -> tuple[str, bool]:
-    """Return the common prefix of all matching texts, and whether it is the only match."""
+    """Return the common prefix of all texts that match a LIKE pattern.
+
+    Also returns whether the prefix is the only text that matches.
+    """
     prefix = ""
     for match_ in re.findall(r"\\.|.|\\", pattern, re.DOTALL):
         if match_ in ("%", "_"):

@@ -25,7 +25,7 @@ from ingestd.paimon.spec.predicate import (
 )
 
 LeafTest: TypeAlias = Callable[[Leaf, bool], bool]
-"""Returns whether a leaf (negated, if the flag is set) may be true for some row."""
+"""Returns whether a leaf (its negation, if the flag is set) may be true for some row."""
 
 _CONTRARY: Mapping[str, str] = {
     "=": "!=", "!=": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">",
@@ -34,7 +34,7 @@ _CONTRARY: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class ColumnStats:
-    """Bounds of the values of a column and its number of nulls; None is unknown."""
+    """Bounds of the values of a column, and its numbers of nulls and rows; None means unknown."""
 
     low: Value | None
     high: Value | None
@@ -43,7 +43,10 @@ class ColumnStats:
 
 
 def may_match(predicate: Predicate, leaf_test: LeafTest, negated: bool = False) -> bool:
-    """Return whether a predicate may be true for some row, by a test of its leaves."""
+    """Return whether a predicate may be true for some row, by a test of its leaves.
+
+    With `negated`, return whether its negation may be true.
+    """
     if isinstance(predicate, Not):
         return may_match(predicate.inner, leaf_test, not negated)
     if isinstance(predicate, And | Or):
@@ -55,7 +58,7 @@ def may_match(predicate: Predicate, leaf_test: LeafTest, negated: bool = False) 
 
 
 def stats_test(stats: Mapping[str, ColumnStats]) -> LeafTest:
-    """Return a test of leaves by column statistics; a column without any may contain any value."""
+    """Return a test of leaves by statistics; a column without statistics may have any value."""
 
     def test(leaf: Leaf, negated: bool) -> bool:
         column_stats = stats.get(leaf.column)
@@ -118,7 +121,7 @@ def _sure_high(stats: ColumnStats) -> Value | None:
 
 
 def _is_constant(stats: ColumnStats) -> bool:
-    """Return whether all values are equal; truncated bounds never are."""
+    """Return whether all values of a column are equal; if its bounds are truncated, they differ."""
     return stats.low is not None and stats.high is not None and bool(stats.low == stats.high)
 
 

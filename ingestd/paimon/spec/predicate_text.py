@@ -1,10 +1,10 @@
-"""Predicates from text, as `ingestd read --where` takes them.
+"""Parse predicates in the syntax of `ingestd read --where`.
 
     status = 'open' AND (amount >= 10.5 OR paid IS NULL) AND day NOT IN ('2024-01-01')
 
 Operators: = != <> < <= > >=, [NOT] IN (...), [NOT] BETWEEN ... AND ..., [NOT] LIKE,
-IS [NOT] NULL, AND, OR, NOT and parentheses. Texts stand in single quotes (twice for the
-character itself), column names may stand in double quotes or backticks.
+IS [NOT] NULL, AND, OR, NOT and parentheses. Texts are in single quotes (a quote within a text is
+doubled), column names may be in double quotes or backticks.
 """
 
 import re
@@ -116,7 +116,7 @@ class _Parser:
             if field.type.root not in CHARACTER_ROOTS:
                 raise self._wrong(f"LIKE is for texts, and column {field.name} is {field.type}")
             return Like(field.name, str(self._value(field)))
-        raise self._wrong(f"a condition is missing behind column {field.name}")
+        raise self._wrong(f"a condition is missing after column {field.name}")
 
     def _column(self) -> DataField:
         kind, token = self._next()
@@ -133,7 +133,7 @@ class _Parser:
         kind, token = self._next()
         if kind not in ("text", "word") or token.upper() == "NULL":
             raise self._wrong(
-                f"a value is expected instead of '{token}'; texts stand in single quotes, and "
+                f"a value is expected instead of '{token}'; write texts in single quotes; "
                 "nulls are found with IS NULL"
             )
         text = token[1:-1].replace("''", "'") if kind == "text" else token

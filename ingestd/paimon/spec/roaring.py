@@ -17,7 +17,7 @@ Numbers = npt.NDArray[np.uint32]
 
 
 def encode_roaring(numbers: Numbers) -> bytes:
-    """Return the bytes of a bitmap of sorted distinct numbers."""
+    """Return sorted distinct numbers as the bytes of a bitmap."""
     bitmap = BitMap(array("I", numbers.astype(np.uint32, copy=False).tobytes()))
     bitmap.run_optimize()
     data: bytes = bitmap.serialize()

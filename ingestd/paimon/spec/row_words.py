@@ -43,7 +43,9 @@ _CANONICAL_NAN = {4: 0x7FC00000, 8: 0x7FF8000000000000}
 
 @dataclass(frozen=True, slots=True)
 class _Field:
-    """One column: its slots and, for rows with variable-length values, their sizes and words.
+    """A column: its slots and, if its values have a variable length, their sizes and words.
+
+    `read` returns the n-th word of the values in some rows.
 
     `slot` is the final word, except for rows with `sizes` above 0: there it is the low half, to
     which the offset is still to be added.
@@ -56,14 +58,17 @@ class _Field:
 
 @dataclass(frozen=True, slots=True)
 class RowWords:
-    """Rows of one chunk: their lengths in bytes, and their words in order."""
+    """The BinaryRows of one chunk: their lengths in bytes, and their words in order."""
 
     lengths: npt.NDArray[np.int64]
     fields: tuple[_Field, ...]
     null_words: tuple[Words, ...]
 
     def __iter__(self) -> Iterator[tuple[Words, Rows | None]]:
-        """Yield each word together with the rows that have it; None for all rows."""
+        """Yield the words of the rows one after the other, each with the rows that have it.
+
+        Rows of None are all rows.
+        """
         for word in self.null_words:
             yield word, None
         position = np.full(len(self.lengths), 8 * (len(self.null_words) + len(self.fields)))
@@ -75,7 +80,10 @@ class RowWords:
 
     @staticmethod
     def _slot(field: _Field, position: npt.NDArray[np.int64]) -> Words:
-        """Return the slots for values at `position` of the variable-length part, and advance it."""
+        """Return the slots of a field, whose variable-length values are at `position` in each row.
+
+        `position` is advanced past the values.
+        """
         if field.sizes is None:
             return field.slot
         offsets = np.where(field.sizes > 0, position, 0).astype(np.uint64)
@@ -91,7 +99,7 @@ def _tail(sizes: _Sizes, read: _Reader) -> Iterator[tuple[Words, Rows | None]]:
 
 
 def can_make_words(t: DataType) -> bool:
-    """Return whether `row_words` supports the type; `binary_row` encodes nested types."""
+    """Return whether `row_words` supports a type; nested types are encoded in `binary_row`."""
     return (
         t.root in FIXED_FORMATS
         or t.root in CHARACTER_ROOTS
@@ -102,7 +110,7 @@ def can_make_words(t: DataType) -> bool:
 
 
 def row_words(columns: Sequence[Array], types: Sequence[DataType]) -> RowWords:
-    """Return the words of rows, given as columns of equal length.
+    """Return the words of the BinaryRows of rows, which are given as columns of equal length.
 
     Raises ValueError without columns.
     """
@@ -156,7 +164,7 @@ def _without(words: Words, nulls: npt.NDArray[np.bool_] | None) -> Words:
 
 
 def _values(column: Array, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
-    """Return the value buffer of a fixed-width column; values of nulls are arbitrary."""
+    """Return the value buffer of a fixed-width column; the values of null cells are arbitrary."""
     return _buffer(column, 1, dtype, len(column), column.offset)
 
 
@@ -189,7 +197,7 @@ def _decimal_halves(column: Array) -> Words:
 
 
 def _wide_decimal_field(column: Array, nulls: npt.NDArray[np.bool_] | None) -> _Field:
-    """Return Java's minimal big-endian bytes, left-aligned in 16 bytes."""
+    """Return the field of a long DECIMAL: Java's minimal big-endian bytes, left-aligned in 16."""
     halves = np.ascontiguousarray(_decimal_halves(column))
     if nulls is not None:
         halves = np.where(nulls[:, None], np.uint64(0), halves)

@@ -31,7 +31,7 @@ _KEYS = (
 
 
 def parse_schema(data: bytes, source: str) -> TableSchema:
-    """Return the schema of a schema file. Raises FormatError naming `source`."""
+    """Parse a schema file. Raises FormatError, naming `source`, if it is invalid."""
     try:
         check_seal(data)
         document = json.loads(data)
@@ -102,7 +102,7 @@ def new_schema(
 ) -> TableSchema:
     """Return the first schema of a table: field ids from 0 in depth-first order, keys NOT NULL.
 
-    The options `primary-key` and `partition` may replace the two key lists. Raises
+    The keys may be given by the options `primary-key` and `partition` instead. Raises
     SchemaConflictError for invalid columns and keys, ConfigError for invalid options.
     """
     remaining = with_orc_zone(options)

@@ -1,7 +1,7 @@
 """Apply schema changes to columns, nested columns, and options.
 
-Columns are identified by id, so that no data file is rewritten. A nested column is found by its
-path.
+Data files identify columns by id, so that no change rewrites them. Changes identify a column by its
+name, and a nested column by its path.
 
 Specification: https://paimon.apache.org/docs/1.4/concepts/spec/schema/#update-schema
 """
@@ -60,9 +60,9 @@ def apply_changes(
 ) -> TableSchema:
     """Return the next version of a schema, with id + 1, after changes are applied in order.
 
-    Without snapshots, options may change that otherwise would not match existing files. Raises
-    SchemaConflictError, naming the change, if it is not allowed, and ConfigError for an unknown
-    option.
+    If the table has no snapshots, more changes are allowed, because they need not match existing
+    files. Raises SchemaConflictError if a change is not allowed, and ConfigError for an unknown or
+    invalid option.
     """
     changed = schema
     for change in changes:
@@ -82,7 +82,10 @@ def apply_changes(
 
 
 def _refuse_keys(schema: TableSchema, path: _Path, verb: str, *kinds: str) -> None:
-    """Raise SchemaConflictError for a key column; only top-level columns can be keys."""
+    """Raise SchemaConflictError if a column is a key of one of `kinds`.
+
+    Nested columns cannot be keys.
+    """
     keys = {"partition": schema.partition_keys, "primary": schema.primary_keys}
     for kind in kinds:
         if len(path) == 1 and path[0] in keys[kind]:
@@ -132,7 +135,7 @@ def _new_position(schema: TableSchema, fields: Fields) -> int:
 
 
 def _place(fields: Fields, move: Move) -> int:
-    """Return the index at which a column is inserted into fields without it."""
+    """Return the index at which a column is inserted into `fields`, which do not contain it."""
     if move.place is MoveType.FIRST:
         return 0
     if move.place is MoveType.LAST:
@@ -278,7 +281,7 @@ _APPLY: dict[type, Callable[..., TableSchema]] = {
 
 
 def find_column(fields: Fields, name: str) -> DataField:
-    """Return the field with a name. Raises SchemaConflictError if it does not exist."""
+    """Return the field with this name. Raises SchemaConflictError if there is no such field."""
     for field in fields:
         if field.name == name:
             return field
@@ -288,14 +291,14 @@ def find_column(fields: Fields, name: str) -> DataField:
 
 
 def replace_column(fields: Fields, column: DataField) -> Fields:
-    """Return the fields with `field` in place of the one that has the same id."""
+    """Return the fields with `column` in place of the field that has the same id."""
     return tuple(column if field.id == column.id else field for field in fields)
 
 
 def change_siblings(
     fields: Fields, path: Sequence[str], change: Callable[[Fields], Fields]
 ) -> Fields:
-    """Return the fields after `change` was applied to the list that contains the end of a path.
+    """Return the fields after `change` is applied to the list of fields that a path ends in.
 
     Raises SchemaConflictError if the path does not exist.
     """
@@ -314,7 +317,10 @@ def change_siblings(
 def change_type(
     fields: Fields, path: Sequence[str], change: Callable[[DataType], DataType]
 ) -> Fields:
-    """Return the fields after `change` was applied to the type at a path."""
+    """Return the fields after `change` is applied to the type of the column at a path.
+
+    Raises SchemaConflictError if the path does not exist.
+    """
     field = find_column(fields, path[0])
 
     def inside(t: DataType, depth: int) -> DataType:
@@ -330,7 +336,11 @@ def change_type(
 def _step(
     t: DataType, path: Sequence[str], depth: int, inside: Callable[[DataType, int], DataType]
 ) -> DataType:
-    """Apply `inside` to the element or value type of a collection, one step of the path."""
+    """Return a collection type with `inside` applied to its element or value type.
+
+    This is one step along the path. Raises SchemaConflictError if the path does not lead into the
+    type.
+    """
     name = _STEPS.get(t.root)
     if name is None or depth >= len(path) or path[depth] != name:
         steps = f"'{name}' is what leads into it" if name else "nothing is inside it"

@@ -16,7 +16,7 @@ ColumnPath = str | tuple[str, ...]
 
 
 class MoveType(Enum):
-    """Kinds of column positions."""
+    """A kind of column position."""
 
     FIRST = "first"
     LAST = "last"
@@ -37,7 +37,7 @@ class Move:
 
 @dataclass(frozen=True, slots=True)
 class AddColumn:
-    """Add a nullable column, by default at the end."""
+    """The addition of a nullable column, by default at the end."""
 
     name: ColumnPath
     type: DataType
@@ -50,7 +50,7 @@ class AddColumn:
 
 @dataclass(frozen=True, slots=True)
 class UpdateColumnType:
-    """Change the type of a column, including its nullability unless `keep_nullability` is set."""
+    """A change of a column's type, including its nullability unless `keep_nullability` is set."""
 
     name: ColumnPath
     type: DataType
@@ -62,7 +62,7 @@ class UpdateColumnType:
 
 @dataclass(frozen=True, slots=True)
 class UpdateColumnNullability:
-    """Make a column nullable or NOT NULL."""
+    """A change of a column to nullable or NOT NULL."""
 
     name: ColumnPath
     nullable: bool
@@ -70,7 +70,7 @@ class UpdateColumnNullability:
 
 @dataclass(frozen=True, slots=True)
 class UpdateColumnComment:
-    """Set the comment of a column; None removes it."""
+    """A change of the comment of a column; None removes it."""
 
     name: ColumnPath
     comment: str | None
@@ -78,7 +78,7 @@ class UpdateColumnComment:
 
 @dataclass(frozen=True, slots=True)
 class UpdateColumnDefaultValue:
-    """Set the default value of a column, as text; None removes it."""
+    """A change of the default value of a column, given as text; None removes it."""
 
     name: ColumnPath
     default_value: str | None
@@ -86,7 +86,7 @@ class UpdateColumnDefaultValue:
 
 @dataclass(frozen=True, slots=True)
 class UpdateColumnPosition:
-    """Move a top-level column."""
+    """A move of a top-level column to another position."""
 
     name: str
     move: Move
@@ -94,7 +94,7 @@ class UpdateColumnPosition:
 
 @dataclass(frozen=True, slots=True)
 class RenameColumn:
-    """Rename a column, which keeps its id."""
+    """A rename of a column; its id stays the same."""
 
     name: ColumnPath
     new_name: str
@@ -102,14 +102,14 @@ class RenameColumn:
 
 @dataclass(frozen=True, slots=True)
 class DropColumn:
-    """Drop a column; its id is never reused."""
+    """The removal of a column; its id is never reused."""
 
     name: ColumnPath
 
 
 @dataclass(frozen=True, slots=True)
 class SetOption:
-    """Set a table option."""
+    """A change of a table option."""
 
     key: str
     value: str
@@ -117,21 +117,21 @@ class SetOption:
 
 @dataclass(frozen=True, slots=True)
 class RemoveOption:
-    """Reset a table option to its default."""
+    """The removal of a table option, so that its default applies."""
 
     key: str
 
 
 @dataclass(frozen=True, slots=True)
 class UpdateComment:
-    """Set the comment of the table; None removes it."""
+    """A change of the comment of the table; None removes it."""
 
     comment: str | None
 
 
 @dataclass(frozen=True, slots=True)
 class DropPrimaryKey:
-    """Drop the primary key; only for a table without snapshots."""
+    """The removal of the primary key; only for a table without snapshots."""
 
 
 SchemaChange = (
@@ -156,5 +156,5 @@ def path_of(name: ColumnPath) -> tuple[str, ...]:
 
 
 def shown(name: ColumnPath) -> str:
-    """Return a column's name for messages."""
+    """Return a column's name for messages, with dots between the names of a path."""
     return ".".join(path_of(name))

@@ -1,4 +1,4 @@
-"""Validation of new and changed schemas.
+"""Validate new and changed schemas.
 
 Restrictions of ingestd beyond the specification are checked in `options`.
 """
@@ -17,7 +17,7 @@ def check_schema(
     partition_keys: Sequence[str],
     options: Mapping[str, str],
 ) -> None:
-    """Raise SchemaConflictError for invalid columns and keys, ConfigError for bucket options.
+    """Raise SchemaConflictError for invalid columns or keys, ConfigError for bucket options.
 
     Specification: https://paimon.apache.org/docs/1.4/concepts/spec/schema/#schema
     """
@@ -61,7 +61,10 @@ def _check_keys(kind: str, keys: Sequence[str], fields: Sequence[DataField]) -> 
 
 
 def bucket_number(options: Mapping[str, str]) -> int:
-    """Return the option `bucket`, by default -1. Raises ConfigError for an invalid bucket count."""
+    """Return the option `bucket`: a count, -1 (dynamic, the default) or -2 (postponed).
+
+    Raises ConfigError for any other number.
+    """
     number = honoured.BUCKET.of(options)
     if number < 1 and number not in (-1, -2):
         raise ConfigError(f"option 'bucket' = '{number}': use a number above 0, or -1 for dynamic")

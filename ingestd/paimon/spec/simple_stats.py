@@ -1,7 +1,7 @@
 """Collect column statistics for manifests from Arrow columns.
 
-An uncertain bound is omitted (null): a wrong bound loses rows in readers that skip files, a missing
-one only costs time.
+An uncertain bound is omitted (null): with a wrong bound, readers skip files that contain matching
+rows; with a missing bound, they only read too much.
 
 Specification: https://paimon.apache.org/docs/1.4/concepts/spec/manifest/#simplestats
 """
@@ -36,11 +36,11 @@ def collect_stats(
     *,
     dense: bool = True,
 ) -> tuple[SimpleStats, tuple[str, ...] | None]:
-    """Return bounds and null counts of the columns, and the names of the columns included.
+    """Return bounds and null counts of columns, and the names of the columns that have them.
 
     `mode` returns none, counts, truncate(n) or full for a column name. With `dense`, columns of
-    mode none are left out and the second part names the others; it is None if the statistics
-    include all `fields`. Binary and nested columns have null counts only.
+    mode none are omitted. The names are None if the statistics include all `fields`. Binary and
+    nested columns have null counts only.
     """
     modes = {field.name: mode(field.name) for field in fields}
     kept = [field for field in fields if not dense or modes[field.name] != "none"]
@@ -79,7 +79,10 @@ def _extremes(column: Column) -> tuple[object, object]:
 
 
 def _text_bounds(column: Any) -> tuple[object, object] | None:  # noqa: ANN401  # a chunked array
-    """Return the bounds of a text column by the native extension; None if it is not available."""
+    """Return the bounds of a text column, computed by the native extension.
+
+    Returns None if the extension is not installed or does not support the column.
+    """
     native = native_columns()
     if native is None or column.num_chunks != 1:
         return None
@@ -107,9 +110,9 @@ def _length(mode: str) -> int:
 
 
 def truncate_upper(text: str, length: int) -> str | None:
-    """Return an upper bound of at most `length` code points for texts that begin like `text`.
+    """Return an upper bound, of at most `length` code points, of `text` and its prefixes.
 
-    Returns None if there is none.
+    Returns None if no such bound exists.
     """
     if len(text) <= length:
         return text
@@ -124,7 +127,7 @@ def truncate_upper(text: str, length: int) -> str | None:
 
 
 class StatsTotal:
-    """Bounds and null counts over several tables, with the results of `collect_stats`."""
+    """Bounds and null counts over the rows of several Arrow tables, as `collect_stats` has them."""
 
     def __init__(
         self, fields: Sequence[DataField], mode: Callable[[str], str], *, dense: bool = True
@@ -136,12 +139,12 @@ class StatsTotal:
         self._parts: list[tuple[SimpleStats, int]] = []
 
     def add(self, rows: pa.Table) -> None:
-        """Add rows."""
+        """Include the rows of a table."""
         stats, _ = collect_stats(rows, self._fields, self._mode, dense=self._dense)
         self._parts.append((stats, rows.num_rows))
 
     def result(self) -> tuple[SimpleStats, tuple[str, ...] | None]:
-        """Return the statistics, and the names of the columns included (None: all)."""
+        """Return the statistics, and the names of the columns that they include (None: all)."""
         stats = self._parts[0][0] if len(self._parts) == 1 else self._together()
         names = tuple(field.name for field in self._kept)
         return stats, None if len(self._kept) == len(self._fields) else names
@@ -163,7 +166,7 @@ class StatsTotal:
 
 
 class _Bounds:
-    """Bounds of one column so far."""
+    """Bounds and null count of a column so far; `known` is false once a bound is unknown."""
 
     def __init__(self) -> None:
         self.known = True
@@ -186,5 +189,5 @@ class _Bounds:
 
 
 def _comparable(value: object) -> Any:  # noqa: ANN401  (of any column type)
-    """Return floats with -0.0 less than 0.0, as in Java's order."""
+    """Return a sort key in which -0.0 is less than 0.0, as in Java's order."""
     return (value, math.copysign(1, value)) if isinstance(value, float) else value

@@ -22,20 +22,22 @@ CARRIED_PREFIX = "ingestd."
 Other implementations drop the properties of a snapshot when they commit on top of it.
 """
 BASE_PROPERTY = f"{CARRIED_PREFIX}base"
-"""Property that names the delta manifest list of the snapshot on which a record was committed.
+"""Property with the delta manifest list of the snapshot on which a progress record was committed.
 
-It is set only on the snapshot that introduces the record, and is not copied to later ones.
+It is set only in the snapshot that introduces the record, and is not copied to later snapshots.
 """
 OVERWRITTEN_PROPERTY = f"{CARRIED_PREFIX}overwritten"
-"""Property with the id of a snapshot after a record in which another program replaced rows."""
+"""Property with the id of a snapshot, later than a progress record, in which another program
+replaced rows.
+"""
 CARRIED_OPTION = f"{CARRIED_PREFIX}pipelines"
-"""Table option that lists the pipelines whose records are carried in the table's snapshots."""
+"""Table option with the pipelines whose progress records the snapshots of the table carry."""
 
 _Json = Any
 
 
 class CommitKind(StrEnum):
-    """Kind of a commit; the value is the text in the file."""
+    """The kind of a commit; the value is the text in the snapshot file."""
 
     APPEND = "APPEND"
     COMPACT = "COMPACT"
@@ -45,7 +47,7 @@ class CommitKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Snapshot:
-    """One published version of a table, with the fields of its file; None if absent there."""
+    """A published version of a table, with the fields of its file; None if absent from the file."""
 
     id: int
     schema_id: int
@@ -79,7 +81,7 @@ _JSON_NAMES = {
     "version": "version",
     **{spec.name: _json_name(spec.name) for spec in fields(Snapshot)},
 }
-"""Python name to file name, in the order of the file."""
+"""Field name -> key in the file, in the order of the file."""
 _TEXTS = frozenset(
     {"base_manifest_list", "delta_manifest_list", "changelog_manifest_list", "index_manifest",
      "commit_user", "statistics"}
@@ -101,9 +103,10 @@ def carried_properties(snapshot: Snapshot) -> dict[str, str]:
 
 
 def parse_snapshot(data: bytes, source: str) -> Snapshot:
-    """Return the snapshot in a snapshot file. Raises FormatError naming `source`.
+    """Parse a snapshot file.
 
-    Unknown keys are ignored.
+    Raises FormatError, naming `source`, if it is invalid. Unknown keys are ignored, unless they are
+    misspelt known ones.
     """
     try:
         check_seal(data)
@@ -138,7 +141,7 @@ def _value(name: str, value: _Json) -> _Json:
 
 
 def encode_snapshot(snapshot: Snapshot) -> bytes:
-    """Return the bytes of a snapshot file; fields without a value are left out."""
+    """Return the bytes of a snapshot file; fields that are None are omitted."""
     document: dict[str, Any] = {}
     for name, json_name in _JSON_NAMES.items():
         value = getattr(snapshot, name)

@@ -1,6 +1,6 @@
 """Declarations of all known table options, and how ingestd treats them.
 
-Options that ingestd implements are declared in `honoured_options`; the others here, with the reason
+Options that ingestd implements are declared in `honoured_options`, all others here, with the reason
 why they are refused or ignored. Refusals, warnings and the page table-options.md are generated from
 the declarations.
 
@@ -22,7 +22,7 @@ _Options = tuple[TableOption[object], ...]
 
 
 def _irrelevant(note: str, *names: str) -> _Options:
-    """Declare options that do not affect ingestd; `name|alias` declares an older name."""
+    """Declare options that do not affect ingestd; in `name|alias`, the alias is an older name."""
     return _declared(names, note, None, Access.WRITE, change=ChangeRule.ANY)
 
 
@@ -33,7 +33,7 @@ def _refused(
     values: Iterable[str] = (),
     change: ChangeRule = ChangeRule.ANY,
 ) -> _Options:
-    """Declare options that an access and those after it refuse, except for the given values."""
+    """Declare options that `access` and all kinds after it refuse, except with these values."""
     return _declared(names, note, frozenset(values), access, change=change)
 
 
@@ -60,7 +60,7 @@ UNREAD_SCANS: _Options = _refused(
     "scan.version", "scan.watermark", "scan.timestamp", "scan.file-creation-time-millis",
     "scan.creation-time-millis", "incremental-between-timestamp", "incremental-to-auto-tag",
 )  # fmt: skip
-"""Options with which a reader would need unimplemented functions."""
+"""Options of reads that are not implemented."""
 _IGNORED: _Options = (
     # Refused even for reading.
     *_refused(
@@ -416,7 +416,7 @@ _IGNORED: _Options = (
 )  # fmt: skip
 
 DECLARED: _Options = (*HONOURED, *_IGNORED)
-"""All declarations."""
+"""All declared options."""
 _BY_NAME: Mapping[str, TableOption[object]] = {
     name: option for option in DECLARED for name in (option.name, *option.aliases)
 }
@@ -442,6 +442,6 @@ def refuse_unknown_options(names: Iterable[str]) -> None:
 
 
 def nearest_option(name: str) -> str:
-    """Return the end of a message about an unknown option: the most similar declared name."""
+    """Return the end of a message about an unknown option: the most similar name, or ""."""
     close = difflib.get_close_matches(name, _BY_NAME, n=1)
     return f"; did you mean '{close[0]}'?" if close else ""

@@ -1,4 +1,4 @@
-"""One version of a table's schema: columns, keys and options.
+"""A version of a table's schema: columns, keys and options.
 
 Schema files are parsed in `schema`, changes applied in `schema_apply`, and schemas validated in
 `schema_rules`.
@@ -14,7 +14,7 @@ SCHEMA_VERSION = 3
 
 @dataclass(frozen=True, slots=True)
 class TableSchema:
-    """One version of a table's schema.
+    """A version of a table's schema.
 
     Specification: https://paimon.apache.org/docs/1.4/concepts/spec/schema/#schema
     """
@@ -40,25 +40,28 @@ class TableSchema:
         return tuple(column.name for column in self.fields)
 
     def field(self, name: str) -> DataField:
-        """Return the column with a name. Raises KeyError if it does not exist."""
+        """Return the column with this name. Raises KeyError if there is no such column."""
         for column in self.fields:
             if column.name == name:
                 return column
         raise KeyError(name)
 
     def select(self, names: Sequence[str]) -> tuple[DataField, ...]:
-        """Return the columns with these names, in that order."""
+        """Return the columns with these names, in that order.
+
+        Raises KeyError for an unknown name.
+        """
         by_name = {column.name: column for column in self.fields}
         return tuple(by_name[name] for name in names)
 
     @property
     def partition_types(self) -> tuple[DataType, ...]:
-        """Types of the partition keys in their order."""
+        """Types of the partition columns, in the order of the partition keys."""
         return tuple(column.type for column in self.select(self.partition_keys))
 
     @property
     def key_fields(self) -> tuple[DataField, ...]:
-        """Columns of the trimmed primary key in primary key order."""
+        """Columns of the trimmed primary key, in primary key order."""
         return self.select(self.trimmed_primary_keys)
 
 

@@ -19,7 +19,7 @@ _JSON_NAMES = {
 class ColumnStatistics:
     """Statistics of one column, None where unknown; `min` and `max` are texts.
 
-    Lengths are those of non-null values: characters, bytes, or the size of the type.
+    The lengths are those of non-null values, in characters or bytes, or the size of the type.
     """
 
     name: str
@@ -32,14 +32,14 @@ class ColumnStatistics:
     max_len: int | None = None
 
     def document(self) -> dict[str, Any]:
-        """Return the known figures by their names in the file."""
+        """Return the known statistics of the column by their keys in the file."""
         pairs = ((json_name, getattr(self, name)) for name, json_name in _JSON_NAMES.items())
         return {name: value for name, value in pairs if value is not None}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableStatistics:
-    """Statistics of a table as of a snapshot: merged row count, their size in bytes, columns."""
+    """Statistics of a table as of a snapshot: count and bytes of its merged rows, and columns."""
 
     snapshot_id: int
     schema_id: int
@@ -65,9 +65,9 @@ def encode_statistics(statistics: TableStatistics) -> bytes:
 
 
 def parse_statistics(data: bytes, source: str) -> TableStatistics:
-    """Return the statistics in a statistics file. Raises FormatError naming `source`.
+    """Parse a statistics file.
 
-    Unknown keys are ignored.
+    Raises FormatError, naming `source`, if it is invalid. Unknown keys are ignored.
     """
     try:
         document = json.loads(data)

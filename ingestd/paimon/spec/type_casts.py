@@ -1,4 +1,4 @@
-"""Type changes allowed for columns of tables with existing files.
+"""The changes of column types that are allowed in tables with existing files.
 
 Specification: https://paimon.apache.org/docs/1.4/concepts/spec/schema/#update-schema
 """
@@ -29,7 +29,7 @@ _CASTS: Mapping[str, frozenset[str]] = {
     "TIME": TIMESTAMP_ROOTS | CHARACTER_ROOTS,
     **dict.fromkeys(TIMESTAMP_ROOTS, _TO_TIMESTAMP),
 }
-"""New root -> the roots that it may replace."""
+"""New root -> the old roots that it may replace."""
 
 _IMPLICIT: Mapping[str, frozenset[str]] = {
     "SMALLINT": frozenset({"TINYINT", "SMALLINT"}),
@@ -48,9 +48,10 @@ _IMPLICIT: Mapping[str, frozenset[str]] = {
 
 
 def can_cast(old: DataType, new: DataType, *, explicit: bool = True) -> bool:
-    """Return whether a column of type `old` may change to `new`; files keep the old type.
+    """Return whether a column of type `old` may change to `new`; existing files keep the old type.
 
-    Without `explicit`, only casts are allowed that SQL does implicitly. Nullability is ignored.
+    Without `explicit`, only the casts that SQL performs implicitly are allowed. Nullability is
+    ignored.
     """
     if old.as_nullable() == new.as_nullable():
         return True
