@@ -2,8 +2,7 @@
 
 Every step that changes storage ends with a call of `reach`, which does nothing unless a watcher is
 set. Storage does not change between the ends of two successive steps, so code that recovers from a
-kill at
-each step recovers from a kill at any time. With the environment variable
+kill at each step recovers from a kill at any time. With the environment variable
 `INGESTD_CRASH_AT=<name>:<n>:<file>`, a process creates the file and kills itself when it reaches
 the step for the n-th time, unless the file exists: so only one process of a run is killed, even if
 the variable is set for several.
@@ -20,7 +19,7 @@ VARIABLE = "INGESTD_CRASH_AT"
 
 
 class CrashPoint(StrEnum):
-    """A named step.
+    """A step at which a test can kill a process.
 
     The steps are listed roughly in the order in which a batch reaches them, those of maintenance
     last.

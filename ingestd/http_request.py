@@ -1,7 +1,7 @@
 """Send an HTTP request with a deadline, and read a response of limited size.
 
-A socket timeout limits only each single wait: a server that sends a byte now and then could block
-a request for ever. Redirects are not followed, because they could send credentials elsewhere.
+A socket timeout limits only each single wait: a server that sends a byte now and then could block a
+request for ever. Redirects are not followed, because they could send credentials elsewhere.
 """
 
 import io

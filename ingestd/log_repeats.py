@@ -37,8 +37,7 @@ class SummingHandler(logging.StreamHandler[TextIO]):
     """A stream handler that writes only the first of repeated warnings and errors in each window.
 
     `fields` is a function that returns all fields of a line, including those of its thread. Lines
-    below WARNING and
-    above ERROR are always written, and all lines while the level is DEBUG.
+    below WARNING and above ERROR are always written, and all lines while the level is DEBUG.
     """
 
     def __init__(

@@ -212,7 +212,7 @@ def expect_reading(source: str, topics: Iterable[str]) -> None:
 
 
 def record_read(source: str, topic: str, records: int, size: int) -> None:
-    """Add to the records read from a topic, and to their bytes."""
+    """Add to the counters of the records read from a topic and of their bytes."""
     SOURCE_RECORDS.labels(source, topic).inc(records)
     SOURCE_BYTES.labels(source, topic).inc(size)
 
@@ -223,7 +223,7 @@ def record_control(records: int) -> None:
 
 
 def record_gap(source: str, topic: str, records: int) -> None:
-    """Count records of a topic that were lost before they were read, at most `records`."""
+    """Count records of a topic lost before they were read; `records` may be an upper bound."""
     SOURCE_GAP.labels(source, topic).inc(records)
 
 
@@ -259,7 +259,7 @@ def record_dead_letters(stage: str, reason: str, records: int) -> None:
 
 
 def record_files(table: str, files: int, size: int) -> None:
-    """Add to the data files written to a table, and to their bytes."""
+    """Add to the counters of the data files written to a table and of their bytes."""
     FILES_WRITTEN.labels(table).inc(files)
     FILE_BYTES_WRITTEN.labels(table).inc(size)
 

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 from prometheus_client import REGISTRY, Metric, disable_created_metrics, make_wsgi_app
 
 _SUMMED_UNITS = ("_records", "_offset", "_files")
-"""If a label is removed, gauges in these units are summed over its values; of others, the maximum
-is taken.
+"""If a label is removed, gauges in these units are summed over its values; of other gauges, the
+maximum is taken.
 """
 
 disable_created_metrics()  # type: ignore[no-untyped-call]  # the library declares no types here

@@ -1,8 +1,7 @@
 """Download Java archives into the user's cache folder, and verify their SHA-256 at each use.
 
 Ivy, which is part of PySpark, downloads the archives, so only Java is required. Like Spark, it uses
-the
-mirror in DEFAULT_ARTIFACT_REPOSITORY if that is set.
+the mirror in DEFAULT_ARTIFACT_REPOSITORY if that is set.
 """
 
 import fcntl

@@ -17,8 +17,8 @@ def compiled(sources: Sequence[Path], classpath: Sequence[Path], folder: Path) -
     """Compile Java sources, unless this was done before, and return the folder of the classes.
 
     The classes are cached in a subfolder of `folder`, which is created, by the sources and the
-    names of the archives in `classpath`. Several processes may call this at once. Raises
-    JarError with the compiler's output for invalid sources.
+    names of the archives in `classpath`. Several processes may call this at once. Raises JarError
+    with the compiler's output for invalid sources.
     """
     digest = hashlib.sha256(b"\0".join(source.read_bytes() for source in sources))
     digest.update(":".join(jar.name for jar in classpath).encode())

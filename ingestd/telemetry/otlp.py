@@ -1,9 +1,8 @@
 """Send spans to an OpenTelemetry collector by OTLP over HTTP, in the background.
 
 Imported only if traces are configured, because the packages are an extra. Everything else is
-configured by the standard environment variables
-(`OTEL_EXPORTER_OTLP_*`, `OTEL_SERVICE_NAME`, `OTEL_RESOURCE_ATTRIBUTES`, `OTEL_TRACES_SAMPLER`,
-`OTEL_BSP_*`, `OTEL_SDK_DISABLED`).
+configured by the standard environment variables (`OTEL_EXPORTER_OTLP_*`, `OTEL_SERVICE_NAME`,
+`OTEL_RESOURCE_ATTRIBUTES`, `OTEL_TRACES_SAMPLER`, `OTEL_BSP_*`, `OTEL_SDK_DISABLED`).
 
 Specification: https://opentelemetry.io/docs/specs/otlp/#otlphttp
 """
@@ -29,8 +28,8 @@ class OtlpSink:
     """A sink that sends the spans of one pipeline to one collector.
 
     `endpoint` is the base URL, such as `http://collector:4318`; if it is None, the environment
-    determines it.
-    Spans that cannot be sent are dropped after a while; a batch never waits for them.
+    determines it. Spans that cannot be sent are dropped after a while; a batch never waits for
+    them.
     """
 
     def __init__(self, pipeline: str, version: str, endpoint: str | None) -> None:

@@ -54,7 +54,7 @@ _Parts = list[str | None]
 
 
 def cast_from_text(array: Array, target: DataType) -> Array:
-    """Cast strings to a type that is neither text, bytes nor nested.
+    """Cast strings to a type other than text, bytes and nested types.
 
     Raises UnsupportedError, naming the string, if it is invalid.
     """
@@ -166,8 +166,8 @@ def _milliseconds(digits: str) -> int:
 def _timestamp(text: str, target: DataType) -> int:
     """Parse a timestamp and return it as an integer in the unit of the target's Arrow type.
 
-    A plain number is the time since 1970 in units of the target's precision, which must be 0, 3, 6
-    or 9.
+    For TIMESTAMP, a plain number is the time since 1970 in units of the precision, which must be 0,
+    3, 6 or 9.
     """
     precision = target.precision or 0
     ticks = _TICKS[timestamp_unit(precision)]

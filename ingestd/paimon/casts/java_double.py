@@ -73,8 +73,7 @@ class _Remainder:
     """The part of a double that is not printed yet: `rest / unit`.
 
     Differences below `margin / unit` are not significant. `point` is the decimal exponent of the
-    next digit, `width` the number of bits of the integers
-    (0: unlimited).
+    next digit, `width` the number of bits of the integers (0: unlimited).
     """
 
     rest: int
@@ -85,7 +84,7 @@ class _Remainder:
 
     @classmethod
     def of(cls, mantissa: int, exponent: int, tiny: int) -> "_Remainder":
-        """Return the remainder of a double of which no digit is printed.
+        """Return the remainder of a double before its first digit is printed.
 
         `mantissa` is its odd mantissa, `exponent` its binary exponent, `tiny` the number of
         fraction bits.

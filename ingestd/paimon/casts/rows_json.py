@@ -2,11 +2,10 @@
 
 Each row is one object with the columns in order. Integers and booleans are JSON numbers and
 booleans; floats are as Java prints doubles, NaN and Infinity as strings; decimals as strings with
-their full scale; binaries as hex;
-dates, times and timestamps as ISO 8601 strings with as many digits of the fraction as the type
-has (times: 3) and Z for local time zones; a MAP or MULTISET as a list of pairs ordered by the
-key's text; a VARIANT as an object with its own JSON as text.
-Whole columns are converted to text, and then joined to lines.
+their full scale; binaries as hex; dates, times and timestamps as ISO 8601 strings with as many
+digits of the fraction as the type has (times: 3) and Z for local time zones; a MAP or MULTISET as a
+list of pairs ordered by the key's text; a VARIANT as an object with its own JSON as text. Whole
+columns are converted to text, and then joined to lines.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence

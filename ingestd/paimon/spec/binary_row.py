@@ -53,10 +53,10 @@ def null_area_size(arity: int) -> int:
 
 
 def is_compact(t: DataType) -> bool:
-    """Return whether a type is not a DECIMAL or timestamp of high precision.
+    """Return whether a type is other than a DECIMAL or timestamp of high precision.
 
-    Values of high precision do not fit into their slot: they are stored in the variable-length
-    part, where even a null takes space.
+    Values of these types are always stored in the variable-length part, where even a null takes
+    space.
     """
     if t.root == "DECIMAL":
         return (t.precision or 0) <= COMPACT_DECIMAL_PRECISION

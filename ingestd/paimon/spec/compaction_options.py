@@ -62,9 +62,9 @@ class LookupRules:
     """The purposes for which a compaction looks up the previous row of a key in higher levels.
 
     `needed`: a compaction looks up rows at all. `vectors`: delete the older row by a deletion
-    vector. `changelog`: write the changelog.
-    `full_changelog`: the changelog contains the changes of the top level. `deduplicates`: write no
-    change if only the `ignored` columns of the row differ.
+    vector. `changelog`: write the changelog. `full_changelog`: the changelog contains the changes
+    of the top level. `deduplicates`: write no change if only the `ignored` columns of the row
+    differ.
     """
 
     needed: bool

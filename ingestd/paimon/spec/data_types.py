@@ -66,8 +66,7 @@ class DataType:
     """A data type: `root` is its name in Paimon, the other fields are its parameters.
 
     A missing precision, scale or length is set to the default of the specification (section
-    Schema).
-    Raises ValueError for an invalid combination.
+    Schema). Raises ValueError for an invalid combination.
     """
 
     root: str

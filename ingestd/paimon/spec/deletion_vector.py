@@ -2,8 +2,7 @@
 
 An index file is a version byte followed by vectors; its manifest entry contains, for each data
 file, the range of bytes of its vector. Two layouts exist, distinguished by their magic numbers:
-32-bit vectors,
-which every reader supports, and 64-bit vectors (`deletion-vectors.bitmap64`).
+32-bit vectors, which every reader supports, and 64-bit vectors (`deletion-vectors.bitmap64`).
 
 Specification: https://paimon.apache.org/docs/1.4/concepts/spec/tableindex/#deletion-vectors
 """
@@ -116,9 +115,10 @@ def decode_deletion_vector(data: bytes, source: str) -> Positions:
 
 
 def _encode_64(positions: Positions) -> bytes:
-    """Return the number of bitmaps, and a bitmap for each value of the upper 32 bits from 0 on.
+    """Encode positions: the number of bitmaps, then one bitmap per value of the upper 32 bits.
 
-    As in Java, values without positions have an empty bitmap.
+    The values are all from 0 to the highest; as in Java, the bitmap of a value without positions is
+    empty.
     """
     count = int(positions[-1] >> 32) + 1 if len(positions) else 0
     borders = np.searchsorted(positions, np.arange(1, count, dtype=np.int64) << 32)

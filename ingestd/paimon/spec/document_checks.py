@@ -3,8 +3,7 @@
 Snapshot and schema files have no checksum in the specification. Files written here end with a
 checksum encoded as whitespace, which JSON parsers ignore: readers see the document that Java would
 have written, and a program that rewrites the document drops the checksum. For files without a
-checksum, only the
-keys are checked.
+checksum, only the keys are checked.
 
 Specification: https://paimon.apache.org/docs/1.4/concepts/spec/snapshot/#snapshot
 """

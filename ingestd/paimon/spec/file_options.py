@@ -121,9 +121,9 @@ def orc_settings(options: Options) -> OrcSettings:
 
 
 def _compression_block_size(options: Options) -> int:
-    """Return the block size in bytes, rounded up to a size that the library supports.
+    """Return the compression block size in bytes, rounded and limited to supported sizes.
 
-    With other sizes writing fails; too large sizes would even crash the process.
+    With other sizes, writing fails; too large sizes would even crash the process.
     """
     blocks = -(-honoured.ORC_COMPRESS_SIZE.of(options) // _ORC_MEMORY_BLOCK)
     return min(max(blocks, 1), _MOST_ORC_BLOCKS) * _ORC_MEMORY_BLOCK
@@ -181,9 +181,9 @@ def _per_level(options: Options, option: TableOption[str]) -> dict[int | None, s
 
 
 def _stats_modes(schema: TableSchema, default: str) -> Mapping[str, str]:
-    """Return the statistics mode of each column: its own, or `default`, or none.
+    """Return the statistics mode of each column: its own or, if it has none, `default`.
 
-    None is the mode of columns after the first `metadata.stats-keep-first-n-columns`.
+    Of columns after the first `metadata.stats-keep-first-n-columns`, the default is "none".
     """
     kept = honoured.STATS_FIRST_COLUMNS.of(schema.options)
     modes = {}

@@ -89,10 +89,13 @@ POSTPONE_DEFAULT_BUCKETS = _honoured(
     "postpone.default-bucket-num", parse_int, 1, "Buckets of a partition of postponed rows."
 )
 PARTITION_DEFAULT_NAME = _honoured(
-    "partition.default-name", parse_text, DEFAULT_PARTITION_NAME, "Directory of null and empty."
+    "partition.default-name",
+    parse_text,
+    DEFAULT_PARTITION_NAME,
+    "Directory name of null and empty values.",
 )
 PARTITION_LEGACY_NAME = _honoured(
-    "partition.legacy-name", parse_bool, True, "How dates are spelled in directory names."
+    "partition.legacy-name", parse_bool, True, "How dates and times are written in directory names."
 )
 
 # Merging of rows.
@@ -105,7 +108,10 @@ SEQUENCE_FIELD = _honoured(
     "sequence.field", parse_names, _NO_NAMES, "Columns that decide which row of a key is newer."
 )
 SEQUENCE_ORDER = _honoured(
-    "sequence.field.sort-order", parse_word, "ascending", "Whether the larger value is newer."
+    "sequence.field.sort-order",
+    parse_word,
+    "ascending",
+    "Whether the row with the larger value is newer.",
 )
 ROWKIND_FIELD = _optional(
     "rowkind.field", parse_text, "Column that contains the kind of a row.", change=ChangeRule.NEVER
@@ -141,13 +147,16 @@ IGNORE_RETRACT = _honoured(
     "fields.<column>.ignore-retract", parse_bool, False, "The function skips retractions."
 )
 SEQUENCE_GROUP = _honoured(
-    "fields.<columns>.sequence-group", parse_names, _NO_NAMES, "Columns that follow these in order."
+    "fields.<columns>.sequence-group",
+    parse_names,
+    _NO_NAMES,
+    "Columns that are updated in the order of these.",
 )
 LIST_DELIMITER = _honoured(
     "fields.<column>.list-agg-delimiter", parse_text, ",", "Delimiter of `listagg`."
 )
 DISTINCT = _honoured(
-    "fields.<column>.distinct", parse_bool, False, "`collect` and `listagg` keep a value once."
+    "fields.<column>.distinct", parse_bool, False, "`collect` and `listagg` keep each value once."
 )
 NESTED_KEY = _honoured(
     "fields.<column>.nested-key", parse_names, _NO_NAMES, "Key of the rows of `nested_update`."
@@ -175,13 +184,15 @@ ZSTD_LEVEL = _honoured("file.compression.zstd-level", parse_int, 1, "Level of zs
 FILE_SUFFIX_COMPRESSION = _honoured(
     "file.suffix.include.compression", parse_bool, False, "File names contain the compression."
 )
-DATA_FILE_PREFIX = _honoured("data-file.prefix", parse_text, "data-", "Names of data files.")
+DATA_FILE_PREFIX = _honoured(
+    "data-file.prefix", parse_text, "data-", "Prefix of the names of data files."
+)
 DATA_FILE_DIRECTORY = _honoured(
     "data-file.path-directory", parse_text, "", "Directory above the partitions; for reads.",
     values=(), change=ChangeRule.NEVER,
 )  # fmt: skip
 EXTERNAL_PATHS = _honoured(
-    "data-file.external-paths", parse_names, _NO_NAMES, "Other places of data files; for reads.",
+    "data-file.external-paths", parse_names, _NO_NAMES, "Directories of data files; for reads.",
     values=(),
 )  # fmt: skip
 TARGET_FILE_SIZE = _optional(
@@ -191,13 +202,17 @@ CHANGELOG_FORMAT = _optional(
     "changelog-file.format", parse_word, "Format of changelog files; by default that of data."
 )
 CHANGELOG_COMPRESSION = _optional(
-    "changelog-file.compression", parse_word, "Compression of changelog files; by default of data."
+    "changelog-file.compression",
+    parse_word,
+    "Compression of changelog files; by default that of data.",
 )
 CHANGELOG_STATS_MODE = _optional(
-    "changelog-file.stats-mode", parse_word, "Statistics of changelog files; by default of data."
+    "changelog-file.stats-mode",
+    parse_word,
+    "Statistics of changelog files; by default that of data.",
 )
 CHANGELOG_PREFIX = _honoured(
-    "changelog-file.prefix", parse_text, "changelog-", "Names of changelog files."
+    "changelog-file.prefix", parse_text, "changelog-", "Prefix of the names of changelog files."
 )
 BLOCK_SIZE = _optional(
     "file.block-size", parse_size, "Size of a row group of Parquet or a stripe of ORC."
@@ -220,7 +235,7 @@ PARQUET_PAGE_SIZE = _honoured(
 PARQUET_DICTIONARY = _optional(
     "parquet.enable.dictionary",
     parse_bool,
-    "Whether columns have a dictionary; without it texts that repeat do.",
+    "Whether columns have a dictionary; by default, columns of repeated texts have one.",
 )
 PARQUET_DICTIONARY_SIZE = _honoured(
     "parquet.dictionary.page.size", parse_int, _MB, "Most bytes of a dictionary."
@@ -240,7 +255,7 @@ ORC_DICTIONARY_THRESHOLD = _honoured(
     "Share of distinct texts up to which a column has a dictionary.",
 )  # fmt: skip
 STATS_MODE = _honoured(
-    "metadata.stats-mode", parse_word, "truncate(16)", "Statistics that are kept of a column."
+    "metadata.stats-mode", parse_word, "truncate(16)", "Statistics of each column."
 )
 STATS_MODE_PER_LEVEL = _honoured(
     "metadata.stats-mode.per.level", parse_text, "", "Statistics of levels."
@@ -272,10 +287,13 @@ BLOOM_COLUMNS = _honoured(
     "file-index.bloom-filter.columns", parse_names, _NO_NAMES, "Columns with a bloom filter."
 )
 BLOOM_ITEMS = _optional(
-    "file-index.bloom-filter.<column>.items", parse_int, "Values for which it is sized."
+    "file-index.bloom-filter.<column>.items", parse_int, "Values that a bloom filter is sized for."
 )
 BLOOM_FPP = _honoured(
-    "file-index.bloom-filter.<column>.fpp", parse_float, 0.1, "Its rate of false positives."
+    "file-index.bloom-filter.<column>.fpp",
+    parse_float,
+    0.1,
+    "False-positive rate of a bloom filter.",
 )
 BITMAP_COLUMNS = _honoured(
     "file-index.bitmap.columns", parse_names, _NO_NAMES, "Columns with a bitmap index."
@@ -284,7 +302,10 @@ BITMAP_VERSION = _honoured(
     "file-index.bitmap.<column>.version", parse_int, 2, "Version of the layout; only 2."
 )
 BITMAP_BLOCK_SIZE = _honoured(
-    "file-index.bitmap.<column>.index-block-size", parse_size, 16 * 1024, "Size of its blocks."
+    "file-index.bitmap.<column>.index-block-size",
+    parse_size,
+    16 * 1024,
+    "Size of the blocks of a bitmap index.",
 )
 INDEX_IN_DATA_DIR = _honoured(
     "index-file-in-data-file-dir", parse_bool, False, "Index files are beside the data files.",
@@ -311,11 +332,14 @@ CHANGELOG_PRODUCER = _honoured(
     values=("none", "input", "lookup", "full-compaction"),
 )  # fmt: skip
 ROW_DEDUPLICATE = _honoured(
-    "changelog-producer.row-deduplicate", parse_bool, False, "No changes of rows that are equal."
+    "changelog-producer.row-deduplicate",
+    parse_bool,
+    False,
+    "No change is written for a row that stays equal.",
 )
 DEDUPLICATE_IGNORE = _honoured(
     "changelog-producer.row-deduplicate-ignore-fields", parse_names, _NO_NAMES,
-    "Columns that this comparison skips.",
+    "Columns that `row-deduplicate` ignores.",
 )  # fmt: skip
 STREAMING_READ_OVERWRITE = _honoured(
     "streaming-read-overwrite", parse_bool, False,
@@ -354,9 +378,11 @@ SIZE_AMPLIFICATION = _honoured(
 SIZE_RATIO = _honoured(
     "compaction.size-ratio", parse_int, 1, "Difference in size at which runs are merged."
 )
-OFFPEAK_START = _honoured("compaction.offpeak.start.hour", parse_int, -1, "Begin of quiet hours.")
-OFFPEAK_END = _honoured("compaction.offpeak.end.hour", parse_int, -1, "End of quiet hours.")
-OFFPEAK_RATIO = _honoured("compaction.offpeak-ratio", parse_int, 0, "Size ratio in quiet hours.")
+OFFPEAK_START = _honoured(
+    "compaction.offpeak.start.hour", parse_int, -1, "Start of the off-peak hours."
+)
+OFFPEAK_END = _honoured("compaction.offpeak.end.hour", parse_int, -1, "End of the off-peak hours.")
+OFFPEAK_RATIO = _honoured("compaction.offpeak-ratio", parse_int, 0, "Size ratio in off-peak hours.")
 OPTIMIZATION_INTERVAL = _optional(
     "compaction.optimization-interval", parse_millis, "Time between full compactions."
 )
@@ -395,26 +421,35 @@ MANIFEST_FULL_COMPACTION = _honoured(
 )  # fmt: skip
 COMMIT_MAX_RETRIES = _honoured("commit.max-retries", parse_int, 10, "Attempts after a conflict.")
 COMMIT_MIN_RETRY_WAIT = _honoured(
-    "commit.min-retry-wait", parse_millis, 10, "Wait before the first of them."
+    "commit.min-retry-wait", parse_millis, 10, "Wait before the first further attempt."
 )
 COMMIT_MAX_RETRY_WAIT = _honoured(
-    "commit.max-retry-wait", parse_millis, 10_000, "Longest wait between two."
+    "commit.max-retry-wait", parse_millis, 10_000, "Longest wait between two attempts."
 )
 COMMIT_TIMEOUT = _honoured("commit.timeout", parse_millis, 600_000, "Time limit of all attempts.")
 DYNAMIC_OVERWRITE = _honoured(
-    "dynamic-partition-overwrite", parse_bool, True, "An overwrite replaces the partitions it has."
+    "dynamic-partition-overwrite",
+    parse_bool,
+    True,
+    "An overwrite replaces the partitions of its rows.",
 )
 OVERWRITE_UPGRADE = _honoured(
     "overwrite-upgrade", parse_bool, True, "An overwrite puts files on the top level."
 )
 COLUMN_BEFORE_PARTITION = _honoured(
-    "add-column-before-partition", parse_bool, False, "Where new columns are put."
+    "add-column-before-partition",
+    parse_bool,
+    False,
+    "New columns are added before the partition columns.",
 )
 NOT_NULL_DISABLED = _honoured(
     "alter-column-null-to-not-null.disabled", parse_bool, True, "No column becomes NOT NULL."
 )
 EXPLICIT_CASTS_DISABLED = _honoured(
-    "disable-explicit-type-casting", parse_bool, False, "Only safe changes of types."
+    "disable-explicit-type-casting",
+    parse_bool,
+    False,
+    "Types change only by casts that are implicit.",
 )
 PIPELINES = _optional("ingestd.pipelines", parse_text, "Pipelines that write the table.")
 COLUMN_CHANGES = _optional("ingestd.column-changes", parse_text, "Renamed and dropped columns.")
@@ -436,7 +471,9 @@ CHANGELOG_MAX = _optional(
     "changelog.num-retained.max", parse_int, "Most changelogs kept; by default as snapshots."
 )
 CHANGELOG_TIME = _optional(
-    "changelog.time-retained", parse_millis, "Time changelogs are kept; by default as snapshots."
+    "changelog.time-retained",
+    parse_millis,
+    "How long changelogs are kept; by default as snapshots.",
 )
 EXPIRE_LIMIT = _honoured(
     "snapshot.expire.limit", parse_int, 50, "Most snapshots that expire at a time."
@@ -465,21 +502,25 @@ PARTITION_BATCH = _optional(
     "partition.expiration-batch-size", parse_int, "Partitions that one snapshot drops."
 )
 PARTITION_FORMATTER = _optional(
-    "partition.timestamp-formatter", parse_text, "How values spell a time."
+    "partition.timestamp-formatter", parse_text, "Format of the time in partition values."
 )
 PARTITION_PATTERN = _optional(
-    "partition.timestamp-pattern", parse_text, "Which values form a time."
+    "partition.timestamp-pattern", parse_text, "Pattern of the partition values that form a time."
 )
 TAG_CREATION = _honoured(
     "tag.automatic-creation", parse_word, "none", "Tags by `process-time` or `watermark`."
 )
 TAG_PERIOD = _honoured("tag.creation-period", parse_word, "daily", "Period of a tag.")
-TAG_DURATION = _optional("tag.creation-period-duration", parse_millis, "Its length, if other.")
+TAG_DURATION = _optional(
+    "tag.creation-period-duration", parse_millis, "Length of a period, if it is another one."
+)
 TAG_DELAY = _honoured("tag.creation-delay", parse_millis, 0, "Wait after the end of a period.")
 TAG_FORMATTER = _honoured("tag.period-formatter", parse_word, "with_dashes", "Names of tags.")
 TAG_MAX = _optional("tag.num-retained-max", parse_int, "Most automatic tags.")
 TAG_TIME = _optional("tag.default-time-retained", parse_millis, "How long a tag is kept.")
-TAG_TIME_EXPIRE = _honoured("tag.time-expire-enabled", parse_bool, True, "Tags with a time expire.")
+TAG_TIME_EXPIRE = _honoured(
+    "tag.time-expire-enabled", parse_bool, True, "Tags with a retention time expire."
+)
 TAG_COMPLETION = _honoured(
     "tag.automatic-completion", parse_bool, False, "Periods without a snapshot get a tag too."
 )
@@ -500,15 +541,17 @@ PROCESS_ZONE = _optional(
 SCAN_MODE = _honoured(
     "scan.mode", parse_word, "default", "What a batch read reads.", aliases=("log.scan",)
 )
-SCAN_SNAPSHOT = _optional("scan.snapshot-id", parse_int, "Snapshot that a read reads.")
-SCAN_TAG = _optional("scan.tag-name", parse_text, "Tag that a read reads.")
+SCAN_SNAPSHOT = _optional("scan.snapshot-id", parse_int, "Snapshot to read.")
+SCAN_TAG = _optional("scan.tag-name", parse_text, "Tag to read.")
 SCAN_TIMESTAMP = _optional(
-    "scan.timestamp-millis", parse_int, "Time as of which a read reads.",
+    "scan.timestamp-millis", parse_int, "Time as of which the table is read.",
     aliases=("log.scan.timestamp-millis",),
 )  # fmt: skip
-INCREMENTAL = _optional("incremental-between", parse_text, "Snapshots between which a read reads.")
+INCREMENTAL = _optional(
+    "incremental-between", parse_text, "Snapshots between which changes are read."
+)
 INCREMENTAL_MODE = _honoured(
-    "incremental-between-scan-mode", parse_word, "auto", "Files that such a read reads."
+    "incremental-between-scan-mode", parse_word, "auto", "Files that such a read uses."
 )
 
 # Iceberg metadata beside the table.

@@ -58,7 +58,7 @@ def iceberg_settings(options: Options) -> IcebergSettings | None:
 
 
 def refuse_iceberg(schema: TableSchema) -> None:
-    """Raise UnsupportedError if a table requests Iceberg metadata that cannot show its rows."""
+    """Raise UnsupportedError if the Iceberg metadata that a table requests would be wrong."""
     if iceberg_settings(schema.options) is None:
         return
     if honoured.DELETION_VECTORS.of(schema.options):

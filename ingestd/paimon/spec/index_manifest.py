@@ -54,7 +54,7 @@ class GlobalIndex:
 class IndexManifestEntry:
     """An index file added to, or deleted from, a bucket.
 
-    `partition` is a serialized row; `row_count` is the number of hashes or vectors in the file.
+    `partition` is a serialized row; `row_count` is the number of entries of the file.
     """
 
     kind: FileKind

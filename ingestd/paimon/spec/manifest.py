@@ -81,8 +81,8 @@ class ManifestFileMeta:
 def fold_entries(entries: Iterable[ManifestEntry]) -> list[ManifestEntry]:
     """Return the net effect of entries: ADDs not deleted later, and DELETEs of earlier files.
 
-    Raises FormatError if a file is added that was added or deleted before in the entries: file
-    names are never reused.
+    Raises FormatError if an ADD follows an ADD or a DELETE of its file that is still in effect:
+    file names are never reused.
     """
     live: dict[FileIdentifier, ManifestEntry] = {}
     for entry in entries:
@@ -142,7 +142,7 @@ def decode_manifest_list(data: bytes, source: str) -> list[ManifestFileMeta]:
     try:
         return [_meta(record) for record in records]
     except (KeyError, TypeError, ValueError) as error:
-        raise FormatError(f"manifest list {source} has an invalid entry: {error!r}") from (error)
+        raise FormatError(f"manifest list {source} has an invalid entry: {error!r}") from error
 
 
 def _entry_record(entry: ManifestEntry) -> dict[str, Any]:

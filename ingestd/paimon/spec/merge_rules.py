@@ -62,10 +62,9 @@ class MergeRules:
 
     `functions` are by column name: with the engine aggregation for all columns outside the primary
     key, with partial-update for the columns of sequence groups that have an aggregate function.
-    `newest_level_only`: of the
-    rows above level 0, only the row of the lowest level is merged, because it already includes the
-    others. `merges_single`: a key with a single row is merged too; by default such a row is
-    returned unchanged.
+    `newest_level_only`: of the rows above level 0, only the row of the lowest level is merged,
+    because it already includes the others. `merges_single`: a key with a single row is merged too;
+    by default such a row is returned unchanged.
     """
 
     engine: str = "deduplicate"

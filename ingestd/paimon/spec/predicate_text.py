@@ -2,9 +2,9 @@
 
     status = 'open' AND (amount >= 10.5 OR paid IS NULL) AND day NOT IN ('2024-01-01')
 
-Operators: = != <> < <= > >=, [NOT] IN (...), [NOT] BETWEEN ... AND ..., [NOT] LIKE,
-IS [NOT] NULL, AND, OR, NOT and parentheses. Texts are in single quotes (a quote within a text is
-doubled), column names may be in double quotes or backticks.
+Operators: = != <> < <= > >=, [NOT] IN (...), [NOT] BETWEEN ... AND ..., [NOT] LIKE, IS [NOT] NULL,
+AND, OR, NOT and parentheses. Texts are in single quotes (a quote within a text is doubled), column
+names may be in double quotes or backticks.
 """
 
 import re

@@ -65,10 +65,7 @@ class RowWords:
     null_words: tuple[Words, ...]
 
     def __iter__(self) -> Iterator[tuple[Words, Rows | None]]:
-        """Yield the words of the rows one after the other, each with the rows that have it.
-
-        Rows of None are all rows.
-        """
+        """Yield each word together with the indices of the rows that have it; None for all rows."""
         for word in self.null_words:
             yield word, None
         position = np.full(len(self.lengths), 8 * (len(self.null_words) + len(self.fields)))
