@@ -1,8 +1,8 @@
 """Parse function calls of computed columns: `function(argument, ...)`.
 
-An argument is unquoted text up to the next comma outside parentheses, or it is quoted: 'a, b' is a
-string, in which a quote is doubled, and "order no" is the name of a column. Whitespace around
-arguments is ignored.
+An argument is either unquoted text up to the next comma outside parentheses, or quoted: 'a, b' is a
+string (a quote in it is doubled), and "order no" is a column name. Whitespace around arguments is
+ignored.
 """
 
 import re
@@ -19,7 +19,7 @@ _ARGUMENT = re.compile(rf"""\s*(?:'((?:[^']|'')*)'|"((?:[^"]|"")*)"|({_PLAIN}))\
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A function call; arguments are strings without their quotes."""
+    """A function call: the function in lower case, the arguments without quotes, and the text."""
 
     function: str
     arguments: tuple[str, ...]
@@ -30,15 +30,15 @@ class Call:
 
 
 def called_function(text: str) -> str | None:
-    """Return the function name if the text is a single call, else None.
+    """Return the name, in lower case, of the function that a text calls, or None if it calls none.
 
-    `cast(a as INT)` and nested calls are not single calls in this sense, but SQL expressions.
+    `cast(a as INT)` and nested calls are not calls in this sense, but SQL expressions.
     """
-    found = _CALL.fullmatch(text)
-    if found is None:
+    match = _CALL.fullmatch(text)
+    if match is None:
         return None
-    inside = _QUOTED.sub("''", found[2])
-    return None if _NESTED.match(inside) or not _is_closed(inside) else found[1].lower()
+    inside = _QUOTED.sub("''", match[2])
+    return None if _NESTED.match(inside) or not _is_closed(inside) else match[1].lower()
 
 
 def _is_closed(inside: str) -> bool:
@@ -53,10 +53,10 @@ def _is_closed(inside: str) -> bool:
 
 def parse_call(text: str) -> Call:
     """Parse a function call. Raises ConfigError if the text is not a valid call."""
-    found = _CALL.fullmatch(text)
-    if found is None:
+    match = _CALL.fullmatch(text)
+    if match is None:
         raise ConfigError(f"'{text}' is not a function(column, ...)")
-    return Call(found[1].lower(), _arguments(found[2], text), text.strip())
+    return Call(match[1].lower(), _arguments(match[2], text), text.strip())
 
 
 def _arguments(inside: str, text: str) -> tuple[str, ...]:
@@ -65,17 +65,17 @@ def _arguments(inside: str, text: str) -> tuple[str, ...]:
     arguments: list[str] = []
     at, more = 0, True
     while more:
-        found = _ARGUMENT.match(inside, at)
-        if found is None:
+        match = _ARGUMENT.match(inside, at)
+        if match is None:
             raise ConfigError(
                 f"'{text}': '{inside[at:].strip()[:20]}' does not begin an argument; put "
                 "texts with commas or quotes into single quotes, and write a quote in them twice"
             )
-        quoted, name, plain = found.groups()
+        quoted, name, plain = match.groups()
         if plain is not None and not plain.strip():
             raise ConfigError(f"'{text}': argument {len(arguments) + 1} is empty; '' is a text")
         arguments.append(_unquoted(quoted, name, plain))
-        at, more = found.end(), found[0].endswith(",")
+        at, more = match.end(), match[0].endswith(",")
     return tuple(arguments)
 
 

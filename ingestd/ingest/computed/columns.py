@@ -1,9 +1,9 @@
 """Compute columns from other columns of a batch, with Paimon's functions or SQL expressions.
 
 Paimon's functions return null for null, and for a substring beyond the end of a string. A record is
-rejected if a string is not a timestamp or a value does not fit its type. A text that is not a call
-of one of these functions, or that starts with `=`, is a SQL expression. A row for which an
-expression fails, for instance because of a division by zero, is rejected.
+rejected if a string that they convert is not a timestamp, or a value does not fit its type. A text
+that is not a call of one of these functions, or that starts with `=`, is a SQL expression. A row
+for which an expression fails, for instance because of a division by zero, is rejected.
 """
 
 from collections.abc import Iterable, Mapping
@@ -64,7 +64,10 @@ class ComputedColumn:
 
 
 def parse_computed(name: str, text: str) -> ComputedColumn:
-    """Parse a computed column. Raises ConfigError, which names the column and the expression."""
+    """Parse a computed column.
+
+    Raises ConfigError, naming column and text, if the text is invalid.
+    """
     try:
         call = _read(text.strip())
     except (ConfigError, FormatError, UnsupportedError, pa.ArrowInvalid) as error:
@@ -92,15 +95,15 @@ def in_order(columns: Iterable[ComputedColumn]) -> tuple[ComputedColumn, ...]:
     waiting = {column.name: column for column in columns}
     ordered: list[ComputedColumn] = []
     while waiting:
-        ready = [one for one in waiting.values() if waiting.keys().isdisjoint(one.sources)]
+        ready = [column for column in waiting.values() if waiting.keys().isdisjoint(column.sources)]
         if not ready:
             first = next(iter(waiting.values()))
             raise ConfigError(
                 f"{first}: it depends on itself, through {', '.join(sorted(waiting))}; a computed "
                 "column needs another name than the columns that it is computed from"
             )
-        for one in ready:
-            ordered.append(waiting.pop(one.name))
+        for column in ready:
+            ordered.append(waiting.pop(column.name))
     return tuple(ordered)
 
 
@@ -120,9 +123,10 @@ def fixed_type(column: ComputedColumn, types: Mapping[str, DataType]) -> DataTyp
 def compute(column: ComputedColumn, types: Mapping[str, DataType], frame: Frame) -> Outcome | None:
     """Compute a column from the columns of a frame; return None if its type is unknown.
 
-    A missing source column counts as null. If all source columns are missing, and the function does
-    not determine the type, the type is unknown, and the column is added with later rows. Raises
-    SchemaConflictError if the column cannot be computed from columns of these types.
+    `types` are the types of the columns of the frame. A missing source column counts as null. If
+    all source columns are missing, and the function does not determine the type, the type is
+    unknown, and the column is added with later rows. Raises SchemaConflictError if the column
+    cannot be computed from columns of these types.
     """
     try:
         if isinstance(column.call, Expression):

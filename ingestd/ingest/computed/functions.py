@@ -57,7 +57,7 @@ def trim(texts: Values) -> Values:
 
 
 def substring(texts: Values, begin: int, end: int | None) -> Values:
-    """Return the characters from `begin` to `end` (exclusive; None for the end of the string).
+    """Return the characters from `begin` (counted from 0) to `end` (exclusive; None: no end).
 
     The result is null for a string that is too short.
     """
@@ -69,9 +69,10 @@ def substring(texts: Values, begin: int, end: int | None) -> Values:
 
 
 def truncate(values: Values, source: DataType, width: int) -> Values:
-    """Return prefixes of strings, or exact numbers rounded down to a multiple of `width`.
+    """Return the first `width` characters of strings, or numbers rounded down to a multiple of it.
 
-    The width of a DECIMAL is in units of its last digit. Raises UnsupportedError for other types.
+    For a DECIMAL, `width` is in units of its last digit. Raises UnsupportedError for types other
+    than strings, integers and DECIMAL.
     """
     if source.root in CHARACTER_ROOTS:
         first: Values = pc.utf8_slice_codeunits(values, 0, width)
@@ -121,7 +122,10 @@ class _Function:
 
 
 def check_call(call: Call) -> None:
-    """Raise ConfigError if a function in `FUNCTIONS` does not accept the arguments of a call."""
+    """Raise ConfigError if the function of a call does not accept its arguments.
+
+    The function must be one of `FUNCTIONS`.
+    """
     if call.function == "now":
         least, most = 0, 0
     elif call.function == "cast":
@@ -170,8 +174,8 @@ def evaluate_call(call: Call, values: Values, source: DataType) -> ExpressionCel
     _refuse_type(call, source)
     function, arguments = _FUNCTIONS[call.function], call.arguments[1:]
 
-    def evaluate(part: Values) -> Values:
-        return function.evaluate(part, source, arguments).cast(arrow_type)
+    def evaluate(chunk: Values) -> Values:
+        return function.evaluate(chunk, source, arguments).cast(arrow_type)
 
     return attempted(evaluate, [values], arrow_type)
 

@@ -76,8 +76,8 @@ def metadata_column(
             "schema_name": source.schema,
             "table_name": source.table,
         }
-        one: Values = pa.scalar(values[name], arrow_type)
-        return pa.repeat(one, len(offsets))
+        scalar: Values = pa.scalar(values[name], arrow_type)
+        return pa.repeat(scalar, len(offsets))
     if name == "offset":
         return pa.array(offsets, arrow_type)
     records = np.searchsorted(chunk.offsets, offsets)

@@ -68,8 +68,8 @@ def points_in_time(values: Values, source: DataType, precision: str = "0") -> Va
     """Return values as Arrow timestamps without a time zone.
 
     Numbers are in seconds (precision 0), milliseconds (3), microseconds (6) or nanoseconds (9)
-    since the epoch. Raises ArrowInvalid if a string is not a timestamp, and UnsupportedError for
-    other types.
+    since the epoch. Raises ArrowInvalid if a string is not a timestamp, and UnsupportedError if the
+    type is not an integer, string, date or timestamp.
     """
     if source.root in INTEGER_ROOTS:
         return values.cast(pa.int64()).cast(_UNITS[precision])
@@ -101,7 +101,7 @@ def part_of(name: str, points: Values) -> Values:
 
 
 def check_pattern(pattern: str) -> None:
-    """Raise ConfigError unless every pattern letter is supported."""
+    """Raise ConfigError if a pattern is empty, has no letters, or is not supported."""
     if not pattern:
         raise ConfigError("the pattern is empty")
     sample: Values = pa.array([0], pa.timestamp("s"))
@@ -111,8 +111,8 @@ def check_pattern(pattern: str) -> None:
 def format_times(points: Values, pattern: str) -> Values:
     """Format timestamps by a Java pattern, such as `yyyy-MM-dd HH:mm:ss.SSS`.
 
-    Timestamps that the pattern does not distinguish, such as timestamps on the same day, are
-    formatted once.
+    Timestamps that the pattern does not distinguish (for a pattern of a date, those of the same
+    day) are formatted once. Raises ConfigError if the pattern is not supported.
     """
     seconds = _grain(pattern)
     if seconds is None:
@@ -189,18 +189,18 @@ def _month(points: Values, count: int) -> Values:
 
 
 def _named(numbers: Values, names: Sequence[str], count: int) -> Values:
-    """Return names by number: full names for four letters, else their first three characters."""
+    """Return names by number: full names if `count` is 4, else their first three characters."""
     texts: Values = pa.array(names if count == 4 else [name[:3] for name in names])
     return texts.take(numbers)
 
 
 def _fraction(points: Values) -> Values:
-    """Return the nine fractional digits of the seconds."""
+    """Return the nine fractional digits of the seconds of each timestamp, as strings."""
     parts: tuple[Values, ...] = (
         pc.millisecond(points),
         pc.microsecond(points),
         pc.nanosecond(points),
     )
-    texts = [pc.utf8_lpad(part.cast(pa.string()), 3, "0") for part in parts]
+    texts = [pc.utf8_lpad(number.cast(pa.string()), 3, "0") for number in parts]
     joined: Values = pc.binary_join_element_wise(*texts, pa.scalar(""))
     return joined

@@ -97,9 +97,9 @@ def _headers(
     """Return the headers of the records at these offsets, each None if headers were not read."""
     if chunk is None or chunk.headers is None:
         return [None] * len(offsets)
-    places = np.searchsorted(chunk.offsets, np.array(offsets, np.int64)).tolist()
-    found = (chunk.headers[place] for place in places)
+    indices = np.searchsorted(chunk.offsets, np.array(offsets, np.int64)).tolist()
+    all_headers = (chunk.headers[index] for index in indices)
     return [
-        None if one is None else [{"name": name, "value": value} for name, value in one]
-        for one in found
+        None if headers is None else [{"name": name, "value": value} for name, value in headers]
+        for headers in all_headers
     ]

@@ -53,8 +53,8 @@ def _message(row: Mapping[str, Any], names: Iterable[str]) -> Outgoing:
 
 
 def record_headers(row: Mapping[str, Any]) -> tuple[tuple[str, bytes | None], ...]:
-    """Return the stored headers of the original record."""
-    return tuple((one["name"], one["value"]) for one in row.get("headers") or ())
+    """Return the headers of the original record from a row of the dead-letter table."""
+    return tuple((header["name"], header["value"]) for header in row.get("headers") or ())
 
 
 def _text(value: object) -> str:

@@ -1,7 +1,7 @@
-"""Which dead letters were replayed, stored in a small append table next to the dead-letter table.
+"""The marks of replayed dead letters, in a small append table next to the dead-letter table.
 
-A replay sends a record before it marks it. After a crash in between, the record is sent again, so a
-replay is at least once.
+A replay first sends a record, then marks it as replayed. After a crash in between, the record is
+sent again, so a replay is at least once.
 """
 
 import uuid
@@ -57,24 +57,26 @@ class ReplayPosition(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Replays:
-    """The positions of one dead-letter table that are marked as replayed."""
+    """The records of one dead-letter table that are marked as replayed, by their positions."""
 
     catalog: Catalog
     identifier: Identifier
-    places: frozenset[ReplayPosition]
+    positions: frozenset[ReplayPosition]
 
     def marks(self, rows: pa.Table) -> npt.NDArray[np.bool_]:
         """Return a mask of the rows that are marked; `rows` has the columns of `PLACE`."""
-        if not self.places:
+        if not self.positions:
             return np.zeros(rows.num_rows, np.bool_)
-        return np.fromiter((one in self.places for one in _places(rows)), np.bool_, rows.num_rows)
+        return np.fromiter(
+            (position in self.positions for position in _positions(rows)), np.bool_, rows.num_rows
+        )
 
-    def mark(self, places: Iterable[ReplayPosition], to_topic: str, now_ms: int) -> int:
+    def mark(self, positions: Iterable[ReplayPosition], to_topic: str, now_ms: int) -> int:
         """Mark dead letters as replayed to a topic; return their number.
 
         Raises the errors of a commit.
         """
-        cells = [(*place, now_ms, to_topic) for place in places]
+        cells = [(*position, now_ms, to_topic) for position in positions]
         if not cells:
             return 0
         table = self._table(now_ms)
@@ -97,19 +99,19 @@ class Replays:
 
 
 def read_replays(catalog: Catalog, dead_letters: Identifier) -> Replays:
-    """Read which dead letters of a table were replayed.
+    """Read which records of a dead-letter table were replayed; none if it has no replays table.
 
-    Raises FormatError if the table is damaged.
+    Raises FormatError if the replays table is damaged.
     """
     identifier = Identifier(dead_letters.database, f"{dead_letters.table}{SUFFIX}")
-    places: set[ReplayPosition] = set()
+    positions: set[ReplayPosition] = set()
     if catalog.table_exists(identifier):
         table = catalog.get_table(identifier)
         snapshot = latest_snapshot(table.io, table.paths)
         if snapshot is not None:
             for row in TableReader(table, PLACE).rows(snapshot):
-                places.update(_places(row))
-    return Replays(catalog, identifier, frozenset(places))
+                positions.update(_positions(row))
+    return Replays(catalog, identifier, frozenset(positions))
 
 
 def check_dead_letters(table: FileStoreTable) -> None:
@@ -122,6 +124,6 @@ def check_dead_letters(table: FileStoreTable) -> None:
         )
 
 
-def _places(rows: pa.Table) -> Iterator[ReplayPosition]:
+def _positions(rows: pa.Table) -> Iterator[ReplayPosition]:
     columns = [rows.column(name).to_pylist() for name in PLACE]
     return map(ReplayPosition._make, zip(*columns, strict=True))

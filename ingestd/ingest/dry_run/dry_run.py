@@ -1,4 +1,4 @@
-"""Find how sample records would change the tables of a pipeline, without writing anything.
+"""Determine how sample records would change the tables of a pipeline, without writing anything.
 
 The decode stage, the router and schema evolution are the same as in the daemon; only the table
 registry uses a catalog that simulates changes. Records are processed even if tables already cover
@@ -43,9 +43,10 @@ class DryRun:
     """The results of a dry run; tables are named by identifier, topics as (source, topic).
 
     `before` are the schemas of existing tables, and `after` the schemas that all tables would have.
-    `rows` counts rows that would be written, by (table, row kind). `table_problems` maps tables to
-    the reason why their rows cannot be written, `topic_problems` maps topics to the reason why they
-    would stop the pipeline, and `set_aside` to the reason why they would not be read. `excluded`
+    `rows` counts rows that would be written, by (table, row kind). `feeds` and `topics` map tables
+    to the source tables and topics of their rows. `table_problems` maps tables to the reason why
+    their rows cannot be written, `topic_problems` maps topics to the reason why they would stop the
+    pipeline, and `set_aside` maps topics to the reason why they would no longer be read. `excluded`
     counts rows of source tables that routing excludes.
     """
 
@@ -81,26 +82,30 @@ def run_dry(
     `registry` must be open and use a `DryRunCatalog`, which does not apply changes to the
     warehouse. Raises RetryableError if the schema registry or the warehouse does not respond.
     """
-    found = DryRun(before={name: one.table.schema for name, one in registry.tables.items()})
-    found.before.pop(registry.dead_letters, None)
-    run = _Run(registry, sample, slots, now_ms, found)
+    dry_run = DryRun(
+        before={name: managed.table.schema for name, managed in registry.tables.items()}
+    )
+    dry_run.before.pop(registry.dead_letters, None)
+    run = _Run(registry, sample, slots, now_ms, dry_run)
     changed = run.round()
     for _ in range(1, _MAX_ATTEMPTS):
         if not changed:
             break
         changed = run.round()
     for table in changed:
-        found.table_problems[table] = f"still changes its schema after {_MAX_ATTEMPTS} attempts"
-    found.after = {
-        name: registry.tables[name].table.schema for name in found.feeds if name in registry.tables
+        dry_run.table_problems[table] = f"still changes its schema after {_MAX_ATTEMPTS} attempts"
+    dry_run.after = {
+        name: registry.tables[name].table.schema
+        for name in dry_run.feeds
+        if name in registry.tables
     }
     sources = registry.context(slots, {}).sources
-    for one in TopicTrial(trial).judge(found.counts):
-        problem = one.message(sources[one.source].data_format)
-        found.set_aside[one.source, one.topic] = problem
-    if found.counts.skipped["", "excluded"]:
-        _count_excluded(found, registry.context(slots, {}), sample)
-    return found
+    for topic in TopicTrial(trial).judge(dry_run.counts):
+        problem = topic.message(sources[topic.source].data_format)
+        dry_run.set_aside[topic.source, topic.topic] = problem
+    if dry_run.counts.skipped["", "excluded"]:
+        _count_excluded(dry_run, registry.context(slots, {}), sample)
+    return dry_run
 
 
 class _Run:
@@ -112,90 +117,110 @@ class _Run:
         sample: Sample,
         slots: int,
         now_ms: Callable[[], int],
-        found: DryRun,
+        dry_run: DryRun,
     ) -> None:
         self._registry = registry
         self._sample = sample
         self._slots = slots
         self._now_ms = now_ms
-        self._found = found
+        self._dry_run = dry_run
 
     def round(self) -> set[str]:
-        """Decode the sample with the current schemas; return the tables whose schemas changed."""
-        found = self._found
+        """Process the sample with the current schemas, and apply the changes that it requires.
+
+        Returns the tables with schema changes or truncates.
+        """
+        dry_run = self._dry_run
         self._start_over()
-        context = self._registry.context(self._slots, found.truncates.emptied)
-        context = replace(context, refused_truncates=found.truncates.refused)
-        found.rows.clear()
-        reports = [report for one in self._sample for report in self._decode(context, one)]
-        found.counts = Counts()
+        context = self._registry.context(self._slots, dry_run.truncates.emptied)
+        context = replace(context, refused_truncates=dry_run.truncates.refused)
+        dry_run.rows.clear()
+        reports = [
+            report
+            for offset_range in self._sample
+            for report in self._decode(context, offset_range)
+        ]
+        dry_run.counts = Counts()
         for report in reports:
-            found.counts.add(report.counts)
-        found.rejected = tuple(
+            dry_run.counts.add(report.counts)
+        dry_run.rejected = tuple(
             rejected_record for report in reports for rejected_record in report.rejected
         )
         changed: set[str] = set()
         for table in sorted({name for report in reports for name in report.feeds}):
             own = tuple(_only(report, table) for report in reports if table in report.feeds)
-            if table not in found.table_problems and self._settle(context, table, own):
+            if table not in dry_run.table_problems and self._settle(context, table, own):
                 changed.add(table)
         return changed
 
     def _start_over(self) -> None:
         """Reset the covered offsets of all tables, so that no record is skipped."""
-        for name, one in self._registry.tables.items():
-            fresh = one.progress and replace(one.progress, truncated=None, position=-1)
-            self._registry.tables[name] = replace(one, covered={}, progress=fresh)
+        for name, table in self._registry.tables.items():
+            fresh = table.progress and replace(table.progress, truncated=None, position=-1)
+            self._registry.tables[name] = replace(table, covered={}, progress=fresh)
 
     def _decode(self, context: BatchContext, wanted: OffsetRange) -> Iterator[Report]:
-        """Yield the reports of one offset range, unless its topic would stop the pipeline."""
+        """Decode one offset range, count its rows, and yield its reports.
+
+        If its topic would stop the pipeline, the problem is recorded instead.
+        """
         topic = (wanted.source, wanted.topic)
-        if topic in self._found.topic_problems:
+        if topic in self._dry_run.topic_problems:
             return
         try:
             pairs = decode_ranges(context, [wanted], fetch=self._recorded)
             received = receive(as_bytes(blob) for _, blob in pairs)
         except (FatalError, ConfigError) as error:
-            self._found.topic_problems[topic] = error.message
+            self._dry_run.topic_problems[topic] = error.message
             return
         for table, blobs in received.rows.items():
             for blob in blobs:
                 kinds, counts = np.unique(blob.rows.column(KIND).to_numpy(), return_counts=True)
                 for kind, count in zip(kinds.tolist(), counts.tolist(), strict=True):
-                    self._found.rows[table, RowKind(kind)] += count
+                    self._dry_run.rows[table, RowKind(kind)] += count
         for report in received.reports:
             for (table, kind), count in report.counts.rows.items():  # rows that were skipped
-                self._found.rows[table, RowKind(kind)] += count
+                self._dry_run.rows[table, RowKind(kind)] += count
         yield from received.reports
 
     def _recorded(self, source: KafkaSource, wanted: OffsetRange) -> Iterator[RecordChunk]:
         return iter(self._sample[wanted])
 
     def _settle(self, context: BatchContext, table: str, reports: tuple[Report, ...]) -> bool:
-        """Apply the reports for one table to its schema; return whether the schema changed."""
-        found = self._found
+        """Apply the reports for one table; return whether its schema changed or it has truncates.
+
+        A problem of the table is recorded, not raised.
+        """
+        dry_run = self._dry_run
         claims = [report.feeds[table] for report in reports]
         try:
             result = merge_outcomes(context, [WriteOutcome(reports=reports)])
-            found.feeds[table], found.topics[table] = result.feeds[table], result.topics[table]
+            dry_run.feeds[table], dry_run.topics[table] = result.feeds[table], result.topics[table]
             check_sharing(context.routing, table, context.owners_of(table).union(*claims))
-            if table in found.before:
-                refuse_unsupported(found.before[table], for_write=True)
-            found.truncates.settle(context, result, self._stream())
+            if table in dry_run.before:
+                refuse_unsupported(dry_run.before[table], for_write=True)
+            dry_run.truncates.settle(context, result, self._stream())
             return self._evolve(context, table, result.discoveries) or bool(result.truncates)
         except (FatalError, ConfigError) as error:
-            found.feeds[table] = frozenset(
+            dry_run.feeds[table] = frozenset(
                 feed for report in reports for feed in report.feeds[table]
             )
-            found.topics[table] = frozenset(at for report in reports for at in report.topics[table])
-            found.table_problems[table] = error.message
+            dry_run.topics[table] = frozenset(
+                at for report in reports for at in report.topics[table]
+            )
+            dry_run.table_problems[table] = error.message
             return False
 
     def _stream(self) -> Stream:
         """Return a stream state in which the sample is the whole stream and tables are empty."""
-        places = {(one.source, one.topic, one.partition) for one in self._sample}
+        topic_partitions = {
+            (offset_range.source, offset_range.topic, offset_range.partition)
+            for offset_range in self._sample
+        }
         return Stream(
-            partitions=lambda *topic: sum(place[:2] == topic for place in places),
+            partitions=lambda *topic: sum(
+                topic_partition[:2] == topic for topic_partition in topic_partitions
+            ),
             held=lambda _: {},
             fed=lambda _: (),
             before=lambda *_: {},
@@ -206,11 +231,13 @@ class _Run:
         registry = self._registry
         adopted = None if table in context.tables else registry.adopt(table)
         if adopted is not None:
-            self._found.before[table] = adopted.schema
+            self._dry_run.before[table] = adopted.schema
             return True
         now_ms, limits = self._now_ms(), context.routing.limits
         existing = [
-            one.table for name, one in registry.tables.items() if name != registry.dead_letters
+            managed.table
+            for name, managed in registry.tables.items()
+            if name != registry.dead_letters
         ]
         evolution = within_limits(plan(context, discoveries, now_ms), existing, limits, now_ms)
         for rejection_reason in evolution.refused.values():
@@ -236,15 +263,15 @@ def _only(report: Report, table: str) -> Report:
     )
 
 
-def _count_excluded(found: DryRun, context: BatchContext, sample: Sample) -> None:
+def _count_excluded(dry_run: DryRun, context: BatchContext, sample: Sample) -> None:
     """Count excluded rows by source table; tasks count only their total."""
     router = Router(context.routing, context.database)
     for wanted, chunks in sample.items():
-        if (wanted.source, wanted.topic) in found.topic_problems:
+        if (wanted.source, wanted.topic) in dry_run.topic_problems:
             continue
         settings = context.sources[wanted.source]
         data_format = load_data_format(settings.data_format, settings.format_settings)
         for chunk in chunks:
             for batch in data_format.decode(chunk, {}, {}).batches:
                 if router.route(chunk.topic, batch.source) is None:
-                    found.excluded[Feed(wanted.source, *batch.source)] += len(batch.offset)
+                    dry_run.excluded[Feed(wanted.source, *batch.source)] += len(batch.offset)

@@ -56,29 +56,33 @@ class TablePreview:
     dropped: tuple[str, ...] = ()
 
 
-def table_previews(found: DryRun) -> list[TablePreview]:
+def table_previews(dry_run: DryRun) -> list[TablePreview]:
     """Return previews of all tables that records of the sample are routed to, sorted by name."""
-    return [_outlook(found, table) for table in sorted(found.feeds)]
+    return [_outlook(dry_run, table) for table in sorted(dry_run.feeds)]
 
 
-def _outlook(found: DryRun, table: str) -> TablePreview:
-    before = found.before.get(table)
-    problem = found.table_problems.get(table)
-    after = before if problem else found.after[table]
-    sources = tuple(sorted(map(str, found.feeds[table])))
-    topics = tuple(sorted({topic for _, topic in found.topics[table]}))
+def _outlook(dry_run: DryRun, table: str) -> TablePreview:
+    before = dry_run.before.get(table)
+    problem = dry_run.table_problems.get(table)
+    after = before if problem else dry_run.after[table]
+    sources = tuple(sorted(map(str, dry_run.feeds[table])))
+    topics = tuple(sorted({topic for _, topic in dry_run.topics[table]}))
     if after is None:
         return TablePreview(table, "impossible", sources, topics, problem)
     columns = tuple(_columns(before, after))
     kept = {column.was.id for column in columns if column.was}
-    dropped = tuple(one.name for one in (before or after).fields if before and one.id not in kept)
+    dropped = tuple(
+        data_field.name
+        for data_field in (before or after).fields
+        if before and data_field.id not in kept
+    )
     changed = dropped or any(column.change != "unchanged" for column in columns)
     verdict: Verdict = "alter" if changed else "keep"
     if problem:
         verdict = "impossible"
     elif before is None:
         verdict = "create"
-    rows = {kind.name.lower(): found.rows[table, kind] for kind in RowKind}
+    rows = {kind.name.lower(): dry_run.rows[table, kind] for kind in RowKind}
     return TablePreview(
         table,
         verdict,
@@ -96,13 +100,16 @@ def _outlook(found: DryRun, table: str) -> TablePreview:
 
 
 def _columns(before: TableSchema | None, after: TableSchema) -> Iterator[ColumnPreview]:
-    known = {one.id: one for one in before.fields} if before else {}
-    for one in after.fields:
-        yield ColumnPreview(one.name, one.type, known.get(one.id))
+    known = {data_field.id: data_field for data_field in before.fields} if before else {}
+    for data_field in after.fields:
+        yield ColumnPreview(data_field.name, data_field.type, known.get(data_field.id))
 
 
 def _buckets(schema: TableSchema) -> str:
-    """Return the bucket mode, with number of buckets and bucket keys if buckets are fixed."""
+    """Return the bucket mode, or why the options are invalid.
+
+    A fixed bucket mode includes the number of buckets and the bucket keys.
+    """
     try:
         mode = bucket_mode(schema)
     except IngestdError as error:

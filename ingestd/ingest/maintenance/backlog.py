@@ -14,7 +14,10 @@ _PAUSE_SECONDS = 5.0
 
 
 def is_cut(offsets: BatchOffsets, limits: Mapping[str, int]) -> bool:
-    """Return whether a batch reached the limit of any source; `limits` maps sources to offsets."""
+    """Return whether a batch reached the limit of a source.
+
+    `limits` maps sources to the maximum number of offsets in a batch.
+    """
     taken = dict.fromkeys(limits, 0)
     for range_ in offsets.ranges():
         if range_.source in taken:

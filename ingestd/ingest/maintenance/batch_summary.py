@@ -21,8 +21,8 @@ class TableCommit:
 
     `snapshot_id` is the snapshot that contains the batch, or None if there is no snapshot.
     `attempts` is the number of attempts to publish it. The commit started at `begun`, in seconds
-    since the epoch, and took `seconds`. `growth` is the input of maintenance, or None if nothing
-    was committed. `iceberg_failed`: the table's Iceberg metadata could not be written.
+    since the epoch, and took `seconds`. `growth` is what maintenance needs to know about the
+    commit, or None if nothing was committed.
     """
 
     table: str
@@ -59,38 +59,47 @@ class BatchSummary:
 
 
 class BatchListener(Protocol):
-    """Receives events of batches on the thread that runs them; must be quick and must not raise."""
+    """A receiver of the events of batches, called on the thread that runs them.
+
+    Methods must be quick and must not raise.
+    """
 
     def tables_opened(self, tables: Mapping[str, TableSchema]) -> None:
-        """Called when a run starts; `tables` are the existing tables, by "database.table"."""
+        """Handle the start of a run; `tables` are the existing tables, by "database.table"."""
         ...
 
     def offsets_lost(self, source: str, topic: str, records: int) -> None:
-        """Called at startup if the policy accepted the loss of at most `records` records."""
+        """Handle the loss of at most `records` records, which the policy accepted at startup."""
         ...
 
     def topic_set_aside(self, topic: SetAside, message: str) -> None:
-        """Called when a topic is set aside for the rest of the run; `message` has the reason."""
+        """Handle a topic that is set aside for the rest of the run; `message` states the reason."""
         ...
 
     def partition_set_aside(self, left: OffsetRange, message: str) -> None:
-        """Called when a partition is set aside from `left.start`, for the rest of the run."""
+        """Handle a partition that is not read from `left.start` on, for the rest of the run.
+
+        `message` states the reason.
+        """
         ...
 
     def batch_started(self, batch_id: str, ranges: tuple[OffsetRange, ...]) -> None:
-        """Called when a batch over these offset ranges starts, for the first time or again."""
+        """Handle the start of a batch over these offset ranges, for the first time or again."""
         ...
 
     def phase(self, name: str, seconds: float) -> None:
-        """Called after a phase of the batch, which took `seconds`; may be repeated per phase."""
+        """Handle the end of a phase of the batch, which took `seconds`.
+
+        A phase may occur repeatedly.
+        """
         ...
 
     def batch_finished(self, summary: BatchSummary) -> None:
-        """Called when a batch has been committed to all tables."""
+        """Handle a batch that has been committed to all tables."""
         ...
 
     def between_batches(self, stopping: threading.Event) -> None:
-        """Called before the next batch is planned.
+        """Handle the pause before the next batch is planned.
 
         This is the only method that may wait, for a limited time and only until `stopping` is set.
         """

@@ -25,10 +25,11 @@ JOB_BYTES = 1 << 30
 class CompactionDone:
     """The result of a compaction.
 
-    Files and bytes are those of the committed `buckets`. `snapshot_id` is the snapshot of the
-    compaction, or None if it made no snapshot. `lost` is the number of buckets that conflicted with
-    other writers, and `left` the number of buckets that remain for the next compaction.
-    `iceberg_failed`: the table's Iceberg metadata could not be written.
+    `buckets` is the number of committed buckets; files, bytes and changelog rows are counted only
+    for these. `snapshot_id` is the snapshot of the compaction, or None if it made no snapshot.
+    `lost` is the number of buckets that conflicted with other writers, and `left` the number of
+    buckets that remain for the next compaction. `iceberg_failed`: the table's Iceberg metadata
+    could not be written.
     """
 
     job: Job
@@ -112,11 +113,11 @@ def _compacted(job: Job, result: CompactResult, *, iceberg_failed: bool) -> Comp
         sorted_runs=result.sorted_runs,
         buckets=len(landed),
         lost=len(result.buckets) - len(landed),
-        files_before=sum(one.files_before for one in landed),
-        files_after=sum(one.files_after for one in landed),
-        bytes_read=sum(one.bytes_read for one in landed),
-        bytes_written=sum(one.bytes_written for one in landed),
-        changelog_rows=sum(one.changelog_rows for one in landed),
+        files_before=sum(bucket.files_before for bucket in landed),
+        files_after=sum(bucket.files_after for bucket in landed),
+        bytes_read=sum(bucket.bytes_read for bucket in landed),
+        bytes_written=sum(bucket.bytes_written for bucket in landed),
+        changelog_rows=sum(bucket.changelog_rows for bucket in landed),
         left=result.left,
         iceberg_failed=iceberg_failed,
     )

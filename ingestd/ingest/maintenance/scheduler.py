@@ -31,7 +31,7 @@ Due = Literal["all", "rested", "pressing"]
 class Job:
     """A job for a table, "database.table".
 
-    If `urgent`, ingestion waits for it or will soon wait.
+    If `urgent`, ingestion waits for the job or will soon have to.
     """
 
     kind: Kind
@@ -41,7 +41,7 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class MaintenancePace:
-    """Which kinds of jobs run, and the interval of expiry in seconds."""
+    """The settings of maintenance: which kinds of jobs run, and the seconds between expiries."""
 
     compacts: bool = True
     expires: bool = True
@@ -118,7 +118,7 @@ class MaintenanceScheduler:
         self._over.discard(table)
 
     def sorted_runs(self, name: str) -> tuple[int | None, int | None]:
-        """Return the number of level-0 files, and the largest number of sorted runs in a bucket.
+        """Return a table's number of level-0 files, and the most sorted runs in one of its buckets.
 
         Both are None if unknown.
         """
@@ -130,7 +130,7 @@ class MaintenanceScheduler:
         return self._over if self._pace.compacts else ()
 
     def triggered(self, now: float) -> list[str]:
-        """Return the tables whose compaction is due or running, and not delayed after a failure."""
+        """Return the tables with a running job, or a triggered compaction that may start now."""
         if not self._pace.compacts:
             return []
         return [

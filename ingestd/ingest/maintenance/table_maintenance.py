@@ -1,8 +1,8 @@
 """Derive the maintenance that a table needs from the driver's commits to it, without I/O.
 
-A compaction reports the sorted runs of the buckets when it started; files appended since are added
-to that. The count may be too high if others compact the same table; the next compaction corrects
-it.
+A compaction reports the sorted runs of the buckets when it started; files appended since then are
+added to these counts. A count may be too high if other processes compact the same table; the next
+compaction corrects it.
 Specification: https://paimon.apache.org/docs/1.4/primary-key-table/compaction/#compaction
 """
 
@@ -26,7 +26,7 @@ _REST_SECONDS = 2.0
 
 @dataclass(frozen=True, slots=True)
 class TableGrowth:
-    """What maintenance needs from a commit: schema, snapshot id, and new files by bucket."""
+    """The facts about a commit that maintenance needs; `files` counts new files by bucket."""
 
     schema: TableSchema
     snapshot_id: int
@@ -35,7 +35,7 @@ class TableGrowth:
 
 @dataclass(frozen=True, slots=True)
 class WorkRules:
-    """When the options of a table require a compaction.
+    """The conditions under which a table needs a compaction, derived from its options.
 
     A compaction is due when a bucket has `runs` sorted runs, or `new_files` new files since the
     last compaction. Writers should wait if a bucket has more than `stop_runs` runs (None: no
@@ -53,7 +53,7 @@ class WorkRules:
 def rules_of(schema: TableSchema) -> WorkRules:
     """Return the rules for a table.
 
-    Raises ConfigError, which names the option, if one is invalid.
+    Raises ConfigError, which names the option, if an option is invalid.
     """
     options = compaction_options(schema)
     commits = honoured.DELTA_COMMITS.of(schema.options) or 0
@@ -61,7 +61,7 @@ def rules_of(schema: TableSchema) -> WorkRules:
     if not schema.primary_keys:
         return WorkRules(options.min_file_num, options.min_file_num, None, None, write_only)
     early = (options.full_interval_ms, options.total_size, options.incremental_size)
-    new_files = 1 if any(one is not None for one in early) else None
+    new_files = 1 if any(value is not None for value in early) else None
     if options.forces_level_0:
         new_files = options.gentle_runs or 1
     waits = bucket_mode(schema) is BucketMode.POSTPONE
@@ -79,7 +79,10 @@ def rules_of(schema: TableSchema) -> WorkRules:
 
 @dataclass(frozen=True, slots=True)
 class CompactionOutcome:
-    """The result of a compaction: whether it changed the table, left buckets, or was full."""
+    """The outcome of a compaction: whether it changed the table, and whether it was full.
+
+    If `left`, some buckets remain for the next compaction.
+    """
 
     changed: bool = False
     left: bool = False
@@ -126,7 +129,7 @@ class TableWork:
         return stop is not None and self.runs is not None and self.runs > stop
 
     def is_due(self, now: float) -> bool:
-        """Return whether a compaction is due, which is delayed after a failure."""
+        """Return whether a compaction is due and not delayed after a failure."""
         asked = self.due_since is not None or (not self.seen and self.first_due_at <= now)
         return asked and self.not_before <= now
 
@@ -134,8 +137,8 @@ class TableWork:
     def nears_stop(self) -> bool:
         """Whether ingestion will soon have to wait for a compaction.
 
-        Each batch adds a sorted run. A bucket with one run less than the stop trigger leaves a
-        compaction the time of two batches.
+        Each batch adds a sorted run. When a bucket has one run less than the stop trigger, a
+        compaction still has the time of two batches.
         """
         stop = self.rules.stop_runs
         return stop is not None and self._crowd >= stop - 1
@@ -143,16 +146,17 @@ class TableWork:
     def is_pressing(self, now: float) -> bool:
         """Return whether a due compaction should not wait for the end of a backlog.
 
-        A compaction waits for at most a minute, and not if a bucket is close to the stop trigger.
+        A compaction waits for at most a minute, and not at all if a bucket is close to the stop
+        trigger.
         """
         since = self.first_due_at if self.due_since is None else self.due_since
         return self.nears_stop or now - since >= _PATIENCE_SECONDS
 
     def rests(self, now: float) -> bool:
-        """Return whether the table was compacted recently, and has no lookup changelog to produce.
+        """Return whether the table was compacted seconds ago, and no rule counts its new files.
 
-        Small commits arrive quickly, so one compaction after a pause handles the buckets of
-        several.
+        Small commits arrive quickly, so one compaction after a pause handles the buckets of several
+        commits.
         """
         return self.rules.new_files is None and now < self._rested_at
 
@@ -209,7 +213,10 @@ class TableWork:
         self.due_since = now if self.due_since is None else self.due_since
 
     def expired(self, now: float, interval: float) -> None:
-        """Record an expiry. The interval doubles each time while the table has no commits."""
+        """Record an expiry.
+
+        While the table has no commits, the interval doubles, to at most an hour.
+        """
         self.running = False
         wait = interval * 2.0 ** min(self._idle, 30)
         self.expires_at = now + max(interval, min(wait, _MOST_IDLE_SECONDS))
@@ -232,15 +239,15 @@ class TableWork:
             together.update(files)
             self._commits.appendleft((snapshot_id, together))
 
-    def _runs(self, place: BucketKey) -> int:
-        return self._known.get(place, self._untold) + self._new[place]
+    def _runs(self, bucket: BucketKey) -> int:
+        return self._known.get(bucket, self._untold) + self._new[bucket]
 
-    def _asks(self, places: Mapping[BucketKey, int]) -> bool:
+    def _asks(self, buckets: Mapping[BucketKey, int]) -> bool:
         """Return whether the new files of these buckets reach a trigger."""
         rules = self.rules
-        if self.wants_full or not places:
+        if self.wants_full or not buckets:
             return self.wants_full
-        most_new = max(self._new[place] for place in places)
+        most_new = max(self._new[bucket] for bucket in buckets)
         if rules.new_files is not None and most_new >= rules.new_files:
             return True
-        return bool(self.schema.primary_keys) and max(map(self._runs, places)) >= rules.runs
+        return bool(self.schema.primary_keys) and max(map(self._runs, buckets)) >= rules.runs

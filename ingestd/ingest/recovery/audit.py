@@ -22,21 +22,21 @@ def loss_findings(losses: Iterable[Loss], dead_letters: str, table: str | None) 
     `table` None includes all tables. A changed routing is a warning, because no record is lost.
     """
     named = named_losses(losses, dead_letters)
-    wanted = [one for one in named if table is None or one.table in (table, TO_BE)]
+    wanted = [loss for loss in named if table is None or loss.table in (table, TO_BE)]
     return [
         Finding(
-            "error" if one.is_refusable else "warning",
-            one.reason,
-            f"{one.name.topic}/{one.place[1]}",
-            str(one),
+            "error" if loss.is_refusable else "warning",
+            loss.reason,
+            f"{loss.name.topic}/{loss.place[1]}",
+            str(loss),
         )
-        for one in wanted
+        for loss in wanted
     ]
 
 
 def table_findings(opened: OpenTables, missing: Iterable[str], table: str | None) -> list[Finding]:
     """Return findings for missing tables, and for tables in which another writer replaced rows."""
-    found = [
+    findings = [
         Finding(
             "error",
             "missing-table",
@@ -45,11 +45,11 @@ def table_findings(opened: OpenTables, missing: Iterable[str], table: str | None
         )
         for name in missing
     ]
-    for name, one in sorted(opened.tables.items()):
-        if one.overwritten_by is not None:
-            text = f"another writer replaced rows in snapshot {one.overwritten_by}"
-            found.append(Finding("warning", "overwritten", name, text))
-    return [one for one in found if table in (None, one.where)]
+    for name, managed in sorted(opened.tables.items()):
+        if managed.overwritten_by is not None:
+            text = f"another writer replaced rows in snapshot {managed.overwritten_by}"
+            findings.append(Finding("warning", "overwritten", name, text))
+    return [finding for finding in findings if table in (None, finding.where)]
 
 
 def recount_findings(recount: Recount) -> list[Finding]:
@@ -58,7 +58,7 @@ def recount_findings(recount: Recount) -> list[Finding]:
     If the logs no longer have all records, extra rows are not reported, and different rows are only
     a warning, because some of their values may be from expired records.
     """
-    rows, found = recount.rows, []
+    rows, findings = recount.rows, []
     for code, count in (
         ("missing-rows", rows.missing),
         ("extra-rows", rows.extra if recount.complete else 0),
@@ -69,14 +69,14 @@ def recount_findings(recount: Recount) -> list[Finding]:
             severity: Severity = "warning" if partial else "error"
             keys = "; ".join(key for kind, key in rows.samples if code.startswith(kind))
             text = f"{count} {_MEANING[code]} ({rows.expected} rows in the logs), such as {keys}"
-            found.append(Finding(severity, code, recount.table, text))
-    return found
+            findings.append(Finding(severity, code, recount.table, text))
+    return findings
 
 
 def log_rows(
     opened: OpenTables, logs: Logs, compared: LogComparison, covered: Vector
 ) -> list[dict[str, object]]:
-    """Return a report row for each covered log: its state, and by what it was compared."""
+    """Return a report row for each covered log: its offsets, and how it was compared."""
     progress = opened.progress
     rows: list[dict[str, object]] = []
     for key, partitions in covered.items():

@@ -23,7 +23,7 @@ def begin(
     vector_at: Callable[[TableRegistry], Vector],
     now_ms: Callable[[], int],
 ) -> list[tuple[TopicName, int, int]]:
-    """Commit an empty snapshot to a table with a record that covers `vector_at(registry)`.
+    """Commit a progress record with the positions `vector_at(registry)` to a table, without rows.
 
     Returns the topic, partition and offset from which the table continues in each log. The caller
     must be the leader of the pipeline, so that no daemon is running. Raises ConfigError if the
@@ -59,24 +59,27 @@ def _not_covered(registry: TableRegistry, vector: Vector) -> set[str]:
 
 
 def at_origin(table: str) -> Callable[[TableRegistry], Vector]:
-    """Return a function for `begin` that covers no offsets.
+    """Return a function for `begin` that covers nothing after the origin of the pipeline.
 
-    The table then gets all records that the logs still have. The function raises ConfigError if
-    rows of the table would be duplicated.
+    The table then gets all records that the logs still have. The function raises ConfigError if the
+    table has rows that would be duplicated, because it has no primary key.
     """
 
     def vector(registry: TableRegistry) -> Vector:
-        one = registry.tables[table]
-        rows = one.state.snapshot.total_record_count if one.state.snapshot else 0
-        if rows and not one.table.schema.primary_keys:
+        managed = registry.tables[table]
+        rows = managed.state.snapshot.total_record_count if managed.state.snapshot else 0
+        if rows and not managed.table.schema.primary_keys:
             raise ConfigError(
                 f"table {table} has no primary key and {rows} rows, which would be duplicated; "
                 f"empty it first with `ingestd truncate WAREHOUSE {table}`"
             )
         origin = registry.progress.origin
         return {
-            key: {partition: Position(origin.get(key, {}).get(partition, 0)) for partition in ones}
-            for key, ones in registry.progress.end.items()
+            key: {
+                partition: Position(origin.get(key, {}).get(partition, 0))
+                for partition in partitions
+            }
+            for key, partitions in registry.progress.end.items()
         }
 
     return vector
@@ -101,8 +104,7 @@ def at_claims(table: str, claims: Claims | None) -> Callable[[TableRegistry], Ve
         claimed = claims.complete[table].snapshot_id
         earliest = min(snapshot_ids(managed.io, managed.paths), default=0)
         # The oldest snapshots expire first, so all remaining ones are newer than the claimed one,
-        # unless
-        # a rollback or a restore gave their ids a second time.
+        # unless a rollback or a restore gave their ids a second time.
         if earliest <= claimed:
             raise ConfigError(
                 f"table {table} was rolled back or restored since the claims file was written: it "
@@ -118,16 +120,16 @@ def at_claims(table: str, claims: Claims | None) -> Callable[[TableRegistry], Ve
 def at_now(clusters: Mapping[str, LogCluster]) -> Callable[[TableRegistry], Vector]:
     """Return a function for `begin` that covers all records up to the current log ends.
 
-    The table then gets only new records.
+    The table then gets only new records. The function raises the errors of `ask_logs`.
     """
 
     def vector(registry: TableRegistry) -> Vector:
         logs = ask_logs(clusters)
-        found: dict[str, dict[int, Position]] = {}
+        ends: dict[str, dict[int, Position]] = {}
         for (key, partition), state in logs.states.items():
-            found.setdefault(key, {})[partition] = Position(state.end, state.epoch)
+            ends.setdefault(key, {})[partition] = Position(state.end, state.epoch)
         topics = {**registry.progress.topics, **logs.names}
         registry.note_topics(topics)
-        return {**registry.progress.end, **found}
+        return {**registry.progress.end, **ends}
 
     return vector

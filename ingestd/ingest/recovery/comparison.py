@@ -64,36 +64,40 @@ def routing_hash(settings: PipelineSettings) -> str:
 
 def policies_of(settings: PipelineSettings) -> dict[str, OutOfRangePolicy]:
     """Return the policy of each source for offsets that are out of range."""
-    return {name: one.kafka.on_offset_out_of_range for name, one in settings.sources.items()}
+    return {name: source.kafka.on_offset_out_of_range for name, source in settings.sources.items()}
 
 
 def coverage_of(opened: OpenTables) -> Coverage:
-    """Return the covered offsets of each table with a record, and of tables not created yet."""
-    tables = {name: one.covered for name, one in opened.tables.items() if one.progress is not None}
+    """Return the covered offsets of each table with a progress record, and of new tables."""
+    tables = {
+        name: table.covered for name, table in opened.tables.items() if table.progress is not None
+    }
     return Coverage(tables, opened.progress.end, opened.progress.origin)
 
 
 def find_losses(
     opened: OpenTables, settings: PipelineSettings, logs: Logs, compared: LogComparison
 ) -> list[Loss]:
-    """Return the records that tables lack and logs no longer have."""
+    """Return the offset ranges that tables lack and logs no longer have, and rerouted ranges."""
     covered, policies = coverage_of(opened), policies_of(settings)
     ranges = lost_ranges(covered, logs, compared.divergences, compared.replaced, policies)
     known = opened.progress
     selected = {
         name.topic: source
         for name in known.topics.values()
-        for source, one in settings.sources.items()
-        if one.kafka.selects(name.topic)
+        for source, source_settings in settings.sources.items()
+        if source_settings.kafka.selects(name.topic)
     }
     records = {
-        name: one.progress for name, one in opened.tables.items() if one.progress is not None
+        name: managed.progress
+        for name, managed in opened.tables.items()
+        if managed.progress is not None
     }
-    fed = {name: one.fed for name, one in records.items()}
-    accepted = {name: one.pipeline.accepted for name, one in records.items()}
+    fed = {name: record.fed for name, record in records.items()}
+    accepted = {name: record.pipeline.accepted for name, record in records.items()}
     accepted[TO_BE] = known.accepted
     routing = routing_hash(settings)
-    rerouted = [name for name, one in records.items() if one.pipeline.routing != routing]
+    rerouted = [name for name, record in records.items() if record.pipeline.routing != routing]
     return [
         *ranges,
         *lost_topics(covered, fed, known.topics, logs, selected, accepted),
@@ -124,18 +128,18 @@ def compare_logs(
             if logs.names[key].source == source
         }
         diverged = _divergences(cluster, mine, logs)
-        rest = {at: one for at, one in mine.items() if at not in diverged}
+        rest = {at: entry for at, entry in mine.items() if at not in diverged}
         prints = _fingerprints(cluster, rest, logs)
         for at, (key, position) in mine.items():
-            place = (key, at[1])
+            log = (key, at[1])
             if at in diverged and diverged[at] >= 0:
-                divergences[place] = diverged[at]
+                divergences[log] = diverged[at]
             elif at in diverged or prints.get(at, position.fingerprint) != position.fingerprint:
-                replaced.add(place)
+                replaced.add(log)
             elif at in prints:
-                confirmed[place] = "record"
-            elif position.epoch != UNKNOWN and position.offset <= logs.states[place].end:
-                confirmed[place] = "epoch"
+                confirmed[log] = "record"
+            elif position.epoch != UNKNOWN and position.offset <= logs.states[log].end:
+                confirmed[log] = "epoch"
     return LogComparison(divergences, frozenset(replaced), confirmed)
 
 
@@ -149,7 +153,7 @@ def _divergences(cluster: LogCluster, mine: _ByTopic, logs: Logs) -> Mapping[tup
 
 
 def _fingerprints(cluster: LogCluster, mine: _ByTopic, logs: Logs) -> Mapping[tuple[str, int], int]:
-    """Return the fingerprints of the current positions that the logs can still provide."""
+    """Return the current fingerprint of each position whose last record the log still has."""
     states = logs.states
     wanted = {
         at: record_offset_of(position)

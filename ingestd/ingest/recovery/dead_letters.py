@@ -18,7 +18,7 @@ from ingestd.paimon.table.write.commit_message import CommitMessage
 
 
 def table_dropped_dead_letter(name: str, registry: TableRegistry) -> DeadLetter:
-    """Return the dead letter for a dropped table, with the offsets at which it continues."""
+    """Return the dead letter for a dropped table, with the offsets at which the table continues."""
     progress = registry.progress
     # If several topics have the same name, the existing topic is last and takes precedence.
     topics = sorted(progress.topics.items(), key=lambda item: item[0] in registry.keys.values())
@@ -53,14 +53,14 @@ def write_dead_letters(
     state: TableState,
     dead_letters: Sequence[tuple[str, DeadLetter]],
 ) -> list[CommitMessage]:
-    """Write (source, dead letter) pairs to the dead-letter table, or to the topic if it is set.
+    """Write (source, dead letter) pairs to the dead-letter topic if one is set, else to the table.
 
     Returns the commit messages of the table. Raises StorageError if writing to the table fails, and
     SourceError if sending to the topic fails.
     """
     messages: list[CommitMessage] = []
     for source in sorted({source for source, _ in dead_letters}):
-        mine = [dead_letter for one, dead_letter in dead_letters if one == source]
+        mine = [dead_letter for origin, dead_letter in dead_letters if origin == source]
         rows = dead_letter_rows(settings.name, source, mine).select([name for name, _ in COLUMNS])
         if settings.dead_letter_topic is not None:
             name = source or min(settings.sources)

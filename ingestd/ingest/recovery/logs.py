@@ -20,7 +20,7 @@ class LogCluster(Cluster, Protocol):
     """
 
     def topic_keys(self, topics: list[str]) -> Mapping[str, str]:
-        """Return the keys of existing topics: topic ids, or `CLUSTER/TOPIC` if there are no ids."""
+        """Return the keys of existing topics: topic ids, or `CLUSTER/TOPIC` if brokers lack ids."""
 
     def cluster_id(self) -> str:
         """Return the id of the Kafka cluster."""
@@ -33,8 +33,8 @@ class LogCluster(Cluster, Protocol):
     ) -> Mapping[tuple[str, int], int]:
         """Return the offsets at which logs diverge from the records that were read.
 
-        `positions` maps (topic, partition) to the (offset, leader epoch) up to which it was read.
-        Only topic partitions that diverge are in the result.
+        `positions` maps (topic, partition) to the (offset, leader epoch) up to which the partition
+        was read. Only topic partitions that diverge are in the result.
         """
 
     def fingerprints(self, offsets: Mapping[tuple[str, int], int]) -> Mapping[tuple[str, int], int]:
@@ -73,14 +73,14 @@ def ask_logs(clusters: Mapping[str, LogCluster]) -> Logs:
     names: dict[str, TopicName] = {}
     for source, cluster in clusters.items():
         partitions = cluster.list_topic_partitions()
-        found = cluster.topic_keys(sorted(partitions))
-        there = {topic: ones for topic, ones in partitions.items() if topic in found}
-        cluster_id = cluster.cluster_id() if there else ""
-        ends = cluster.end_offsets(there)
-        begins, epochs = cluster.beginning_offsets(there), cluster.leader_epochs(ends)
-        _check_unchanged(source, cluster, {topic: found[topic] for topic in there})
-        for topic, ones in there.items():
-            key = found[topic]
+        topic_keys = cluster.topic_keys(sorted(partitions))
+        existing = {topic: numbers for topic, numbers in partitions.items() if topic in topic_keys}
+        cluster_id = cluster.cluster_id() if existing else ""
+        ends = cluster.end_offsets(existing)
+        begins, epochs = cluster.beginning_offsets(existing), cluster.leader_epochs(ends)
+        _check_unchanged(source, cluster, {topic: topic_keys[topic] for topic in existing})
+        for topic, numbers in existing.items():
+            key = topic_keys[topic]
             if key in names:
                 raise ConfigError(
                     f"topic {topic} is read by source {names[key].source} and by source {source}: "
@@ -89,9 +89,11 @@ def ask_logs(clusters: Mapping[str, LogCluster]) -> Logs:
                 )
             keys[source, topic] = key
             names[key] = TopicName(topic, source, cluster_id)
-            for one in ones:
-                epoch = epochs.get(topic, {}).get(one, UNKNOWN)
-                states[key, one] = LogState(begins[topic][one], ends[topic][one], epoch)
+            for partition in numbers:
+                epoch = epochs.get(topic, {}).get(partition, UNKNOWN)
+                states[key, partition] = LogState(
+                    begins[topic][partition], ends[topic][partition], epoch
+                )
     return Logs(states, keys, names)
 
 
@@ -107,7 +109,7 @@ def _check_unchanged(source: str, cluster: LogCluster, keys: Mapping[str, str]) 
 
 
 class TopicKeyCheck:
-    """The topic keys, recorded when a topic is first read, and checked in each batch.
+    """The keys of topics, recorded when a topic is first read, and checked in each batch.
 
     If a topic was deleted and created again, its offsets refer to other records, so a batch must
     not start with one key and be committed with another.
@@ -125,8 +127,8 @@ class TopicKeyCheck:
         Raises LogChangedError if such a topic was deleted.
         """
         new = {(range_.source, range_.topic) for range_ in ranges} - self.keys.keys()
-        for place, key in self._ask(new).items():
-            self.keys[place] = key
+        for source_topic, key in self._ask(new).items():
+            self.keys[source_topic] = key
         gone = new - self.keys.keys()
         if gone:
             source, topic = min(gone)
@@ -134,17 +136,18 @@ class TopicKeyCheck:
 
     def check(self, ranges: list[OffsetRange]) -> None:
         """Raise LogChangedError if a topic has been recreated since it was first read."""
-        for place, key in self._ask({(range_.source, range_.topic) for range_ in ranges}).items():
-            if self.keys[place] != key:
+        wanted = {(range_.source, range_.topic) for range_ in ranges}
+        for (source, topic), key in self._ask(wanted).items():
+            if self.keys[source, topic] != key:
                 raise LogChangedError(
-                    f"source {place[0]}: topic {place[1]} was deleted and created again while it "
-                    f"was read (its key was {self.keys[place]}, now it is {key}); nothing of the "
-                    "batch is written"
+                    f"source {source}: topic {topic} was deleted and created again while it "
+                    f"was read (its key was {self.keys[source, topic]}, now it is {key}); nothing "
+                    "of the batch is written"
                 )
 
-    def _ask(self, places: set[tuple[str, str]]) -> dict[tuple[str, str], str]:
+    def _ask(self, source_topics: set[tuple[str, str]]) -> dict[tuple[str, str], str]:
         by_source: dict[str, list[str]] = {}
-        for source, topic in sorted(places):
+        for source, topic in sorted(source_topics):
             by_source.setdefault(source, []).append(topic)
         return {
             (source, topic): key

@@ -25,8 +25,8 @@ NO_END = -1
 class Loss:
     """Offsets [`start`, `until`) of a log that a table lacks, or for which it has other records.
 
-    `place` is the log. `reason` is a reason code of dead letters. `until` is NO_END if the end of
-    the log is unknown. `goes_on` is the position of the table after the loss is accepted.
+    `place` is the log. `reason` is a reason code as in dead letters. `until` is NO_END if the end
+    of the log is unknown. `goes_on` is the position of the table after the loss is accepted.
     """
 
     name: TopicName
@@ -44,16 +44,16 @@ class Loss:
 
     @property
     def is_refusable(self) -> bool:
-        """Whether the policy of the source applies; other losses are always accepted."""
+        """Whether the source's policy applies to the loss; other losses are always accepted."""
         if self.table == TO_BE:
             return self.reason == "offset-gap"
         return self.reason not in ("rerouted", "unreadable")
 
     def dead_letter(self) -> DeadLetter:
         """Return a dead letter for this loss, which has coordinates but no key and value."""
-        place = (self.name.topic, self.place[1], self.start)
+        coordinates = (self.name.topic, self.place[1], self.start)
         text = str(self)
-        rejected = RejectedRecord(*place, -1, GAP_STAGE, self.reason, text, None, None)
+        rejected = RejectedRecord(*coordinates, -1, GAP_STAGE, self.reason, text, None, None)
         return DeadLetter(rejected, self.table)
 
 
@@ -70,29 +70,33 @@ _WHAT: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """The covered offsets of each table, and (`finished`) of tables that are not created yet."""
+    """The covered offsets of each table, and (`finished`) of tables that are not created yet.
+
+    `origin` is the first offset of each log that the pipeline reads.
+    """
 
     tables: Mapping[str, Vector]
     finished: Vector
     origin: LogOffsets
 
-    def holders(self, place: LogPartition) -> dict[str, Position]:
-        """Return the position of each table in a log; the default is the origin of the log.
+    def holders(self, log: LogPartition) -> dict[str, Position]:
+        """Return the position of each table, and of TO_BE, in a log.
 
-        The result is empty if no table has a position.
+        A table without a position gets the origin of the log. The result is empty if no table has a
+        position.
         """
-        key, partition = place
+        key, partition = log
         vectors = {**self.tables, TO_BE: self.finished}
         if all(partition not in vector.get(key, {}) for vector in vectors.values()):
             return {}
         first = Position(self.origin.get(key, {}).get(partition, 0))
-        return {name: one.get(key, {}).get(partition, first) for name, one in vectors.items()}
+        return {name: vector.get(key, {}).get(partition, first) for name, vector in vectors.items()}
 
 
 def furthest_positions(covered: Coverage, logs: Logs) -> dict[LogPartition, Position]:
     """Return the largest position of any table in each existing log."""
-    found = {state: covered.holders(state) for state in logs.states}
-    return {place: max(held.values()) for place, held in found.items() if held}
+    positions = {state: covered.holders(state) for state in logs.states}
+    return {log: max(held.values()) for log, held in positions.items() if held}
 
 
 def lost_ranges(
@@ -102,23 +106,23 @@ def lost_ranges(
     replaced_logs: Collection[LogPartition],
     policies: Mapping[str, OutOfRangePolicy],
 ) -> list[Loss]:
-    """Return the records that tables lack and logs no longer have.
+    """Return the losses of records that tables lack and existing logs no longer have.
 
     `divergences` and `replaced_logs` are as in `LogComparison`. `policies` maps sources to their
     policy for offsets that are out of range.
     """
     losses: list[Loss] = []
-    for place, state in logs.states.items():
-        name = logs.names[place[0]]
+    for log, state in logs.states.items():
+        name = logs.names[log[0]]
         latest = policies[name.source] == "latest"
-        for table, held in covered.holders(place).items():
-            loss = _loss_of(held, state, divergences.get(place), place in replaced_logs)
+        for table, held in covered.holders(log).items():
+            loss = _loss_of(held, state, divergences.get(log), log in replaced_logs)
             if loss is not None:
                 start, until, reason, goes_on = loss
                 if latest:  # records skipped by the policy are reported with the lost ones
                     goes_on, until = state.end, max(until, state.end)
                 position = Position(goes_on, state.epoch)
-                losses.append(Loss(name, place, start, until, table, reason, position))
+                losses.append(Loss(name, log, start, until, table, reason, position))
     return losses
 
 
@@ -148,15 +152,15 @@ def unreadable_ranges(
     reads these first.
     """
     losses: list[Loss] = []
-    for place, state in logs.states.items():
-        name = logs.names[place[0]]
-        left = given_up.get((name.source, name.topic, place[1]))
+    for log, state in logs.states.items():
+        name = logs.names[log[0]]
+        left = given_up.get((name.source, name.topic, log[1]))
         if left is None:
             continue
         until = min(left.until, state.end)
         losses += [
-            Loss(name, place, held.offset, until, table, "unreadable", Position(until, state.epoch))
-            for table, held in covered.holders(place).items()
+            Loss(name, log, held.offset, until, table, "unreadable", Position(until, state.epoch))
+            for table, held in covered.holders(log).items()
             if left.start <= held.offset < until
         ]
     return losses
@@ -173,10 +177,10 @@ def lost_topics(
     """Return the losses of topics that were read and no longer exist with the same key.
 
     A table is affected if it has had rows of the topic, or if it covers less of the topic than
-    `covered.finished`: a rollback removes the record of its topics. If no table is affected, the
-    loss is reported for TO_BE, because it is unknown whether the topic had unread records. `fed`
-    maps tables to topic keys, `topics` topic keys to names, `sources` names of selected topics to
-    sources, and `accepted` tables (and TO_BE) to the topic keys whose end was accepted.
+    `covered.finished`, because a rollback removes topics from its progress record. If no table is
+    affected, the loss is reported for TO_BE, because it is unknown whether the topic had unread
+    records. `fed` maps tables to topic keys, `topics` topic keys to names, `sources` names of
+    selected topics to sources, and `accepted` tables and TO_BE to keys of topics with accepted end.
     """
     losses: list[Loss] = []
     now = {name.topic for name in logs.names.values()}
@@ -187,19 +191,19 @@ def lost_topics(
         reason = "topic-recreated" if name.topic in now else "topic-deleted"
         concerned = False
         for partition, finished in sorted(covered.finished.get(key, {}).items()):
-            place = (key, partition)
-            for table, held in covered.holders(place).items():
+            log = (key, partition)
+            for table, held in covered.holders(log).items():
                 if table == TO_BE or not (key in fed[table] or held < finished):
                     continue
                 concerned = True
                 if key in accepted[table]:
                     continue
-                losses.append(Loss(current, place, held.offset, NO_END, table, reason, held))
+                losses.append(Loss(current, log, held.offset, NO_END, table, reason, held))
         if not concerned and key not in accepted[TO_BE]:
             unread = covered.finished.get(key, {})
             losses += [
-                Loss(current, (key, one), at.offset, NO_END, TO_BE, reason, at)
-                for one, at in sorted(unread.items())
+                Loss(current, (key, partition), at.offset, NO_END, TO_BE, reason, at)
+                for partition, at in sorted(unread.items())
             ]
     return losses
 
@@ -218,8 +222,8 @@ def rerouted_ranges(covered: Coverage, logs: Logs, tables: Collection[str]) -> l
         for table, at in held.items():
             if at.offset != first and table in tables:
                 start, until = sorted((first, at.offset))
-                place = (key, partition)
-                losses.append(Loss(logs.names[key], place, start, until, table, "rerouted", at))
+                log = (key, partition)
+                losses.append(Loss(logs.names[key], log, start, until, table, "rerouted", at))
     return losses
 
 
@@ -229,14 +233,16 @@ def named_losses(losses: Iterable[Loss], dead_letters: str) -> list[Loss]:
     The dead-letter table and tables that do not exist yet are included only if no other table lacks
     the range, and only for ranges that the log has not replaced.
     """
-    found = list(losses)
-    others = {(one.place, one.start) for one in found if one.table not in (TO_BE, dead_letters)}
+    all_losses = list(losses)
+    others = {
+        (loss.place, loss.start) for loss in all_losses if loss.table not in (TO_BE, dead_letters)
+    }
     replaced_in_log = ("log-truncated", "log-replaced")
     return [
-        one
-        for one in found
-        if one.table not in (TO_BE, dead_letters)
-        or ((one.place, one.start) not in others and one.reason not in replaced_in_log)
+        loss
+        for loss in all_losses
+        if loss.table not in (TO_BE, dead_letters)
+        or ((loss.place, loss.start) not in others and loss.reason not in replaced_in_log)
     ]
 
 
@@ -249,22 +255,24 @@ def lost_records(losses: Iterable[Loss]) -> dict[tuple[str, str], int]:
             most[key] = max(most.get(key, 0), loss.until - loss.start)
     lost: dict[tuple[str, str], int] = {}
     for (name, _), records in most.items():
-        place = (name.source, name.topic)
-        lost[place] = lost.get(place, 0) + records
+        source_topic = (name.source, name.topic)
+        lost[source_topic] = lost.get(source_topic, 0) + records
     return lost
 
 
 def refuse(losses: Iterable[Loss], policies: Mapping[str, OutOfRangePolicy]) -> None:
     """Raise OffsetLostError if the policy of a source rejects its losses ("fail")."""
-    found = [loss for loss in losses if loss.is_refusable and policies[loss.name.source] == "fail"]
-    if not found:
+    refused = [
+        loss for loss in losses if loss.is_refusable and policies[loss.name.source] == "fail"
+    ]
+    if not refused:
         return
-    listed = "; ".join(map(str, found[:5]))
-    more = f"; and {len(found) - 5} more" if len(found) > 5 else ""
-    sources = sorted({one.name.source for one in found})
+    listed = "; ".join(map(str, refused[:5]))
+    more = f"; and {len(refused) - 5} more" if len(refused) > 5 else ""
+    sources = sorted({loss.name.source for loss in refused})
     ways = [f"sources.{source}.on-offset-out-of-range: earliest" for source in sources]
     way_out = f"accept the loss, which is then recorded as dead letters, with {', '.join(ways)}"
-    if any(one.reason.startswith("topic") for one in found):
+    if any(loss.reason.startswith("topic") for loss in refused):
         way_out += "; or drop the tables that the topic fed, or exclude it from the source"
     raise OffsetLostError(f"{listed}{more}; nothing was read. Restore the log, or {way_out}")
 

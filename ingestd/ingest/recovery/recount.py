@@ -97,12 +97,14 @@ def covered_span(
     Logs whose rows are only in other tables are excluded; logs without rows in any table are
     included.
     """
-    one = tables[name]
+    managed = tables[name]
     others = (other.progress for table, other in tables.items() if table != name)
     fed = {key for progress in others if progress for key in progress.fed}
-    own = one.progress.fed if one.progress else frozenset()
-    keys = {place: key for place, key in logs.keys.items() if key in own or key not in fed}
-    end = by_name(one.covered, keys)
+    own = managed.progress.fed if managed.progress else frozenset()
+    keys = {
+        source_topic: key for source_topic, key in logs.keys.items() if key in own or key not in fed
+    }
+    end = by_name(managed.covered, keys)
     start: dict[str, dict[str, dict[int, int]]] = {}
     complete = own <= set(logs.names)
     for (source, topic), key in keys.items():
@@ -116,7 +118,7 @@ def covered_span(
 
 
 class Replay:
-    """Writes the records of a table's logs into an empty table with the same schema.
+    """A replay of the records of a table's logs into an empty table with the same schema.
 
     `settings` are the result of `scratch_settings`. `fetch` reads an offset range; None reads it
     like the daemon. `stream_of` returns the stream state that is required for batches with
@@ -212,15 +214,15 @@ class Replay:
 
 
 def recount(
-    replay: Replay, name: str, one: ManagedTable, span: RecountSpan, keys: TopicKeys
+    replay: Replay, name: str, managed: ManagedTable, span: RecountSpan, keys: TopicKeys
 ) -> Recount:
-    """Replay the span of a table, and compare the rows with those of the table.
+    """Replay the span of a table, and compare the resulting rows with the rows of the table.
 
     Raises the errors of `Replay.run`, and those of reading the table.
     """
     replay.run(span, keys)
-    snapshot = one.state.snapshot
-    rows = compare_rows(replay.table, one.table, snapshot.id if snapshot else None)
+    snapshot = managed.state.snapshot
+    rows = compare_rows(replay.table, managed.table, snapshot.id if snapshot else None)
     return Recount(name, replay.records, replay.rejected, span.complete, rows)
 
 
@@ -262,20 +264,22 @@ def _now_ms() -> int:
 
 
 def _plain(schema: TableSchema) -> TableSchema:
-    options = {name: one for name, one in schema.options.items() if name not in _DROPPED_OPTIONS}
+    options = {
+        name: value for name, value in schema.options.items() if name not in _DROPPED_OPTIONS
+    }
     return replace(schema, id=0, options=options)
 
 
 def compare_rows(
-    expected: FileStoreTable, found: FileStoreTable, snapshot_id: int | None
+    expected: FileStoreTable, actual: FileStoreTable, snapshot_id: int | None
 ) -> RowDifference:
-    """Compare the rows of two tables, the table `found` as of a snapshot.
+    """Compare the rows of two tables, the table `actual` as of a snapshot.
 
-    If `snapshot_id` is None, `found` has no rows. Only columns of `found` are compared. Uses about
-    100 bytes of memory for each expected row.
+    If `snapshot_id` is None, `actual` counts as empty. Only columns of `actual` are compared. Uses
+    about 100 bytes of memory for each expected row.
     """
-    columns = [field.name for field in found.schema.fields]
-    keys = list(found.schema.primary_keys)
+    columns = [field.name for field in actual.schema.fields]
+    keys = list(actual.schema.primary_keys)
     wanted = Counter(_rows(expected, columns, keys, None))
     by_key = dict(list(wanted)) if keys else {}
     counts: Counter[str] = Counter(expected=wanted.total())
@@ -283,10 +287,10 @@ def compare_rows(
 
     def note(kind: str, key: str, count: int = 1) -> None:
         counts[kind] += count
-        if sum(one == kind for one, _ in samples) < SAMPLES:
+        if sum(known_kind == kind for known_kind, _ in samples) < SAMPLES:
             samples.append((kind, key))
 
-    for row in () if snapshot_id is None else _rows(found, columns, keys, snapshot_id):
+    for row in () if snapshot_id is None else _rows(actual, columns, keys, snapshot_id):
         counts["found"] += 1
         if wanted[row] > 0:
             wanted[row] -= 1

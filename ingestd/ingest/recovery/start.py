@@ -5,7 +5,7 @@
     3. set the start positions of new sources
     4. find records that tables lack and logs no longer have: refuse, or accept by the policy
     5. commit the decisions: dead letters first, then the affected tables
-    6. read each log from the least advanced table on
+    6. read each log from the position of the least advanced table on
 
 No record is read before these steps are complete. A start after a crash at any step makes the same
 decisions.
@@ -64,8 +64,8 @@ _LOG = logging.getLogger(__name__)
 class StartPositions:
     """The offset from which each topic partition is read, and its leader epoch.
 
-    `covered` is the largest covered offset of any table, which may be larger. `losses` are the
-    losses that were accepted.
+    `covered` is the largest covered offset of any table in each topic partition, which may be
+    larger than that in `offsets`. `losses` are the losses that were accepted.
     """
 
     offsets: Offsets
@@ -99,17 +99,17 @@ def recover(
     losses += unreadable_ranges(coverage_of(registry), logs, given_up)
     refuse([loss for loss in losses if loss.table != registry.dead_letters], policies_of(settings))
     _commit_decisions(registry, settings, new_sources, losses, logs)
-    floor = {key: ones for key, ones in registry.floor().items() if key in logs.names}
+    floor = {key: partitions for key, partitions in registry.floor().items() if key in logs.names}
     _log_start(registry, new_sources, floor)
     named = by_name(floor, logs.keys)
     offsets = {source: named.get(source, {}) for source in settings.sources}
     epochs = {
-        source: _of_source(logs, source, {place: one.epoch for place, one in logs.states.items()})
+        source: _of_source(logs, source, {log: state.epoch for log, state in logs.states.items()})
         for source in settings.sources
     }
     reached = furthest_positions(coverage_of(registry), logs)
     covered = {
-        source: _of_source(logs, source, {place: one.offset for place, one in reached.items()})
+        source: _of_source(logs, source, {log: held.offset for log, held in reached.items()})
         for source in settings.sources
     }
     return StartPositions(offsets, epochs, covered, tuple(losses))
@@ -189,14 +189,14 @@ def _log_renamed_sources(registry: TableRegistry, settings: PipelineSettings, lo
 
 
 def _renamed(topics: Mapping[str, TopicName], logs: Logs) -> dict[str, str]:
-    """Return the former names of sources, mapped to the current names."""
+    """Return the former names of renamed sources, mapped to the current names."""
     by_topic = {name.topic: name for name in topics.values()}
-    found: dict[str, str] = {}
+    former: dict[str, str] = {}
     for key, name in logs.names.items():
         before = topics.get(key, by_topic.get(name.topic))
         if before is not None and before.source != name.source:
-            found.setdefault(before.source, name.source)
-    return found
+            former.setdefault(before.source, name.source)
+    return former
 
 
 def _begin_new_sources(
@@ -211,7 +211,7 @@ def _begin_new_sources(
     """
     new = settings.sources.keys() - registry.progress.sources
     for source in sorted(new):
-        ends = _of_source(logs, source, {place: one.end for place, one in logs.states.items()})
+        ends = _of_source(logs, source, {log: state.end for log, state in logs.states.items()})
         kafka = settings.sources[source].kafka
         given = first_positions(kafka, clusters[source], ends)
         _give_origins(registry, logs, source, given)
@@ -221,15 +221,15 @@ def _begin_new_sources(
 
 
 def _of_source(logs: Logs, source: str, by_place: Mapping[LogPartition, int]) -> TopicOffsets:
-    found: dict[str, dict[int, int]] = {}
+    offsets: dict[str, dict[int, int]] = {}
     for (key, partition), offset in by_place.items():
         if logs.names[key].source == source:
-            found.setdefault(logs.names[key].topic, {})[partition] = offset
-    return found
+            offsets.setdefault(logs.names[key].topic, {})[partition] = offset
+    return offsets
 
 
 def _give_origins(registry: TableRegistry, logs: Logs, source: str, given: TopicOffsets) -> None:
-    """Set the origin of each log of a source that no progress record contains."""
+    """Set the origin and position of each log of a source that the progress does not contain."""
     end: dict[str, dict[int, Position]] = {}
     origin: dict[str, dict[int, int]] = {}
     for (key, partition), state in logs.states.items():
@@ -241,7 +241,7 @@ def _give_origins(registry: TableRegistry, logs: Logs, source: str, given: Topic
         if first:
             origin.setdefault(key, {})[partition] = first
     known = registry.progress
-    merged = {key: {**known.origin.get(key, {}), **ones} for key, ones in origin.items()}
+    merged = {key: {**known.origin.get(key, {}), **offsets} for key, offsets in origin.items()}
     registry.note(replace(known, end=replaced(known.end, end), origin={**known.origin, **merged}))
 
 
@@ -254,12 +254,12 @@ def _commit_decisions(
 ) -> None:
     """Commit dead letters and the new positions, the dead-letter table first."""
     named = named_losses(losses, registry.dead_letters)
-    dead_letters = [(one.name.source, one.dead_letter()) for one in named]
+    dead_letters = [(loss.name.source, loss.dead_letter()) for loss in named]
     dead_letters += [("", table_dropped_dead_letter(name, registry)) for name in registry.missing]
     overwritten = [
         name
-        for name, one in registry.tables.items()
-        if one.overwritten_by is not None and name != registry.dead_letters
+        for name, managed in registry.tables.items()
+        if managed.overwritten_by is not None and name != registry.dead_letters
     ]
     dead_letters += [
         ("", overwritten_dead_letter(name, registry.tables[name])) for name in overwritten
@@ -285,7 +285,7 @@ def _accept(
     logs: Logs,
 ) -> None:
     known = registry.progress
-    keys = {one.place[0] for one in losses if one.reason.startswith("topic")}
+    keys = {loss.place[0] for loss in losses if loss.reason.startswith("topic")}
     dropped = {**known.dropped, **{name: known.tables[name] for name in registry.missing}}
     progress = replace(
         known,
@@ -299,7 +299,7 @@ def _accept(
     for loss in losses:
         if loss.reason == "topic-recreated" and policies[loss.name.source] == "latest":
             states = logs.states.items()
-            ends = _of_source(logs, loss.name.source, {place: one.end for place, one in states})
+            ends = _of_source(logs, loss.name.source, {log: state.end for log, state in states})
             given = {loss.name.topic: ends.get(loss.name.topic, {})}
             _give_origins(registry, logs, loss.name.source, given)
 
@@ -310,8 +310,8 @@ def _commit_dead_letters(
     dead_letters: list[tuple[str, DeadLetter]],
     own: Vector,
 ) -> None:
-    one = registry.tables[registry.dead_letters]
-    messages = write_dead_letters(settings, one.table, one.state, dead_letters)
+    table = registry.tables[registry.dead_letters]
+    messages = write_dead_letters(settings, table.table, table.state, dead_letters)
     registry.record(registry.dead_letters, own, messages)
     for _, dead_letter in dead_letters:
         context = {"reason": dead_letter.rejected.reason, "message": dead_letter.rejected.message}
@@ -322,10 +322,10 @@ def _log_start(registry: TableRegistry, new_sources: frozenset[str], floor: Vect
     again = {
         registry.progress.topics[key].topic: sum(
             registry.progress.end[key][p].offset - position.offset
-            for p, position in ones.items()
+            for p, position in positions.items()
             if p in registry.progress.end.get(key, {})
         )
-        for key, ones in floor.items()
+        for key, positions in floor.items()
         if key in registry.progress.topics
     }
     context = {

@@ -103,10 +103,10 @@ Blob: TypeAlias = Encoded | UnsentRows
 class Report:
     """The findings of a decode task, without rows.
 
-    `feeds`, `topics` and `positions` map each table to the number of rows by source table, to the
-    (source, topic) pairs of its rows, and to the largest source position of its streamed rows.
-    `rejected` are samples of rejected records; `counts` has their total number. `kept` are cached
-    chunks for new tables. `times` are the event times of changes. `last_records` maps topic
+    Three fields are by table: `feeds` are the numbers of rows by source table, `topics` the
+    (source, topic) pairs of the rows, and `positions` the largest source position of the streamed
+    rows. `rejected` are samples of rejected records; `counts` has their total number. `kept` are
+    cached chunks for new tables. `times` are the event times of changes. `last_records` maps topic
     partitions to offset and checksum of the last record that was read. `unreadable` are ranges that
     cannot be read although their brokers respond.
     """

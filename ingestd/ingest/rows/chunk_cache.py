@@ -29,7 +29,7 @@ _SNAPSHOT = "ingestd:snapshot"
 
 
 class BlobStore(Protocol):
-    """Stores blobs between two runs of a batch, on one machine."""
+    """A store of blobs between two runs of a batch, on one machine."""
 
     def put(self, blob: Encoded) -> str | None:
         """Store a blob and return its name, or None if there is no space."""
@@ -48,10 +48,11 @@ def keep(
     chunk: RecordChunk,
     decoded: Decoded,
 ) -> CachedChunk | None:
-    """Cache the rows of a chunk, or return None if it cannot be cached.
+    """Cache the rows of a chunk; return the cached chunk, or None if it cannot be cached.
 
-    A chunk is cached if it has rows of one source table, and no rejected records, truncates or
-    schema changes. `start` is the first offset after the previous chunk.
+    A chunk is cached if it has at least LEAST_RECORDS records, rows of one source table, and no
+    rejected records, truncates or schema changes. `start` is the first offset after the previous
+    chunk.
     """
     plain = (
         len(decoded.batches) == 1

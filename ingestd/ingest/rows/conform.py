@@ -96,7 +96,8 @@ def shape_rows(
 ) -> ShapedRows:
     """Convert a batch of the chunk to rows of its target.
 
-    Raises one of `IMPOSSIBLE` if rows conflict with the settings.
+    `case_sensitive` is whether the catalog accepts new columns with capital letters. Raises one of
+    `IMPOSSIBLE` if rows conflict with the settings.
     """
     table, settings = target.context, target.settings
     mode = keyless_mode(settings, batch, table)
@@ -128,8 +129,10 @@ def shape_rows(
 def _wanted_rows(
     target: Target, chunk: RecordChunk, batch: ChangeBatch, mode: KeylessTableMode | None
 ) -> tuple[ChangeBatch, dict[str, int]]:
-    """Return the rows that the target of a batch accepts, under the current column names, and
-    counts of the dropped rows by reason.
+    """Return the rows of a batch that its target accepts, and counts of dropped rows by reason.
+
+    The rows have the current column names. Before images that the target does not need are dropped
+    without a count. In mode "latest-only", deletes are dropped and the other rows become inserts.
     """
     table, skipped = target.context, dict[str, int]()
     if table is not None:
@@ -171,7 +174,7 @@ def without_before_images(
     """Remove before images of updates, unless the table or the shape needs them.
 
     A table does not need them if row kinds are in a column or rows cannot be retracted. In this
-    case an update is only its after image, as without a changelog.
+    case only the after image of an update is written, as without a changelog.
     """
     before = batch.row_kind == RowKind.UPDATE_BEFORE
     if not before.any() or (shape is not None and shape.moving):
@@ -247,7 +250,7 @@ def without_invalid(
 
 
 def _capitals(names: Iterable[str], target: TableContext | None) -> dict[str, str]:
-    """Return columns with capital letters, which a case-insensitive catalog does not add."""
+    """Return new columns with capital letters, which some catalogs reject, with the reason."""
     known = () if target is None else target.table.schema.field_names
     problem = "has capitals, and warehouse.catalog.case-sensitive is false"
     return {name: problem for name in names if name != name.lower() and name not in known}
@@ -316,7 +319,7 @@ def _with_kinds(batch: ChangeBatch) -> ChangeBatch:
 
 
 def _as_inserts(batch: ChangeBatch) -> ChangeBatch:
-    """Convert changes to inserts. Values that the source omitted become null."""
+    """Return the batch with all changes as inserts; values that the source omitted become null."""
     columns = batch.columns
     for name, left_out in batch.unavailable.items():
         if name not in batch.types:
@@ -439,7 +442,7 @@ def _refused_columns(
     policy: EvolutionPolicy,
     retracts: Mask,
 ) -> Iterator[Failure]:
-    """Yield rows that have a value in a column that may not be added."""
+    """Yield a failure for the rows that have a value in a column that may not be added."""
     for name, why in refused.items():
         if name in schema.field_names or policy.on_refused == "ignore":
             continue
@@ -474,7 +477,7 @@ def _row_columns(batch: ChangeBatch, schema: TableSchema, kinds: Kinds) -> dict[
 
 
 def _unmergeable(kinds: Kinds, rules: MergeRules, keyed: bool) -> Iterator[Failure]:
-    """Yield rows with an invalid row kind, and rows whose row kind the table does not support."""
+    """Yield failures for rows whose row kind is invalid or not supported by the table."""
     if not bool((kinds != RowKind.INSERT).any()):
         return  # inserts are supported by every table
     unknown = kinds == NO_KIND
@@ -498,7 +501,7 @@ def _unmergeable(kinds: Kinds, rules: MergeRules, keyed: bool) -> Iterator[Failu
 
 
 class _Column:
-    """Converts one column of the batch for the target, and collects the rows that fail."""
+    """The conversion of one column of a batch for its target, with the rows that fail."""
 
     def __init__(self, batch: ChangeBatch, target: DataField, is_key: bool, retracts: Mask) -> None:
         self.failures: list[Failure] = []

@@ -87,7 +87,7 @@ def assigners_of(
 def partition_values(
     table: FileStoreTable, rows: pa.Table, picked: npt.NDArray[np.int64]
 ) -> list[tuple[object, ...]]:
-    """Return the partition values of the picked rows, in the form for encoding partition rows."""
+    """Return the partition values of the picked rows, ready to be encoded as partition rows."""
     keys = table.schema.partition_keys
     if not keys:
         return [()] * len(picked)

@@ -1,4 +1,4 @@
-"""Rejected records: find the records of the rows that fail, and the reasons."""
+"""Find the records whose rows fail, and the reasons why they are rejected."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ Mask = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """A mask of rows that the table rejects, with stage and reason as in dead letters."""
+    """A mask of the rows that a table rejects, with the stage and reason of their dead letters."""
 
     rows: Mask
     stage: str

@@ -30,14 +30,14 @@ class Route:
 
 @dataclass(frozen=True, slots=True)
 class RouteRejection:
-    """Why the records of a source table are rejected; `reason` is as in dead letters."""
+    """The reason why the records of a source table are rejected, with its code in dead letters."""
 
     reason: str
     message: str
 
 
 class Router:
-    """Finds target tables according to a routing configuration.
+    """The routing of source tables to target tables, according to a routing configuration.
 
     The constructor raises ConfigError if a regular expression or rule is invalid.
     """
@@ -93,7 +93,7 @@ class Router:
     def complaint(self, topic: str, source_table: SourceTable) -> RouteRejection | None:
         """Return why records of a source table without a route are rejected.
 
-        Returns None if they are dropped, as all records of a table that is excluded by name.
+        Returns None if they are dropped, like the records of a table that is excluded by name.
         """
         forms = name_forms(source_table)
         if self.route_of(topic, source_table) is None and (topic, source_table) in self._invalid:

@@ -48,7 +48,7 @@ ColumnTypes = Mapping[str, DataType]
 
 @dataclass(frozen=True, slots=True)
 class RowShape:
-    """The column changes for the rows of one route.
+    """The renamed, added and dropped columns for the rows of one route.
 
     `table` is used in error messages. `aliases` maps new names to old names. `added` maps route
     columns to their values, and `key` are the route columns that precede the message key. `moving`
@@ -171,18 +171,18 @@ class _Work:
             self._add(name, values, METADATA_TYPES[column])
 
     def _positions(self, data_format: str) -> Values:
-        """Return the source positions.
+        """Return the source position of each row, and record rows that lack a required position.
 
         A snapshot row without a position gets null, which sorts first.
         """
         batch = self._batch
-        places = ordering_positions(batch.position, batch.snapshot_row)
-        unknown = places < 0
+        positions = ordering_positions(batch.position, batch.snapshot_row)
+        unknown = positions < 0
         lacking = unknown & ~batch.snapshot_row
         if self._shape.by_position and bool(lacking.any()):
             message = f"its {data_format} message does not contain its position in the source's log"
             self.failures.append(Failure(lacking, "cast", "unknown-position", message))
-        return pa.array(places, pa.int64(), mask=unknown)
+        return pa.array(positions, pa.int64(), mask=unknown)
 
     def compute(self, column: ComputedColumn, now_ms: int) -> None:
         left_out = [
@@ -275,7 +275,7 @@ def _equal(
 
 
 def _same(left: Values, right: Values) -> Mask:
-    """Return whether values are equal, where null equals null."""
+    """Return a mask of the rows whose values are equal; null equals null."""
     equal: Values = pc.equal(left, right)
     same: Values = pc.fill_null(equal, False)
     marks: Mask = np.asarray(same)

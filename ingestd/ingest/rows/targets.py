@@ -132,7 +132,10 @@ class TargetColumns(Mapping[SourceTable, ColumnTypes]):
 
 
 def table_columns(target: TableContext) -> ColumnTypes:
-    """Return the types of a table's columns, under their current and their former names."""
+    """Return the types of a table's columns, under their current and their former names.
+
+    Only primary key columns are NOT NULL.
+    """
     schema = target.table.schema
     types = {
         column.name: column.type.not_null()

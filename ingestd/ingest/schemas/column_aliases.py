@@ -61,15 +61,15 @@ def _marks(
 
 
 def _either(
-    one: tuple[Values, DataType], other: tuple[Values, DataType], name: str
+    first: tuple[Values, DataType], second: tuple[Values, DataType], name: str
 ) -> tuple[Values, DataType]:
     """Merge two columns of which each row has a value in at most one."""
-    merged = merge_types(one[1], other[1])
+    merged = merge_types(first[1], second[1])
     if merged is None:
         raise SchemaConflictError(
-            f"column '{name}' is {one[1]}, and {other[1]} under its old name; no type holds both: "
-            "fix the type in schema.column-types"
+            f"column '{name}' is {first[1]}, and {second[1]} under its old name; no type holds "
+            "both: fix the type in schema.column-types"
         )
     arrow_type = to_arrow_type(merged)
-    together: Values = pc.coalesce(one[0].cast(arrow_type), other[0].cast(arrow_type))
+    together: Values = pc.coalesce(first[0].cast(arrow_type), second[0].cast(arrow_type))
     return together, merged

@@ -62,8 +62,8 @@ class ProvenChange:
     @property
     def _order(self) -> tuple[int, int, int, str, str]:
         at = self.stated
-        place = (at.time, at.offset) if at else (0, 0)
-        return self.position, *place, self.old, self.new
+        record = (at.time, at.offset) if at else (0, 0)
+        return self.position, *record, self.old, self.new
 
     def __str__(self) -> str:
         return f"rename {self.old} to {self.new}" if self.new else f"drop {self.old}"
@@ -93,8 +93,13 @@ def column_history_text(column_history: Iterable[ProvenChange]) -> str:
     """Return the value of the table option for the newest of these changes."""
     newest = sorted(column_history)[-MAX_ENTRIES:]
     entries = [
-        [one.position, one.old, one.new, *(astuple(one.stated) if one.stated else ())]
-        for one in newest
+        [
+            change.position,
+            change.old,
+            change.new,
+            *(astuple(change.stated) if change.stated else ()),
+        ]
+        for change in newest
     ]
     return json.dumps(entries, ensure_ascii=False)
 
@@ -109,31 +114,35 @@ def _change(position: int, old: str, new: str, *stated: int | str) -> ProvenChan
 
 def followed_until(column_history: Ledger) -> int:
     """Return the position of the newest DDL statement that a table has applied, or -1."""
-    return max((one.position for one in column_history), default=-1)
+    return max((change.position for change in column_history), default=-1)
 
 
 def followed_types(types: Mapping[str, DataType], column_history: Ledger) -> dict[str, DataType]:
-    """Apply a column history to column types: return them under the current names, without dropped
-    columns.
+    """Apply a column history to column types; return the types of the current columns.
 
-    Raises SchemaConflictError if no type holds the values under the old and the new name.
+    Dropped columns are removed. If a column occurs under its old and its new name, its type holds
+    the values of both.
+
+    Raises SchemaConflictError if no such type exists.
     """
-    found = dict(types)
-    for one in sorted(column_history):
-        data_type = found.pop(one.old, None)
-        if data_type is not None and one.new:
-            known = found.get(one.new)
-            found[one.new] = data_type if known is None else type_of_both(one, data_type, known)
-    return found
+    current = dict(types)
+    for change in sorted(column_history):
+        data_type = current.pop(change.old, None)
+        if data_type is not None and change.new:
+            known = current.get(change.new)
+            current[change.new] = (
+                data_type if known is None else type_of_both(change, data_type, known)
+            )
+    return current
 
 
 def with_old_names(types: Mapping[str, DataType], column_history: Ledger) -> dict[str, DataType]:
     """Return the types of a table's columns under their current and their former names."""
-    found = dict(types)
-    for one in sorted(column_history, reverse=True):
-        if one.new in found:
-            found.setdefault(one.old, found[one.new])
-    return found
+    named = dict(types)
+    for change in sorted(column_history, reverse=True):
+        if change.new in named:
+            named.setdefault(change.old, named[change.new])
+    return named
 
 
 def type_of_both(change: ProvenChange, old: DataType, new: DataType) -> DataType:
@@ -156,19 +165,19 @@ def apply_renames(batch: ChangeBatch, column_history: Ledger, chunk: RecordChunk
     Only rows older than a change are affected. Raises SchemaConflictError if no type holds the
     values of a column under its old and its new name.
     """
-    for one in column_history:
-        if one.old in batch.types or one.old in batch.unavailable:
-            batch = _followed(batch, one, chunk)
+    for change in column_history:
+        if change.old in batch.types or change.old in batch.unavailable:
+            batch = _followed(batch, change, chunk)
     return batch
 
 
 def _before(batch: ChangeBatch, change: ProvenChange, chunk: RecordChunk) -> Mask:
     """Return a mask (n,) of the rows that are older than the DDL statement.
 
-    If the position of the row or of the statement is unknown, offsets are compared in the same
-    topic partition, else timestamps. If the timestamps are equal, a dropped column is kept, because
-    that loses no value, and a renamed column is renamed unless the row has a value under the new
-    name.
+    If the position of the row or of the statement is unknown, offsets are compared if both are in
+    the same topic partition, else timestamps. If the timestamps are equal, a dropped column is
+    kept, because that loses no value, and a renamed column is renamed unless the row has a value
+    under the new name.
     """
     named = np.zeros(len(batch.offset), np.bool_)
     if change.new in batch.types:

@@ -17,7 +17,11 @@ _Types = Mapping[str, DataType]
 
 
 def new_columns(
-    table: str, wanted: _Types, current: _Types, policy: EvolutionPolicy, found: list[Discovery]
+    table: str,
+    wanted: _Types,
+    current: _Types,
+    policy: EvolutionPolicy,
+    discoveries: list[Discovery],
 ) -> frozenset[str]:
     """Return which requested columns are added to a table with the columns `current`.
 
@@ -27,7 +31,7 @@ def new_columns(
     room = max(0, policy.column_limit - len(current))
     if len(new) > room and policy.fails and policy.mode != "none":
         has = f"table {table} has {len(current)} columns"
-        raise _too_many(has, new, room, policy, found)
+        raise _too_many(has, new, room, policy, discoveries)
     return frozenset(new[:room] if policy.mode != "none" else ())
 
 
@@ -36,7 +40,7 @@ def first_columns(
     columns: _Types,
     keys: Collection[str],
     settings: TableSettings,
-    found: list[Discovery],
+    discoveries: list[Discovery],
 ) -> dict[str, DataType]:
     """Return the columns of a new table, limited to the maximum number of columns.
 
@@ -48,22 +52,26 @@ def first_columns(
         return dict(columns)
     shape = settings.shape
     named = {*keys, *columns_named(settings.options), *shape.needed(), *settings.column_types}
-    named |= {one.name for one in shape.computed} | {name for name, _ in shape.metadata_columns()}
+    named |= {column.name for column in shape.computed} | {
+        name for name, _ in shape.metadata_columns()
+    }
     first = [name for name in columns if name in named]
     rest = [name for name in columns if name not in named]
     room = limit - len(first)
     if policy.fails or room < 0:
         has = f"table {table} cannot be created: it would have {len(columns)} columns"
-        raise _too_many(has, [*first, *rest], limit, policy, found)
+        raise _too_many(has, [*first, *rest], limit, policy, discoveries)
     taken = {*first, *rest[:room]}
     return {name: data_type for name, data_type in columns.items() if name in taken}
 
 
 def _too_many(
-    has: str, new: list[str], room: int, policy: EvolutionPolicy, found: list[Discovery]
+    has: str, new: list[str], room: int, policy: EvolutionPolicy, discoveries: list[Discovery]
 ) -> SchemaConflictError:
     beyond = new[room]
-    source = next((one for one in found if beyond in one.columns), found[0])
+    source = next(
+        (discovery for discovery in discoveries if beyond in discovery.columns), discoveries[0]
+    )
     return SchemaConflictError(
         f"{has}, and {source} brings {len(new)} new ones, such as '{beyond}': more than "
         f"schema.max-columns, {policy.column_limit}; raise it if the table is meant to have them, "

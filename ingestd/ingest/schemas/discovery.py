@@ -1,7 +1,7 @@
 """Discoveries of decode tasks, which the driver handles before it runs the batch again.
 
-They are columns and types that the tables lack, from which `schema_evolution` derives schema
-changes, truncates, and chunks that were cached for the next run.
+There are three kinds: columns and types that the tables lack, from which `schema_evolution` derives
+schema changes; truncates; and chunks that were cached for the next run.
 """
 
 from collections.abc import Iterable, Mapping

@@ -28,31 +28,32 @@ _TEXT = DataType("STRING")
 
 
 def first_schema(
-    context: BatchContext, table: str, found: list[Discovery], now_ms: int
+    context: BatchContext, table: str, discoveries: list[Discovery], now_ms: int
 ) -> TableSchema:
     """Return the first schema of a table, derived from all discoveries for the table.
 
     Raises SchemaConflictError, ConfigError or UnsupportedError if the table cannot be created.
     """
     settings = context.settings_of(table)
-    column_history = tuple(sorted({change for one in found for change in one.proven}))
-    columns = followed_types(_columns(found, settings.evolution), column_history)
-    keys = tuple(_name_today(name, column_history) for name in _primary_keys(settings, found))
+    column_history = _column_history(discoveries)
+    columns = followed_types(_columns(discoveries, settings.evolution), column_history)
+    keys = tuple(_name_today(name, column_history) for name in _primary_keys(settings, discoveries))
     for name in columns:
         columns[name] = settings.column_types.get(name) or _key_type(columns[name], name in keys)
     for name in (*columns_named(settings.options), *settings.shape.needed()):
         if name not in columns and name in settings.column_types:
             # The column is required, although no message has contained it yet.
             columns[name] = settings.column_types[name]
-    _refuse_unfounded(table, settings, columns, found[0])
-    missing = [name for name in (*keys, *settings.partition_keys) if name not in columns]
+    _refuse_unfounded(table, settings, columns, discoveries[0])
+    all_keys = (*keys, *settings.partition_keys)
+    missing = [name for name in all_keys if name not in columns]
     if missing:
         raise SchemaConflictError(
             f"table {table} cannot be created: its key column '{missing[0]}' is not among the "
-            f"columns {sorted(columns)} of {found[0]}; correct primary-keys or partition-keys"
+            f"columns {sorted(columns)} of {discoveries[0]}; correct primary-keys or partition-keys"
         )
     _check_ordering(table, settings, keys)
-    columns = first_columns(table, columns, (*keys, *settings.partition_keys), settings, found)
+    columns = first_columns(table, columns, all_keys, settings, discoveries)
     options = _options(context, table, settings, keyed=bool(keys))
     if column_history:
         options[COLUMN_HISTORY_OPTION] = column_history_text(column_history)
@@ -60,32 +61,37 @@ def first_schema(
         schema = new_schema(list(columns.items()), keys, settings.partition_keys, options, now_ms)
     except (SchemaConflictError, ConfigError) as error:
         raise type(error)(
-            f"table {table} cannot be created for {found[0]}: {error.message}"
+            f"table {table} cannot be created for {discoveries[0]}: {error.message}"
         ) from error
     refuse_new_options(schema.options)
     refuse_unsupported(schema, for_write=True)
     return schema
 
 
-def _columns(found: list[Discovery], policy: EvolutionPolicy) -> dict[str, DataType]:
+def _column_history(discoveries: list[Discovery]) -> Ledger:
+    changes = {change for discovery in discoveries for change in discovery.proven}
+    return tuple(sorted(changes))
+
+
+def _columns(discoveries: list[Discovery], policy: EvolutionPolicy) -> dict[str, DataType]:
     columns: dict[str, DataType] = {}
-    for one in found:
-        for name, data_type in one.columns.items():
-            columns[name] = together(columns.get(name), data_type, one, name, policy)
+    for discovery in discoveries:
+        for name, data_type in discovery.columns.items():
+            columns[name] = together(columns.get(name), data_type, discovery, name, policy)
     return columns
 
 
 def _name_today(name: str, column_history: Ledger) -> str:
-    for one in column_history:
-        name = one.new or name if one.old == name else name
+    for change in column_history:
+        name = change.new or name if change.old == name else name
     return name
 
 
-def _primary_keys(settings: TableSettings, found: list[Discovery]) -> tuple[str, ...]:
+def _primary_keys(settings: TableSettings, discoveries: list[Discovery]) -> tuple[str, ...]:
     """Return the configured primary key, or else the first message key among the discoveries."""
     if settings.primary_keys is not None:
         return settings.primary_keys
-    return next((one.primary_keys for one in found if one.primary_keys), ())
+    return next((discovery.primary_keys for discovery in discoveries if discovery.primary_keys), ())
 
 
 def _key_type(data_type: DataType, is_key: bool) -> DataType:
@@ -122,35 +128,35 @@ def _options(
 
 
 def _refuse_unfounded(
-    table: str, settings: TableSettings, columns: Mapping[str, DataType], found: Discovery
+    table: str, settings: TableSettings, columns: Mapping[str, DataType], discovery: Discovery
 ) -> None:
     """Raise SchemaConflictError for a computed column that depends on a missing column."""
-    pairs = [(one, source) for one in settings.shape.computed for source in one.sources]
+    pairs = [(column, source) for column in settings.shape.computed for source in column.sources]
     for column, source in pairs:
         if source in columns or not settings.shape.selects(source):
             continue
         raise SchemaConflictError(
             f"table {table} cannot be created: {column} depends on column '{source}', which is "
-            f"not among the columns {sorted(columns)} of {found}; correct the expression, or set "
-            f"the type of '{source}' in schema.column-types if messages will contain it later"
+            f"not among the columns {sorted(columns)} of {discovery}; correct the expression, or "
+            f"set the type of '{source}' in schema.column-types if messages will contain it later"
         )
 
 
 def together(
     known: DataType | None,
-    found: DataType,
+    new: DataType,
     where: Discovery,
     name: str,
     policy: EvolutionPolicy,
 ) -> DataType:
-    """Return the merged type of a column: its known type and the type that was found.
+    """Return a type for the values of a column's known type (None: unknown) and the found type.
 
     If no type holds both, the result is STRING if the policy converts to text, else the known type.
     Raises SchemaConflictError if `policy.fails`.
     """
     if known is None:
-        return found.as_nullable()
-    merged = merge_types(known, found, fresh=where.fresh)
+        return new.as_nullable()
+    merged = merge_types(known, new, fresh=where.fresh)
     if merged is not None:
         return merged
     if policy.on_refused == "string" and can_cast(known, _TEXT):
@@ -159,7 +165,7 @@ def together(
         return known.as_nullable()
     raise SchemaConflictError(
         f"table {where.table}: column '{name}' is {known.as_nullable()}, and {where} brings "
-        f"{found.as_nullable()}; no type holds both: fix the type in the table's "
+        f"{new.as_nullable()}; no type holds both: fix the type in the table's "
         "schema.column-types, route the source table to another target, or say what to do with "
         "such records (schema.on-incompatible-schema)"
     )

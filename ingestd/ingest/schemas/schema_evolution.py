@@ -58,54 +58,59 @@ def plan(context: BatchContext, discoveries: Iterable[Discovery], now_ms: int) -
     fail, a table that cannot be created is in `refused` instead.
     """
     by_table: dict[str, list[Discovery]] = {}
-    for found in in_order(discoveries):
-        by_table.setdefault(found.table, []).append(found)
+    for discovery in in_order(discoveries):
+        by_table.setdefault(discovery.table, []).append(discovery)
     creates: dict[str, TableSchema] = {}
     changes: dict[str, tuple[SchemaChange, ...]] = {}
     refused: dict[str, SourceRejection] = {}
-    for table, found_there in sorted(by_table.items()):
+    for table, of_table in sorted(by_table.items()):
         known = context.tables.get(table)
-        if all(one.is_idle for one in found_there):
+        if all(discovery.is_idle for discovery in of_table):
             continue
         if known is None:
             try:
-                creates[table] = first_schema(context, table, found_there, now_ms)
+                creates[table] = first_schema(context, table, of_table, now_ms)
             except (SchemaConflictError, ConfigError, UnsupportedError) as error:
                 if context.settings_of(table).evolution.fails:
                     raise
                 refused[table] = SourceRejection("schema", "impossible-table", error.message)
             continue
         settings = context.settings_of(table)
-        changed = _changes(known.table.schema, table, found_there, settings)
+        changed = _changes(known.table.schema, table, of_table, settings)
         if changed:
             changes[table] = changed
     return Evolution(creates, changes, refused)
 
 
 def _changes(
-    schema: TableSchema, table: str, found: list[Discovery], settings: TableSettings
+    schema: TableSchema, table: str, discoveries: list[Discovery], settings: TableSettings
 ) -> tuple[SchemaChange, ...]:
     policy = settings.evolution
     changes: list[SchemaChange] = [RenameColumn(*names) for names in policy.renames(schema)]
     if changes:
         schema = apply_changes(schema, changes, schema.time_millis)
-    column_history = tuple(sorted({change for discovery in found for change in discovery.proven}))
-    for one in column_history:
-        followed = column_changes(schema, one)
+    column_history = tuple(
+        sorted({change for discovery in discoveries for change in discovery.proven})
+    )
+    for change in column_history:
+        followed = column_changes(schema, change)
         schema = apply_changes(schema, followed, schema.time_millis)
         changes += followed
     # Newer columns under an old name are discovered when the batch runs again.
-    found = [replace(one, columns=followed_types(one.columns, column_history)) for one in found]
+    discoveries = [
+        replace(discovery, columns=followed_types(discovery.columns, column_history))
+        for discovery in discoveries
+    ]
     dropped = list(policy.drops(schema))
     changes += map(DropColumn, dropped)
-    current = {one.name: one.type for one in schema.fields if one.name not in dropped}
-    wanted = _wanted(current, found, policy)
-    taken = new_columns(table, wanted, current, policy, found)
+    current = {column.name: column.type for column in schema.fields if column.name not in dropped}
+    wanted = _wanted(current, discoveries, policy)
+    taken = new_columns(table, wanted, current, policy, discoveries)
     for name, data_type in wanted.items():
         target = (settings.column_types.get(name) or data_type).as_nullable()
         if name in current and target == current[name].as_nullable():
             continue
-        if _is_refused(schema, table, name, target, policy, found):
+        if _is_refused(schema, table, name, target, policy, discoveries):
             continue
         if name in taken:
             changes.append(AddColumn(name, target))
@@ -128,14 +133,14 @@ def column_changes(schema: TableSchema, proven: ProvenChange) -> list[SchemaChan
 
 
 def _wanted(
-    current: Mapping[str, DataType], found: list[Discovery], policy: EvolutionPolicy
+    current: Mapping[str, DataType], discoveries: list[Discovery], policy: EvolutionPolicy
 ) -> dict[str, DataType]:
     """Return the merged type of each discovered column."""
     wanted: dict[str, DataType] = {}
-    for one in found:
-        for name, data_type in one.columns.items():
+    for discovery in discoveries:
+        for name, data_type in discovery.columns.items():
             known = wanted.get(name) or current.get(name)
-            wanted[name] = together(known, data_type, one, name, policy)
+            wanted[name] = together(known, data_type, discovery, name, policy)
     return wanted
 
 
@@ -145,7 +150,7 @@ def _is_refused(
     name: str,
     target: DataType,
     policy: EvolutionPolicy,
-    found: list[Discovery],
+    discoveries: list[Discovery],
 ) -> bool:
     """Return whether a change is not allowed.
 
@@ -157,9 +162,11 @@ def _is_refused(
     if why is None or not policy.fails:
         return why is not None
     if name in schema.field_names:
-        _refuse_key_change(schema, table, name, target, found)
-        _refuse_cast(schema, table, name, target, found)
-    source = next((one for one in found if name in one.columns), found[0])
+        _refuse_key_change(schema, table, name, target, discoveries)
+        _refuse_cast(schema, table, name, target, discoveries)
+    source = next(
+        (discovery for discovery in discoveries if name in discovery.columns), discoveries[0]
+    )
     raise SchemaConflictError(
         f"table {table}: {source} brings column '{name}' as {target}, but {why}; allow the change "
         "(schema.evolution), or choose what happens to such records "
@@ -172,12 +179,12 @@ def _keeping_nulls(target: DataType, current: DataType) -> DataType:
 
 
 def _refuse_key_change(
-    schema: TableSchema, table: str, name: str, target: DataType, found: list[Discovery]
+    schema: TableSchema, table: str, name: str, target: DataType, discoveries: list[Discovery]
 ) -> None:
     keys = {"primary key": schema.primary_keys, "partition key": schema.partition_keys}
     for kind, columns in keys.items():
         if name in columns:
-            source = next(one for one in found if name in one.columns)
+            source = next(discovery for discovery in discoveries if name in discovery.columns)
             raise SchemaConflictError(
                 f"table {table}: {kind} column '{name}' is {schema.field(name).type}, and "
                 f"{source} brings values that need {target}; a key column cannot change its "
@@ -187,11 +194,13 @@ def _refuse_key_change(
 
 
 def _refuse_cast(
-    schema: TableSchema, table: str, name: str, target: DataType, found: list[Discovery]
+    schema: TableSchema, table: str, name: str, target: DataType, discoveries: list[Discovery]
 ) -> None:
     current = schema.field(name).type
     if not can_cast(current, target):
-        source = next((one for one in found if name in one.columns), found[0])
+        source = next(
+            (discovery for discovery in discoveries if name in discovery.columns), discoveries[0]
+        )
         raise SchemaConflictError(
             f"table {table}: column '{name}' is {current}, and {source} brings values that need "
             f"{target}; this type cannot be changed: fix it in the table's "

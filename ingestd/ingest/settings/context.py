@@ -52,13 +52,13 @@ class Feed(NamedTuple):
         return SourceTable(self.database, self.schema, self.table)
 
     def __str__(self) -> str:
-        parts = (self.database, self.schema, self.table)
-        return f"{self.source}:{'.'.join(part for part in parts if part)}"
+        names = (self.database, self.schema, self.table)
+        return f"{self.source}:{'.'.join(name for name in names if name)}"
 
 
 @dataclass(frozen=True, slots=True)
 class RoutingConfig:
-    """Which source tables are included, and the names of their target tables.
+    """The configuration of routing: which source tables are included, and the target names.
 
     Patterns are regular expressions that must match the whole of `table`, `schema.table` or
     `database.schema.table`; exclusion takes precedence. `table_mapping` maps one of these forms
@@ -135,7 +135,7 @@ class TableSettings:
     @property
     def computed_key(self) -> tuple[str, ...]:
         """Columns of the configured primary key that are computed from other columns."""
-        made = {one.name for one in self.shape.computed if one.sources}
+        made = {column.name for column in self.shape.computed if column.sources}
         return tuple(name for name in self.primary_keys or () if name in made)
 
     def over(self, defaults: "TableSettings") -> "TableSettings":
@@ -168,9 +168,9 @@ class SourceSettings:
 class TruncatePoint:
     """A truncate of a table in a batch, and which rows of the batch are older than the truncate.
 
-    Older are the rows with a source position up to `position` (None if positions are unknown), and
-    the rows before the offsets `covered` (None for the covered offsets of the table). Later records
-    are read again.
+    These are the rows with a source position up to `position` (None if positions are unknown), and
+    the rows before the offsets `covered` (None for the covered offsets of the table). Records from
+    these offsets on are read again.
     """
 
     position: int | None = None
@@ -282,10 +282,10 @@ class BatchContext:
         )
 
     def needs_before_images(self) -> bool:
-        """Return whether a table of the batch, or one it may create, needs rows before changes.
+        """Return whether a table of the batch, or a table that it may create, needs before images.
 
-        Needed for the changelog producer `input`, for a key computed from columns outside the
-        message key, and for a table without a key that keeps every change.
+        They are needed for the changelog producer `input`, for a computed primary key column, and
+        for a table without a key that stores every change ("audit").
         """
         if self.announces_input_changelog():
             return True

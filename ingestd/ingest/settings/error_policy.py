@@ -43,18 +43,19 @@ class ErrorPolicy:
 
     actions: Mapping[str, ErrorAction] = field(default_factory=dict)
 
-    def keeps(self, one: RejectedRecord, counts: Counts) -> bool:
+    def keeps(self, record: RejectedRecord, counts: Counts) -> bool:
         """Return whether a rejected record becomes a dead letter; count it if it is dropped.
 
         Raises PolicyStopError, which names the record, if its stage stops the pipeline.
         """
-        action = self.actions.get(one.stage, "dead-letter")
+        action = self.actions.get(record.stage, "dead-letter")
         if action == "fail":
             raise PolicyStopError(
-                f"{one.topic}/{one.partition} at offset {one.offset} ({one.stage}, {one.reason}): "
-                f"{one.message}; nothing of the batch is committed; correct the source or the "
-                f"configuration, or set errors.{one.stage} to dead-letter"
+                f"{record.topic}/{record.partition} at offset {record.offset} ({record.stage}, "
+                f"{record.reason}): {record.message}; nothing of the batch is committed; "
+                f"correct the source or the configuration, or set errors.{record.stage} to "
+                "dead-letter"
             )
         if action == "drop":
-            counts.dropped[one.stage, one.reason] += 1
+            counts.dropped[record.stage, record.reason] += 1
         return action == "dead-letter"

@@ -22,7 +22,7 @@ MAX_COLUMNS = 2000
 
 @dataclass(frozen=True, slots=True)
 class EvolutionPolicy:
-    """How a table handles new columns and types in messages; a field that is None is not set.
+    """The policy for new columns and types in messages; a field that is None is not set.
 
     `mode` sets which changes are allowed, and `on_refused` what happens if a change is not allowed:
     by default, records whose values do not fit become dead letters; "fail" stops the pipeline;
@@ -106,7 +106,7 @@ def check_policy(policy: EvolutionPolicy) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Which new columns and wider types of a table are allowed.
+    """The decision on which new columns and wider types of a table are allowed.
 
     `grow` maps columns to add or widen to their types. `refused` maps columns that may not be added
     or widened to the reason. `moved` maps columns to the separate columns in which their new values
@@ -153,11 +153,11 @@ def judge_growth(
 
 
 def rejection_reason(
-    schema: TableSchema, name: str, found: DataType, policy: EvolutionPolicy
+    schema: TableSchema, name: str, wanted: DataType, policy: EvolutionPolicy
 ) -> str | None:
     """Return why a column may not be added or change to this type, or None if it may."""
     mode = policy.mode or "evolve"
-    if lacking := type_without_iceberg(schema.options, found):
+    if lacking := type_without_iceberg(schema.options, wanted):
         return f"{lacking} has no type in Iceberg, whose metadata the table has"
     if name not in schema.field_names:
         return f"it is new, and schema.evolution is {mode}" if mode == "none" else None
@@ -166,7 +166,7 @@ def rejection_reason(
     if name in (*schema.primary_keys, *schema.partition_keys):
         return "a key column cannot change its type"
     current = schema.field(name).type
-    merged = merge_types(current, found)
+    merged = merge_types(current, wanted)
     if merged is None:
         return "no type holds both"
     return None if can_cast(current, merged) else "a column cannot change so"

@@ -18,7 +18,7 @@ _NAMED = 3
 
 
 class SourceRejection(NamedTuple):
-    """Why all records of a source table are rejected, with the fields of a dead letter."""
+    """The reason why all records of a source table are rejected, as fields of a dead letter."""
 
     stage: str
     reason: str
@@ -35,7 +35,7 @@ class RejectionLimits:
 
 
 class RejectionLimiter:
-    """Counts the rejected records of one run of a pipeline, and enforces the limits."""
+    """The counter of rejected records of one run of a pipeline, which enforces the limits."""
 
     def __init__(self, limits: RejectionLimits) -> None:
         self._limits = limits
@@ -79,6 +79,9 @@ class RejectionLimiter:
         )
 
 
-def _named(one: RejectedSample) -> tuple[tuple[str, int, int], str]:
-    place = (one.topic, one.partition, one.offset)
-    return place, f"{one.topic}/{one.partition} at {one.offset} ({one.stage}, {one.reason})"
+def _named(sample: RejectedSample) -> tuple[tuple[str, int, int], str]:
+    position = (sample.topic, sample.partition, sample.offset)
+    return (
+        position,
+        f"{sample.topic}/{sample.partition} at {sample.offset} ({sample.stage}, {sample.reason})",
+    )

@@ -21,7 +21,7 @@ PARTS = ("topic", "database", "schema", "table")
 
 @dataclass(frozen=True, slots=True)
 class TableLimits:
-    """Maximum number of tables of a pipeline, and of tables created within 24 hours."""
+    """The maximum number of tables of a pipeline, and of tables created within 24 hours."""
 
     in_all: int = 10_000
     per_day: int = 5_000
@@ -116,11 +116,11 @@ class CompiledRule:
         groups = dict(names)
         numbered: list[str | None] = []
         for part, pattern in self._patterns.items():
-            found = pattern.fullmatch(names[part])
-            if found is None:
+            matched = pattern.fullmatch(names[part])
+            if matched is None:
                 return None
-            numbered += found.groups()
-            groups.update({name: text or "" for name, text in found.groupdict().items()})
+            numbered += matched.groups()
+            groups.update({name: text or "" for name, text in matched.groupdict().items()})
         groups.update({str(number): text or "" for number, text in enumerate(numbered, 1)})
         rule = self._rule
         to = None if rule.to is None else self._rendered("to", rule.to, groups, sanitize)
@@ -151,12 +151,12 @@ class CompiledRule:
             dollar, number, name = reference.groups()
             if dollar:
                 return "$"
-            found = groups.get(number or name or "")
-            if found is None:
+            group = groups.get(number or name or "")
+            if group is None:
                 raise ConfigError(
                     f"{self._where}.{key}: '{reference[0]}' is not one of the groups "
                     f"{', '.join(sorted(groups))}; write $$ for a dollar"
                 )
-            return fit(found)
+            return fit(group)
 
         return _REFERENCE.sub(value, text)

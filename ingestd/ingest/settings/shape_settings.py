@@ -27,9 +27,12 @@ class ShapeSettings:
     exclude: tuple[str, ...] = ()
 
     def over(self, defaults: "ShapeSettings") -> "ShapeSettings":
-        """Return these settings, with unset fields and further computed columns from `defaults`."""
-        own = {one.name for one in self.computed}
-        computed = [one for one in defaults.computed if one.name not in own]
+        """Return these settings, with unset metadata and more computed columns from `defaults`.
+
+        The selection of source columns is not inherited.
+        """
+        own = {column.name for column in self.computed}
+        computed = [column for column in defaults.computed if column.name not in own]
         prefix = self.metadata_prefix
         return replace(
             self,
@@ -45,7 +48,7 @@ class ShapeSettings:
         return nothing_added and self.include is None and not self.exclude
 
     def metadata_columns(self) -> Iterator[tuple[str, str]]:
-        """Yield each metadata column: its name in the table, and the name of its metadata."""
+        """Yield the column name and the metadata name of each metadata column."""
         prefix = self.metadata_prefix or ""
         return ((f"{prefix}{name}", name) for name in self.metadata or ())
 
@@ -56,32 +59,32 @@ class ShapeSettings:
     def added(self) -> frozenset[str]:
         """Return the names of the added columns."""
         names = {name for name, _ in self.metadata_columns()}
-        return frozenset(names | {one.name for one in self.computed})
+        return frozenset(names | {column.name for column in self.computed})
 
     def needed(self) -> Iterator[str]:
         """Yield the columns that computed columns depend on."""
-        return (name for one in self.computed for name in one.sources)
+        return (name for column in self.computed for name in column.sources)
 
     def gives_way(self, name: str) -> bool:
         """Return whether an added column replaces the source column of this name."""
         return not self.selects(name) and name in self.added()
 
     def sources_of(self, name: str) -> Iterator[str]:
-        """Yield the source columns that a computed column depends on.
+        """Yield the source columns that a column depends on, directly or through computed columns.
 
         Yields the column itself if it is not computed.
         """
-        by_name = {one.name: one for one in self.computed}
+        by_name = {column.name: column for column in self.computed}
         waiting, seen = [name], set[str]()
         while waiting:
-            one = waiting.pop()
-            if one in seen:
+            source = waiting.pop()
+            if source in seen:
                 continue
-            seen.add(one)
-            if one in by_name:
-                waiting += by_name[one].sources
+            seen.add(source)
+            if source in by_name:
+                waiting += by_name[source].sources
             else:
-                yield one
+                yield source
 
     def added_type(self, name: str, types: Mapping[str, DataType]) -> DataType | None:
         """Return the type of an added column, given the declared types.
@@ -92,19 +95,26 @@ class ShapeSettings:
         for column, what in self.metadata_columns():
             if column == name:
                 return METADATA_TYPES[what]
-        return next((fixed_type(one, types) for one in self.computed if one.name == name), None)
+        return next(
+            (fixed_type(computed, types) for computed in self.computed if computed.name == name),
+            None,
+        )
 
 
 def check_shape(shape: ShapeSettings, primary_keys: Collection[str] = ()) -> None:
-    """Raise ConfigError if added columns conflict, or no column is selected."""
+    """Raise ConfigError if settings contradict each other, or select no column.
+
+    Computed columns must not depend on each other circularly, and a column in `primary_keys` must
+    have the same value when a record is processed again.
+    """
     in_order(shape.computed)
-    for one in shape.computed:
-        if one.name in primary_keys and one.is_another_each_time:
-            raise ConfigError(f"{one}: a primary key whose value changes each time finds no row")
+    for column in shape.computed:
+        if column.name in primary_keys and column.is_another_each_time:
+            raise ConfigError(f"{column}: a primary key whose value changes each time finds no row")
     metadata = {name for name, _ in shape.metadata_columns()}
-    for one in shape.computed:
-        if one.name in metadata:
-            raise ConfigError(f"{one}: there is a metadata column of that name")
+    for column in shape.computed:
+        if column.name in metadata:
+            raise ConfigError(f"{column}: there is a metadata column of that name")
     both = sorted(set(shape.include or ()) & set(shape.exclude))
     if both:
         raise ConfigError(f"select: column '{both[0]}' is both included and excluded")

@@ -19,9 +19,10 @@ Topic = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class TrialLimits:
-    """When a topic is set aside: at least `ratio` of its first `records` records are rejected.
+    """The condition for setting a topic aside, checked after its first `records` records.
 
-    The check is disabled if `records` is 0.
+    A topic is set aside if at least the fraction `ratio` of these records is rejected. The check is
+    disabled if `records` is 0.
     """
 
     records: int = 100
@@ -60,7 +61,7 @@ class SetAside:
 
 
 class TopicTrial:
-    """Counts the first records of each topic in one run, until there are enough for a decision."""
+    """The counts of the first records of each topic in a run, until a topic can be judged."""
 
     def __init__(self, limits: TrialLimits) -> None:
         self._limits = limits
@@ -75,11 +76,11 @@ class TopicTrial:
         In the result, `offsets` are empty.
         """
         read: Counter[Topic] = Counter()
-        for place, records in counts.records.items():
-            read[place.source, place.topic] += records
+        for topic_partition, records in counts.records.items():
+            read[topic_partition.source, topic_partition.topic] += records
         for (source, name, look), seen in counts.looks.items():
             self._looks.setdefault((source, name), Counter())[look] += seen
-        found = []
+        set_aside = []
         for topic in sorted(read.keys() - self._passed):
             self._records[topic] += read[topic]
             self._rejected[topic] += counts.unusable[topic]
@@ -88,15 +89,19 @@ class TopicTrial:
                 continue
             if rejected >= self._limits.ratio * records:
                 guess = best_guess(self._looks.get(topic, {}))
-                found.append(SetAside(*topic, records, rejected, guess, {}))
+                set_aside.append(SetAside(*topic, records, rejected, guess, {}))
             self._passed.add(topic)  # or set aside: in both cases the check is finished
-        return found
+        return set_aside
 
 
 def without_topics(offsets: Offsets, topics: Collection[Topic]) -> Offsets:
     """Return the offsets without those of `topics`."""
     return {
-        source: {topic: ones for topic, ones in by_topic.items() if (source, topic) not in topics}
+        source: {
+            topic: partitions
+            for topic, partitions in by_topic.items()
+            if (source, topic) not in topics
+        }
         for source, by_topic in offsets.items()
     }
 
@@ -104,10 +109,10 @@ def without_topics(offsets: Offsets, topics: Collection[Topic]) -> Offsets:
 def batch_without(
     batch: BatchOffsets, topics: Collection[Topic], ends: Mapping[SourcePartition, int]
 ) -> BatchOffsets:
-    """Return a batch, including the batch that follows it, without `topics`.
+    """Return a batch without `topics`; a batch that follows it is changed in the same way.
 
-    Offset ranges in topic partitions of `ends` end there at the latest; ranges that start after
-    this offset are omitted.
+    `ends` maps topic partitions to the offset at which their ranges end at the latest; ranges that
+    start after this offset are omitted.
     """
     if not (topics or ends):
         return batch

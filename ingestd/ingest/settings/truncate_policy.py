@@ -9,7 +9,7 @@ AmbiguousTruncate = Literal["fail", "dead-letter", "ignore"]
 
 @dataclass(frozen=True, slots=True)
 class TruncatePolicy:
-    """How truncates are handled; a field that is None is not set.
+    """The policy for truncates; a field that is None is not set.
 
     `mode` sets whether the table is truncated (the default) or keeps its rows. `on_refused` sets
     what happens to a truncate whose order relative to the rows is unknown: it becomes a dead letter

@@ -1,4 +1,4 @@
-"""Stage 1 of a batch, one task: read offset ranges and produce (slot, blob) pairs.
+"""Stage 1 of a batch, in one task: read offset ranges and produce (slot, blob) pairs.
 
 Records are fetched and decoded to change batches. Each batch is routed to its target, and its rows
 are converted to the columns of the table, without rows that the table already covers. They are sent
@@ -208,10 +208,9 @@ class _DecodeTask:
     def _shape_apart(
         self, target: Target, chunk: RecordChunk, batch: ChangeBatch, error: IngestdError
     ) -> Iterator[ShapedRows]:
-        """Decode a batch that its table cannot accept again by bisection, and yield its rows.
-
-        Bisection ends at single records, so that the columns and types of one record do not affect
-        others. A single record that fails is rejected.
+        """Bisect and decode again a batch that its table cannot accept, and yield its rows.
+        Halves that fail are halved again, down to single records, so that the columns and types of
+        one record do not affect others. A single record that fails is rejected.
         """
         if not len(chunk.offsets):
             raise error  # a cached chunk, whose records are all valid
@@ -275,7 +274,10 @@ class _DecodeTask:
 
 
 def drop_oversized(chunk: RecordChunk, max_bytes: int) -> tuple[RecordChunk, list[RejectedRecord]]:
-    """Split off records whose key and value exceed `max_bytes`, as rejected records."""
+    """Split off the records of more than `max_bytes` as rejected records; return both.
+
+    The size of a record is that of its key and value together.
+    """
     sizes = chunk.record_sizes()
     if int(sizes.max(initial=0)) <= max_bytes:
         return chunk, []

@@ -35,9 +35,9 @@ class DiscoveryLog:
     _unmerged: list[Discovery] = field(default_factory=list)
 
     def add(self, discovery: Discovery) -> None:
-        """Add a discovery.
+        """Add a discovery, merged with earlier discoveries of the same target and source table.
 
-        If its types cannot be merged, it stays separate, and the driver rejects it.
+        If their types cannot be merged, it stays separate, and the driver rejects it.
         """
         key = (discovery.table, discovery.feed)
         known = self._merged.get(key)
@@ -145,7 +145,7 @@ class Findings:
         self._kept.append(kept)
 
     def note_source(self, table: str, feed: Feed, topic: str, rows: int) -> None:
-        """Record the source table and the number of rows of a table."""
+        """Record that a table has `rows` rows of a source table, from a topic."""
         self._feeds.setdefault(table, Counter())[feed] += rows
         self.note_topic(table, feed.source, topic)
 
@@ -163,7 +163,7 @@ class Findings:
     ) -> list[DeadLetter]:
         """Count and sample rejected records; return the records that become dead letters.
 
-        Raises PolicyStopError if the policy stops the pipeline because of one of them.
+        Raises PolicyStopError if the policy stops the pipeline because of one of these records.
         """
         for dead_letter in dead_letters:
             self.counts.rejected[dead_letter.rejected.stage, dead_letter.rejected.reason] += 1
@@ -176,7 +176,7 @@ class Findings:
         return kept
 
     def _note_unusable(self, source: str, dead_letters: list[DeadLetter]) -> None:
-        """Count records that may have another data format, and guess the format of samples."""
+        """Count records that may have another data format, and those that samples resemble."""
         for rejected in (dead_letter.rejected for dead_letter in dead_letters):
             if rejected.stage == GAP_STAGE or rejected.reason == ASKED_FOR:
                 continue
@@ -205,10 +205,10 @@ class Findings:
 
 @dataclass(frozen=True, slots=True)
 class EventClock:
-    """Records the event times of a task.
+    """The recorder of the event times of a task.
 
     Only the first and the last record of a chunk are read, because a chunk is a short section of a
-    log. The number is read without decoding the message.
+    log. An event time is read without decoding the whole message.
     """
 
     sources: Mapping[str, SourceSettings]
@@ -246,7 +246,7 @@ class EventClock:
 
 
 def change_time(data_format: str, message: bytes | None) -> int | None:
-    """Return the time of a change in milliseconds since the epoch, or None if it has none.
+    """Return the time of a message's change, in ms since the epoch, or None if it contains none.
 
     `message` must not contain a schema id.
     """

@@ -70,7 +70,7 @@ class _Held:
 
 @dataclass(slots=True)
 class MapSideDedup:
-    """Buffers and deduplicates the output of one decode task.
+    """A buffer that deduplicates the output rows of one decode task.
 
     Dropped rows are counted as written rows.
     """
@@ -112,11 +112,11 @@ class MapSideDedup:
         self._count_others(identifier, rows.column(KIND).to_numpy(), stay)
         # Processed in pieces, because selected rows are in memory several times.
         pieces = 1 + rows.nbytes // self._context.max_chunk_bytes
-        for some in np.array_split(stay, min(pieces, len(stay))):
-            first, count = int(some[0]), int(some[-1] - some[0]) + 1
+        for piece in np.array_split(stay, min(pieces, len(stay))):
+            first, count = int(piece[0]), int(piece[-1] - piece[0]) + 1
             mine = slice(first, first + count)
             yield from _blobs(
-                identifier, where, rows.slice(first, count), slots[mine], some - first
+                identifier, where, rows.slice(first, count), slots[mine], piece - first
             )
 
     def _count_others(
@@ -145,9 +145,9 @@ def split_by_slot(
     slots: npt.NDArray[np.int64],
     picked: npt.NDArray[np.int64] | None = None,
 ) -> list[tuple[int, pa.Table]]:
-    """Group rows by slot in row order, with all rows or only the rows at the `picked` indices.
+    """Group all rows, or the rows at the `picked` indices, by slot; return (slot, rows) pairs.
 
-    `slots` has the slot of every row; shape (rows,).
+    The rows of a slot keep their order. `slots` has the slot of every row; shape (rows,).
     """
     if picked is not None and len(picked) == len(slots):
         picked = None
@@ -210,7 +210,8 @@ def newest_rows(table: FileStoreTable, rows: pa.Table) -> Places:
 def with_reached_positions(rows: pa.Table, slots: npt.NDArray[np.int64]) -> pa.Table:
     """Replace source positions by the largest position up to each row in its slot.
 
-    These positions order the rows of several topic partitions, and must include dropped rows.
+    These positions order the rows of several topic partitions, so they must take dropped rows into
+    account.
     """
     if POSITION not in rows.column_names:
         return rows

@@ -32,7 +32,7 @@ from ingestd.paimon.spec.table_schema import TableSchema
 
 
 class TableEvents:
-    """Records the table events of a chunk in the findings of its task."""
+    """The recorder of the table events of one source in the findings of a task."""
 
     def __init__(
         self,
@@ -47,7 +47,7 @@ class TableEvents:
         self._source = source
 
     def note(self, chunk: RecordChunk, decoded: Decoded) -> list[DeadLetter]:
-        """Record all events of a chunk; return the rejected events.
+        """Record all events of a chunk; return dead letters for the rejected events.
 
         Raises SchemaConflictError if a schema change cannot be applied and the policy fails.
         """
@@ -94,7 +94,7 @@ class TableEvents:
             self._findings.note_truncate(emptying)
 
     def _change(self, chunk: RecordChunk, event: SchemaChangeEvent) -> DeadLetter | None:
-        """Record a schema change that the table has to apply; return a dead letter if it cannot."""
+        """Record a schema change for the table, or return a dead letter if it cannot be applied."""
         feed = Feed(self._source, *event.source)
         target = self._targets.of(chunk.topic, feed)
         if target is None:

@@ -188,7 +188,7 @@ def _by_offset(
 ) -> TruncatePoint | str:
     """Return how the table applies a truncate without a position, or why it cannot apply it.
 
-    It can if all rows of the table are from one topic partition.
+    The table can apply it if all its rows are from one source table and one topic partition.
     """
     shared = _shared(context, result, truncate)
     if shared is not None:

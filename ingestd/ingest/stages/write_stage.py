@@ -1,4 +1,4 @@
-"""Stage 2 of a batch, one task: write the blobs of its slots as files with commit messages.
+"""Stage 2 of a batch, in one task: write the blobs of its slots as files with commit messages.
 
 Files are not visible before the driver commits them. Files of failed attempts are orphan files,
 never data.
@@ -94,7 +94,7 @@ def write_slot(context: BatchContext, blobs: Iterable[Blob]) -> WriteOutcome:
 
 
 class _TableWriter:
-    """Writes the rows of one table. Bucket assigners are kept until the last row is written."""
+    """The writer of the rows of one table, with the bucket assigners that it has loaded."""
 
     def __init__(self, context: BatchContext, identifier: str, counts: Counts) -> None:
         self._target = context.tables[identifier]
@@ -262,7 +262,7 @@ def runs(
     by_number: bool = False,
     whole: bool = False,
 ) -> Iterator[Run]:
-    """Yield the rows of blobs in runs of about `max_bytes`, with at least one blob or row.
+    """Yield the rows of blobs in runs of about `max_bytes`, each with at least one blob or row.
 
     Ranks order rows across runs. If values are omitted, all rows are one run, because an older
     value can be in any earlier row. If `whole`, all rows are one run, too, for merge engines that
@@ -347,7 +347,7 @@ def _reached(positions: _Numbers, owners: _Numbers) -> _Numbers:
     in a topic partition.
     """
     borders = np.flatnonzero(np.diff(owners)) + 1
-    return _concatenated([np.maximum.accumulate(some) for some in np.split(positions, borders)])
+    return _concatenated([np.maximum.accumulate(piece) for piece in np.split(positions, borders)])
 
 
 def _concatenated(parts: list[_Numbers]) -> _Numbers:

@@ -69,7 +69,10 @@ def span_of(
         epoch = offsets.epochs.get(range_.source, {}).get(range_.topic, {}).get(range_.partition, 0)
         until.setdefault(key, {})[range_.partition] = Position(range_.until, epoch)
     if topics or origin:
-        merged = {key: {**ones, **progress.origin.get(key, {})} for key, ones in origin.items()}
+        merged = {
+            key: {**offsets_of_key, **progress.origin.get(key, {})}
+            for key, offsets_of_key in origin.items()
+        }
         progress = replace(
             progress,
             origin={**progress.origin, **merged},
@@ -81,17 +84,17 @@ def span_of(
 def with_fingerprints(
     span: BatchSpan, records: Mapping[TopicPartition, tuple[int, int]], keys: TopicKeys
 ) -> BatchSpan:
-    """Return the span with fingerprints.
+    """Return the span with the fingerprints of its end positions.
 
-    `records` maps logs to (offset, checksum) of their last records.
+    `records` maps topic partitions to (offset, checksum) of the last record that was read.
     """
-    until = {key: dict(ones) for key, ones in span.until.items()}
+    until = {key: dict(positions) for key, positions in span.until.items()}
     for where, (offset, checksum) in records.items():
-        ones = until.get(keys[where.source, where.topic], {})
-        position = ones.get(where.partition)
+        positions = until.get(keys[where.source, where.topic], {})
+        position = positions.get(where.partition)
         if position is not None:
             fingerprint = fingerprint_at(position.offset, offset, checksum)
-            ones[where.partition] = position._replace(fingerprint=fingerprint)
+            positions[where.partition] = position._replace(fingerprint=fingerprint)
     return replace(span, until=until)
 
 
@@ -128,7 +131,9 @@ def next_record(
 ) -> TableProgress:
     """Return the progress record of a table's next snapshot: `before` with `step` applied."""
     before = before or TableProgress(pipeline)
-    positions = [one for one in (before.truncated, step.truncated) if one is not None]
+    positions = [
+        position for position in (before.truncated, step.truncated) if position is not None
+    ]
     return TableProgress(
         pipeline=pipeline,
         fed=before.fed | step.fed,
@@ -143,8 +148,8 @@ def next_record(
 
 def where_less(start: LogOffsets, end: Vector) -> dict[str, dict[int, int]]:
     """Return the offsets in `start` that are smaller than the offset of the same log in `end`."""
-    found = {
-        key: {p: o for p, o in ones.items() if o < offset_in(end, key, p)}
-        for key, ones in start.items()
+    smaller = {
+        key: {p: o for p, o in offsets.items() if o < offset_in(end, key, p)}
+        for key, offsets in start.items()
     }
-    return {key: ones for key, ones in found.items() if ones}
+    return {key: offsets for key, offsets in smaller.items() if offsets}

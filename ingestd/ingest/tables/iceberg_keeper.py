@@ -1,6 +1,6 @@
-"""Write the Iceberg metadata of a pipeline's tables in threads of their own.
+"""Write the Iceberg metadata of a pipeline's tables in background threads.
 
-A commit waits for none of it. Commits that follow each other fast are caught up together.
+Commits do not wait for it. After several quick commits to a table, it is written once for all.
 """
 
 import threading
@@ -14,7 +14,7 @@ _THREADS = 4
 
 
 class IcebergKeeper:
-    """Brings tables up to date one after the other; a table is worked on by one thread."""
+    """The background writer of Iceberg metadata; at most one thread works on a table at a time."""
 
     def __init__(self) -> None:
         self._pool = ThreadPoolExecutor(_THREADS, "iceberg")
@@ -25,7 +25,7 @@ class IcebergKeeper:
         self._closed = False
 
     def keep(self, name: str, table: FileStoreTable) -> None:
-        """Request the metadata of the table's newest snapshot, if the table has any metadata."""
+        """Request Iceberg metadata for a table's newest snapshot, if its options enable it."""
         if iceberg_settings(table.schema.options) is None:
             return
         with self._lock:
@@ -35,13 +35,13 @@ class IcebergKeeper:
                 self._pool.submit(self._work, name)
 
     def take_failures(self) -> list[str]:
-        """Return the tables of attempts that failed since the last call."""
+        """Return the tables whose metadata could not be written since the last call."""
         with self._lock:
             failed, self._failed = self._failed, []
         return failed
 
     def close(self) -> None:
-        """Wait for what was requested; later requests are left to the next process."""
+        """Wait until all requested metadata is written; leave later requests to the next run."""
         with self._lock:
             self._closed = True
         self._pool.shutdown()

@@ -59,7 +59,7 @@ class Leadership:
         self.term = 0
 
     def claim(self) -> None:
-        """Claim leadership: keep the newest term if this process holds it, else create a new one.
+        """Claim leadership: keep the newest term if this process holds it, or create a new term.
 
         Raises FencedError if this process was the leader and another process has replaced it: a
         restart of its query must not reverse that. Raises FormatError if a term file is invalid,
@@ -127,14 +127,14 @@ class Leadership:
 
     def _lead(self, term: int, terms: list[int]) -> None:
         self.term = term
-        older = [one for one in terms if one < term]
-        for one in older:
-            self._io.delete_quietly(self._path(one))
+        older = [old_term for old_term in terms if old_term < term]
+        for old_term in older:
+            self._io.delete_quietly(self._path(old_term))
         if not older:
             return
-        for one in set(older).intersection(self._terms()):
+        for old_term in set(older).intersection(self._terms()):
             # If the file cannot be deleted, another name in it also informs its holder.
-            self._io.overwrite(self._path(one), _document(self._holder, []))
+            self._io.overwrite(self._path(old_term), _document(self._holder, []))
 
     def _terms(self) -> list[int]:
         names = self._io.list_names(self._folder)
@@ -142,7 +142,7 @@ class Leadership:
         return [int(tail) for tail in tails if tail.isascii() and tail.isdigit()]
 
     def _holders(self, term: int) -> list[str] | None:
-        """Return the holder of a term and earlier holders, or None if it has no file."""
+        """Return the holder of a term and earlier holders, or None if the term has no file."""
         path = self._path(term)
         try:
             document = json.loads(self._io.read_bytes(path))
@@ -156,7 +156,7 @@ class Leadership:
         return f"{self._folder}/{_PREFIX}{term}"
 
     def _fenced(self, leader: str) -> FencedError:
-        """Return the error for a process that is not the leader any more; `leader` may be empty."""
+        """Return the error for a process that lost its leadership; `leader` is "" if unknown."""
         what = f"another daemon has taken over ({leader})"
         if not leader:
             what = f"{self._path(self.term)} is gone, and no daemon has claimed a newer term"

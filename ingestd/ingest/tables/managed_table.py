@@ -74,7 +74,7 @@ def open_table(name: str, table: FileStoreTable, pipelines: Collection[str]) -> 
             state=state,
             progress=progress,
             covered=progress.pipeline.end,
-            properties={one: snapshot.properties[one] for one in (shared, own)},
+            properties={key: snapshot.properties[key] for key in (shared, own)},
             record_snapshot=snapshot.id,
             overwritten_by=state.carried.get(OVERWRITTEN_PROPERTY),
         )
@@ -101,38 +101,38 @@ def _check_base(name: str, table: FileStoreTable, snapshot: Snapshot) -> None:
 
 
 def table_context(
-    name: str, one: ManagedTable, covered: Coverage, emptying: TruncatePoint | None
+    name: str, managed: ManagedTable, covered: Coverage, emptying: TruncatePoint | None
 ) -> TableContext:
     """Return the context of a table for tasks; `emptying` is set if the batch truncates the table.
 
     `covered` are the covered offsets of the table in the topics of the batch.
     """
-    progress = one.progress
+    progress = managed.progress
     context = TableContext(
         identifier=name,
-        table=one.table,
-        index_entries=one.state.index_entries,
-        sequence_base=one.state.max_sequence_number + 1,
-        assigners=one.table.options.dynamic_bucket_assigners,
+        table=managed.table,
+        index_entries=managed.state.index_entries,
+        sequence_base=managed.state.max_sequence_number + 1,
+        assigners=managed.table.options.dynamic_bucket_assigners,
         covered=covered,
         truncate_before=progress.truncated if progress else None,
         feeds=progress.feeds if progress else frozenset(),
         position_reached=progress.position if progress else -1,
-        snapshot_id=one.state.snapshot.id if one.state.snapshot else None,
+        snapshot_id=managed.state.snapshot.id if managed.state.snapshot else None,
     )
     return context if emptying is None else context.truncated(emptying)
 
 
-def covered_before(one: ManagedTable, pipeline: str, position: int) -> Vector | None:
+def covered_before(managed: ManagedTable, pipeline: str, position: int) -> Vector | None:
     """Return the offsets covered by the newest snapshot whose rows are all older than `position`.
 
-    `position` is a position in the log of the source. Records after the returned offsets may be
-    newer than it. Returns an empty vector if no snapshot has only such rows, and None if the
-    required snapshots have expired. Raises FormatError if a progress record is damaged.
+    `position` is a position in the log of the source. Records from the returned offsets on may be
+    newer. Returns an empty vector if no snapshot has only such rows, and None if the required
+    snapshots have expired. Raises FormatError if a progress record is damaged.
     """
-    table = one.table
+    table = managed.table
     shared = property_names(pipeline)[0]
-    snapshot = newest_record(table, one.state.snapshot, shared)
+    snapshot = newest_record(table, managed.state.snapshot, shared)
     while snapshot is not None:
         where = table.paths.snapshot(snapshot.id)
         progress = decode_properties(pipeline, snapshot.properties, where)

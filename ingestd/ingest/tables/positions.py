@@ -60,8 +60,8 @@ class VectorCache:
         if key not in self._known:
             # The cache keeps both objects alive, since their ids could otherwise be reused.
             self._known[key] = (vector, purpose, make())
-        found: _T = self._known[key][2]
-        return found
+        value: _T = self._known[key][2]
+        return value
 
     def clear(self) -> None:
         """Clear the cache at the end of the batch."""
@@ -88,18 +88,18 @@ def record_offset_of(position: Position) -> int:
 
 def offset_in(vector: Vector, key: str, partition: int, default: int = 0) -> int:
     """Return the offset of a log in a vector, or `default` if the vector does not contain it."""
-    found = vector.get(key, {}).get(partition)
-    return default if found is None else found.offset
+    position = vector.get(key, {}).get(partition)
+    return default if position is None else position.offset
 
 
-def furthest(one: Vector, other: Vector) -> Vector:
-    """Return the larger position of each log.
+def furthest(vector: Vector, other: Vector) -> Vector:
+    """Return the larger position of each log in two vectors.
 
-    Returns `one` itself if no position in `other` is larger.
+    Returns `vector` itself if no position in `other` is larger.
     """
     result: dict[str, Mapping[int, Position]] = {}
     for key, partitions in other.items():
-        known = one.get(key, {})
+        known = vector.get(key, {})
         ahead = {
             partition: position
             for partition, position in partitions.items()
@@ -107,7 +107,7 @@ def furthest(one: Vector, other: Vector) -> Vector:
         }
         if ahead:
             result[key] = {**known, **ahead}
-    return {**one, **result} if result else one
+    return {**vector, **result} if result else vector
 
 
 def shared_if_equal(vector: Vector, shared: Vector) -> Vector:
@@ -117,7 +117,10 @@ def shared_if_equal(vector: Vector, shared: Vector) -> Vector:
 
 def replaced(vector: Vector, changes: Vector) -> Vector:
     """Return a vector with the positions of `changes`, even if they are smaller."""
-    return {**vector, **{key: {**vector.get(key, {}), **ones} for key, ones in changes.items()}}
+    return {
+        **vector,
+        **{key: {**vector.get(key, {}), **positions} for key, positions in changes.items()},
+    }
 
 
 def lowest(vectors: Iterable[Vector], origin: LogOffsets) -> Vector:
@@ -126,11 +129,11 @@ def lowest(vectors: Iterable[Vector], origin: LogOffsets) -> Vector:
     For a log that a vector lacks, the vector's position is the origin of the log, or offset 0.
     """
     distinct = list({id(vector): vector for vector in vectors}.values())
-    logs = {(key, partition) for one in distinct for key in one for partition in one[key]}
+    logs = {(key, partition) for vector in distinct for key in vector for partition in vector[key]}
     least: dict[str, dict[int, Position]] = {}
     for key, partition in logs:
         first = Position(origin.get(key, {}).get(partition, 0))
-        positions = (one.get(key, {}).get(partition, first) for one in distinct)
+        positions = (vector.get(key, {}).get(partition, first) for vector in distinct)
         least.setdefault(key, {})[partition] = min(positions)
     return least
 
@@ -138,8 +141,8 @@ def lowest(vectors: Iterable[Vector], origin: LogOffsets) -> Vector:
 def offsets_of(vector: Vector) -> dict[str, dict[int, int]]:
     """Return the offsets of a vector without epochs and fingerprints."""
     return {
-        key: {partition: position.offset for partition, position in ones.items()}
-        for key, ones in vector.items()
+        key: {partition: position.offset for partition, position in positions.items()}
+        for key, positions in vector.items()
     }
 
 
@@ -148,6 +151,6 @@ def by_name(vector: Vector, keys: TopicKeys) -> dict[str, dict[str, dict[int, in
     named: dict[str, dict[str, dict[int, int]]] = {}
     for (source, topic), key in keys.items():
         if key in vector:
-            ones = {partition: position.offset for partition, position in vector[key].items()}
-            named.setdefault(source, {})[topic] = ones
+            offsets = {partition: position.offset for partition, position in vector[key].items()}
+            named.setdefault(source, {})[topic] = offsets
     return named

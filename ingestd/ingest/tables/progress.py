@@ -80,10 +80,10 @@ class PipelineProgress:
         return {
             key: {
                 partition: Position(started) if started < position.offset else position
-                for partition, position in ones.items()
+                for partition, position in positions.items()
                 for started in (self.start.get(key, {}).get(partition, position.offset),)
             }
-            for key, ones in self.end.items()
+            for key, positions in self.end.items()
         }
 
 
@@ -180,8 +180,8 @@ def decode_properties(name: str, properties: Mapping[str, str], where: str) -> T
 def encode_pipeline(progress: PipelineProgress) -> str:
     """Return the progress of a pipeline as text, which is compressed if it exceeds 8 KiB.
 
-    The text starts with the fingerprints, ordered by key and partition; 0 is an unknown
-    fingerprint.
+    If any fingerprint is known, the text starts with the fingerprints, ordered by key and
+    partition; 0 is an unknown fingerprint.
     """
     keys = sorted({*progress.topics, *progress.end, *progress.origin})
     document = {
@@ -196,9 +196,9 @@ def encode_pipeline(progress: PipelineProgress) -> str:
     if len(text) > _ZIP_ABOVE:
         text = _ZIPPED + base64.b85encode(zlib.compress(text.encode(), 6)).decode()
     prints = [
-        max(one.fingerprint, 0)
+        max(position.fingerprint, 0)
         for key in keys
-        for _, one in sorted(progress.end.get(key, {}).items())
+        for _, position in sorted(progress.end.get(key, {}).items())
     ]
     if not any(prints):
         return text
@@ -217,19 +217,21 @@ def decode_pipeline(text: str) -> PipelineProgress:
     prints: Iterator[int] = repeat(0)
     if text.startswith(_FINGERPRINTS):
         packed, _, text = text.removeprefix(_FINGERPRINTS).partition(":")
-        prints = (one for (one,) in struct.iter_unpack(">I", base64.b85decode(packed)))
+        prints = (
+            fingerprint for (fingerprint,) in struct.iter_unpack(">I", base64.b85decode(packed))
+        )
     if text.startswith(_ZIPPED):
         text = zlib.decompress(base64.b85decode(text[len(_ZIPPED) :])).decode()
     document = json.loads(text)
     topics: Mapping[str, Mapping[str, Any]] = document["topics"]
     return PipelineProgress(
         end=_not_empty({key: _positions(topics[key], prints) for key in sorted(topics)}),
-        start=_not_empty({key: _sparse(one.get("b")) for key, one in topics.items()}),
-        origin=_not_empty({key: _sparse(one.get("o")) for key, one in topics.items()}),
+        start=_not_empty({key: _sparse(topic.get("b")) for key, topic in topics.items()}),
+        origin=_not_empty({key: _sparse(topic.get("o")) for key, topic in topics.items()}),
         topics={
-            key: TopicName(str(one["n"]), str(one["s"]), str(one.get("c", "")))
-            for key, one in topics.items()
-            if "n" in one
+            key: TopicName(str(topic["n"]), str(topic["s"]), str(topic.get("c", "")))
+            for key, topic in topics.items()
+            if "n" in topic
         },
         tables={str(name): int(number) for name, number in document["tables"].items()},
         dropped={str(name): int(number) for name, number in document["dropped"].items()},
@@ -247,14 +249,14 @@ def _encode_topic(key: str, progress: PipelineProgress) -> dict[str, Any]:
         document |= {"n": name.topic, "s": name.source}
         document |= {"c": name.cluster} if name.cluster else {}
     positions = progress.end.get(key, {})
-    ordered = [positions.get(one) for one in range(max(positions, default=UNKNOWN) + 1)]
+    ordered = [positions.get(partition) for partition in range(max(positions, default=UNKNOWN) + 1)]
     if ordered:
-        document["e"] = [None if one is None else one.offset for one in ordered]
-        epochs = (UNKNOWN if one is None else one.epoch for one in ordered)
+        document["e"] = [None if position is None else position.offset for position in ordered]
+        epochs = (UNKNOWN if position is None else position.epoch for position in ordered)
         document["k"] = [[epoch, len(list(run))] for epoch, run in groupby(epochs)]
     for short, offsets in (("b", progress.start), ("o", progress.origin)):
         if offsets.get(key):
-            document[short] = {str(one): offset for one, offset in offsets[key].items()}
+            document[short] = {str(partition): offset for partition, offset in offsets[key].items()}
     return document
 
 
@@ -272,8 +274,8 @@ def _sparse(document: Mapping[str, Any] | None) -> dict[int, int]:
     return {int(partition): int(offset) for partition, offset in (document or {}).items()}
 
 
-def _not_empty(found: Mapping[str, Mapping[int, _T]]) -> dict[str, Mapping[int, _T]]:
-    return {key: ones for key, ones in found.items() if ones}
+def _not_empty(by_key: Mapping[str, Mapping[int, _T]]) -> dict[str, Mapping[int, _T]]:
+    return {key: values for key, values in by_key.items() if values}
 
 
 def _compact(document: object) -> str:

@@ -30,7 +30,7 @@ class OpenedTables:
 
 
 class RegistryOpening:
-    """Opens the tables of one pipeline, using their progress records and the claims file."""
+    """The opening of one pipeline's tables, by their progress records and the claims file."""
 
     def __init__(self, settings: PipelineSettings, catalog: Catalog, io: FileIO) -> None:
         self._settings = settings
@@ -50,38 +50,40 @@ class RegistryOpening:
         """
         self._claims, self._undecided = self._read_claims(), undecided
         others: dict[str, FileStoreTable] = {}
-        found = self._load_marked(others)
-        progress = self._merged(one.progress for one in found.values() if one.progress)
-        for name in progress.tables.keys() - found.keys():
+        opened = self._load_marked(others)
+        progress = self._merged(managed.progress for managed in opened.values() if managed.progress)
+        for name in progress.tables.keys() - opened.keys():
             if self._catalog.table_exists(Identifier.parse(name)):
-                found[name] = self.load(name)
+                opened[name] = self.load(name)
         missing = [
             name
             for name, number in progress.tables.items()
-            if (name not in found or self._was_replaced(found[name]))
+            if (name not in opened or self._was_replaced(opened[name]))
             and number > progress.dropped.get(name, 0)
             and name != self._settings.dead_letters
         ]
-        # Several may lack a record, which an operator decides one by one.
-        left_out = {name for name, one in found.items() if undecided and self._lacks(name, one)}
+        # Several tables may lack a record; an operator decides on them one by one.
+        left_out = {
+            name for name, managed in opened.items() if undecided and self._lacks(name, managed)
+        }
         tables = {
-            name: self.judged(name, one, progress)
-            for name, one in found.items()
+            name: self.judged(name, managed, progress)
+            for name, managed in opened.items()
             if name not in {*undecided, *left_out}
         }
         return OpenedTables(tables, progress, tuple(missing), others)
 
-    def _is_marked(self, one: ManagedTable) -> bool:
-        return not marked_pipelines(one.table).isdisjoint(self._pipelines)
+    def _is_marked(self, managed: ManagedTable) -> bool:
+        return not marked_pipelines(managed.table).isdisjoint(self._pipelines)
 
-    def _lacks(self, name: str, one: ManagedTable) -> bool:
+    def _lacks(self, name: str, managed: ManagedTable) -> bool:
         """Return whether a table lacks a record that it should have."""
-        ours = self._is_marked(one) and name != self._settings.dead_letters
-        return ours and one.progress is None and not one.is_empty
+        ours = self._is_marked(managed) and name != self._settings.dead_letters
+        return ours and managed.progress is None and not managed.is_empty
 
-    def _was_replaced(self, one: ManagedTable) -> bool:
+    def _was_replaced(self, managed: ManagedTable) -> bool:
         """Return whether a table that had a record was replaced: it is empty or unmarked."""
-        return one.is_empty or (one.progress is None and not self._is_marked(one))
+        return managed.is_empty or (managed.progress is None and not self._is_marked(managed))
 
     def load(self, name: str) -> ManagedTable:
         """Return a table of the catalog with its newest record.
@@ -109,42 +111,42 @@ class RegistryOpening:
             return open_table(name, table, self._pipelines) if mine else None
 
         with ThreadPoolExecutor(_THREADS, "open") as pool:
-            found = dict(zip(names, pool.map(opened, names), strict=True))
-        return {name: one for name, one in found.items() if one is not None}
+            loaded = dict(zip(names, pool.map(opened, names), strict=True))
+        return {name: managed for name, managed in loaded.items() if managed is not None}
 
-    def judged(self, name: str, one: ManagedTable, progress: PipelineProgress) -> ManagedTable:
+    def judged(self, name: str, managed: ManagedTable, progress: PipelineProgress) -> ManagedTable:
         """Return an opened table with its covered offsets.
 
-        A table without a record covers the progress of the pipeline. Raises ProgressLostError if
-        the table is marked for this pipeline and has snapshots, but no record.
+        A new table, which has no record, covers the progress of the pipeline. Raises
+        ProgressLostError if the table is marked for this pipeline and has snapshots, but no record.
         """
-        if one.progress is not None:
-            covered = one.covered
+        if managed.progress is not None:
+            covered = managed.covered
             claimed = self._claims.complete.get(name) if self._claims else None
-            if self._claims and claimed and claimed.record_id == one.progress.record_id:
+            if self._claims and claimed and claimed.record_id == managed.progress.record_id:
                 covered = furthest(covered, self._claims.progress.end)
-            return replace(one, covered=shared_if_equal(covered, progress.end))
-        if self._lacks(name, one) and name not in self._undecided:
-            others = marked_pipelines(one.table).difference(self._pipelines)
+            return replace(managed, covered=shared_if_equal(covered, progress.end))
+        if self._lacks(name, managed) and name not in self._undecided:
+            others = marked_pipelines(managed.table).difference(self._pipelines)
             raise _progress_lost(name, self._settings, sorted(others))
-        return replace(one, covered=progress.end)
+        return replace(managed, covered=progress.end)
 
     def _merged(self, records: Iterable[TableProgress]) -> PipelineProgress:
         """Merge the progress of the pipeline from all records and the claims file."""
         known = list({id(record.pipeline): record.pipeline for record in records}.values())
         end = self._claims.progress.end if self._claims else {}
-        for one in known:
-            end = furthest(end, one.finished)
+        for progress in known:
+            end = furthest(end, progress.finished)
         if self._claims:
             known.append(self._claims.progress)
         return PipelineProgress(
             end=end,
-            origin=_least(one.origin for one in known),
-            topics={key: name for one in known for key, name in one.topics.items()},
-            tables=_most(one.tables for one in known),
-            dropped=_most(one.dropped for one in known),
-            sources=frozenset().union(*(one.sources for one in known)),
-            accepted=frozenset().union(*(one.accepted for one in known)),
+            origin=_least(progress.origin for progress in known),
+            topics={key: name for progress in known for key, name in progress.topics.items()},
+            tables=_most(progress.tables for progress in known),
+            dropped=_most(progress.dropped for progress in known),
+            sources=frozenset().union(*(progress.sources for progress in known)),
+            accepted=frozenset().union(*(progress.accepted for progress in known)),
         )
 
     def _read_claims(self) -> Claims | None:
@@ -162,8 +164,8 @@ class RegistryOpening:
 
 def _least(offsets: Iterable[LogOffsets]) -> dict[str, dict[int, int]]:
     least: dict[str, dict[int, int]] = {}
-    for one in offsets:
-        for key, partitions in one.items():
+    for log_offsets in offsets:
+        for key, partitions in log_offsets.items():
             known = least.setdefault(key, {})
             for partition, offset in partitions.items():
                 known[partition] = min(offset, known.get(partition, offset))
@@ -172,8 +174,8 @@ def _least(offsets: Iterable[LogOffsets]) -> dict[str, dict[int, int]]:
 
 def _most(numbers: Iterable[Mapping[str, int]]) -> dict[str, int]:
     most: dict[str, int] = {}
-    for one in numbers:
-        for name, number in one.items():
+    for table_numbers in numbers:
+        for name, number in table_numbers.items():
             most[name] = max(number, most.get(name, 0))
     return most
 

@@ -2,7 +2,7 @@
 
 A changed routing, or the removal of `merge-shards`, is an error of the configuration and not of a
 message, so it is detected before any record is read. A changed `ordering` is not checked here,
-because it affects only the records of one table (`ingest.rows.source_admission`).
+because it affects only the records of one table (see `ingest.rows.targets`).
 """
 
 from collections.abc import Iterator

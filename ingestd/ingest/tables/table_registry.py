@@ -12,7 +12,7 @@ from dataclasses import replace
 from ingestd.crash_points import CrashPoint, reach
 from ingestd.errors import CommitConflictError, FencedError
 from ingestd.ingest.dead_letters.dead_letter import columns_to_add, dead_letter_schema
-from ingestd.ingest.settings.context import BatchContext, Coverage, TruncatePoint
+from ingestd.ingest.settings.context import BatchContext, Coverage, TableContext, TruncatePoint
 from ingestd.ingest.settings.pipeline_settings import PipelineSettings
 from ingestd.ingest.tables.batch_span import (
     BatchSpan,
@@ -70,14 +70,13 @@ _RECORD_AGE_MS = 6 * 3_600_000
 
 
 class TableRegistry:
-    """Opens, evolves and commits to the tables of a pipeline.
+    """The open tables of a pipeline on the driver, and the operations that change them.
 
     Tables are named by identifiers like "database.table". `now_ms` returns the time in milliseconds
     since the epoch. `keys` are the topic keys of existing topics, which the caller sets after it
     has requested them from the brokers. `iceberg` writes the Iceberg metadata of the tables after
-    their commits. `progress` is the progress of the pipeline: every
-    batch below `progress.end` is committed to every table, so a table without a record covers these
-    positions.
+    their commits. `progress` is the progress of the pipeline: every batch below `progress.end` is
+    committed to every table, so a table without a record covers these positions.
     """
 
     def __init__(
@@ -111,10 +110,10 @@ class TableRegistry:
         ProgressLostError if a table has snapshots but lacks a record that it should have.
         """
         self._catalog.create_database(self._settings.database)
-        found = self._opening.open(undecided)
-        self.progress, self.missing, self.others = found.progress, found.missing, found.others
-        for name, one in found.tables.items():
-            self._take(name, one)
+        opened = self._opening.open(undecided)
+        self.progress, self.missing, self.others = opened.progress, opened.missing, opened.others
+        for name, managed in opened.tables.items():
+            self._take(name, managed)
         self.ensure(self.dead_letters, dead_letter_schema(self._now_ms()))
         columns = columns_to_add(self.tables[self.dead_letters].table.schema)
         if columns:
@@ -131,21 +130,21 @@ class TableRegistry:
 
     def ensure_all(self, schemas: Mapping[str, TableSchema]) -> None:
         """Open tables concurrently, creating tables that do not exist."""
-        missing = [(name, one) for name, one in schemas.items() if name not in self.tables]
+        missing = [(name, schema) for name, schema in schemas.items() if name not in self.tables]
         with ThreadPoolExecutor(_THREADS, "create") as pool:
-            found = list(pool.map(self._created, missing))
-        for (name, _), one in zip(missing, found, strict=True):
-            self._refuse_strangers(name, one.table)
-            self._take(name, self._opening.judged(name, one, self.progress))
+            created = list(pool.map(self._created, missing))
+        for (name, _), managed in zip(missing, created, strict=True):
+            self._refuse_strangers(name, managed.table)
+            self._take(name, self._opening.judged(name, managed, self.progress))
 
     def adopt(self, name: str) -> FileStoreTable | None:
         """Open a table of the catalog if it is not open yet; return None if it does not exist."""
         if name not in self.tables:
             if not self._catalog.table_exists(Identifier.parse(name)):
                 return None
-            one = self._opening.load(name)
-            self._refuse_strangers(name, one.table)
-            self._take(name, self._opening.judged(name, one, self.progress))
+            managed = self._opening.load(name)
+            self._refuse_strangers(name, managed.table)
+            self._take(name, self._opening.judged(name, managed, self.progress))
         return self.tables[name].table
 
     def alter(self, name: str, changes: Sequence[SchemaChange]) -> None:
@@ -180,13 +179,12 @@ class TableRegistry:
             topics = {key: topics[key] for key in {(read.source, read.topic) for read in ranges}}
             fed = (self._by_topic.get(key, ()) for key in topics.values())
             wanted &= {self.dead_letters, *also, *truncates}.union(*fed)
-        known = {name: self.tables[name] for name in sorted(wanted)}
         return BatchContext(
             pipeline=settings.name,
             database=settings.database,
             tables={
-                name: table_context(name, one, by_name(one.covered, topics), truncates.get(name))
-                for name, one in known.items()
+                name: self._table_context(name, topics, truncates.get(name))
+                for name in sorted(wanted)
             },
             others=frozenset(self.tables.keys() - wanted),
             routing=settings.routing,
@@ -203,6 +201,12 @@ class TableRegistry:
             write_buffer_size=settings.limits.write_buffer_size,
             index_cache_bytes=settings.limits.index_cache_bytes,
         )
+
+    def _table_context(
+        self, name: str, topics: TopicKeys, emptying: TruncatePoint | None
+    ) -> TableContext:
+        managed = self.tables[name]
+        return table_context(name, managed, by_name(managed.covered, topics), emptying)
 
     @property
     def dead_letters(self) -> str:
@@ -232,9 +236,9 @@ class TableRegistry:
         finished = {
             key: {
                 partition: offset_in(end, key, partition, start)
-                for partition, start in ones.items()
+                for partition, start in starts.items()
             }
-            for key, ones in span.start.items()
+            for key, starts in span.start.items()
         }
         return self._land(name, messages, covered, finished, step, overwrite=overwrite)
 
@@ -253,8 +257,8 @@ class TableRegistry:
         """
         self.mark([name])
         finished = {
-            key: {p: offset_in(self.progress.end, key, p) for p in ones}
-            for key, ones in covered.items()
+            key: {p: offset_in(self.progress.end, key, p) for p in partitions}
+            for key, partitions in covered.items()
         }
         return self._land(name, messages, covered, finished, TableStep(dropped=dropped))
 
@@ -265,12 +269,15 @@ class TableRegistry:
         """
         before = self.progress.end
         end = self._advanced(before, span)
-        for name, one in self.tables.items():
-            if one.covered is before:
-                self.tables[name] = replace(one, covered=end)
-            elif one.covered is not end and first_gap(one.covered, span, self.progress) is None:
-                covered = furthest(one.covered, span.until)
-                self.tables[name] = replace(one, covered=shared_if_equal(covered, end))
+        for name, managed in self.tables.items():
+            if managed.covered is before:
+                self.tables[name] = replace(managed, covered=end)
+            elif (
+                managed.covered is not end
+                and first_gap(managed.covered, span, self.progress) is None
+            ):
+                covered = furthest(managed.covered, span.until)
+                self.tables[name] = replace(managed, covered=shared_if_equal(covered, end))
         self.progress = replace(self.progress, end=end)
         self._memo.clear()
         self.write_claims()
@@ -279,9 +286,9 @@ class TableRegistry:
         """Write the claims file, unless it is current."""
         self._number_tables()
         complete = {
-            name: ClaimedRecord(one.progress.record_id, one.record_snapshot)
-            for name, one in self.tables.items()
-            if one.progress is not None and one.covered is self.progress.end
+            name: ClaimedRecord(managed.progress.record_id, managed.record_snapshot)
+            for name, managed in self.tables.items()
+            if managed.progress is not None and managed.covered is self.progress.end
         }
         settings = self._settings
         claims = Claims(settings.warehouse, settings.database, self.progress, complete)
@@ -296,9 +303,9 @@ class TableRegistry:
         shared = self.progress.end
         self.progress = progress
         self._memo.clear()
-        for name, one in self.tables.items():
-            if one.covered is shared:
-                self.tables[name] = replace(one, covered=progress.end)
+        for name, managed in self.tables.items():
+            if managed.covered is shared:
+                self.tables[name] = replace(managed, covered=progress.end)
 
     def note_topics(self, topics: Mapping[str, TopicName]) -> None:
         """Replace the names of the topic keys."""
@@ -313,26 +320,28 @@ class TableRegistry:
         `commit`.
         """
         refreshed: list[str] = []
-        for name, one in list(self.tables.items()):
-            newest = latest_snapshot(one.table.io, one.table.paths) if one.progress else None
+        for name, managed in list(self.tables.items()):
+            newest = (
+                latest_snapshot(managed.table.io, managed.table.paths) if managed.progress else None
+            )
             if newest is None:
                 continue
             fresh = self._now_ms() - newest.time_millis < _RECORD_AGE_MS
             if not (fresh and property_names(self._settings.name)[0] in newest.properties):
-                self.record(name, one.covered)
+                self.record(name, managed.covered)
                 refreshed.append(name)
         return refreshed
 
     def rename_sources(self, names: Mapping[str, str]) -> None:
-        """Rename sources in the progress records of the tables."""
-        for table, one in self.tables.items():
-            if names and one.progress is not None:
+        """Rename sources in the progress records of the tables; `names` maps old to new names."""
+        for table, managed in self.tables.items():
+            if names and managed.progress is not None:
                 feeds = frozenset(
                     feed._replace(source=names.get(feed.source, feed.source))
-                    for feed in one.progress.feeds
+                    for feed in managed.progress.feeds
                 )
-                renamed = replace(one.progress, feeds=feeds)
-                self.tables[table] = replace(one, progress=renamed)
+                renamed = replace(managed.progress, feeds=feeds)
+                self.tables[table] = replace(managed, progress=renamed)
 
     def begin(self, offsets: BatchOffsets) -> BatchSpan:
         """Return the positions that a batch covers by log, and add new logs to the progress."""
@@ -370,10 +379,10 @@ class TableRegistry:
         *,
         overwrite: bool = False,
     ) -> CommitResult:
-        one, user = self.tables[name], self._settings.commit_user
-        state = with_user(one.table, one.state, user)
+        managed, user = self.tables[name], self._settings.commit_user
+        state = with_user(managed.table, managed.state, user)
         pipeline = replace(self.progress, end=covered, start=where_less(start, covered))
-        progress = next_record(one.progress, pipeline, step)
+        progress = next_record(managed.progress, pipeline, step)
         shared = self._memo.of(covered, _TEXT, lambda: encode_pipeline(progress.pipeline))
         record = encode_properties(self._settings.name, progress, shared)
         committable = ManifestCommittable(
@@ -381,18 +390,18 @@ class TableRegistry:
             messages=tuple(messages),
             properties={**record, **dict.fromkeys((*step.dropped, *self._former_names(state)), "")},
             overwrite=overwrite,
-            builds_on={**self._awaited_records(name, state), **one.properties},
+            builds_on={**self._awaited_records(name, state), **managed.properties},
         )
         now = self._now_ms()
-        result = commit(one.table, user, committable, state=state, now_ms=now, allow_empty=True)
+        result = commit(managed.table, user, committable, state=state, now_ms=now, allow_empty=True)
         if result.status == "replayed":
             raise FencedError(
                 f"table {name}: another process of pipeline {self._settings.name} committed "
                 f"identifier {committable.identifier} first; stop one of the two"
             )
-        self._after_commit(name, one.table, progress.fed)
+        self._after_commit(name, managed.table, progress.fed)
         self.tables[name] = ManagedTable(
-            table=one.table,
+            table=managed.table,
             state=result.state,
             progress=progress,
             covered=covered,
@@ -406,12 +415,13 @@ class TableRegistry:
         self.iceberg.keep(name, table)
 
     def _number_tables(self) -> None:
-        """Give a number to each table that has its first record."""
+        """Give the next number to each table that has its first record since it was created."""
         known = self.progress
         new = {
             name: known.tables.get(name, 0) + 1
-            for name, one in self.tables.items()
-            if one.progress is not None and known.tables.get(name, 0) <= known.dropped.get(name, 0)
+            for name, managed in self.tables.items()
+            if managed.progress is not None
+            and known.tables.get(name, 0) <= known.dropped.get(name, 0)
         }
         if new:
             self.progress = replace(known, tables={**known.tables, **new})
@@ -446,7 +456,7 @@ class TableRegistry:
 
     def _former_names(self, state: TableState) -> list[str]:
         """Return the names of properties that a table has from former names of the pipeline."""
-        former = (name for one in self._settings.formerly for name in property_names(one))
+        former = (name for pipeline in self._settings.formerly for name in property_names(pipeline))
         return [name for name in former if name in state.carried]
 
     def _created(self, wanted: tuple[str, TableSchema]) -> ManagedTable:
@@ -458,11 +468,11 @@ class TableRegistry:
         )
         return self._opening.load(name)
 
-    def _take(self, name: str, found: ManagedTable) -> None:
-        check_writable(found.table)
-        if found.progress is not None:
-            self._by_topic_note(name, found.progress.fed)
-        self.tables[name] = found
+    def _take(self, name: str, managed: ManagedTable) -> None:
+        check_writable(managed.table)
+        if managed.progress is not None:
+            self._by_topic_note(name, managed.progress.fed)
+        self.tables[name] = managed
 
     def _by_topic_note(self, name: str, fed: Iterable[str]) -> None:
         for key in fed:

@@ -75,12 +75,12 @@ class Counts:
 
     def add(self, other: "Counts") -> None:
         """Add the counts of another task."""
-        for one in fields(self):
-            mine, theirs = getattr(self, one.name), getattr(other, one.name)
+        for counter_field in fields(self):
+            mine, theirs = getattr(self, counter_field.name), getattr(other, counter_field.name)
             if isinstance(mine, Counter):
                 mine.update(theirs)
             else:
-                setattr(self, one.name, mine + theirs)
+                setattr(self, counter_field.name, mine + theirs)
 
     def skip(self, table: str, reason: str, count: int) -> None:
         """Count rows that are not written to a table, and the reason."""

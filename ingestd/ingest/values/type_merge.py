@@ -25,7 +25,7 @@ _WITH_PRECISION = frozenset({"TIME", "TIMESTAMP", "TIMESTAMP_LTZ"})
 _MAX_PRECISION = 38
 
 
-def merge_types(one: DataType, other: DataType, *, fresh: bool = False) -> DataType | None:
+def merge_types(left: DataType, right: DataType, *, fresh: bool = False) -> DataType | None:
     """Return the nullable type that holds the values of two types, or None if no type does.
 
     INT and BIGINT give BIGINT, DECIMAL(10, 2) and DECIMAL(8, 4) give DECIMAL(12, 4), VARCHAR(5) and
@@ -34,46 +34,46 @@ def merge_types(one: DataType, other: DataType, *, fresh: bool = False) -> DataT
     (BOOLEAN, integers, DECIMAL, DATE, character types) give STRING. If `fresh`, the column has no
     files yet, and all different types that are neither nested nor binary give STRING.
     """
-    one, other = one.as_nullable(), other.as_nullable()
-    if one == other:
-        return one
-    if one.root in NESTED_ROOTS or other.root in NESTED_ROOTS:
-        return _merge_nested(one, other)
-    merged = _merge_same_family(one, other) or _merge_numbers(one, other)
+    left, right = left.as_nullable(), right.as_nullable()
+    if left == right:
+        return left
+    if left.root in NESTED_ROOTS or right.root in NESTED_ROOTS:
+        return _merge_nested(left, right)
+    merged = _merge_same_family(left, right) or _merge_numbers(left, right)
     if merged is not None:
         return merged
-    roots = {one.root, other.root}
+    roots = {left.root, right.root}
     is_text = not roots & BINARY_ROOTS if fresh else roots <= _WITH_TEXT
     return DataType("STRING") if is_text else None
 
 
-def _merge_same_family(one: DataType, other: DataType) -> DataType | None:
-    roots = {one.root, other.root}
+def _merge_same_family(left: DataType, right: DataType) -> DataType | None:
+    roots = {left.root, right.root}
     if roots <= CHARACTER_ROOTS:
-        return _longer(one, other, "VARCHAR", "STRING")
+        return _longer(left, right, "VARCHAR", "STRING")
     if roots <= BINARY_ROOTS:
-        return _longer(one, other, "VARBINARY", "BYTES")
+        return _longer(left, right, "VARBINARY", "BYTES")
     if roots <= INTEGER_ROOTS:
-        return max(one, other, key=lambda t: INTEGER_DIGITS[t.root])
+        return max(left, right, key=lambda t: INTEGER_DIGITS[t.root])
     if roots <= _FLOATING:
         return DataType("DOUBLE")
-    if len(roots) == 1 and one.root in _WITH_PRECISION:
-        return replace(one, precision=max(one.precision or 0, other.precision or 0))
+    if len(roots) == 1 and left.root in _WITH_PRECISION:
+        return replace(left, precision=max(left.precision or 0, right.precision or 0))
     return None
 
 
-def _longer(one: DataType, other: DataType, sized: str, unbounded: str) -> DataType:
-    if unbounded in {one.root, other.root}:
+def _longer(left: DataType, right: DataType, sized: str, unbounded: str) -> DataType:
+    if unbounded in {left.root, right.root}:
         return DataType(unbounded)
-    return DataType(sized, length=max(one.length or 0, other.length or 0))
+    return DataType(sized, length=max(left.length or 0, right.length or 0))
 
 
-def _merge_numbers(one: DataType, other: DataType) -> DataType | None:
+def _merge_numbers(left: DataType, right: DataType) -> DataType | None:
     """Merge DECIMAL with DECIMAL or integers, and floating types with integers."""
-    for floating, number in ((one, other), (other, one)):
+    for floating, number in ((left, right), (right, left)):
         if floating.root in _FLOATING and number.root in INTEGER_ROOTS:
             return floating if number.root in _EXACT_IN_FLOAT else DataType("DOUBLE")
-    sizes = [size for size in map(_decimal_size, (one, other)) if size is not None]
+    sizes = [size for size in map(_decimal_size, (left, right)) if size is not None]
     if len(sizes) < 2:
         return None
     whole = max(digits for digits, _ in sizes)
@@ -84,41 +84,44 @@ def _merge_numbers(one: DataType, other: DataType) -> DataType | None:
 
 
 def _decimal_size(t: DataType) -> tuple[int, int] | None:
-    """Return the digits before and after the decimal point."""
+    """Return the digits before and after the decimal point, or None for an inexact type."""
     if t.root == "DECIMAL":
         return (t.precision or 0) - (t.scale or 0), t.scale or 0
     digits = INTEGER_DIGITS.get(t.root)
     return None if digits is None else (digits, 0)
 
 
-def _merge_nested(one: DataType, other: DataType) -> DataType | None:
-    if one.root != other.root:
+def _merge_nested(left: DataType, right: DataType) -> DataType | None:
+    if left.root != right.root:
         return None
-    if one.root == "ROW":
-        return _merge_rows(one, other)
-    if one.key != other.key or one.length != other.length:
+    if left.root == "ROW":
+        return _merge_rows(left, right)
+    if left.key != right.key or left.length != right.length:
         return None
-    if one.element is not None and other.element is not None:
-        element = _merge_inner(one.element, other.element)
-        return None if element is None else replace(one, element=element)
-    if one.value is not None and other.value is not None:
-        value = _merge_inner(one.value, other.value)
-        return None if value is None else replace(one, value=value)
+    if left.element is not None and right.element is not None:
+        element = _merge_inner(left.element, right.element)
+        return None if element is None else replace(left, element=element)
+    if left.value is not None and right.value is not None:
+        value = _merge_inner(left.value, right.value)
+        return None if value is None else replace(left, value=value)
     return None
 
 
-def _merge_inner(one: DataType, other: DataType) -> DataType | None:
-    merged = merge_types(one, other)
-    if merged is None or one.nullable or other.nullable:
+def _merge_inner(left: DataType, right: DataType) -> DataType | None:
+    merged = merge_types(left, right)
+    if merged is None or left.nullable or right.nullable:
         return merged
     return merged.not_null()
 
 
-def _merge_rows(one: DataType, other: DataType) -> DataType | None:
-    """Merge the fields of two ROW types by name; append new fields of `other` with new ids."""
-    fields = {field.name: field for field in one.fields}
-    next_id = max((field.id for field in one.fields), default=-1) + 1
-    for field in other.fields:
+def _merge_rows(left: DataType, right: DataType) -> DataType | None:
+    """Merge two ROW types by field name; return None if the types of a field cannot be merged.
+
+    New fields of `right` are appended with new ids.
+    """
+    fields = {field.name: field for field in left.fields}
+    next_id = max((field.id for field in left.fields), default=-1) + 1
+    for field in right.fields:
         known = fields.get(field.name)
         if known is None:
             fields[field.name] = DataField(next_id, field.name, field.type.as_nullable())
@@ -128,4 +131,4 @@ def _merge_rows(one: DataType, other: DataType) -> DataType | None:
         if merged is None:
             return None
         fields[field.name] = replace(known, type=merged)
-    return replace(one, fields=tuple(fields.values()))
+    return replace(left, fields=tuple(fields.values()))

@@ -1,4 +1,4 @@
-"""Bind the nodes of an expression to column types, which determines types and kernels.
+"""Bind the nodes of an expression to column types, which determines result types and kernels.
 
 Binding reports errors with their position: unknown functions, wrong numbers of arguments, and
 incompatible types. Before all column types are known, `check` finds the errors that do not depend
@@ -65,7 +65,7 @@ _DAY_MS = 86_400_000
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """A bound part of an expression: its type (None for an untyped NULL), and its evaluation."""
+    """A bound part of an expression: what is known before evaluation, and its evaluation."""
 
     argument: Argument
     run: Callable[[Frame], ExpressionCells]
@@ -81,19 +81,20 @@ def bind(node: Node, types: Mapping[str, DataType]) -> Bound:
 
     Raises ConfigError, which contains the position of the error.
     """
-    found = _Binder(types, all_known=True).bind(node)
-    if found is None:
+    bound = _Binder(types, all_known=True).bind(node)
+    if bound is None:
         raise ValueError("with all columns known, all types are")
-    return found
+    return bound
 
 
 def check(node: Node, types: Mapping[str, DataType]) -> DataType | None:
-    """Check a node while some column types are unknown; return its type, or None if unknown.
+    """Check a node while some column types are unknown; return its type.
 
-    Raises ConfigError like `bind`.
+    The type is None if it is unknown or the node is an untyped NULL. Raises ConfigError like
+    `bind`.
     """
-    found = _Binder(types, all_known=False).bind(node)
-    return None if found is None else found.type
+    bound = _Binder(types, all_known=False).bind(node)
+    return None if bound is None else bound.type
 
 
 class _Binder:
@@ -127,13 +128,15 @@ class _Binder:
         if node.function in CLOCK:
             return _clock(node.function)
         # An unknown type is compatible with every type, like NULL.
-        arguments = [Argument(None) if one is None else one.argument for one in inner]
-        parts = [one for one in inner if one is not None]
+        arguments = [Argument(None) if bound is None else bound.argument for bound in inner]
+        known = [bound for bound in inner if bound is not None]
         try:
             plan = FUNCTIONS[node.function].plan(arguments)
-            if len(parts) < len(inner):
+            if len(known) < len(inner):
                 return None
-            casts = [_as_taken(part, takes) for part, takes in zip(parts, plan.takes, strict=False)]
+            casts = [
+                _as_taken(bound, takes) for bound, takes in zip(known, plan.takes, strict=False)
+            ]
         except (ConfigError, UnsupportedError) as error:
             raise _placed(node, error.message) from error
         if plan.type is None or plan.kernel is None:
@@ -146,9 +149,9 @@ def _placed(node: Node, message: str) -> ConfigError:
 
 
 def _running(
-    kernel: Kernel, parts: list[Callable[[Frame], ExpressionCells]]
+    kernel: Kernel, runs: list[Callable[[Frame], ExpressionCells]]
 ) -> Callable[[Frame], ExpressionCells]:
-    return lambda frame: kernel([part(frame) for part in parts])
+    return lambda frame: kernel([run(frame) for run in runs])
 
 
 def _refuse_call(node: CallNode) -> None:
@@ -220,35 +223,37 @@ def _cast(node: CastNode, inner: Bound) -> Bound:
         raise _placed(node, error.message) from error
 
 
-def _as_taken(part: Bound, takes: DataType) -> Callable[[Frame], ExpressionCells]:
-    return _bound_cast(part, takes).run
+def _as_taken(inner: Bound, takes: DataType) -> Callable[[Frame], ExpressionCells]:
+    return _bound_cast(inner, takes).run
 
 
-def _bound_cast(part: Bound, target: DataType, *, is_lenient: bool = False) -> Bound:
+def _bound_cast(inner: Bound, target: DataType, *, is_lenient: bool = False) -> Bound:
     arrow_type: Values = to_arrow_type(target)
-    if part.type is None:
+    if inner.type is None:
         return Bound(
             Argument(target), lambda frame: ExpressionCells(pa.nulls(frame.rows, arrow_type))
         )
-    kernel = cast_kernel(part.type, target)
+    kernel = cast_kernel(inner.type, target)
     if kernel is None:
-        return Bound(Argument(target, part.argument.is_constant, part.argument.constant), part.run)
+        return Bound(
+            Argument(target, inner.argument.is_constant, inner.argument.constant), inner.run
+        )
     if is_lenient:
         kernel = lenient(kernel)
-    elif part.argument.is_constant:
-        _refuse_constant(part, kernel, target)
-    bound = Bound(Argument(target), _running(kernel, [part.run]))
-    return bound if not part.argument.is_constant else _folded(bound)
+    elif inner.argument.is_constant:
+        _refuse_constant(inner, kernel, target)
+    bound = Bound(Argument(target), _running(kernel, [inner.run]))
+    return bound if not inner.argument.is_constant else _folded(bound)
 
 
-def _refuse_constant(part: Bound, kernel: Kernel, target: DataType) -> None:
+def _refuse_constant(inner: Bound, kernel: Kernel, target: DataType) -> None:
     """Raise ConfigError if the cast of a constant fails."""
-    made = kernel([part.run(Frame({}, 1))])
+    made = kernel([inner.run(Frame({}, 1))])
     if made.failed is not None and bool(made.failed.any()):
-        raise ConfigError(f"'{part.argument.constant}' is not a valid {target}")
+        raise ConfigError(f"'{inner.argument.constant}' is not a valid {target}")
 
 
 def _folded(bound: Bound) -> Bound:
-    """Evaluate a constant expression once, when it is bound."""
+    """Evaluate a constant expression now, and return it bound to the resulting value."""
     value: Values = bound.run(Frame({}, 1)).values[0]
     return Bound(bound.argument, lambda frame: ExpressionCells(pa.repeat(value, frame.rows)))

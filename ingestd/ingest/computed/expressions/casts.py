@@ -54,7 +54,7 @@ _HALF_UP: Values = "half_towards_infinity"
 
 
 def cast_kernel(source: DataType, target: DataType) -> Kernel | None:
-    """Return the kernel of a cast, or None for equal types.
+    """Return the kernel of a cast, or None if the types differ at most in nullability.
 
     Raises ConfigError if the cast is not supported.
     """
@@ -71,9 +71,9 @@ def cast_kernel(source: DataType, target: DataType) -> Kernel | None:
     plain = _plain_cast(source, target)
 
     def run(arguments: Sequence[ExpressionCells]) -> ExpressionCells:
-        (one,) = arguments
-        made = attempted(plain, [one.values], arrow_type)
-        return ExpressionCells(made.values, either(one.failed, made.failed))
+        (argument,) = arguments
+        made = attempted(plain, [argument.values], arrow_type)
+        return ExpressionCells(made.values, either(argument.failed, made.failed))
 
     return run
 
@@ -100,7 +100,7 @@ def is_zero(values: Values) -> Values:
 def _day(values: Values) -> Values:
     """Return the day of each timestamp.
 
-    Paimon's cast is one day late for timestamps before 1970.
+    This differs from Paimon's cast, which is one day late for timestamps before 1970.
     """
     plain = values.cast(pa.timestamp(values.type.unit))
     return pc.floor_temporal(plain, unit="day").cast(pa.date32())
@@ -136,12 +136,12 @@ def _of_texts(target: DataType) -> Kernel:
         return _number(texts.cast(to_arrow_type(exact)), exact, target, arrow_type)
 
     def run(arguments: Sequence[ExpressionCells]) -> ExpressionCells:
-        (one,) = arguments
-        if form is not None and _all_like(one.values, form):
-            made = attempted(read, [one.values], arrow_type)
+        (argument,) = arguments
+        if form is not None and _all_like(argument.values, form):
+            made = attempted(read, [argument.values], arrow_type)
         else:
-            made = _by_distinct(one.values, target, arrow_type)
-        return ExpressionCells(made.values, either(one.failed, made.failed))
+            made = _by_distinct(argument.values, target, arrow_type)
+        return ExpressionCells(made.values, either(argument.failed, made.failed))
 
     return run
 
@@ -158,8 +158,8 @@ def _by_distinct(texts: Values, target: DataType, arrow_type: pa.DataType) -> Ex
     values = read.values.take(coded.indices)
     if read.failed is None:
         return ExpressionCells(values)
-    places = np.asarray(pc.fill_null(coded.indices, 0))
-    marks = read.failed[places] if len(read.failed) else np.zeros(len(places), np.bool_)
+    indices = np.asarray(pc.fill_null(coded.indices, 0))
+    marks = read.failed[indices] if len(read.failed) else np.zeros(len(indices), np.bool_)
     return ExpressionCells(values, marks & np.asarray(texts.is_valid()))
 
 
@@ -171,7 +171,7 @@ def _read(texts: Values, target: DataType) -> Values:
 
 
 def lenient(kernel: Kernel) -> Kernel:
-    """Wrap a kernel to return NULL where it fails; failures of the arguments remain failures."""
+    """Return a kernel that gives NULL where `kernel` fails; failed arguments remain failures."""
 
     def run(arguments: Sequence[ExpressionCells]) -> ExpressionCells:
         before = either(*(argument.failed for argument in arguments))

@@ -29,13 +29,13 @@ class ExpressionCells:
 
     @property
     def marks(self) -> Mask:
-        """The mask of failed rows, also if no row failed."""
+        """The mask (n,) of failed rows; all false if no row failed."""
         return np.zeros(len(self.values), np.bool_) if self.failed is None else self.failed
 
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """The input rows of an expression: columns of equal length, and the current time in ms."""
+    """The input of an expression: columns of `rows` values, and the time in ms since the epoch."""
 
     columns: Mapping[str, Values]
     rows: int
@@ -55,7 +55,7 @@ def either(*masks: Mask | None) -> Mask | None:
 
 
 def only(failed: Mask | None, rows: Mask) -> Mask | None:
-    """Return the intersection of a mask of failed rows with `rows`."""
+    """Return the mask of the failed rows among `rows`, or None if `failed` is None."""
     return None if failed is None else failed & rows
 
 

@@ -33,11 +33,11 @@ def _case(arguments: Sequence[Argument]) -> Plan:
     for condition in conditions:
         if condition.type is not None and condition.type.root != "BOOLEAN":
             raise ConfigError(f"a condition is {condition.type}, not BOOLEAN")
-    found = common_type("CASE", values)
-    if found is None:
+    result_type = common_type("CASE", values)
+    if result_type is None:
         return Plan(None, (), None)
-    takes = tuple(BOOLEAN if one % 2 == 0 else found for one in range(len(arguments) - 1))
-    return Plan(found, (*takes, found), _choose)
+    takes = tuple(BOOLEAN if index % 2 == 0 else result_type for index in range(len(arguments) - 1))
+    return Plan(result_type, (*takes, result_type), _choose)
 
 
 def _choose(cells: Sequence[ExpressionCells]) -> ExpressionCells:
@@ -71,8 +71,8 @@ def _if(arguments: Sequence[Argument]) -> Plan:
 
 
 def _coalesce(arguments: Sequence[Argument]) -> Plan:
-    found = common_type("COALESCE", arguments)
-    return Plan(found, (found,) * len(arguments) if found else (), _first_there)
+    result_type = common_type("COALESCE", arguments)
+    return Plan(result_type, (result_type,) * len(arguments) if result_type else (), _first_there)
 
 
 def _first_there(cells: Sequence[ExpressionCells]) -> ExpressionCells:
@@ -82,7 +82,7 @@ def _first_there(cells: Sequence[ExpressionCells]) -> ExpressionCells:
             missing = missing & ~failed
         failed = either(failed, only(cell.failed, missing))
         missing = missing & np.asarray(cell.values.is_null())
-    return ExpressionCells(pc.coalesce(*(one.values for one in cells)), failed)
+    return ExpressionCells(pc.coalesce(*(cell.values for cell in cells)), failed)
 
 
 def _nullif(arguments: Sequence[Argument]) -> Plan:
@@ -91,28 +91,30 @@ def _nullif(arguments: Sequence[Argument]) -> Plan:
         return Plan(None, (), None)
     arrow_type: Values = to_arrow_type(compared)
 
-    def null_if(one: Values, other: Values) -> Values:
-        equal: Values = pc.equal(one, other)
+    def null_if(left: Values, right: Values) -> Values:
+        equal: Values = pc.equal(left, right)
         same: Values = pc.fill_null(equal, False)
         nothing: Values = pa.scalar(None, arrow_type)
-        return pc.if_else(same, nothing, one)
+        return pc.if_else(same, nothing, left)
 
     return Plan(compared, (compared, compared), strict(null_if, arrow_type))
 
 
 def _extreme(name: str, *, largest: bool) -> Function:
     def plan(arguments: Sequence[Argument]) -> Plan:
-        found = common_type(name, arguments)
-        if found is None:
+        result_type = common_type(name, arguments)
+        if result_type is None:
             return Plan(None, (), None)
         comparable(name, arguments)
-        return Plan(found, (found,) * len(arguments), _of_all(found, largest=largest))
+        return Plan(
+            result_type, (result_type,) * len(arguments), _of_all(result_type, largest=largest)
+        )
 
     return Function(2, None, plan)
 
 
-def _of_all(found: DataType, *, largest: bool) -> Kernel:
-    """Return a kernel that returns the largest or smallest value that is not NULL."""
+def _of_all(data_type: DataType, *, largest: bool) -> Kernel:
+    """Return a kernel for the largest or smallest argument of each row, ignoring NULL."""
 
     def of_all(*values: Values) -> Values:
         best: Values = values[0]
@@ -123,7 +125,7 @@ def _of_all(found: DataType, *, largest: bool) -> Kernel:
             best = pc.if_else(taken, value, best)
         return best
 
-    return strict(of_all, to_arrow_type(found))
+    return strict(of_all, to_arrow_type(data_type))
 
 
 CHOICE_FUNCTIONS: Mapping[str, Function] = {

@@ -27,9 +27,9 @@ def as_decimal(data_type: DataType) -> DataType:
 
 
 def exact_type(argument: Argument) -> DataType:
-    """Return the DECIMAL type of an exact number.
+    """Return the DECIMAL type of an integer or DECIMAL argument.
 
-    A constant has only as many digits as it needs.
+    The type of a constant integer has only as many digits as the constant.
     """
     if argument.is_constant and isinstance(argument.constant, int):
         digits = max(1, len(str(abs(argument.constant))))
@@ -40,40 +40,43 @@ def exact_type(argument: Argument) -> DataType:
 
 
 def common_type(what: str, arguments: Sequence[Argument]) -> DataType | None:
-    """Return a type that holds the values of all arguments, or None if all are NULL.
+    """Return a type that holds the values of all arguments, or None if all are untyped NULLs.
 
     Numbers are compatible with numbers, strings with strings, and dates and times with each other
-    and with constant strings. Raises ConfigError if types are incompatible.
+    and with constant strings. Raises ConfigError, which names the function `what`, if types are
+    incompatible.
     """
-    found: DataType | None = None
-    for one in _texts_last(arguments):
-        if one.type is None:
+    result: DataType | None = None
+    for argument in _texts_last(arguments):
+        if argument.type is None:
             continue
-        own = one.type.as_nullable()
+        own = argument.type.as_nullable()
         if is_text(own):
-            own = TEXT if found is None or is_text(found) or not one.is_constant else own
-        merged = own if found is None else _together(found, own, one)
+            own = TEXT if result is None or is_text(result) or not argument.is_constant else own
+        merged = own if result is None else _together(result, own, argument)
         if merged is None:
             raise refuse_types(what, arguments)
-        found = merged
-    return found
+        result = merged
+    return result
 
 
 def _texts_last(arguments: Iterable[Argument]) -> list[Argument]:
     """Sort constant strings last, so that the type to which they are cast is known."""
-    return sorted(arguments, key=lambda one: one.is_constant and isinstance(one.constant, str))
+    return sorted(
+        arguments, key=lambda argument: argument.is_constant and isinstance(argument.constant, str)
+    )
 
 
-def _together(one: DataType, other: DataType, argument: Argument) -> DataType | None:
-    if argument.is_constant and is_text(other) and one.root in _FROM_TEXT:
-        return one
-    roots = {one.root, other.root}
+def _together(left: DataType, right: DataType, argument: Argument) -> DataType | None:
+    if argument.is_constant and is_text(right) and left.root in _FROM_TEXT:
+        return left
+    roots = {left.root, right.root}
     if roots <= NUMBER_ROOTS and roots & FLOATING_ROOTS and "DECIMAL" in roots:
         return DOUBLE
     if roots == {"DATE", "TIMESTAMP"}:
-        return one if one.root == "TIMESTAMP" else other
-    merged = merge_types(one, other)
-    same_kind = roots <= NUMBER_ROOTS or len(roots) == 1 or (is_text(one) and is_text(other))
+        return left if left.root == "TIMESTAMP" else right
+    merged = merge_types(left, right)
+    same_kind = roots <= NUMBER_ROOTS or len(roots) == 1 or (is_text(left) and is_text(right))
     if merged is None and roots <= NUMBER_ROOTS:
-        raise ConfigError(f"no type has all digits of {one} and {other}; add a CAST")
+        raise ConfigError(f"no type has all digits of {left} and {right}; add a CAST")
     return merged if same_kind or merged is None or not is_text(merged) else None

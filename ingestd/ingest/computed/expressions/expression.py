@@ -113,8 +113,8 @@ def _bound(expression: _ByText, types: tuple[tuple[str, DataType], ...]) -> "Bou
 
 
 def _check(node: Node, types: Mapping[str, DataType]) -> DataType | None:
-    found: DataType | None = importlib.import_module(_BINDER).check(node, types)
-    return found
+    data_type: DataType | None = importlib.import_module(_BINDER).check(node, types)
+    return data_type
 
 
 def _tells_time(node: Node) -> bool:

@@ -38,7 +38,7 @@ class Argument:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The type of the result, the types to which arguments are cast first, and the kernel.
+    """The plan of a call: its result type, the types to cast the arguments to, and the kernel.
 
     If `type` is None, the result is an untyped NULL, which is not evaluated.
     """
@@ -53,7 +53,7 @@ Planner = Callable[[Sequence[Argument]], Plan]
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """The minimum and maximum number of arguments (None: no maximum), and the planner.
+    """A function: its minimum and maximum number of arguments (None: no maximum), and its planner.
 
     The planner raises ConfigError if the function does not accept the types or constants.
     """

@@ -39,26 +39,26 @@ _SHOWN = 80
 
 
 def comparable(what: str, arguments: Sequence[Argument]) -> DataType:
-    """Return the type to which arguments are cast for a comparison.
+    """Return the type to which arguments are cast for a comparison; STRING if all are NULL.
 
-    Raises ConfigError if they are incompatible.
+    Raises ConfigError if the types are incompatible or have no comparison.
     """
-    found = common_type(what, arguments)
-    if found is not None and found.root in (*NESTED_ROOTS, "VARIANT", "BLOB"):
+    data_type = common_type(what, arguments)
+    if data_type is not None and data_type.root in (*NESTED_ROOTS, "VARIANT", "BLOB"):
         raise refuse_types(what, arguments)
-    return found or TEXT
+    return data_type or TEXT
 
 
 def _comparison(sign: str, kernel: PlainKernel) -> Function:
     def plan(arguments: Sequence[Argument]) -> Plan:
-        found = comparable(sign, arguments)
-        return Plan(BOOLEAN, (found, found), strict(kernel, pa.bool_()))
+        compared = comparable(sign, arguments)
+        return Plan(BOOLEAN, (compared, compared), strict(kernel, pa.bool_()))
 
     return Function(2, 2, plan)
 
 
 def not_distinct(left: Values, right: Values) -> Values:
-    """Return whether values are equal, where NULL equals NULL."""
+    """Return whether the values of each row are equal; NULL equals NULL."""
     equal: Values = pc.fill_null(pc.equal(left, right), _FALSE)
     return pc.or_(equal, pc.and_(pc.is_null(left), pc.is_null(right)))
 
@@ -97,26 +97,26 @@ def _is_null(arguments: Sequence[Argument]) -> Plan:
 
 
 def _in(arguments: Sequence[Argument]) -> Plan:
-    found = comparable("IN", arguments)
-    return Plan(BOOLEAN, (found,) * len(arguments), _among(arguments[1:]))
+    compared = comparable("IN", arguments)
+    return Plan(BOOLEAN, (compared,) * len(arguments), _among(arguments[1:]))
 
 
 def _among(items: Sequence[Argument]) -> Kernel:
-    """Return the kernel of IN: true if an item is equal, else NULL if an item is NULL."""
+    """Return the kernel of IN: true if an item equals the value, NULL if that is unknown."""
 
     def of_constants(wanted: Values, *given: Values) -> Values:
-        listed: Values = pa.concat_arrays([one.slice(0, 1) for one in given])
-        found: Values = pc.is_in(wanted, value_set=listed.drop_null())
+        listed: Values = pa.concat_arrays([value.slice(0, 1) for value in given])
+        result: Values = pc.is_in(wanted, value_set=listed.drop_null())
         unknown = pc.is_null(wanted)
         if listed.null_count:
-            unknown = pc.or_(unknown, pc.invert(found))
-        return pc.if_else(unknown, pa.scalar(None, pa.bool_()), found)
+            unknown = pc.or_(unknown, pc.invert(result))
+        return pc.if_else(unknown, pa.scalar(None, pa.bool_()), result)
 
     def of_values(wanted: Values, *given: Values) -> Values:
-        found: Values = pc.equal(wanted, given[0])
-        for one in given[1:]:
-            found = pc.or_kleene(found, pc.equal(wanted, one))
-        return found
+        result: Values = pc.equal(wanted, given[0])
+        for value in given[1:]:
+            result = pc.or_kleene(result, pc.equal(wanted, value))
+        return result
 
     constant = all(item.is_constant for item in items)
     return strict(of_constants if constant else of_values, pa.bool_())

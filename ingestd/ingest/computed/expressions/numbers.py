@@ -1,9 +1,9 @@
 """Functions on numbers: arithmetic and rounding.
 
 The result for two integers has the wider of their types, and an overflow fails. Sums, differences
-and products of decimals are exact, with up to 38 digits; if more are needed, fractional digits are
-kept, and a number that is too large fails. `/` returns a DOUBLE for integers, and for decimals a
-DECIMAL with at least six fractional digits, rounded half up. A division by zero fails.
+and products of decimals are exact, with up to 38 digits; if more are needed, fractional digits take
+precedence, and a number that is too large fails. `/` returns a DOUBLE for integers, and for
+decimals a DECIMAL with at least six fractional digits, rounded half up. A division by zero fails.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -44,7 +44,7 @@ _WIDE = 76
 """The number of digits of Arrow's widest decimal type."""
 _LEAST_SCALE = 6
 ResultType = Callable[[DataType, DataType], DataType]
-"""Returns the DECIMAL type of the result for the types of two operands."""
+"""Returns the DECIMAL type of the result, given the types of two operands."""
 
 
 def _kind(what: str, arguments: Sequence[Argument]) -> DataType | None:
@@ -65,17 +65,17 @@ def _number_type(what: str, arguments: Sequence[Argument]) -> DataType | None:
     return common_type(what, arguments)
 
 
-def _nothing(found: DataType | None, count: int) -> Plan:
+def _nothing(data_type: DataType | None, count: int) -> Plan:
     """Plan a calculation with a constant NULL: the result is NULL, with a type if it is known."""
-    if found is None:
+    if data_type is None:
         return Plan(None, (), None)
-    arrow_type: Values = to_arrow_type(found)
+    arrow_type: Values = to_arrow_type(data_type)
 
     def run(cells: Sequence[ExpressionCells]) -> ExpressionCells:
         nulls: Values = pa.nulls(len(cells[0].values), arrow_type)
         return ExpressionCells(nulls, either(*(cell.failed for cell in cells)))
 
-    return Plan(found, (found,) * count, run)
+    return Plan(data_type, (data_type,) * count, run)
 
 
 def _has_null(arguments: Sequence[Argument]) -> bool:
@@ -83,7 +83,7 @@ def _has_null(arguments: Sequence[Argument]) -> bool:
 
 
 def _decimal(whole: int, scale: int) -> DataType:
-    """Return the DECIMAL type with this scale, and as many whole digits as fit."""
+    """Return the DECIMAL type with this scale and `whole` whole digits, or as many as fit."""
     if scale > MAX_DIGITS:
         raise ConfigError(
             f"{scale} fractional digits are more than {MAX_DIGITS}; CAST one value to fewer"
@@ -93,41 +93,41 @@ def _decimal(whole: int, scale: int) -> DataType:
 
 def _arithmetic(sign: str, checked: PlainKernel, result_of: ResultType) -> Function:
     def plan(arguments: Sequence[Argument]) -> Plan:
-        found = _kind(sign, arguments)
-        if found is None or _has_null(arguments):
-            return _nothing(found, 2)
-        if found.root != "DECIMAL":
-            return Plan(found, (found, found), strict(checked, to_arrow_type(found)))
-        one, other = (exact_type(argument) for argument in arguments)
-        result = result_of(one, other)
+        kind = _kind(sign, arguments)
+        if kind is None or _has_null(arguments):
+            return _nothing(kind, 2)
+        if kind.root != "DECIMAL":
+            return Plan(kind, (kind, kind), strict(checked, to_arrow_type(kind)))
+        first, second = (exact_type(argument) for argument in arguments)
+        result = result_of(first, second)
         arrow_type = to_arrow_type(result)
 
         def run(left: Values, right: Values) -> Values:
             # All digits are computed; a number that does not fit the result type fails.
             return checked(_wide(left), _wide(right)).cast(arrow_type)
 
-        return Plan(result, (one, other), strict(run, arrow_type))
+        return Plan(result, (first, second), strict(run, arrow_type))
 
     return Function(2, 2, plan)
 
 
-def _sum(one: DataType, other: DataType) -> DataType:
-    whole = max(_whole(one), _whole(other)) + 1
-    return _decimal(whole, max(one.scale or 0, other.scale or 0))
+def _sum(first: DataType, second: DataType) -> DataType:
+    whole = max(_whole(first), _whole(second)) + 1
+    return _decimal(whole, max(first.scale or 0, second.scale or 0))
 
 
-def _product(one: DataType, other: DataType) -> DataType:
-    if (one.precision or 0) + (other.precision or 0) + 1 > _WIDE:
-        raise _too_many("*", one, other)
-    return _decimal(_whole(one) + _whole(other) + 1, (one.scale or 0) + (other.scale or 0))
+def _product(first: DataType, second: DataType) -> DataType:
+    if (first.precision or 0) + (second.precision or 0) + 1 > _WIDE:
+        raise _too_many("*", first, second)
+    return _decimal(_whole(first) + _whole(second) + 1, (first.scale or 0) + (second.scale or 0))
 
 
 def _whole(data_type: DataType) -> int:
     return (data_type.precision or 0) - (data_type.scale or 0)
 
 
-def _too_many(sign: str, one: DataType, other: DataType) -> ConfigError:
-    return ConfigError(f"{one} {sign} {other} has too many digits; CAST one of them to fewer")
+def _too_many(sign: str, first: DataType, second: DataType) -> ConfigError:
+    return ConfigError(f"{first} {sign} {second} has too many digits; CAST one of them to fewer")
 
 
 def _wide(values: Values, more: int = 0) -> Values:
@@ -135,27 +135,27 @@ def _wide(values: Values, more: int = 0) -> Values:
     return values.cast(pa.decimal256(kind.precision + more, kind.scale + more))
 
 
-def _ratio(one: DataType, other: DataType) -> Plan:
+def _ratio(first: DataType, second: DataType) -> Plan:
     """Plan a division of decimals.
 
-    One extra digit, which is truncated, suffices to round half up.
+    The quotient is truncated one digit after those of the result, which suffices to round half up.
     """
-    scale = max(_LEAST_SCALE, (one.scale or 0) + (other.precision or 0) + 1)
-    whole = _whole(one) + (other.scale or 0)
+    scale = max(_LEAST_SCALE, (first.scale or 0) + (second.precision or 0) + 1)
+    whole = _whole(first) + (second.scale or 0)
     if whole + scale > MAX_DIGITS:
         scale = max(min(scale, _LEAST_SCALE), MAX_DIGITS - whole)
     result = _decimal(whole, scale)
     arrow_type = to_arrow_type(result)
-    given = (one.scale or 0) + (other.precision or 0) - (other.scale or 0) + 1
+    given = (first.scale or 0) + (second.precision or 0) - (second.scale or 0) + 1
     more = max(0, scale + 1 - given)
-    if (one.precision or 0) + (other.precision or 0) + more + 1 > _WIDE:
-        raise _too_many("/", one, other)
+    if (first.precision or 0) + (second.precision or 0) + more + 1 > _WIDE:
+        raise _too_many("/", first, second)
 
     def run(left: Values, right: Values) -> Values:
         made = pc.divide(_wide(left, more), _wide(right))
         return pc.round(made, scale, _HALF_UP).cast(arrow_type)
 
-    return Plan(result, (one, other), _dividing(run, arrow_type))
+    return Plan(result, (first, second), _dividing(run, arrow_type))
 
 
 def _dividing(kernel: PlainKernel, arrow_type: pa.DataType) -> Kernel:
@@ -177,30 +177,35 @@ def _dividing(kernel: PlainKernel, arrow_type: pa.DataType) -> Kernel:
 
 
 def _divide(arguments: Sequence[Argument]) -> Plan:
-    found = _kind("/", arguments)
-    if found is None or _has_null(arguments):
-        return _nothing(found and DOUBLE, 2)
-    if found.root != "DECIMAL":
+    kind = _kind("/", arguments)
+    if kind is None or _has_null(arguments):
+        return _nothing(kind and DOUBLE, 2)
+    if kind.root != "DECIMAL":
         return Plan(DOUBLE, (DOUBLE, DOUBLE), _dividing(pc.divide, pa.float64()))
-    one, other = (exact_type(argument) for argument in arguments)
-    return _ratio(one, other)
+    first, second = (exact_type(argument) for argument in arguments)
+    return _ratio(first, second)
 
 
 def _whole_division(name: str, *, rest: bool) -> Planner:
-    """Plan an integer quotient, truncated towards zero, or a remainder with the dividend's sign."""
+    """Return the planner of a quotient truncated towards zero, or of a remainder (`rest`).
+
+    A remainder has the sign of the dividend.
+    """
 
     def plan(arguments: Sequence[Argument]) -> Plan:
-        found = _number_type(name, arguments)
-        if found is None or _has_null(arguments):
-            return _nothing(found, 2)
-        if found.root in FLOATING_ROOTS:
+        data_type = _number_type(name, arguments)
+        if data_type is None or _has_null(arguments):
+            return _nothing(data_type, 2)
+        if data_type.root in FLOATING_ROOTS:
             raise ConfigError(f"{name} takes exact numbers; CAST them to DECIMAL")
-        if found.root in INTEGER_ROOTS:
+        if data_type.root in INTEGER_ROOTS:
             kernel = _integer_rest if rest else pc.divide_checked
-            return Plan(found, (found, found), _dividing(kernel, to_arrow_type(found)))
-        if 2 * (found.precision or 0) + 1 > _WIDE:
-            raise _too_many(name, found, found)
-        result = found if rest else BIGINT
+            return Plan(
+                data_type, (data_type, data_type), _dividing(kernel, to_arrow_type(data_type))
+            )
+        if 2 * (data_type.precision or 0) + 1 > _WIDE:
+            raise _too_many(name, data_type, data_type)
+        result = data_type if rest else BIGINT
         arrow_type = to_arrow_type(result)
 
         def run(left: Values, right: Values) -> Values:
@@ -212,7 +217,7 @@ def _whole_division(name: str, *, rest: bool) -> Planner:
             room = pa.decimal256(_WIDE - 1, left.type.scale)
             return pc.subtract(left.cast(room), whole.cast(room)).cast(arrow_type)
 
-        return Plan(result, (found, found), _dividing(run, arrow_type))
+        return Plan(result, (data_type, data_type), _dividing(run, arrow_type))
 
     return plan
 
@@ -227,10 +232,10 @@ def _integer_rest(left: Values, right: Values) -> Values:
 
 def _same_type(name: str, kernel: PlainKernel) -> Function:
     def plan(arguments: Sequence[Argument]) -> Plan:
-        found = _number_type(name, arguments)
-        if found is None:
+        data_type = _number_type(name, arguments)
+        if data_type is None:
             return _nothing(None, 0)
-        return Plan(found, (found,), strict(kernel, to_arrow_type(found)))
+        return Plan(data_type, (data_type,), strict(kernel, to_arrow_type(data_type)))
 
     return Function(1, 1, plan)
 
@@ -239,36 +244,43 @@ def _round(arguments: Sequence[Argument]) -> Plan:
     digits = 0
     if len(arguments) > 1:
         digits = constant_number("the second argument of round", arguments[1], 0, MAX_DIGITS)
-    found = _number_type("round", arguments[:1])
-    if found is None:
+    data_type = _number_type("round", arguments[:1])
+    if data_type is None:
         return _nothing(None, 0)
-    takes = (found, *(INT,) * (len(arguments) - 1))
-    return Plan(*_rounding(found, digits, lambda v: pc.round(v, digits, _HALF_UP), takes))
+    takes = (data_type, *(INT,) * (len(arguments) - 1))
+    return Plan(*_rounding(data_type, digits, lambda v: pc.round(v, digits, _HALF_UP), takes))
 
 
 def _to_whole(name: str, kernel: PlainKernel) -> Function:
     def plan(arguments: Sequence[Argument]) -> Plan:
-        found = _number_type(name, arguments)
-        if found is None:
+        data_type = _number_type(name, arguments)
+        if data_type is None:
             return _nothing(None, 0)
-        return Plan(*_rounding(found, 0, kernel, (found,)))
+        return Plan(*_rounding(data_type, 0, kernel, (data_type,)))
 
     return Function(1, 1, plan)
 
 
 def _rounding(
-    found: DataType, digits: int, kernel: PlainKernel, takes: tuple[DataType, ...]
+    data_type: DataType, digits: int, kernel: PlainKernel, takes: tuple[DataType, ...]
 ) -> tuple[DataType, tuple[DataType, ...], Kernel]:
-    """Return result type, argument types and kernel of rounding to `digits` fractional digits."""
-    if found.root in INTEGER_ROOTS:
-        return found, takes, strict(lambda values, *_: values, to_arrow_type(found))
-    if found.root in FLOATING_ROOTS:
-        arrow_type = to_arrow_type(found)
-        return found, takes, strict(lambda values, *_: kernel(values).cast(arrow_type), arrow_type)
-    scale = min(digits, found.scale or 0)
-    result = _decimal(_whole(found) + (1 if scale < (found.scale or 0) else 0), scale)
+    """Return the result type, argument types and kernel of a function that rounds numbers.
+
+    `digits` is the number of fractional digits of the result.
+    """
+    if data_type.root in INTEGER_ROOTS:
+        return data_type, takes, strict(lambda values, *_: values, to_arrow_type(data_type))
+    if data_type.root in FLOATING_ROOTS:
+        arrow_type = to_arrow_type(data_type)
+        return (
+            data_type,
+            takes,
+            strict(lambda values, *_: kernel(values).cast(arrow_type), arrow_type),
+        )
+    scale = min(digits, data_type.scale or 0)
+    result = _decimal(_whole(data_type) + (1 if scale < (data_type.scale or 0) else 0), scale)
     exact = to_arrow_type(result)
-    room = pa.decimal256((found.precision or 0) + 1, found.scale or 0)
+    room = pa.decimal256((data_type.precision or 0) + 1, data_type.scale or 0)
     return (
         result,
         takes,

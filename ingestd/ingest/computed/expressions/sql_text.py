@@ -79,10 +79,10 @@ def read_sql(text: str) -> Node:
     if len(text) > MAX_LENGTH:
         raise ConfigError(f"it has {len(text)} characters, at most {MAX_LENGTH} are allowed")
     try:
-        found = _PlainSql().parse(text)
-        if len(found) != 1 or found[0] is None:
+        statements = _PlainSql().parse(text)
+        if len(statements) != 1 or statements[0] is None:
             raise ConfigError("it is not a single expression")
-        return _node(found[0])
+        return _node(statements[0])
     except ParseError as error:
         raise ConfigError(_explained(error, text)) from error
     except SqlglotError as error:
@@ -97,114 +97,116 @@ def _explained(error: ParseError, text: str) -> str:
     if not marked:
         return f"it cannot be parsed: {error}"
     at = text.find(before + marked) + len(before) if len(before) < 100 else -1
-    place = f"at character {at + 1}: " if at >= 0 else ""
-    return f"{place}it cannot be parsed from '{marked}' on"
+    position = f"at character {at + 1}: " if at >= 0 else ""
+    return f"{position}it cannot be parsed from '{marked}' on"
 
 
-def _node(part: exp.Expr) -> Node:
-    operator = _OPERATORS.get(type(part))
+def _node(parsed: exp.Expr) -> Node:
+    operator = _OPERATORS.get(type(parsed))
     if operator is not None:
-        return _call(operator, part, part.this, part.expression)
-    make = _MAKERS.get(type(part))
+        return _call(operator, parsed, parsed.this, parsed.expression)
+    make = _MAKERS.get(type(parsed))
     if make is None:
-        raise wrong(_here(part), f"{part.key.upper()} is not supported in an expression")
-    return make(part)
+        raise wrong(_here(parsed), f"{parsed.key.upper()} is not supported in an expression")
+    return make(parsed)
 
 
-def _here(part: exp.Expr) -> ConstantNode:
-    return ConstantNode(None, _place(part))
+def _here(parsed: exp.Expr) -> ConstantNode:
+    return ConstantNode(None, _position(parsed))
 
 
-def _place(part: exp.Expr) -> int:
+def _position(parsed: exp.Expr) -> int:
     """Return the position of an expression in the text: the smallest position of its tokens."""
-    places = [one.meta["start"] for one in part.walk() if "start" in one.meta]
-    return min(places, default=0)
+    positions = [node.meta["start"] for node in parsed.walk() if "start" in node.meta]
+    return min(positions, default=0)
 
 
-def _call(function: str, part: exp.Expr, *arguments: exp.Expr) -> Node:
-    return CallNode(function, tuple(_node(argument) for argument in arguments), _place(part))
+def _call(function: str, parsed: exp.Expr, *arguments: exp.Expr) -> Node:
+    return CallNode(function, tuple(_node(argument) for argument in arguments), _position(parsed))
 
 
-def _column(part: exp.Expr) -> Node:
-    name = part.this
-    if part.args.get("table") is not None or not isinstance(name, exp.Identifier):
-        raise wrong(_here(part), f"'{part.sql()}' is not a column; quote names with dots")
+def _column(parsed: exp.Expr) -> Node:
+    name = parsed.this
+    if parsed.args.get("table") is not None or not isinstance(name, exp.Identifier):
+        raise wrong(_here(parsed), f"'{parsed.sql()}' is not a column; quote names with dots")
     if not name.quoted and name.this.lower() in _WORDS:
-        return CallNode(name.this.lower(), (), _place(part))
-    return ColumnNode(name.this, _place(part))
+        return CallNode(name.this.lower(), (), _position(parsed))
+    return ColumnNode(name.this, _position(parsed))
 
 
-def _literal(part: exp.Expr) -> Node:
-    text = part.this
-    if part.args.get("is_string"):
-        return ConstantNode(text, _place(part))
+def _literal(parsed: exp.Expr) -> Node:
+    text = parsed.this
+    if parsed.args.get("is_string"):
+        return ConstantNode(text, _position(parsed))
     if len(text) > _MAX_DIGITS:
-        raise wrong(_here(part), f"a number has at most {_MAX_DIGITS - 1} digits")
+        raise wrong(_here(parsed), f"a number has at most {_MAX_DIGITS - 1} digits")
     try:
         value: Constant = float(text) if "e" in text.lower() else Decimal(text)
     except (ArithmeticError, ValueError) as error:
-        raise wrong(_here(part), f"'{text}' is not a number") from error
+        raise wrong(_here(parsed), f"'{text}' is not a number") from error
     if isinstance(value, Decimal) and "." not in text:
         value = int(value)
-    return ConstantNode(value, _place(part))
+    return ConstantNode(value, _position(parsed))
 
 
-def _negative(part: exp.Expr) -> Node:
-    inner = _node(part.this)
+def _negative(parsed: exp.Expr) -> Node:
+    inner = _node(parsed.this)
     value = inner.value if isinstance(inner, ConstantNode) else None
     if isinstance(value, int | float | Decimal) and not isinstance(value, bool):
         return ConstantNode(-value, inner.at)
     return CallNode("negative", (inner,), inner.at)
 
 
-def _is(part: exp.Expr) -> Node:
-    what = part.expression
+def _is(parsed: exp.Expr) -> Node:
+    what = parsed.expression
     if isinstance(what, exp.Null):
-        return _call("is null", part, part.this)
+        return _call("is null", parsed, parsed.this)
     if isinstance(what, exp.Boolean):
-        return _call("is true" if what.this else "is false", part, part.this)
-    raise wrong(_here(part), "IS must be followed by NULL, TRUE or FALSE")
+        return _call("is true" if what.this else "is false", parsed, parsed.this)
+    raise wrong(_here(parsed), "IS must be followed by NULL, TRUE or FALSE")
 
 
-def _in(part: exp.Expr) -> Node:
-    if part.args.get("query") is not None or part.args.get("unnest") is not None:
-        raise wrong(_here(part), "IN takes a list of values, not a query")
-    return _call("in", part, part.this, *part.expressions)
+def _in(parsed: exp.Expr) -> Node:
+    if parsed.args.get("query") is not None or parsed.args.get("unnest") is not None:
+        raise wrong(_here(parsed), "IN takes a list of values, not a query")
+    return _call("in", parsed, parsed.this, *parsed.expressions)
 
 
-def _between(part: exp.Expr) -> Node:
-    value, at = _node(part.this), _place(part)
-    low = CallNode(">=", (value, _node(part.args["low"])), at)
-    return CallNode("and", (low, CallNode("<=", (value, _node(part.args["high"])), at)), at)
+def _between(parsed: exp.Expr) -> Node:
+    value, at = _node(parsed.this), _position(parsed)
+    low = CallNode(">=", (value, _node(parsed.args["low"])), at)
+    return CallNode("and", (low, CallNode("<=", (value, _node(parsed.args["high"])), at)), at)
 
 
-def _escape(part: exp.Expr) -> Node:
-    like = _node(part.this)
+def _escape(parsed: exp.Expr) -> Node:
+    like = _node(parsed.this)
     if not isinstance(like, CallNode) or like.function not in ("like", "ilike"):
-        raise wrong(_here(part), "ESCAPE must follow LIKE")
-    return CallNode(like.function, (*like.arguments, _node(part.expression)), like.at)
+        raise wrong(_here(parsed), "ESCAPE must follow LIKE")
+    return CallNode(like.function, (*like.arguments, _node(parsed.expression)), like.at)
 
 
-def _case(part: exp.Expr) -> Node:
-    subject = None if part.this is None else _node(part.this)
+def _case(parsed: exp.Expr) -> Node:
+    subject = None if parsed.this is None else _node(parsed.this)
     arguments: list[Node] = []
-    for one in part.args["ifs"]:
-        condition = _node(one.this)
+    for branch in parsed.args["ifs"]:
+        condition = _node(branch.this)
         if subject is not None:
             condition = CallNode("=", (subject, condition), condition.at)
-        arguments += [condition, _node(one.args["true"])]
-    otherwise = part.args.get("default")
-    at = _place(part)
+        arguments += [condition, _node(branch.args["true"])]
+    otherwise = parsed.args.get("default")
+    at = _position(parsed)
     arguments.append(ConstantNode(None, at) if otherwise is None else _node(otherwise))
     return CallNode("case", tuple(arguments), at)
 
 
-def _cast(part: exp.Expr) -> Node:
-    return CastNode(_node(part.this), _type(part), isinstance(part, exp.TryCast), _place(part.this))
+def _cast(parsed: exp.Expr) -> Node:
+    return CastNode(
+        _node(parsed.this), _type(parsed), isinstance(parsed, exp.TryCast), _position(parsed.this)
+    )
 
 
-def _type(part: exp.Expr) -> DataType:
-    to = part.args["to"]
+def _type(parsed: exp.Expr) -> DataType:
+    to = parsed.args["to"]
     sizes = [
         expression.this
         for expression in to.expressions
@@ -216,27 +218,27 @@ def _type(part: exp.Expr) -> DataType:
         word = to.args.get("kind") if to.this == exp.DType.USERDEFINED else to.this.name
         return type_of_words(str(word), [int(size.this) for size in sizes])
     except ValueError as error:
-        raise wrong(_here(part), f"unknown type {to.sql()}") from error
+        raise wrong(_here(parsed), f"unknown type {to.sql()}") from error
 
 
-def _extract(part: exp.Expr) -> Node:
-    return _call(str(part.this.name).lower(), part, part.expression)
+def _extract(parsed: exp.Expr) -> Node:
+    return _call(str(parsed.this.name).lower(), parsed, parsed.expression)
 
 
-def _function(part: exp.Expr) -> Node:
-    if any(isinstance(expression, exp.Star) for expression in part.expressions):
-        raise wrong(_here(part), f"{part.this}(*) is not a function of a row")
-    return _call(str(part.this).lower(), part, *part.expressions)
+def _function(parsed: exp.Expr) -> Node:
+    if any(isinstance(expression, exp.Star) for expression in parsed.expressions):
+        raise wrong(_here(parsed), f"{parsed.this}(*) is not a function of a row")
+    return _call(str(parsed.this).lower(), parsed, *parsed.expressions)
 
 
 _MAKERS: Mapping[type[exp.Expr], Callable[[exp.Expr], Node]] = {
-    exp.Paren: lambda part: _node(part.this),
+    exp.Paren: lambda parsed: _node(parsed.this),
     exp.Column: _column,
     exp.Literal: _literal,
-    exp.Boolean: lambda part: ConstantNode(bool(part.this), _place(part)),
-    exp.Null: lambda part: ConstantNode(None, _place(part)),
+    exp.Boolean: lambda parsed: ConstantNode(bool(parsed.this), _position(parsed)),
+    exp.Null: lambda parsed: ConstantNode(None, _position(parsed)),
     exp.Neg: _negative,
-    exp.Not: lambda part: _call("not", part, part.this),
+    exp.Not: lambda parsed: _call("not", parsed, parsed.this),
     exp.Is: _is,
     exp.In: _in,
     exp.Between: _between,

@@ -98,7 +98,7 @@ def _substring(arguments: Sequence[Argument]) -> Plan:
 
 
 def _from_end(texts: Values, start: int, count: int | None) -> Values:
-    """Return the substring that starts `-start` characters before the end."""
+    """Return up to `count` characters (None: all), starting `-start` characters before the end."""
     if count is None or count >= -start:
         return pc.utf8_slice_codeunits(texts, start, None)
     ending = start + count
@@ -170,11 +170,11 @@ def _regexp_replace(arguments: Sequence[Argument]) -> Plan:
 
 
 def _check_growth(texts: Values, new: str, count: Callable[[Values], Values]) -> None:
-    """Check that replacements enlarge no string beyond 16 times its size and 4 KiB.
+    """Check that replacements enlarge no string beyond the larger of 16 times its size and 4 KiB.
 
-    Arrow has no such limit: beyond the 2 GiB that an array can hold, it creates an invalid array.
-    `count` returns the number of replacements in each string. Raises UnsupportedError if the limit
-    is exceeded.
+    The strings may have 2 GiB in total: Arrow would create an invalid array beyond that. `count`
+    returns the number of replacements in each string. Raises UnsupportedError if a limit is
+    exceeded.
     """
     sizes = _numbers(pc.binary_length(texts))
     limits = np.maximum(_MOST_GROWTH * sizes, _SHORT_BYTES)
@@ -198,10 +198,10 @@ def _numbers(values: Values) -> npt.NDArray[np.int64]:
 def _has(name: str, kernel: PlainKernel) -> Function:
     def plan(arguments: Sequence[Argument]) -> Plan:
         require(name, arguments, CHARACTER_ROOTS)
-        part = constant_text(f"the second argument of {name}", arguments[1])
+        wanted = constant_text(f"the second argument of {name}", arguments[1])
 
         def has(texts: Values, _: Values) -> Values:
-            return kernel(texts, part)
+            return kernel(texts, wanted)
 
         return Plan(BOOLEAN, (TEXT, TEXT), strict(has, pa.bool_()))
 
@@ -219,9 +219,9 @@ def _split_part(arguments: Sequence[Argument]) -> Plan:
         parts = pc.split_pattern(pc.fill_null(texts, ""), between)
         counts = np.asarray(pc.list_value_length(parts))
         there = counts >= number
-        places = np.where(there, np.cumsum(counts) - counts + number - 1, 0)
-        found: Values = parts.flatten().take(pa.array(places))
-        chosen: Values = pc.if_else(pa.array(there), found, "")
+        indices = np.where(there, np.cumsum(counts) - counts + number - 1, 0)
+        picked: Values = parts.flatten().take(pa.array(indices))
+        chosen: Values = pc.if_else(pa.array(there), picked, "")
         return pc.if_else(texts.is_null(), pa.scalar(None, pa.string()), chosen)
 
     return Plan(TEXT, (TEXT, TEXT, INT), strict(part, _TEXTS))

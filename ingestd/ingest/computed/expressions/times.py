@@ -54,10 +54,10 @@ def _nothing() -> Plan:
 
 def _part(name: str) -> Function:
     def plan(arguments: Sequence[Argument]) -> Plan:
-        found = _time_of(name, arguments[0])
-        if found is None:
+        data_type = _time_of(name, arguments[0])
+        if data_type is None:
             return _nothing()
-        source = found
+        source = data_type
 
         def part(values: Values) -> Values:
             return part_of(_PARTS[name], points_in_time(values, source))
@@ -70,10 +70,10 @@ def _part(name: str) -> Function:
 def _date_format(arguments: Sequence[Argument]) -> Plan:
     pattern = constant_text("the pattern of date_format", arguments[1])
     check_pattern(pattern)
-    found = _time_of("date_format", arguments[0])
-    if found is None:
+    data_type = _time_of("date_format", arguments[0])
+    if data_type is None:
         return _nothing()
-    source = found
+    source = data_type
 
     def formatted(values: Values, _: Values) -> Values:
         return format_times(points_in_time(values, source), pattern)
@@ -85,19 +85,19 @@ def _date_trunc(arguments: Sequence[Argument]) -> Plan:
     unit = constant_text("the unit of date_trunc", arguments[0]).lower()
     if unit not in _UNITS:
         raise ConfigError(f"date_trunc: unknown unit '{unit}', only {', '.join(sorted(_UNITS))}")
-    found = _time_of("date_trunc", arguments[1])
-    if found is None:
+    data_type = _time_of("date_trunc", arguments[1])
+    if data_type is None:
         return _nothing()
-    arrow_type: Values = to_arrow_type(found)
-    if found.root == "DATE" and unit not in _OF_DAYS:
-        return Plan(found, (TEXT, found), strict(lambda _, values: values, arrow_type))
+    arrow_type: Values = to_arrow_type(data_type)
+    if data_type.root == "DATE" and unit not in _OF_DAYS:
+        return Plan(data_type, (TEXT, data_type), strict(lambda _, values: values, arrow_type))
 
     floor: Values = pc.floor_temporal
 
     def cut(_: Values, values: Values) -> Values:
         return floor(values, unit=unit).cast(arrow_type)
 
-    return Plan(found, (TEXT, found), strict(cut, arrow_type))
+    return Plan(data_type, (TEXT, data_type), strict(cut, arrow_type))
 
 
 def _shifted(name: str, sign: int) -> Function:
@@ -130,16 +130,16 @@ def _datediff(arguments: Sequence[Argument]) -> Plan:
 def _from_epoch(name: str) -> Function:
     unit, precision = _EPOCHS[name]
     counted: Values = pa.timestamp
-    found = DataType("TIMESTAMP_LTZ", precision=precision)
+    data_type = DataType("TIMESTAMP_LTZ", precision=precision)
 
     def plan(arguments: Sequence[Argument]) -> Plan:
         require(name, arguments, INTEGER_ROOTS)
-        arrow_type: Values = to_arrow_type(found)
+        arrow_type: Values = to_arrow_type(data_type)
 
         def moment(numbers: Values) -> Values:
             return numbers.cast(counted(unit, "UTC")).cast(arrow_type)
 
-        return Plan(found, (BIGINT,), strict(moment, arrow_type))
+        return Plan(data_type, (BIGINT,), strict(moment, arrow_type))
 
     return Function(1, 1, plan)
 
@@ -147,10 +147,10 @@ def _from_epoch(name: str) -> Function:
 def _unix_timestamp(arguments: Sequence[Argument]) -> Plan:
     """Plan the whole seconds since the epoch, rounded down."""
     require("unix_timestamp", arguments, TIMESTAMP_ROOTS)
-    found = arguments[0].type
-    if found is None:
+    data_type = arguments[0].type
+    if data_type is None:
         return _nothing()
-    source = found.as_nullable()
+    source = data_type.as_nullable()
 
     def seconds(values: Values) -> Values:
         per_second = PER_SECOND[values.type.unit]
