@@ -1,11 +1,11 @@
-"""Canonical texts of values of the lake; a database's SQL makes the same texts.
+"""Canonical texts of values in the lake; SQL computes the same texts in the database.
 
     integers, BOOLEAN, DECIMAL   decimal digits, `true` or `false`, the full scale
     FLOAT, DOUBLE                the bits of IEEE 754 in hexadecimal; 0 for -0, one NaN
     DATE, TIME, TIMESTAMP        days; milliseconds; units of the type since 1970, UTC
-    texts                        as they are; `Form` names what is removed
+    texts unchanged, or without what `Form` removes
     bytes                        hexadecimal
-    ARRAY                        its elements, each as a cell of a row
+    ARRAY its elements, each written like a cell of a row
 
 A cell of a row is the number of its UTF-8 bytes, a colon and the text, or `-` for null, so that
 rows are equal exactly if their cells are. The hash of a row is the first 60 bits of the MD5 of its
@@ -35,9 +35,9 @@ from ingestd.paimon.spec.data_types import (
 )
 
 HASH_DIGITS = 15
-"""Hexadecimal digits of a hash: 60 bits, which any database has a signed integer for."""
+"""Hexadecimal digits of a hash: 60 bits, which fit into a signed integer of any database."""
 PART_DIGITS = 3
-"""Hexadecimal digits of a key's hash by which keys without an order are put into parts."""
+"""Hexadecimal digits of a key's hash that name the part of a key, if keys have no order."""
 NULL_CELL = "-"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _UNITS_OF_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
@@ -45,24 +45,24 @@ _SHOWN_DIGITS = {"s": 0, "ms": 3, "us": 6, "ns": 9}
 
 
 class Form(Enum):
-    """How a text column is made comparable."""
+    """The way in which a text column is made comparable."""
 
     AS_IS = "as-is"
     PADDED = "padded"
-    """Blanks at the end do not count."""
+    """Trailing blanks are removed."""
     NUMBER = "number"
-    """Zeros at the end of a fraction do not count."""
+    """Trailing zeros of a fraction are removed."""
 
 
 def canonical_texts(values: Array, t: DataType, form: Form = Form.AS_IS) -> Array:
-    """Return the canonical texts of values of a type that has them."""
+    """Return the canonical texts of values; their type must have them (`has_canonical_text`)."""
     if t.element is not None:
         return _array_texts(values, t.element, form)
     return _FORMS[form](values) if t.root in CHARACTER_ROOTS else _TEXTS[t.root](values)
 
 
 def has_canonical_text(t: DataType) -> bool:
-    """Return whether values of a type can be compared."""
+    """Return whether values of a type have canonical texts, and so can be compared."""
     if t.root == "ARRAY" and t.element is not None:
         return has_canonical_text(t.element)
     return t.root in CHARACTER_ROOTS or t.root in _TEXTS
@@ -80,18 +80,20 @@ def hash_of(cells: bytes) -> int:
 
 
 def part_of(key_cells: bytes) -> str:
-    """Return the part of a key without an order."""
+    """Return the part that a key belongs to if keys have no order."""
     return hashlib.md5(key_cells, usedforsecurity=False).hexdigest()[:PART_DIGITS]
 
 
 def cells_of(texts: Sequence[str | None]) -> bytes:
-    """Return the concatenated cells of one row."""
+    """Return the concatenated cells of one row from its canonical texts."""
     cells = (NULL_CELL if text is None else f"{len(text.encode())}:{text}" for text in texts)
     return "".join(cells).encode()
 
 
 def shown_text(text: str | None, t: DataType) -> str | None:
-    """Return a canonical text as people read it: floats as numbers, times as ISO 8601."""
+    """Return a canonical text in readable form: floats as numbers, dates and timestamps as ISO
+    8601.
+    """
     if text is None:
         return None
     if t.root in ("FLOAT", "DOUBLE"):
@@ -107,7 +109,7 @@ def shown_text(text: str | None, t: DataType) -> str | None:
 
 
 def _moment_text(text: str, t: DataType) -> str:
-    """Return a date or timestamp as ISO 8601; the number where no calendar of Python has it."""
+    """Return a date or timestamp as ISO 8601, or unchanged if it is out of Python's range."""
     try:
         if t.root == "DATE":
             return str((_EPOCH + timedelta(days=int(text))).date())
@@ -150,7 +152,7 @@ def _array_texts(values: Array, element: DataType, form: Form) -> Array:
 def _float_bits(values: Array) -> Array:
     numbers = values.to_numpy(zero_copy_only=False)
     single = numbers.dtype == np.float32
-    # Adding 0 turns -0 into 0; all NaN are the one that the databases write.
+    # Adding 0 turns -0 into 0; every NaN becomes the one that the databases write.
     plain = np.where(np.isnan(numbers), np.array(np.nan, numbers.dtype), numbers + 0)
     width, bits = (8, np.uint32) if single else (16, np.uint64)
     texts = [f"{number:0{width}x}" for number in plain.astype(numbers.dtype).view(bits).tolist()]
@@ -169,7 +171,7 @@ def _hexadecimal(values: Array) -> Array:
 
 
 def _plain_numbers(texts: Array) -> Array:
-    """Return decimal numbers without zeros at the end of their fractions."""
+    """Return decimal numbers without trailing zeros of their fractions."""
     trimmed = _call("replace_substring_regex", texts, r"(\.\d*?)0+$", r"\1")
     return _call("replace_substring_regex", trimmed, r"\.$", "")
 

@@ -14,17 +14,17 @@ WHOLE_NUMBERS = INTEGER_ROOTS | TIMESTAMP_ROOTS | {"DATE"}
 
 
 Key = tuple[str, ...]
-"""The canonical texts of the primary key of a row, in the order of the key."""
+"""The canonical texts of the primary key of a row, in the order of the key columns."""
 
 
 @dataclass(frozen=True, slots=True)
 class DatabaseColumn:
     """A column of the source database.
 
-    `kind` is its type without length and precision, `type_text` the whole type. `is_ordered` is
-    whether the database sorts its values as Python sorts their canonical texts, or, if it
-    `is_number`, the integers in them. `unpublished` is why its values are not in a change stream,
-    "" if they are.
+    `kind` is its type without length and precision, `type_text` the full type. `is_ordered` states
+    whether the database sorts its values as Python sorts their canonical texts or, if `is_number`,
+    the integers in these texts. `unpublished` is why its values are not in a change stream, "" if
+    they are.
     """
 
     name: str
@@ -50,9 +50,9 @@ class DatabaseTable:
 
 @dataclass(frozen=True, slots=True)
 class ComparedColumn:
-    """A column on both sides: `text_sql` computes its canonical text in the database.
+    """A column in the lake and in the database.
 
-    `form` is what the same needs in the lake.
+    `text_sql` computes its canonical text in the database; `form` gives the same text in the lake.
     """
 
     name: str
@@ -63,14 +63,14 @@ class ComparedColumn:
 
     @property
     def is_ordered(self) -> bool:
-        """Whether the database sorts the column as `Pairing.order_of` does."""
+        """Return whether the database sorts the column as `Pairing.order_of` does."""
         fits = not self.source.is_number or self.type.root in WHOLE_NUMBERS
         return self.source.is_ordered and fits
 
 
 @dataclass(frozen=True, slots=True)
 class UncomparedColumn:
-    """A column of either side that is not compared."""
+    """A column of the lake or of the database that is not compared."""
 
     column: str
     reason: str
@@ -78,7 +78,7 @@ class UncomparedColumn:
 
 @dataclass(frozen=True, slots=True)
 class Pairing:
-    """The compared columns, those of the key first in its order, and all others."""
+    """The compared columns, beginning with the key columns in key order, and all other columns."""
 
     columns: tuple[ComparedColumn, ...]
     key_size: int
@@ -86,33 +86,39 @@ class Pairing:
 
     @property
     def key(self) -> tuple[ComparedColumn, ...]:
-        """The columns of the key."""
+        """Return the columns of the key."""
         return self.columns[: self.key_size]
 
     @property
     def is_ordered(self) -> bool:
-        """Whether the database sorts keys as `order_of` does."""
+        """Return whether the database sorts keys as `order_of` does."""
         return all(column.is_ordered for column in self.key)
 
     def order_of(self, key: Key) -> tuple[int | str, ...]:
-        """Return what a key is sorted by in Python."""
+        """Return the sort key of a key in Python: its canonical texts, or the integers in them."""
         pairs = zip(self.key, key, strict=True)
         return tuple(int(text) if one.source.is_number else text for one, text in pairs)
 
     @property
     def fingerprint(self) -> str:
-        """A checksum of what is compared: equal ones give the same hashes."""
+        """Return a checksum of the compared columns; with equal checksums, equal rows have equal
+        hashes.
+        """
         parts = [(one.name, str(one.type), one.text_sql, one.form) for one in self.columns]
         return sha256(repr(parts).encode()).hexdigest()[:16]
 
     @property
     def names(self) -> list[str]:
-        """The names of the columns in the lake."""
+        """Return the names of the compared columns in the lake."""
         return [column.name for column in self.columns]
 
 
 TextSql = Callable[[DatabaseColumn, DataType], tuple[str, Form] | None]
-"""The SQL of a canonical text for a type of the lake; None if the pair cannot be compared."""
+"""Returns the SQL of the canonical text of a column for its type in the lake, and the form in the
+lake.
+
+None: the pair cannot be compared.
+"""
 
 
 def pair_columns(
@@ -123,7 +129,8 @@ def pair_columns(
 ) -> Pairing:
     """Pair the columns of a source table with the fields of its table in the lake.
 
-    Raises UnsupportedError if the key is missing in the lake or cannot be compared.
+    Raises UnsupportedError if the source table has no primary key, or a key column is missing in
+    the lake or cannot be compared.
     """
     types = {field.name: field.type for field in fields}
     added = settings.shape.added()

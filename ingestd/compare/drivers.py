@@ -1,4 +1,7 @@
-"""Connections to source databases. Only this module imports their drivers, when it needs one."""
+"""Connections to source databases.
+
+Only this module imports their drivers, at the first connection.
+"""
 
 from collections.abc import Sequence
 from importlib import import_module
@@ -19,16 +22,16 @@ _INSTALL = "pip install 'ingestd[compare]'"
 
 
 class SchemaMovedError(SourceError):
-    """A table has other columns than at the start of its comparison."""
+    """The columns of a table have changed since its comparison began."""
 
 
 class Connection(Protocol):
     """A session in which every statement is a read-only transaction of its own."""
 
     def query(self, sql: str, parameters: Sequence[object] = ()) -> Rows:
-        """Return the rows of a statement; `%s` is a parameter.
+        """Return the rows of a statement; each `%s` in it stands for a parameter.
 
-        Raises SourceError; SchemaMovedError for a column or table that does not exist.
+        Raises SourceError if it fails; SchemaMovedError if a column or table does not exist.
         """
 
     def close(self) -> None:
@@ -39,7 +42,7 @@ class PostgresConnection:
     """A session of PostgreSQL.
 
     Raises ConfigError if the driver is not installed or the URL cannot be read, SourceError if the
-    database does not answer.
+    connection fails.
     """
 
     def __init__(self, url: str, statement_seconds: float) -> None:
@@ -52,7 +55,7 @@ class PostgresConnection:
                 autocommit=True,
                 connect_timeout=_CONNECT_SECONDS,
                 application_name="ingestd compare",
-                prepare_threshold=None,  # poolers between us and the database may not keep them
+                prepare_threshold=None,  # a pooler before the database may lose statements
             )
             for setting in (
                 *postgres.SETTINGS,
@@ -65,7 +68,7 @@ class PostgresConnection:
             raise SourceError(f"database {self._place}: {_first_line(error)}") from error
 
     def query(self, sql: str, parameters: Sequence[object] = ()) -> Rows:
-        """Return the rows of a statement."""
+        """See `Connection`."""
         try:
             rows: Rows = self._session.execute(sql, tuple(parameters)).fetchall()
         except self._psycopg.Error as error:
@@ -82,7 +85,10 @@ class PostgresConnection:
 
 
 def connect(url: str, statement_seconds: float) -> PostgresConnection:
-    """Connect to a source database; raises as `PostgresConnection`."""
+    """Connect to a source database.
+
+    Raises ConfigError for a URL of another database, and the errors of `PostgresConnection`.
+    """
     if url.partition(":")[0] not in _SCHEMES or public_url(url) == _UNREADABLE:
         raise ConfigError(
             f"--source {public_url(url)}: write postgresql://USER@HOST:PORT/DATABASE; other "
@@ -92,7 +98,7 @@ def connect(url: str, statement_seconds: float) -> PostgresConnection:
 
 
 def public_url(url: str) -> str:
-    """Return host, port and database of a URL, without user, password and parameters."""
+    """Return the scheme, host, port and path of a URL, without user, password and parameters."""
     try:
         parts = urlsplit(url)
         port = f":{parts.port}" if parts.port else ""

@@ -19,14 +19,14 @@ from ingestd.paimon.table.read.table_read import TableReader
 
 _ROWS_OF_BATCH = 50_000
 PagePart = tuple[int, Part]
-"""The index of a page, and a part of it; keys without an order are in pages -1."""
+"""The index of a page, and a part of the page. If keys have no order, the index is -1."""
 
 
 class PageIndex:
-    """Finds the pages, and their parts, that keys belong to.
+    """An index that finds the page, and its part, that a key belongs to.
 
-    The pages are in order and apart from each other. Without an order of keys their parts are those
-    of the whole table, so that a key has a part but no page.
+    The pages are in key order and do not overlap. If keys have no order, the parts are those of the
+    whole table, so a key has a part but no page.
     """
 
     def __init__(self, pairing: Pairing, pages: Sequence[Page]) -> None:
@@ -38,7 +38,7 @@ class PageIndex:
         self._highs = [pairing.order_of(high) for high in highs if high is not None]
 
     def place_of(self, key: Key) -> PagePart | None:
-        """Return where a key belongs; None if it is in none of the pages."""
+        """Return the page and part that a key belongs to, or None if it is in no page."""
         if not self._ordered:
             return -1, part_of(cells_of(key))
         order = self._pairing.order_of(key)
@@ -49,7 +49,10 @@ class PageIndex:
         return None if low is not None and order <= low else (page, "")
 
     def bounds(self) -> Predicate | None:
-        """Return a condition on the first column of the key that all keys of the pages fulfil."""
+        """Return a condition on the first key column that all keys of the pages meet.
+
+        Returns None if there is no such condition.
+        """
         if not self._ordered or not self._lows:
             return None
         column = self._pairing.key[0]
@@ -65,14 +68,14 @@ class PageIndex:
 
 @dataclass(frozen=True, slots=True)
 class LakeReader:
-    """Reads the compared columns of a table, as of one snapshot (None: a table without rows)."""
+    """A reader of the compared columns of a table as of a snapshot (None: the table has no rows)."""
 
     table: FileStoreTable
     pairing: Pairing
     snapshot: Snapshot | None
 
     def digests(self, index: PageIndex) -> dict[PagePart, Digest]:
-        """Return the digests of the rows in the pages of an index."""
+        """Return the digests of the rows in the pages of an index, by page and part."""
         found: dict[PagePart, Digest] = {}
         for key, row_hash in self._hashes(index.bounds()):
             place = index.place_of(key)
@@ -82,12 +85,15 @@ class LakeReader:
         return found
 
     def hashes(self, index: PageIndex, wanted: Collection[PagePart]) -> dict[Key, int]:
-        """Return the hashes of the rows in some places of an index, by key."""
+        """Return the hashes of the rows in the `wanted` pages and parts of an index, by key."""
         rows = self._hashes(index.bounds())
         return {key: row_hash for key, row_hash in rows if index.place_of(key) in wanted}
 
     def rows(self, keys: Sequence[Key]) -> dict[Key, Texts]:
-        """Return the rows of some keys that exist."""
+        """Return the canonical texts of the rows with the given keys, by key.
+
+        Keys without a row are left out.
+        """
         wanted, found = frozenset(keys), dict[Key, Texts]()
         size = self.pairing.key_size
         for columns in self._texts(None, self._key_filter(keys)):
@@ -105,7 +111,7 @@ class LakeReader:
     def _texts(
         self, bounds: Predicate | None, key_filter: pa.Table | None
     ) -> Iterator[list[Array]]:
-        """Yield the canonical texts of all columns, in batches of rows."""
+        """Yield the canonical texts of all compared columns, one list of columns per batch of rows."""
         if self.snapshot is None:
             return
         names = self.pairing.names
@@ -119,7 +125,7 @@ class LakeReader:
         return canonical_texts(batch.column(number), column.type, column.form)
 
     def _key_filter(self, keys: Sequence[Key]) -> pa.Table | None:
-        """Return the primary keys to look up; None if the table has another key."""
+        """Return the primary keys to look up, or None if they do not follow from the compared keys."""
         by_name = {column.name: number for number, column in enumerate(self.pairing.key)}
         primary = self.table.schema.primary_keys
         if not primary or not by_name.keys() >= set(primary):

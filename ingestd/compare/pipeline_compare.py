@@ -39,8 +39,8 @@ Result = Mapping[str, Any]
 class CompareOptions:
     """Options of a comparison.
 
-    `source` is the URL of the database. `as_of` is a time, or `LATEST`, if the source stands still
-    (None: it moves). `slot` names the connector's replication slot.
+    `source` is the URL of the database. `as_of` is a time, or `LATEST`, for a source without
+    concurrent changes (None: it may change). `slot` names the connector's replication slot.
     """
 
     source: str
@@ -57,10 +57,10 @@ class CompareOptions:
 def compare_tables(
     settings: PipelineSettings, names: Sequence[str], options: CompareOptions
 ) -> Iterator[Result | Uncompared]:
-    """Yield the result of each table that was asked for, or of all tables of the pipeline.
+    """Yield the result of each table in `names`, or of all tables of the pipeline if it is empty.
 
-    Raises ConfigError for options and names that cannot be used, SourceError if the database or the
-    brokers do not answer, and what reading tables raises.
+    Raises ConfigError for invalid options and names, SourceError if the database or the brokers
+    cannot be reached, and the errors of reading tables.
     """
     with ExitStack() as stack:
         connection = connect(options.source, options.statement_seconds)
@@ -112,7 +112,11 @@ class _Work:
         clusters: Mapping[str, OffsetClient],
         throttle: Throttle,
     ) -> Result | Uncompared:
-        """Compare a table; again, with its new columns, if its schema changes meanwhile."""
+        """Compare a table.
+
+        If its schema changes meanwhile, it is compared again with its new columns, at most
+        `_RESTARTS` times in all.
+        """
         for _ in range(_RESTARTS):
             work = _TableWork(self, opening, clusters, throttle, name, opening.load(name))
             try:
@@ -146,7 +150,7 @@ class _TableWork:
     managed: ManagedTable
 
     def compare(self, given: tuple[str, str] | None) -> Result | Uncompared:
-        """Compare the table with the given source table, or with that of its record."""
+        """Compare the table with the given source table, or with the one that its record names."""
         work = self.work
         found = source_of(self.name, self.managed, given, work.database)
         if isinstance(found, Uncompared):
@@ -181,7 +185,7 @@ class _TableWork:
         return result
 
     def _table_of_snapshot(self) -> FileStoreTable:
-        """Return the table with the schema of the snapshot that is compared."""
+        """Return the table, with the schema of the snapshot to compare."""
         table, as_of = self.managed.table, self.work.options.as_of
         if as_of is None or as_of == LATEST:
             return table
@@ -189,9 +193,10 @@ class _TableWork:
         return table.with_schema(table.schemas(snapshot.schema_id))
 
     def _lake_of(self, table: FileStoreTable, pairing: Pairing) -> Callable[[], LakeReader]:
-        """Return what opens the newest snapshot at each call, or always the one of `as_of`.
+        """Return a function that opens the newest snapshot at each call, or always that of `as_of`.
 
-        It raises SchemaMovedError if the newest snapshot has other columns than those compared.
+        The function raises SchemaMovedError if the newest snapshot has a newer schema than the
+        compared table.
         """
         as_of = self.work.options.as_of
 

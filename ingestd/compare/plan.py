@@ -1,4 +1,4 @@
-"""Which tables of a pipeline can be compared, and with which tables of the source."""
+"""Decide which tables of a pipeline can be compared, and with which source tables."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -23,17 +23,17 @@ class TablePair:
 
 @dataclass(frozen=True, slots=True)
 class Uncompared:
-    """A table that is not compared."""
+    """A table that is not compared, and the reason."""
 
     table: str
     reason: str
 
 
 def parse_pairs(names: Sequence[str], database: str) -> dict[str, tuple[str, str] | None]:
-    """Return the tables that were asked for, each with its source table if that was given.
+    """Parse the requested tables; return each with its source table (None: not given).
 
-    A name is `TABLE` or `TABLE=SCHEMA.TABLE`; one without a dot is in the pipeline's database.
-    Raises ConfigError for anything else.
+    A name is `TABLE` or `TABLE=SCHEMA.TABLE`; a `TABLE` without a dot is in the pipeline's
+    database. Raises ConfigError for a name of another form.
     """
     found: dict[str, tuple[str, str] | None] = {}
     for text in names:
@@ -47,7 +47,7 @@ def parse_pairs(names: Sequence[str], database: str) -> dict[str, tuple[str, str
 
 
 def settings_of(settings: PipelineSettings, table: str) -> TableSettings:
-    """Return the settings of a table, with the defaults."""
+    """Return the settings of a table, completed with the defaults of the pipeline."""
     own = settings.tables.get(table.partition(".")[2], TableSettings())
     return own.over(settings.defaults).ordered()
 
@@ -55,7 +55,10 @@ def settings_of(settings: PipelineSettings, table: str) -> TableSettings:
 def source_of(
     table: str, one: ManagedTable, given: tuple[str, str] | None, database: str
 ) -> TablePair | Uncompared:
-    """Return the source table of a table: the given one, or the only one that fed it."""
+    """Return the source table of a table: the given one, or the only one that it was written from.
+
+    Returns why the table is not compared if there is no such source table.
+    """
     if given is not None:
         return TablePair(table, *given)
     feeds = () if one.progress is None else sorted(one.progress.feeds, key=str)
@@ -71,7 +74,7 @@ def source_of(
 
 
 def refusal(table: FileStoreTable, source: DatabaseTable, settings: TableSettings) -> str | None:
-    """Return why a table need not equal its source; None if it must."""
+    """Return why a table may differ from its source by design, or None if both must be equal."""
     schema = table.schema
     engine = honoured.MERGE_ENGINE.of(schema.options)
     if engine != "deduplicate":
@@ -94,6 +97,6 @@ def refusal(table: FileStoreTable, source: DatabaseTable, settings: TableSetting
 def _added(
     names: Sequence[str], source: DatabaseTable, renamed: Mapping[str, str]
 ) -> frozenset[str]:
-    """Return the columns that the source does not have."""
+    """Return the columns of a table that its source does not have."""
     targets = {renamed.get(name, name) for name in source.columns} | set(source.columns)
     return frozenset(names) - targets

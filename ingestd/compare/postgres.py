@@ -1,4 +1,4 @@
-"""Statements and canonical texts of PostgreSQL, with the types that Debezium gives its columns."""
+"""Statements of PostgreSQL, and the SQL of canonical texts for the types that Debezium sends."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -22,7 +22,7 @@ SETTINGS = (
 )
 """Settings of a session: every statement is a read-only transaction of its own."""
 OLDEST = 140_000
-"""The first version in which the seconds of a timestamp are exact."""
+"""The oldest supported `server_version_num`: the first version with exact seconds in timestamps."""
 SERVER = """
 SELECT current_setting('server_version_num')::int, current_setting('server_encoding'),
   current_database()::text, (SELECT oid::text FROM pg_database WHERE datname = current_database())
@@ -72,14 +72,14 @@ _INFINITE_DAYS = (2**31 - 1, -(2**31))
 
 
 def quoted(name: str) -> str:
-    """Return a name in quotes, for a statement with parameters."""
+    """Return a quoted name for a statement with parameters, in which `%` is doubled."""
     return '"' + name.replace('"', '""').replace("%", "%%") + '"'
 
 
 def source_column(
     name: str, type_text: str, category: str, generated: bool, is_collated: bool
 ) -> DatabaseColumn:
-    """Return a column from a row of `COLUMNS`."""
+    """Return a column from a row of the result of `COLUMNS`."""
     kind = "enum" if category == "e" else _LENGTHS.sub("", type_text).strip()
     is_number = kind in _INTEGERS | {"date"} or kind in _TIMESTAMPS
     ordered = is_number or kind in _ORDERED or (kind in _COLLATED and is_collated)
@@ -88,7 +88,11 @@ def source_column(
 
 
 def text_sql(column: DatabaseColumn, t: DataType) -> tuple[str, Form] | None:
-    """Return the SQL of a column's canonical text for a type of the lake, and the form there."""
+    """Return the SQL of a column's canonical text for its type in the lake, and the form in the
+    lake.
+
+    Returns None if the column cannot be compared.
+    """
     expression = _text(quoted(column.name), column.kind, column.type_text, t)
     if expression is None:
         return None
@@ -101,7 +105,7 @@ def text_sql(column: DatabaseColumn, t: DataType) -> tuple[str, Form] | None:
 
 
 def key_sql(column: DatabaseColumn, t: DataType) -> str:
-    """Return the SQL of a key's value from the parameter of its canonical text."""
+    """Return the SQL of the value of a key column, given its canonical text as a parameter."""
     if column.kind == "date":
         return "(date '1970-01-01' + %s::int)"
     if column.kind in _TIMESTAMPS:
@@ -114,17 +118,17 @@ def key_sql(column: DatabaseColumn, t: DataType) -> str:
 
 
 def cell_sql(text: str) -> str:
-    """Return the SQL of a cell of a row, from the SQL of its canonical text."""
+    """Return the SQL of a cell of a row, given the SQL of its canonical text."""
     return f"coalesce(octet_length({text})::text || ':' || {text}, '{NULL_CELL}')"
 
 
 def hash_sql(cells: str) -> str:
-    """Return the SQL of the hash of a row, from the SQL of its cells."""
+    """Return the SQL of the hash of a row, given the SQL of its cells."""
     return f"('x' || substr(md5({cells}), 1, {HASH_DIGITS}))::bit({HASH_DIGITS * 4})::bigint"
 
 
 def part_sql(cells: str) -> str:
-    """Return the SQL of the part of a key without an order, from the SQL of its cells."""
+    """Return the SQL of the part of a key, for keys without an order, given the SQL of its cells."""
     return f"substr(md5({cells}), 1, {PART_DIGITS})"
 
 
@@ -185,7 +189,7 @@ def _date(name: str, kind: str, t: DataType) -> str | None:
 
 
 def _time(name: str, kind: str, t: DataType) -> str | None:
-    """Return milliseconds of a day; microseconds for an integer."""
+    """Return the SQL of a time of day in milliseconds, or in microseconds for an integer type."""
     units = 1_000_000 if t.root in INTEGER_ROOTS else 1_000
     seconds = f"floor(extract(epoch FROM {name}) * {units})::bigint::text"
     return seconds if kind == "time without time zone" else None
@@ -202,7 +206,7 @@ def _timestamp(name: str, kind: str, t: DataType) -> str | None:
 
 
 def _finite_or(name: str, text: str, late: int, early: int) -> str:
-    """Return the SQL of a text, or of the numbers that Debezium sends for infinite values."""
+    """Return the SQL of a text, with the numbers `late` and `early` for infinite values."""
     return (
         f"CASE WHEN isfinite({name}) THEN {text} WHEN {name} = 'infinity' THEN '{late}'"
         f" WHEN {name} = '-infinity' THEN '{early}' END"

@@ -1,7 +1,7 @@
-"""The file from which an interrupted comparison goes on: one line for each page and result.
+"""The progress file, from which an interrupted comparison continues: a line per page and result.
 
-A line is a checksum and a JSON document. The first one identifies the comparison. A last line that
-is cut off is ignored; any other damage is an error.
+A line is a checksum and a JSON document. The first line identifies the comparison. An incomplete
+last line is ignored; any other damage is an error.
 """
 
 import json
@@ -20,7 +20,7 @@ Document = Mapping[str, Any]
 
 
 class ProgressFile:
-    """Progress in a file (None: in memory only); `identity` names the comparison.
+    """The progress of a comparison in a file (None: in memory only); `identity` identifies it.
 
     Raises ConfigError for a file that is damaged, or of another comparison.
     """
@@ -45,21 +45,23 @@ class ProgressFile:
             self._note(document)
 
     def result_of(self, table: str) -> Document | None:
-        """Return the result of a table that was compared; None if it was not."""
+        """Return the result of a table, or None if it has not been compared yet."""
         return self._results.get(table)
 
     def pages_of(self, table: str, fingerprint: str) -> list[Page]:
-        """Return the pages of a table that were hashed from the same columns, in order."""
+        """Return the pages of a table that were hashed from columns with this fingerprint, in
+        order.
+        """
         return list(self._pages.get((table, fingerprint), ()))
 
     def add_page(self, table: str, fingerprint: str, page: Page) -> None:
-        """Append a page of a table."""
+        """Append a page of a table to the file."""
         keys = page.keys
         document = {"table": table, "columns": fingerprint, "parts": page.digests}
         self._append({**document, "low": keys.low, "high": keys.high})
 
     def add_result(self, table: str, result: Document) -> None:
-        """Append the result of a table."""
+        """Append the result of a table to the file."""
         self._append({"table": table, "result": result})
 
     def _append(self, document: Document) -> None:
@@ -90,7 +92,7 @@ class TablePages:
     fingerprint: str
 
     def known(self) -> list[Page]:
-        """Return the pages that were hashed, in order."""
+        """Return the pages hashed so far, in order."""
         return self.file.pages_of(self.table, self.fingerprint)
 
     def add(self, page: Page) -> None:
@@ -112,7 +114,10 @@ def _checksum(text: str) -> str:
 
 
 def _valid_lines(path: Path) -> list[Document]:
-    """Return the documents of a file, and cut off an incomplete last line."""
+    """Return the documents of a file; cut off an incomplete last line.
+
+    Raises ConfigError for a damaged line.
+    """
     data = path.read_bytes()
     whole = data[: data.rfind(b"\n") + 1]
     found: list[Document] = []

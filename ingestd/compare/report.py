@@ -1,4 +1,4 @@
-"""The results of comparisons as documents, and statements that would mend differences."""
+"""The results of comparisons as documents, and hints for the repair of differences."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,7 +17,7 @@ _HINTED_KEYS = 100
 def result_document(
     table: str, source: DatabaseTable, pairing: Pairing, outcome: ComparisonOutcome
 ) -> Document:
-    """Return the result of a table, for programs; its keys are those of `--json`."""
+    """Return the result of a table as the document that `--json` prints."""
     kinds = [one.kind for one in outcome.differences]
     return {
         "table": table,
@@ -41,7 +41,7 @@ def has_differences(result: Mapping[str, Any]) -> bool:
 
 
 def repair_hints(result: Mapping[str, Any]) -> Iterator[str]:
-    """Yield what would mend the differences of a table; nothing is done."""
+    """Yield hints that state how to repair the differences of a table; nothing is executed."""
     by_kind: dict[str, list[Mapping[str, Any]]] = {}
     for one in result["differences"]:
         by_kind.setdefault(one["kind"], []).append(one["key"])
@@ -64,7 +64,10 @@ def repair_hints(result: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _signal(source: str, keys: Sequence[Mapping[str, Any]]) -> str:
-    """Return the signal of an incremental snapshot of some rows."""
+    """Return the SQL of the signal that makes Debezium read the rows with these keys again.
+
+    Only the first `_HINTED_KEYS` keys are included.
+    """
     conditions = " OR ".join(
         " AND ".join(f'"{column}" = {_literal(value)}' for column, value in key.items())
         for key in keys[:_HINTED_KEYS]
@@ -87,7 +90,10 @@ def _literal(value: str) -> str:
 
 
 def _difference(pairing: Pairing, one: Difference) -> Document:
-    """Return the columns that differ, or all of a row that one side does not have."""
+    """Return a difference as a document: of each row only the columns that differ.
+
+    A row that only one side has is complete.
+    """
     return {
         "kind": one.kind,
         "key": _shown_key(pairing, one.key),

@@ -11,7 +11,7 @@ from ingestd.compare.throttle import Throttle
 from ingestd.errors import ConfigError
 
 Part = str
-"""A part of the keys of a page: the first digits of their hashes, or "" for keys with an order."""
+"""A part of a page: the first digits of the hashes of its keys, or "" if keys have an order."""
 Digest = tuple[int, int]
 """The number of rows, and the sum of their hashes."""
 Texts = tuple[str | None, ...]
@@ -22,7 +22,7 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True, slots=True)
 class KeyRange:
-    """The keys after `low` up to `high`; None is the beginning or the end."""
+    """The keys after `low` up to and including `high`; None is the beginning or the end."""
 
     low: Key | None = None
     high: Key | None = None
@@ -37,22 +37,22 @@ class Page:
 
     @property
     def rows(self) -> int:
-        """The number of rows of the database."""
+        """Return the number of rows in the database."""
         return sum(count for count, _ in self.digests.values())
 
 
 @dataclass(frozen=True, slots=True)
 class SourceRow:
-    """A row of the database, and what changes with every update of it."""
+    """A row of the database, and its version, which changes with every update."""
 
     texts: Texts
     version: str
 
 
 def check_server(connection: Connection) -> tuple[str, str]:
-    """Return the name and the identity of a database.
+    """Return the name and the OID of a database.
 
-    Raises ConfigError for one that cannot be compared.
+    Raises ConfigError if its version or encoding is not supported.
     """
     [(version, encoding, database, identity)] = connection.query(postgres.SERVER)
     if version < postgres.OLDEST:
@@ -73,7 +73,7 @@ def read_source_table(connection: Connection, schema: str, name: str) -> Databas
 
 
 class SourceReader:
-    """Reads one table in statements of a bounded number of rows, at a bounded rate."""
+    """A reader of one table, by statements of a bounded number of rows, at a bounded rate."""
 
     def __init__(
         self, connection: Connection, table: DatabaseTable, pairing: Pairing, throttle: Throttle
@@ -91,11 +91,11 @@ class SourceReader:
         self._part = "''" if pairing.is_ordered else postgres.part_sql(key_cells)
 
     def pages(self, keys: KeyRange, size: int) -> Iterator[Page]:
-        """Yield the pages of a range of keys, of `size` rows each; the last one ends the range."""
+        """Yield the pages of a range of keys, of `size` rows each; the last page has fewer rows."""
         low = keys.low
         while True:
             high = self._bound(KeyRange(low, keys.high), size)
-            # The last page is open, so that keys that only the lake has belong to it.
+            # The last page extends to the end of the range, to include keys that only the lake has.
             bounds = KeyRange(low, high or keys.high)
             yield Page(bounds, self._digests(bounds))
             if high is None:
@@ -116,7 +116,7 @@ class SourceReader:
         return {tuple(row[:size]): row[size] for row in rows}
 
     def rows(self, keys: Sequence[Key]) -> dict[Key, SourceRow]:
-        """Return the rows of some keys that exist."""
+        """Return the rows with the given keys, by key. Keys without a row are left out."""
         found: dict[Key, SourceRow] = {}
         size = self._pairing.key_size
         texts = ", ".join(column.text_sql for column in self._pairing.columns)
@@ -130,7 +130,7 @@ class SourceReader:
         return found
 
     def _bound(self, keys: KeyRange, size: int) -> Key | None:
-        """Return the key of the last row of a page; None if fewer rows are left."""
+        """Return the key of the last row of a page of `size` rows, or None if fewer rows are left."""
         where, parameters = self._where(keys)
         names = ", ".join(column.text_sql for column in self._pairing.key)
         order = ", ".join(self._key)
@@ -150,7 +150,7 @@ class SourceReader:
         return digests
 
     def _select(self, where: str) -> str:
-        # OFFSET 0 keeps the planner from computing each text as often as it is used.
+        # With OFFSET 0 the planner computes each text only once.
         return f"SELECT {self._texts} FROM {self._from}{where} OFFSET 0"
 
     def _where(self, keys: KeyRange) -> tuple[str, list[str]]:

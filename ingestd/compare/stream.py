@@ -1,9 +1,9 @@
 """Wait until a table has all changes that its source database has made so far.
 
 The source's log position is taken first. The connector has passed it if its replication slot is
-confirmed beyond it. A slot that has not moved for a while, although a connector uses it, is that of
-a quiet source; where no slot can be seen, that while must be enough, too. Then all records are in
-the topics, and their end offsets are what the table must cover.
+confirmed beyond it. If a slot in use by a connector has not moved for some time, the source is
+regarded as quiet; if no slot is visible, only this time is waited for. Then all records are in the
+topics, and the table must cover their end offsets.
 """
 
 import time
@@ -22,7 +22,9 @@ _POLL_SECONDS = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Patience:
-    """Seconds after which a slot that does not move is quiet, and the limit of all waiting."""
+    """Time limits in seconds: `connector` until a slot that does not move is regarded as quiet,
+    `table` for each wait.
+    """
 
     connector: float = 10.0
     table: float = 300.0
@@ -30,7 +32,9 @@ class Patience:
 
 @dataclass(frozen=True, slots=True)
 class _Slot:
-    """A replication slot: whether it is confirmed beyond a position, and used by a connector."""
+    """A replication slot: whether its confirmed position has reached a given position, whether it
+    is used by a connector, and the confirmed position.
+    """
 
     has_passed: bool
     is_active: bool
@@ -39,7 +43,7 @@ class _Slot:
 
 @dataclass(frozen=True, slots=True)
 class ChangeStream:
-    """The stream from a database to one table.
+    """The stream of changes from a database to one table.
 
     `slot` is the connector's replication slot (None: the only one of the database). `open_tables`
     reads the progress of the pipeline again at each call.
@@ -55,10 +59,10 @@ class ChangeStream:
     sleep: Callable[[float], None] = time.sleep
 
     def wait_until_passed(self) -> None:
-        """Return when the table covers all that the source had written at the call.
+        """Wait until the table covers all changes that the source had made at the time of the call.
 
-        Raises SourceError if the table does not get there in time, ConfigError if several slots
-        could be the connector's.
+        Raises SourceError after the time limit, ConfigError if the slot of the connector does not
+        exist or is ambiguous.
         """
         self._wait_for_connector()
         ends = {place: state.end for place, state in ask_logs(self.clusters).states.items()}
@@ -80,7 +84,7 @@ class ChangeStream:
             slot = self._slot_at(str(position))
             if slot is not None and slot.has_passed:
                 return
-            # A slot that moves is late, and one without a connector does not become quiet.
+            # A slot that moves is behind, and one without a connector is not regarded as quiet.
             if slot is not None and (slot != known or not slot.is_active):
                 known, moved = slot, self.clock()
             if self.clock() - moved >= self.patience.connector:
@@ -93,7 +97,10 @@ class ChangeStream:
             self.sleep(_POLL_SECONDS)
 
     def _slot_at(self, position: str) -> "_Slot | None":
-        """Return the state of the connector's slot; None if the source shows none."""
+        """Return the state of the connector's slot, or None if no slot is visible.
+
+        Raises ConfigError if the named slot does not exist, or none is named and there are several.
+        """
         rows = self.connection.query(postgres.SLOTS, (position,))
         slots = {name: _Slot(*state) for name, *state in rows}
         names = ", ".join(sorted(slots)) or "none"
@@ -106,7 +113,7 @@ class ChangeStream:
         return next(iter(slots.values()), None)
 
     def _uncovered(self, ends: Mapping[tuple[str, int], int]) -> int:
-        """Return the number of records of the table's topics that it does not cover."""
+        """Return the number of records in the table's topics that the table does not cover yet."""
         found = self.open_tables().tables[self.table]
         fed = frozenset[str]() if found.progress is None else found.progress.fed
         return sum(

@@ -1,4 +1,4 @@
-"""Compare one table: hashes of key ranges, then rows by key, then again what still moves.
+"""Compare one table: hashes of key ranges, then rows by key, then the rows that differ again.
 
 The pages of the database are hashed first, each in a statement of its own, then the lake's rows are
 hashed by the same pages. Differing pages are split, and the hashes of their rows are compared by
@@ -25,7 +25,7 @@ from ingestd.compare.source import (
 )
 
 Kind = Literal["missing", "extra", "different"]
-"""Missing in the lake, only in the lake, or with other values there."""
+"""The kind of a difference: missing in the lake, only in the lake, or with other values there."""
 _SPLIT = 20
 _ROWS_OF_GROUP = 500_000
 _KEYS_OF_LOOK = 5_000
@@ -34,7 +34,7 @@ _NO_ROWS: Digest = (0, 0)
 
 
 class Pages(Protocol):
-    """The pages of a table that an interrupted comparison has hashed."""
+    """The pages of a table that have been hashed, also by an interrupted comparison."""
 
     def known(self) -> list[Page]:
         """Return the pages of the table in order, from its beginning."""
@@ -47,7 +47,7 @@ class Watermark(Protocol):
     """The position that a table must reach before it is read."""
 
     def wait_until_passed(self) -> None:
-        """Return when the table has all changes that the source made before the call.
+        """Wait until the table has all changes that the source made before the call.
 
         Raises SourceError if that takes too long.
         """
@@ -55,7 +55,10 @@ class Watermark(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """A row that differs, as canonical texts of the compared columns; None: it does not exist."""
+    """A row that differs: the canonical texts of its compared columns on each side.
+
+    None: this side has no such row.
+    """
 
     kind: Kind
     key: Key
@@ -65,10 +68,11 @@ class Difference:
 
 @dataclass(slots=True)
 class ComparisonOutcome:
-    """What a comparison has found.
+    """The outcome of a comparison.
 
-    `moving` are keys whose rows changed in the database during every look at them. The search
-    `is_complete` unless it ended at the limit of differences.
+    `rows` is the number of rows in the database. `moving` has the keys whose rows kept changing, so
+    that they could not be compared. `is_complete` is false if the comparison ended early, at the
+    limit of differences.
     """
 
     rows: int = 0
@@ -79,10 +83,11 @@ class ComparisonOutcome:
 
 @dataclass(frozen=True, slots=True)
 class TableComparison:
-    """Compares one table.
+    """The comparison of one table.
 
-    `open_lake` opens the newest snapshot of the table at each call, or always the same one if there
-    is no `watermark`, because the source stands still. `limit` bounds the differences.
+    `open_lake` opens the newest snapshot of the table at each call. Without a `watermark` the
+    source has no concurrent changes, and `open_lake` always opens the same snapshot. `page_rows` is
+    the number of rows per page, `limit` the maximum number of differences.
     """
 
     source: SourceReader
@@ -93,7 +98,7 @@ class TableComparison:
     limit: int
 
     def run(self, pages: Pages) -> ComparisonOutcome:
-        """Compare the table. Raises SourceError, and what reading a table raises."""
+        """Compare the table. Raises SourceError, and the errors of reading a table."""
         hashed = self._hash_pages(pages)
         outcome = ComparisonOutcome(rows=sum(page.rows for page in hashed))
         differing, places = self._differing(hashed)
@@ -111,7 +116,7 @@ class TableComparison:
         return outcome
 
     def _hash_pages(self, pages: Pages) -> list[Page]:
-        """Return all pages of the database, of which earlier runs may have hashed some."""
+        """Return all pages of the database; hash those that earlier runs have not hashed."""
         hashed = pages.known()
         if hashed and hashed[-1].keys.high is None:
             return hashed
@@ -122,9 +127,9 @@ class TableComparison:
         return hashed
 
     def _differing(self, pages: Sequence[Page]) -> tuple[list[Page], dict[PagePart, int]]:
-        """Return the pages that differ, and the places in them with the larger number of rows.
+        """Return the pages that differ, and the larger row count of both sides by page and part.
 
-        Keys without an order may be in any page: all pages are returned if a part differs.
+        If keys have no order they may be in any page: all pages are returned if a part differs.
         """
         if not pages:
             return [], {}
@@ -154,7 +159,10 @@ class TableComparison:
     def _candidates(
         self, pages: Sequence[Page], places: Mapping[PagePart, int]
     ) -> Iterator[list[Key]]:
-        """Yield the keys whose rows have different hashes, in groups that fit into memory."""
+        """Yield the keys whose rows have different hashes, in groups that fit into memory.
+
+        `places` has the number of rows by page and part.
+        """
         for group in _groups(places):
             if self.pairing.is_ordered:
                 read = [pages[page] for page, _ in group]
@@ -170,7 +178,7 @@ class TableComparison:
             yield sorted(key for key in {*source, *lake} if source.get(key) != lake.get(key))
 
     def _settle(self, keys: Sequence[Key], outcome: ComparisonOutcome) -> None:
-        """Add the keys that are differences, and those that never stood still."""
+        """Add the keys whose rows differ, and the keys whose rows kept changing, to the outcome."""
         suspects: frozenset[Key] = frozenset()
         rest = list(keys)
         for _ in range(_LOOKS):
@@ -193,7 +201,7 @@ class TableComparison:
 
 @dataclass(frozen=True, slots=True)
 class _Look:
-    """One look at a row: in the database before and after, and in the lake between."""
+    """One look at a row: in the database, then in the lake, then in the database again."""
 
     key: Key
     before: SourceRow | None
@@ -220,7 +228,7 @@ class _Look:
 
 
 def _groups(places: Mapping[PagePart, int]) -> Iterator[list[PagePart]]:
-    """Yield groups of places with a bounded number of rows, at least one place each."""
+    """Yield groups of pages and parts with a bounded number of rows, at least one part each."""
     group: list[PagePart] = []
     rows = 0
     for place in sorted(places):

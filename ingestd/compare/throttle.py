@@ -5,9 +5,9 @@ from collections.abc import Callable
 
 
 class Throttle:
-    """Waits after each statement until the rows read so far are within the rate.
+    """A limit of the rate of rows: waits after each statement until the rate is met.
 
-    Time that passes otherwise does not count as credit for more than one second.
+    At most one second of unused time is credited.
     """
 
     def __init__(
@@ -23,7 +23,7 @@ class Throttle:
         self.rows = 0
 
     def took(self, rows: int) -> None:
-        """Count rows that a statement has read, and wait if they were too many."""
+        """Count rows that a statement has read, and wait if they exceed the rate."""
         self.rows += rows
         now = self._clock()
         self._due = max(self._due, now - 1) + rows / self._rate

@@ -26,11 +26,11 @@ MERGE_ENGINES: Mapping[str, str] = {
     "aggregation": "ingestd.paimon.merge.aggregation",
     "partial-update": "ingestd.paimon.merge.partial_update",
 }
-"""Name of a merge engine that computes rows -> module with the function of `MergeEngine`."""
+"""The module of each merge engine that computes rows; it implements `MergeEngine`."""
 
 
 class MergeEngine(Protocol):
-    """A module of this package.
+    """A merge engine that computes rows, implemented by a module of this package.
 
     Specification: https://paimon.apache.org/docs/1.4/primary-key-table/merge-engine/overview/#overview
     """
@@ -58,7 +58,7 @@ def merge_rows(
 
 
 def merge_sorted(rows: pa.Table, keys: SortedKeys, rules: MergeRules) -> pa.Table:
-    """Return one row per key of at least one row whose order is `keys`, as `merge_rows` does.
+    """Merge at least one row like `merge_rows`, given the order `keys` of the rows.
 
     Raises UnsupportedError for an unknown merge engine, or a deletion that the engine does not
     support.
@@ -85,8 +85,8 @@ def picked_rows(
 ) -> Positions:
     """Return the positions of the rows that `merge_rows` returns, for an engine that picks rows.
 
-    `rows` has the key columns, the sequence fields and the system columns. `oldest_first` and what
-    is raised are as in `merge_rows`; ValueError for an engine of another kind.
+    `rows` has the key columns, the sequence fields and the system columns. `oldest_first` and the
+    exceptions are those of `merge_rows`. Raises ValueError for an engine that computes rows.
     """
     if not picks_rows(rules):
         raise ValueError(f"the merge engine {rules.engine} does not return rows unchanged")
@@ -96,9 +96,10 @@ def picked_rows(
 
 
 def _newest(rows: pa.Table, keys: SortedKeys, rules: MergeRules) -> Positions:
-    """Return the position of the newest row of each key, of any row kind; only kinds are read.
+    """Return the position of the newest row of each key, which may be a deletion.
 
-    If the rules ignore deletions, it is the newest row that is no deletion.
+    If the rules ignore deletions, it is the newest row that is not a deletion; a key without such a
+    row is left out. Of the columns only row kinds and levels are read.
     """
     if not rules.ignore_delete:
         return keys.order[np.flatnonzero(keys.last)]
@@ -108,7 +109,7 @@ def _newest(rows: pa.Table, keys: SortedKeys, rules: MergeRules) -> Positions:
 
 
 def _oldest(rows: pa.Table, keys: SortedKeys, rules: MergeRules) -> Positions:
-    """Return the position of the oldest row of each key; only kinds and levels are read.
+    """Return the position of the oldest row of each key; only row kinds and levels are read.
 
     Raises UnsupportedError for a deletion among several rows of a key unless deletions are ignored.
     """
@@ -138,7 +139,7 @@ def _keys(
 
 
 def ordered_rows(rows: pa.Table, key_columns: Sequence[str], rules: MergeRules) -> SortedKeys:
-    """Return the rows by key, and within a key from oldest to newest.
+    """Return the order of rows by key, and within a key from oldest to newest.
 
     Rows are ordered by the sequence fields, then by the sequence number.
     """

@@ -25,7 +25,10 @@ _WORD = 64
 
 _Words = npt.NDArray[np.int64]
 _Step = Callable[[int | None, int, bool], int | None]
-"""Accumulator, value, and whether the value is retracted -> the new accumulator; unscaled."""
+"""Returns the new accumulator from the accumulator, a value, and whether the value is retracted.
+
+Numbers are unscaled; None is null.
+"""
 
 
 def decimal_sum(column: Column, events: MergeEvents, ops: Ops) -> Column:
@@ -69,7 +72,11 @@ def row_by_row(
     step: _Step,
     into: tuple[_Words, Mask, Mask],
 ) -> None:
-    """Fold the keys that the last of `into` marks, and write their words and presence."""
+    """Fold some keys one row at a time.
+
+    `into` has the results (keys, 2) and the mask of keys with a result, both updated in place, and
+    the mask of the keys to fold.
+    """
     result, present, wanted = into
     recomputed = np.flatnonzero(wanted[chosen.key])
     decoded: dict[int, int | None] = {}
@@ -127,7 +134,7 @@ def _quotient(now: int, value: int) -> Fraction:
 
 
 def _words(array: Array) -> _Words:
-    """Return the low and high halves of 128-bit numbers."""
+    """Return the low and high halves of 128-bit numbers; shape (n, 2)."""
     data: Any = array.buffers()[1]
     if data is None:
         return np.zeros((len(array), 2), np.int64)

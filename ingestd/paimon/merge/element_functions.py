@@ -37,7 +37,7 @@ from ingestd.paimon.spec.arrow import Array, Column
 from ingestd.paimon.spec.merge_rules import FieldFunction
 
 Part = tuple[int, int]
-"""Code and position of an element."""
+"""The code and the position of an element."""
 _Parts = list[Part]
 
 
@@ -45,9 +45,9 @@ _Parts = list[Part]
 class Fold:
     """The steps of an element function.
 
-    `merge` combines the accumulator (None: empty) with a newer cell, `retract` removes a cell from
-    it. `turns` is whether an older cell takes the place of the accumulator, which is then merged
-    into it."""
+    `merge` combines the accumulator (None: empty) with a newer cell, `retract` removes the elements
+    of a cell from the accumulator. With `turns`, the accumulator is merged into an older cell,
+    otherwise the older cell into the accumulator."""
 
     merge: Callable[[_Parts | None, _Parts], _Parts]
     retract: Callable[[_Parts, _Parts], _Parts]
@@ -57,7 +57,11 @@ class Fold:
 def stepwise(
     elements: Elements, codes: Index, ops: Ops, keys: Mask, fold: Fold
 ) -> tuple[Index, Mask]:
-    """Return the positions of the kept elements of the marked keys, and which keys have cells."""
+    """Fold the keys marked in `keys` element by element.
+
+    Returns the positions of the remaining elements of these keys, and a mask of all keys whose
+    result is not null.
+    """
     chosen = elements.chosen
     present = chosen.present.copy()
     bounds = np.searchsorted(elements.event, np.arange(len(chosen.at) + 1))
@@ -114,7 +118,10 @@ def mapping() -> Fold:
 
 
 def nesting(keyed: bool, limit: int | None) -> Fold:
-    """Return the steps of nested_update: by nested key or by whole row, up to a number of rows."""
+    """Return the steps of nested_update, with at most `limit` rows (None: no limit).
+
+    If `keyed`, a newer row of a nested key replaces the older row.
+    """
 
     def merge(now: _Parts | None, new: _Parts) -> _Parts:
         if now is None:
@@ -173,7 +180,7 @@ def collect(column: Column, events: MergeEvents, ops: Ops, function: FieldFuncti
 
 
 def _raw(elements: Elements, events: MergeEvents, ops: Ops, turns: bool) -> Mask:
-    """Return the elements of cells in which repeated elements are kept."""
+    """Return a mask of the elements of cells in which repeated elements are kept."""
     if not pa.types.is_nested(elements.values.type):
         return _ends_with_set(events, ops)[elements.key]
     of_cell = ops[elements.chosen.at]
@@ -184,7 +191,7 @@ def _raw(elements: Elements, events: MergeEvents, ops: Ops, turns: bool) -> Mask
 
 
 def merge_map(column: Column, events: MergeEvents, ops: Ops, function: FieldFunction) -> Column:
-    """Return the entries of all maps per key, the newest of each map key."""
+    """Return a map per key with the entries of all its maps, the newest entry of each map key."""
     retracts = _keys_with(events, ops == RETRACT)
     elements = Elements.of(column, events, ops, virtual=not bool(retracts.any()))
     entries: Any = elements.values
@@ -219,7 +226,7 @@ def nested_update(column: Column, events: MergeEvents, ops: Ops, function: Field
 def nested_partial_update(
     column: Column, events: MergeEvents, ops: Ops, function: FieldFunction
 ) -> Column:
-    """Return one row per nested key, with the newest value of each field that is not null."""
+    """Return one row per nested key, with the newest non-null value of each field."""
     elements = Elements.of(column, events, ops, virtual=True)
     rows = elements.values
     alone = (elements.cells == 1)[elements.key]
@@ -247,7 +254,11 @@ def nested_partial_update(
 def _folded(
     elements: Elements, kept: Mask, fold: Fold, how: tuple[Index, Ops, Mask, Column]
 ) -> Array:
-    """Return the elements of keys folded in arrays, joined with those of keys folded by steps."""
+    """Return the cells of keys folded in arrays, joined with those of keys folded by steps.
+
+    `kept` marks the elements that arrays keep; `how` has the codes of the elements, the operations,
+    the keys to fold by steps, and the column.
+    """
     codes, ops, step_keys, column = how
     at = np.flatnonzero(kept & ~step_keys[elements.key])
     if not bool(step_keys.any()):
@@ -260,7 +271,7 @@ def _folded(
 
 
 def _row_codes(rows: Array, names: tuple[str, ...]) -> Index:
-    """Return codes of rows by some of their fields, or by all."""
+    """Return codes that are equal for rows with equal fields `names` (empty: all fields)."""
     if not names:
         return value_codes(rows).copy()
     kind: Any = rows.type
@@ -269,7 +280,7 @@ def _row_codes(rows: Array, names: tuple[str, ...]) -> Index:
 
 
 def _child(rows: Array, number: int) -> Array:
-    """Return a field of structs, null where the struct is null."""
+    """Return the field `number` of structs, null where the struct is null."""
     struct: Any = rows
     child: Array = struct.flatten()[number]
     return child

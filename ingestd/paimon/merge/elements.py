@@ -40,9 +40,9 @@ class Elements:
     def of(
         cls, column: Column, events: MergeEvents, ops: Ops, *, virtual: bool = False
     ) -> "Elements":
-        """Return the elements of all cells since the last SET that are not null.
+        """Return the elements of the non-null cells of each key from its last SET on.
 
-        With `virtual`, older rows (REVERSED) come first.
+        With `virtual`, the cells of older rows (REVERSED) are first.
         """
         array = whole(column)
         counts = events.since_set(ops) & events.valid(array)
@@ -72,7 +72,7 @@ def _numbered(sizes: Index) -> Index:
 
 
 def _flat(taken: Array) -> Array:
-    """Return the elements of lists, or the entries of maps as structs, of cells without nulls."""
+    """Return the elements of lists, or the entries of maps as structs; no cell may be null."""
     cells: Any = taken
     start, end = cells.offsets[0].as_py(), cells.offsets[-1].as_py()
     if not pa.types.is_map(cells.type):
@@ -105,7 +105,7 @@ def _one_of_each(key: Index, code: Index, priority: Index) -> Mask:
 
 
 def list_offsets(key: Index, present: Mask) -> Array:
-    """Return the list offsets of each key, null for keys that are not present."""
+    """Return the list offsets (keys + 1,) of elements sorted by key, null for keys not present."""
     offsets = np.searchsorted(key, np.arange(len(present) + 1)).astype(np.int32)
     nulls: Array = pa.array(offsets, mask=np.append(~present, False))
     return nulls
@@ -126,7 +126,7 @@ def list_array(kind: pa.DataType, offsets: Array, values: Array) -> Array:
 
 
 def is_null(values: Array) -> Mask:
-    """Return whether each element is null."""
+    """Return a mask of the elements that are null."""
     marks: Any = pc.is_null(values)
     nulls: Mask = marks.to_numpy(zero_copy_only=False)
     return nulls

@@ -46,7 +46,7 @@ class MergeEvents:
 
     @classmethod
     def of(cls, keys: SortedKeys) -> "MergeEvents":
-        """Return one event per row."""
+        """Return one event per row, in the order of `keys`."""
         return cls(keys.order, np.flatnonzero(keys.first), np.cumsum(keys.first) - 1)
 
     @property
@@ -65,26 +65,26 @@ class MergeEvents:
         return self.ends - self.starts
 
     def repeated(self, twice: Mask) -> "MergeEvents":
-        """Return the events with the marked ones repeated."""
+        """Return the events, each marked event twice."""
         again = np.repeat(np.arange(len(self.rows)), 1 + twice)
         key = self.key[again]
         return MergeEvents(self.rows[again], np.searchsorted(key, np.arange(self.count)), key)
 
     def last(self, marked: Mask) -> Index:
-        """Return the last marked event of each key, or -1."""
+        """Return the last marked event of each key, -1 for keys without a marked event."""
         at = np.where(marked, np.arange(len(marked)), -1)
         newest: Index = np.maximum.reduceat(at, self.starts) if self.count else at
         return newest
 
     def first(self, marked: Mask) -> Index:
-        """Return the first marked event of each key, or -1."""
+        """Return the first marked event of each key, -1 for keys without a marked event."""
         none = len(marked)
         at = np.where(marked, np.arange(none), none)
         oldest: Index = np.minimum.reduceat(at, self.starts) if self.count else at
         return np.where(oldest == none, -1, oldest)
 
     def valid(self, column: Column) -> Mask:
-        """Return whether the cell of each event is not null."""
+        """Return a mask of the events whose cell is not null."""
         if not column.null_count:
             return np.ones(len(self.rows), np.bool_)
         known: Any = column.is_valid()
@@ -92,7 +92,7 @@ class MergeEvents:
         return marks
 
     def since_set(self, ops: Ops) -> Mask:
-        """Return the events from the last SET of each key on, without those that SKIP."""
+        """Return a mask of the events from the last SET of each key on, without SKIP events."""
         counts: Mask = ops != SKIP
         sets = ops == SET
         if bool(sets.any()):
@@ -113,7 +113,8 @@ class MergeEvents:
 class Chosen:
     """A selection of events in order of keys: `at` (n,) holds their numbers.
 
-    A key may have none.
+    `key` (n,) holds the number of each event's key, `count` is the number of keys. A key may have
+    no event.
     """
 
     at: Index
@@ -139,7 +140,7 @@ class Chosen:
 
     @property
     def starts(self) -> Index:
-        """Return the first event of each key that has one."""
+        """Return the index in `at` of the first event of each key that has an event."""
         return self.offsets[:-1][self.present]
 
 
@@ -164,7 +165,7 @@ def whole(column: Column) -> Array:
 
 
 def spread(values: npt.NDArray[Any], present: Mask) -> npt.NDArray[Any]:
-    """Return one value per key, zero for keys that are not present."""
+    """Return one value per key: the next of `values` for keys that are present, else zero."""
     full = np.zeros(len(present), values.dtype)
     full[present] = values
     return full

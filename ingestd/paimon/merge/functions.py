@@ -59,7 +59,7 @@ def takes_retractions(function: FieldFunction) -> bool:
 def fold(
     name: str, column: Column, events: MergeEvents, ops: Ops, function: FieldFunction
 ) -> Column:
-    """Return one cell per key of the column `name`.
+    """Fold the column `name` by its aggregate function; return one cell per key.
 
     Raises UnsupportedError for an unknown function, or one that cannot retract a value that the
     events retract."""

@@ -42,7 +42,7 @@ class SortedKeys:
 
     @property
     def last(self) -> npt.NDArray[np.bool_]:
-        """Marks the positions of `order` at which a key ends."""
+        """Return a mask (n,) of the positions of `order` at which a key ends."""
         if not len(self.first):
             return self.first
         return np.append(self.first[1:], True)
@@ -126,7 +126,7 @@ def _whole(column: Column) -> Array:
 
 
 def _decimal_ranks(array: Array) -> list[Ranks]:
-    """Return the two halves of 128-bit numbers, or only the lower one if it holds every value."""
+    """Return the high and the low half of decimals, or only the low half if it holds every value."""
     kind: Any = array.type
     data: Any = array.buffers()[1]
     words = np.frombuffer(data, np.int64)
@@ -146,13 +146,13 @@ def float_codes(values: Ranks) -> Ranks:
 
 @dataclass(frozen=True, slots=True)
 class _Codes:
-    """Ranks of at most this many bits."""
+    """Ranks from 0, of at most `bits` bits."""
 
     values: npt.NDArray[np.uint64]
     bits: int
 
     def before(self, lower: "_Codes") -> "_Codes":
-        """Return both codes packed into one number."""
+        """Return these codes packed with the less significant codes `lower`, one number per row."""
         if not self.bits:
             return lower
         shifted = self.values << np.uint64(lower.bits)
@@ -179,7 +179,7 @@ def positions_by_number(numbers: Ranks) -> Iterator[tuple[int, Positions]]:
 
 
 def _fused(ranks: Sequence[Ranks]) -> list[_Codes]:
-    """Return as few numbers as possible that order rows like `ranks`."""
+    """Return as few codes as possible that order rows like `ranks`."""
     fused: list[_Codes] = []
     for rank in ranks:
         codes = _from_zero(rank)
@@ -213,7 +213,7 @@ def _is_mostly_sorted(numbers: Ranks) -> bool:
 
 
 def _within_ties(order: Positions, codes: Sequence[Ranks]) -> Positions:
-    """Return the order with rows of equal first numbers ordered by the other numbers."""
+    """Order rows with equal first codes by the other codes, in place; return the order."""
     first, others = codes[0][order], codes[1:]
     same = np.append(False, first[1:] == first[:-1])
     falls = _falls(order, np.flatnonzero(same), others)
@@ -231,7 +231,7 @@ def _within_ties(order: Positions, codes: Sequence[Ranks]) -> Positions:
 
 
 def _falls(order: Positions, at: Positions, others: Sequence[Ranks]) -> Positions:
-    """Return the positions of the order at which a row is less than the one before it."""
+    """Return those of the positions `at` of `order` whose row is less than the row before it."""
     left, right = order[at - 1], order[at]
     equal, less = np.ones(len(at), np.bool_), np.zeros(len(at), np.bool_)
     for numbers in others:

@@ -25,9 +25,10 @@ from ingestd.paimon.spec.merge_rules import FieldFunction
 
 
 def listagg(column: Column, events: MergeEvents, ops: Ops, function: FieldFunction) -> Column:
-    """Return the joined strings per key, without null and empty ones.
+    """Return the joined strings of each key, without null and empty strings.
 
-    With `distinct`, words of later strings that occurred before are left out."""
+    With `distinct`, strings are split into words, and repeated words of later strings are left out.
+    """
     array = whole(column)
     chosen = Chosen.of(events, events.since_set(ops) & events.valid(array))
     present = chosen.present
@@ -52,7 +53,10 @@ def _is_filled(texts: Array) -> Mask:
 
 
 def _distinct(key: Index, texts: Array, delimiter: str) -> tuple[Index, Array]:
-    """Return the first string of each key whole, and the new words of the others."""
+    """Return the texts to join, and the key of each.
+
+    They are the first string of each key, unsplit, and the new words of its other strings.
+    """
     # An empty delimiter joins without a gap, but words are still split at blanks.
     split: Any = pc.split_pattern(texts, delimiter or " ")
     sizes = np.diff(split.offsets.to_numpy())

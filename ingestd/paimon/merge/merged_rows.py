@@ -16,16 +16,16 @@ from ingestd.paimon.spec.data_types import SEQUENCE_NUMBER, VALUE_KIND, RowKind
 from ingestd.paimon.spec.merge_rules import MergeRules
 
 LEVEL = "_LEVEL"
-"""The column with the level of each row's file, for tables whose lower levels are merged."""
+"""The column with the level of each row's file, for rules with `newest_level_only`."""
 
 
 @dataclass(frozen=True, slots=True)
 class MergeInput:
     """Rows to merge, and their events.
 
-    `kinds` (n,) is the row kind of each event. The masks: `retracts` retractions, `absent` events
-    already merged into a lower level, `ignored` these and the retractions to ignore; `single`
-    (keys,) keys with one row, which is kept unchanged.
+    `kinds` (n,) is the row kind of each event. Masks of events: `retracts` marks retractions,
+    `absent` events that were already merged into a lower level, `ignored` these and the retractions
+    to ignore. `single` (keys,) marks keys with one row, which is kept unchanged.
     """
 
     rows: pa.Table
@@ -38,7 +38,7 @@ class MergeInput:
 
     @classmethod
     def of(cls, rows: pa.Table, keys: SortedKeys, rules: MergeRules) -> "MergeInput":
-        """Return the rows in the order of `keys`."""
+        """Return the merge input of rows in the order `keys`."""
         events = MergeEvents.of(keys)
         kinds: Kinds = rows.column(VALUE_KIND).to_numpy()[events.rows]
         retracts = retractions(kinds)
@@ -58,9 +58,10 @@ class MergeInput:
         return np.where(newest < 0, self.events.ends - 1, newest)
 
     def table(self, column: Callable[[str, Column], Column], deleted: Mask) -> pa.Table:
-        """Return the merged rows with system columns; `column` returns the cells of a column.
+        """Return the merged rows with system columns; `column` merges a column, given its name.
 
-        A merged row is an insert, or a delete where `deleted` marks it.
+        A merged row is an insert, or a delete where `deleted` marks it; a single row keeps its
+        kind.
         """
         last = self.last
         kinds = np.where(deleted, np.int8(RowKind.DELETE), np.int8(RowKind.INSERT))
@@ -78,7 +79,7 @@ class MergeInput:
 
 
 def _below_newest_level(levels: npt.NDArray[Any], events: MergeEvents) -> Mask:
-    """Return the rows above level 0, except those of the lowest such level of their key."""
+    """Return a mask of the rows above level 0, except those of the lowest such level of their key."""
     above = np.where(levels > 0, levels, np.iinfo(levels.dtype).max)
     lowest = np.minimum.reduceat(above, events.starts) if events.count else above
     ignored: Mask = (levels > 0) & (levels > lowest[events.key])

@@ -45,8 +45,8 @@ _FOLLOW = FieldFunction(LAST_VALUE)
 class GroupOrder:
     """The order of a merge's events in one sequence group.
 
-    `known` (n,) marks events whose sequence columns are not all null, `accepted` (n,) those that
-    are not older than any accepted before."""
+    `known` (n,) marks events whose sequence columns are not all null, `accepted` (n,) those of them
+    that are not older than any earlier accepted event of their key."""
 
     def __init__(
         self, group: SequenceGroup, rows: pa.Table, events: MergeEvents, counts: Mask
@@ -62,11 +62,14 @@ class GroupOrder:
         self.accepted: Mask = self.among(events.key)
 
     def restart(self, segments: Index) -> None:
-        """Recompute `accepted` so that it depends only on the events of the same segment."""
+        """Recompute `accepted` so that it depends only on events of the same segment.
+
+        `segments` (n,) holds ascending segment numbers.
+        """
         self.accepted = self.among(segments)
 
     def among(self, segments: Index) -> Mask:
-        """Return a mask of the events that are accepted if each segment starts from nothing."""
+        """Return a mask of the events that are accepted if each segment is merged by itself."""
         # An offset per segment keeps its codes above those of the segment before.
         width = int(self._ranks.max(initial=0)) + 1
         lifted = self._ranks + segments * width
@@ -78,17 +81,21 @@ class GroupOrder:
 def group_orders(
     groups: Sequence[SequenceGroup], merge_input: MergeInput, counts: Mask
 ) -> list[GroupOrder]:
-    """Return the order of each group; `counts` marks the events that are not ignored."""
+    """Return the order of each group whose sequence columns are read.
+
+    `counts` marks the events that are not ignored.
+    """
     names = set(merge_input.rows.column_names)
     wanted = [group for group in groups if set(group.sequence) <= names]
     return [GroupOrder(group, merge_input.rows, merge_input.events, counts) for group in wanted]
 
 
 def restarts(orders: Sequence[GroupOrder], merge_input: MergeInput) -> Mask:
-    """Return a mask of events that delete the whole row by a sequence group.
+    """Return a mask of the events that delete the whole row by a sequence group.
 
-    `orders` is updated: after such an event the groups accept other events. So the first of every
-    key is found at once, then the second, and so on.
+    After such an event each group starts again, so `orders` is updated, and later events may be
+    accepted. Therefore the first such event of all keys is searched for, then the second, and so
+    on.
     """
     events, removals = merge_input.events, np.zeros(len(merge_input.kinds), np.bool_)
     deletes = (
@@ -123,8 +130,8 @@ def _begins(events: MergeEvents) -> Mask:
 def merge(rows: pa.Table, keys: SortedKeys, rules: MergeRules) -> pa.Table:
     """Return one row per key, ordered by key; the only row of a key is kept unchanged.
 
-    Raises UnsupportedError for a deletion among several rows of a key if no option says what it
-    does, or if a function cannot retract its values.
+    Raises UnsupportedError for a deletion among several rows of a key if no option defines its
+    effect, or if a function cannot retract its values.
     """
     merge_input = MergeInput.of(rows, keys, rules)
     leads = _leading_retractions(merge_input)
@@ -134,7 +141,7 @@ def merge(rows: pa.Table, keys: SortedKeys, rules: MergeRules) -> pa.Table:
         removed |= (merge_input.kinds == RowKind.DELETE) & ~merge_input.ignored
     elif not rules.groups:
         _refuse_retractions(merge_input)
-    # A deletion that comes first sets the row's values, then retracts what it can.
+    # If the first event of a key is a deletion, it sets the row's values, then retracts them.
     twice = leads & ~merge_input.ignored & ~removed & bool(rules.groups)
     updates = _Updates.of(merge_input, orders, leads | removed, twice)
 
@@ -164,7 +171,9 @@ def _refuse_retractions(merge_input: MergeInput) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Updates:
-    """The operation of each event on the columns; `source` is its number in the merge input."""
+    """The operations of events on columns; `source` has the number of each event in the merge
+    input.
+    """
 
     events: MergeEvents
     source: Index

@@ -23,7 +23,7 @@ from ingestd.paimon.spec.arrow import Column
 
 
 def last_value(column: Column, events: MergeEvents, ops: Ops) -> Column:
-    """Return the newest value per key, null or not; null once it is retracted."""
+    """Return the newest value per key, null or not; null if the newest event is a retraction."""
     at = events.last((ops != SKIP) & (ops != REVERSED))
     return events.pick(column, _without(at, ops[at] == RETRACT))
 
@@ -34,7 +34,7 @@ def primary_key(column: Column, events: MergeEvents, ops: Ops) -> Column:
 
 
 def last_non_null_value(column: Column, events: MergeEvents, ops: Ops) -> Column:
-    """Return the newest value per key that is not null; null once such a value is retracted."""
+    """Return the newest non-null value per key; null after the retraction of a non-null value."""
     known = events.valid(column)
     decides = (ops == SET) | (known & ((ops == AGG) | (ops == RETRACT)))
     at = events.last(decides)
@@ -61,7 +61,7 @@ def first_value(column: Column, events: MergeEvents, ops: Ops) -> Column:
 
 
 def first_non_null_value(column: Column, events: MergeEvents, ops: Ops) -> Column:
-    """Return the oldest value per key that is not null."""
+    """Return the oldest non-null value per key."""
     first = events.first(events.valid(column) & (ops == AGG))
     begins = np.zeros(len(ops), np.bool_)
     begins[first[first >= 0]] = True
@@ -73,7 +73,11 @@ def first_non_null_value(column: Column, events: MergeEvents, ops: Ops) -> Colum
 
 
 def _with_older(events: MergeEvents, ops: Ops, known: np.ndarray, at: Index) -> Index:
-    """Fold row by row, for keys that get older rows."""
+    """Return the positions `at` of the chosen events, with keys that have REVERSED events folded
+    again.
+
+    `known` marks the events whose value is not null.
+    """
     at = at.copy()
     for key in np.unique(events.key[ops == REVERSED]).tolist():
         picked, fixed = -1, False
@@ -121,6 +125,6 @@ def _without(at: Index, empty: np.ndarray) -> Index:
 
 
 def _floor(events: MergeEvents, since: Index) -> Index:
-    """Return the last deciding event of each event's key, which may come before or after it."""
+    """Return, for each event, the last deciding event of its key; `since` is -1 for other events."""
     newest: Index = np.maximum.reduceat(since, events.starts)
     return newest[events.key]

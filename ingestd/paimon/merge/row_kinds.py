@@ -1,4 +1,4 @@
-"""Row kinds as a writer takes them: read from `rowkind.field`, without those that are ignored.
+"""The row kinds that a writer writes: read from `rowkind.field`, without ignored rows.
 
 Specification: https://paimon.apache.org/docs/1.4/primary-key-table/sequence-rowkind/#row-kind-field
 """
@@ -36,7 +36,7 @@ def retractions(kinds: Kinds) -> Mask:
 
 
 def ignored_kinds(rules: MergeRules, kinds: Kinds) -> Mask:
-    """Return a mask of the rows that the options tell a writer to ignore."""
+    """Return a mask of the rows that a writer ignores, by the options of the table."""
     if rules.ignore_delete:
         return retractions(kinds)
     marks: Mask = (kinds == RowKind.UPDATE_BEFORE) & rules.ignore_update_before
@@ -65,10 +65,10 @@ def retraction_refusal(rules: MergeRules) -> str | None:
 
 
 def rows_to_write(rows: pa.Table, rules: MergeRules) -> pa.Table:
-    """Return the rows with their row kinds in the table, without ignored rows.
+    """Return the rows with the row kinds to write, without ignored rows.
 
-    Raises UnsupportedError if a value of `rowkind.field` is no row kind, or for a deletion that the
-    merge engine does not support: files with such rows could not be read.
+    Raises UnsupportedError if a value of `rowkind.field` is not a row kind, or for a deletion that
+    the merge engine does not support: files with such rows could not be read.
     """
     if rules.rowkind_field is not None:
         kinds = kinds_of(rows.column(rules.rowkind_field))

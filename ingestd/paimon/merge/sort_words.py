@@ -37,7 +37,7 @@ SORTABLE = INTEGER_ROOTS | TIMESTAMP_ROOTS | CHARACTER_ROOTS | BINARY_ROOTS | _N
 
 
 def words(column: Column) -> Words:
-    """Return one number per cell, 0 for null; a greater value never has a smaller number."""
+    """Return one number per cell, 0 for null; numbers never decrease as values increase."""
     array = whole(column)
     kind = array.type
     if pa.types.is_string(kind) or pa.types.is_binary(kind):
@@ -52,7 +52,7 @@ def words(column: Column) -> Words:
 
 
 def interleaved(ranks: Sequence[npt.NDArray[np.uint16]]) -> Keys:
-    """Interleave the bits of 16-bit numbers (z-order).
+    """Return the interleaved bits (z-order) of several 16-bit numbers per row.
 
     Rows that are close in all numbers are mostly close in the order of the result."""
     stacked = np.stack(ranks, axis=1).astype(">u2")

@@ -28,11 +28,13 @@ from ingestd.paimon.merge.events import (
 from ingestd.paimon.spec.arrow import Array, Column
 
 _LONG_KEY = 64
-"""A key with at least this many events is folded by itself instead of with the others."""
+"""A key with at least this many events is folded by itself, not together with other keys."""
 
 Numbers = npt.NDArray[Any]
 _Reduce = Callable[[Numbers, Numbers, Index], Numbers]
-"""Values, whether each is retracted, and the first of each key -> one number per key."""
+"""Returns one number per key, given values, a mask of the retracted values, and the position of the
+first value of each key.
+"""
 
 
 def total(column: Column, events: MergeEvents, ops: Ops) -> Column:
@@ -45,7 +47,7 @@ def total(column: Column, events: MergeEvents, ops: Ops) -> Column:
 def product(column: Column, events: MergeEvents, ops: Ops) -> Column:
     """Return the product per key of values that are not null, divided by retracted values.
 
-    Raises UnsupportedError if integers are divided by zero.
+    Raises UnsupportedError if an integer is divided by zero, or a decimal quotient is inexact.
     """
     if pa.types.is_decimal(column.type):
         return decimal_product(column, events, ops)
@@ -67,7 +69,7 @@ def _reduced(column: Column, events: MergeEvents, ops: Ops, reduce: _Reduce) -> 
 
 
 def _leading_divisions(events: MergeEvents, ops: Ops, counts: Mask) -> Mask:
-    """Return a mask of retracted values without an earlier value: there is nothing to divide."""
+    """Return a mask of retracted values without an earlier value that they could divide."""
     divides: Mask = counts & (ops == RETRACT)
     if not bool(divides.any()):
         return divides

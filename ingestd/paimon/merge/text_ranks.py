@@ -22,7 +22,7 @@ _CHUNK = 8
 
 
 def text_ranks(array: Array) -> list[npt.NDArray[Any]]:
-    """Return numbers that order strings or binary values (no nulls), the most significant first."""
+    """Return arrays that order strings or binary values (no nulls), the most significant first."""
     if not len(array):
         return [np.empty(0, np.uint64)]
     offsets = _offsets(array)
@@ -32,7 +32,7 @@ def text_ranks(array: Array) -> list[npt.NDArray[Any]]:
         return [_numbered(array)]
     data = _bytes(array, offsets)
     ranks: list[npt.NDArray[Any]] = list(_chunks(data, offsets, lengths, longest))
-    # Strings are padded with zeros, so only those that end in zeros of their own are ambiguous.
+    # Strings are padded with zero bytes, so only strings that end in zero bytes are ambiguous.
     if not ranks or (int(lengths.min()) < longest and not bool(data[:-_CHUNK].all())):
         ranks.append(lengths)
     return ranks
@@ -50,7 +50,7 @@ def prefixes(array: Array) -> Codes:
 
 
 def _offsets(array: Array) -> npt.NDArray[np.int64]:
-    """Return the offset of each string in the bytes of all strings, and the end of the last one."""
+    """Return the offset of each string in the bytes of all strings, then the end of the last one."""
     buffer: Any = array.buffers()[1]
     every = np.frombuffer(buffer, np.int32)[array.offset : array.offset + len(array) + 1]
     return every.astype(np.int64) - int(every[0])
@@ -87,7 +87,7 @@ def _chunk(
     lengths: npt.NDArray[np.int64],
     start: int,
 ) -> Codes:
-    """Return eight bytes of each string from a position on, zeros after its end."""
+    """Return eight bytes of each string from byte `start` on, as a number; zeros follow its end."""
     # Eight bytes from each position on, as one number.
     at_each = np.ndarray((len(data) - _CHUNK + 1,), ">u8", data, strides=(1,))
     inside = np.clip(lengths - start, 0, _CHUNK)

@@ -20,9 +20,11 @@ from ingestd.paimon.spec.merge_rules import FieldFunction
 def merge_map_with_keytime(
     column: Column, events: MergeEvents, ops: Ops, function: FieldFunction
 ) -> Column:
-    """Return the newest entry of each map key; a null value removes the key.
+    """Return a map per key with the latest entry of each map key.
 
-    A value without a time changes nothing."""
+    A null value removes the map key; a value without a time changes nothing. The only map of a key
+    is kept unchanged.
+    """
     elements = Elements.of(column, events, ops)
     alone = elements.cells == 1
     at = np.flatnonzero(alone[elements.key])
@@ -35,7 +37,7 @@ def merge_map_with_keytime(
 
 @dataclass(frozen=True, slots=True)
 class _Timed:
-    """Each entry's map key, whether its value is null, and its time (-1: no time)."""
+    """Codes of the map keys of entries, whether each value is null, and its time (-1: no time)."""
 
     code: Index
     removes: Mask

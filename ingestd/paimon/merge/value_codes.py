@@ -1,6 +1,6 @@
-"""Numbers that stand for the values of a column: in their order, or only for equality.
+"""Numbers that represent the values of a column: in their order, or only for equality.
 
-In the order nulls are first, strings and binary values compare by their bytes, and NaN is greater
+In this order nulls are first, strings and binary values compare by their bytes, and NaN is greater
 than all numbers. -0.0 is less than 0.0 as a value, and equal to it in a sequence field.
 
 Specification: https://paimon.apache.org/docs/1.4/primary-key-table/merge-engine/aggregation/#aggregation-functions
@@ -35,19 +35,22 @@ def value_codes(array: Array) -> Index:
 
 
 def joint_codes(columns: Sequence[Index], count: int) -> Index:
-    """Return one code per row for the combination of its codes in several columns."""
+    """Return one code per row, equal for rows with equal codes in all columns.
+
+    `count` is the number of rows.
+    """
     return dense_ranks(columns) if columns else np.zeros(count, np.int64)
 
 
 def _codes_of_texts(array: Array) -> Index:
-    """Return codes of lists and maps by their printed form, since Arrow cannot encode them."""
+    """Return codes of lists and maps by their text in Python, because Arrow cannot encode them."""
     known: dict[str, int] = {}
     codes = [known.setdefault(repr(value), len(known)) for value in array.to_pylist()]
     return np.array(codes, np.int64)
 
 
 def order_codes(column: Column) -> Ranks:
-    """Return one number per cell; the number of a null is undefined."""
+    """Return one number per cell, in the order of the values; the number of a null is undefined."""
     array = _filled(whole(column))
     if pa.types.is_floating(array.type):
         return float_codes(array.to_numpy(zero_copy_only=False))
@@ -63,9 +66,9 @@ def sequence_ranks(columns: Sequence[Column]) -> Index:
 
 
 def sequence_codes(columns: Sequence[Column], *, descending: bool = False) -> list[Ranks]:
-    """Return numbers that order rows by several columns, the most significant first.
+    """Return arrays that order rows by several columns, the most significant first.
 
-    Nulls come first, also in descending order.
+    Nulls are first, also in descending order.
     """
     ranks: list[Ranks] = []
     for column in columns:
@@ -78,7 +81,7 @@ def sequence_codes(columns: Sequence[Column], *, descending: bool = False) -> li
 
 
 def dense_ranks(ranks: Sequence[Ranks]) -> Index:
-    """Return the dense rank of each row by several numbers, the most significant first."""
+    """Return the dense rank of each row, from 0, by several ranks, the most significant first."""
     order = stable_order(ranks)
     differs = np.zeros(len(order), np.bool_)
     for rank in ranks:
@@ -90,7 +93,7 @@ def dense_ranks(ranks: Sequence[Ranks]) -> Index:
 
 
 def is_valid(column: Column) -> Mask:
-    """Return whether each cell is not null."""
+    """Return a mask of the cells that are not null."""
     known: Any = column.is_valid()
     marks: Mask = known.to_numpy(zero_copy_only=False)
     return marks
@@ -102,7 +105,7 @@ def _flipped(codes: Ranks) -> Ranks:
 
 
 def _filled(array: Array) -> Array:
-    """Replace nulls by some value, because the order of keys has no nulls."""
+    """Return an array with nulls replaced by zero or an empty value, as keys cannot be null."""
     if not array.null_count:
         return array
     kind = array.type

@@ -19,7 +19,7 @@ from ingestd.paimon.spec.data_types import DataField, DataType, RowKind
 
 
 def binlog_fields(fields: Sequence[DataField]) -> tuple[DataField, ...]:
-    """Return the fields of a binlog.
+    """Return the fields of a binlog: each field of the table as an array.
 
     Fields that do not belong to the table (ids below 0) are unchanged.
     """
@@ -32,7 +32,7 @@ def binlog_fields(fields: Sequence[DataField]) -> tuple[DataField, ...]:
 
 
 def single_rows(rows: pa.Table, fields: Sequence[DataField]) -> pa.Table:
-    """Return rows as arrays of one value each; `fields` are those of `binlog_fields`."""
+    """Return rows as arrays of one value each; `fields` is a result of `binlog_fields`."""
     starts = np.arange(rows.num_rows + 1, dtype=np.int32)
     return _packed(rows, fields, starts, np.arange(rows.num_rows))
 
@@ -40,7 +40,8 @@ def single_rows(rows: pa.Table, fields: Sequence[DataField]) -> pa.Table:
 def packed_rows(rows: pa.Table, fields: Sequence[DataField], kind: str) -> pa.Table:
     """Return the changes in order, with each row of kind -U joined to the next row.
 
-    Columns that do not belong to the table, such as `kind`, have the values of the second row.
+    `kind` names the column of row kinds. Columns that do not belong to the table, such as this one,
+    have the values of the second row.
     """
     symbols = rows.column(kind).combine_chunks()
     before = symbols.to_numpy(zero_copy_only=False) == RowKind.UPDATE_BEFORE.symbol
@@ -52,7 +53,7 @@ def packed_rows(rows: pa.Table, fields: Sequence[DataField], kind: str) -> pa.Ta
 
 
 def _begins_pair(before: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
-    """Return a mask of rows that are joined to the next one: in a run of -U, every other row."""
+    """Return a mask of the rows that are joined to the next row: the odd rows of each run of -U."""
     places = np.arange(len(before))
     last_other = np.maximum.accumulate(np.where(before, -1, places))
     begins: npt.NDArray[np.bool_] = before & ((places - last_other) % 2 == 1)
@@ -65,8 +66,9 @@ def _packed(
     starts: npt.NDArray[np.int32],
     constants: npt.NDArray[np.int64],
 ) -> pa.Table:
-    """Join the rows `starts[i]` to `starts[i + 1]`; other columns have the values of row
-    `constants[i]`.
+    """Join each range of rows `starts[i]` up to `starts[i + 1]` to one row of arrays.
+
+    Columns that do not belong to the table have the values of row `constants[i]`.
     """
     columns: dict[str, Column] = {}
     for field in fields:

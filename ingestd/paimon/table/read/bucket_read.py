@@ -34,9 +34,9 @@ from ingestd.paimon.table.read.key_filter import KeyFilter
 from ingestd.paimon.table.read.scan_plan import BucketFiles, sections
 
 GROUP_BYTES = 32 * 1024 * 1024
-"""Approximate bytes of files whose columns are read together."""
+"""Approximate bytes of the columns that are read together, as stored in the files of a section."""
 FILE_BYTES = 1024 * 1024
-"""Columns with fewer bytes than this are read in the first pass, without opening the file again."""
+"""Minimum bytes of such columns per file, so that opening the file again is worthwhile."""
 Picked = tuple[Positions, pa.Table]
 
 
@@ -58,7 +58,8 @@ def ages_by_file(files: Sequence[DataFileMeta]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class BucketReader:
-    """Reads buckets of a table in the columns `fields`, with the keys of `keys` (None: all).
+    """A reader of buckets: of the columns `fields` of the rows with the keys `keys` (None: all
+    rows).
 
     `source` reads the data files (None: all rows, without applying deletion vectors). With `kinds`
     the rows of a primary-key table include deletions, and have the column `_VALUE_KIND`.
@@ -71,7 +72,9 @@ class BucketReader:
     kinds: bool = False
 
     def read(self, bucket: BucketFiles) -> Iterator[pa.Table]:
-        """Yield the rows of a bucket in parts that fit into memory one by one."""
+        """Yield the rows of a bucket: a part for each file, or for each section of a primary-key
+        table.
+        """
         if not self.table.schema.primary_keys:
             for file in bucket.files:
                 yield self._read(bucket, file, self.fields)
@@ -96,7 +99,10 @@ class BucketReader:
         return tuple(dict.fromkeys((*requested, *self.table.schema.select(beside))))
 
     def _merged(self, section: BucketFiles) -> pa.Table:
-        """Merge the rows of a section. Keys must be unique within each file."""
+        """Return the merged rows of a section, without deletions unless `kinds` is set.
+
+        Keys must be unique within each file.
+        """
         files, rules = section.files, self.table.merge_rules
         if len(files) > 1 and picks_rows(rules):
             return PickedSection(self, section).rows()
@@ -126,10 +132,10 @@ class BucketReader:
     def system_fields(
         self, files: Sequence[DataFileMeta], *, oldest_first: bool
     ) -> tuple[DataField, ...]:
-        """Return only the system columns required to merge the files, because each of them is
-        decoded and copied.
+        """Return the system columns that merging the files requires.
 
-        `oldest_first` is the result of `ages_by_file`.
+        Others are left out, because each column is decoded and copied. `oldest_first` is the result
+        of `ages_by_file`.
         """
         rules = self.table.merge_rules
         merges = len(files) > 1
@@ -167,7 +173,8 @@ class BucketReader:
 
 
 class PickedSection:
-    """Merges a section in two passes: first the columns that determine the result, then the others.
+    """A merge of a section in two passes: first the columns that determine the result, then the
+    others.
 
     Columns of a large section are read in groups, and the cells of the picked rows are selected as
     soon as a group is read. Memory holds the result and two groups, regardless of the size of the
@@ -195,7 +202,9 @@ class PickedSection:
         return self._reader.rows_of(self._section, fields)
 
     def pick(self, rows: pa.Table) -> Positions:
-        """Return the positions of the result's rows; `rows` has the columns of the first pass."""
+        """Return the positions in `rows` of the rows of the result; `rows` has the first-pass
+        columns.
+        """
         table = self._reader.table
         names, rules = table.schema.trimmed_primary_keys, table.merge_rules
         picked = picked_rows(rows, names, rules, oldest_first=self._oldest_first)
@@ -210,7 +219,7 @@ class PickedSection:
         if not groups:
             return self._first((*self.deciding, *self.others))[1]
         with ThreadPoolExecutor(min(2, len(os.sched_getaffinity(0))), "columns") as pool:
-            # The first one does not wait for the others, so that they may wait for it.
+            # `first` waits for no other task, so the others can wait for it without a deadlock.
             first = pool.submit(self._first, self.deciding)
             pending = [pool.submit(self._taken, group, first) for group in groups]
             try:
@@ -267,7 +276,7 @@ def _columns(rows: pa.Table) -> dict[str, Any]:
 
 
 def _take(columns: dict[str, Any], picked: Positions) -> pa.Table:
-    """Return the cells of some rows; each column is removed from `columns` to free its memory."""
+    """Return the picked rows; each column is removed from `columns` to free its memory."""
     places = pa.array(picked)
     taken = {}
     for name in list(columns):

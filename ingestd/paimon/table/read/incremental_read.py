@@ -38,7 +38,7 @@ CHANGE_FIELDS = (
     DataField(-1, "_snapshot", DataType("BIGINT", nullable=False)),
     DataField(-2, "rowkind", DataType("STRING", nullable=False)),
 )
-"""The columns that precede those of the table."""
+"""The columns of a changelog that precede those of the table."""
 
 
 def read_changelog(
@@ -73,9 +73,10 @@ def iter_changelog(
 
 
 def iter_added_rows(table: FileStoreTable, from_id: int, to_id: int) -> Iterator[pa.Table]:
-    """Yield the rows that snapshots added (+I, +U), with the columns of the table.
+    """Yield the rows that the snapshots from `from_id` to `to_id` added (+I, +U).
 
-    Rows are returned as written, without merging. Raises the errors of `iter_changelog`.
+    They have the columns of the table and are returned as written, without merging. Raises the
+    errors of `iter_changelog`.
     """
     added = pa.array([RowKind.INSERT.symbol, RowKind.UPDATE_AFTER.symbol])
     for rows in iter_changelog(table, from_id, to_id):
@@ -87,8 +88,7 @@ def iter_changed(
     reader: TableReader, first_id: int, last_id: int | None = None
 ) -> Iterator[pa.Table]:
     """Yield the rows added by the APPEND snapshots from `first_id` to `last_id` (None: the newest).
-
-    Raises ConfigError if a snapshot has expired.
+    `reader` selects and merges the rows. Raises ConfigError if a snapshot has expired.
     """
     table = reader.table
     refuse_unsupported(table.schema, for_write=False)
@@ -103,7 +103,7 @@ def iter_changed(
 
 
 def change_fields(table: FileStoreTable) -> tuple[DataField, ...]:
-    """Return the columns of a changelog."""
+    """Return the fields of a changelog: `CHANGE_FIELDS`, then the fields of the table."""
     return (*CHANGE_FIELDS, *table.schema.fields)
 
 

@@ -27,7 +27,10 @@ MOST_VALUES = 1000
 
 @dataclass(frozen=True, slots=True)
 class KeyFilter:
-    """Keys to look up, by serialized partition row, or `anywhere` if keys do not contain it."""
+    """Primary keys to look up, by serialized partition row.
+
+    If the primary key does not contain all partition columns, the keys are in `anywhere`.
+    """
 
     by_partition: Mapping[bytes, pa.Table]
     anywhere: pa.Table | None = None
@@ -36,7 +39,7 @@ class KeyFilter:
     def of(cls, table: FileStoreTable, keys: pa.Table) -> "KeyFilter":
         """Return the filter for the keys in `keys`.
 
-        Raises ValueError if a primary key column is missing.
+        Raises ValueError if the table has no primary key, or `keys` lacks one of its columns.
         """
         schema = table.schema
         missing = set(schema.primary_keys) - set(keys.column_names)
@@ -74,7 +77,10 @@ class KeyFilter:
         return [entry for entry in entries if _may_contain(table, entry, wanted)]
 
     def mask(self, partition: bytes, rows: pa.Table, names: Iterable[str]) -> Array:
-        """Return a mask of rows with one of the keys; `names` are the trimmed key columns."""
+        """Return a mask of the rows of a partition that have one of its keys.
+
+        `names` are the trimmed key columns.
+        """
         keys = self.by_partition[partition] if self.anywhere is None else self.anywhere
         row_code = np.zeros(rows.num_rows, np.int64)
         key_code = np.zeros(keys.num_rows, np.int64)

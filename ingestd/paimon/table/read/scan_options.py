@@ -42,8 +42,9 @@ _MODES: Mapping[str, frozenset[str]] = {
     "from-snapshot-full": frozenset({SNAPSHOT_ID}),
     "incremental": frozenset({BETWEEN}),
 }
-"""Scan modes of a batch read -> the options of which the mode requires one; if empty, none of them
-may be set.
+"""The scan modes of a batch read, each with the options of which it requires one.
+
+A mode without options allows none of `_CHOICES`.
 """
 _BY_OPTION = {
     SNAPSHOT_ID: "from-snapshot",
@@ -57,8 +58,9 @@ _BY_OPTION = {
 class ScanTarget:
     """The rows to read: of `snapshot` (None: no rows), or of the changes `between` two snapshots.
 
-    `between` are the ids of the snapshot before the first change and of the last one; the rows are
-    those of `iter_added_rows`. With `travels`, the columns are those of the snapshot's schema.
+    `between` has the id of the snapshot before the first change and that of the last change; the
+    rows are those of `iter_added_rows`. With `travels`, the columns are those of the snapshot's
+    schema.
     """
 
     snapshot: Snapshot | None = None
@@ -67,7 +69,7 @@ class ScanTarget:
 
 
 def scan_target(table: FileStoreTable) -> ScanTarget:
-    """Return the rows that the options of a table select for a batch reader.
+    """Return which rows the options of a table select for a batch reader.
 
     Raises ConfigError for options that contradict each other or name something unknown, FormatError
     for a missing snapshot, UnsupportedError, naming the option, for one that is not implemented.
@@ -143,7 +145,10 @@ def _between(table: FileStoreTable) -> tuple[int, int]:
 
 
 def _picks(options: Mapping[str, str]) -> Callable[[Snapshot], bool]:
-    """Return a test of whether a COMPACT snapshot qualifies: always, or if it is a full one."""
+    """Return a test of whether a COMPACT snapshot may be read.
+
+    If full compactions are scheduled, only their snapshots may.
+    """
     scheduled = honoured.CHANGELOG_PRODUCER.of(options) == "full-compaction"
     given = honoured.DELTA_COMMITS.of(options)
     if not scheduled and given is None:
@@ -156,7 +161,7 @@ def _picks(options: Mapping[str, str]) -> Callable[[Snapshot], bool]:
 
 
 def _newest_compacted(table: FileStoreTable, picks: Callable[[Snapshot], bool]) -> Snapshot | None:
-    """Return the newest snapshot of a compaction, or the newest snapshot if there is none."""
+    """Return the newest COMPACT snapshot that `picks` accepts, or else the newest snapshot."""
     for snapshot in snapshots_from_latest(table.io, table.paths):
         if snapshot.commit_kind == CommitKind.COMPACT and picks(snapshot):
             return snapshot

@@ -67,7 +67,7 @@ class ReadUnit:
 
 @dataclass(frozen=True, slots=True)
 class ReadPlan:
-    """Plan of a read: `units` in order, and the number of skipped files by reason."""
+    """The plan of a read: its units in order, and the number of skipped files by reason."""
 
     units: tuple[ReadUnit, ...]
     files_skipped: Mapping[str, int] = field(default_factory=dict)
@@ -104,7 +104,7 @@ def plan_changed(
 ) -> ReadPlan:
     """Plan a read of the files that some snapshots added, like `plan_read`.
 
-    No file is hidden, and keys may repeat.
+    Level-0 files are always read, and files with common keys are merged.
     """
     return _Planner(table, predicate, live=False).plan(entries)
 
@@ -173,9 +173,10 @@ class _Planner:
             yield ReadUnit(section, self._is_verbatim(files))
 
     def _is_verbatim(self, files: Sequence[DataFileMeta]) -> bool:
-        """Return whether the rows of the files are results unchanged.
+        """Return whether each row of the result is an unchanged row of the files.
 
-        With several files they are not: without its newer row, an older row would be returned.
+        Of several merged files it is not: if the newer row of a key were skipped, the older row
+        would be returned.
         """
         if not self._merged:
             return True
@@ -226,12 +227,12 @@ def group_by_bucket(entries: Iterable[ManifestEntry]) -> list[BucketFiles]:
 
 
 def comparable_key(types: Sequence[DataType], key: bytes) -> Key:
-    """Return a serialized key as a tuple with the order of keys: strings compare by their bytes."""
+    """Return a serialized key as a tuple that sorts like the key: strings compare by their bytes."""
     return tuple(map(comparable_value, deserialize_row(types, key)))
 
 
 def comparable_value(value: object) -> object:
-    """Return a value of a key column in a form that has the order of keys."""
+    """Return a value of a key column in a form that sorts like the key."""
     if isinstance(value, str):
         return value.encode()
     if isinstance(value, float):
@@ -261,9 +262,7 @@ def sections(types: Sequence[DataType], files: Sequence[DataFileMeta]) -> list[l
 
 @dataclass(slots=True)
 class BucketPruner:
-    """Computes the buckets that may contain the bucket keys of a predicate, for each bucket count
-    of the files.
-    """
+    """The buckets of the bucket keys that a predicate allows, by the bucket count of a file."""
 
     table: FileStoreTable
     keys: pa.Table
@@ -271,7 +270,9 @@ class BucketPruner:
 
     @classmethod
     def of(cls, table: FileStoreTable, predicate: Predicate | None) -> "BucketPruner | None":
-        """Return the pruner of a predicate that restricts all bucket keys, or None."""
+        """Return the pruner of a predicate, or None if the predicate does not list the values of
+        all bucket keys, or lists too many.
+        """
         if bucket_mode(table.schema) not in _FIXED_MODES:
             return None
         names = table.options.bucket_keys
@@ -293,7 +294,7 @@ class BucketPruner:
         return cls(table, pa.table(arrays))
 
     def may_contain(self, entry: ManifestEntry) -> bool:
-        """Return whether a file may contain rows with one of the keys."""
+        """Return whether a file may contain rows with one of the bucket keys."""
         total = entry.total_buckets
         if total <= 0:
             return True

@@ -41,13 +41,13 @@ AUDIT_FIELD = DataField(-1, "rowkind", DataType("STRING", nullable=False))
 SMALL_ROWS = 200_000
 """Reads of fewer rows use no threads, because they take less time than starting a thread."""
 PREFETCH_BYTES = 64 * 1024 * 1024
-"""Bytes of files that are read ahead of the unit that is returned next."""
+"""Maximum bytes of the data files of the units that are read ahead."""
 ReadRows = Callable[[ReadUnit], Iterable[pa.Table]]
 
 
 @dataclass(frozen=True, slots=True)
 class TableReader:
-    """Reads rows of a table, in the columns `columns` (None: all), that match `predicate`.
+    """A reader of the rows of a table that match `predicate`, in the columns `columns` (None: all).
 
     Columns are those of the handle's schema; for the schema of a snapshot see `at_snapshot`.
     `key_filter` has the primary key columns of the rows to read (None: all rows). With `audit` the
@@ -99,8 +99,9 @@ class TableReader:
     def read_units(
         self, units: Sequence[ReadUnit], index: Sequence[IndexManifestEntry] = ()
     ) -> Iterator[pa.Table]:
-        """Yield the rows of units of a plan, without the rows that deletion vectors of `index`
-        delete.
+        """Yield the rows of units of a plan.
+
+        Rows that the deletion vectors of `index` delete are left out.
         """
         table, fields = self.table, self.fields()
         inner = self._read_fields(fields)
@@ -136,7 +137,7 @@ class TableReader:
         return (AUDIT_FIELD, *self.fields()) if self.audit else self.fields()
 
     def empty(self) -> pa.Table:
-        """Return an empty table in the columns of the result."""
+        """Return an empty table with the columns of the result."""
         return evolve(pa.table({}), (), self.row_fields())
 
     def _wanted(self) -> Predicate | None:
@@ -201,7 +202,7 @@ def iter_buckets(
 ) -> Iterator[pa.Table]:
     """Return the rows of a snapshot (None: the newest) in parts of at most one bucket each.
 
-    Deleted rows are left out. The arguments are those of `TableReader`.
+    Deleted rows are left out. The other arguments are those of `TableReader`.
     """
     return _rows(TableReader(table, columns, predicate, partition_filter, key_filter), snapshot_id)
 
@@ -227,7 +228,7 @@ def at_snapshot(table: FileStoreTable, snapshot_id: int) -> FileStoreTable:
 def selected_fields(table: FileStoreTable, columns: Sequence[str] | None) -> tuple[DataField, ...]:
     """Return the fields of some columns (None: all).
 
-    Raises ConfigError naming a column that isn't there.
+    Raises ConfigError, naming the column, if one does not exist.
     """
     names = table.schema.field_names if columns is None else tuple(columns)
     unknown = [name for name in names if name not in table.schema.field_names]
@@ -240,7 +241,7 @@ def selected_fields(table: FileStoreTable, columns: Sequence[str] | None) -> tup
 
 
 def index_entries(table: FileStoreTable, snapshot: Snapshot) -> list[IndexManifestEntry]:
-    """Return the table index files of a snapshot."""
+    """Return the entries of the index manifest of a snapshot; empty if it has none."""
     if snapshot.index_manifest is None:
         return []
     return read_index_manifest(table.io, table.paths, snapshot.index_manifest)
@@ -251,10 +252,9 @@ def read_in_order(
 ) -> Iterator[pa.Table]:
     """Yield the parts that `read` returns for each unit, in the order of the units.
 
-    Decoding uses all cores by itself, sorting and merging do not: on several cores two units are
-    read ahead, so that memory holds little more than one of them. Errors of `read` are raised in
-    the place of its unit. If the caller stops early, only the units in progress were read for
-    nothing.
+    Decoding uses all cores by itself, sorting and merging do not: on several cores, up to two units
+    are read ahead, within `PREFETCH_BYTES`. An error of `read` is raised in the turn of its unit.
+    If the caller stops early, only the units in progress were read in vain.
     """
     cores = len(os.sched_getaffinity(0))
     if cores < 2 or len(units) < 2 or sum(map(_unit_rows, units)) < small_rows:

@@ -41,10 +41,11 @@ _PERIODS: Mapping[str, Callable[[str], tuple[timedelta, str, bool]]] = {
 
 @dataclass(frozen=True, slots=True)
 class TagPeriods:
-    """Automatic tag options of a table.
+    """The automatic tag options of a table.
 
-    `name` is a strftime format; `zone` is the time zone of tag names, None for the local one. With
-    `completed`, a period without a snapshot also gets a tag, as soon as the next snapshot exists.
+    `name` is a strftime format; `zone` is the time zone of tag names, None for the local one.
+    `most` is the maximum number of tags, None for no limit. With `completed`, a period without a
+    snapshot also gets a tag, as soon as the next snapshot exists.
     """
 
     length: timedelta
@@ -67,16 +68,19 @@ class TagPeriods:
         return begin if begin.strftime(self.name) == text else None
 
     def time_of(self, snapshot: Snapshot) -> datetime | None:
-        """Return the local time of a snapshot, or None if its watermark is required but missing."""
+        """Return the time of a snapshot in `zone`, or None if its watermark is required but
+        missing.
+        """
         millis = snapshot.watermark if self.by_watermark else snapshot.time_millis
         if millis is None or millis == _NO_WATERMARK:
             return None
         return datetime.fromtimestamp(millis / 1000, self.zone).replace(tzinfo=None)
 
     def tag_at(self, time: datetime, due: datetime | None) -> datetime | None:
-        """Return the period whose tag a snapshot of this time gets: the last completed one.
+        """Return the start of the period whose tag a snapshot of this time gets.
 
-        `due` is the period after that of the newest tag. Returns None until `due` is over.
+        This is the last period that is over; with `completed` it is `due`, the start of the period
+        after that of the newest tag (None: no tag). Returns None until the period `due` is over.
         """
         if due is not None and time - self.delay < due + self.length:
             return None
@@ -162,7 +166,7 @@ class DueTag:
 
 @dataclass(frozen=True, slots=True)
 class AutoTags:
-    """Tags that were created, or are due, and tags beyond the number to retain."""
+    """Tags created or due, and tags deleted, or to delete, beyond the number to retain."""
 
     made: tuple[DueTag, ...] = ()
     deleted: tuple[str, ...] = ()
@@ -171,9 +175,10 @@ class AutoTags:
 def make_auto_tags(
     table: FileStoreTable, options: Mapping[str, str], now_ms: int, *, dry_run: bool = False
 ) -> AutoTags:
-    """Create the due tags; none without the option `tag.automatic-creation`.
+    """Create the due automatic tags, and delete the oldest ones beyond the number to retain.
 
-    An existing tag is not moved. Raises ConfigError or UnsupportedError, naming the option, for an
+    Does nothing without the option `tag.automatic-creation`. An existing tag is not moved. Raises
+    ConfigError or UnsupportedError, naming the option, for an
     invalid or unsupported one.
     """
     periods = tag_periods(options)
@@ -193,8 +198,9 @@ def make_auto_tags(
 
 
 def tags_to_expire(table: FileStoreTable, options: Mapping[str, str], now_ms: int) -> list[str]:
-    """Return the names of the tags past their retention time; none if `tag.time-expire-enabled` is
-    false.
+    """Return the names of the tags past their retention time.
+
+    The list is empty if `tag.time-expire-enabled` is false.
     """
     if not honoured.TAG_TIME_EXPIRE.of(options):
         return []
@@ -202,7 +208,7 @@ def tags_to_expire(table: FileStoreTable, options: Mapping[str, str], now_ms: in
 
 
 def _auto_tags(table: FileStoreTable, periods: TagPeriods) -> list[tuple[int, str]]:
-    """Return the snapshots and names of automatic tags, in the order of the snapshots."""
+    """Return the snapshot ids and names of the automatic tags, sorted by snapshot id."""
     names = [n for n in tag_names(table.io, table.paths) if periods.begin_of(n) is not None]
     return sorted((tagged_snapshot(table, name).id, name) for name in names)
 
@@ -228,7 +234,10 @@ def _due(
 
 
 def _start(periods: TagPeriods, existing: list[tuple[int, str]]) -> tuple[datetime | None, int]:
-    """Return the period that is due next, and the snapshot of the newest tag."""
+    """Return the start of the next due period, and the snapshot id of the newest tag.
+
+    Without tags these are None and 0.
+    """
     if not existing:
         return None, 0
     last, name = existing[-1]
@@ -237,5 +246,5 @@ def _start(periods: TagPeriods, existing: list[tuple[int, str]]) -> tuple[dateti
 
 
 def _surplus(tags: list[tuple[int, str]], most: int | None) -> list[str]:
-    """Return the oldest tags beyond the number to retain."""
+    """Return the names of the oldest tags beyond the number to retain (None: no limit)."""
     return [] if most is None else [name for _, name in sorted(tags)[: max(len(tags) - most, 0)]]

@@ -43,7 +43,7 @@ def create_branch(table: FileStoreTable, name: str, tag: str | None = None) -> F
     newest = table.schema.id if snapshot is None else snapshot.schema_id
     if snapshot is not None and tag is not None:
         _copy(table.io, tag_path(table.paths, tag), tag_path(branch, tag))
-        # The snapshot may have expired: the tag has all that its file had.
+        # The snapshot may have expired: the tag has the same content as the snapshot file.
         source = table.paths.snapshot(snapshot.id)
         if find_snapshot(table.io, table.paths, snapshot.id) is None:
             source = tag_path(table.paths, tag)
@@ -98,7 +98,10 @@ def fast_forward(table: FileStoreTable, name: str) -> list[int]:
 
 
 def _cut(table: FileStoreTable, first: int, last_schema: int) -> None:
-    """Delete snapshots from an id and schemas after an id, the newest first."""
+    """Delete tags and snapshots from the id `first` on, and schemas after the id `last_schema`.
+
+    The newest are deleted first.
+    """
     io, paths = table.io, table.paths
     for tag in tag_names(io, paths):
         if tagged_snapshot(table, tag).id >= first:

@@ -16,7 +16,7 @@ _PREFIX = "consumer-"
 def consumers(table: FileStoreTable) -> Mapping[str, int]:
     """Return the next snapshot of each consumer, by consumer id.
 
-    Raises FormatError, naming the file, if one is damaged.
+    Raises FormatError, naming the file, if a consumer file is damaged.
     """
     names = table.io.list_names(table.paths.consumer_dir)
     ids = sorted(name.removeprefix(_PREFIX) for name in names if name.startswith(_PREFIX))
@@ -54,7 +54,9 @@ def delete_consumer(table: FileStoreTable, consumer_id: str) -> None:
 
 
 def expired_consumers(table: FileStoreTable, now_ms: int, retained_ms: int | None) -> list[str]:
-    """Return the ids of the consumers without progress for `retained_ms`; none if that is None."""
+    """Return the ids of the consumers without progress for `retained_ms` (None: no consumer
+    expires).
+    """
     if retained_ms is None:
         return []
     return [

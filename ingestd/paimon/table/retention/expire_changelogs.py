@@ -104,7 +104,7 @@ def _kept_metadata(table: FileStoreTable, tagged: list[Snapshot], last: Snapshot
     earliest = read_snapshot(table.io, table.paths, snapshot_ids(table.io, table.paths)[0])
     kept = metadata_names(table, [*tagged, earliest])
     for name in (last.base_manifest_list, last.delta_manifest_list):
-        # With a changelog producer they have gone with the snapshot.
+        # With a changelog producer these lists were deleted with the snapshot.
         if table.io.exists(table.paths.manifest(name)):
             metas = read_manifest_list(table.io, table.paths, name)
             kept |= {name, *(meta.file_name for meta in metas)}

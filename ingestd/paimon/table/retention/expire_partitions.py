@@ -99,7 +99,7 @@ def _expired(table: FileStoreTable, options: Mapping[str, str], now_ms: int) -> 
 def _old_by_value(
     table: FileStoreTable, options: Mapping[str, str], before_ms: int
 ) -> Iterator[bytes]:
-    # Partitions name times without a zone; they are those of this machine's, as in Java.
+    # Partition times have no zone: they are in the zone of this machine, as in Java.
     before = datetime.fromtimestamp(before_ms / 1000)  # noqa: DTZ006  (local, without a zone)
     keys = table.schema.partition_keys
     for partition in _partitions(table):
@@ -143,7 +143,10 @@ def _spec(table: FileStoreTable, partition: bytes) -> dict[str, object]:
 
 @dataclass(frozen=True, slots=True)
 class _Format:
-    """A date pattern as a regular expression with a group for each letter."""
+    """A date pattern as a regular expression with a group for each letter.
+
+    If `lenient`, months and days beyond their range carry over to the next year or month.
+    """
 
     expression: re.Pattern[str]
     lenient: bool
@@ -167,7 +170,11 @@ def partition_time(
 
 
 def _filled(pattern: str, values: Mapping[str, str | None]) -> str | None:
-    """Return the pattern with each `$column` replaced; longer column names are matched first."""
+    """Return the pattern with each `$column` replaced by its value, or None if one of these is
+    null.
+
+    Longer column names are matched first.
+    """
     names = sorted(map(re.escape, values), key=len, reverse=True)
     wanted = re.findall(rf"\$({'|'.join(names)})", pattern)
     if any(values[name] is None for name in wanted):

@@ -103,12 +103,12 @@ def _outlives(changelogs: Retention, snapshots: Retention) -> bool:
 
 
 TimeOf = Callable[[int], int | None]
-"""Commit time of a snapshot id in milliseconds of the epoch, None if it does not exist."""
+"""Returns the commit time of a snapshot in milliseconds of the epoch, None if it does not exist."""
 
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """The existing ids, and the first id that a consumer needs (None: no consumer)."""
+    """The oldest and the newest existing id, and the first id that a consumer needs (None: none)."""
 
     earliest: int
     latest: int

@@ -57,7 +57,7 @@ class Expiry:
 
 
 def expire_snapshots(table: FileStoreTable, settings: ExpireSettings, now_ms: int) -> Expiry:
-    """Expire snapshots; return what was deleted.
+    """Expire snapshots, and consumers without progress; return what was deleted.
 
     Writers, readers and another expiry may run at the same time. Raises FormatError, before
     deleting anything, if a remaining snapshot, tag or branch is damaged.
@@ -75,7 +75,8 @@ def expire_snapshots(table: FileStoreTable, settings: ExpireSettings, now_ms: in
     reach(CrashPoint.EXPIRED_SNAPSHOTS)
     table.io.overwrite(table.paths.earliest_hint, str(plan.end).encode())
     reach(CrashPoint.EXPIRY_HINTED)
-    # From here on no tag can be made of what went; one that was made since the plan counts.
+    # From here on the deleted snapshots cannot be tagged; tags created since the plan keep their
+    # files.
     late = set(tag_names(table.io, table.paths)) - tags
     kept = set().union(*(files_of(table, tagged_snapshot(table, name)) for name in late))
     files = tuple(path for path in plan.files if path not in kept)
@@ -93,7 +94,7 @@ def plan_snapshot_expiry(table: FileStoreTable, settings: ExpireSettings, now_ms
         return Expiry(consumers=tuple(gone))
     window = Window(ids[0], latest, _held_by_consumers(table, settings, gone))
     end = snapshots_end(window, settings.snapshots, now_ms, lambda id_: _time_of(table, id_))
-    # Snapshots committed since the listing are between those that expire and stay: they expire.
+    # Snapshots committed since the listing may also be before `end`: they expire.
     expired = _there(
         table,
         (snapshot_id for snapshot_id in (*ids, *range(ids[-1] + 1, end)) if snapshot_id < end),
@@ -108,7 +109,7 @@ def plan_snapshot_expiry(table: FileStoreTable, settings: ExpireSettings, now_ms
     except FormatError:
         if find_snapshot(table.io, table.paths, end) is not None:
             raise
-        # Another expiry was faster and went further.
+        # Another expiry has deleted these snapshots and more.
         return plan_snapshot_expiry(table, settings, now_ms)
     expired_ids = tuple(snapshot.id for snapshot in expired)
     return Expiry(
@@ -121,8 +122,9 @@ def plan_snapshot_expiry(table: FileStoreTable, settings: ExpireSettings, now_ms
 
 
 def delete_files(table: FileStoreTable, paths: Iterable[str], *, directories: bool) -> None:
-    """Delete files, and with `directories` also directories of buckets and partitions that become
-    empty.
+    """Delete files.
+
+    With `directories`, also delete directories of buckets and partitions that become empty.
     """
     parents: dict[str, None] = {}
     for path in paths:
@@ -224,10 +226,10 @@ def _held_by_consumers(
 
 
 def _held_by_record(table: FileStoreTable, end: int) -> int:
-    """Return the first snapshot to keep so that it, and hence each rollback target, has a progress
-    record.
+    """Return the id of the first snapshot to keep, at most `end`: one with a progress record.
 
-    Returns `end` for a table without progress records.
+    Every later rollback target then has a progress record. Returns `end` for a table without
+    progress records.
     """
     if CARRIED_OPTION not in table.schema.options:
         return end

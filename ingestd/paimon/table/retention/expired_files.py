@@ -2,8 +2,8 @@
 
 Specification: https://paimon.apache.org/docs/1.4/maintenance/manage-snapshots/#expire-snapshots
 
-Candidates are the files that the deltas of the expired range deleted. Files are kept if the nearest
-older tag needs them: a tag needs the files of its snapshot. Files of other branches and of
+Candidates are the files that the deltas of the expired range deleted. A candidate is kept if the
+nearest older tag needs it: a tag needs the files of its snapshot. Files of other branches and of
 changelogs with a longer retention time are kept, too.
 """
 
@@ -43,14 +43,16 @@ class TagNeeds:
         self._known: dict[int, frozenset[tuple[bytes, int, str]]] = {}
 
     def before(self, snapshot_id: int) -> frozenset[tuple[bytes, int, str]]:
-        """Return files (partition, bucket, name) that the nearest tag below an id needs."""
+        """Return the files of the newest tagged snapshot before an id, as (partition, bucket,
+        name).
+        """
         position = bisect.bisect_left(self._ids, snapshot_id) - 1
         if position < 0:
             return frozenset()
         tagged = self.snapshots[position]
         if tagged.id not in self._known:
             live = live_files(self._table, tagged)
-            # Snapshots come in order, so one tag at a time is enough to remember.
+            # Snapshots are visited in order, so it is enough to remember one tag.
             self._known = {tagged.id: frozenset(map(file_key, live))}
         return self._known[tagged.id]
 
@@ -61,10 +63,10 @@ class TagNeeds:
 
 
 def deleted_data(table: FileStoreTable, snapshot: Snapshot, keep: Keep) -> list[str]:
-    """Return the data files, with their extra files, that the delta of a snapshot deleted.
+    """Return the paths of the data files, with extra files, that the delta of a snapshot deleted.
 
-    A file that the delta added again on another level is not deleted. A manifest is missing if an
-    earlier expiry was interrupted; nothing is deleted for it.
+    Files that `keep` protects, or that the delta added again on another level, are left out.
+    Returns [] if a manifest is missing, as after an interrupted expiry.
     """
     deleted: dict[str, ManifestEntry] = {}
     try:
@@ -81,7 +83,7 @@ def deleted_data(table: FileStoreTable, snapshot: Snapshot, keep: Keep) -> list[
 
 
 def changelog_data(table: FileStoreTable, snapshot: Snapshot) -> list[str]:
-    """Return the existing changelog files of a snapshot."""
+    """Return the paths of the changelog files of a snapshot, up to the first missing manifest."""
     name = snapshot.changelog_manifest_list
     if name is None:
         return []
@@ -96,7 +98,10 @@ def changelog_data(table: FileStoreTable, snapshot: Snapshot) -> list[str]:
 
 
 def manifests_of(table: FileStoreTable, lists: Iterable[str | None]) -> list[str]:
-    """Return the names of manifest lists, each after its manifests; missing lists are left out."""
+    """Return the names of manifest lists, each after the names of its manifests.
+
+    The manifests of a missing list are left out.
+    """
     names: list[str] = []
     for name in lists:
         if name is None:
@@ -140,7 +145,10 @@ def metadata_names(table: FileStoreTable, snapshots: Iterable[Snapshot]) -> set[
 def index_and_statistics(
     table: FileStoreTable, snapshots: Sequence[Snapshot], kept: set[str]
 ) -> list[str]:
-    """Return index files, their manifests and statistics of snapshots, except kept names."""
+    """Return the paths of index files, index manifests and statistics of snapshots.
+
+    Files with a name in `kept` are left out.
+    """
     paths: dict[str, None] = {}
     read: set[str] = set()
     for snapshot in snapshots:

@@ -26,7 +26,7 @@ from ingestd.paimon.table.retention.tags import delete_tag
 
 @dataclass(frozen=True, slots=True)
 class MaintenancePlan:
-    """Maintenance done or planned."""
+    """The maintenance of a table, done or planned, by step."""
 
     tags: AutoTags = field(default_factory=AutoTags)
     expired_tags: tuple[str, ...] = ()
@@ -40,7 +40,8 @@ def run_maintenance(
 ) -> MaintenancePlan:
     """Create tags, then expire tags, partitions, snapshots and changelogs.
 
-    A plan reports each step by itself, without the effects of earlier steps. Raises the errors of
+    With `dry_run` only a plan is returned, of each step without the effects of earlier steps.
+    Raises the errors of
     the steps; later steps are then not executed.
     """
     options = table.schema.options

@@ -29,7 +29,7 @@ _CHANGELOG = re.compile(r"changelog-\d+|LATEST|EARLIEST")
 
 @dataclass(frozen=True, slots=True)
 class Orphan:
-    """A file without references."""
+    """A file without references, with its size in bytes."""
 
     path: str
     size: int
@@ -65,7 +65,7 @@ def find_orphans(table: FileStoreTable, older_than_ms: int) -> Orphans:
     used = UsedFiles(frozenset(_name(candidate.path) for candidate in candidates))
     if candidates:
         used.add_table(table)
-        # Once more: what was committed while this read is in new snapshots.
+        # Again, for snapshots committed during the first pass.
         used.add_table(table)
     unused = [candidate for candidate in candidates if _name(candidate.path) not in used.names]
     old = [folder for folder in empty if _is_old(table, folder, older_than_ms)]
@@ -74,7 +74,7 @@ def find_orphans(table: FileStoreTable, older_than_ms: int) -> Orphans:
 
 
 def remove_orphans(table: FileStoreTable, orphans: Orphans) -> None:
-    """Delete the files, and empty directories of buckets and partitions."""
+    """Delete orphan files, and directories of buckets and partitions that are then empty."""
     for file in orphans.files:
         table.io.delete_quietly(file.path)
     buckets = {entry.path.rpartition("/")[0]: None for entry in orphans.files}
@@ -85,7 +85,7 @@ def remove_orphans(table: FileStoreTable, orphans: Orphans) -> None:
 def _unlisted_files(
     branch: FileStoreTable, directory: str, known: re.Pattern[str], older_than_ms: int
 ) -> list[Orphan]:
-    """Return unknown files in the directories of snapshots and changelogs."""
+    """Return the old files of a snapshot or changelog directory that do not match `known`."""
     if not _is_inside(branch, directory):
         return []
     entries = [e for e in branch.io.list_entries(directory) if not known.fullmatch(e.name)]

@@ -46,7 +46,7 @@ _LOG = logging.getLogger(__name__)
 Reference = tuple[FileStoreTable, Snapshot]
 """A snapshot, and the table on the branch of this snapshot."""
 ReadAgain = Callable[[], Snapshot | None]
-"""Returns whether a snapshot, tag or changelog still exists."""
+"""Reads a snapshot or tag again; returns None if it no longer exists."""
 
 
 @dataclass(slots=True)
@@ -61,7 +61,7 @@ class UsedFiles:
     _seen: set[str] = field(default_factory=set)
 
     def add_table(self, table: FileStoreTable, *, without: FileStoreTable | None = None) -> None:
-        """Add all snapshots, tags and long-lived changelogs of all branches except one.
+        """Add all snapshots, tags and long-lived changelogs of all branches but that of `without`.
 
         Raises FormatError if a file of one of them is missing or damaged.
         """
@@ -70,8 +70,9 @@ class UsedFiles:
                 self.add_branch(branch)
 
     def add_branch(self, branch: FileStoreTable) -> None:
-        """Add all snapshots, tags and long-lived changelogs of a branch; a repeated call adds new
-        ones.
+        """Add all snapshots, tags and long-lived changelogs of a branch.
+
+        A repeated call adds those created since.
         """
         for snapshot, read_again in _kept_snapshots(branch):
             self._add_kept(branch, snapshot, read_again)
@@ -176,7 +177,10 @@ def _tag_reader(branch: FileStoreTable, name: str) -> ReadAgain:
 
 
 def referring_snapshots(table: FileStoreTable, *, but_tag: str | None = None) -> list[Reference]:
-    """List the snapshots and tags of all branches of a table, except one tag of its own branch."""
+    """Return the snapshots and tagged snapshots of all branches of a table.
+
+    The tag `but_tag` of the table's own branch is left out.
+    """
     references: list[Reference] = []
     for branch in all_branches(table):
         ids = snapshot_ids(branch.io, branch.paths)
@@ -189,7 +193,7 @@ def referring_snapshots(table: FileStoreTable, *, but_tag: str | None = None) ->
 
 
 def files_of(table: FileStoreTable, snapshot: Snapshot) -> set[str]:
-    """Return the paths of all files that a reader of a snapshot may open, except its own file."""
+    """Return the paths of all files that a reader of a snapshot may open, except the snapshot file."""
     names = [snapshot.base_manifest_list, snapshot.delta_manifest_list]
     paths = {table.paths.manifest(name) for name in names}
     for name in names:
@@ -236,7 +240,7 @@ def own_files(table: FileStoreTable, paths: Iterable[str]) -> list[str]:
 def delete_unless_kept(
     table: FileStoreTable, paths: Iterable[str], others: Sequence[Reference]
 ) -> list[str]:
-    """Delete the files that no given snapshot needs; return their paths, sorted."""
+    """Delete the files that no snapshot of `others` needs; return the deleted paths, sorted."""
     kept: set[str] = set()
     for branch, snapshot in others:
         kept |= files_of(branch, snapshot)

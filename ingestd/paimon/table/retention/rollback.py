@@ -22,7 +22,8 @@ class Rollback:
     """Snapshots, changelogs and tags after `target`, which a rollback deletes.
 
     `record` is the newest remaining snapshot with a progress record. `forgets_record` is true if
-    only deleted snapshots have one: no snapshot states then what the table covers. `restored`: the
+    only deleted snapshots have one: then no snapshot states which records the table contains.
+    `restored`: the
     target has expired, and is restored from a tag.
     """
 
@@ -73,7 +74,7 @@ def rollback(table: FileStoreTable, plan: Rollback) -> None:
     for name in plan.tags:
         table.io.delete_quietly(tag_path(table.paths, name))
     cut_changelogs(table, target.id)
-    # From a listing: by the hint alone a snapshot after a gap would not be seen.
+    # The listing is used because the hint misses a snapshot after a gap.
     newest = max(snapshot_ids(table.io, table.paths), default=None)
     if newest != target.id:
         raise CommitConflictError(
@@ -100,7 +101,7 @@ def _forget_snapshots(table: FileStoreTable, plan: Rollback) -> None:
 
 
 def _tag_of(table: FileStoreTable, target: Snapshot) -> str | None:
-    """Return a tag of an expired snapshot, or None if the snapshot exists."""
+    """Return a tag of an expired snapshot, or None if the snapshot exists or has no tag."""
     if find_snapshot(table.io, table.paths, target.id) is not None:
         return None
     names = tag_names(table.io, table.paths)

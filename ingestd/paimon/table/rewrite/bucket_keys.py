@@ -77,7 +77,10 @@ def shared_hashes(
 
 
 def _in_several(arrays: Sequence[Hashes]) -> Hashes:
-    """Return the values that occur in more than one of the sorted arrays, in ranges of values."""
+    """Return the values that occur in more than one of the sorted arrays.
+
+    One range of values is searched at a time, to save memory.
+    """
     borders = np.linspace(-(2**31), 2**31, _SLICES + 1).astype(np.int64)
     hashes = [np.empty(0, np.int32)]
     for low, high in zip(borders[:-1].tolist(), borders[1:].tolist(), strict=True):
@@ -107,7 +110,7 @@ def _shared(table: FileStoreTable, rows: pa.Table) -> Iterator[SharedHash]:
     keys = list(zip(*(column_values(rows.column(name)) for name in names), strict=True))
     order = newest[np.argsort(hashes[newest], kind="stable")]
     for same_hash in np.split(order, np.flatnonzero(np.diff(hashes[order])) + 1):
-        # A row that is there outweighs a newer one that deletes: its bucket is read.
+        # A live row takes precedence over a newer deletion, because readers return it.
         owner = max(same_hash.tolist(), key=lambda i: (live[i], numbers[i]))
         rows_of: dict[tuple[object, ...], list[int]] = defaultdict(list)
         for i in same_hash[live[same_hash]].tolist():
@@ -123,7 +126,7 @@ def _shared(table: FileStoreTable, rows: pa.Table) -> Iterator[SharedHash]:
 
 
 def _newest_of_places(rows: pa.Table, names: Sequence[str]) -> npt.NDArray[np.int64]:
-    """Return the row of each key and bucket with the largest sequence number."""
+    """Return the index of the row with the largest sequence number of each key and bucket."""
     sorted_keys = sort_keys(rows, names)
     order = sorted_keys.order
     key = np.empty(len(order), np.int64)

@@ -38,8 +38,9 @@ _BATCH_SIZE = BatchSize(8 << 20)
 
 @dataclass(frozen=True, slots=True)
 class Deletion:
-    """Deleted rows, or rows to delete: the number of rows and files, and the snapshot (None:
-    nothing was deleted).
+    """Deleted rows, or rows to delete: the number of rows and of files, and the new snapshot.
+
+    `snapshot` is None if nothing was deleted.
     """
 
     rows: int
@@ -55,10 +56,11 @@ def delete_rows(
     now_ms: int,
     dry_run: bool = False,
 ) -> Deletion:
-    """Delete the rows that `is_deleted` marks, given these columns.
+    """Delete the rows that `is_deleted` marks; it is called with the columns `columns`.
 
     Raises ConfigError for a table with keys, buckets or deletion vectors; CommitConflictError,
-    without deleting anything, if another process replaced files with such rows; FormatError for a
+    without deleting anything, if another process has replaced a file with such rows; FormatError
+    for a
     damaged file.
     """
     _refuse(table)
@@ -113,7 +115,10 @@ def _rewritten(
     *,
     keeps: bool,
 ) -> CommitMessage:
-    """Rewrite the file without the rows to delete; no file is written if no row remains."""
+    """Rewrite a file without the rows to delete, and return the commit message.
+
+    Without `keeps` no row remains, and no file is written.
+    """
     bucket_key = (entry.partition, entry.bucket)
     gone = CommitMessage(*bucket_key, entry.total_buckets, compact_before=(entry.file,))
     if keeps:

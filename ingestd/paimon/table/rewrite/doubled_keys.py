@@ -71,9 +71,9 @@ def drop_older(
 ) -> Dropped:
     """Delete the rows of shared keys, except in the bucket of the newest row of each key.
 
-    `entries` are the live files in which `shared` was found, by partition. Raises
-    CommitConflictError if another process has replaced one of them, FormatError for a damaged file;
-    no files are left then.
+    `shared` has pairs of a partition and a hash; `entries` are the live files in which they were
+    found. Raises CommitConflictError if another process has replaced one of the files, FormatError
+    for a damaged file; the written files are then deleted.
     """
     state = load_state(table)
     to_delete = _keys_to_delete(table, shared)
@@ -126,9 +126,10 @@ def _table_of(table: FileStoreTable, keys: Sequence[tuple[object, ...]]) -> pa.T
 def _without(
     table: FileStoreTable, entry: ManifestEntry, keys: KeyFilter
 ) -> tuple[list[CommitMessage], int]:
-    """Rewrite the file without the rows of the keys.
+    """Rewrite a file without the rows of some keys.
 
-    Returns the message, if any row was removed, and the number of removed rows.
+    Returns the commit message, in a list that is empty if no row was removed, and the number of
+    removed rows.
     """
     names = table.schema.trimmed_primary_keys
     bucket_key = (entry.partition, entry.bucket)

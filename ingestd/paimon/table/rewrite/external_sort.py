@@ -41,15 +41,13 @@ class SortOrder(Protocol):
         ...
 
     def ranges(self, rows: pa.Table, borders: pa.Table) -> _Places:
-        """Return the range number of each row: the number of range bounds, in order, that are not
-        after it.
-        """
+        """Return the range number of each row: the number of sorted bounds in `borders` up to it."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class ByColumns:
-    """Sorts by several columns, nulls first."""
+    """The sort order by several columns, nulls first."""
 
     names: tuple[str, ...]
 
@@ -68,13 +66,13 @@ class ByColumns:
 
 @dataclass(frozen=True, slots=True)
 class ByAll:
-    """Sorts by all columns in z-order of the ranks of values in a sample."""
+    """The z-order of the ranks that the values of all columns have in a sample."""
 
     samples: dict[str, npt.NDArray[np.uint64]]
 
     @classmethod
     def of(cls, names: Sequence[str], sample: pa.Table) -> "ByAll":
-        """Return the sort order, given a sample for the quantiles."""
+        """Return the sort order by the columns `names`; ranks are taken from `sample`."""
         return cls({name: np.unique(words(sample.column(name))) for name in names})
 
     def order(self, rows: pa.Table) -> _Places:
@@ -94,7 +92,7 @@ class ByAll:
 
 
 def sample_of(read: Read, rows: int) -> pa.Table:
-    """Return about `SAMPLE_ROWS` evenly spread rows."""
+    """Return about `SAMPLE_ROWS` evenly spread rows of `read`, which yields `rows` rows."""
     step, skipped, parts = max(rows // SAMPLE_ROWS, 1), 0, list[pa.Table]()
     for batch in read():
         picked = np.arange(-skipped % step, batch.num_rows, step)
@@ -104,9 +102,10 @@ def sample_of(read: Read, rows: int) -> pa.Table:
 
 
 def sorted_rows(read: Read, sample: pa.Table, size: int, order: SortOrder) -> Iterator[pa.Table]:
-    """Yield the rows of `read` in order, in parts of at most `MEMORY` bytes.
+    """Yield the rows of `read` in the given order, in parts of about `MEMORY` bytes.
 
-    `size` is their approximate size in bytes; `sample` has some of the rows, with the sort columns.
+    `size` is the approximate size of all rows in bytes; `sample` has some of the rows, with the
+    sort columns.
     Raises StorageError if the local disk is full.
     """
     whole = _in_memory(read) if size <= MEMORY else None
@@ -134,7 +133,7 @@ def sorted_rows(read: Read, sample: pa.Table, size: int, order: SortOrder) -> It
 
 
 def _in_memory(read: Read) -> pa.Table | None:
-    """Return all rows, or None if they are much larger than estimated."""
+    """Return all rows, or None if they take more than twice `MEMORY`."""
     held, size = list[pa.Table](), 0
     for rows in read():
         held.append(rows)
@@ -159,7 +158,7 @@ class _Spill:
     def __exit__(self, *_: object) -> None:
         for file in self._files:
             if file is not None:
-                # What a full disk has no room for is not missed any more.
+                # Rows that did not fit on a full disk are no longer needed.
                 with contextlib.suppress(OSError):
                     file.close()
 

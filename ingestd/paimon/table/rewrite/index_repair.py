@@ -51,10 +51,10 @@ _NONE = np.empty(0, np.int32)
 
 @dataclass(frozen=True, slots=True)
 class WrongIndex:
-    """The rebuilt index of a bucket, and the error of the old one.
+    """The correct hashes of a bucket, and what is wrong with its stored index.
 
-    `missing` is the number of keys of the bucket that it lacks, `foreign` the number of its keys in
-    another bucket. `problem` states why it could not be read.
+    `missing` is the number of hashes that the stored index lacks, `foreign` the number of its
+    hashes that belong to another bucket. `problem` states why it cannot be used (None: it can).
     """
 
     partition: bytes
@@ -67,9 +67,11 @@ class WrongIndex:
 
 @dataclass(frozen=True, slots=True)
 class IndexRepair:
-    """Rebuilt indexes, or those to rebuild; `shared` by partition; `snapshot` is None if none.
+    """Rebuilt indexes, or indexes to rebuild.
 
-    `dropped` are the deleted rows of shared keys, if that was requested.
+    `buckets` is the number of checked buckets, `shared` has the hashes in several buckets with
+    their partition. `snapshot` is None if no index was rebuilt. `dropped` has the deleted rows of
+    shared keys, if that was requested.
     """
 
     buckets: int
@@ -88,13 +90,13 @@ def repair_hash_index(
     dry_run: bool = False,
     drop_doubled: bool = False,
 ) -> IndexRepair:
-    """Rebuild the hash index of a table where it is wrong, partition by partition in memory.
+    """Rebuild the wrong hash indexes of a table; memory holds one partition at a time.
 
     Keys in several buckets are only reported: their rows stay, and new rows are written to the
-    bucket of the newest one. With `drop_doubled` their other rows are deleted by a second snapshot.
+    bucket of the newest row. With `drop_doubled` their older rows are deleted by a second snapshot.
     Raises ConfigError for a table without a hash index, or where the newest row does not replace
-    older ones; FormatError for damaged data files; CommitConflictError if other writers were faster
-    three times: no files are left then.
+    older ones; FormatError for damaged data files; CommitConflictError if other writers committed
+    first three times. The written files are then deleted.
     """
     if bucket_mode(table.schema) is not BucketMode.HASH_DYNAMIC:
         raise ConfigError(
@@ -123,7 +125,9 @@ def repair_hash_index(
 def _done(
     table: FileStoreTable, state: TableState, plan: IndexRepair, now_ms: int, *, drop_doubled: bool
 ) -> IndexRepair:
-    """Commit the index first, so that no writer adds a key of several buckets to yet another
+    """Commit a repair; return it with its snapshot and deletions.
+
+    The index is committed first, so that no writer adds a key of several buckets to yet another
     bucket.
     """
     if plan.wrong:
@@ -135,7 +139,7 @@ def _done(
 
 
 def _state(table: FileStoreTable, wanted: PartitionFilter | None) -> TableState:
-    """Return the table's state, without index files if the index manifest is lost."""
+    """Return the table's state, without index files if the index manifest is missing."""
     try:
         return load_state(table)
     except FormatError:
@@ -145,7 +149,7 @@ def _state(table: FileStoreTable, wanted: PartitionFilter | None) -> TableState:
             raise
         vectors = honoured.DELETION_VECTORS.of(table.schema.options)
         if wanted is not None or vectors:
-            # The others of its files would be lost for good.
+            # The other index files that it lists would be lost for good.
             raise
         manifests = tuple(snapshot_manifests(table, snapshot))
         largest = max_sequence_of(live_entries(table, manifests))
@@ -174,7 +178,7 @@ def _plan(table: FileStoreTable, state: TableState, wanted: PartitionFilter | No
 
 
 def _entries(state: TableState, partition: bytes) -> dict[int, list[IndexManifestEntry]]:
-    """Return the valid hash index file of each bucket of a partition."""
+    """Return the hash index entries of a partition by bucket; a valid bucket has one."""
     by_bucket: dict[int, list[IndexManifestEntry]] = defaultdict(list)
     for entry in state.index_of(partition):
         if entry.index_type == HASH_INDEX:
@@ -212,13 +216,13 @@ def _wrong(
 def _indexed_hashes(
     table: FileStoreTable, entries: Sequence[IndexManifestEntry]
 ) -> tuple[Hashes, str | None]:
-    """Return the current index of a bucket, and why it cannot be used."""
+    """Return the hashes in the index of a bucket, and why it cannot be used (None: it can)."""
     if not entries:
         return _NONE, "there is none"
     if len(entries) > 1:
         return _NONE, f"there are {len(entries)}"
     try:
-        # Not from the cache: it is the file that may be lost.
+        # The file is checked, not the cache: the file may be missing.
         size = table.io.size(index_path(table, entries[0]))
         if size != entries[0].file_size:
             return _NONE, f"has {size} bytes, {entries[0].file_size} are promised"
@@ -233,9 +237,9 @@ def _indexed_hashes(
 def _commit(
     table: FileStoreTable, state: TableState, wrong: Sequence[WrongIndex], now_ms: int
 ) -> Snapshot | None:
-    """Write the new files and commit them.
+    """Write and commit the rebuilt index files; return the snapshot.
 
-    On an error they are deleted, unless the commit may have succeeded.
+    On an error the files are deleted, unless the commit may have succeeded.
     """
     stem = uuid.uuid4()
     written: list[IndexManifestEntry] = []

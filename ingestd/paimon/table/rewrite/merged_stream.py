@@ -23,7 +23,10 @@ Runs = Sequence[Sequence[DataFileMeta]]
 
 
 def bucket_rows(bucket: CompactBucket) -> Iterator[pa.Table]:
-    """Yield the rows of a bucket; of primary-key tables with system columns, in key order."""
+    """Yield the rows of a bucket.
+
+    Rows of primary-key tables are merged, in key order, and have the system columns.
+    """
     table = bucket.table
     vectors = DeletionVectors.of(table, bucket.index)
     reader = DataFileReader(table, vectors)
@@ -39,7 +42,7 @@ def bucket_rows(bucket: CompactBucket) -> Iterator[pa.Table]:
 
 
 def merged_runs(bucket: CompactBucket, runs: Runs) -> Iterator[pa.Table]:
-    """Yield the rows of some runs, as `bucket_rows` does."""
+    """Yield the merged rows of some sorted runs of a bucket, as `bucket_rows` does."""
     fields = (*SYSTEM_FIELDS, *bucket.table.schema.fields)
     sources = [Source(0, tuple(run), fields) for run in runs]
     yield from _merged(bucket, DataFileReader(bucket.table), sources)

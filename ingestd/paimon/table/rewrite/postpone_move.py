@@ -49,12 +49,11 @@ def move_postponed(
     now_ms: int,
     partition_filter: PartitionFilter | None = None,
 ) -> CommitResult:
-    """Move the postponed rows of `state` into buckets; the result is `empty` without any.
+    """Move the postponed rows of `state` into buckets; the result is `empty` if it has none.
 
-    New files are of level 0: readable at once, except for tables whose readers skip level 0.
+    New files have level 0: they are readable at once, except in tables whose readers skip level 0.
     Raises the errors of `commit`, among them CommitConflictError if another process has moved the
-    same rows. The
-    files written are deleted then, unless the outcome of the commit is unknown.
+    same rows. The written files are then deleted, unless the outcome of the commit is unknown.
     """
     messages: list[CommitMessage] = []
     try:
@@ -73,7 +72,7 @@ def move_postponed(
 def count_postponed_rows(
     table: FileStoreTable, state: TableState, partition_filter: PartitionFilter | None = None
 ) -> int:
-    """Return the number of postponed rows."""
+    """Return the number of postponed rows of `state`."""
     postponed = live_entries(
         table,
         state.manifests,
@@ -105,9 +104,11 @@ def postponed_moves(
 
 
 def bucket_count(table: FileStoreTable, settled: Iterable[ManifestEntry]) -> int:
-    """Return the number of buckets of a partition with these files.
+    """Return the bucket count of a partition, given its files in real buckets.
 
-    Raises ConfigError if the configured number is below 1.
+    Without such files it is the default count.
+
+    Raises ConfigError if this is below 1.
     """
     known = next((entry.total_buckets for entry in settled), None)
     if known is not None:
@@ -121,7 +122,7 @@ def bucket_count(table: FileStoreTable, settled: Iterable[ManifestEntry]) -> int
 
 @dataclass(slots=True)
 class _Bucket:
-    """A bucket that receives rows: their files, and the next sequence number."""
+    """A bucket that receives rows: the next sequence number, and the written files."""
 
     sequence: int
     files: list[DataFileMeta]

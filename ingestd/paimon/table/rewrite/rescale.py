@@ -44,7 +44,7 @@ OPEN_WRITERS = 8
 
 @dataclass(frozen=True, slots=True)
 class PartitionRescale:
-    """A partition whose bucket count differs from the table's."""
+    """A partition to rescale: its current bucket count, and its live files."""
 
     partition: bytes
     buckets: int
@@ -63,7 +63,7 @@ class PartitionRescale:
 
 @dataclass(frozen=True, slots=True)
 class Rescaled:
-    """One commit of a rescale: partitions, their rows, and the snapshot."""
+    """One commit of a rescale: the partitions, the numbers of written rows and files, the snapshot."""
 
     partitions: tuple[PartitionRescale, ...]
     rows: int
@@ -72,7 +72,7 @@ class Rescaled:
 
 
 def refuse_rescale(table: FileStoreTable, buckets: int) -> None:
-    """Raise ConfigError for a table or bucket count that cannot be rescaled."""
+    """Raise ConfigError for a table that cannot be rescaled, or a bucket count below 1."""
     mode = bucket_mode(table.schema)
     if mode not in (BucketMode.HASH_FIXED, BucketMode.POSTPONE):
         raise ConfigError(
@@ -92,7 +92,8 @@ def plan_rescale(
 ) -> list[PartitionRescale]:
     """Return the partitions that `rescale` would rewrite; only manifests are read.
 
-    Raises the errors of `refuse_rescale`, and ConfigError if one of them has postponed rows.
+    Raises the errors of `refuse_rescale`, and ConfigError if one of the partitions has postponed
+    rows.
     """
     refuse_rescale(table, buckets)
     state = load_state(table) if state is None else state
@@ -123,11 +124,10 @@ def rescale(
     """Rewrite partitions with the new bucket count; yield the result of each commit.
 
     The schema of `table` must already have the new number in the option `bucket`, unless the table
-    has postponed buckets. Raises the errors of `plan_rescale`; CommitConflictError if files of a
-    partition were
-    changed by another process; FormatError for damaged files. Committed partitions stay, files of
-    others are deleted. Raises CommitUnknownError if the storage does not report whether the
-    snapshot was published: the files stay.
+    has postponed buckets. Raises the errors of `plan_rescale`; CommitConflictError if another
+    process has changed files of a partition; FormatError for damaged files. Committed partitions
+    stay rescaled, new files of others are deleted. Raises CommitUnknownError if the storage does
+    not report whether the snapshot was published: the files then stay.
     """
     if bucket_mode(table.schema) is BucketMode.HASH_FIXED and table.options.bucket != buckets:
         raise ValueError(f"option 'bucket' is {table.options.bucket}, not {buckets}")
@@ -205,7 +205,7 @@ def _old_buckets(
 
 @dataclass(frozen=True, slots=True)
 class Rewrite:
-    """The rewrite of a partition from one bucket count to another."""
+    """The rewrite of a partition from `before` buckets to `after` buckets."""
 
     table: FileStoreTable
     partition: bytes
@@ -213,16 +213,16 @@ class Rewrite:
     after: int
 
     def feeds(self, old: int, new: int) -> bool:
-        """Return whether rows of an old bucket may go to a new one."""
+        """Return whether rows of an old bucket may belong to a new bucket."""
         return (old - new) % math.gcd(self.before, self.after) == 0
 
     def bucket(self, number: int, files: Sequence[DataFileMeta] = ()) -> CompactBucket:
-        """Return the new bucket with these files."""
+        """Return a new bucket with these files."""
         return CompactBucket(self.table, self.partition, number, self.after, tuple(files))
 
 
 def rewritten(rewrite: Rewrite, old: Sequence[CompactBucket]) -> Iterator[CommitMessage]:
-    """Yield the new files of each bucket that receives rows.
+    """Yield a message for each new bucket that receives rows of the `old` buckets.
 
     Raises FormatError for a row outside the bucket that the bucket function assigns; files that
     were not yielded yet are then deleted.
@@ -271,7 +271,7 @@ class _Sink:
         self._writers: dict[int, RollingWriter] = {}
 
     def add(self, origin: CompactBucket, rows: pa.Table) -> None:
-        """Write rows of an old bucket that belong to the new buckets of this writer."""
+        """Write those rows of the old bucket `origin` that belong to the new buckets of this sink."""
         rewrite = self._rewrite
         buckets = assign_among(rewrite.table, rows, rewrite.after)
         for number in np.unique(buckets).tolist():
@@ -292,7 +292,7 @@ class _Sink:
                 self.runs[number].append(files)
 
     def merge(self, level: int) -> None:
-        """Merge the runs of each bucket into one."""
+        """Merge the runs of each bucket into one run of level `level`."""
         for number, runs in self.runs.items():
             bucket = self._rewrite.bucket(number)
             writer = RollingWriter(bucket.target(level))

@@ -27,7 +27,7 @@ def land(
     now_ms: int,
     commit_user: str | None = None,
 ) -> CommitResult:
-    """Commit changes that were planned on `state`, as `commit_user` (None: a new one).
+    """Commit changes that were planned on `state`, as `commit_user` (None: a new user).
 
     Raises what `commit` raises, after calling `abort_files`, unless the outcome is unknown.
     """

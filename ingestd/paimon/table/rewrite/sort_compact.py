@@ -1,7 +1,7 @@
 """Rewrite append tables without buckets in the order of some columns.
 
-All files of a partition become files that hardly overlap in these columns, so that readers who ask
-for some of their values open few of them. Files that are appended meanwhile stay as they are.
+All files of a partition are replaced by files that hardly overlap in these columns, so that readers
+with a filter on them open few files. Files that are appended meanwhile are not changed.
 
 Specification: https://paimon.apache.org/docs/1.4/maintenance/dedicated-compaction/#sort-compact
 """
@@ -51,12 +51,12 @@ class SortPlan:
 
     @property
     def rows(self) -> int:
-        """Return rows of its files, deleted ones too."""
+        """Return the number of rows in its files, including deleted rows."""
         return sum(file.row_count for file in self.bucket.files)
 
     @property
     def bytes(self) -> int:
-        """Return bytes of its files."""
+        """Return the size of its files in bytes."""
         return sum(file.file_size for file in self.bucket.files)
 
 
@@ -70,10 +70,10 @@ class Sorted:
 
 
 def sort_fields(table: FileStoreTable, columns: Sequence[str], strategy: str) -> list[DataField]:
-    """Return the columns to sort by.
+    """Return the columns to sort by, in the order of `columns`.
 
-    ConfigError for a table, a strategy or a type that cannot be sorted, or a column that isn't
-    there.
+    Raises ConfigError for a table, strategy or column type that cannot be sorted, and for an
+    unknown or repeated column.
     """
     if bucket_mode(table.schema) is not BucketMode.BUCKET_UNAWARE:
         raise ConfigError(
@@ -97,7 +97,7 @@ def plan_sort(
     partition_filter: PartitionFilter | None = None,
     state: TableState | None = None,
 ) -> list[SortPlan]:
-    """Return the partitions that have files; only manifests are read."""
+    """Return a plan for each partition that has files; only manifests are read."""
     state = load_state(table) if state is None else state
     files: dict[bytes, list[DataFileMeta]] = defaultdict(list)
     for entry in live_entries(table, state.manifests, partition_filter=partition_filter):
@@ -119,9 +119,9 @@ def sort_compact(
 ) -> Iterator[Sorted]:
     """Rewrite each partition sorted, in a COMPACT snapshot of its own.
 
-    Raises as `sort_fields`; CommitConflictError if another process has replaced files of a
-    partition, or deleted rows of it; FormatError for a damaged file, StorageError. Committed
-    partitions stay; no files of others are left.
+    Raises the errors of `sort_fields`; CommitConflictError if another process has replaced files of
+    a partition or deleted rows of it; FormatError for a damaged file; StorageError if the local
+    disk is full. Committed partitions stay sorted; new files of others are deleted.
     """
     fields = sort_fields(table, columns, strategy)
     for planned in plan_sort(table, partition_filter):

@@ -1,7 +1,7 @@
 """ANALYZE: compute the statistics of a table and commit them with a snapshot.
 
-The snapshot that points to the file is of kind ANALYZE and changes
-nothing else; later snapshots go on pointing to it as long as the schema stays the same.
+The snapshot that refers to the statistics file is of kind ANALYZE and changes nothing else. Later
+snapshots refer to the same file until the schema changes.
 """
 
 import math
@@ -52,10 +52,10 @@ _NARROW_DECIMAL = 18
 def analyze_table(
     table: FileStoreTable, columns: Sequence[str] | None = None, *, now_ms: int
 ) -> tuple[TableStatistics, CommitResult]:
-    """Compute the statistics of the newest snapshot and commit them.
+    """Compute the statistics of the newest snapshot and commit them; return both results.
 
-    `columns` are those to look at (None: all). Raises ConfigError for a table without snapshot
-    or a column that it has not; else as reading and `commit`.
+    `columns` are the columns to analyze (None: all). Raises ConfigError for a table without a
+    snapshot or an unknown column, and the errors of reading and of `commit`.
     """
     state = load_state(table)
     if state.snapshot is None:
@@ -73,7 +73,8 @@ def compute_statistics(
 ) -> TableStatistics:
     """Return the statistics of a snapshot, in the columns that the table had then.
 
-    The size is that of the files, less what merging takes away. Raises ConfigError for an unknown
+    The size in bytes is that of the files, scaled by the share of rows that remain after merging.
+    Raises ConfigError for an unknown
     column.
     """
     then = table.with_schema(table.schemas(snapshot.schema_id))
@@ -102,7 +103,7 @@ def compute_statistics(
 
 
 class ColumnStatsCollector:
-    """Accumulates the statistics of one column; for nested types only null counts."""
+    """The statistics of one column, accumulated over its parts; for nested types only null counts."""
 
     def __init__(self, field: DataField) -> None:
         self._field = field
@@ -116,7 +117,7 @@ class ColumnStatsCollector:
         self._settled = _FEW
 
     def add(self, column: Any) -> None:  # noqa: ANN401  (stubs of kernels want the exact type)
-        """Add the cells of a part, a chunked array."""
+        """Add the cells of a part of the column, a chunked array."""
         self._rows += len(column)
         self._nulls += column.null_count
         if self._root in _SIZED:
@@ -133,7 +134,7 @@ class ColumnStatsCollector:
                 self._settle()
 
     def result(self) -> ColumnStatistics:
-        """Return the figures of all that was taken in."""
+        """Return the statistics of all added cells."""
         name, number = self._field.name, self._field.id
         if self._root not in _BOUNDED and self._root not in _SIZED:
             return ColumnStatistics(name=name, id=number, null_count=self._nulls)
@@ -159,7 +160,10 @@ class ColumnStatsCollector:
         self._settled = max(_FEW, 2 * self._unmerged)
 
     def _bounds(self, distinct: Array | None) -> tuple[str | None, str | None]:
-        """Return the least and greatest value; none with a NaN, whose order engines dispute."""
+        """Return the smallest and the largest value as text.
+
+        Both are None if a value is NaN, which engines order differently.
+        """
         if distinct is None or len(distinct) == 0 or self._root not in _BOUNDED:
             return None, None
         if self._root in _FLOATS and pc.any(pc.is_nan(distinct)).as_py():
@@ -177,7 +181,7 @@ class ColumnStatsCollector:
             text = java_text(self._field.name, self._field.type, value, legacy=legacy)
         except UnsupportedError:
             return None
-        # Java reads years 1 to 9999; a text that it cannot read would block every commit of it.
+        # Java reads years 1 to 9999; a text that it cannot read would fail each of its commits.
         return None if self._root in TIMESTAMP_ROOTS and text.startswith("0000-") else text
 
     def _lengths(self) -> tuple[int | None, int | None]:

@@ -75,7 +75,7 @@ TABLE_INDEXES = (
 
 
 def file_rows(table: FileStoreTable, snapshot: Snapshot | None) -> list[Cells]:
-    """Return rows of `files`: the live data files of a snapshot."""
+    """Return the rows of `files`: the live data files of a snapshot, without postponed ones."""
     return [_file(table, entry) for entry in live_files(table, snapshot) if entry.bucket >= 0]
 
 
@@ -102,7 +102,7 @@ def _file(table: FileStoreTable, entry: ManifestEntry) -> Cells:
 
 
 def manifest_rows(table: FileStoreTable, snapshot: Snapshot | None) -> list[Cells]:
-    """Return rows of `manifests`: those of a snapshot, base before delta before changelog."""
+    """Return the rows of `manifests`: base, delta and changelog manifests of a snapshot."""
     return [] if snapshot is None else [_manifest(table, m) for m in _manifests(table, snapshot)]
 
 
@@ -153,14 +153,14 @@ def _grouped(
 
 
 def _entries(table: FileStoreTable, snapshot: Snapshot | None) -> list[ManifestEntry]:
-    """Return all entries, of deleted files too: their times count as times of change."""
+    """Return all entries, including those of deleted files, whose times are times of change."""
     metas = [] if snapshot is None else snapshot_manifests(table, snapshot)
     entries = (e for m in metas for e in read_manifest(table.io, table.paths, m.file_name))
     return [entry for entry in entries if entry.bucket >= 0]
 
 
 def partition_rows(table: FileStoreTable, snapshot: Snapshot | None) -> list[Cells]:
-    """Return rows of `partitions`, by name; record counts are of rows not merged yet."""
+    """Return the rows of `partitions`, by name; records are counted before merging."""
     groups = _grouped(_entries(table, snapshot), lambda entry: (entry.partition, 0))
     named = [(partition_name(table, p), totals.cells()) for (p, _), totals in groups.items()]
     named.sort(key=lambda pair: pair[0])
@@ -179,7 +179,7 @@ def bucket_rows(table: FileStoreTable, snapshot: Snapshot | None) -> list[Cells]
 
 
 def index_rows(table: FileStoreTable, snapshot: Snapshot | None) -> list[Cells]:
-    """Return rows of `table_indexes`: hash indexes and deletion vectors of a snapshot."""
+    """Return the rows of `table_indexes`: hash indexes and deletion vectors of a snapshot."""
     entries = [] if snapshot is None else index_entries(table, snapshot)
     return [_index(table, entry) for entry in entries]
 

@@ -62,7 +62,7 @@ BRANCHES = columns(("branch_name", "STRING NOT NULL"), ("create_time", "TIMESTAM
 
 
 def snapshot_rows(table: FileStoreTable) -> list[Cells]:
-    """Return rows of `snapshots`, oldest first."""
+    """Return the rows of `snapshots`, oldest first."""
     ids = snapshot_ids(table.io, table.paths)
     snapshots = (find_snapshot(table.io, table.paths, id_) for id_ in ids)
     return [_snapshot(snapshot) for snapshot in snapshots if snapshot is not None]
@@ -79,7 +79,7 @@ def _snapshot(snapshot: Snapshot) -> Cells:
 
 
 def tag_rows(table: FileStoreTable) -> list[Cells]:
-    """Return rows of `tags`, by name."""
+    """Return the rows of `tags`, by name."""
     return [_tag(table, name) for name in tag_names(table.io, table.paths)]
 
 
@@ -95,7 +95,10 @@ def _tag(table: FileStoreTable, name: str) -> Cells:
 
 
 def _millis(parts: Sequence[int] | None) -> int | None:
-    """Return a local time as Java's JSON has it: numbers from the year down to nanoseconds."""
+    """Return the milliseconds since 1970 of a local time in Java's JSON form (see `tag_rows`).
+
+    `parts` are its numbers from the year to the nanoseconds.
+    """
     if parts is None:
         return None
     numbers = [*parts, *[0] * 7][:7]
@@ -118,7 +121,7 @@ def _duration(seconds: float) -> str:
 
 
 def schema_rows(table: FileStoreTable) -> list[Cells]:
-    """Return rows of `schemas`, oldest first."""
+    """Return the rows of `schemas`, oldest first."""
     return [_schema(table, schema_id) for schema_id in schema_ids(table.io, table.paths)]
 
 
@@ -133,15 +136,18 @@ def _schema(table: FileStoreTable, schema_id: int) -> Cells:
 
 
 def option_rows(table: FileStoreTable) -> list[Cells]:
-    """Return rows of `options`, by name."""
+    """Return the rows of `options`, by name."""
     return sorted(table.schema.options.items())
 
 
 def consumer_rows(table: FileStoreTable) -> list[Cells]:
-    """Return rows of `consumers`, by name; FormatError names a file that is damaged."""
+    """Return the rows of `consumers`, by name.
+
+    Raises FormatError, naming the file, if a consumer file is damaged.
+    """
     return list(consumers(table).items())
 
 
 def branch_rows(table: FileStoreTable) -> list[Cells]:
-    """Return rows of `branches`, by name; when a branch was made is not known to files alone."""
+    """Return the rows of `branches`, by name; the creation time of a branch is unknown (null)."""
     return [(name, None) for name in branch_names(table.io, table.paths)]

@@ -18,7 +18,7 @@ STATISTICS = columns(
 
 
 def read_statistics(table: FileStoreTable, snapshot: Snapshot) -> TableStatistics | None:
-    """Return the statistics that a snapshot points to.
+    """Return the statistics that a snapshot refers to, or None.
 
     Raises FormatError if their file is missing or damaged.
     """
@@ -38,7 +38,7 @@ def statistics_rows(table: FileStoreTable, snapshot: Snapshot | None) -> list[Ce
     if table_statistics is None:
         return []
     figures = table_statistics.document()["colStats"]
-    # As Java prints it, to the letter.
+    # Exactly as Java prints it.
     text = json.dumps(figures, ensure_ascii=False, indent=2, separators=(",", " : "))
     return [
         (

@@ -34,7 +34,7 @@ class SystemTable:
 def _whenever(
     rows: Callable[[FileStoreTable], list[Cells]],
 ) -> Callable[[FileStoreTable, Snapshot | None], list[Cells]]:
-    """Return rows that are the same whatever snapshot is looked at."""
+    """Return a function for rows that do not depend on the snapshot."""
     return lambda table, _: rows(table)
 
 
@@ -56,7 +56,7 @@ SYSTEM_TABLES: Mapping[str, SystemTable] = {
 
 
 def system_table(name: str) -> SystemTable:
-    """Return the system table of a name; ConfigError with the nearest name if there is none."""
+    """Return the system table of a name. Raises ConfigError for an unknown name."""
     declared = SYSTEM_TABLES.get(name)
     if declared is None:
         close = difflib.get_close_matches(name, SYSTEM_TABLES, n=1)
@@ -66,7 +66,7 @@ def system_table(name: str) -> SystemTable:
 
 
 def read_system_table(table: FileStoreTable, name: str, snapshot: Snapshot | None) -> pa.Table:
-    """Return the rows of a system table. Raises ConfigError if there is none of that name."""
+    """Return the rows of a system table. Raises ConfigError for an unknown name."""
     view = system_table(name)
     cells = view.rows(table, snapshot)
     arrays = [column_of([row[i] for row in cells], f.type) for i, f in enumerate(view.fields)]
@@ -74,7 +74,10 @@ def read_system_table(table: FileStoreTable, name: str, snapshot: Snapshot | Non
 
 
 def split_name(name: str) -> tuple[str, str | None, str | None]:
-    """Split `table[$branch_b][$view]` into table, branch and view; ConfigError for other forms."""
+    """Split `table[$branch_b][$view]` into table, branch and view (None: not given).
+
+    Raises ConfigError for another form.
+    """
     table, *suffixes = name.split("$")
     branch: str | None = None
     if suffixes and suffixes[0].startswith(BRANCH_PREFIX):

@@ -51,7 +51,7 @@ _CODE = "file-index"
 
 @dataclass(slots=True)
 class BucketContent:
-    """The live files of a bucket and the hashes of the keys that they hold."""
+    """The live files of a bucket, and the hashes of the keys in each file."""
 
     entries: list[ManifestEntry] = field(default_factory=list)
     key_hashes: list[npt.NDArray[np.int32]] = field(default_factory=list)
@@ -60,7 +60,10 @@ class BucketContent:
 def check_buckets(
     table: FileStoreTable, entries: Iterable[ManifestEntry], findings: VerifyFindings
 ) -> dict[tuple[bytes, int], BucketContent]:
-    """Check all live files, and the files of each bucket against each other."""
+    """Check all live files, and the files of each bucket against each other.
+
+    Returns the content of each bucket by partition and bucket.
+    """
     contents: dict[tuple[bytes, int], BucketContent] = {}
     for entry in entries:
         content = contents.setdefault((entry.partition, entry.bucket), BucketContent())
@@ -84,7 +87,7 @@ class _FileCheck:
         size = self.table.io.size(path)
         if size != file.file_size:
             self._error("file-size", f"has {size} bytes, {file.file_size} are promised")
-        # As of the schema that it was written with: evolution is for readers.
+        # Read with the schema that the file was written with, without evolution.
         table = self.table.with_schema(self.table.schemas(file.schema_id))
         stored = stored_rows(table, path)
         if stored.num_rows != file.row_count:
@@ -105,7 +108,7 @@ class _FileCheck:
         self.findings.error(code, self.entry.file.file_name, message)
 
     def _has_keys(self, table: FileStoreTable, rows: pa.Table) -> bool:
-        """Return whether there are rows to check, without nulls in keys (reported already)."""
+        """Return whether there are rows, and no nulls in keys, which are already reported."""
         names = table.schema.trimmed_primary_keys
         return rows.num_rows > 0 and all(rows.column(name).null_count == 0 for name in names)
 
@@ -174,7 +177,7 @@ class _FileCheck:
 
 
 def all_hashes(content: BucketContent) -> npt.NDArray[np.int32]:
-    """Return the hashes of all keys of a bucket, sorted."""
+    """Return the distinct hashes of all keys of a bucket, sorted."""
     parts: Sequence[npt.NDArray[np.int32]] = content.key_hashes
     return np.unique(np.concatenate(parts)) if parts else np.empty(0, np.int32)
 
@@ -182,7 +185,7 @@ def all_hashes(content: BucketContent) -> npt.NDArray[np.int32]:
 def check_file_index(
     table: FileStoreTable, entry: ManifestEntry, rows: pa.Table, findings: VerifyFindings
 ) -> None:
-    """Check the indexes of a data file against its rows; `table` as of the file's schema."""
+    """Check the indexes of a data file against its rows; `table` has the schema of the file."""
     name = entry.file.file_name
     with findings.reading(name, _CODE):
         indexes = read_file_indexes(table, entry.partition, entry.bucket, entry.file) or {}
@@ -234,13 +237,17 @@ def _differs(data: bytes, rows: pa.Table, field: DataField, source: str) -> bool
 def check_levels(
     table: FileStoreTable, entries: Sequence[ManifestEntry], findings: VerifyFindings
 ) -> None:
-    """Check that level 0 is ordered by sequence, and other levels have each key once."""
+    """Check the files of a bucket against each other.
+
+    Level-0 files with common keys must have disjoint sequence numbers, other levels each key once,
+    and all files the same bucket count.
+    """
     totals = {entry.total_buckets for entry in entries}
     if len(totals) > 1:
         names = ", ".join(entry.file.file_name for entry in entries)
         findings.error("total-buckets", names, f"the files disagree: {sorted(totals)}")
     if not table.schema.primary_keys or entries[0].bucket < 0:
-        # What waits for its bucket is in no tree yet.
+        # Files of the postponed bucket are in no LSM tree yet.
         return
     types = [field.type for field in table.schema.select(table.schema.trimmed_primary_keys)]
     levels: dict[int, list[DataFileMeta]] = {}

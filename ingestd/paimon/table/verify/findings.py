@@ -14,7 +14,7 @@ Severity = Literal["error", "warning"]
 class Finding:
     """A problem of a table.
 
-    `code` is a short constant word, `where` the file (or snapshot) that it is about.
+    `code` is a short constant word, `where` the file or snapshot with the problem.
     """
 
     severity: Severity
@@ -30,11 +30,11 @@ class VerifyFindings:
     found: dict[Finding, None] = field(default_factory=dict)
 
     def error(self, code: str, where: str, message: str) -> None:
-        """Record that the table is wrong."""
+        """Record an error: the table is damaged."""
         self.found.setdefault(Finding("error", code, where, message))
 
     def warning(self, code: str, where: str, message: str) -> None:
-        """Record that the table is unusual."""
+        """Record a warning: the table is unusual, but not damaged."""
         self.found.setdefault(Finding("warning", code, where, message))
 
     @contextlib.contextmanager

@@ -1,7 +1,7 @@
 """Verify the index files of a table: hash indexes and deletion vectors.
 
-Every hash of a partition belongs to one bucket, and the index of a bucket knows all its keys; a
-data file has one deletion vector at most.
+Every hash of a partition belongs to one bucket, and the index of a bucket contains the hashes of
+all its keys; a data file has at most one deletion vector.
 
 Specification: https://paimon.apache.org/docs/1.4/concepts/spec/tableindex/#table-index
 """
@@ -142,7 +142,7 @@ def check_deletion_vectors(
     row_counts: RowCounts,
     findings: VerifyFindings,
 ) -> frozenset[str]:
-    """Check an index file; the names of the data files that it has vectors of."""
+    """Check an index file of deletion vectors; return the names of the data files in it."""
     ranges = entry.dv_ranges or ()
     with findings.reading(entry.file_name, _CODE):
         path = dv_index_path(table, entry)

@@ -69,7 +69,7 @@ def check_stats(
 
 
 def _outside(column: Column, field: DataField, low: object, high: object) -> list[str]:
-    """Return the problem of the bounds of a column; a bound of None is unknown."""
+    """Return the problems of the bounds of a column; a bound of None is unknown."""
     if field.type.root in _UNBOUNDED or column.null_count == len(column):
         return []
     smallest, largest = _extremes(column)

@@ -2,8 +2,7 @@
 
 Specification: https://paimon.apache.org/docs/1.4/concepts/spec/snapshot/#snapshot
 
-What data files hold is checked in `verify.content`, the hash
-index in `verify.index`.
+The content of data files is checked in `verify.content`, index files in `verify.index`.
 """
 
 from collections.abc import Iterable, Mapping
@@ -41,9 +40,9 @@ _Live = Mapping[object, ManifestEntry]
 def verify(table: FileStoreTable, snapshot_id: int | None = None) -> list[Finding]:
     """Check the chain of snapshots, and one snapshot (None: the newest) down to its rows.
 
-    Of tags and of other branches it is checked that what they refer to is there.
-    An empty list means that nothing is wrong. Raises UnsupportedError for a table that cannot be
-    read here, ConfigError for a snapshot that does not exist.
+    For tags and other branches, only the existence of the files that they refer to is checked.
+    Returns the findings, an empty list if nothing is wrong. Raises UnsupportedError for a table
+    that cannot be read, ConfigError for a snapshot that does not exist.
     """
     refuse_unsupported(table.schema, for_write=False)
     findings = VerifyFindings()
@@ -63,7 +62,7 @@ def verify(table: FileStoreTable, snapshot_id: int | None = None) -> list[Findin
 def _snapshots(
     table: FileStoreTable, ids: list[int], findings: VerifyFindings
 ) -> dict[int, Snapshot]:
-    """Return all readable snapshots, checked against each other."""
+    """Return all readable snapshots by id; check each against the snapshot before it."""
     snapshots: dict[int, Snapshot] = {}
     for snapshot_id in range(ids[0], ids[-1] + 1):
         where = f"snapshot-{snapshot_id}"
@@ -212,7 +211,7 @@ def _check_manifest(
 
 
 def check_references(table: FileStoreTable, findings: VerifyFindings) -> None:
-    """Check the tags and consumers of a branch, and from the main branch the other branches."""
+    """Check the tags, consumers and statistics of a branch; for the main branch, also all others."""
     existing: set[str] = set()
     for name in tag_names(table.io, table.paths):
         with findings.reading(f"tag-{name}"):
@@ -250,7 +249,7 @@ def _look_for(
     existing: set[str],
     findings: VerifyFindings,
 ) -> None:
-    """Record the missing files of a snapshot; `there` has those found before."""
+    """Record the missing files of a snapshot; `existing` collects the files found so far."""
     for path in sorted(files_of(table, snapshot) - existing):
         if table.io.exists(path):
             existing.add(path)

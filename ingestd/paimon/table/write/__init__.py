@@ -1,1 +1,1 @@
-"""Write rows to files of level 0, not yet visible."""
+"""Write rows to level-0 files, which are not visible before they are committed."""

@@ -59,7 +59,7 @@ class ManifestCommittable:
     `rewrites` only if exactly these files are deleted. `statistics` is a statistics file, which is
     committed in an ANALYZE snapshot of its own. `properties` are written into the snapshot
     unchanged. The commit is refused unless the newest snapshot carries the properties in
-    `builds_on` (an empty value: does not have the property).
+    `builds_on` (an empty value: the snapshot must not have the property).
     """
 
     identifier: int

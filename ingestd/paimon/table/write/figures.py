@@ -24,7 +24,7 @@ KEY_STATS_MODE = "truncate(128)"
 
 @dataclass(frozen=True, slots=True)
 class FileOrigin:
-    """Table, encoding and origin of a file, for its manifest entry."""
+    """The table, encoding, level and origin of a file, for its manifest entry."""
 
     table: FileStoreTable
     options: CoreOptions
@@ -34,7 +34,7 @@ class FileOrigin:
 
 
 class FileStatsCollector:
-    """Accumulates the statistics of a manifest entry over parts of the rows."""
+    """The manifest entry of a file, computed from its rows in parts."""
 
     def __init__(self, origin: FileOrigin, first_sequence: int) -> None:
         schema, options = origin.table.schema, origin.options
@@ -55,11 +55,11 @@ class FileStatsCollector:
 
     @property
     def indexed(self) -> pa.Table | None:
-        """Return all rows with the columns of file indexes."""
+        """Return all rows with the columns that have a file index, or None without such a column."""
         return pa.concat_tables(self._indexed) if self._indexed else None
 
     def add(self, rows: pa.Table) -> None:
-        """Add rows, at least one."""
+        """Add a part of the rows, which must not be empty."""
         schema = self._origin.table.schema
         self._rows += rows.num_rows
         self._values.add(rows.select(schema.field_names))
@@ -77,7 +77,7 @@ class FileStatsCollector:
         self._ends = [*self._ends[:1], keys.take(pa.array([0, keys.num_rows - 1]))]
 
     def meta(self, name: str, size: int) -> DataFileMeta:
-        """Return the entry of the file that has all rows, `size` bytes of it."""
+        """Return the manifest entry of a file of `size` bytes with all added rows."""
         table = self._origin.table
         stats, stats_columns = self._values.result()
         first, last = self._sequences or (
@@ -119,5 +119,5 @@ def _row(rows: pa.Table, position: int) -> list[object]:
 
 
 def retract_count(rows: pa.Table) -> int:
-    """Return how many rows take a row back."""
+    """Return the number of retractions among rows."""
     return int(np.count_nonzero(retractions(rows.column(VALUE_KIND).to_numpy())))

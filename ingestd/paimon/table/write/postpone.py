@@ -1,7 +1,7 @@
-"""Writing of postponed buckets (`bucket` = -2).
+"""Write the postponed bucket (`bucket` = -2).
 
-Such rows are in no order and not merged; a later compaction gives them buckets (see
-`postpone_move`). Until then no one reads them but streaming readers.
+Its rows are neither ordered nor merged; a later compaction moves them to buckets (see
+`postpone_move`). Until then only streaming readers read them.
 
 Specification: https://paimon.apache.org/docs/1.4/primary-key-table/data-distribution/#postpone-bucket
 """
@@ -15,18 +15,18 @@ from ingestd.paimon.spec.file_options import data_file_styles, refuse_style
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 
 WRITER = 0
-"""The number of the writer in the names of files.
+"""The writer number in file names.
 
-Compaction jobs read the files of one writer in order, those of several writers in none. The rows
-of a key must therefore always be of the same writer, however many tasks write.
+Compaction jobs read the files of one writer in order, but files of several writers in no particular
+order. All rows of a key must therefore have the same writer number, however many tasks write.
 """
 
 
 def postponed_table(table: FileStoreTable, commit_user: str) -> FileStoreTable:
     """Return the handle through which a writer of the table writes rows to bucket -2.
 
-    Their files are Avro without statistics, unless a column has a type that Avro does not know,
-    and tell in their names who wrote them.
+    The files are Avro without statistics, unless Avro does not support the type of a column. Their
+    names contain the commit user.
     """
     prefix = f"{table.options.data_file_prefix}-u-{commit_user}-s-{WRITER}-w-"
     options = {**table.schema.options, honoured.DATA_FILE_PREFIX.name: prefix}

@@ -56,9 +56,10 @@ _SAMPLE_ROWS = 16384
 
 @dataclass(frozen=True, slots=True)
 class WrittenBucketFiles:
-    """Writes files of a bucket, with their encoding and manifest entries.
+    """A writer of files of a bucket.
 
-    `indexed` is whether they have the file indexes of the table; changelog files have none.
+    `new_name` returns the names of new files. `indexed` is whether they have the file indexes of
+    the table; changelog files have none.
     """
 
     table: FileStoreTable
@@ -69,9 +70,10 @@ class WrittenBucketFiles:
     indexed: bool = True
 
     def write(self, rows: pa.Table) -> tuple[DataFileMeta, ...]:
-        """Write rows to files of about the target size; none for no rows.
+        """Write rows to files of about the target size; return their manifest entries.
 
-        If a file cannot be written, those before it are deleted.
+        Without rows, no file is written. If a file cannot be written, the files before it are
+        deleted.
         """
         written: list[DataFileMeta] = []
         try:
@@ -87,7 +89,7 @@ class WrittenBucketFiles:
         delete_files(self.table, self.partition_values, self.bucket, files)
 
     def _rolled(self, rows: pa.Table) -> Iterator[pa.Table]:
-        """Yield consecutive parts of about the target file size.
+        """Yield consecutive parts of the rows, each for a file of about the target size.
 
         Encoded rows are smaller than Arrow rows: only rows that exceed the target size in Arrow are
         measured, by encoding a sample.
@@ -139,9 +141,9 @@ def write_bucket(
 
     `rows` has the table's columns in its Arrow types; for a primary-key table also
     `_SEQUENCE_NUMBER` (int64) and `_VALUE_KIND` (int8). For an append table both are optional:
-    without sequence numbers its rows count from 0. `partition` is the serialized row of
+    without sequence numbers, its rows are numbered from 0. `partition` is the serialized row of
     `partition_values`. Files roll at `target-file-size`. With the changelog producer `input` all
-    rows also go to changelog files, as they are before they are merged.
+    rows are also written to changelog files, before they are merged.
 
     Raises ValueError if the rows do not fit the table: a column is missing or has another type, a
     NOT NULL column has a null, or an append table gets a retraction.
@@ -174,7 +176,7 @@ def _prepare(table: FileStoreTable, rows: pa.Table) -> pa.Table:
 
 
 def _merged(table: FileStoreTable, rows: pa.Table) -> pa.Table:
-    """Return one row per key in key order; tables that do not merge here keep all rows."""
+    """Return one row per key in key order; append tables and postponed buckets keep all rows."""
     if not table.schema.primary_keys:
         return rows
     if table.options.bucket == POSTPONE_BUCKET:
@@ -201,7 +203,7 @@ def _checked(rows: pa.Table, schema: TableSchema) -> pa.Table:
 
 
 def _postponed(rows: pa.Table) -> pa.Table:
-    """Return rows of a postponed bucket: they are numbered and merged when they get a bucket."""
+    """Return rows with unknown sequence numbers: they are numbered when they get a bucket."""
     at = rows.column_names.index(SEQUENCE_NUMBER)
     unknown = pa.array(np.full(rows.num_rows, UNKNOWN_SEQUENCE))
     return rows.set_column(at, SEQUENCE_NUMBER, unknown)
