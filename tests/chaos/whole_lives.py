@@ -134,7 +134,8 @@ class WholeKafka(Kafka):
             for at, (number, _) in enumerate(log.records[first:])
         ]
         if values:
-            produce(self.broker, name, [(None, value) for value in values], partition)
+            once = {"enable.idempotence": "true"}  # a retried request would double records
+            produce(self.broker, name, [(None, value) for value in values], partition, config=once)
         self.sent[place] = len(log.records)
         if log.first > self.deleted.get(place, 0):
             delete_records(self.broker, name, log.first, partition)
