@@ -68,7 +68,9 @@ class PageIndex:
 
 @dataclass(frozen=True, slots=True)
 class LakeReader:
-    """A reader of the compared columns of a table as of a snapshot (None: the table has no rows)."""
+    """A reader of the compared columns of a table as of a snapshot (None: the table has no
+    rows).
+    """
 
     table: FileStoreTable
     pairing: Pairing
@@ -111,7 +113,9 @@ class LakeReader:
     def _texts(
         self, bounds: Predicate | None, key_filter: pa.Table | None
     ) -> Iterator[list[Array]]:
-        """Yield the canonical texts of all compared columns, one list of columns per batch of rows."""
+        """Yield the canonical texts of all compared columns, one list of columns per batch of
+        rows.
+        """
         if self.snapshot is None:
             return
         names = self.pairing.names
@@ -125,7 +129,9 @@ class LakeReader:
         return canonical_texts(batch.column(number), column.type, column.form)
 
     def _key_filter(self, keys: Sequence[Key]) -> pa.Table | None:
-        """Return the primary keys to look up, or None if they do not follow from the compared keys."""
+        """Return the primary keys to look up, or None if they do not follow from the compared
+        keys.
+        """
         by_name = {column.name: number for number, column in enumerate(self.pairing.key)}
         primary = self.table.schema.primary_keys
         if not primary or not by_name.keys() >= set(primary):

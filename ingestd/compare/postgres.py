@@ -128,7 +128,9 @@ def hash_sql(cells: str) -> str:
 
 
 def part_sql(cells: str) -> str:
-    """Return the SQL of the part of a key, for keys without an order, given the SQL of its cells."""
+    """Return the SQL of the part of a key, for keys without an order, given the SQL of its
+    cells.
+    """
     return f"substr(md5({cells}), 1, {PART_DIGITS})"
 
 

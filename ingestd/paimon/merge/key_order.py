@@ -126,7 +126,9 @@ def _whole(column: Column) -> Array:
 
 
 def _decimal_ranks(array: Array) -> list[Ranks]:
-    """Return the high and the low half of decimals, or only the low half if it holds every value."""
+    """Return the high and the low half of decimals, or only the low half if it holds every
+    value.
+    """
     kind: Any = array.type
     data: Any = array.buffers()[1]
     words = np.frombuffer(data, np.int64)

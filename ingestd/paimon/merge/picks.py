@@ -125,6 +125,8 @@ def _without(at: Index, empty: np.ndarray) -> Index:
 
 
 def _floor(events: MergeEvents, since: Index) -> Index:
-    """Return, for each event, the last deciding event of its key; `since` is -1 for other events."""
+    """Return, for each event, the last deciding event of its key; `since` is -1 for other
+    events.
+    """
     newest: Index = np.maximum.reduceat(since, events.starts)
     return newest[events.key]

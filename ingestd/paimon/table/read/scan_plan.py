@@ -227,7 +227,9 @@ def group_by_bucket(entries: Iterable[ManifestEntry]) -> list[BucketFiles]:
 
 
 def comparable_key(types: Sequence[DataType], key: bytes) -> Key:
-    """Return a serialized key as a tuple that sorts like the key: strings compare by their bytes."""
+    """Return a serialized key as a tuple that sorts like the key: strings compare by their
+    bytes.
+    """
     return tuple(map(comparable_value, deserialize_row(types, key)))
 
 

@@ -108,7 +108,9 @@ TimeOf = Callable[[int], int | None]
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """The oldest and the newest existing id, and the first id that a consumer needs (None: none)."""
+    """The oldest and the newest existing id, and the first id that a consumer needs (None:
+    none).
+    """
 
     earliest: int
     latest: int

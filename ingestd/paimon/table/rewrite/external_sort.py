@@ -41,7 +41,9 @@ class SortOrder(Protocol):
         ...
 
     def ranges(self, rows: pa.Table, borders: pa.Table) -> _Places:
-        """Return the range number of each row: the number of sorted bounds in `borders` up to it."""
+        """Return the range number of each row: the number of sorted bounds in `borders` up to
+        it.
+        """
         ...
 
 

@@ -63,7 +63,9 @@ class PartitionRescale:
 
 @dataclass(frozen=True, slots=True)
 class Rescaled:
-    """One commit of a rescale: the partitions, the numbers of written rows and files, the snapshot."""
+    """One commit of a rescale: the partitions, the numbers of written rows and files, the
+    snapshot.
+    """
 
     partitions: tuple[PartitionRescale, ...]
     rows: int
@@ -271,7 +273,9 @@ class _Sink:
         self._writers: dict[int, RollingWriter] = {}
 
     def add(self, origin: CompactBucket, rows: pa.Table) -> None:
-        """Write those rows of the old bucket `origin` that belong to the new buckets of this sink."""
+        """Write those rows of the old bucket `origin` that belong to the new buckets of this
+        sink.
+        """
         rewrite = self._rewrite
         buckets = assign_among(rewrite.table, rows, rewrite.after)
         for number in np.unique(buckets).tolist():

@@ -103,7 +103,9 @@ def compute_statistics(
 
 
 class ColumnStatsCollector:
-    """The statistics of one column, accumulated over its parts; for nested types only null counts."""
+    """The statistics of one column, accumulated over its parts; for nested types only null
+    counts.
+    """
 
     def __init__(self, field: DataField) -> None:
         self._field = field

@@ -211,7 +211,9 @@ def _check_manifest(
 
 
 def check_references(table: FileStoreTable, findings: VerifyFindings) -> None:
-    """Check the tags, consumers and statistics of a branch; for the main branch, also all others."""
+    """Check the tags, consumers and statistics of a branch; for the main branch, also all
+    others.
+    """
     existing: set[str] = set()
     for name in tag_names(table.io, table.paths):
         with findings.reading(f"tag-{name}"):

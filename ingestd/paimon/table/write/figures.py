@@ -55,7 +55,9 @@ class FileStatsCollector:
 
     @property
     def indexed(self) -> pa.Table | None:
-        """Return all rows with the columns that have a file index, or None without such a column."""
+        """Return all rows with the columns that have a file index, or None without such a
+        column.
+        """
         return pa.concat_tables(self._indexed) if self._indexed else None
 
     def add(self, rows: pa.Table) -> None:
