@@ -5,8 +5,9 @@
 Works in a copy of the tree (`build/mutants/tree`). The tests run there once and record which
 functions each of them calls. Then each mutant is judged by the tests that call the changed
 function or whose file imports its module: first, for at most three minutes, those of its package,
-then the unit and property tests of its layer. `results-SEED.jsonl` holds the verdicts, and a run
-that was interrupted continues. `--again` takes over changed tests and judges survivors again.
+then the unit, property and recovery tests of its layer. `results-SEED.jsonl` holds the verdicts,
+and a run that was interrupted continues. `--again` takes over changed tests and judges survivors
+again.
 """
 
 import argparse
@@ -49,9 +50,11 @@ AREAS = {
     ),
     "maintenance": (f"{TABLE}compact", f"{TABLE}retention", "ingest/maintenance"),
 }
+_RECOVERY = tuple(f"tests/chaos/test_{name}.py" for name in ("truth", "driver_lives", "lost_logs"))
+"""Tests of recovery that need no other process."""
 LAYERS = {
     "cdc": ("tests/unit/cdc/", "tests/property/"),
-    "ingest": ("tests/unit/ingest/", "tests/property/", "tests/recovery/"),
+    "ingest": ("tests/unit/ingest/", "tests/property/", "tests/recovery/", *_RECOVERY),
     "paimon": ("tests/unit/paimon/", "tests/property/"),
 }
 PACKAGE_SECONDS, LAYER_SECONDS = 180, 900
@@ -234,7 +237,9 @@ def main() -> None:
     results_file = FOLDER / f"results-{options.seed}.jsonl"
     changed = copy_tree("tests") if options.again else copy_tree()
     folders = sorted({folder for layer in LAYERS.values() for folder in layer})
-    stale = [name for name in changed if re.match(rf"({'|'.join(folders)}).*test_\w+\.py$", name)]
+    stale = [
+        name for name in changed if re.match(rf"({'|'.join(folders)})(.*test_\w+\.py)?$", name)
+    ]
     if any(name.startswith("ingestd/") for name in changed):
         CALLS.unlink(missing_ok=True)
         results_file.unlink(missing_ok=True)
