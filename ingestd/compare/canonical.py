@@ -3,9 +3,9 @@
     integers, BOOLEAN, DECIMAL   decimal digits, `true` or `false`, the full scale
     FLOAT, DOUBLE                the bits of IEEE 754 in hexadecimal; 0 for -0, one NaN
     DATE, TIME, TIMESTAMP        days; milliseconds; units of the type since 1970, UTC
-    texts unchanged, or without what `Form` removes
+    texts                        unchanged, or without what `Form` removes
     bytes                        hexadecimal
-    ARRAY its elements, each written like a cell of a row
+    ARRAY                        its elements, each written like a cell of a row
 
 A cell of a row is the number of its UTF-8 bytes, a colon and the text, or `-` for null, so that
 rows are equal exactly if their cells are. The hash of a row is the first 60 bits of the MD5 of its
