@@ -24,7 +24,7 @@ from typing import Any
 
 import yaml
 
-from bench.cluster_cpu import GROUPS, GroupMeter
+from bench.cluster_cpu import GROUPS, GroupMeter, metered
 from bench.event_log import SETTINGS, driver_traffic
 from bench.ingestd_run import COMMAND, byte_compile
 from bench.load import Load
@@ -77,7 +77,7 @@ def _run(
 ) -> ClusterPoint:
     events = folder / "events"
     events.mkdir()
-    with _master(master, folder / "cluster") as url, GroupMeter(os.getpid()) as meter:
+    with _master(master, folder / "cluster") as url, metered(os.getpid()) as meter:
         spark = {
             "spark.master": url,
             **SETTINGS,

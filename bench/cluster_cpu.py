@@ -5,12 +5,11 @@ A process keeps the CPU of its last sample after it has ended.
 
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
-from bench.usage import TICKS, descendants
+from bench.usage import TICKS, descendants, process_stat
 
 GROUPS = ("driver", "driver JVM", "executor JVM", "worker")
 """The daemon's Python, its JVM, the executors' JVMs, and Spark's Python processes."""
@@ -20,35 +19,21 @@ _DRIVER_MAINS = ("PythonGatewayServer", "SparkSubmit")
 
 
 class GroupMeter:
-    """Samples the processes below a root while its block runs."""
+    """CPU of the processes below a root over time; see `metered`."""
 
     def __init__(self, root: int) -> None:
         self._root = root
         self._groups: dict[int, str | None] = {}
         self._ticks: dict[int, int] = {}
         self._samples: list[tuple[float, Mapping[str, float]]] = []
-        self._end = threading.Event()
-        self._watcher = threading.Thread(target=self._watch, daemon=True)
-
-    def __enter__(self) -> Self:
-        self._watcher.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._end.set()
-        self._watcher.join()
 
     def cpu_at(self, group: str, moment: float) -> float:
         """Return the CPU seconds of a group up to a moment, in seconds since 1970."""
         return max((used[group] for at, used in self._samples if at <= moment), default=0.0)
 
-    def _watch(self) -> None:
-        while not self._end.wait(_SAMPLE_SECONDS):
+    def watch(self, end: threading.Event) -> None:
+        """Sample until `end` is set."""
+        while not end.wait(_SAMPLE_SECONDS):
             for pid in descendants(self._root):
                 self._sample(pid)
             used = dict.fromkeys(GROUPS, 0.0)
@@ -59,12 +44,25 @@ class GroupMeter:
             self._samples.append((time.time(), used))
 
     def _sample(self, pid: int) -> None:
-        try:
-            fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        fields = process_stat(pid)
+        if fields is None:
+            return
+        with suppress(OSError):  # it has ended
             self._groups[pid] = _group(pid)  # each time: a fork may become another program
             self._ticks[pid] = int(fields[11]) + int(fields[12])
-        except OSError:
-            return
+
+
+@contextmanager
+def metered(root: int) -> Iterator[GroupMeter]:
+    """Yield a meter that samples the processes below a root while the block runs."""
+    meter, end = GroupMeter(root), threading.Event()
+    watcher = threading.Thread(target=meter.watch, args=(end,), daemon=True)
+    watcher.start()
+    try:
+        yield meter
+    finally:
+        end.set()
+        watcher.join()
 
 
 def _group(pid: int) -> str | None:

@@ -104,7 +104,7 @@ class TreeMeter:
         listed = {int(path.name) for path in Path("/proc").iterdir() if path.name.isdigit()}
         self._strangers &= listed
         for pid in sorted(listed - self._strangers):
-            fields = _stat(pid)
+            fields = process_stat(pid)
             if fields is None:
                 continue
             parent, session = int(fields[1]), int(fields[3])
@@ -119,7 +119,7 @@ class TreeMeter:
 def descendants(root: int) -> list[int]:
     """Processes that descend from one, or are in a session that such a process leads."""
     found: set[int] = set()
-    fields = {int(path.name): _stat(int(path.name)) for path in Path("/proc").glob("[0-9]*")}
+    fields = {int(path.name): process_stat(int(path.name)) for path in Path("/proc").glob("[0-9]*")}
     origins = {pid: (int(one[1]), int(one[3])) for pid, one in fields.items() if one}
     while True:
         more = {
@@ -132,7 +132,8 @@ def descendants(root: int) -> list[int]:
         found |= more
 
 
-def _stat(pid: int) -> list[str] | None:
+def process_stat(pid: int) -> list[str] | None:
+    """Fields of /proc/PID/stat after the name of the program; None if the process has ended."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:
