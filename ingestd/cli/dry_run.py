@@ -67,7 +67,7 @@ def _run_sample(
     sample: Mapping[OffsetRange, list[RecordChunk]],
     settings: PipelineSettings,
 ) -> DryRun:
-    slots, trial = _slots(settings), settings.trial_limits
+    slots, trial = _slots(settings), settings.wrong_format_threshold
     return run_dry(registry, sample, slots=slots, now_ms=now_ms, trial=trial)
 
 

@@ -66,7 +66,9 @@ def plan_document(config: Path, planned: Planned) -> Mapping[str, object]:
         "passed": result.passed,
         "topics": _topic_rows(planned),
         "tables": [_table_document(table_preview) for table_preview in table_previews(result)],
-        "excluded": {str(feed): rows for feed, rows in sorted(result.excluded.items())},
+        "excluded": {
+            str(source_table): rows for source_table, rows in sorted(result.excluded.items())
+        },
         "truncated": sorted(result.truncates.emptied),
         "control": result.counts.control,
         "rejected": {
@@ -89,8 +91,8 @@ def print_plan(planned: Planned) -> None:
         _print_table(table_preview)
         if table_preview.table in result.truncates.emptied:
             _line("truncated", "a truncate is among the records; older rows are not counted")
-    for feed, rows in sorted(result.excluded.items()):
-        say(f"\nleft out by routing: {printable(str(feed))} ({counted(rows, 'row')})")
+    for source_table, rows in sorted(result.excluded.items()):
+        say(f"\nleft out by routing: {printable(str(source_table))} ({counted(rows, 'row')})")
     _print_rejected(result)
     for (source, topic), problem in sorted(result.topic_problems.items()):
         say(f"\ntopic {topic} of source {source} would stop the pipeline")

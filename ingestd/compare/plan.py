@@ -61,16 +61,16 @@ def source_of(
     """
     if given is not None:
         return TablePair(table, *given)
-    feeds = () if one.progress is None else sorted(one.progress.feeds, key=str)
-    if not feeds:
+    source_tables = () if one.progress is None else sorted(one.progress.source_tables, key=str)
+    if not source_tables:
         return Uncompared(table, "no record names its source; write TABLE=SCHEMA.TABLE")
-    if len(feeds) > 1:
-        names = ", ".join(map(str, feeds))
+    if len(source_tables) > 1:
+        names = ", ".join(map(str, source_tables))
         return Uncompared(table, f"several source tables feed it: {names}")
-    [feed] = feeds
-    if feed.database not in (None, database):
-        return Uncompared(table, f"its source table {feed} is in another database")
-    return TablePair(table, feed.schema or "public", feed.table)
+    [source_table] = source_tables
+    if source_table.database not in (None, database):
+        return Uncompared(table, f"its source table {source_table} is in another database")
+    return TablePair(table, source_table.schema or "public", source_table.table)
 
 
 def refusal(table: FileStoreTable, source: DatabaseTable, settings: TableSettings) -> str | None:

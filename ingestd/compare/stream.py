@@ -115,9 +115,9 @@ class ChangeStream:
     def _uncovered(self, ends: Mapping[tuple[str, int], int]) -> int:
         """Return the number of records in the table's topics that the table does not cover yet."""
         found = self.open_tables().tables[self.table]
-        fed = frozenset[str]() if found.progress is None else found.progress.fed
+        topic_keys = frozenset[str]() if found.progress is None else found.progress.topic_keys
         return sum(
             max(0, end - offset_in(found.covered, topic, partition))
             for (topic, partition), end in ends.items()
-            if topic in fed
+            if topic in topic_keys
         )

@@ -15,7 +15,7 @@ from ingestd.ingest.settings.error_policy import (
 )
 from ingestd.ingest.settings.pipeline_settings import DEAD_LETTER_TABLE
 from ingestd.ingest.settings.rejection import RejectionLimits
-from ingestd.ingest.settings.topic_trial import TrialLimits
+from ingestd.ingest.settings.wrong_format import WrongFormatThreshold
 
 
 def _stage(name: str) -> Any:  # noqa: ANN401  (a field of any type)
@@ -119,9 +119,9 @@ class ErrorsSection(Section):
         )
 
     @property
-    def trial_limits(self) -> TrialLimits:
+    def wrong_format_threshold(self) -> WrongFormatThreshold:
         """Return the limits above which a topic is set aside."""
-        return TrialLimits(self.set_aside_records, self.set_aside_ratio)
+        return WrongFormatThreshold(self.set_aside_records, self.set_aside_ratio)
 
     @property
     def rejection_limits(self) -> RejectionLimits:

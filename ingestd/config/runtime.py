@@ -46,7 +46,7 @@ def pipeline_settings(loaded: LoadedConfig) -> PipelineSettings:
         dead_letter_topic=config.errors.dead_letter_topic,
         error_policy=config.errors.error_policy,
         rejection_limits=config.errors.rejection_limits,
-        trial_limits=config.errors.trial_limits,
+        wrong_format_threshold=config.errors.wrong_format_threshold,
         unreadable=config.errors.unreadable_policy,
         limits=_limits(config.processing),
         spark=dict(config.spark),

@@ -12,7 +12,7 @@ from ingestd.daemon.status import Status
 from ingestd.errors import IngestdError
 from ingestd.ingest.maintenance.batch_summary import BatchSummary, TableCommit
 from ingestd.ingest.settings.error_policy import CLAIM_STAGES
-from ingestd.ingest.settings.topic_trial import SetAside
+from ingestd.ingest.settings.wrong_format import SetAside
 from ingestd.ingest.values.counts import Counts
 from ingestd.kafka.ranges import OffsetRange
 from ingestd.log import bind_thread

@@ -16,7 +16,7 @@ from ingestd.daemon.recent_history import Recent, RecentFailure, SchemaLog, tota
 from ingestd.daemon.watchdog import STUCK_SECONDS, Watchdog
 from ingestd.errors import IngestdError, RetryableError, SourceError
 from ingestd.ingest.maintenance.batch_summary import BatchSummary
-from ingestd.ingest.settings.topic_trial import SetAside
+from ingestd.ingest.settings.wrong_format import SetAside
 from ingestd.kafka.ranges import OffsetRange, TopicOffsets
 from ingestd.log import redact
 from ingestd.paimon.spec.table_schema import TableSchema

@@ -7,7 +7,12 @@ from dataclasses import dataclass, field, replace
 
 from ingestd.ingest.maintenance.batch_summary import BatchListener, TableCommit
 from ingestd.ingest.schemas.discovery import CachedChunk
-from ingestd.ingest.settings.context import BatchContext, Coverage, Feed, SourceSettings
+from ingestd.ingest.settings.context import (
+    BatchContext,
+    Coverage,
+    QualifiedSourceTable,
+    SourceSettings,
+)
 from ingestd.ingest.settings.pipeline_settings import PipelineSettings
 from ingestd.ingest.settings.rejection import SourceRejection
 from ingestd.ingest.stages.truncates import Stream, Truncates
@@ -42,7 +47,7 @@ class Batch:
     times: BatchTimes = field(default_factory=BatchTimes)
     seconds: dict[str, float] = field(default_factory=dict)
     commits: list[TableCommit] = field(default_factory=list)
-    owners: dict[str, frozenset[Feed]] = field(default_factory=dict)
+    owners: dict[str, frozenset[QualifiedSourceTable]] = field(default_factory=dict)
     refused: dict[str, SourceRejection] = field(default_factory=dict)
 
     @contextmanager
@@ -67,19 +72,19 @@ def stream_of(registry: TableRegistry, settings: PipelineSettings, until: Offset
         covered = covered_before(registry.tables[name], settings.name, position)
         if covered is None:
             return None
-        fed = {topic: registry.keys[topic] for topic in registry.fed_topics(name)}
+        source_topics = {topic: registry.keys[topic] for topic in registry.source_topics(name)}
         known = {
             key: positions
             for key, positions in registry.progress.end.items()
-            if key in fed.values()
+            if key in source_topics.values()
         }
         # A log added after that snapshot is read again from its first offset in the pipeline.
-        return by_name(lowest([covered, known], registry.progress.origin), fed)
+        return by_name(lowest([covered, known], registry.progress.origin), source_topics)
 
     return Stream(
         partitions=lambda source, topic: len(until.get(source, {}).get(topic, {})),
         held=registry.covered,
-        fed=registry.fed_topics,
+        source_topics=registry.source_topics,
         before=before,
         begins=lambda partitions: _begins(settings.sources, partitions),
     )

@@ -290,8 +290,8 @@ class MicroBatch:
         lasting = emptied if outlives_batch(name, result, batch.stream) else None
         topics = result.topics.get(name, frozenset())
         return TableStep(
-            fed=frozenset(self._registry.keys[topic] for topic in topics),
-            feeds=result.feeds.get(name, frozenset()),
+            topic_keys=frozenset(self._registry.keys[topic] for topic in topics),
+            source_tables=result.source_tables.get(name, frozenset()),
             rows={
                 kind.name.lower(): result.counts.rows[name, kind]
                 for kind in RowKind

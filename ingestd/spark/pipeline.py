@@ -21,7 +21,7 @@ from ingestd.ingest.recovery.losses import lost_records
 from ingestd.ingest.recovery.start import StartPositions, recover
 from ingestd.ingest.settings.context import SourceSettings
 from ingestd.ingest.settings.pipeline_settings import PipelineSettings
-from ingestd.ingest.settings.topic_trial import without_topics
+from ingestd.ingest.settings.wrong_format import without_topics
 from ingestd.ingest.tables.leadership import Leadership, this_process
 from ingestd.ingest.tables.positions import TopicKeys
 from ingestd.ingest.tables.table_registry import TableRegistry

@@ -13,7 +13,7 @@ from ingestd.errors import PolicyStopError, SourceError
 from ingestd.ingest.maintenance.batch_summary import BatchListener
 from ingestd.ingest.settings.error_policy import UnreadablePolicy
 from ingestd.ingest.settings.pipeline_settings import PipelineSettings
-from ingestd.ingest.settings.topic_trial import SetAside, Topic, TopicTrial, batch_without
+from ingestd.ingest.settings.wrong_format import SetAside, Topic, WrongFormatDetector, batch_without
 from ingestd.ingest.stages.outcome import AttemptResult
 from ingestd.kafka.isolated_fetch import Unreadable
 from ingestd.kafka.ranges import BatchOffsets, OffsetRange, SourcePartition, starts_of
@@ -190,7 +190,7 @@ class SetAsideTopics:
     def __init__(self, settings: PipelineSettings, listener: BatchListener) -> None:
         self._settings = settings
         self._listener = listener
-        self._trial = TopicTrial(settings.trial_limits)
+        self._wrong_formats = WrongFormatDetector(settings.wrong_format_threshold)
         self._found: dict[Topic, SetAside] = {}
         self._unreadable: dict[SourcePartition, Unreadable] = {}
         self._held_at: dict[SourcePartition, int] = {}
@@ -218,7 +218,7 @@ class SetAsideTopics:
         """
         for unreadable in result.unreadable:
             self._add_unreadable(unreadable)
-        refused = [] if result.unreadable else self._trial.judge(result.counts)
+        refused = [] if result.unreadable else self._wrong_formats.judge(result.counts)
         starts = starts_of(ranges)
         for rejecting in refused:
             offsets = {

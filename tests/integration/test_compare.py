@@ -19,7 +19,7 @@ from ingestd.compare.columns import DatabaseTable
 from ingestd.compare.drivers import Connection, connect
 from ingestd.compare.source import read_source_table
 from ingestd.errors import SourceError
-from ingestd.ingest.settings.context import Feed
+from ingestd.ingest.settings.context import QualifiedSourceTable
 from ingestd.ingest.tables.progress import (
     PipelineProgress,
     TableProgress,
@@ -304,13 +304,13 @@ class Lake:
             "ods.branches", BRANCHES, primary_keys=["number", "code"], options=options
         )
         self.branches.write([branch(number) for number in range(1, ROWS + 1)])
-        record(self.orders.files, Feed("shop", "postgres", "shop", "orders"))
-        record(self.branches.files, Feed("shop", "other", "shop", "branches"))
+        record(self.orders.files, QualifiedSourceTable("shop", "postgres", "shop", "orders"))
+        record(self.branches.files, QualifiedSourceTable("shop", "other", "shop", "branches"))
 
 
-def record(table: FileStoreTable, feed: Feed, number: int = 1) -> None:
+def record(table: FileStoreTable, source_table: QualifiedSourceTable, number: int = 1) -> None:
     """Commit a progress record that names the source table."""
-    progress = TableProgress(PipelineProgress(), feeds=frozenset([feed]))
+    progress = TableProgress(PipelineProgress(), source_tables=frozenset([source_table]))
     properties = encode_properties("shop", progress, encode_pipeline(progress.pipeline))
     committable = ManifestCommittable(number, (), properties=properties)
     now_ms = int(datetime.now(UTC).timestamp() * 1000)
@@ -487,7 +487,7 @@ def change_of(side: str, lake: Lake, client: PostgresClient) -> Callable[[], obj
 
     def add_a_column() -> None:
         table = alter(lake.orders.files, AddColumn(("extra",), parse_type("INT")))
-        record(table, Feed("shop", "postgres", "shop", "orders"), 2)
+        record(table, QualifiedSourceTable("shop", "postgres", "shop", "orders"), 2)
 
     return add_a_column
 

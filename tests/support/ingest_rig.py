@@ -22,7 +22,7 @@ from ingestd.ingest.schemas.table_limits import within_limits
 from ingestd.ingest.settings.context import (
     BatchContext,
     Coverage,
-    Feed,
+    QualifiedSourceTable,
     RoutingConfig,
     SourceSettings,
     TableContext,
@@ -71,8 +71,8 @@ class Rig:
     fetched: list[int] = field(default_factory=list)
     before: Coverage | None = None
     begins: dict[tuple[str, int], int] = field(default_factory=dict)
-    feeds: dict[str, frozenset[Feed]] = field(default_factory=dict)
-    owners: dict[str, frozenset[Feed]] = field(default_factory=dict)
+    source_tables: dict[str, frozenset[QualifiedSourceTable]] = field(default_factory=dict)
+    owners: dict[str, frozenset[QualifiedSourceTable]] = field(default_factory=dict)
     refused: dict[str, SourceRejection] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -118,7 +118,7 @@ class Rig:
             sequence_base=state.max_sequence_number + 1,
             assigners=table.options.dynamic_bucket_assigners,
             snapshot_id=state.snapshot.id if state.snapshot else None,
-            feeds=self.feeds.get(name, frozenset()),
+            source_tables=self.source_tables.get(name, frozenset()),
         )
 
     def fetch(self, source: KafkaSource, wanted: OffsetRange) -> Iterator[RecordChunk]:
@@ -165,7 +165,7 @@ class Rig:
         return Stream(
             partitions=lambda _, topic: sum(name == topic for name, _ in self.logs),
             held=lambda name: held.get(name, {}).get("covered", {}),
-            fed=lambda name: [
+            source_topics=lambda name: [
                 (source, topic)
                 for source, topics in held.get(name, {}).get("covered", {}).items()
                 for topic in topics
@@ -203,8 +203,8 @@ class Rig:
         assert not result.runs_again
         self.owners.clear()
         self.refused.clear()
-        for name, feeds in result.feeds.items():
-            self.feeds[name] = self.feeds.get(name, frozenset()) | feeds
+        for name, source_tables in result.source_tables.items():
+            self.source_tables[name] = self.source_tables.get(name, frozenset()) | source_tables
         self.commit(result, frozenset(truncates.emptied))
         self.committed.update({(range_.topic, range_.partition): range_.until for range_ in ranges})
         return result

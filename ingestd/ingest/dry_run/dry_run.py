@@ -19,8 +19,8 @@ from ingestd.ingest.rows.router import Router, check_sharing
 from ingestd.ingest.schemas.discovery import Discovery
 from ingestd.ingest.schemas.schema_evolution import plan
 from ingestd.ingest.schemas.table_limits import within_limits
-from ingestd.ingest.settings.context import BatchContext, Feed
-from ingestd.ingest.settings.topic_trial import TopicTrial, TrialLimits
+from ingestd.ingest.settings.context import BatchContext, QualifiedSourceTable
+from ingestd.ingest.settings.wrong_format import WrongFormatDetector, WrongFormatThreshold
 from ingestd.ingest.stages.decode_stage import decode_ranges
 from ingestd.ingest.stages.outcome import WriteOutcome, merge_outcomes
 from ingestd.ingest.stages.truncates import Stream, Truncates
@@ -33,7 +33,7 @@ from ingestd.paimon.spec.options import refuse_unsupported
 from ingestd.paimon.spec.table_schema import TableSchema
 
 _MAX_ATTEMPTS = 8
-_TRIAL = TrialLimits()
+_THRESHOLD = WrongFormatThreshold()
 
 Sample = Mapping[OffsetRange, Sequence[RecordChunk]]
 
@@ -43,22 +43,22 @@ class DryRun:
     """The results of a dry run; tables are named by identifier, topics as (source, topic).
 
     `before` are the schemas of existing tables, and `after` the schemas that all tables would have.
-    `rows` counts rows that would be written, by (table, row kind). `feeds` and `topics` map tables
-    to the source tables and topics of their rows. `table_problems` maps tables to the reason why
-    their rows cannot be written, `topic_problems` maps topics to the reason why they would stop the
-    pipeline, and `set_aside` maps topics to the reason why they would no longer be read. `excluded`
-    counts rows of source tables that routing excludes.
+    `rows` counts rows that would be written, by (table, row kind). `source_tables` and `topics` map
+    tables to the source tables and topics of their rows. `table_problems` maps tables to the reason
+    why their rows cannot be written, `topic_problems` maps topics to the reason why they would stop
+    the pipeline, and `set_aside` maps topics to the reason why they would no longer be read.
+    `excluded` counts rows of source tables that routing excludes.
     """
 
     before: dict[str, TableSchema] = field(default_factory=dict)
     after: dict[str, TableSchema] = field(default_factory=dict)
-    feeds: dict[str, frozenset[Feed]] = field(default_factory=dict)
+    source_tables: dict[str, frozenset[QualifiedSourceTable]] = field(default_factory=dict)
     topics: dict[str, frozenset[tuple[str, str]]] = field(default_factory=dict)
     rows: Counter[tuple[str, RowKind]] = field(default_factory=Counter)
     table_problems: dict[str, str] = field(default_factory=dict)
     topic_problems: dict[tuple[str, str], str] = field(default_factory=dict)
     set_aside: dict[tuple[str, str], str] = field(default_factory=dict)
-    excluded: Counter[Feed] = field(default_factory=Counter)
+    excluded: Counter[QualifiedSourceTable] = field(default_factory=Counter)
     truncates: Truncates = field(default_factory=Truncates)
     counts: Counts = field(default_factory=Counts)
     rejected: tuple[RejectedSample, ...] = ()
@@ -75,7 +75,7 @@ def run_dry(
     *,
     slots: int,
     now_ms: Callable[[], int],
-    trial: TrialLimits = _TRIAL,
+    trial: WrongFormatThreshold = _THRESHOLD,
 ) -> DryRun:
     """Run a batch over the sample up to the point where files would be written.
 
@@ -96,11 +96,11 @@ def run_dry(
         dry_run.table_problems[table] = f"still changes its schema after {_MAX_ATTEMPTS} attempts"
     dry_run.after = {
         name: registry.tables[name].table.schema
-        for name in dry_run.feeds
+        for name in dry_run.source_tables
         if name in registry.tables
     }
     sources = registry.context(slots, {}).sources
-    for topic in TopicTrial(trial).judge(dry_run.counts):
+    for topic in WrongFormatDetector(trial).judge(dry_run.counts):
         problem = topic.message(sources[topic.source].data_format)
         dry_run.set_aside[topic.source, topic.topic] = problem
     if dry_run.counts.skipped["", "excluded"]:
@@ -147,8 +147,8 @@ class _Run:
             rejected_record for report in reports for rejected_record in report.rejected
         )
         changed: set[str] = set()
-        for table in sorted({name for report in reports for name in report.feeds}):
-            own = tuple(_only(report, table) for report in reports if table in report.feeds)
+        for table in sorted({name for report in reports for name in report.source_tables}):
+            own = tuple(_only(report, table) for report in reports if table in report.source_tables)
             if table not in dry_run.table_problems and self._settle(context, table, own):
                 changed.add(table)
         return changed
@@ -192,18 +192,21 @@ class _Run:
         A problem of the table is recorded, not raised.
         """
         dry_run = self._dry_run
-        claims = [report.feeds[table] for report in reports]
+        claims = [report.source_tables[table] for report in reports]
         try:
             result = merge_outcomes(context, [WriteOutcome(reports=reports)])
-            dry_run.feeds[table], dry_run.topics[table] = result.feeds[table], result.topics[table]
+            dry_run.source_tables[table], dry_run.topics[table] = (
+                result.source_tables[table],
+                result.topics[table],
+            )
             check_sharing(context.routing, table, context.owners_of(table).union(*claims))
             if table in dry_run.before:
                 refuse_unsupported(dry_run.before[table], for_write=True)
             dry_run.truncates.settle(context, result, self._stream())
             return self._evolve(context, table, result.discoveries) or bool(result.truncates)
         except (FatalError, ConfigError) as error:
-            dry_run.feeds[table] = frozenset(
-                feed for report in reports for feed in report.feeds[table]
+            dry_run.source_tables[table] = frozenset(
+                source_table for report in reports for source_table in report.source_tables[table]
             )
             dry_run.topics[table] = frozenset(
                 at for report in reports for at in report.topics[table]
@@ -222,7 +225,7 @@ class _Run:
                 topic_partition[:2] == topic for topic_partition in topic_partitions
             ),
             held=lambda _: {},
-            fed=lambda _: (),
+            source_topics=lambda _: (),
             before=lambda *_: {},
             begins=lambda _: {},
         )
@@ -257,7 +260,7 @@ def _only(report: Report, table: str) -> Report:
             discovery for discovery in report.discoveries if discovery.table == table
         ),
         truncates=tuple(truncate for truncate in report.truncates if truncate.table == table),
-        feeds={table: report.feeds[table]},
+        source_tables={table: report.source_tables[table]},
         topics={table: report.topics[table]},
         positions={table: report.positions.get(table, -1)},
     )
@@ -274,4 +277,6 @@ def _count_excluded(dry_run: DryRun, context: BatchContext, sample: Sample) -> N
         for chunk in chunks:
             for batch in data_format.decode(chunk, {}, {}).batches:
                 if router.route(chunk.topic, batch.source) is None:
-                    dry_run.excluded[Feed(wanted.source, *batch.source)] += len(batch.offset)
+                    dry_run.excluded[QualifiedSourceTable(wanted.source, *batch.source)] += len(
+                        batch.offset
+                    )

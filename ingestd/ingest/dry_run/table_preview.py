@@ -58,14 +58,14 @@ class TablePreview:
 
 def table_previews(dry_run: DryRun) -> list[TablePreview]:
     """Return previews of all tables that records of the sample are routed to, sorted by name."""
-    return [_outlook(dry_run, table) for table in sorted(dry_run.feeds)]
+    return [_outlook(dry_run, table) for table in sorted(dry_run.source_tables)]
 
 
 def _outlook(dry_run: DryRun, table: str) -> TablePreview:
     before = dry_run.before.get(table)
     problem = dry_run.table_problems.get(table)
     after = before if problem else dry_run.after[table]
-    sources = tuple(sorted(map(str, dry_run.feeds[table])))
+    sources = tuple(sorted(map(str, dry_run.source_tables[table])))
     topics = tuple(sorted({topic for _, topic in dry_run.topics[table]}))
     if after is None:
         return TablePreview(table, "impossible", sources, topics, problem)

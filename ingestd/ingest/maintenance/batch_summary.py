@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
 from ingestd.ingest.maintenance.table_maintenance import TableGrowth
-from ingestd.ingest.settings.topic_trial import SetAside
+from ingestd.ingest.settings.wrong_format import SetAside
 from ingestd.ingest.values.batch_times import BatchTimes
 from ingestd.ingest.values.counts import Counts, RejectedSample
 from ingestd.kafka.ranges import OffsetRange, Offsets

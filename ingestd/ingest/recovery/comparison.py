@@ -93,14 +93,14 @@ def find_losses(
         for name, managed in opened.tables.items()
         if managed.progress is not None
     }
-    fed = {name: record.fed for name, record in records.items()}
+    topic_keys = {name: record.topic_keys for name, record in records.items()}
     accepted = {name: record.pipeline.accepted for name, record in records.items()}
     accepted[TO_BE] = known.accepted
     routing = routing_hash(settings)
     rerouted = [name for name, record in records.items() if record.pipeline.routing != routing]
     return [
         *ranges,
-        *lost_topics(covered, fed, known.topics, logs, selected, accepted),
+        *lost_topics(covered, topic_keys, known.topics, logs, selected, accepted),
         *rerouted_ranges(covered, logs, rerouted),
     ]
 

@@ -168,7 +168,7 @@ def unreadable_ranges(
 
 def lost_topics(
     covered: Coverage,
-    fed: Mapping[str, Collection[str]],
+    topic_keys: Mapping[str, Collection[str]],
     topics: Mapping[str, TopicName],
     logs: Logs,
     sources: Mapping[str, str],
@@ -179,8 +179,8 @@ def lost_topics(
     A table is affected if it has had rows of the topic, or if it covers less of the topic than
     `covered.finished`, because a rollback removes topics from its progress record. If no table is
     affected, the loss is reported for TO_BE, because it is unknown whether the topic had unread
-    records. `fed` maps tables to topic keys, `topics` topic keys to names, `sources` names of
-    selected topics to sources, and `accepted` tables and TO_BE to keys of topics with accepted end.
+    records. `topic_keys` maps tables to topic keys, `topics` topic keys to names, `sources` names
+    of selected topics to sources, and `accepted` tables and TO_BE to topics with accepted end.
     """
     losses: list[Loss] = []
     now = {name.topic for name in logs.names.values()}
@@ -193,7 +193,7 @@ def lost_topics(
         for partition, finished in sorted(covered.finished.get(key, {}).items()):
             log = (key, partition)
             for table, held in covered.holders(log).items():
-                if table == TO_BE or not (key in fed[table] or held < finished):
+                if table == TO_BE or not (key in topic_keys[table] or held < finished):
                     continue
                 concerned = True
                 if key in accepted[table]:

@@ -99,10 +99,12 @@ def covered_span(
     """
     managed = tables[name]
     others = (other.progress for table, other in tables.items() if table != name)
-    fed = {key for progress in others if progress for key in progress.fed}
-    own = managed.progress.fed if managed.progress else frozenset()
+    others_keys = {key for progress in others if progress for key in progress.topic_keys}
+    own = managed.progress.topic_keys if managed.progress else frozenset()
     keys = {
-        source_topic: key for source_topic, key in logs.keys.items() if key in own or key not in fed
+        source_topic: key
+        for source_topic, key in logs.keys.items()
+        if key in own or key not in others_keys
     }
     end = by_name(managed.covered, keys)
     start: dict[str, dict[str, dict[int, int]]] = {}
@@ -204,8 +206,8 @@ class Replay:
             lasting = emptied if outlives_batch(name, result, stream) else None
             topics = result.topics.get(name, frozenset())
             step = TableStep(
-                fed=frozenset(self._registry.keys[topic] for topic in topics),
-                feeds=result.feeds.get(name, frozenset()),
+                topic_keys=frozenset(self._registry.keys[topic] for topic in topics),
+                source_tables=result.source_tables.get(name, frozenset()),
                 truncated=lasting.position if lasting else None,
                 position=result.positions.get(name, -1),
             )

@@ -133,12 +133,14 @@ def _refuse_shared_tables(registry: TableRegistry, settings: PipelineSettings, l
             record = decode_properties(pipeline, snapshot.properties, where)
             if record is None:
                 continue
-            shared = sorted(record.fed & logs.names.keys())
+            shared = sorted(record.topic_keys & logs.names.keys())
             names = {logs.names[key].topic for key in shared}
             routed = {
-                router.route(topic, feed.source_table) for topic in names for feed in record.feeds
+                router.route(topic, source_table.unqualified)
+                for topic in names
+                for source_table in record.source_tables
             }
-            if shared and (name in routed or not record.feeds):
+            if shared and (name in routed or not record.source_tables):
                 raise SchemaConflictError(
                     f"table {name} already gets the rows of topic {logs.names[shared[0]].topic} "
                     f"from pipeline {pipeline}: pipeline {settings.name} would write each of them "
@@ -180,8 +182,10 @@ def _log_renamed_sources(registry: TableRegistry, settings: PipelineSettings, lo
     records = [
         table.progress.pipeline for table in registry.tables.values() if table.progress is not None
     ]
-    feeds = {old: new for record in records for old, new in _renamed(record.topics, logs).items()}
-    names = {**feeds, **renamed}
+    renamed_in_records = {
+        old: new for record in records for old, new in _renamed(record.topics, logs).items()
+    }
+    names = {**renamed_in_records, **renamed}
     registry.rename_sources({old: new for old, new in names.items() if old not in settings.sources})
     topics = {**registry.progress.topics, **logs.names}
     sources = registry.progress.sources | set(renamed.values())

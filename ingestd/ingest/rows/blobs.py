@@ -14,7 +14,7 @@ from typing import Any, BinaryIO, TypeAlias
 import pyarrow as pa
 
 from ingestd.ingest.schemas.discovery import CachedChunk, Discovery, TableTruncate
-from ingestd.ingest.settings.context import Feed
+from ingestd.ingest.settings.context import QualifiedSourceTable
 from ingestd.ingest.values.batch_times import BatchTimes
 from ingestd.ingest.values.counts import Counts, RejectedSample, TopicPartition
 from ingestd.kafka.isolated_fetch import Unreadable
@@ -103,7 +103,7 @@ Blob: TypeAlias = Encoded | UnsentRows
 class Report:
     """The findings of a decode task, without rows.
 
-    Three fields are by table: `feeds` are the numbers of rows by source table, `topics` the
+    Three fields are by table: `source_tables` are the numbers of rows by source table, `topics` the
     (source, topic) pairs of the rows, and `positions` the largest source position of the streamed
     rows. `rejected` are samples of rejected records; `counts` has their total number. `kept` are
     cached chunks for new tables. `times` are the event times of changes. `last_records` maps topic
@@ -113,7 +113,7 @@ class Report:
 
     discoveries: tuple[Discovery, ...] = ()
     truncates: tuple[TableTruncate, ...] = ()
-    feeds: dict[str, Mapping[Feed, int]] = field(default_factory=dict)
+    source_tables: dict[str, Mapping[QualifiedSourceTable, int]] = field(default_factory=dict)
     topics: dict[str, frozenset[tuple[str, str]]] = field(default_factory=dict)
     positions: dict[str, int] = field(default_factory=dict)
     counts: Counts = field(default_factory=Counts)

@@ -32,8 +32,8 @@ from ingestd.ingest.schemas.column_history import (
 )
 from ingestd.ingest.schemas.discovery import Discovery
 from ingestd.ingest.settings.context import (
-    Feed,
     KeylessTableMode,
+    QualifiedSourceTable,
     SourceSettings,
     TableContext,
     TableSettings,
@@ -78,7 +78,7 @@ class ShapedRows:
     """
 
     table: str | None
-    feed: Feed
+    source_table: QualifiedSourceTable
     skipped: Mapping[str, int] = field(default_factory=dict)
     rejected: Sequence[RejectedRecord] = ()
     batch: ChangeBatch | None = None
@@ -103,14 +103,14 @@ def shape_rows(
     mode = keyless_mode(settings, batch, table)
     batch, skipped = _wanted_rows(target, chunk, batch, mode)
     if not len(batch.offset):
-        return ShapedRows(target.table, target.feed, skipped)
+        return ShapedRows(target.table, target.source_table, skipped)
     shaped, uncomputed = batch, tuple[Failure, ...]()
     if target.shape is not None:
         shaped, uncomputed = apply_shape(target.shape, batch, chunk, source, table)
     shaped, invalid = without_invalid(shaped, settings, table, case_sensitive=case_sensitive)
     rejected = rejected_whole(chunk, shaped.offset, invalid) if invalid else []
     if rejected:
-        return ShapedRows(target.table, target.feed, skipped, rejected)
+        return ShapedRows(target.table, target.source_table, skipped, rejected)
     if mode == "audit":
         shaped = _as_inserts(_with_kinds(shaped))
     conformed = Conformed(None, shaped.types)
@@ -119,11 +119,13 @@ def shape_rows(
         conformed = conform(shaped, schema, settings.column_types, settings.evolution)
     if (rows := conformed.rows) is None:
         discovery = _discovery(target, chunk, batch, shaped, conformed.beyond)
-        return ShapedRows(target.table, target.feed, skipped, batch=batch, discovery=discovery)
+        return ShapedRows(
+            target.table, target.source_table, skipped, batch=batch, discovery=discovery
+        )
     if failures := (*invalid, *uncomputed, *conformed.failures):
         valid, rejected = judge_records(chunk, shaped.offset, failures)
         rows = rows.filter(valid)
-    return ShapedRows(target.table, target.feed, skipped, rejected, batch, rows)
+    return ShapedRows(target.table, target.source_table, skipped, rejected, batch, rows)
 
 
 def _wanted_rows(
@@ -138,7 +140,7 @@ def _wanted_rows(
     if table is not None:
         if mode != "audit":
             batch = without_before_images(batch, target.shape, table)
-        batch, skipped = only_new(target.feed.source, chunk, table, batch)
+        batch, skipped = only_new(target.source_table.source, chunk, table, batch)
         if COLUMN_HISTORY_OPTION in table.table.schema.options:
             column_history = read_column_history(table.table.schema.options, target.table)
             batch = apply_renames(batch, column_history, chunk)
@@ -158,7 +160,7 @@ def _discovery(
 ) -> Discovery:
     return Discovery(
         target.table,
-        target.feed,
+        target.source_table,
         dict(beyond),
         shaped.primary_keys,
         chunk.topic,

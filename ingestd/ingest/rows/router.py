@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from ingestd.cdc.base import SourceTable
 from ingestd.errors import ConfigError, PolicyStopError, SchemaConflictError
-from ingestd.ingest.settings.context import Feed, RoutingConfig
+from ingestd.ingest.settings.context import QualifiedSourceTable, RoutingConfig
 from ingestd.ingest.settings.routing_rules import CompiledRule, Matched, sanitize
 from ingestd.paimon.catalog.base import Identifier, check_case
 
@@ -143,41 +143,48 @@ class Router:
         return f"{prefix}{sanitize(source_table.table)}{suffix}"
 
 
-def check_sharing(routing: RoutingConfig, table: str, feeds: frozenset[Feed]) -> None:
+def check_sharing(
+    routing: RoutingConfig, table: str, source_tables: frozenset[QualifiedSourceTable]
+) -> None:
     """Raise SchemaConflictError if source tables share a target without permission."""
-    problem = sharing_problem(routing, table, feeds)
+    problem = sharing_problem(routing, table, source_tables)
     if problem is not None:
         raise SchemaConflictError(problem)
 
 
-def sharing_problem(routing: RoutingConfig, table: str, feeds: frozenset[Feed]) -> str | None:
+def sharing_problem(
+    routing: RoutingConfig, table: str, source_tables: frozenset[QualifiedSourceTable]
+) -> str | None:
     """Return why source tables must not share a target, or None if they may.
 
     Source tables may share a target if they are in the table mapping, if they match a rule with
     `merge-shards`, or if `merge-shards` is set for the whole routing.
     """
-    unnamed = _unnamed(routing, feeds) if len(feeds) > 1 else frozenset()
+    unnamed = _unnamed(routing, source_tables) if len(source_tables) > 1 else frozenset()
     if not unnamed:
         return None
     return (
-        f"table {table} would take the rows of {', '.join(sorted(map(str, feeds)))}; give "
+        f"table {table} would take the rows of {', '.join(sorted(map(str, source_tables)))}; give "
         f"{min(map(str, unnamed))} a target of its own in routing.table-mapping or "
         "routing.rules (map all of them to mix them on purpose), or set merge-shards there or "
         "in routing"
     )
 
 
-def admitted_feeds(
-    routing: RoutingConfig, table: str, known: frozenset[Feed], rows_by_feed: Mapping[Feed, int]
-) -> frozenset[Feed]:
-    """Return the source tables that a target accepts; `rows_by_feed` maps them to row counts.
+def admitted_source_tables(
+    routing: RoutingConfig,
+    table: str,
+    known: frozenset[QualifiedSourceTable],
+    row_counts: Mapping[QualifiedSourceTable, int],
+) -> frozenset[QualifiedSourceTable]:
+    """Return the source tables that a target accepts; `row_counts` maps them to row counts.
 
     All are accepted if they may share the target. Otherwise a target accepts the source tables in
     `known`, of which it has rows, and source tables that may share it with these. A target without
     rows accepts the source tables that the configuration names, or else the one with the most rows,
     or the first by name if there is a tie.
     """
-    everyone = frozenset(rows_by_feed)
+    everyone = frozenset(row_counts)
     if sharing_problem(routing, table, known | everyone) is None:
         return everyone
     if known:
@@ -187,19 +194,28 @@ def admitted_feeds(
         )
         return (everyone & known).union(may)
     named = everyone - _unnamed(routing, everyone)
-    return named or frozenset({min(everyone, key=lambda feed: (-rows_by_feed[feed], str(feed)))})
+    return named or frozenset(
+        {
+            min(
+                everyone,
+                key=lambda source_table: (-row_counts[source_table], str(source_table)),
+            )
+        }
+    )
 
 
-def _unnamed(routing: RoutingConfig, feeds: frozenset[Feed]) -> frozenset[Feed]:
+def _unnamed(
+    routing: RoutingConfig, source_tables: frozenset[QualifiedSourceTable]
+) -> frozenset[QualifiedSourceTable]:
     """Return the source tables that the routing does not allow to share a target."""
     if routing.merge_shards:
         return frozenset()
     rules = [rule for rule in _compiled(routing) if rule.merges]
     return frozenset(
-        feed
-        for feed in feeds
-        if _mapped(routing.table_mapping, name_forms(feed.source_table)) is None
-        and not any(rule.may_match(feed.source_table) for rule in rules)
+        source_table
+        for source_table in source_tables
+        if _mapped(routing.table_mapping, name_forms(source_table.unqualified)) is None
+        and not any(rule.may_match(source_table.unqualified) for rule in rules)
     )
 
 

@@ -22,7 +22,12 @@ from ingestd.ingest.schemas.column_history import (
     read_column_history,
     with_old_names,
 )
-from ingestd.ingest.settings.context import BatchContext, Feed, TableContext, TableSettings
+from ingestd.ingest.settings.context import (
+    BatchContext,
+    QualifiedSourceTable,
+    TableContext,
+    TableSettings,
+)
 from ingestd.ingest.settings.ordering import refuse_other_ordering
 from ingestd.ingest.settings.rejection import SourceRejection
 from ingestd.paimon.spec.data_types import DataType
@@ -43,7 +48,7 @@ class Target:
     """
 
     table: str
-    feed: Feed
+    source_table: QualifiedSourceTable
     settings: TableSettings
     context: TableContext | None
     shape: RowShape | None
@@ -58,26 +63,28 @@ class Targets:
     """The cached targets of one task. Methods raise the errors of `Router`."""
 
     _context: BatchContext
-    _targets: dict[tuple[str, Feed], Target | None] = field(default_factory=dict)
+    _targets: dict[tuple[str, QualifiedSourceTable], Target | None] = field(default_factory=dict)
 
     @cached_property
     def router(self) -> Router:
         """The router for the routing of the batch."""
         return Router(self._context.routing, self._context.database)
 
-    def of(self, topic: str, feed: Feed) -> Target | None:
+    def of(self, topic: str, source_table: QualifiedSourceTable) -> Target | None:
         """Return the target of a source table, or None if it has no route.
 
         Raises ConfigError if computed columns depend on each other circularly.
         """
-        key = (topic, feed)
+        key = (topic, source_table)
         if key not in self._targets:
-            route = self.router.route_of(topic, feed.source_table)
-            self._targets[key] = None if route is None else _target(self._context, route, feed)
+            route = self.router.route_of(topic, source_table.unqualified)
+            self._targets[key] = (
+                None if route is None else _target(self._context, route, source_table)
+            )
         return self._targets[key]
 
 
-def _target(context: BatchContext, route: Route, feed: Feed) -> Target:
+def _target(context: BatchContext, route: Route, source_table: QualifiedSourceTable) -> Target:
     table, settings = context.tables.get(route.table), context.settings_of(route.table)
     shape = row_shape(route, settings)
     known = None if table is None else table_columns(table)
@@ -87,13 +94,13 @@ def _target(context: BatchContext, route: Route, feed: Feed) -> Target:
         declared = None if declared is None else shape.as_in_source(declared)
     return Target(
         table=route.table,
-        feed=feed,
+        source_table=source_table,
         settings=settings,
         context=table,
         shape=shape,
         known=known,
         declared=declared,
-        rejection=_rejection(context, route.table, feed),
+        rejection=_rejection(context, route.table, source_table),
         key_conflict=None if shape is None or table is None else _key_conflict(shape, table),
     )
 
@@ -112,7 +119,7 @@ class TargetColumns(Mapping[SourceTable, ColumnTypes]):
     only_declared: bool = False
 
     def __getitem__(self, source_table: SourceTable) -> ColumnTypes:
-        target = self._targets.of(self._topic, Feed(self._source, *source_table))
+        target = self._targets.of(self._topic, QualifiedSourceTable(self._source, *source_table))
         types = None
         if target is not None:
             types = target.declared if self.only_declared else target.known
@@ -123,7 +130,9 @@ class TargetColumns(Mapping[SourceTable, ColumnTypes]):
     def __iter__(self) -> Iterator[SourceTable]:
         """Yield the source tables of which the tables of the context have rows."""
         known = {
-            feed.source_table for table in self._context.tables.values() for feed in table.feeds
+            source_table.unqualified
+            for table in self._context.tables.values()
+            for source_table in table.source_tables
         }
         return (source_table for source_table in known if self.get(source_table) is not None)
 
@@ -189,7 +198,9 @@ def _key_conflict(shape: RowShape, target: TableContext) -> str | None:
     )
 
 
-def _rejection(context: BatchContext, table: str, feed: Feed) -> SourceRejection | None:
+def _rejection(
+    context: BatchContext, table: str, source_table: QualifiedSourceTable
+) -> SourceRejection | None:
     """Return why a table accepts no rows of a source table, or None if it accepts them.
 
     Since the name of the source table is from a message, only its records are rejected if the
@@ -198,15 +209,15 @@ def _rejection(context: BatchContext, table: str, feed: Feed) -> SourceRejection
     """
     if table == context.dead_letters:
         problem = (
-            f"{feed} is routed to {table}, which is the dead-letter table; set another "
+            f"{source_table} is routed to {table}, which is the dead-letter table; set another "
             "target in routing.table-mapping"
         )
         return SourceRejection("route", "reserved-table", problem)
     if table in context.refused_tables:
         return context.refused_tables[table]
     owners = context.owners_of(table)
-    if owners and feed not in owners:
-        shared = sharing_problem(context.routing, table, owners | {feed})
+    if owners and source_table not in owners:
+        shared = sharing_problem(context.routing, table, owners | {source_table})
         if shared is not None:
             return SourceRejection("route", "table-taken", shared)
     target, settings = context.tables.get(table), context.settings_of(table)

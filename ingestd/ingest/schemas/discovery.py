@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from ingestd.cdc.base import SourceTable
 from ingestd.ingest.schemas.column_history import ProvenChange
-from ingestd.ingest.settings.context import Feed
+from ingestd.ingest.settings.context import QualifiedSourceTable
 from ingestd.ingest.values.counts import TopicPartition
 from ingestd.paimon.spec.data_types import DataType
 
@@ -25,7 +25,7 @@ class Discovery:
     """
 
     table: str
-    feed: Feed
+    source_table: QualifiedSourceTable
     columns: Mapping[str, DataType]
     primary_keys: tuple[str, ...]
     topic: str
@@ -45,7 +45,8 @@ class Discovery:
         return self.topic, self.partition, self.offset
 
     def __str__(self) -> str:
-        return f"{self.feed} (topic {self.topic}, partition {self.partition}, offset {self.offset})"
+        coordinates = f"topic {self.topic}, partition {self.partition}, offset {self.offset}"
+        return f"{self.source_table} ({coordinates})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +57,7 @@ class TableTruncate:
     """
 
     table: str
-    feed: Feed
+    source_table: QualifiedSourceTable
     position: int | None
     topic: str
     partition: int
@@ -65,7 +66,7 @@ class TableTruncate:
     @property
     def place(self) -> tuple[str, str, int, int]:
         """The source, topic, partition and offset of the record."""
-        return self.feed.source, self.topic, self.partition, self.offset
+        return self.source_table.source, self.topic, self.partition, self.offset
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,7 +38,7 @@ SIGNAL_TABLES = r"(dbz|debezium)[._]signals?([._].*)?"
 """Names of Debezium's signaling tables."""
 
 
-class Feed(NamedTuple):
+class QualifiedSourceTable(NamedTuple):
     """A table of a source database, and the configured source that reads it."""
 
     source: str
@@ -47,8 +47,8 @@ class Feed(NamedTuple):
     table: str
 
     @property
-    def source_table(self) -> SourceTable:
-        """The source table, without the name of the source."""
+    def unqualified(self) -> SourceTable:
+        """The source table, without the name of the configured source."""
         return SourceTable(self.database, self.schema, self.table)
 
     def __str__(self) -> str:
@@ -184,8 +184,8 @@ class TableContext:
     `sequence_base` is the first sequence number of the batch (the largest existing sequence number
     + 1). `assigners` is the fixed number of bucket assigners of a dynamic-bucket table. `covered`
     are the offsets that the table already covers. Rows with a source position up to
-    `truncate_before` are older than the last truncate of the table. `feeds` are the source tables
-    of its rows, and `position_reached` is the largest source position in the table. Old values are
+    `truncate_before` are older than the last truncate of the table. `source_tables` are those of
+    its rows, and `position_reached` is the largest source position in the table. Old values are
     looked up in the snapshot `snapshot_id`, which is None for an empty table.
     """
 
@@ -196,7 +196,7 @@ class TableContext:
     assigners: int = 1
     covered: Coverage = field(default_factory=dict)
     truncate_before: int | None = None
-    feeds: frozenset[Feed] = frozenset()
+    source_tables: frozenset[QualifiedSourceTable] = frozenset()
     position_reached: int = -1
     snapshot_id: int | None = None
 
@@ -262,17 +262,17 @@ class BatchContext:
     error_policy: ErrorPolicy = field(default_factory=ErrorPolicy)
     refused_truncates: Mapping[tuple[str, str, int, int], str] = field(default_factory=dict)
     refused_tables: Mapping[str, SourceRejection] = field(default_factory=dict)
-    owners: Mapping[str, frozenset[Feed]] = field(default_factory=dict)
+    owners: Mapping[str, frozenset[QualifiedSourceTable]] = field(default_factory=dict)
 
     @property
     def commit_user(self) -> str:
         """The commit user of the pipeline, which is part of some file names."""
         return commit_user(self.pipeline)
 
-    def owners_of(self, table: str) -> frozenset[Feed]:
+    def owners_of(self, table: str) -> frozenset[QualifiedSourceTable]:
         """Return the source tables of a target table, including new ones in this batch."""
         target = self.tables.get(table)
-        return self.owners.get(table, target.feeds if target else frozenset())
+        return self.owners.get(table, target.source_tables if target else frozenset())
 
     def announces_input_changelog(self) -> bool:
         """Return whether the configuration sets the changelog producer `input` for any table."""

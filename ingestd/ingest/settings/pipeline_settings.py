@@ -11,7 +11,7 @@ from ingestd.ingest.settings.context import (
 )
 from ingestd.ingest.settings.error_policy import ErrorPolicy, UnreadablePolicy
 from ingestd.ingest.settings.rejection import RejectionLimits
-from ingestd.ingest.settings.topic_trial import TrialLimits
+from ingestd.ingest.settings.wrong_format import WrongFormatThreshold
 
 DEAD_LETTER_TABLE = "ingestd_dead_letters"
 """The default name of the dead-letter table."""
@@ -63,7 +63,7 @@ class PipelineSettings:
     dead_letter_topic: str | None = None
     error_policy: ErrorPolicy = field(default_factory=ErrorPolicy)
     rejection_limits: RejectionLimits = field(default_factory=RejectionLimits)
-    trial_limits: TrialLimits = field(default_factory=TrialLimits)
+    wrong_format_threshold: WrongFormatThreshold = field(default_factory=WrongFormatThreshold)
     unreadable: UnreadablePolicy = field(default_factory=UnreadablePolicy)
     limits: BatchLimits = field(default_factory=BatchLimits)
     spark: Mapping[str, str] = field(default_factory=dict)

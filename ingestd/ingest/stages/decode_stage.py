@@ -35,7 +35,7 @@ from ingestd.ingest.rows.targets import (
     rejected_unrouted,
 )
 from ingestd.ingest.schemas.discovery import CachedChunk
-from ingestd.ingest.settings.context import BatchContext, Feed, TableContext
+from ingestd.ingest.settings.context import BatchContext, QualifiedSourceTable, TableContext
 from ingestd.ingest.stages.findings import Findings
 from ingestd.ingest.stages.map_side_dedup import MapSideDedup
 from ingestd.ingest.stages.table_events import TableEvents
@@ -105,7 +105,9 @@ class _DecodeTask:
         """Yield blobs of cached chunks at the start of a range; return the rest of the range."""
         source = offset_range.source
         for cached in leading(kept, offset_range):
-            target = self._targets.of(offset_range.topic, Feed(source, *cached.source_table))
+            target = self._targets.of(
+                offset_range.topic, QualifiedSourceTable(source, *cached.source_table)
+            )
             accepted = target is not None and target.rejection is None
             batch = take(self._blob_store, cached, self._context) if accepted else None
             if batch is None:
@@ -181,16 +183,16 @@ class _DecodeTask:
 
     def _shape(self, source: str, chunk: RecordChunk, batch: ChangeBatch) -> Iterator[ShapedRows]:
         """Yield the rows of a batch of the chunk, in the columns of its target."""
-        feed = Feed(source, *batch.source)
-        target = self._targets.of(chunk.topic, feed)
+        source_table = QualifiedSourceTable(source, *batch.source)
+        target = self._targets.of(chunk.topic, source_table)
         if target is None:
             rejected = rejected_unrouted(self._targets.router, chunk, batch)
             skipped = {} if rejected else {"excluded": len(batch.offset)}
-            yield ShapedRows(None, feed, skipped, rejected)
+            yield ShapedRows(None, source_table, skipped, rejected)
             return
         if target.rejection is not None:
             rejected = rejected_all(chunk, batch, target.rejection)
-            yield ShapedRows(target.table, feed, rejected=rejected)
+            yield ShapedRows(target.table, source_table, rejected=rejected)
             return
         if target.key_conflict is not None:
             raise SchemaConflictError(target.key_conflict)
@@ -218,13 +220,13 @@ class _DecodeTask:
         if len(offsets) == 1:
             cause = ("schema", "impossible-columns")
             rejected = rejected_record(chunk, int(offsets[0]), cause, error.message)
-            yield ShapedRows(target.table, target.feed, rejected=[rejected])
+            yield ShapedRows(target.table, target.source_table, rejected=[rejected])
             return
-        source = target.feed.source
+        source = target.source_table.source
         for half_offsets in np.array_split(offsets, 2):
             half = chunk.take(np.searchsorted(chunk.offsets, half_offsets))
             decoded = self.decode(source, half)
-            yield ShapedRows(None, target.feed, rejected=decoded.rejected)
+            yield ShapedRows(None, target.source_table, rejected=decoded.rejected)
             for half_batch in decoded.batches:
                 if half_batch.source == batch.source:
                     yield from self._shape(source, half, half_batch)
@@ -233,7 +235,9 @@ class _DecodeTask:
         self, blob_store: BlobStore, source: str, chunk: RecordChunk, decoded: Decoded
     ) -> None:
         """Cache a chunk if all its rows are for the same table, which does not exist yet."""
-        target = self._targets.of(chunk.topic, Feed(source, *decoded.batches[0].source))
+        target = self._targets.of(
+            chunk.topic, QualifiedSourceTable(source, *decoded.batches[0].source)
+        )
         if target is None or target.shape is not None or target.context is not None:
             return  # the shape of rows needs the records, which are not cached
         start = self._starts[chunk.topic, chunk.partition]

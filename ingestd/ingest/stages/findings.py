@@ -12,7 +12,7 @@ from ingestd.ingest.dead_letters.dead_letter import DeadLetter
 from ingestd.ingest.rows.blobs import Report
 from ingestd.ingest.rows.conform import ShapedRows
 from ingestd.ingest.schemas.discovery import CachedChunk, Discovery, TableTruncate
-from ingestd.ingest.settings.context import Feed, SourceSettings
+from ingestd.ingest.settings.context import QualifiedSourceTable, SourceSettings
 from ingestd.ingest.settings.error_policy import ErrorPolicy
 from ingestd.ingest.settings.rejection import GAP_STAGE
 from ingestd.ingest.values.batch_times import BatchTimes
@@ -31,7 +31,7 @@ ASKED_FOR = "no-route"
 class DiscoveryLog:
     """The discoveries of a task, merged by target and source table."""
 
-    _merged: dict[tuple[str, Feed], Discovery] = field(default_factory=dict)
+    _merged: dict[tuple[str, QualifiedSourceTable], Discovery] = field(default_factory=dict)
     _unmerged: list[Discovery] = field(default_factory=list)
 
     def add(self, discovery: Discovery) -> None:
@@ -39,7 +39,7 @@ class DiscoveryLog:
 
         If their types cannot be merged, it stays separate, and the driver rejects it.
         """
-        key = (discovery.table, discovery.feed)
+        key = (discovery.table, discovery.source_table)
         known = self._merged.get(key)
         if known is None:
             self._merged[key] = discovery
@@ -91,7 +91,7 @@ class Findings:
     discoveries: DiscoveryLog = field(default_factory=DiscoveryLog)
     _unreadable: list[Unreadable] = field(default_factory=list)
     _truncates: list[TableTruncate] = field(default_factory=list)
-    _feeds: dict[str, Counter[Feed]] = field(default_factory=dict)
+    _source_tables: dict[str, Counter[QualifiedSourceTable]] = field(default_factory=dict)
     _topics: dict[str, set[tuple[str, str]]] = field(default_factory=dict)
     _positions: dict[str, int] = field(default_factory=dict)
     _last_records: dict[TopicPartition, tuple[int, int]] = field(default_factory=dict)
@@ -105,7 +105,7 @@ class Findings:
             for reason, count in rows.skipped.items():
                 self.counts.skip(table, reason, count)
             if rows.batch is not None:
-                self.note_source(table, rows.feed, chunk.topic, len(rows.batch.offset))
+                self.note_source(table, rows.source_table, chunk.topic, len(rows.batch.offset))
                 self._note_position(table, rows.batch)
             if rows.discovery is not None:
                 self.note_discovery(rows.discovery)
@@ -144,10 +144,12 @@ class Findings:
         """Report a cached chunk, for the next run of the batch."""
         self._kept.append(kept)
 
-    def note_source(self, table: str, feed: Feed, topic: str, rows: int) -> None:
+    def note_source(
+        self, table: str, source_table: QualifiedSourceTable, topic: str, rows: int
+    ) -> None:
         """Record that a table has `rows` rows of a source table, from a topic."""
-        self._feeds.setdefault(table, Counter())[feed] += rows
-        self.note_topic(table, feed.source, topic)
+        self._source_tables.setdefault(table, Counter())[source_table] += rows
+        self.note_topic(table, source_table.source, topic)
 
     def note_topic(self, table: str, source: str, topic: str) -> None:
         """Record that a table has rows of a topic."""
@@ -191,7 +193,9 @@ class Findings:
         return Report(
             discoveries=self.discoveries.findings(),
             truncates=tuple(self._truncates),
-            feeds={table: dict(feeds) for table, feeds in self._feeds.items()},
+            source_tables={
+                table: dict(source_tables) for table, source_tables in self._source_tables.items()
+            },
             topics={table: frozenset(topics) for table, topics in self._topics.items()},
             positions=dict(self._positions),
             counts=self.counts,

@@ -7,9 +7,9 @@ from itertools import chain
 from typing import TypeVar
 
 from ingestd.ingest.rows.blobs import Report
-from ingestd.ingest.rows.router import admitted_feeds
+from ingestd.ingest.rows.router import admitted_source_tables
 from ingestd.ingest.schemas.discovery import CachedChunk, Discovery, TableTruncate, in_order
-from ingestd.ingest.settings.context import BatchContext, Feed
+from ingestd.ingest.settings.context import BatchContext, QualifiedSourceTable
 from ingestd.ingest.stages.findings import MAX_SAMPLES
 from ingestd.ingest.values.batch_times import BatchTimes
 from ingestd.ingest.values.counts import Counts, RejectedSample, TopicPartition
@@ -36,16 +36,16 @@ class AttemptResult:
     replaces the contexts of truncated tables by `TableContext.truncated`, sets the owners of
     `contested` tables in `BatchContext.owners`, and runs the batch again with the cached chunks in
     `kept`. Truncated tables are committed with `overwrite`. Otherwise `messages` has an entry for
-    each table with rows. `feeds`, `topics` and `positions` are the input of the progress records,
-    by table. `rejected` are samples for the log. `times` are the event times of this run, without
-    cached chunks. `last_records` maps topic partitions to offset and checksum of the last record
-    that was read. If ranges are `unreadable`, the batch must run again without them.
+    each table with rows. `source_tables`, `topics` and `positions` are the input of the progress
+    records, by table. `rejected` are samples for the log. `times` are the event times of this run,
+    without cached chunks. `last_records` maps topic partitions to offset and checksum of the last
+    record that was read. If ranges are `unreadable`, the batch must run again without them.
     """
 
     messages: Mapping[str, tuple[CommitMessage, ...]]
     discoveries: tuple[Discovery, ...]
     truncates: tuple[TableTruncate, ...]
-    feeds: Mapping[str, frozenset[Feed]]
+    source_tables: Mapping[str, frozenset[QualifiedSourceTable]]
     topics: Mapping[str, frozenset[tuple[str, str]]]
     positions: Mapping[str, int]
     counts: Counts
@@ -53,7 +53,7 @@ class AttemptResult:
     kept: tuple[CachedChunk, ...] = ()
     times: BatchTimes = field(default_factory=BatchTimes)
     last_records: Mapping[TopicPartition, tuple[int, int]] = field(default_factory=dict)
-    contested: Mapping[str, frozenset[Feed]] = field(default_factory=dict)
+    contested: Mapping[str, frozenset[QualifiedSourceTable]] = field(default_factory=dict)
     unreadable: tuple[Unreadable, ...] = ()
 
     @property
@@ -84,15 +84,15 @@ def merge_outcomes(context: BatchContext, outcomes: Iterable[WriteOutcome]) -> A
     owners = _owners(context, claims := _claims(reports))
     discoveries = _all(report.discoveries for report in reports)
     truncates = _all(report.truncates for report in reports)
+
+    def is_admitted(event: Discovery | TableTruncate) -> bool:
+        return event.source_table in owners[event.table]
+
     return AttemptResult(
         messages=messages,
-        discoveries=in_order(
-            discovery for discovery in discoveries if discovery.feed in owners[discovery.table]
-        ),
-        truncates=tuple(
-            truncate for truncate in truncates if truncate.feed in owners[truncate.table]
-        ),
-        feeds=_feeds(reports, owners),
+        discoveries=in_order(filter(is_admitted, discoveries)),
+        truncates=tuple(filter(is_admitted, truncates)),
+        source_tables=_source_tables(reports, owners),
         topics=topics,
         positions=_positions(reports),
         counts=counts,
@@ -109,43 +109,43 @@ def _all(parts: Iterable[tuple[_T, ...]]) -> tuple[_T, ...]:
     return tuple(chain.from_iterable(parts))
 
 
-def _claims(reports: Iterable[Report]) -> dict[str, Counter[Feed]]:
+def _claims(reports: Iterable[Report]) -> dict[str, Counter[QualifiedSourceTable]]:
     """Return the source tables of each target, with their row counts."""
-    claims: dict[str, Counter[Feed]] = {}
+    claims: dict[str, Counter[QualifiedSourceTable]] = {}
     for report in reports:
-        for table, rows_by_feed in report.feeds.items():
-            claims.setdefault(table, Counter()).update(rows_by_feed)
-        others = [(discovery.table, discovery.feed) for discovery in report.discoveries]
-        others += [(truncate.table, truncate.feed) for truncate in report.truncates]
-        for table, feed in others:
-            claims.setdefault(table, Counter())[feed] += 0
+        for table, row_counts in report.source_tables.items():
+            claims.setdefault(table, Counter()).update(row_counts)
+        others = [(discovery.table, discovery.source_table) for discovery in report.discoveries]
+        others += [(truncate.table, truncate.source_table) for truncate in report.truncates]
+        for table, source_table in others:
+            claims.setdefault(table, Counter())[source_table] += 0
     return claims
 
 
 def _owners(
-    context: BatchContext, claims: Mapping[str, Mapping[Feed, int]]
-) -> dict[str, frozenset[Feed]]:
+    context: BatchContext, claims: Mapping[str, Mapping[QualifiedSourceTable, int]]
+) -> dict[str, frozenset[QualifiedSourceTable]]:
     """Return the source tables that each target accepts."""
     return {
-        table: admitted_feeds(context.routing, table, context.owners_of(table), rows_by_feed)
-        for table, rows_by_feed in claims.items()
+        table: admitted_source_tables(context.routing, table, context.owners_of(table), row_counts)
+        for table, row_counts in claims.items()
     }
 
 
-def _feeds(
-    reports: Iterable[Report], owners: Mapping[str, frozenset[Feed]]
-) -> dict[str, frozenset[Feed]]:
+def _source_tables(
+    reports: Iterable[Report], owners: Mapping[str, frozenset[QualifiedSourceTable]]
+) -> dict[str, frozenset[QualifiedSourceTable]]:
     """Return the accepted source tables of which each target has rows."""
-    feeds: dict[str, frozenset[Feed]] = {}
+    source_tables: dict[str, frozenset[QualifiedSourceTable]] = {}
     for report in reports:
         _unite(
-            feeds,
+            source_tables,
             {
-                name: owners[name].intersection(feeds_of_table)
-                for name, feeds_of_table in report.feeds.items()
+                name: owners[name].intersection(own_source_tables)
+                for name, own_source_tables in report.source_tables.items()
             },
         )
-    return feeds
+    return source_tables
 
 
 def _unite(into: dict[str, frozenset[_T]], more: Mapping[str, frozenset[_T]]) -> None:

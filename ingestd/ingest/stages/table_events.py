@@ -22,7 +22,7 @@ from ingestd.ingest.schemas.column_history import (
 )
 from ingestd.ingest.schemas.discovery import Discovery, TableTruncate
 from ingestd.ingest.schemas.schema_evolution import column_changes
-from ingestd.ingest.settings.context import BatchContext, Feed, TableContext
+from ingestd.ingest.settings.context import BatchContext, QualifiedSourceTable, TableContext
 from ingestd.ingest.settings.evolution_policy import EvolutionPolicy
 from ingestd.ingest.settings.rejection import SourceRejection
 from ingestd.ingest.stages.findings import Findings
@@ -57,27 +57,33 @@ class TableEvents:
         ]
         return [dead_letter for dead_letter in dead_letters if dead_letter is not None]
 
-    def _ask_for(self, table: str, feed: Feed, chunk: RecordChunk, offset: int) -> None:
+    def _ask_for(
+        self, table: str, source_table: QualifiedSourceTable, chunk: RecordChunk, offset: int
+    ) -> None:
         """Request a further run of the batch that includes an existing table in its context."""
         coordinates = (chunk.topic, chunk.partition, offset)
-        self._findings.note_discovery(Discovery(table, feed, {}, (), *coordinates, fresh=True))
+        self._findings.note_discovery(
+            Discovery(table, source_table, {}, (), *coordinates, fresh=True)
+        )
 
     def _truncate(self, chunk: RecordChunk, truncate: Truncate) -> DeadLetter | None:
-        feed = Feed(self._source, *truncate.source)
-        target = self._targets.of(chunk.topic, feed)
+        source_table = QualifiedSourceTable(self._source, *truncate.source)
+        target = self._targets.of(chunk.topic, source_table)
         if target is None:
             return None
         if target.rejection is not None:
             return _refused_letter(chunk, truncate.offset, target.rejection, target.table)
         if target.table in self._context.others:
-            self._ask_for(target.table, feed, chunk, truncate.offset)
+            self._ask_for(target.table, source_table, chunk, truncate.offset)
         table = target.context
         if table is None or not target.settings.truncates.applies:
             return None
         if truncate.offset < table.covered_until(self._source, chunk.topic, chunk.partition):
             return None
         coordinates = (chunk.topic, chunk.partition, truncate.offset)
-        emptying = TableTruncate(target.table, feed, _known(truncate.position), *coordinates)
+        emptying = TableTruncate(
+            target.table, source_table, _known(truncate.position), *coordinates
+        )
         why = self._context.refused_truncates.get(emptying.place)
         if why is not None:
             cause = ("decode", "refused-truncate")
@@ -89,14 +95,14 @@ class TableEvents:
 
     def _note_truncate(self, emptying: TableTruncate, table: TableContext) -> None:
         """Record a truncate, unless the table has applied a later truncate."""
-        self._findings.note_source(emptying.table, emptying.feed, emptying.topic, 0)
+        self._findings.note_source(emptying.table, emptying.source_table, emptying.topic, 0)
         if emptying.position is None or emptying.position > _before(table):
             self._findings.note_truncate(emptying)
 
     def _change(self, chunk: RecordChunk, event: SchemaChangeEvent) -> DeadLetter | None:
         """Record a schema change for the table, or return a dead letter if it cannot be applied."""
-        feed = Feed(self._source, *event.source)
-        target = self._targets.of(chunk.topic, feed)
+        source_table = QualifiedSourceTable(self._source, *event.source)
+        target = self._targets.of(chunk.topic, source_table)
         if target is None:
             return None
         policy, options = target.settings.evolution, target.settings.options
@@ -106,7 +112,7 @@ class TableEvents:
         if target.rejection is not None:
             return _refused_letter(chunk, event.offset, target.rejection, target.table)
         if target.table in self._context.others:
-            self._ask_for(target.table, feed, chunk, event.offset)
+            self._ask_for(target.table, source_table, chunk, event.offset)
             return None
         at, position = _stated(chunk, event), event.position or 0
         changes = tuple(ProvenChange(position, old, new or "", at) for old, new in wanted)
@@ -124,7 +130,7 @@ class TableEvents:
             coordinates = (chunk.topic, chunk.partition, event.offset)
             fresh = target.context is None
             discovery = Discovery(
-                target.table, feed, {}, (), *coordinates, fresh=fresh, proven=changes
+                target.table, source_table, {}, (), *coordinates, fresh=fresh, proven=changes
             )
             self._findings.note_discovery(discovery)
         return None

@@ -14,7 +14,12 @@ from dataclasses import dataclass, field, replace
 
 from ingestd.errors import PolicyStopError
 from ingestd.ingest.schemas.discovery import TableTruncate
-from ingestd.ingest.settings.context import BatchContext, Coverage, Feed, TruncatePoint
+from ingestd.ingest.settings.context import (
+    BatchContext,
+    Coverage,
+    QualifiedSourceTable,
+    TruncatePoint,
+)
 from ingestd.ingest.stages.outcome import AttemptResult
 from ingestd.kafka.ranges import OffsetRange, SourcePartition
 
@@ -42,15 +47,15 @@ class Stream:
     """The state of the stream that decisions on truncates require.
 
     `partitions` returns the number of partitions of a topic, given source and topic. `held` returns
-    the covered offsets of a table, and `fed` the (source, topic) pairs of its rows. `before`, given
-    a table and a source position, returns the offsets covered by its last snapshot from before that
-    position, or None if that snapshot has expired. `begins` returns the first offsets of logs; logs
-    that no longer exist are omitted.
+    the covered offsets of a table, and `source_topics` the (source, topic) pairs of its rows.
+    `before`, given a table and a source position, returns the offsets covered by its last snapshot
+    from before that position, or None if that snapshot has expired. `begins` returns the first
+    offsets of logs; logs that no longer exist are omitted.
     """
 
     partitions: Callable[[str, str], int]
     held: Callable[[str], Coverage]
-    fed: Callable[[str], Collection[tuple[str, str]]]
+    source_topics: Callable[[str], Collection[tuple[str, str]]]
     before: Callable[[str, int], Coverage | None]
     begins: Callable[[Collection[SourcePartition]], Mapping[SourcePartition, int]]
 
@@ -95,8 +100,8 @@ class Truncates:
         where = f"{topic}/{partition} at offset {offset}"
         if policy.fails:
             raise PolicyStopError(
-                f"{truncate.feed} was truncated ({where}), but table {truncate.table} cannot "
-                f"follow: {verdict}; {_WAY_OUT}"
+                f"{truncate.source_table} was truncated ({where}), but table {truncate.table} "
+                f"cannot follow: {verdict}; {_WAY_OUT}"
             )
         self.refused[truncate.place] = f"table {truncate.table} is not emptied: {verdict}"
         at = {"source": source, "topic": topic, "partition": partition, "offset": offset}
@@ -123,7 +128,7 @@ def outlives_batch(table: str, result: AttemptResult, stream: Stream) -> bool:
     They may if the table has rows of several topic partitions, because each of them may still have
     unread older rows.
     """
-    topics = {*result.topics.get(table, frozenset()), *stream.fed(table)}
+    topics = {*result.topics.get(table, frozenset()), *stream.source_topics(table)}
     return len(topics) > 1 or any(stream.partitions(*topic) > 1 for topic in topics)
 
 
@@ -194,7 +199,10 @@ def _by_offset(
     if shared is not None:
         return shared
     source, topic, partition, offset = truncate.place
-    topics = {*stream.fed(truncate.table), *result.topics.get(truncate.table, frozenset())}
+    topics = {
+        *stream.source_topics(truncate.table),
+        *result.topics.get(truncate.table, frozenset()),
+    }
     if topics != {(source, topic)} or stream.partitions(source, topic) > 1:
         return (
             "the truncate has no position in the source's log, and rows of the table are in "
@@ -204,18 +212,20 @@ def _by_offset(
 
 
 def _shared(context: BatchContext, result: AttemptResult, truncate: TableTruncate) -> str | None:
-    others = _feeds(context, result, truncate.table) - {truncate.feed}
+    others = _source_tables(context, result, truncate.table) - {truncate.source_table}
     if not others:
         return None
-    names = ", ".join(sorted(str(feed) for feed in others))
+    names = ", ".join(sorted(str(source_table) for source_table in others))
     return (
         f"it also holds rows of {names}; give the truncated one a target of its own in "
         "routing.table-mapping"
     )
 
 
-def _feeds(context: BatchContext, result: AttemptResult, table: str) -> frozenset[Feed]:
-    return result.feeds.get(table, frozenset()) | context.tables[table].feeds
+def _source_tables(
+    context: BatchContext, result: AttemptResult, table: str
+) -> frozenset[QualifiedSourceTable]:
+    return result.source_tables.get(table, frozenset()) | context.tables[table].source_tables
 
 
 def _both(first: TruncatePoint | None, second: TruncatePoint) -> TruncatePoint:

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from ingestd.errors import OffsetGapError
-from ingestd.ingest.settings.context import Feed
+from ingestd.ingest.settings.context import QualifiedSourceTable
 from ingestd.ingest.tables.positions import (
     LogOffsets,
     Position,
@@ -32,12 +32,13 @@ class BatchSpan:
 class TableStep:
     """The changes that a batch makes to the progress record of one table.
 
-    `fed` are keys of the topics from which the batch has rows for the table. `dropped` are names of
-    carried snapshot properties that are removed. The other fields are as in `TableProgress`.
+    `topic_keys` are keys of the topics from which the batch has rows for the table. `dropped` are
+    names of carried snapshot properties that are removed. The other fields are as in
+    `TableProgress`.
     """
 
-    fed: frozenset[str] = frozenset()
-    feeds: frozenset[Feed] = frozenset()
+    topic_keys: frozenset[str] = frozenset()
+    source_tables: frozenset[QualifiedSourceTable] = frozenset()
     rows: Mapping[str, int] = field(default_factory=dict)
     truncated: int | None = None
     position: int = -1
@@ -136,8 +137,8 @@ def next_record(
     ]
     return TableProgress(
         pipeline=pipeline,
-        fed=before.fed | step.fed,
-        feeds=before.feeds | step.feeds,
+        topic_keys=before.topic_keys | step.topic_keys,
+        source_tables=before.source_tables | step.source_tables,
         rows=step.rows,
         truncated=max(positions, default=None),
         position=max(before.position, step.position),

@@ -116,7 +116,7 @@ def table_context(
         assigners=managed.table.options.dynamic_bucket_assigners,
         covered=covered,
         truncate_before=progress.truncated if progress else None,
-        feeds=progress.feeds if progress else frozenset(),
+        source_tables=progress.source_tables if progress else frozenset(),
         position_reached=progress.position if progress else -1,
         snapshot_id=managed.state.snapshot.id if managed.state.snapshot else None,
     )

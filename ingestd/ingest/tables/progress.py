@@ -18,7 +18,7 @@ from itertools import groupby, repeat
 from typing import Any, TypeVar
 
 from ingestd.errors import FormatError, UnsupportedError
-from ingestd.ingest.settings.context import Feed
+from ingestd.ingest.settings.context import QualifiedSourceTable
 from ingestd.ingest.tables.positions import (
     UNKNOWN,
     LogOffsets,
@@ -91,16 +91,16 @@ class PipelineProgress:
 class TableProgress:
     """The progress record in one snapshot of one table.
 
-    `fed` are the keys of all topics from which the table has had rows, and `feeds` the source
-    tables. `rows` counts the rows of the batch by row kind. `truncated` is the source position of
-    the last truncate, if later rows may still be older than it. `position` is the largest source
-    position of the rows of the table, -1 if unknown. `batch` names the batch, for information only.
-    `record_id` identifies the record, also in later snapshots that repeat it.
+    `topic_keys` are the keys of all topics from which the table has had rows, and `source_tables`
+    the source tables of these rows. `rows` counts the rows of the batch by row kind. `truncated` is
+    the source position of the last truncate, if later rows may still be older than it. `position`
+    is the largest source position of the rows of the table, -1 if unknown. `batch` names the batch,
+    for information only. `record_id` identifies the record, also in later snapshots that repeat it.
     """
 
     pipeline: PipelineProgress
-    fed: frozenset[str] = frozenset()
-    feeds: frozenset[Feed] = frozenset()
+    topic_keys: frozenset[str] = frozenset()
+    source_tables: frozenset[QualifiedSourceTable] = frozenset()
     rows: Mapping[str, int] = field(default_factory=dict)
     truncated: int | None = None
     position: int = UNKNOWN
@@ -129,11 +129,11 @@ def encode_properties(name: str, progress: TableProgress, shared: str) -> dict[s
     """
     document: dict[str, Any] = {
         "id": progress.record_id,
-        "fed": sorted(progress.fed),
+        "topic_keys": sorted(progress.topic_keys),
         "batch": progress.batch,
     }
-    if progress.feeds:
-        document["feeds"] = sorted(progress.feeds, key=str)
+    if progress.source_tables:
+        document["source_tables"] = sorted(progress.source_tables, key=str)
     if progress.rows:
         document["rows"] = dict(progress.rows)
     if progress.truncated is not None:
@@ -165,8 +165,11 @@ def decode_properties(name: str, properties: Mapping[str, str], where: str) -> T
         truncated = document.get("truncated")
         return TableProgress(
             pipeline=decode_pipeline(properties[of_all]),
-            fed=frozenset(map(str, document["fed"])),
-            feeds=frozenset(Feed(*feed) for feed in document.get("feeds", ())),
+            topic_keys=frozenset(map(str, document["topic_keys"])),
+            source_tables=frozenset(
+                QualifiedSourceTable(*source_table)
+                for source_table in document.get("source_tables", ())
+            ),
             rows={str(kind): int(count) for kind, count in document.get("rows", {}).items()},
             truncated=None if truncated is None else int(truncated),
             position=int(document.get("position", UNKNOWN)),

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from ingestd.errors import ConfigError, PolicyStopError
 from ingestd.ingest.rows.router import Router, check_sharing
-from ingestd.ingest.settings.context import Feed
+from ingestd.ingest.settings.context import QualifiedSourceTable
 from ingestd.ingest.settings.pipeline_settings import PipelineSettings
 from ingestd.ingest.tables.table_registry import TableRegistry
 
@@ -22,14 +22,14 @@ def check_routing(settings: PipelineSettings, registry: TableRegistry) -> None:
     dead-letter table.
     """
     router = Router(settings.routing, settings.database)
-    claims: dict[str, set[Feed]] = {}
+    claims: dict[str, set[QualifiedSourceTable]] = {}
     for name, table in registry.tables.items():
-        feeds = table.progress.feeds if table.progress else frozenset()
-        claims.setdefault(name, set()).update(feeds)
-        for topic, feed in _read_today(settings, registry, name, feeds):
-            target = _target(router, topic, feed)
+        source_tables = table.progress.source_tables if table.progress else frozenset()
+        claims.setdefault(name, set()).update(source_tables)
+        for topic, source_table in _read_today(settings, registry, name, source_tables):
+            target = _target(router, topic, source_table)
             if target is not None:
-                claims.setdefault(target, set()).add(feed)
+                claims.setdefault(target, set()).add(source_table)
     for name, claimants in sorted(claims.items()):
         if name == registry.dead_letters and claimants:
             raise ConfigError(
@@ -40,25 +40,28 @@ def check_routing(settings: PipelineSettings, registry: TableRegistry) -> None:
 
 
 def _read_today(
-    settings: PipelineSettings, registry: TableRegistry, name: str, feeds: frozenset[Feed]
-) -> Iterator[tuple[str, Feed]]:
+    settings: PipelineSettings,
+    registry: TableRegistry,
+    name: str,
+    source_tables: frozenset[QualifiedSourceTable],
+) -> Iterator[tuple[str, QualifiedSourceTable]]:
     """Yield (topic, source table) pairs of a table whose topics are still read.
 
     Which topic contains a source table is known only if the table has rows of one topic, or of one
     source table, of this source; other pairs are omitted.
     """
-    read = registry.fed_topics(name)
+    read = registry.source_topics(name)
     for source in {source for source, _ in read} & settings.sources.keys():
         topics = [topic for topic_source, topic in read if topic_source == source]
-        own = [feed for feed in feeds if feed.source == source]
+        own = [source_table for source_table in source_tables if source_table.source == source]
         if len(own) > 1 and len(topics) > 1:
             continue
         selected = filter(settings.sources[source].kafka.selects, topics)
-        yield from ((topic, feed) for topic in selected for feed in own)
+        yield from ((topic, source_table) for topic in selected for source_table in own)
 
 
-def _target(router: Router, topic: str, feed: Feed) -> str | None:
+def _target(router: Router, topic: str, source_table: QualifiedSourceTable) -> str | None:
     try:
-        return router.route(topic, feed.source_table)
+        return router.route(topic, source_table.unqualified)
     except PolicyStopError:
         return None  # `unmatched: fail` is about records, of which there may be none

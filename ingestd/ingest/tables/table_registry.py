@@ -156,11 +156,11 @@ class TableRegistry:
         """Return the covered offsets of a table in existing topics, by source and topic."""
         return by_name(self.tables[name].covered, self.keys)
 
-    def fed_topics(self, name: str) -> frozenset[tuple[str, str]]:
+    def source_topics(self, name: str) -> frozenset[tuple[str, str]]:
         """Return the (source, topic) pairs of existing topics from which the table has had rows."""
         progress = self.tables[name].progress
-        fed = progress.fed if progress else frozenset()
-        return frozenset(topic for topic, key in self.keys.items() if key in fed)
+        topic_keys = progress.topic_keys if progress else frozenset()
+        return frozenset(topic for topic, key in self.keys.items() if key in topic_keys)
 
     def context(
         self,
@@ -177,8 +177,8 @@ class TableRegistry:
         settings, topics, wanted = self._settings, self.keys, set(self.tables)
         if ranges is not None:
             topics = {key: topics[key] for key in {(read.source, read.topic) for read in ranges}}
-            fed = (self._by_topic.get(key, ()) for key in topics.values())
-            wanted &= {self.dead_letters, *also, *truncates}.union(*fed)
+            touched = (self._by_topic.get(key, ()) for key in topics.values())
+            wanted &= {self.dead_letters, *also, *truncates}.union(*touched)
         return BatchContext(
             pipeline=settings.name,
             database=settings.database,
@@ -336,11 +336,13 @@ class TableRegistry:
         """Rename sources in the progress records of the tables; `names` maps old to new names."""
         for table, managed in self.tables.items():
             if names and managed.progress is not None:
-                feeds = frozenset(
-                    feed._replace(source=names.get(feed.source, feed.source))
-                    for feed in managed.progress.feeds
+                source_tables = frozenset(
+                    source_table._replace(
+                        source=names.get(source_table.source, source_table.source)
+                    )
+                    for source_table in managed.progress.source_tables
                 )
-                renamed = replace(managed.progress, feeds=feeds)
+                renamed = replace(managed.progress, source_tables=source_tables)
                 self.tables[table] = replace(managed, progress=renamed)
 
     def begin(self, offsets: BatchOffsets) -> BatchSpan:
@@ -399,7 +401,7 @@ class TableRegistry:
                 f"table {name}: another process of pipeline {self._settings.name} committed "
                 f"identifier {committable.identifier} first; stop one of the two"
             )
-        self._after_commit(name, managed.table, progress.fed)
+        self._after_commit(name, managed.table, progress.topic_keys)
         self.tables[name] = ManagedTable(
             table=managed.table,
             state=result.state,
@@ -410,8 +412,8 @@ class TableRegistry:
         )
         return result
 
-    def _after_commit(self, name: str, table: FileStoreTable, fed: Iterable[str]) -> None:
-        self._by_topic_note(name, fed)
+    def _after_commit(self, name: str, table: FileStoreTable, topic_keys: Iterable[str]) -> None:
+        self._by_topic_note(name, topic_keys)
         self.iceberg.keep(name, table)
 
     def _number_tables(self) -> None:
@@ -471,9 +473,9 @@ class TableRegistry:
     def _take(self, name: str, managed: ManagedTable) -> None:
         check_writable(managed.table)
         if managed.progress is not None:
-            self._by_topic_note(name, managed.progress.fed)
+            self._by_topic_note(name, managed.progress.topic_keys)
         self.tables[name] = managed
 
-    def _by_topic_note(self, name: str, fed: Iterable[str]) -> None:
-        for key in fed:
+    def _by_topic_note(self, name: str, topic_keys: Iterable[str]) -> None:
+        for key in topic_keys:
             self._by_topic.setdefault(key, set()).add(name)

@@ -47,7 +47,7 @@ class World:
 
     def open_tables(self) -> OpenedTables:
         covered = {"key": {0: Position(self.covered)}}
-        progress = TableProgress(PipelineProgress(), fed=frozenset(["key"]))
+        progress = TableProgress(PipelineProgress(), topic_keys=frozenset(["key"]))
         no_state: Any = None
         one = ManagedTable(no_state, no_state, progress, covered)
         return OpenedTables({"ods.orders": one}, PipelineProgress(), (), {})

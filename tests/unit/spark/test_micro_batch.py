@@ -13,7 +13,7 @@ from ingestd.ingest.maintenance.batch_summary import BatchSummary
 from ingestd.ingest.settings.error_policy import UnreadablePolicy
 from ingestd.ingest.settings.pipeline_settings import BatchLimits
 from ingestd.ingest.settings.rejection import RejectionLimits
-from ingestd.ingest.settings.topic_trial import TrialLimits
+from ingestd.ingest.settings.wrong_format import WrongFormatThreshold
 from ingestd.ingest.tables import table_registry
 from ingestd.log import event_fields
 from ingestd.spark.micro_batch import MicroBatch
@@ -50,7 +50,7 @@ def test_the_first_error_is_told_whatever_a_jvm_that_is_gone_makes_of_the_next(
     nothing: Any = None
     settings: Any = SimpleNamespace(
         rejection_limits=RejectionLimits(),
-        trial_limits=TrialLimits(),
+        wrong_format_threshold=WrongFormatThreshold(),
         unreadable=UnreadablePolicy(),
         limits=BatchLimits(),
     )

@@ -140,7 +140,7 @@ def test_tables_that_would_meet_are_a_problem_of_their_target_only(run: Run) -> 
     assert "merge-shards" in found.table_problems["ods.orders"]
     assert set(found.after) == {"ods.fine"}
     assert found.rows["ods.fine", RowKind.INSERT] == 1
-    assert {str(one) for one in found.feeds["ods.orders"]} == {
+    assert {str(one) for one in found.source_tables["ods.orders"]} == {
         "s:crm.public.orders",
         "s:shopdb.public.orders",
     }
@@ -165,7 +165,7 @@ def test_a_table_that_cannot_be_written_is_refused_by_the_name_of_its_option(
 def test_excluded_tables_are_named(run: Run) -> None:
     ghost = TABLE._replace(table="_orders_gho")
     found = run(chunk([(key(id=1), event("c", {"id": 1}, table=ghost))] * 2))
-    assert {str(feed): rows for feed, rows in found.excluded.items()} == {
+    assert {str(source_table): rows for source_table, rows in found.excluded.items()} == {
         "s:shopdb.public._orders_gho": 2
     }
     assert found.passed

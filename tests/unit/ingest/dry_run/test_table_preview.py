@@ -2,7 +2,7 @@ from dataclasses import replace
 
 from ingestd.ingest.dry_run.dry_run import DryRun
 from ingestd.ingest.dry_run.table_preview import TablePreview, table_previews
-from ingestd.ingest.settings.context import Feed
+from ingestd.ingest.settings.context import QualifiedSourceTable
 from ingestd.paimon.spec.data_types import DataType, RowKind
 from ingestd.paimon.spec.schema import new_schema
 from ingestd.paimon.spec.schema_apply import apply_changes
@@ -22,7 +22,7 @@ def outlook(before: TableSchema | None, after: TableSchema, problem: str = "") -
     found = DryRun(
         before={} if before is None else {NAME: before},
         after={NAME: after},
-        feeds={NAME: frozenset({Feed("s", "db", None, "t")})},
+        source_tables={NAME: frozenset({QualifiedSourceTable("s", "db", None, "t")})},
         topics={NAME: frozenset({("s", "topic")})},
         table_problems={NAME: problem} if problem else {},
     )

@@ -50,7 +50,7 @@ def told(result: AttemptResult) -> tuple[object, ...]:
     counts = result.counts
     return (
         *(counts.records, counts.bytes, counts.control, counts.rejected, counts.rows),
-        *(counts.skipped, result.feeds, result.topics, result.positions, result.rejected),
+        *(counts.skipped, result.source_tables, result.topics, result.positions, result.rejected),
         result.last_records,
     )
 

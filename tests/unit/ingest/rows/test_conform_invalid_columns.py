@@ -80,7 +80,7 @@ def test_no_table_is_made_for_rejected_rows_alone() -> None:
     rig.produce(*(record(Change({"id": n, "rowkind": "x"})) for n in (1, 2)))
     result = rig.run()
     assert list(rig.tables) == [DEAD_LETTERS]
-    assert result.feeds == {}
+    assert result.source_tables == {}
     assert dead_letters(rig) == [(0, *REASON, "lake.orders"), (1, *REASON, "lake.orders")]
 
 

@@ -5,7 +5,7 @@ import pytest
 from ingestd.cdc.base import SourceTable
 from ingestd.errors import ConfigError, PolicyStopError, SchemaConflictError
 from ingestd.ingest.rows.router import Router, check_sharing
-from ingestd.ingest.settings.context import Feed, RoutingConfig
+from ingestd.ingest.settings.context import QualifiedSourceTable, RoutingConfig
 from ingestd.ingest.settings.routing_rules import sanitize
 
 ORDERS = SourceTable("db", "shop", "orders")
@@ -77,12 +77,14 @@ def test_names_become_fit_for_a_directory(name: str, fit: str) -> None:
 
 
 def test_sharing_needs_a_mapping_of_every_source_table() -> None:
-    feeds = frozenset({Feed("s", "db", "eu", "t"), Feed("s", "db", "us", "t")})
-    check_sharing(RoutingConfig(), "lake.t", frozenset(list(feeds)[:1]))
-    check_sharing(RoutingConfig(merge_shards=True), "lake.t", feeds)
-    check_sharing(RoutingConfig(table_mapping={"eu.t": "t", "us.t": "t"}), "lake.t", feeds)
+    source_tables = frozenset(
+        {QualifiedSourceTable("s", "db", "eu", "t"), QualifiedSourceTable("s", "db", "us", "t")}
+    )
+    check_sharing(RoutingConfig(), "lake.t", frozenset(list(source_tables)[:1]))
+    check_sharing(RoutingConfig(merge_shards=True), "lake.t", source_tables)
+    check_sharing(RoutingConfig(table_mapping={"eu.t": "t", "us.t": "t"}), "lake.t", source_tables)
     with pytest.raises(SchemaConflictError, match=r"s:db\.us\.t a target"):
-        check_sharing(RoutingConfig(table_mapping={"eu.t": "t"}), "lake.t", feeds)
+        check_sharing(RoutingConfig(table_mapping={"eu.t": "t"}), "lake.t", source_tables)
 
 
 @pytest.mark.parametrize("unmatched", ["skip", "fail", "dead-letter"])

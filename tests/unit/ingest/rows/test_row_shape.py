@@ -10,7 +10,12 @@ from ingestd.errors import ConfigError, SchemaConflictError
 from ingestd.ingest.computed.columns import parse_computed
 from ingestd.ingest.rows.router import Route
 from ingestd.ingest.rows.targets import TargetColumns, Targets, row_shape
-from ingestd.ingest.settings.context import BatchContext, Feed, RoutingConfig, TableSettings
+from ingestd.ingest.settings.context import (
+    BatchContext,
+    QualifiedSourceTable,
+    RoutingConfig,
+    TableSettings,
+)
 from ingestd.ingest.settings.evolution_policy import EvolutionPolicy
 from ingestd.ingest.settings.routing_rules import RouteRule
 from ingestd.ingest.settings.shape_settings import ShapeSettings
@@ -254,7 +259,7 @@ def test_decoders_are_told_of_the_columns_as_the_source_has_them() -> None:
 
 def test_tables_that_ask_for_nothing_have_no_shape() -> None:
     assert row_shape(Route("lake.t"), TableSettings()) is None
-    target = Targets(Rig().context()).of("t", Feed("src", "db", None, "t"))
+    target = Targets(Rig().context()).of("t", QualifiedSourceTable("src", "db", None, "t"))
     assert target is not None
     assert target.shape is None
 

@@ -2,7 +2,7 @@
 
 from ingestd.cdc.base import SourceTable
 from ingestd.ingest.rows.targets import TargetColumns, Targets
-from ingestd.ingest.settings.context import Feed, RoutingConfig, TableSettings
+from ingestd.ingest.settings.context import QualifiedSourceTable, RoutingConfig, TableSettings
 from ingestd.paimon.spec.data_types import DataType
 from ingestd.paimon.spec.schema import new_schema
 from tests.support.ingest_rig import Rig
@@ -14,7 +14,11 @@ def test_columns_are_those_of_the_target_and_its_key_is_not_null() -> None:
     rig = Rig(routing=RoutingConfig(table_mapping={"orders": "sales"}))
     columns = [("id", DataType("INT")), ("n", DataType("INT", nullable=False))]
     rig.create("lake.sales", new_schema(columns, ("id",), (), {}, 0))
-    context = rig.context(table_changes={"lake.sales": {"feeds": frozenset({Feed("s", *ORDERS)})}})
+    context = rig.context(
+        table_changes={
+            "lake.sales": {"source_tables": frozenset({QualifiedSourceTable("s", *ORDERS)})}
+        }
+    )
     known = TargetColumns(context, Targets(context), "s", "topic")
     assert known[ORDERS] == {"id": DataType("INT").not_null(), "n": DataType("INT")}
     assert known.get(SourceTable("db", "shop", "unknown")) is None

@@ -10,7 +10,7 @@ from ingestd.errors import ConfigError, SchemaConflictError, UnsupportedError
 from ingestd.ingest.rows.conform import columns_beyond
 from ingestd.ingest.schemas.discovery import Discovery
 from ingestd.ingest.schemas.schema_evolution import Evolution, plan
-from ingestd.ingest.settings.context import Feed, TableSettings
+from ingestd.ingest.settings.context import QualifiedSourceTable, TableSettings
 from ingestd.ingest.settings.evolution_policy import EvolutionPolicy
 from ingestd.ingest.stages.findings import DiscoveryLog
 from ingestd.paimon.spec.data_types import DataType, parse_type
@@ -18,7 +18,7 @@ from ingestd.paimon.spec.schema import new_schema
 from ingestd.paimon.spec.schema_change import AddColumn, UpdateColumnType
 from tests.support.ingest_rig import Rig
 
-FEED = Feed("src", "db", "shop", "orders")
+SOURCE_TABLE = QualifiedSourceTable("src", "db", "shop", "orders")
 ORDERS = "lake.orders"
 
 
@@ -31,7 +31,7 @@ def found(
     partition: int = 0,
 ) -> Discovery:
     types = {name: parse_type(text) for name, text in columns.items()}
-    return Discovery(ORDERS, FEED, types, keys, "orders", partition, offset, fresh)
+    return Discovery(ORDERS, SOURCE_TABLE, types, keys, "orders", partition, offset, fresh)
 
 
 def planned(*discoveries: Discovery, rig: Rig | None = None, **settings: Any) -> Evolution:

@@ -1,6 +1,6 @@
 """Settings of a table complete themselves with those of all tables."""
 
-from ingestd.ingest.settings.context import Feed, TableSettings
+from ingestd.ingest.settings.context import QualifiedSourceTable, TableSettings
 from ingestd.paimon.spec.data_types import DataType
 from tests.support.ingest_rig import Rig
 
@@ -33,5 +33,5 @@ def test_settings_are_found_by_the_name_without_the_database() -> None:
 
 
 def test_feed_is_named_in_full() -> None:
-    assert str(Feed("src", "db", "shop", "orders")) == "src:db.shop.orders"
-    assert str(Feed("src", None, None, "orders")) == "src:orders"
+    assert str(QualifiedSourceTable("src", "db", "shop", "orders")) == "src:db.shop.orders"
+    assert str(QualifiedSourceTable("src", None, None, "orders")) == "src:orders"

@@ -5,7 +5,7 @@ import pytest
 from ingestd.cdc.base import SourceTable
 from ingestd.errors import ConfigError, SchemaConflictError
 from ingestd.ingest.rows.router import Route, Router, check_sharing
-from ingestd.ingest.settings.context import Feed, RoutingConfig
+from ingestd.ingest.settings.context import QualifiedSourceTable, RoutingConfig
 from ingestd.ingest.settings.routing_rules import CompiledRule, RouteRule
 from tests.support.ingest_rig import DEAD_LETTERS, Rig
 from tests.support.json_changes import Change, record
@@ -137,11 +137,16 @@ def test_rules_that_cannot_be_are_refused_by_their_place(rule: RouteRule, messag
 
 
 def test_sources_meet_in_a_target_only_where_a_rule_lets_them() -> None:
-    feeds = frozenset({Feed("s", "inv_1", None, "t"), Feed("s", "inv_2", None, "t")})
+    source_tables = frozenset(
+        {
+            QualifiedSourceTable("s", "inv_1", None, "t"),
+            QualifiedSourceTable("s", "inv_2", None, "t"),
+        }
+    )
     match = {"topic": "any", "database": r"inv_\d"}
     merging = RoutingConfig(rules=(RouteRule(match, "all", merge_shards=True),))
-    check_sharing(merging, "lake.all", feeds)
+    check_sharing(merging, "lake.all", source_tables)
     other = RouteRule({"database": "inv_1"}, "all", merge_shards=True)
     for rule in (RouteRule(match, "all"), other):
         with pytest.raises(SchemaConflictError, match=r"inv_1\.t, s:inv_2\.t.*set merge-shards"):
-            check_sharing(RoutingConfig(rules=(rule,)), "lake.all", feeds)
+            check_sharing(RoutingConfig(rules=(rule,)), "lake.all", source_tables)

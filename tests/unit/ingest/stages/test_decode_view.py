@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from ingestd.ingest.settings.context import BatchContext, Feed, TableContext
+from ingestd.ingest.settings.context import BatchContext, QualifiedSourceTable, TableContext
 from ingestd.ingest.stages.decode_view import decode_view
 from ingestd.kafka.ranges import OffsetRange
 from tests.support.ingest_rig import DEAD_LETTERS, Rig
@@ -101,5 +101,6 @@ def test_a_table_more_and_another_schema_count(context: BatchContext) -> None:
     again = table.with_schema(replace(table.schema))
     assert same_view(context, with_orders(context, table=again))
     assert not same_view(
-        context, with_orders(context, feeds=frozenset({Feed("s", None, None, "t")}))
+        context,
+        with_orders(context, source_tables=frozenset({QualifiedSourceTable("s", None, None, "t")})),
     )

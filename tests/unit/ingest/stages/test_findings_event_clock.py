@@ -13,7 +13,7 @@ from ingestd.ingest.computed.metadata_columns import event_times
 from ingestd.ingest.rows import chunk_cache
 from ingestd.ingest.rows.blobs import Blob
 from ingestd.ingest.rows.conform import ShapedRows
-from ingestd.ingest.settings.context import Feed, SourceSettings
+from ingestd.ingest.settings.context import QualifiedSourceTable, SourceSettings
 from ingestd.ingest.stages.findings import EventClock, change_time
 from ingestd.ingest.values.batch_times import BatchTimes, EventSpan
 from ingestd.ingest.values.counts import TopicPartition
@@ -22,7 +22,7 @@ from tests.support.ingest_rig import Rig
 from tests.support.json_changes import Change, record
 
 HERE = TopicPartition("s", "t", 0)
-FEED = Feed("s", "db", None, "t")
+SOURCE_TABLE = QualifiedSourceTable("s", "db", None, "t")
 FIRST = 100
 MESSAGES = [
     ("debezium-json", b'{"ts_ms":1,"source":{"ts_ms":5,"db":"d"},"after":{"ts_ms":2}}', 5),
@@ -49,9 +49,9 @@ def shaped(offsets: npt.NDArray[np.int64]) -> ShapedRows:
     rows, unknown = len(offsets), np.full(len(offsets), -1)
     kinds, snapshot = np.zeros(rows, np.int8), np.zeros(rows, np.bool_)
     batch = ChangeBatch(
-        FEED.source_table, pa.table({}), {}, (), kinds, offsets, unknown, snapshot, {}
+        SOURCE_TABLE.unqualified, pa.table({}), {}, (), kinds, offsets, unknown, snapshot, {}
     )
-    return ShapedRows("db.t", FEED, batch=batch)
+    return ShapedRows("db.t", SOURCE_TABLE, batch=batch)
 
 
 class NoSchemas:
@@ -140,7 +140,7 @@ def test_rows_without_their_records_tell_nothing() -> None:
     empty = chunk()
     one.note("s", empty, [shaped(np.array([FIRST], np.int64))])
     assert times == BatchTimes()
-    one.note("s", chunk(change(1)), [ShapedRows("db.t", FEED)])
+    one.note("s", chunk(change(1)), [ShapedRows("db.t", SOURCE_TABLE)])
     assert times.events == {}
 
 

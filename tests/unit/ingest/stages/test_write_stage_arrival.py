@@ -20,7 +20,7 @@ from ingestd.ingest.rows.blobs import (
     receive,
 )
 from ingestd.ingest.schemas.discovery import TableTruncate
-from ingestd.ingest.settings.context import Feed
+from ingestd.ingest.settings.context import QualifiedSourceTable
 from ingestd.ingest.stages.map_side_dedup import split_by_slot
 from ingestd.ingest.stages.write_stage import RANK, runs
 
@@ -158,7 +158,9 @@ def test_topics_are_numbered() -> None:
 
 
 def test_blobs_of_a_task_are_sorted_out_by_table() -> None:
-    report = Report(feeds={"lake.a": frozenset({Feed("src", None, None, "a")})})
+    report = Report(
+        source_tables={"lake.a": frozenset({QualifiedSourceTable("src", None, None, "a")})}
+    )
     received = receive([blob([1]), blob([1], table="lake.b"), encode_report(report)])
     assert sorted(received.rows) == ["lake.a", "lake.b"]
     assert received.reports == (report,)
@@ -170,7 +172,13 @@ def test_blobs_of_a_task_are_sorted_out_by_table() -> None:
     [
         encode_abort_marker(),
         encode_report(
-            Report(truncates=(TableTruncate("lake.a", Feed("src", None, None, "a"), 1, "t", 0, 3),))
+            Report(
+                truncates=(
+                    TableTruncate(
+                        "lake.a", QualifiedSourceTable("src", None, None, "a"), 1, "t", 0, 3
+                    ),
+                )
+            )
         ),
     ],
     ids=["void", "report"],

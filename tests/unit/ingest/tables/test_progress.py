@@ -6,7 +6,7 @@ from base64 import b64encode
 import pytest
 
 from ingestd.errors import FormatError, OffsetGapError, UnsupportedError
-from ingestd.ingest.settings.context import Feed
+from ingestd.ingest.settings.context import QualifiedSourceTable
 from ingestd.ingest.tables.batch_span import (
     BatchSpan,
     TableStep,
@@ -27,7 +27,7 @@ from ingestd.ingest.tables.progress import (
 )
 from ingestd.kafka.ranges import BatchOffsets
 
-FEED = Feed("src", "db", "shop", "orders")
+SOURCE_TABLE = QualifiedSourceTable("src", "db", "shop", "orders")
 PIPELINE = PipelineProgress(
     end={"id": {0: Position(9, 3, 1 << 31), 12: Position(0)}, "old": {1: Position(5, 0)}},
     start={"id": {0: 5}},
@@ -40,8 +40,8 @@ PIPELINE = PipelineProgress(
 )
 PROGRESS = TableProgress(
     pipeline=PIPELINE,
-    fed=frozenset({"id"}),
-    feeds=frozenset({FEED, Feed("src", None, None, "t")}),
+    topic_keys=frozenset({"id"}),
+    source_tables=frozenset({SOURCE_TABLE, QualifiedSourceTable("src", None, None, "t")}),
     rows={"insert": 4},
     truncated=77,
     position=1 << 60,
@@ -147,9 +147,16 @@ def test_a_batch_that_begins_beyond_what_a_table_covers_is_refused() -> None:
 
 
 def test_truncates_feeds_and_positions_only_grow() -> None:
-    first = next_record(None, PIPELINE, TableStep(frozenset({"id"}), frozenset({FEED}), {}, 50, 60))
+    first = next_record(
+        None, PIPELINE, TableStep(frozenset({"id"}), frozenset({SOURCE_TABLE}), {}, 50, 60)
+    )
     second = next_record(first, PIPELINE, TableStep())
-    assert (second.truncated, second.feeds, second.fed, second.position) == (50, {FEED}, {"id"}, 60)
+    assert (second.truncated, second.source_tables, second.topic_keys, second.position) == (
+        50,
+        {SOURCE_TABLE},
+        {"id"},
+        60,
+    )
     assert next_record(second, PIPELINE, TableStep(truncated=40)).truncated == 50
     assert next_record(second, PIPELINE, TableStep(truncated=70)).truncated == 70
     assert len({first.record_id, second.record_id}) == 2

@@ -7,7 +7,12 @@ from pathlib import Path
 import pytest
 
 from ingestd.errors import ConfigError, SchemaConflictError
-from ingestd.ingest.settings.context import Feed, RoutingConfig, SourceSettings, TableSettings
+from ingestd.ingest.settings.context import (
+    QualifiedSourceTable,
+    RoutingConfig,
+    SourceSettings,
+    TableSettings,
+)
 from ingestd.ingest.settings.pipeline_settings import PipelineSettings
 from ingestd.ingest.settings.routing_rules import RouteRule
 from ingestd.ingest.tables.progress import TableProgress
@@ -19,8 +24,11 @@ from ingestd.paimon.io.local import LocalFileIO
 from ingestd.paimon.spec.data_types import DataType
 from ingestd.paimon.spec.schema import new_schema
 
-EU, US = Feed("shop", "eu", None, "item"), Feed("shop", "us", None, "item")
-OWN = Feed("shop", "us", None, "us_item")
+EU, US = (
+    QualifiedSourceTable("shop", "eu", None, "item"),
+    QualifiedSourceTable("shop", "us", None, "item"),
+)
+OWN = QualifiedSourceTable("shop", "us", None, "us_item")
 
 
 def sources(**topics: str) -> dict[str, SourceSettings]:
@@ -46,7 +54,10 @@ def settings(tmp_path: Path) -> PipelineSettings:
 
 
 def fed(
-    settings: PipelineSettings, table: str, topics: Iterable[str], *feeds: Feed
+    settings: PipelineSettings,
+    table: str,
+    topics: Iterable[str],
+    *source_tables: QualifiedSourceTable,
 ) -> TableRegistry:
     """The pipeline's tables, one of which has rows of source tables out of topics."""
     registry = TableRegistry(
@@ -55,15 +66,17 @@ def fed(
     registry.open()
     name = f"db.{table}"
     registry.ensure(name, new_schema([("id", DataType("INT"))], ("id",), (), {"bucket": "1"}, 1))
-    add(registry, name, topics, *feeds)
+    add(registry, name, topics, *source_tables)
     return registry
 
 
-def add(registry: TableRegistry, name: str, topics: Iterable[str], *feeds: Feed) -> None:
+def add(
+    registry: TableRegistry, name: str, topics: Iterable[str], *source_tables: QualifiedSourceTable
+) -> None:
     """Let a table have rows of source tables out of topics."""
     keys = {("shop", topic): f"id-{topic}" for topic in topics}
     registry.keys = {**registry.keys, **keys}
-    progress = TableProgress(registry.progress, frozenset(keys.values()), frozenset(feeds))
+    progress = TableProgress(registry.progress, frozenset(keys.values()), frozenset(source_tables))
     registry.ensure(name, new_schema([("id", DataType("INT"))], ("id",), (), {"bucket": "1"}, 1))
     registry.tables[name] = replace(registry.tables[name], progress=progress)
 

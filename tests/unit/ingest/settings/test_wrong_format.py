@@ -2,9 +2,9 @@
 
 from collections import Counter
 
-from ingestd.ingest.settings.topic_trial import (
-    TopicTrial,
-    TrialLimits,
+from ingestd.ingest.settings.wrong_format import (
+    WrongFormatDetector,
+    WrongFormatThreshold,
     batch_without,
 )
 from ingestd.ingest.values.counts import Counts, TopicPartition
@@ -23,8 +23,8 @@ def read(records: int, rejected: int, look: str = "debezium-json") -> Counts:
 
 
 def test_a_topic_that_is_rejected_is_set_aside_with_its_likely_format() -> None:
-    trial = TopicTrial(TrialLimits())
-    [found] = trial.judge(read(100, 95))
+    detector = WrongFormatDetector(WrongFormatThreshold())
+    [found] = detector.judge(read(100, 95))
     assert (found.source, found.topic, found.records, found.rejected) == (*SHOP, 100, 95)
     message = found.message("canal-json")
     assert "95 of its first 100 records, which look like debezium-json" in message
@@ -32,21 +32,21 @@ def test_a_topic_that_is_rejected_is_set_aside_with_its_likely_format() -> None:
 
 
 def test_too_few_records_are_no_verdict_and_later_ones_complete_it() -> None:
-    trial = TopicTrial(TrialLimits())
-    assert trial.judge(read(60, 60)) == []
-    [found] = trial.judge(read(60, 60))
+    detector = WrongFormatDetector(WrongFormatThreshold())
+    assert detector.judge(read(60, 60)) == []
+    [found] = detector.judge(read(60, 60))
     assert (found.records, found.rejected) == (120, 120)
 
 
 def test_a_topic_that_was_fine_is_judged_no_more() -> None:
-    trial = TopicTrial(TrialLimits())
-    assert trial.judge(read(100, 94)) == []
-    assert trial.judge(read(10_000, 10_000)) == []
+    detector = WrongFormatDetector(WrongFormatThreshold())
+    assert detector.judge(read(100, 94)) == []
+    assert detector.judge(read(10_000, 10_000)) == []
 
 
 def test_other_limits() -> None:
-    assert TopicTrial(TrialLimits(records=0)).judge(read(500, 500)) == []
-    [found] = TopicTrial(TrialLimits(records=10, ratio=0.5)).judge(read(10, 5))
+    assert WrongFormatDetector(WrongFormatThreshold(records=0)).judge(read(500, 500)) == []
+    [found] = WrongFormatDetector(WrongFormatThreshold(records=10, ratio=0.5)).judge(read(10, 5))
     assert "which look like" not in found.message("debezium-json")
 
 

@@ -18,7 +18,7 @@ Topic = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class TrialLimits:
+class WrongFormatThreshold:
     """The condition for setting a topic aside, checked after its first `records` records.
 
     A topic is set aside if at least the fraction `ratio` of these records is rejected. The check is
@@ -60,10 +60,10 @@ class SetAside:
         )
 
 
-class TopicTrial:
+class WrongFormatDetector:
     """The counts of the first records of each topic in a run, until a topic can be judged."""
 
-    def __init__(self, limits: TrialLimits) -> None:
+    def __init__(self, limits: WrongFormatThreshold) -> None:
         self._limits = limits
         self._records: Counter[Topic] = Counter()
         self._rejected: Counter[Topic] = Counter()
