@@ -24,7 +24,7 @@ from ingestd.ingest.settings.ordering import refuse_ordering
 from ingestd.ingest.settings.shape_settings import check_shape
 from ingestd.kafka.properties import KafkaSource, check_properties
 from ingestd.kafka.registry_http import check_registry
-from ingestd.paimon.catalog.base import METASTORES, Identifier, check_database_name
+from ingestd.paimon.catalog.base import METASTORES, Identifier, check_name
 from ingestd.paimon.io.file_io import file_io_for, is_local
 from ingestd.paimon.spec import honoured_options as honoured
 from ingestd.paimon.spec.data_types import DataField, DataType
@@ -140,7 +140,7 @@ class _Checks:
             )
             self._add(("warehouse", "path"), problem)
         with self._at("warehouse", "database"):
-            check_database_name(warehouse.database)
+            check_name("database", warehouse.database)
         if warehouse.catalog.metastore not in METASTORES:
             problem = f"unknown metastore{nearest(warehouse.catalog.metastore, METASTORES)}"
             self._add(("warehouse", "catalog", "metastore"), problem)

@@ -12,7 +12,6 @@ from functools import cached_property
 import numpy as np
 
 from ingestd.cdc.base import ChangeBatch, RecordChunk, RejectedRecord, SourceTable
-from ingestd.errors import ConfigError
 from ingestd.ingest.computed.columns import in_order
 from ingestd.ingest.rows.rejected_records import Failure, judge_records
 from ingestd.ingest.rows.router import Route, Router, sharing_problem
@@ -28,7 +27,7 @@ from ingestd.ingest.settings.context import (
     TableContext,
     TableSettings,
 )
-from ingestd.ingest.settings.ordering import refuse_other_ordering
+from ingestd.ingest.settings.ordering import ordering_conflict
 from ingestd.ingest.settings.rejection import SourceRejection
 from ingestd.paimon.spec.data_types import DataType
 
@@ -92,6 +91,9 @@ def _target(context: BatchContext, route: Route, source_table: QualifiedSourceTa
     if shape is not None:
         known = None if known is None else shape.as_in_source(known)
         declared = None if declared is None else shape.as_in_source(declared)
+    rejection = _rejection(context, route.table, source_table)
+    if rejection is None and table is not None:
+        rejection = _ordering_rejection(table, settings)
     return Target(
         table=route.table,
         source_table=source_table,
@@ -100,7 +102,7 @@ def _target(context: BatchContext, route: Route, source_table: QualifiedSourceTa
         shape=shape,
         known=known,
         declared=declared,
-        rejection=_rejection(context, route.table, source_table),
+        rejection=rejection,
         key_conflict=None if shape is None or table is None else _key_conflict(shape, table),
     )
 
@@ -204,8 +206,7 @@ def _rejection(
     """Return why a table accepts no rows of a source table, or None if it accepts them.
 
     Since the name of the source table is from a message, only its records are rejected if the
-    target belongs to another source table, is the dead-letter table, orders its rows by another
-    column, or cannot be created.
+    target belongs to another source table, is the dead-letter table, or cannot be created.
     """
     if table == context.dead_letters:
         problem = (
@@ -220,15 +221,18 @@ def _rejection(
         shared = sharing_problem(context.routing, table, owners | {source_table})
         if shared is not None:
             return SourceRejection("route", "table-taken", shared)
-    target, settings = context.tables.get(table), context.settings_of(table)
-    if target is None:
-        return None
-    options, column = target.table.schema.options, settings.position_column
-    try:
-        refuse_other_ordering(table, options, column, by_position=settings.by_position)
-    except ConfigError as error:
-        return SourceRejection("schema", "other-ordering", error.message)
     return None
+
+
+def _ordering_rejection(target: TableContext, settings: TableSettings) -> SourceRejection | None:
+    """Return why a table cannot be written with the configured ordering, or None if it can."""
+    conflict = ordering_conflict(
+        target.identifier,
+        target.table.schema.options,
+        settings.position_column,
+        by_position=settings.by_position,
+    )
+    return None if conflict is None else SourceRejection("schema", "other-ordering", conflict)
 
 
 def rejected_unrouted(

@@ -41,36 +41,41 @@ def refuse_ordering(
             "ordering 'source-position' has no effect with 'merge-engine' = 'first-row', which "
             "keeps the row that arrived first: remove one of them"
         )
-    _refuse_descending(options)
+    descending = _descending(options)
+    if descending is not None:
+        raise ConfigError(descending)
 
 
-def refuse_other_ordering(
+def ordering_conflict(
     table: str, options: Mapping[str, str], column: str, *, by_position: bool
-) -> None:
-    """Raise ConfigError if a table was created with another ordering than the configured ordering.
+) -> str | None:
+    """Return why a table does not have the configured ordering and what to change, or None.
 
-    `options` are the options of the table, and `column` is the name of its source position column.
+    `options` are the options with which the table was created, and `column` is the name of its
+    source position column.
     """
     field = ",".join(honoured.SEQUENCE_FIELD.of(options))
     if by_position and field != column:
-        raise ConfigError(
+        return (
             f"table {table}: ordering 'source-position' needs the table option {SEQUENCE_FIELD} = "
             f"'{column}' when the table is created, and it was created with "
             f"'{field}': set ordering to 'arrival', or route the rows to a new table"
         )
     if by_position:
-        _refuse_descending(options)
-    elif field.endswith(SOURCE_POSITION):  # with any metadata-column-prefix
-        raise ConfigError(
+        return _descending(options)
+    if field.endswith(SOURCE_POSITION):  # with any metadata-column-prefix
+        return (
             f"table {table} was created with ordering 'source-position', which cannot be "
             "removed: set it again, or route the rows to a new table"
         )
+    return None
 
 
-def _refuse_descending(options: Mapping[str, str]) -> None:
+def _descending(options: Mapping[str, str]) -> str | None:
     order = honoured.SEQUENCE_ORDER.of(options)
-    if order != "ascending":
-        raise ConfigError(
-            f"ordering 'source-position' keeps the row of the largest position, and {SORT_ORDER} = "
-            f"'{order}' that of the smallest: remove one of them"
-        )
+    if order == "ascending":
+        return None
+    return (
+        f"ordering 'source-position' keeps the row of the largest position, and {SORT_ORDER} = "
+        f"'{order}' that of the smallest: remove one of them"
+    )

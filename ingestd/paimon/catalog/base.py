@@ -8,7 +8,7 @@ import difflib
 import importlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol, cast
+from typing import Literal, Protocol, cast
 
 from ingestd.errors import ConfigError
 from ingestd.paimon.spec.schema_change import AddColumn, RenameColumn, SchemaChange
@@ -23,6 +23,10 @@ CASE_SENSITIVE = "case-sensitive"
 
 _NAME_BYTES = 250
 _SEPARATORS = frozenset("/\\:")
+_RESERVED = {
+    "database": (".", "a dot separates database and table"),
+    "table": ("$", "'$' is reserved for system tables"),
+}
 
 
 class TableNotFoundError(ConfigError):
@@ -48,10 +52,8 @@ class Identifier:
     table: str
 
     def __post_init__(self) -> None:
-        check_database_name(self.database)
-        _check_name("table", self.table)
-        if "$" in self.table:
-            raise ConfigError(f"table name '{self.table}': '$' is reserved for system tables")
+        check_name("database", self.database)
+        check_name("table", self.table)
 
     @classmethod
     def parse(cls, text: str) -> "Identifier":
@@ -171,13 +173,6 @@ def new_column_names(changes: Sequence[SchemaChange]) -> list[str]:
     return names + [change.new_name for change in changes if isinstance(change, RenameColumn)]
 
 
-def check_database_name(name: str) -> None:
-    """Raise ConfigError for an invalid database name."""
-    _check_name("database", name)
-    if "." in name:
-        raise ConfigError(f"database name '{name}': a dot separates database and table")
-
-
 def nearest_name_hint(name: str, known: Iterable[str]) -> str:
     """Return a hint for a message about a missing name: the most similar name, or all names."""
     names = sorted(known)
@@ -190,20 +185,19 @@ def nearest_name_hint(name: str, known: Iterable[str]) -> str:
     return f"; there is: {', '.join(names[:10])}{more}"
 
 
-def _check_name(what: str, name: str) -> None:
-    problem = _name_problem(name)
-    if problem:
-        raise ConfigError(f"{what} name '{name}' {problem}")
-
-
-def _name_problem(name: str) -> str | None:
-    """Return why a name is not a valid directory name for all readers, or None if it is."""
+def check_name(kind: Literal["database", "table"], name: str) -> None:
+    """Raise ConfigError if a name of a database or table is invalid for any reader."""
+    reserved, reason = _RESERVED[kind]
     if not name or name != name.strip():
-        return "is empty, or begins or ends with a blank"
-    if name.startswith("."):
-        return "begins with a dot"
-    if any(char in _SEPARATORS or char < " " or char == "\x7f" for char in name):
-        return "contains a slash, a backslash, a colon or a control character"
-    if len(name.encode("utf-8", "surrogatepass")) > _NAME_BYTES:
-        return f"is longer than {_NAME_BYTES} bytes"
-    return None
+        problem = "is empty, or begins or ends with a blank"
+    elif name.startswith("."):
+        problem = "begins with a dot"
+    elif any(char in _SEPARATORS or char < " " or char == "\x7f" for char in name):
+        problem = "contains a slash, a backslash, a colon or a control character"
+    elif len(name.encode("utf-8", "surrogatepass")) > _NAME_BYTES:
+        problem = f"is longer than {_NAME_BYTES} bytes"
+    elif reserved in name:
+        problem = f"contains {reserved}: {reason}"
+    else:
+        return
+    raise ConfigError(f"{kind} name '{name}' {problem}")

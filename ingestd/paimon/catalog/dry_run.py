@@ -14,7 +14,7 @@ from ingestd.paimon.catalog.base import (
     TableExistsError,
     TableNotFoundError,
     check_case,
-    check_database_name,
+    check_name,
     nearest_name_hint,
     new_column_names,
 )
@@ -48,7 +48,7 @@ class DryRunCatalog:
 
     def create_database(self, name: str, properties: Mapping[str, str] | None = None) -> None:
         """Simulate the creation of a database."""
-        check_database_name(name)
+        check_name("database", name)
         check_case([name], case_sensitive=self.case_sensitive)
         if name not in self.list_databases():
             self._databases[name] = dict(properties or {})

@@ -24,7 +24,7 @@ from ingestd.paimon.catalog.base import (
     TableExistsError,
     TableNotFoundError,
     check_case,
-    check_database_name,
+    check_name,
     nearest_name_hint,
     new_column_names,
 )
@@ -77,7 +77,7 @@ class FilesystemCatalog:
 
     def create_database(self, name: str, properties: Mapping[str, str] | None = None) -> None:
         """Create a database if it does not exist. Raises ConfigError for properties."""
-        check_database_name(name)
+        check_name("database", name)
         check_case([name], case_sensitive=self.case_sensitive)
         if properties:
             raise ConfigError(
@@ -224,7 +224,7 @@ class FilesystemCatalog:
         self.io.rename_directory(table.path, path)
 
     def _check_database(self, name: str) -> None:
-        check_database_name(name)
+        check_name("database", name)
         if not self.io.exists(self._database_path(name)):
             hint = nearest_name_hint(name, self.list_databases())
             raise TableNotFoundError(f"no database '{name}' in {self.warehouse}{hint}")

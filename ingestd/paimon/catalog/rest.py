@@ -17,7 +17,7 @@ from ingestd.paimon.catalog.base import (
     Identifier,
     TableExistsError,
     TableNotFoundError,
-    check_database_name,
+    check_name,
     nearest_name_hint,
 )
 from ingestd.paimon.catalog.rest_auth import TOKEN, TOKEN_FILE, TOKEN_PROVIDER, bearer_token
@@ -96,7 +96,7 @@ class RestCatalog:
 
     def create_database(self, name: str, properties: Mapping[str, str] | None = None) -> None:
         """Create a database, if it does not exist; an existing one keeps its properties."""
-        check_database_name(name)
+        check_name("database", name)
         document = {"name": name, "options": dict(properties or {})}
         answer = self.client.post(self._at("databases"), document)
         if answer.missing is not None:
@@ -133,7 +133,7 @@ class RestCatalog:
 
     def list_tables(self, database: str) -> list[str]:
         """Return the names of the tables of a database, sorted. Raises TableNotFoundError."""
-        check_database_name(database)
+        check_name("database", database)
         try:
             return sorted(self.client.pages(f"{self._database(database)}/tables", "tables"))
         except NotFoundError as error:

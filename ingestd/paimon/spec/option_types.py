@@ -148,10 +148,11 @@ class TableOption(Generic[T_co]):
 
         Raises ConfigError, naming the option, if the value is invalid.
         """
-        name = self.given(options) if column is None else self.name_for(column)
-        if name is None or name not in options:
-            return self.default
-        return self.parse(name, options[name])
+        names = (self.name, *self.aliases) if column is None else (self.name_for(column),)
+        for name in names:
+            if name in options:
+                return self.parse(name, options[name])
+        return self.default
 
     def given(self, options: Options) -> str | None:
         """Return the name or alias under which the option is set; None if it is not set."""
