@@ -197,7 +197,7 @@ def encode_pipeline(progress: PipelineProgress) -> str:
     }
     text = _compact(document)
     if len(text) > _ZIP_ABOVE:
-        text = _ZIPPED + base64.b85encode(zlib.compress(text.encode(), 6)).decode()
+        text = _ZIPPED + base64.b85encode(zlib.compress(text.encode())).decode()
     prints = [
         max(position.fingerprint, 0)
         for key in keys

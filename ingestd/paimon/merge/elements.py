@@ -74,13 +74,11 @@ def _numbered(sizes: Index) -> Index:
 def _flat(taken: Array) -> Array:
     """Return the elements of lists, or the entries of maps as structs; no cell may be null."""
     cells: Any = taken
-    start, end = cells.offsets[0].as_py(), cells.offsets[-1].as_py()
     if not pa.types.is_map(cells.type):
-        values: Array = cells.values.slice(start, end - start)
+        values: Array = cells.flatten()
         return values
-    parts = [cells.keys.slice(start, end - start), cells.items.slice(start, end - start)]
     entries: Array = pa.StructArray.from_arrays(
-        parts, fields=[cells.type.key_field, cells.type.item_field]
+        [cells.keys, cells.items], fields=[cells.type.key_field, cells.type.item_field]
     )
     return entries
 

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from ingestd.cdc.base import Decoded, FormatSettings, load_data_format
-from ingestd.cdc.cell_budget import CELLS_PER_BYTE, LEAST_CELLS, most_cells
+from ingestd.cdc.cell_budget import CELLS_PER_BYTE, LEAST_CELLS, CellBudgetError, most_cells
+from ingestd.cdc.columns.raw_cells import read_cell
 from ingestd.paimon.spec.data_types import DataField, DataType
 from tests.support.change_events import TABLE, chunk, event
 from tests.support.decoded import both_decoders, in_python, outcome
@@ -175,3 +176,13 @@ def test_json_of_empty_rows_beyond_its_budget_is_rejected_alone(kind: DataType) 
     (rejected,) = found[0]["rejected"]  # type: ignore[misc]  # a list
     assert (rejected.offset, rejected.stage, rejected.reason) == (0, "cast", "too-many-cells")
     assert rejected.message.startswith("the value of column x makes more than")
+
+
+def test_an_entry_of_a_map_in_json_counts_as_its_key_and_its_value() -> None:
+    raw = b'{"a":{}}'
+    left = most_cells(len(raw)) - 2
+    kinds = [DataType("MAP", key=DataType("STRING"), value=rows_type(width).element)
+             for width in (left, left + 1)]  # fmt: skip
+    assert len(read_cell(raw, kinds[0])) == 1  # type: ignore[arg-type]
+    with pytest.raises(CellBudgetError):
+        read_cell(raw, kinds[1])

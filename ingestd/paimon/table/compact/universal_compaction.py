@@ -45,7 +45,7 @@ class PlanningTime:
     """
 
     now_ms: int
-    hour: int = 0
+    hour: int
     last_full_ms: int | None = None
 
 

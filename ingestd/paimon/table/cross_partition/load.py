@@ -7,6 +7,7 @@ Specification: https://paimon.apache.org/docs/1.4/primary-key-table/data-distrib
 """
 
 import os
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -142,11 +143,11 @@ class _Gathered:
         self._max_bytes = max_bytes
         self._wanted = np.unique(wanted.first)
         self._parts: list[tuple[KeyFingerprints, Places]] = []
-        self._counts: dict[int, int] = {}
+        self._counts: Counter[int] = Counter()
         self._bytes = 0
 
     def add(self, keys: KeyFingerprints, place_number: int) -> None:
-        self._counts[place_number] = self._counts.get(place_number, 0) + len(keys)
+        self._counts[place_number] += len(keys)
         self._hold(keys, np.full(len(keys), place_number, np.int32))
         if self.is_whole and self._bytes > self._max_bytes:
             self.is_whole, held = False, self._parts
@@ -167,5 +168,5 @@ class _Gathered:
         index = KeyIndex.of(self.book, keys, np.concatenate([none, *(p for _, p in self._parts)]))
         if self.is_whole:
             return index
-        counts = np.array([self._counts.get(n, 0) for n in range(len(self.book))], np.int64)
+        counts = np.array([self._counts[n] for n in range(len(self.book))], np.int64)
         return index.counted(counts)

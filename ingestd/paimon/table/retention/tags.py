@@ -24,7 +24,6 @@ from ingestd.paimon.table.retention.referenced_files import (
 )
 
 _FORBIDDEN = frozenset("/\\:")
-_MICROS = 1_000_000
 
 
 def create_tag(
@@ -111,6 +110,6 @@ def _is_over(table: FileStoreTable, name: str, now_ms: int) -> bool:
 
 def _local_ms(parts: Iterable[int]) -> float:
     """Return the milliseconds since 1970 of a local time in Java's JSON form."""
-    year, month, day, hour, minute, second, nanos = [*parts, *[0] * 7][:7]
+    year, month, day, hour, minute, second, nanos = [*parts, 0, 0][:7]
     moment = datetime(year, month, day, hour, minute, second, nanos // 1000).astimezone()
     return moment.timestamp() * 1000

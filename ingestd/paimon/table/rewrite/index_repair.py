@@ -223,10 +223,11 @@ def _indexed_hashes(
         return _NONE, f"there are {len(entries)}"
     try:
         # The file is checked, not the cache: the file may be missing.
-        size = table.io.size(index_path(table, entries[0]))
-        if size != entries[0].file_size:
-            return _NONE, f"has {size} bytes, {entries[0].file_size} are promised"
-        hashes = load_hashes(table, entries[0])
+        (entry,) = entries
+        size = table.io.size(index_path(table, entry))
+        if size != entry.file_size:
+            return _NONE, f"has {size} bytes, {entry.file_size} are promised"
+        hashes = load_hashes(table, entry)
     except (FileNotFoundError, FormatError) as error:
         return _NONE, "is missing" if isinstance(error, FileNotFoundError) else error.message
     if bool((hashes[1:] == hashes[:-1]).any()):

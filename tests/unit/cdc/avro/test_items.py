@@ -3,8 +3,10 @@ import json
 import pyarrow as pa
 
 from ingestd.cdc.avro.cursor import AvroCursor
+from ingestd.cdc.avro.items import ItemBytes, read_item
 from ingestd.cdc.avro.nodes import parse_avro
 from ingestd.cdc.avro.reader import read_fields
+from ingestd.cdc.cell_budget import CellBudget
 
 EMPTY = {"type": "array", "items": {"type": "fixed", "name": "F", "size": 0}}
 
@@ -41,3 +43,10 @@ def test_a_text_of_negative_length_is_refused() -> None:
     cursor = AvroCursor([b"\x02\x02\x01\x00\x02\x02a\x00", b"\x02\x02\x02a\x00"])
     read_fields(cursor, parse_avro(json.dumps(field)), {"x": None})
     assert cursor.bad.tolist() == [True, False]
+
+
+def test_the_entries_of_a_map_are_read_block_by_block() -> None:
+    body = b"\x04\x02a\x02\x02b\x04" + b"\x02\x02c\x06" + b"\x00"
+    data = ItemBytes(memoryview(body), CellBudget(len(body)))
+    node = parse_avro('{"type": "map", "values": "int"}')
+    assert read_item(data, 0, node) == ([("a", 1), ("b", 2), ("c", 3)], len(body))

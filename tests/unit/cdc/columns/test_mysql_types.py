@@ -42,6 +42,7 @@ NONE: frozenset[str] = frozenset()
         ("year(4)", "INT"),
         ("char(3)", "CHAR(3)"),
         ("varchar(20)", "VARCHAR(20)"),
+        ("varchar", "STRING"),
         ("longtext", "STRING"),
         ("json", "STRING"),
         ("enum('a','b')", "STRING"),

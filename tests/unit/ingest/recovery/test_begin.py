@@ -1,9 +1,13 @@
-"""What a table that begins again accepts of deleted topics."""
+"""Where a table begins again, and what it accepts of deleted topics."""
 
 from dataclasses import replace
 from pathlib import Path
 
-from ingestd.ingest.recovery.begin import begin
+import pytest
+
+from ingestd.errors import ConfigError
+from ingestd.ingest.recovery.begin import at_claims, begin
+from ingestd.ingest.tables.claims import read_claims
 from ingestd.ingest.tables.positions import Position
 from ingestd.ingest.tables.registry_opening import RegistryOpening
 from ingestd.ingest.tables.table_registry import TableRegistry
@@ -37,3 +41,16 @@ def test_the_end_of_a_deleted_topic_is_not_accepted_for_a_table_that_does_not_co
     assert progress is not None
     assert len(seen["all"]) == 2
     assert progress.pipeline.accepted == seen["covered"]
+
+
+def test_a_table_does_not_begin_at_claims_that_do_not_name_it(tmp_path: Path) -> None:
+    truth = Truth(tmp_path)
+    truth.kafka.topics[ORDERS] = Topic("one")
+    truth.kafka.produce(ORDERS, 1)
+    truth.live()
+    claims = read_claims(truth.io, truth.settings.warehouse, truth.name)
+    assert claims is not None
+    for given in (None, replace(claims, complete={})):
+        at = at_claims(NAME, given)
+        with pytest.raises(ConfigError, match=r"no entry for table lake\.orders"):
+            begin(truth.settings, truth.catalog, truth.io, NAME, at, truth.now_ms)

@@ -1,10 +1,11 @@
-"""Losses as findings of the audit, and as dead letters."""
+"""Topics that are lost, and losses as findings of the audit and as dead letters."""
 
 import pytest
 
 from ingestd.ingest.dead_letters.dead_letter import dead_letter_rows
 from ingestd.ingest.recovery.audit import loss_findings
-from ingestd.ingest.recovery.losses import Loss
+from ingestd.ingest.recovery.logs import Logs
+from ingestd.ingest.recovery.losses import TO_BE, Coverage, Loss, lost_topics
 from ingestd.ingest.tables.positions import Position, TopicName
 
 
@@ -28,3 +29,23 @@ def test_a_dead_letter_of_a_loss_has_coordinates_and_no_timestamp() -> None:
     (row,) = dead_letter_rows("job", "src", [loss("offset-gap").dead_letter()]).to_pylist()
     assert (row["topic"], row["partition"], row["offset"]) == ("shop.orders", 3, 5)
     assert (row["timestamp"], row["key"], row["value"]) == (None, None, None)
+
+
+@pytest.mark.parametrize(
+    ("fed", "covers", "accepted", "tables"),
+    [
+        ({"old"}, 9, set(), ["t"]),
+        (set(), 5, set(), ["t"]),
+        (set(), 9, set(), [TO_BE]),
+        ({"old"}, 9, {"old"}, []),
+    ],
+)
+def test_a_deleted_topic_is_lost_for_tables_with_its_rows_or_else_for_new_ones(
+    fed: set[str], covers: int, accepted: set[str], tables: list[str]
+) -> None:
+    finished = {"old": {0: Position(9)}}
+    covered = Coverage({"t": {"old": {0: Position(covers)}}}, finished, {})
+    topics = {"old": TopicName("shop.orders", "src")}
+    of_tables: dict[str, set[str]] = {"t": accepted, TO_BE: set()}
+    lost = lost_topics(covered, {"t": fed}, topics, Logs(), {"shop.orders": "src"}, of_tables)
+    assert [one.table for one in lost] == tables

@@ -1,6 +1,6 @@
 """Fingerprints of the positions that a batch reaches."""
 
-from ingestd.ingest.tables.batch_span import BatchSpan, with_fingerprints
+from ingestd.ingest.tables.batch_span import BatchSpan, where_less, with_fingerprints
 from ingestd.ingest.tables.positions import UNKNOWN, Position, fingerprint_at, record_offset_of
 from ingestd.ingest.values.counts import TopicPartition
 
@@ -33,3 +33,9 @@ def test_a_fingerprint_has_the_distance_and_fits_in_32_bits() -> None:
     records = [record_offset_of(Position(1000, 0, one)) for one in known]
     assert records == [1000 - distance for distance in range(1, 256)]
     assert fingerprint_at(10, 9, CHECKSUM) != fingerprint_at(10, 9, CHECKSUM + 1)
+
+
+def test_the_start_of_a_batch_is_recorded_for_logs_of_which_it_has_records() -> None:
+    start = {"id": {0: 3, 1: 9}, "idle": {0: 5}}
+    end = {"id": {0: Position(9), 1: Position(9)}, "idle": {0: Position(5)}}
+    assert where_less(start, end) == {"id": {0: 3}}

@@ -59,3 +59,11 @@ def test_a_table_without_the_option_starts_no_thread(tmp_path: Path) -> None:
     keeper.keep("db.t", plain)
     assert threading.active_count() == before
     keeper.close()
+
+
+def test_a_request_after_closing_is_left_to_the_next_run(table: FileStoreTable) -> None:
+    keeper = IcebergKeeper()
+    keeper.close()
+    put(table, [{"id": 1}])
+    keeper.keep("db.t", table)
+    assert table.io.list_names(f"{table.path}/metadata") == []

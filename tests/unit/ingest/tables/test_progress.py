@@ -53,7 +53,11 @@ def properties(progress: TableProgress, name: str = "job") -> dict[str, str]:
     return encode_properties(name, progress, encode_pipeline(progress.pipeline))
 
 
-@pytest.mark.parametrize("progress", [PROGRESS, TableProgress(PipelineProgress())])
+PLAIN = TableProgress(PipelineProgress(end={"id": {0: Position(9, 3)}}))
+"""A record without fingerprints."""
+
+
+@pytest.mark.parametrize("progress", [PROGRESS, PLAIN, TableProgress(PipelineProgress())])
 def test_a_record_survives_the_properties_of_a_snapshot(progress: TableProgress) -> None:
     assert decode_properties("job", properties(progress), "snapshot-1") == progress
 

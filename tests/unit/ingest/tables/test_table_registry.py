@@ -30,7 +30,7 @@ from ingestd.paimon.table.metadata.table_state import load_state
 from tests.support.native_tables import rows_table, write
 
 NAME = "db.t"
-Opened = Callable[[], TableRegistry]
+Opened = Callable[..., TableRegistry]
 
 
 @pytest.fixture
@@ -53,10 +53,10 @@ def opened(tmp_path: Path) -> Opened:
         max_offsets_per_trigger={},
     )
 
-    def open_lake() -> TableRegistry:
+    def open_lake(later_ms: int = 0) -> TableRegistry:
         catalog = load_catalog("filesystem", str(tmp_path))
         registry = TableRegistry(
-            settings, catalog, LocalFileIO(sync=False), lambda: 1_700_000_000_000
+            settings, catalog, LocalFileIO(sync=False), lambda: 1_700_000_000_000 + later_ms
         )
         registry.open()
         return registry
@@ -268,3 +268,13 @@ def test_tables_that_cannot_be_written_are_refused_and_ignored_options_are_named
             "sink.parallelism": "jobs of Flink and Spark that write",
         },
     }
+
+
+@pytest.mark.parametrize(("hours", "renewed"), [(5.99, []), (6, [NAME])])
+def test_a_record_is_committed_again_after_six_hours(
+    opened: Opened, schema: TableSchema, hours: float, renewed: list[str]
+) -> None:
+    registry = opened()
+    registry.ensure(NAME, schema)
+    _commit(registry, 0, 10, 1)
+    assert opened(int(hours * 3_600_000)).refresh_records() == renewed

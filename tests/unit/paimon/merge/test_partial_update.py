@@ -7,6 +7,7 @@ import pytest
 from ingestd.errors import UnsupportedError
 from ingestd.paimon.merge.base import merge_rows
 from ingestd.paimon.spec.merge_rules import FieldFunction, MergeRules, SequenceGroup
+from tests.support.merge_cases import MAP
 from tests.support.merges import merge, rows_of
 
 AB = {"a": "INT", "b": "STRING"}
@@ -103,3 +104,15 @@ def test_the_sequence_number_is_that_of_the_last_row_that_is_not_ignored() -> No
     rows = rows_of([{"k": 1, "a": 1}, {"k": 1, "_kind": DELETE}], AB)
     rules = MergeRules(engine="partial-update", ignore_delete=True)
     assert merge_rows(rows, ["k"], rules).column("_SEQUENCE_NUMBER").to_pylist() == [0]
+
+
+def test_older_maps_do_not_replace_newer_entries_beside_a_retraction() -> None:
+    rows = [
+        {"k": 1, "a": [("x", 1), ("y", 2)], "g": 1},
+        {"k": 1, "a": [("x", 1)], "g": 2, "_kind": DELETE},
+        {"k": 2, "a": [("x", 1)], "g": 5},
+        {"k": 2, "a": [("x", 9), ("y", 2)], "g": 3},
+    ]
+    functions = {"a": FieldFunction("merge_map")}
+    found = update(rows, {**GROUPED, "a": MAP}, groups=(GROUP,), functions=functions)
+    assert [dict(one["a"]) for one in found] == [{"y": 2}, {"x": 1, "y": 2}]

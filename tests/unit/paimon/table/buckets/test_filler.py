@@ -41,6 +41,7 @@ def test_an_assigner_keeps_to_its_own_buckets() -> None:
 
 def test_at_the_limit_keys_are_shared_out_over_full_buckets() -> None:
     assert _placed({0: 3, 1: 3}, 6, most=2) == [0, 1, 0, 1, 0, 1]
+    assert _placed({2: 3}, 2, most=3) == [2, 2], "as Java: the limit is on the largest number"
 
 
 def test_what_was_placed_counts_the_next_time() -> None:

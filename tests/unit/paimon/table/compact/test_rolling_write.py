@@ -34,10 +34,13 @@ def read(table: FileStoreTable, files: list[DataFileMeta]) -> list[int]:
     return [k for part in parts for k in part.column("k").to_pylist()]
 
 
-@pytest.mark.parametrize("file_format", ["parquet", "orc", "avro"])
+@pytest.mark.parametrize(("file_format", "target"), [("parquet", 4), ("orc", 1), ("avro", 4)])
 @pytest.mark.parametrize("step", [7, 100, 1000])
-def test_files_roll_at_the_target_size(file_format: str, step: int, tmp_path: Path) -> None:
-    table = table_of(tmp_path, target_file_size="4 kb", file_format=file_format)
+def test_files_roll_at_the_target_size(
+    file_format: str, target: int, step: int, tmp_path: Path
+) -> None:
+    options = {"target-file-size": f"{target} kb", "file.format": file_format}
+    table = table_of(tmp_path, **options)
     writer = RollingWriter(FileTarget(table, (), 0, 3))
     for start in range(0, 1000, step):
         writer.add(rows_of(table, range(start, min(start + step, 1000))))
@@ -55,6 +58,17 @@ def test_files_roll_at_the_target_size(file_format: str, step: int, tmp_path: Pa
     assert all(
         file.file_size == table.io.size(f"{table.path}/bucket-0/{file.file_name}") for file in files
     )
+
+
+@pytest.mark.parametrize("step", [300, 5000])
+def test_full_files_have_the_target_size(step: int, tmp_path: Path) -> None:
+    table = table_of(tmp_path, **{"target-file-size": "64 kb", "file.format": "avro"})
+    writer = RollingWriter(FileTarget(table, (), 0, 3))
+    for start in range(0, 20_000, step):
+        writer.add(rows_of(table, range(start, min(start + step, 20_000))))
+    *full, _ = writer.close()
+    assert len(full) == 3
+    assert all(0.95 < file.file_size / (64 << 10) < 1.04 for file in full)
 
 
 def test_a_file_says_the_same_of_itself_as_one_written_at_once(tmp_path: Path) -> None:
@@ -136,7 +150,7 @@ def test_rows_of_append_tables_go_on_with_their_numbers(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("file_format", ["parquet", "orc", "avro"])
 def test_a_file_that_is_given_up_half_written_is_gone(file_format: str, tmp_path: Path) -> None:
-    table = table_of(tmp_path, file_format=file_format)
+    table = table_of(tmp_path, **{"file.format": file_format})
     writer = RollingWriter(FileTarget(table, (), 0, 1))
     rows = [{"k": k, "v": f"{k:05}" * 300} for k in range(8000)]
     for start in range(3):

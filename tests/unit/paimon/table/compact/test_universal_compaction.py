@@ -18,7 +18,7 @@ from ingestd.paimon.table.compact.universal_compaction import (
 TOP = 5
 SCHEMA = new_schema([("k", parse_type("INT"))], ["k"], [], {"bucket": "1"}, 0)
 DEFAULTS = compaction_options(SCHEMA)
-NOW = PlanningTime(1_000_000)
+NOW = PlanningTime(1_000_000, 0)
 
 
 def options(**changes: Any) -> CompactionOptions:
@@ -101,9 +101,9 @@ def test_gently_level_0_is_emptied_when_there_is_enough_of_it() -> None:
 def test_full_compactions_come_early_where_they_are_asked_for() -> None:
     given = [RunSize(0, 1), RunSize(5, 900)]
     assert chosen(given, full_interval_ms=1000) == CompactionPick(2, TOP, "interval")
-    late = PlanningTime(2000, last_full_ms=999)
+    late = PlanningTime(2000, 0, 999)
     assert chosen(given, late, full_interval_ms=1000) == CompactionPick(2, TOP, "interval")
-    assert chosen(given, PlanningTime(2000, last_full_ms=1000), full_interval_ms=1000) is None
+    assert chosen(given, PlanningTime(2000, 0, 1000), full_interval_ms=1000) is None
     assert chosen(given, total_size=902) == CompactionPick(2, TOP, "total-size")
     assert chosen(given, total_size=901) is None
     assert chosen(given, incremental_size=0) == CompactionPick(2, TOP, "incremental-size")

@@ -68,6 +68,7 @@ def test_missed_periods_are_left_out_unless_they_are_to_be_completed() -> None:
 def test_other_names_are_no_such_tags() -> None:
     for name in ("release", "2024-3-1", "20240301", "2024-03-32"):
         assert periods().begin_of(name) is None
+    assert periods(creation_period_duration="15 min").begin_of("202403020515 copy") is None
 
 
 def test_the_time_is_that_of_the_commit_or_the_watermark() -> None:

@@ -5,15 +5,18 @@ from pathlib import Path
 import pytest
 
 from ingestd.errors import FormatError
+from ingestd.paimon.table.commit.table_commit import commit
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.long_lived_changelogs import keep_changelogs
 from ingestd.paimon.table.metadata.snapshot_manager import read_snapshot
+from ingestd.paimon.table.metadata.table_state import load_state
 from ingestd.paimon.table.retention.branches import create_branch
 from ingestd.paimon.table.retention.orphans import find_orphans, remove_orphans
 from ingestd.paimon.table.retention.tags import create_tag
 from ingestd.paimon.table.verify.table_verify import verify
+from ingestd.paimon.table.write.commit_message import ManifestCommittable
 from tests.support.faulty_file_io import FaultyFileIO, ValidationIssue
-from tests.support.native_tables import NOW_MS, native_table, put
+from tests.support.native_tables import NOW_MS, native_table, put, rows_table, write
 from tests.support.stored_rows import stored_rows
 
 OLD, BORDER = 1_000_000, 2_000_000
@@ -106,6 +109,21 @@ def test_a_commit_that_lands_meanwhile_is_seen(table: FileStoreTable) -> None:
     busy = replace(table, io=FaultyFileIO(table.io, [issue]))
     assert found(busy) == [f"{table.path}/{name}"]
     assert verify(table) == []
+
+
+def test_files_that_a_commit_meanwhile_refers_to_stay(table: FileStoreTable) -> None:
+    state = load_state(table)
+    rows = rows_table(table.schema, [{"id": 50, "p": 0}], state.max_sequence_number + 1)
+    messages = tuple(write(table, state, rows))
+    age(Path(table.path))
+
+    def land() -> None:
+        commit(table, "other", ManifestCommittable(9, messages), state=state, now_ms=NOW_MS)
+
+    issue = ValidationIssue("list_names", "/snapshot", "after", action=land)
+    busy = replace(table, io=FaultyFileIO(table.io, [issue]))
+    assert found(busy) == []
+    assert len(stored_rows(table)) == 4
 
 
 def test_a_damaged_snapshot_stops_the_search(table: FileStoreTable) -> None:
