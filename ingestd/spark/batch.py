@@ -27,11 +27,12 @@ from ingestd.kafka.ranges import BatchOffsets, OffsetRange, Offsets, SourceParti
 
 @dataclass(slots=True)
 class Batch:
-    """One batch: its ranges, the offsets that its commits cover, and the next batch if planned.
+    """The state of one micro-batch: its offset ranges, what its commits cover, and its results.
 
-    The fields from `truncates` on are filled while it runs: decisions on truncates, discovered
-    tables, chunks cached for the next attempt, times of changes, seconds by phase, commits, owners
-    of tables that several source tables claim, and refused tables.
+    `started` is in seconds of the monotonic clock; `following` is the next batch, if it is planned
+    already. The fields from `truncates` on are filled while the batch runs: decisions on truncates,
+    discovered tables, chunks cached for the next attempt, times of changes, seconds by phase,
+    commits, owners of tables that several source tables claim, and refused tables.
     """
 
     batch_id: str
@@ -42,7 +43,7 @@ class Batch:
     stream: Stream
     following: BatchOffsets | None = None
     truncates: Truncates = field(default_factory=Truncates)
-    found: set[str] = field(default_factory=set)
+    discovered: set[str] = field(default_factory=set)
     kept: list[CachedChunk] = field(default_factory=list)
     times: BatchTimes = field(default_factory=BatchTimes)
     seconds: dict[str, float] = field(default_factory=dict)
@@ -52,7 +53,7 @@ class Batch:
 
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:
-        """Add the duration of the block to a phase."""
+        """Add the duration of the block to a phase in `seconds`, and report it to the listener."""
         begin = time.monotonic()
         try:
             yield
@@ -66,7 +67,10 @@ _Sources = Mapping[str, SourceSettings]
 
 
 def stream_of(registry: TableRegistry, settings: PipelineSettings, until: Offsets) -> Stream:
-    """Return the stream of a batch that ends at `until`, and what the tables contain of it."""
+    """Return the state of logs and tables that decisions on truncates require.
+
+    The batch ends at the offsets `until`.
+    """
 
     def before(name: str, position: int) -> Coverage | None:
         covered = covered_before(registry.tables[name], settings.name, position)
@@ -93,9 +97,10 @@ def stream_of(registry: TableRegistry, settings: PipelineSettings, until: Offset
 def _begins(
     sources: _Sources, source_partitions: Collection[SourcePartition]
 ) -> Mapping[SourcePartition, int]:
-    """Return the first offsets of topic partitions, without those that do not exist.
+    """Return the first offset still in the log of each topic partition.
 
-    Queries the brokers each time, since late truncates are rare. Raises SourceError.
+    Partitions of topics that do not exist are left out. Queries the brokers each time, since late
+    truncates are rare. Raises SourceError if they do not answer.
     """
     starts: dict[SourcePartition, int] = {}
     for name in {source for source, _, _ in source_partitions} & sources.keys():
@@ -116,10 +121,11 @@ def _begins(
 def reading_again(
     context: BatchContext, reading: Iterable[OffsetRange], batch: Iterable[OffsetRange]
 ) -> BatchContext:
-    """Return the context for a batch that reads more than its own ranges.
+    """Return the context for a batch that reads the ranges `reading`, more than its own, `batch`.
 
-    Dead letters are written only for the batch's own offsets. Records read again were handled by an
-    earlier batch, which may have sent dead letters to a topic, whose offsets no table stores.
+    Dead letters are written only for the batch's own ranges. The other records were handled by an
+    earlier batch, which has also written their dead letters. If these were sent to a topic, no
+    table records which of them were written.
     """
     own = starts_of(batch)
     dead_letters = context.tables[context.dead_letters]

@@ -19,8 +19,8 @@ _PREFIX = "ingestd-checkpoint-"
 def checkpoint_folder(parent: str | None = None) -> Iterator[str]:
     """Create an empty folder for the checkpoint of one query; remove it at the end of the block.
 
-    Without `parent` it is created in the folder for temporary files. Raises RetryableError if it
-    cannot be created.
+    Without `parent`, it is created in the system's folder for temporary files. Raises
+    RetryableError if it cannot be created.
     """
     try:
         path = tempfile.mkdtemp(prefix=_PREFIX, dir=parent)

@@ -21,15 +21,15 @@ _ENDED_WITH = re.compile(r"terminated with exception: (.+)")
 _WORKER_LOST = re.compile(r"Python worker exited unexpectedly|MemoryError\b|ExecutorLostFailure")
 _LONGEST = 500
 _FULL = (os.strerror(errno.ENOSPC), os.strerror(errno.EDQUOT))
-"""The messages of the system for a full disk, in Java as well."""
+"""The system's messages for a full disk and an exhausted quota, which Java repeats."""
 _EXIT_SECONDS = 5.0
-"""A connection may break shortly before the exit of the process can be seen."""
+"""Time to wait for the exit of the JVM, which may follow shortly after a broken connection."""
 
 
 def raised_error(text: str) -> IngestdError | None:
-    """Return the last ingestd error in a traceback; None if it contains none.
+    """Return the last ingestd error in a traceback, or None if the traceback contains none.
 
-    A full disk that Spark itself reports is a DiskFullError.
+    A full disk that Spark itself reports is returned as a DiskFullError.
     """
     raised = _RAISED.findall(text)
     if not raised:
@@ -42,21 +42,26 @@ def raised_error(text: str) -> IngestdError | None:
 
 
 def task_error(text: str) -> IngestdError:
-    """Return the error for a job that failed after all of Spark's task attempts."""
+    """Return the error for a job whose task has failed in all of Spark's attempts.
+
+    The error is the ingestd error that a task raised, a WorkerLostError if a worker was killed or
+    ran out of memory, or else a RetryableError.
+    """
     if raised := raised_error(text):
         return raised
     if _WORKER_LOST.search(text):
         return WorkerLostError(
             "a worker was killed, or needed more memory than processing.worker-memory; no topic "
-            "partition was found that cannot be read with as much"
+            "partition was found that cannot be read with this limit"
         )
     return RetryableError(f"a task failed: {last_cause(text)}")
 
 
 def last_cause(text: str) -> str:
-    """Return the last line of a traceback that names an error.
+    """Return the last line of a traceback that names an error, shortened to 500 characters.
 
-    Without one, the reason that Spark gives for the end of its query.
+    If no line does, return the reason that Spark states for the end of its query, or else the last
+    line.
     """
     causes = _CAUSE.findall(text) or _ENDED_WITH.findall(text)
     return (causes[-1] if causes else text.strip().rpartition("\n")[2])[:_LONGEST]
@@ -78,7 +83,7 @@ def reported_jvm_exit() -> Iterator[None]:
 
 
 def jvm_exit_message(code: int) -> str:
-    """Return the message for an exit code; a negative one is the number of a signal."""
+    """Return the error message for an exit code of the JVM; -N stands for signal N."""
     names = {member.value: member.name for member in signal.Signals}
     how = f"ended with {code}"
     if code < 0:

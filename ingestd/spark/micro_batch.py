@@ -62,14 +62,17 @@ class CommitGuard(Protocol):
         """The keys of all topics read so far."""
 
     def learn(self, ranges: list[OffsetRange]) -> None:
-        """Learn the keys of topics that are read for the first time."""
+        """Look up and store the keys of topics that are read for the first time."""
 
     def check(self, ranges: list[OffsetRange]) -> None:
-        """Raise if the process has lost leadership, or if a topic was recreated."""
+        """Raise FencedError if leadership is lost, LogChangedError if a topic was recreated."""
 
 
 class MicroBatch:
-    """Runs the batches of one pipeline; `read_offsets` returns the plan of Spark for a batch id."""
+    """The runner of a pipeline's batches.
+
+    `read_offsets` returns the offsets planned for a batch id.
+    """
 
     def __init__(
         self,
@@ -93,7 +96,7 @@ class MicroBatch:
         self._begun = datetime.now(UTC)
 
     def close(self) -> None:
-        """Discard a prefetched batch, stop retries, and wait for Iceberg metadata."""
+        """Discard a prefetched batch, stop retries, and wait until Iceberg metadata is written."""
         self._prefetch.close()
         self.set_aside.close()
         self._registry.iceberg.close()
@@ -110,9 +113,9 @@ class MicroBatch:
             _LOG.info("records_refreshed", extra={"ctx": {"tables": refreshed}})
 
     def run(self, batch_id: int) -> Offsets:
-        """Run and commit one batch; return the next offsets of topics that are not set aside.
+        """Run and commit one batch; return the next offset of each partition that is not set aside.
 
-        Raises the IngestdError that prevented its commits.
+        Raises the IngestdError that prevented a commit.
         """
         try:
             return self._run(batch_id)
@@ -164,7 +167,11 @@ class MicroBatch:
         return offsets.until
 
     def _run_readable(self, batch: Batch) -> AttemptResult | None:
-        """Run a batch; None if something was set aside, so that it has to run again without it."""
+        """Run a batch up to its commits and return the result.
+
+        Returns None if topics or partitions were set aside: the batch has to run again without
+        them.
+        """
         try:
             result = self._run_attempts(batch)
         except WorkerLostError:
@@ -179,7 +186,11 @@ class MicroBatch:
         return Batch(name, ranges, span, started, self._listener, stream, offsets.following)
 
     def _run_attempts(self, batch: Batch) -> AttemptResult:
-        """Run the stages until an attempt makes no discoveries."""
+        """Run the stages until an attempt makes no discoveries, and return its result.
+
+        An attempt that found an unreadable range is the last one too. Raises SchemaConflictError if
+        the last allowed attempt still makes discoveries.
+        """
         context, groups = self._reading(batch)
         if self._settled and batch.following is not None and len(groups) > 1:
             self._prefetch.follow(context, groups)  # so that the next batch can be prefetched too
@@ -206,10 +217,12 @@ class MicroBatch:
         )
 
     def _reading(self, batch: Batch) -> tuple[BatchContext, list[list[OffsetRange]]]:
-        """Return the context of an attempt, and its ranges grouped by task."""
+        """Return the context of a batch's next attempt, and the ranges to read, grouped by task."""
         truncates = batch.truncates
         reading = truncates.reading(batch.ranges, batch.stream)
-        context = self._registry.context(self._slots(), truncates.emptied, reading, batch.found)
+        context = self._registry.context(
+            self._slots(), truncates.emptied, reading, batch.discovered
+        )
         context = replace(
             context,
             refused_truncates=truncates.refused,
@@ -238,8 +251,12 @@ class MicroBatch:
         return split(ranges, self._spark.defaultParallelism)
 
     def _commit(self, batch: Batch, result: AttemptResult) -> None:
-        """Commit dead letters first, so that no rejected record is missing from both tables."""
-        # Includes ranges read again: offsets of a recreated topic mean other records.
+        """Commit the table of dead letters, then the other tables in parallel.
+
+        In this order no table covers the offset of a rejected record before its dead letter is
+        committed.
+        """
+        # Includes ranges read again: offsets of a recreated topic refer to other records.
         self._commit_guard.check(batch.truncates.reading(batch.ranges, batch.stream))
         names = sorted({*result.messages, *batch.truncates.emptied})
         self._registry.mark(names)
@@ -319,7 +336,7 @@ def _act_on_findings(
     for table, owners in result.contested.items():
         names = sorted(map(str, owners))
         _LOG.warning("table_contested", extra={"ctx": {"table": table, "rows_of": names}})
-    batch.found.update(discovery.table for discovery in result.discoveries)
+    batch.discovered.update(discovery.table for discovery in result.discoveries)
     new = [
         discovery
         for discovery in result.discoveries
@@ -348,7 +365,10 @@ def _act_on_findings(
 def _create(
     registry: TableRegistry, context: BatchContext, creates: Mapping[str, TableSchema]
 ) -> Mapping[str, SourceRejection]:
-    """Create tables; return those that the catalog refuses, unless their policy is `fail`."""
+    """Create tables; return the reasons for those that the catalog refuses, by table name.
+
+    Raises ConfigError or SchemaConflictError for a refused table whose policy is `fail`.
+    """
     refused: dict[str, SourceRejection] = {}
     try:
         registry.ensure_all(creates)
@@ -370,6 +390,6 @@ def _create(
 def batch_name(begun: datetime, number: int) -> str:
     """Return the id of a batch in logs, status and tables: the start of its query, and a number.
 
-    Spark counts from 0 in each query, so its number alone is ambiguous.
+    Spark counts from 0 in each query, so the number alone is ambiguous.
     """
     return f"{begun:%Y%m%dT%H%M%S}.{begun.microsecond // 1000:03d}Z-{number}"

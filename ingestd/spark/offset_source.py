@@ -1,7 +1,7 @@
 """The streaming source of a query, whose rows are offset ranges and not records.
 
-Its methods run in a Python process beside the driver. Before Spark runs a batch it writes the
-offsets of the batch, a JSON document, to its log.
+Its methods run in a Python process beside the driver. Before a batch runs, Spark writes the offsets
+of the batch, a JSON document, to the offset log in the checkpoint.
 """
 
 import json
@@ -46,8 +46,8 @@ def source_options(
 ) -> dict[str, str]:
     """Return the options for `readStream.format(FORMAT)`.
 
-    `max_offsets` limits the offsets per batch, by name of the source. Topic partitions that are
-    not in `start` are read from the beginning of their logs.
+    `max_offsets` maps names of sources to the maximum number of offsets per batch. Topic partitions
+    that are not in `start` are read from the beginning of their logs.
     """
     document = {
         "sources": [source.to_document() for source in sources.values()],
@@ -68,7 +68,7 @@ class OffsetRangeSource(DataSource):
         return FORMAT
 
     def schema(self) -> str:
-        """Return the columns of a range."""
+        """Return the columns of a row, as a DDL string of Spark."""
         return _SCHEMA
 
     def streamReader(self, schema: object) -> "OffsetRangeReader":  # noqa: N802  (Spark's name)
@@ -78,15 +78,16 @@ class OffsetRangeSource(DataSource):
 
 @dataclass(frozen=True)
 class RangePartition(InputPartition):
-    """The partition of one range."""
+    """A partition of Spark's source with one offset range."""
 
     range: OffsetRange
 
 
 class OffsetRangeReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Plans the batches of one query; `document` is from `source_options`.
+    """The planner of the batches of one query; `document` is the option of `source_options`.
 
-    Raises LogChangedError for a deleted topic or range, SourceError if brokers do not answer.
+    Methods raise LogChangedError if a topic or unread records were deleted, and SourceError if
+    brokers do not answer.
     """
 
     def __init__(self, document: Mapping[str, Any]) -> None:
@@ -102,7 +103,7 @@ class OffsetRangeReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._planned_next: tuple[Offsets, BatchOffsets] | None = None
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802  (Spark's name)
-        """Return the start of the first batch, which the start of the pipeline determined."""
+        """Return the offsets at which the first batch begins, from `source_options`."""
         return encode(BatchOffsets(self._start, self._start))
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802  (Spark's name)
@@ -112,7 +113,7 @@ class OffsetRangeReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def latestOffset(  # noqa: N802  (Spark's name)
         self, start: dict[str, Any], limit: ReadLimit
     ) -> dict[str, Any]:
-        """Return the batch after `start`, or `start` itself if there are no new records."""
+        """Return the offsets of the batch after `start`, or `start` itself without new records."""
         bounded = not isinstance(limit, ReadAllAvailable)
         reached = decode(start).until
         planned, self._planned_next = self._planned_next, None
@@ -127,10 +128,10 @@ class OffsetRangeReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return encode(replace(batch, following=following))
 
     def _following(self, batch: BatchOffsets) -> BatchOffsets | None:
-        """Return the batch after a batch if both are limited by `max_offsets`, else None.
+        """Return the batch that follows `batch` if both are limited by `max_offsets`, else None.
 
-        It is planned now, so that the driver can prefetch it. Errors are ignored here and raised
-        when it is planned again.
+        The following batch is planned in advance, so that the driver can prefetch it. Errors are
+        ignored here; they are raised when it is planned again.
         """
         if not is_cut(batch, self._limits):
             return None
@@ -141,12 +142,12 @@ class OffsetRangeReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return following if following is not None and is_cut(following, self._limits) else None
 
     def reportLatestOffset(self) -> dict[str, Any] | None:  # noqa: N802  (Spark's name)
-        """Return the last known ends of the topics, for the progress of the query."""
+        """Return the last known end offsets of the topics, for Spark's progress report; or None."""
         ends = self._planner.ends
         return None if ends is None else encode(BatchOffsets(ends, ends))
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802  (Spark's name)
-        """End the query at the current ends of the topics."""
+        """Let the query end at the current end offsets of the topics."""
         self._planner.freeze()
 
     def partitions(

@@ -47,14 +47,14 @@ _REFRESH_SECONDS = 600.0
 
 
 class _StoppedError(Exception):
-    """Prevents a batch from starting after `stop`; Spark plans the same batch in the next run."""
+    """Raised instead of running a batch after `stop` or after the last end offset was reached."""
 
 
 class Pipeline:
-    """One run of a pipeline; create a new one to run again.
+    """One run of a pipeline; every run needs a new object.
 
-    `listener` is called on the thread that runs the batches. The Spark session outlives the run
-    and is used by the next run in this process.
+    `listener` is called by `start`, and on the thread that runs the batches. The Spark session
+    outlives the run and is used by the next run in this process.
     """
 
     def __init__(self, settings: PipelineSettings, listener: BatchListener) -> None:
@@ -75,8 +75,9 @@ class Pipeline:
     def start(self, *, until_latest: bool) -> None:
         """Recover the position from the tables and start the query.
 
-        With `until_latest` the query ends at the current ends of the topics; otherwise it ends
-        only if all sources are bounded. Raises the errors of opening tables and of the brokers.
+        With `until_latest` the query ends at the current end offsets of the topics; otherwise it
+        ends only if all sources are bounded. Raises the errors of opening tables, of querying the
+        brokers and of starting Spark.
         """
         settings = self._settings
         spark = with_worker_memory(settings.spark, settings.limits.worker_memory)
@@ -143,8 +144,8 @@ class Pipeline:
     def await_termination(self, timeout: float) -> bool:
         """Wait up to `timeout` seconds; return whether the query has ended.
 
-        Raises the error that ended it: RetryableError for a failure of Spark, FatalError if the
-        JVM ended.
+        Raises the error that ended the query (RetryableError for a failure of Spark, FatalError if
+        the JVM ended), and the errors of retried partitions and of renewed progress records.
         """
         with reported_jvm_exit():
             return self._await_termination(timeout)
@@ -174,7 +175,10 @@ class Pipeline:
         return bool(ended) and self._ended(asked=asked or self._stopping.is_set())
 
     def _ended(self, *, asked: bool) -> bool:
-        """Return True. Raises PolicyStopError if the query ended by itself but set topics aside."""
+        """Return True for a query that has ended; `asked` is whether its end was requested.
+
+        Raises PolicyStopError if it ended by itself with topics or partitions set aside.
+        """
         if self._batch is not None and not asked:
             self._batch.set_aside.refuse_end()
         return True
@@ -218,7 +222,7 @@ class Pipeline:
         self._release()
 
     def _release(self) -> None:
-        """Discard prefetched work and close the connections to the brokers, between batches."""
+        """Wait for the batch in flight, then discard prefetched work and close all clients."""
         with self._in_flight:
             self._clients.close()
 
@@ -285,7 +289,7 @@ class CommitPreconditions:
         return self.topics.keys
 
     def learn(self, ranges: list[OffsetRange]) -> None:
-        """Learn the keys of topics that are read for the first time."""
+        """Look up and store the keys of topics that are read for the first time."""
         self.topics.learn(ranges)
 
     def check(self, ranges: list[OffsetRange]) -> None:
@@ -295,7 +299,10 @@ class CommitPreconditions:
 
 
 class GroupOffsets:
-    """Commits offsets to the consumer groups, for lag tools; errors are only logged."""
+    """The writer of offsets to the sources' consumer groups, for lag tools.
+
+    Errors are only logged.
+    """
 
     def __init__(self, sources: Mapping[str, SourceSettings]) -> None:
         self._sources = sources
@@ -311,7 +318,7 @@ class GroupOffsets:
                 _LOG.warning("group_offsets_not_written", extra={"ctx": {"error": str(error)}})
 
     def close(self) -> None:
-        """Close the clients; a later `publish` opens new ones."""
+        """Close the clients; a later `publish` opens new clients."""
         while self._clients:
             self._clients.popitem()[1].close()
 
@@ -323,7 +330,10 @@ class GroupOffsets:
 
 
 def lead(settings: PipelineSettings, io: FileIO) -> Leadership:
-    """Claim the leadership of a pipeline. Raises FencedError if another process has taken it."""
+    """Claim the leadership of a pipeline and return it.
+
+    Raises FencedError if another process has taken the leadership.
+    """
     folder = f"{settings.warehouse}/.ingestd/{settings.name}"
     leadership = Leadership(io, folder, settings.name, this_process())
     leadership.claim()
@@ -333,8 +343,8 @@ def lead(settings: PipelineSettings, io: FileIO) -> Leadership:
 def bounds_ahead(settings: PipelineSettings, clusters: Mapping[str, LogCluster]) -> Offsets:
     """Return the end offsets of a bounded pipeline if some are beyond the ends of the logs.
 
-    Empty if all are in the logs, or if a source is not bounded. Raises SourceError, and ConfigError
-    for offsets of topic partitions that do not exist.
+    Returns no offsets if all are within the logs, or if a source is not bounded. Raises SourceError
+    if brokers do not answer, ConfigError for topic partitions that do not exist.
     """
     kafka = {name: source.kafka for name, source in settings.sources.items()}
     if not settings.is_bounded or not any(conf.bounded_offsets for conf in kafka.values()):

@@ -1,10 +1,10 @@
 """Run stage 1 of the next batch while the current one is written and committed, during a backlog.
 
 Stage 1 depends only on its ranges and its view of the context, and only stage 2 of its batch reads
-its output. So it may run early, with lower priority than the stages of the current batch. When its
-batch starts, the result is used if ranges and view are equal, and discarded otherwise. No other
-part of a batch runs early, and nothing is stored beyond this process. The batch runs failed tasks
-again.
+its output. So stage 1 may run early, with lower priority than the stages of the current batch. When
+its batch starts, the result is used if the batch has the same ranges and the same view, and
+discarded otherwise. No other part of a batch runs early, and nothing is stored beyond this process.
+Tasks that failed early run again with the batch.
 """
 
 import logging
@@ -38,12 +38,16 @@ Groups = list[list[OffsetRange]]
 
 
 class _DiscardedError(Exception):
-    """Makes the shared folder of a discarded stage 1 be removed."""
+    """Raised within `exchange_folder` so that it removes the folder of a discarded stage 1."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Begun:
-    """A submitted stage 1: its input, its folder, its pairs, and the JVM's future that runs it."""
+    """A submitted stage 1: its input, its exchange folder, and its running job.
+
+    `stack` releases the folder; `ending` cancels the wait before the submission; `running` returns
+    the pairs of the stage and the JVM's future.
+    """
 
     view: BatchContext
     groups: Groups
@@ -53,13 +57,13 @@ class _Begun:
     running: Future[tuple[Pairs, Any]]
 
     def pairs(self) -> Pairs | None:
-        """Return its pairs; None if it could not be submitted."""
+        """Return the pairs of the stage; None if the stage could not be submitted."""
         with suppress(Py4JError, PySparkException):
             return self.running.result()[0]
         return None
 
     def discard(self) -> None:
-        """Cancel its tasks and remove its files."""
+        """Cancel the tasks of the stage and remove its files."""
         self.ending.set()
         with suppress(_DiscardedError), self.stack:
             with suppress(Py4JError, PySparkException):
@@ -68,7 +72,7 @@ class _Begun:
 
 
 class Prefetch:
-    """Holds at most one stage 1 that runs before its batch. Not thread-safe."""
+    """The holder of at most one stage 1 that runs before its batch. Not thread-safe."""
 
     def __init__(self, spark: SparkContext) -> None:
         self._spark = spark
@@ -81,7 +85,8 @@ class Prefetch:
     def exchange(self, context: BatchContext, groups: Groups) -> Iterator[Exchange]:
         """Yield the exchange of a batch, with the prefetched stage 1 if that fits the batch.
 
-        The folder is removed at the end of the block.
+        It fits if it has the same ranges and the same view; otherwise it is discarded. The exchange
+        must not be used after the block, which releases its folder.
         """
         begun, self._begun = self._begun, None
         with ExitStack() as stack:
@@ -94,12 +99,12 @@ class Prefetch:
                 yield Exchange(stack.enter_context(exchange_folder(self._spark, groups)))
 
     def follow(self, context: BatchContext, groups: Groups) -> None:
-        """Submit stage 1 of the next batch, or of this batch itself, unless one is submitted.
+        """Submit stage 1 of the next batch, or of this batch before its exchange.
 
-        Call it when the stages of the current batch are about to be submitted, since the cores go
-        to the job submitted first. The stage 1 of the current batch ends before this one starts,
-        even if it was prefetched itself: otherwise both would be done before the current batch
-        commits, and the cores would be idle.
+        Does nothing if a prefetched stage exists. Call it when the stages of the current batch are
+        about to be submitted, since the cores go to the job submitted first. The new stage starts
+        only after stage 1 of the current batch has ended, even if that one was prefetched:
+        otherwise both would be done before the current batch commits, and the cores would be idle.
         """
         if self._begun is not None or not uses_optional_internals():
             return
@@ -121,10 +126,12 @@ class Prefetch:
         self._begun = _Begun(view, groups, folder, stack, ending, running)
 
     def _wait_for_turn(self, before: Any, ending: Event) -> None:  # noqa: ANN401  (of the JVM)
-        """Wait until the previous prefetched stage 1 has ended and its batch runs a job.
+        """Wait until `before` has ended and the current batch runs a job, or until `ending` is set.
 
-        The end of a stage is polled less often, because each poll costs CPU in two processes, and
-        the next stage 1 is not needed until stage 2 of the current batch frees the first core.
+        `before` is the JVM's future of the previous prefetched stage 1, or None. The job is awaited
+        for at most one second. The end of a stage is polled less often, because each poll costs CPU
+        in two processes, and the next stage 1 is not needed until stage 2 of the current batch
+        frees the first core.
         """
         while before is not None and not ending.wait(_STAGE_POLL_SECONDS):
             if before.isCompleted():
@@ -141,7 +148,7 @@ class Prefetch:
             begun.discard()
 
     def close(self) -> None:
-        """Discard the prefetched stage 1, and end the thread."""
+        """Discard the prefetched stage 1, and end the thread that submits stages."""
         self.forget()
         self._pool.shutdown()
 

@@ -1,17 +1,17 @@
 """All uses of interfaces that PySpark, py4j and Spark do not publish.
 
-No other module uses an underscore name of PySpark or classes of Spark's JVM: a new version of
-Spark has to be checked against this module only. Two groups of functions:
+No other module uses an underscore name of PySpark or classes of Spark's JVM: a new version of Spark
+has to be checked against this module only. Two groups of functions:
 
     required   has_context, gateway_process, restrict_accumulator_socket, authenticate_callbacks
                The daemon needs them for correct errors and for channels closed to other users.
     optional   skip_packaged_sources, cache_classes, use_java_serializer, translate_task,
                submit_map_stage, count_executors
                They only save time, or watch the cluster. `INGESTD_SPARK_INTERNALS=off` disables all
-               of them, and each one changes nothing where Spark does not have what it looks for.
+               of them, and each one has no effect if Spark lacks the members that it uses.
 
-Two more interfaces are not published but are names of modules and classes, not private members: the
-main class of the JVM (`startup.jvm`), and Spark's Python modules (`startup.prefork_server`,
+Two more unpublished interfaces are only names of modules and classes, not private members: the main
+class of the JVM (`startup.jvm`), and Spark's Python modules (`startup.prefork_server`,
 `startup.python_daemon`).
 """
 
@@ -56,14 +56,17 @@ def has_context() -> bool:
 
 
 def gateway_process() -> "subprocess.Popen[bytes] | None":
-    """Return the process of the JVM that PySpark's launcher started, if there is one."""
+    """Return the process of the JVM that PySpark's launcher started; None without such a JVM."""
     gateway: Any = SparkContext._gateway
     process: subprocess.Popen[bytes] | None = getattr(gateway, "proc", None)
     return process
 
 
 def restrict_accumulator_socket(context: SparkContext) -> None:
-    """Close the accumulator socket to other users; over a Unix socket it asks for no secret."""
+    """Deny other users access to the accumulator socket, if it is a Unix socket.
+
+    Over a Unix socket, unlike TCP, Spark's accumulator server asks clients for no secret.
+    """
     internals: Any = context
     address = internals._accumulatorServer.server_address
     if isinstance(address, str):
@@ -73,8 +76,8 @@ def restrict_accumulator_socket(context: SparkContext) -> None:
 def authenticate_callbacks(gateway: Any) -> None:  # noqa: ANN401  (py4j has no types)
     """Start the callback server of a gateway so that it requires the gateway's secret.
 
-    PySpark would start it without a secret, and py4j's client in the JVM loses its own when it is
-    given the address of the server.
+    PySpark would start the server without a secret. py4j's client in the JVM loses its own secret
+    when it is given the address of the server, so it is set again.
     """
     secret = gateway.java_parameters.auth_token
     gateway.python_parameters.auth_token = secret
@@ -107,7 +110,8 @@ def skip_packaged_sources(session: SparkSession) -> None:
 def cache_classes(session: SparkSession) -> None:
     """Look up once the JVM classes that PySpark would look up by name in every batch.
 
-    They become attributes of the view, and py4j asks the JVM only for names that Python lacks.
+    The classes become attributes of py4j's view of the JVM, which asks the JVM only for names that
+    are not attributes.
     """
     if not uses_optional_internals():
         return
@@ -125,9 +129,9 @@ def cache_classes(session: SparkSession) -> None:
 def use_java_serializer(spark: SparkContext, shuffled: RDD[Any]) -> None:
     """Shuffle with Java's serializer instead of Kryo; for pairs whose blobs are file references.
 
-    Spark chooses Kryo for numbers and bytes, and builds an instance with all of Scala's classes
-    for each task. Large blobs are better off with Kryo: Java's serializer keeps references to all
-    objects that it has written.
+    Spark chooses Kryo for numbers and bytes, and builds an instance with all of Scala's classes for
+    each task. Kryo is better for large blobs: Java's serializer keeps references to all objects
+    that it has written.
     """
     if not uses_optional_internals():
         return
@@ -138,20 +142,23 @@ def use_java_serializer(spark: SparkContext, shuffled: RDD[Any]) -> None:
 
 @cache
 def _java_serializer(spark: SparkContext) -> Any:  # noqa: ANN401  (py4j has no types)
-    """Cached, since resolving a package name makes the JVM search all of its jars."""
+    """Return Java's serializer.
+
+    Cached, since resolving a package makes the JVM search all of its jars.
+    """
     jvm: Any = spark._jvm
     context: Any = spark._jsc
     return jvm.org.apache.spark.serializer.JavaSerializer(context.sc().conf())
 
 
 def translate_task(rdd: RDD[Any]) -> None:
-    """Create the JVM's counterpart of an RDD now, which takes longer than submitting it."""
+    """Create the JVM's counterpart of an RDD in advance, which takes longer than its submission."""
     if uses_optional_internals():
         _ = rdd._jrdd
 
 
 def submit_map_stage(spark: SparkContext, shuffled: RDD[Any]) -> Any:  # noqa: ANN401  (py4j has no types)
-    """Run an RDD up to its shuffle only; return the JVM's future of that stage."""
+    """Submit the stage before the shuffle of an RDD; return the JVM's future of the stage."""
     java_rdd: Any = shuffled._jrdd
     pairs = java_rdd.rdd().dependencies().head().rdd()
     context: Any = spark._jsc

@@ -30,12 +30,16 @@ class SealedTask:
     def __call__(self, *arguments: Any) -> Iterator[Any]:  # noqa: ANN401  (those of the task)
         """Resolve the references on this machine, and run the task.
 
-        Raises ConfigError for a reference that this machine lacks, and the errors of the task.
+        Raises ConfigError for a reference that this machine cannot resolve, and the errors of the
+        task.
         """
         yield from self.opened()(*arguments)
 
     def opened(self) -> Any:  # noqa: ANN401  (any task)
-        """Return the task with its secrets. Raises ConfigError as a call does."""
+        """Return the task with its secrets.
+
+        Raises ConfigError if this machine cannot resolve a reference.
+        """
         return _Unpickler(io.BytesIO(self.payload)).load()
 
 

@@ -1,6 +1,6 @@
-"""Set aside topics with unusable records and unreadable partitions, and retry the latter.
+"""Set aside unreadable topic partitions, and topics whose records are mostly rejected.
 
-A run reads on without them; unreadable partitions are retried one at a time.
+A run continues without them; unreadable partitions are retried one at a time.
 """
 
 import logging
@@ -30,18 +30,18 @@ class Try(Protocol):
     """A process that tries to read a record, with exit code 0 on success."""
 
     def poll(self) -> int | None:
-        """Return the exit code; None while it runs."""
+        """Return the exit code; None while the process runs."""
 
     def kill(self) -> None:
-        """Kill it."""
+        """Kill the process."""
 
     def wait(self) -> int:
-        """Wait for its exit and return the exit code."""
+        """Wait for the exit of the process and return the exit code."""
 
 
 @dataclass(slots=True)
 class Tried:
-    """The retries of a topic partition at an offset, and the time of the next one."""
+    """The number of failed tries to read an offset, and the clock's time of the next try."""
 
     offset: int
     tries: int
@@ -50,10 +50,11 @@ class Tried:
 
 @dataclass(slots=True)
 class KnownRanges:
-    """The state of unreadable topic partitions, for the life of the process.
+    """The state of unreadable topic partitions, kept until the process ends.
 
-    So delays keep growing when a later run finds the same partition. `given_up` are ranges that the
-    policy skips; the next start of the pipeline writes dead letters for them.
+    Delays between tries keep growing when a later run finds the same partition unreadable.
+    `given_up` are ranges that the policy skips; the next start of the pipeline writes dead letters
+    for them.
     """
 
     tried: dict[SourcePartition, Tried] = field(default_factory=dict)
@@ -64,10 +65,10 @@ _KNOWN = KnownRanges()
 
 
 class QueryRetries:
-    """Retries one topic partition at a time, with exponential backoff.
+    """The retries of unreadable topic partitions, one at a time, with exponential backoff.
 
-    After the retries that the policy allows, a partition is either an error, or it is searched for
-    the next readable offset.
+    When a partition has failed as often as the policy allows, the run either stops with an error,
+    or searches the partition for its next readable offset.
     """
 
     def __init__(
@@ -88,13 +89,14 @@ class QueryRetries:
 
     @property
     def is_deciding(self) -> bool:
-        """Whether a search for a readable offset is not finished, so that the run must not end."""
+        """Whether a partition has no retries left and is undecided, so the run must not end."""
         return any(self._is_exhausted(partition) for partition in self._waiting)
 
     def add(self, left: OffsetRange, *, is_reached: bool = True) -> None:
-        """Add an unreadable range, which counts as a try.
+        """Add an unreadable range, and count a failed try at its first offset.
 
-        If `is_reached` is false, records before the range are unread, and it cannot be skipped.
+        If `is_reached` is false, records before the range are unread, and the range cannot be
+        skipped.
         """
         partition = (left.source, left.topic, left.partition)
         if not is_reached:
@@ -109,7 +111,8 @@ class QueryRetries:
         """Check the running retry, or start the next one that is due.
 
         Raises SourceError, which restarts the query, if a topic partition is readable again or its
-        unreadable range is skipped; PolicyStopError if its retries are exhausted.
+        unreadable range is skipped; PolicyStopError if its retries are exhausted and the range must
+        not be skipped.
         """
         exhausted = [partition for partition in self._waiting if self._is_exhausted(partition)]
         refused = exhausted
@@ -177,7 +180,7 @@ class QueryRetries:
         )
 
     def close(self) -> None:
-        """Kill the running retry."""
+        """Kill the running retry, if there is one."""
         if self._running is not None:
             self._running[2].kill()
             self._running[2].wait()
@@ -191,7 +194,7 @@ class SetAsideTopics:
         self._settings = settings
         self._listener = listener
         self._wrong_formats = WrongFormatDetector(settings.wrong_format_threshold)
-        self._found: dict[Topic, SetAside] = {}
+        self._topics: dict[Topic, SetAside] = {}
         self._unreadable: dict[SourcePartition, Unreadable] = {}
         self._held_at: dict[SourcePartition, int] = {}
         # Half of a worker's memory: it holds more than the records that it reads.
@@ -199,7 +202,10 @@ class SetAsideTopics:
         self._retries = QueryRetries(self._start_try, _KNOWN, settings.unreadable)
 
     def without(self, batch: BatchOffsets) -> BatchOffsets:
-        """Return a batch without the topics and partitions that are set aside."""
+        """Return a batch without what is set aside.
+
+        Topics are left out; an unreadable partition ends at the offset at which it is set aside.
+        """
         starts = {partition: unread.range.start for partition, unread in self._unreadable.items()}
         ends = {
             partition: self._held_at.get(partition, start) for partition, start in starts.items()
@@ -209,12 +215,12 @@ class SetAsideTopics:
     @property
     def topics(self) -> frozenset[Topic]:
         """The topics that are set aside, as (source, name)."""
-        return frozenset(self._found)
+        return frozenset(self._topics)
 
     def judge(self, result: AttemptResult, ranges: Iterable[OffsetRange]) -> bool:
         """Check the result of a batch before its commits, and set aside topics and partitions.
 
-        Return whether any was set aside, so that the batch has to run again without it.
+        Returns whether any was set aside, so that the batch has to run again without it.
         """
         for unreadable in result.unreadable:
             self._add_unreadable(unreadable)
@@ -230,10 +236,10 @@ class SetAsideTopics:
         return bool(refused or result.unreadable)
 
     def find_culprits(self, ranges: Iterable[OffsetRange]) -> bool:
-        """Set aside the ranges that exceed the memory of a worker; return whether there are any.
+        """Set aside partitions whose records exceed a worker's memory; return whether any do.
 
-        The batch reads nothing of their topic partitions: the client fetches ahead, which would
-        kill the next worker too.
+        The batch reads nothing of these partitions: the client fetches ahead, which would kill the
+        next worker too.
         """
         memory, ranges = self._memory, list(ranges)
         starts = starts_of(ranges)
@@ -251,11 +257,14 @@ class SetAsideTopics:
         return bool(culprits)
 
     def poll(self) -> None:
-        """Retry unreadable partitions at intervals; raises the errors of `Retries.poll`."""
+        """Check or start a retry of an unreadable partition.
+
+        Raises the errors of `QueryRetries.poll`.
+        """
         self._retries.poll()
 
     def close(self) -> None:
-        """Kill a retry that is running."""
+        """Kill the running retry, if there is one."""
         self._retries.close()
 
     def _start_try(self, left: OffsetRange) -> Try:
@@ -266,18 +275,19 @@ class SetAsideTopics:
     def refuse_end(self) -> None:
         """Raise PolicyStopError if anything is set aside, since the run has not read all records.
 
-        Waits for retries that are deciding, and raises the errors of `Retries.poll`.
+        Waits until the outcome of all partitions is decided, and raises the errors of
+        `QueryRetries.poll`.
         """
         while self._retries.is_deciding:
             self._retries.poll()
             time.sleep(_POLL_SECONDS)
         unreadable = map(_unreadable_message, self._unreadable.values())
-        problems = [*map(self._message, self._found.values()), *unreadable]
+        problems = [*map(self._message, self._topics.values()), *unreadable]
         if problems:
             raise PolicyStopError("; ".join(problems))
 
     def _add(self, new: SetAside) -> None:
-        self._found[new.source, new.topic] = new
+        self._topics[new.source, new.topic] = new
         topic = {"source": new.source, "topic": new.topic, "offsets": dict(new.offsets)}
         counts = {"records": new.records, "rejected": new.rejected}
         guess = {"looks_like": new.guess.data_format, "message": self._message(new)}
@@ -309,7 +319,7 @@ def _unreadable_message(unread: Unreadable) -> str:
 
 
 def take_given_up() -> dict[SourcePartition, OffsetRange]:
-    """Return the ranges that the policy leaves out, for the start that reads on after them."""
+    """Remove and return the ranges that the policy skips; the next start continues after them."""
     given_up = dict(_KNOWN.given_up)
     _KNOWN.given_up.clear()
     return given_up

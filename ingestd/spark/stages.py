@@ -42,7 +42,11 @@ Pairs = RDD[tuple[int, bytes]]
 
 @dataclass(frozen=True, slots=True)
 class DecodeTask:
-    """Stage 1: fetches and decodes the ranges of its Spark partition into (slot, blob) pairs."""
+    """Stage 1: fetches and decodes the ranges of its Spark partition into (slot, blob) pairs.
+
+    `folder` is the exchange folder, or None to send all blobs through the shuffle. `kept` are
+    chunks that earlier attempts cached in the folder.
+    """
 
     context: BatchContext
     folder: str | None
@@ -67,13 +71,13 @@ class DecodeTask:
 
 @dataclass(frozen=True, slots=True)
 class WriteTask:
-    """Stage 2: writes the files of the blobs of its slots, once `tokens` prove its warehouse."""
+    """Stage 2: writes the rows of its slots to data files, after it has checked the `tokens`."""
 
     context: BatchContext
     tokens: Sequence[WarehouseToken] = ()
 
     def __call__(self, pairs: Iterable[tuple[int, bytes]]) -> Iterator[WriteOutcome | FatalError]:
-        """Yield one outcome for all blobs of the task, or a fatal error."""
+        """Yield one outcome for all blobs of the task, or a fatal error; nothing without blobs."""
         blobs = Spool(self.context.write_buffer_size)
         for _, blob in pairs:
             if blob.startswith(_ERROR_MARK):
@@ -94,7 +98,7 @@ class WriteTask:
 def exchange_folder(spark: SparkContext, groups: list[list[OffsetRange]]) -> Iterator[str | None]:
     """Yield the folder in which the tasks of all attempts of a batch exchange files.
 
-    None if tasks run on several machines, or if there is only one task.
+    Yields None if tasks run on several machines, or if there is only one task.
     """
     with shared_folder(_folder_parent(spark) if len(groups) > 1 else None) as folder:
         yield folder
@@ -124,8 +128,8 @@ def run_stages(
 
     `kept` are chunks that earlier attempts cached in the folder. A single group needs no shuffle:
     one task runs both stages. Raises the first FatalError of any task; files that other tasks wrote
-    remain as orphan files. If a task fails in all of Spark's attempts, raises its error, or a
-    RetryableError.
+    remain as orphan files. If a task fails in all of Spark's attempts, raises the error of
+    `task_error`.
     """
     pairs, exchange.prefetched = exchange.prefetched, None
     try:
@@ -191,7 +195,7 @@ def _slot(slot: int) -> int:
 
 
 def _sendable(spark: SparkContext, task: Task) -> Task | SealedTask:
-    """Return a task as it may be sent: without secrets if it leaves this machine."""
+    """Return a task for Spark to send: without secrets if tasks run in executors."""
     return seal(task) if has_executors(str(spark.master)) else task
 
 

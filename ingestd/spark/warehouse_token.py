@@ -1,8 +1,8 @@
 """Check that executors write to the warehouse that the driver reads.
 
-The path of a warehouse exists on every machine of a cluster, but may be another disk, or by other
-settings of the machine another store: the driver would commit files that it cannot see. The driver
-writes a token into the warehouse, and a task that does not find it writes nothing.
+On another machine of a cluster, the path of a warehouse may be a different disk, or, with other
+settings, a different store. The driver would then commit files that it cannot see. So the driver
+writes a token into the warehouse, and a task that does not find the token writes nothing.
 """
 
 import platform
@@ -24,16 +24,17 @@ _proven: set[bytes] = set()
 
 @dataclass(frozen=True, slots=True)
 class WarehouseToken:
-    """The path and the content of a token, and the access to its file system."""
+    """A file with unique content that the driver has written into a warehouse."""
 
     io: FileIO
     path: str
     content: bytes
 
     def prove(self) -> None:
-        """Check the token from this machine, once in each process.
+        """Check that this machine can read the token, once per process.
 
-        Raises UnsupportedError if it is missing or differs, StorageError if it cannot be read.
+        Raises UnsupportedError if the token is missing or differs, StorageError if it cannot be
+        read.
         """
         if self.content in _proven:
             return
@@ -51,7 +52,7 @@ class WarehouseToken:
 
 
 def warehouse_tokens(spark: SparkContext, context: BatchContext) -> tuple[WarehouseToken, ...]:
-    """Return the tokens of all warehouses of a batch's tables; none for a local master."""
+    """Write and return tokens of all warehouses of a batch's tables; none for a local master."""
     if not has_executors(str(spark.master)):
         return ()
     files = {
@@ -62,7 +63,10 @@ def warehouse_tokens(spark: SparkContext, context: BatchContext) -> tuple[Wareho
 
 
 def _token(pipeline: str, warehouse: str, io: FileIO) -> WarehouseToken:
-    """Write a token, once per process; a later process of the pipeline replaces it."""
+    """Return the token of a warehouse, written once per process.
+
+    A later process of the pipeline overwrites it.
+    """
     if (pipeline, warehouse) not in _written:
         path = f"{warehouse}/.ingestd/{pipeline}/warehouse-token"
         token = WarehouseToken(io, path, uuid.uuid4().bytes)

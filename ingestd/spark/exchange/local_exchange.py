@@ -1,13 +1,13 @@
 """Hand blobs from stage 1 to stage 2 through local files, so that the JVM moves only file names.
 
 Bytes that pass through the JVM are copied about six times and compressed on the way. Where both
-stages run on this machine, a task of stage 1 appends its blobs to one file per slot in a folder
-of the batch, and stage 2 maps the file. A file belongs to one attempt of a task: files of a failed
+stages run on this machine, a task of stage 1 appends its blobs to one file per slot in a folder of
+the batch, and stage 2 maps the file. A file belongs to one attempt of a task: files of a failed
 attempt are referenced by no blob.
 
 Allocating new pages costs more than filling them, so a task overwrites a file of an earlier batch
-where one is free. Locks decide which are: a writer holds an exclusive lock, a reader a shared one
-for as long as any part of its mapping is in use, and a locked file is never recycled.
+if one is free. A file is free if it is not locked: a writer holds an exclusive lock, and a reader a
+shared lock for as long as any part of its mapping is in use.
 """
 
 import fcntl
@@ -69,7 +69,7 @@ def write_blobs(
 def read_blobs(blobs: Iterable[Blob]) -> Iterator[Blob]:
     """Yield blobs as they were written, with references resolved to slices of mapped files.
 
-    Raises StorageError for a file that does not exist.
+    Raises StorageError for a file that cannot be opened or mapped.
     """
     for blob in blobs:
         if not (isinstance(blob, bytes) and blob.startswith(_MARK)):
@@ -91,7 +91,7 @@ class FolderBlobStore:
         self._folder = folder
 
     def put(self, blob: Encoded) -> str | None:
-        """Write a blob and return its name; None if the write fails, for the cache is optional."""
+        """Write a blob and return its name; None if the write fails, as the cache is optional."""
         path = Path(self._folder, uuid.uuid4().hex)
         try:
             with path.open("xb") as stream:
@@ -112,7 +112,7 @@ class FolderBlobStore:
 
 @dataclass(slots=True)
 class SlotFile:
-    """A file being written; `spans` are (start, size) of its blobs in bytes."""
+    """A locked file to which a task appends blobs; `spans` are their (start, size) in bytes."""
 
     path: str
     stream: BinaryIO
@@ -128,7 +128,10 @@ class SlotFile:
         self.spans.append((start, self.stream.tell() - start))
 
     def close(self) -> None:
-        """Flush, truncate a file that is far too long, and release the lock. Raises OSError."""
+        """Close the file, which releases its lock; truncate a recycled file that is far too long.
+
+        Raises OSError.
+        """
         with self.stream as stream:
             written = stream.tell()
             if os.fstat(stream.fileno()).st_size > _MAX_LENGTH_RATIO * written:
@@ -136,7 +139,10 @@ class SlotFile:
 
 
 def open_slot_file(folder: str) -> SlotFile:
-    """Open a locked file under a unique name, recycled if one is free. Raises OSError."""
+    """Open and lock a file under a unique name; recycle a free file if there is one.
+
+    Raises OSError.
+    """
     path = Path(folder, f"{uuid.uuid4().hex}{SUFFIX}")
     stream = _recycle_file(Path(folder, RECYCLED), path)
     return SlotFile(str(path), _create_file(path) if stream is None else stream)
@@ -177,8 +183,10 @@ def _close(files: Iterable[SlotFile], folder: str) -> None:
 
 
 def _create_file(path: Path) -> BinaryIO:
-    """Create a file and lock it, so that no later batch recycles it while an attempt that outlived
-    its batch still writes it.
+    """Create a file and lock it against recycling.
+
+    A later batch must not recycle it while an attempt that outlived its batch still writes it. The
+    file stays unlocked on a file system without locks.
     """
     stream = path.open("xb")
     with suppress(OSError):  # without locks no file is recycled either
@@ -187,7 +195,10 @@ def _create_file(path: Path) -> BinaryIO:
 
 
 def _recycle_file(recycled: Path, path: Path) -> BinaryIO | None:
-    """Rename an unlocked file of an earlier batch to `path` and open it; None if there is none."""
+    """Rename a free file of an earlier batch to `path`, and lock and open it.
+
+    Returns None if no file is free, or if the file system has no locks.
+    """
     try:
         names = [name for name in os.listdir(recycled) if name.endswith(SUFFIX)]  # noqa: PTH208
     except OSError:

@@ -1,8 +1,8 @@
 """The folder in which the tasks of one batch exchange files on one machine.
 
-It exists for one batch. After a successful batch its folder becomes the `recycled` folder of the
-next one, whose tasks overwrite its files; files that they do not need are removed. Folders of
-killed drivers are removed as well: a running driver holds a lock on its folder.
+Each batch has its own folder. After a successful batch, the folder becomes the `recycled` folder
+inside that of the next batch, whose tasks overwrite its files; what they do not need is removed.
+Folders of killed drivers are removed as well: a running driver holds a lock on its folder.
 """
 
 import atexit
@@ -22,7 +22,7 @@ from ingestd.spark.exchange.local_exchange import RECYCLED, SUFFIX, exchange_err
 _PREFIX = "ingestd-blobs-"
 _MIN_AGE_SECONDS = 60.0
 RECYCLED_BYTES = 256 << 20
-"""Most bytes of files that are kept for the next batch."""
+"""The maximum total size of the files that are kept for the next batch."""
 
 _remover = ThreadPoolExecutor(1, "remove-blobs")  # starts its thread on first use
 
@@ -43,10 +43,11 @@ _kept: list[_Folder] = []
 
 @contextmanager
 def shared_folder(parent: str | None) -> Iterator[str | None]:
-    """Create a folder below `parent` for one batch; on success it is kept for the next batch.
+    """Create a folder below `parent` for one batch, and yield its path.
 
-    Yields None without a parent, and removes a kept folder. Raises StorageError if the folder
-    cannot be created.
+    If the block succeeds, the folder is kept for the next batch, otherwise it is removed. Without a
+    parent, yields None and removes a kept folder. Raises StorageError if the folder cannot be
+    created.
     """
     if parent is None:
         remove_kept_folder()
@@ -76,7 +77,7 @@ def remove_kept_folder() -> None:
 
 
 def _recycle_kept_folder(folder: _Folder) -> None:
-    """Move the kept folder into the new one."""
+    """Move the kept folder, if there is one, into a new folder, and trim it in the background."""
     while _kept:
         last = _kept.pop()
         recycled = Path(folder.path, RECYCLED)
@@ -113,7 +114,10 @@ def _remove_in_background(folder: _Folder) -> None:
 
 
 def _remove_abandoned(parent: Path) -> None:
-    """Remove unlocked folders, except new ones, whose owner may not hold the lock yet."""
+    """Remove unlocked folders of drivers below `parent`.
+
+    Folders younger than a minute stay, because their drivers may not hold the lock yet.
+    """
     newest = time.time() - _MIN_AGE_SECONDS
     for folder in parent.glob(f"{_PREFIX}*"):
         try:

@@ -20,8 +20,8 @@ _ARROW_STREAM = b"\xff\xff\xff\xff"  # the first bytes of an Arrow stream
 class Spool:
     """A buffer of blobs that holds at most `max_bytes` of row blobs in memory.
 
-    The file is in the first of Spark's local directories. Methods raise StorageError if it cannot
-    be written or mapped.
+    Other row blobs are written to a file in the first of Spark's local directories. Methods raise
+    StorageError if the file cannot be written or mapped.
     """
 
     def __init__(self, max_bytes: int) -> None:
@@ -34,7 +34,7 @@ class Spool:
         return bool(self._held or self._spans)
 
     def add(self, blob: bytes) -> None:
-        """Add a blob; one that is not rows is small and always stays in memory."""
+        """Add a blob. A blob without rows is small and always stays in memory."""
         if len(blob) <= self._room or not blob.startswith(_ARROW_STREAM):
             self._room -= len(blob)
             self._held.append(blob)
@@ -50,7 +50,7 @@ class Spool:
             raise _spool_error(error) from error
 
     def blobs(self) -> Iterator[Blob]:
-        """Yield all blobs; those on disk are mapped, so the kernel can evict their pages."""
+        """Yield all blobs; those on disk are mapped, so that the kernel can evict their pages."""
         yield from self._held
         if self._file is None:
             return

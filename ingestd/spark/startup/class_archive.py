@@ -1,8 +1,8 @@
 """The archive of Spark's classes for the JVM (application class-data sharing, AppCDS).
 
-Loading and verifying classes is half of the JVM's start. An archive is valid for one Java and one
-set of jars, and its name is a digest of both. `ingestd.spark.startup.training` creates it once.
-Without an archive, or with one that the JVM rejects, the start only takes longer.
+Loading and verifying classes takes half of the time of the JVM's start. An archive is valid for one
+Java and one set of jars, and its name is a digest of both. `ingestd.spark.startup.training` creates
+it once. Without an archive, or with one that the JVM rejects, the start only takes longer.
 """
 
 import hashlib
@@ -25,7 +25,10 @@ _LAYOUT = b"1\n"
 
 
 def archive_folder() -> Path | None:
-    """Return the folder of archives: INGESTD_CLASS_ARCHIVE or the user's cache; None if `off`."""
+    """Return the folder of archives: INGESTD_CLASS_ARCHIVE, or a folder in the user's cache.
+
+    Returns None if the variable is `off`, or if the user has no home folder.
+    """
     folder = os.environ.get(FOLDER, "")
     if folder.lower() == OFF:
         return None
@@ -39,7 +42,10 @@ def archive_folder() -> Path | None:
 
 
 def archive_file(java: str, jars: Sequence[str]) -> Path | None:
-    """Return the path of the archive for a Java and a set of jars, whether it exists or not."""
+    """Return the path of the archive for a Java and its jars; None if archives are turned off.
+
+    The archive need not exist.
+    """
     folder = archive_folder()
     if folder is None:
         return None
@@ -65,8 +71,8 @@ def recording_flags(file: Path) -> tuple[str, ...]:
 def create_in_background(file: Path | None, module: str) -> bool:
     """Start a process that creates an archive, unless the file exists or is being created.
 
-    The process runs `module` with the lowest priority and outlives this one. Return whether it
-    was started.
+    The process runs `module` with the lowest priority and outlives this one. Returns whether it was
+    started.
     """
     if file is None or file.exists() or not _create_marker(file):
         return False
@@ -85,7 +91,10 @@ def create_in_background(file: Path | None, module: str) -> bool:
 
 
 def temporary_archive(file: Path) -> Path:
-    """Return an unused path in the folder of `file`, for an archive that is being written."""
+    """Return an unused path in the folder of `file`, for an archive that is being written.
+
+    Creates the folder if it is missing.
+    """
     file.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(dir=file.parent, prefix="making-", suffix=".jsa")
     os.close(handle)
@@ -94,7 +103,10 @@ def temporary_archive(file: Path) -> Path:
 
 
 def publish(made: Path, file: Path) -> bool:
-    """Rename a finished archive, and remove archives older than 30 days; False if there is none."""
+    """Rename a finished archive to its final path; return False if the archive was not written.
+
+    Also releases the reservation of the path, and removes archives older than 30 days.
+    """
     _marker(file).unlink(missing_ok=True)
     if not made.is_file():
         return False
@@ -106,7 +118,10 @@ def publish(made: Path, file: Path) -> bool:
 
 
 def _create_marker(file: Path) -> bool:
-    """Create the marker that reserves an archive for this process; False if it exists."""
+    """Create the marker that reserves an archive for this process; return False if that fails.
+
+    A marker older than half an hour is replaced.
+    """
     marker = _marker(file)
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -123,7 +138,10 @@ def _marker(file: Path) -> Path:
 
 
 def _identity(path: Path) -> str:
-    """Return path, size and time of a file, which are what a JVM compares as well."""
+    """Return a line with path, size and modification time of a file; a JVM compares these too.
+
+    A missing file has only its path.
+    """
     try:
         status = path.stat()
     except OSError:

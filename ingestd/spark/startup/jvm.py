@@ -3,8 +3,8 @@
 PySpark's launcher starts a shell and another JVM to compose a command line, and waits for Spark
 before it returns. This module starts the JVM directly while Python still imports (`prestart`), with
 the class archive if there is one, and `startup.session` connects PySpark to it. A prestarted JVM
-whose settings differ from the session's is ended and not used. PySpark's launcher is used for
-clusters, jars, and another Spark installation or its settings.
+whose settings differ from the session's is killed and not used. PySpark's launcher is used for
+clusters, for additional jars, and for another Spark installation or its configuration files.
 """
 
 import contextlib
@@ -89,7 +89,7 @@ _START_SECONDS = 120.0
 
 @dataclass(frozen=True, slots=True)
 class Gateway:
-    """The port and the secret of a JVM's gateway."""
+    """The port and the secret of a JVM's py4j gateway."""
 
     port: int
     secret: str
@@ -112,7 +112,7 @@ class Jvm:
 
     @property
     def python(self) -> str | None:
-        """The command that starts its Python workers; None for this Python."""
+        """The command that starts Python workers by the prefork server; None without a server."""
         return (
             None
             if self._prefork_server is None
@@ -125,13 +125,17 @@ class Jvm:
         return {} if self._prefork_server is None else self._prefork_server.variables
 
     def fork_prefork_server(self) -> None:
-        """Fork the prefork server from this process, which must not have threads yet."""
+        """Fork the JVM's prefork server, if any, from this process, which must not have threads."""
         if self._prefork_server is not None:
             stdin = self._process.stdin
             self._prefork_server.fork([] if stdin is None else [stdin.fileno()])
 
     def gateway(self) -> Gateway:
-        """Wait until the gateway listens. Raises RetryableError if the JVM ends or is silent."""
+        """Wait until the gateway listens, and return its address.
+
+        Starts the prefork server if it was not forked. Raises RetryableError if the JVM ends, or if
+        it does not respond within two minutes.
+        """
         if self._prefork_server is not None:
             self._prefork_server.spawn()
         end = time.monotonic() + _START_SECONDS
@@ -168,7 +172,7 @@ class Jvm:
         self.close()
 
     def wait(self, seconds: float) -> int | None:
-        """Return the exit code if the JVM ends within `seconds`; negative for a signal."""
+        """Return the exit code, negative for a signal, or None if the JVM runs after `seconds`."""
         with contextlib.suppress(subprocess.TimeoutExpired):
             return self._process.wait(seconds)
         return None
@@ -187,8 +191,9 @@ _kept: list[Jvm] = []
 def start_jvm(settings: Mapping[str, str]) -> Jvm | None:
     """Start the JVM of a session without waiting for it; None if PySpark's launcher is needed.
 
-    Its prefork server is forked by `fork_prefork_server`, or else started by `gateway`. A JVM has
-    none if the user sets the Python of the workers.
+    Its prefork server is forked by `fork_prefork_server`, or else started by `gateway`. The JVM has
+    no prefork server if the user sets the Python of the workers. Returns None also if the JVM
+    cannot be executed.
     """
     command = jvm_command(settings)
     if command is None:
@@ -232,13 +237,13 @@ def jvm_command(settings: Mapping[str, str]) -> tuple[str, ...] | None:
 
 
 def java_command() -> str | None:
-    """Return the path of java in JAVA_HOME, or else on the PATH."""
+    """Return the path of java in JAVA_HOME, or else on the PATH; None if it is not found."""
     home = os.environ.get("JAVA_HOME")
     return shutil.which(str(Path(home) / "bin" / "java") if home else "java")
 
 
 def spark_home() -> Path | None:
-    """Return the folder of the PySpark package, without importing it."""
+    """Return the folder of the PySpark package, without importing it; None without PySpark."""
     spec = importlib.util.find_spec("pyspark")
     return Path(spec.origin).parent if spec is not None and spec.origin else None
 
@@ -249,7 +254,10 @@ def class_path(home: Path) -> list[str]:
 
 
 def class_archive_path() -> Path | None:
-    """Return the path of the class archive of our JVMs, whether it exists or not."""
+    """Return the path of the class archive of our JVMs; None without Java or if archives are off.
+
+    The archive need not exist.
+    """
     java, home = java_command(), spark_home()
     return None if java is None or home is None else archive_file(java, class_path(home))
 
@@ -272,7 +280,10 @@ def fork_prestarted() -> None:
 
 
 def take_prestarted(settings: Mapping[str, str]) -> Jvm | None:
-    """Return the prestarted JVM; None, and end it, if the session needs another command line."""
+    """Return the prestarted JVM, or None.
+
+    A JVM is killed if the session needs another command line.
+    """
     with _lock:
         jvm = _prestarted.pop() if _prestarted else None
     if jvm is not None and jvm.command != jvm_command(settings):
@@ -282,22 +293,23 @@ def take_prestarted(settings: Mapping[str, str]) -> Jvm | None:
 
 
 def keep(jvm: Jvm) -> None:
-    """Keep the JVM of the session, which ends when its last reference is dropped."""
+    """Keep a reference to the JVM of the session, which ends when its last reference is dropped."""
     with _lock:
         _kept.append(jvm)
 
 
 def session_jvm() -> Jvm | None:
-    """Return the JVM of the session; None without a session in a JVM of ours."""
+    """Return the JVM of the session; None if this module did not start it or no session runs."""
     with _lock:
         return _kept[-1] if _kept else None
 
 
 def forked_python() -> tuple[str, Mapping[str, str]] | None:
-    """Return a command and its environment that run a module in a fork of the prefork server.
+    """Return a command, and its environment variables, that forks the prefork server.
 
-    The command takes `-m MODULE` of this package and ends with the forked process. None without
-    a session in a JVM of ours, or if the user sets the Python of the workers.
+    The command runs a module of this package, given as `-m MODULE`, in the fork, and ends with the
+    fork. Returns None if this module did not start the session's JVM, or if the user sets the
+    Python of the workers.
     """
     with _lock:
         commands = [(jvm.python, jvm.variables) for jvm in _kept]
@@ -308,7 +320,7 @@ def forked_python() -> tuple[str, Mapping[str, str]] | None:
 
 
 def archive_wanted() -> Path | None:
-    """Return the path of the class archive for the session's JVM; None without such a JVM."""
+    """Return the path of the session's class archive; None if this module did not start its JVM."""
     with _lock:
         return class_archive_path() if _kept else None
 
@@ -323,7 +335,10 @@ def end_unused() -> None:
 
 
 def end_all() -> None:
-    """End all JVMs of this process and wait for their exit; the session's is not killed."""
+    """End all JVMs of this process and wait for their exit.
+
+    The JVM of the session is asked to exit; a prestarted JVM is killed.
+    """
     end_unused()
     with _lock:
         kept = _kept[:]
@@ -365,7 +380,7 @@ def _environment(settings: Mapping[str, str], address: Path) -> dict[str, str]:
 
 
 def _ignore_signals() -> None:
-    """Ignore signals to the process group: the daemon ends the JVM when it is done."""
+    """Ignore signals that are sent to the process group: the daemon itself ends the JVM."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
 

@@ -16,7 +16,7 @@ ACKNOWLEDGED = b"+"
 
 
 def main() -> None:
-    """Pass streams and arguments to the server; run Python itself if the server does not answer."""
+    """Request a fork and wait for its exit; if the server does not respond, run Python instead."""
     with socket.socket(socket.AF_UNIX) as server:
         if not send_request(server, sys.argv[1:]):
             os.execv(os.environ[PYTHON], [os.environ[PYTHON], *sys.argv[1:]])  # noqa: S606
@@ -29,7 +29,7 @@ def main() -> None:
 
 
 def send_request(server: socket.socket, arguments: list[str]) -> bool:
-    """Send the request; return whether a forked process acknowledged it."""
+    """Connect to the server and request a fork; return whether a forked process acknowledged."""
     try:
         server.connect(os.environ[SOCKET])
         send_streams(server, arguments)

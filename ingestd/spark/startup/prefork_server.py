@@ -62,7 +62,7 @@ def serve(listener: socket.socket) -> None:
 
 
 def _wait_for_client(listener: socket.socket) -> bool:
-    """Wait for a client; return False when the driver has exited."""
+    """Wait for a client and return True; return False when the driver has exited."""
     poll = select.poll()
     poll.register(listener, select.POLLIN)
     poll.register(0, select.POLLIN)
@@ -91,7 +91,10 @@ def _serve(listener: socket.socket) -> None:
 
 
 def receive(client: socket.socket) -> tuple[Mapping[str, object], Sequence[int]]:
-    """Return a request and its three standard streams. Raises ValueError if it is truncated."""
+    """Return a request and the file descriptors of its three standard streams.
+
+    Raises ValueError if the request is truncated.
+    """
     head, streams, _, _ = socket.recv_fds(client, 4, _STREAMS)
     size = int.from_bytes(head, "big")
     body = b""
@@ -141,7 +144,7 @@ def _run(module: str) -> int:
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else int(end.code is not None)
     except (BrokenPipeError, ConnectionResetError):
-        return 1  # Spark closes its end at each stop: no process waits for an answer
+        return 1  # Spark closes its end at each stop: no process waits for a result
     except BaseException:  # noqa: BLE001  (no caller is left to report it)
         traceback.print_exc()
         return 1

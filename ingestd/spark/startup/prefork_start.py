@@ -1,7 +1,7 @@
 """Open the socket of the prefork server and start the server.
 
 The driver imports the same packages as the server, so the server is forked from the driver before
-that has threads, secrets or a pipeline. After that moment it is started as a new process, which
+the driver has threads, secrets or a pipeline. Later, the server is started as a new process, which
 imports the packages again.
 """
 
@@ -26,7 +26,7 @@ _MODULE = "ingestd.spark.startup.prefork_server"
 
 
 class PreforkServer:
-    """A prefork server that ends with this process or `close`; clients wait until it starts."""
+    """A prefork server that ends with this process or `close`; clients wait until it is started."""
 
     def __init__(self, listener: socket.socket, folder: Path) -> None:
         self._listener: socket.socket | None = listener
@@ -46,7 +46,9 @@ class PreforkServer:
         }
 
     def fork(self, others: Sequence[int] = ()) -> None:
-        """Fork the server from this process, which must not have threads, unless it runs.
+        """Fork the server from this process, unless it was started.
+
+        This process must not have threads.
 
         `others` are file descriptors that the fork closes.
         """
@@ -61,7 +63,7 @@ class PreforkServer:
         self._close_listener()
 
     def spawn(self) -> None:
-        """Start the server as a new process without waiting for it, unless it runs."""
+        """Start the server as a new process, unless it was started, and do not wait for it."""
         if self._listener is None:
             return
         process = subprocess.Popen(  # noqa: S603  (no external input)
@@ -82,7 +84,7 @@ class PreforkServer:
         self._close_listener()
 
     def close(self) -> None:
-        """Stop the server and wait for its exit; processes forked from it belong to the JVM."""
+        """Stop the server and wait for its exit; processes that it forked for the JVM continue."""
         if self._end >= 0:
             os.close(self._end)
             self._end = -1
@@ -99,9 +101,10 @@ class PreforkServer:
 
 
 def open_prefork_server() -> PreforkServer | None:
-    """Open the socket of a prefork server; None if `worker.sh` cannot be executed.
+    """Return a prefork server that listens but is not started yet.
 
-    Packages that are imported after this call start no threads, which `fork` requires.
+    Returns None if `worker.sh` is not executable or the socket cannot be opened. Packages that are
+    imported after this call start no threads, as `fork` requires.
     """
     if not os.access(_COMMAND, os.X_OK):
         return None
@@ -119,7 +122,10 @@ def open_prefork_server() -> PreforkServer | None:
 
 
 def _run_server(listener: socket.socket, begin: int, others: Sequence[int]) -> NoReturn:
-    """Run the prefork server in this forked process, and exit."""
+    """Run the prefork server in this forked process, and exit.
+
+    `begin` becomes its standard input; `others` are file descriptors to close.
+    """
     code = 1
     try:
         for other in others:

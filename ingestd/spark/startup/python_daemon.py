@@ -1,8 +1,8 @@
 """The process from which Spark forks its Python workers (`spark.python.daemon.module`).
 
-It does once what every task would repeat: importing large packages, reading the archives on the
-path at each `importlib.invalidate_caches()`, and collecting garbage over all objects of imported
-modules. Nothing in it may start a thread, since a fork copies only the calling thread.
+It does once what every task would otherwise repeat: import large packages, read the archives on the
+path at each `importlib.invalidate_caches()`, and visit all objects of imported modules in a garbage
+collection. Nothing in it may start a thread, since a fork copies only the calling thread.
 """
 
 import ctypes
@@ -63,10 +63,10 @@ _TASKS = "pyspark.worker"
 def main() -> None:
     """Prepare this process and fork workers until Spark closes the pipe.
 
-    SIGTERM is blocked here and in workers: when it is sent to all processes, only the driver obeys
-    it, and it needs the workers for the batch in flight. Spark closes the pipe when it sends
-    SIGTERM itself. Other users cannot open the daemon's socket; files of workers have the umask of
-    the driver.
+    SIGTERM is blocked here and in workers: if it is sent to all processes, only the driver ends,
+    and not before the batch in flight, for which it needs the workers. If Spark sends SIGTERM, it
+    closes the pipe too. Other users cannot open the daemon's socket; files of workers have the
+    umask of the driver.
     """
     own = os.umask(PRIVATE_UMASK)
     mask = int(os.environ.get(UMASK) or format(own, "o"), 8)
@@ -89,7 +89,7 @@ def main() -> None:
 
 
 def prepare_imports() -> None:
-    """Set the environment variables that large packages read at import."""
+    """Set the environment variables that large packages read at import, unless they are set."""
     for name, value in _ENVIRONMENT.items():
         os.environ.setdefault(name, value)
 
@@ -104,7 +104,8 @@ def name_process(name: str) -> None:
 def forget_archives() -> None:
     """Remove archives from the import path, and never read their directories again.
 
-    They stay on the path only if PySpark itself is in one. Archives do not change while Spark runs.
+    They stay on the path if PySpark itself is imported from one. Archives do not change while Spark
+    runs.
     """
     zipimport.zipimporter.invalidate_caches = _keep_caches  # type: ignore[method-assign,assignment]  # see the docstring
     before = list(sys.path)
@@ -152,7 +153,7 @@ def _modules() -> Iterator[str]:
 
 
 def _wrap_worker(serve: Serve, mask: int) -> Serve:
-    """Wrap Spark's worker loop: set a umask, and exit silently when Spark has disconnected."""
+    """Return Spark's worker loop with a umask set, and without a traceback if Spark disconnects."""
 
     def worker(connection: socket.socket, authenticated: bool) -> int:
         os.umask(mask)
@@ -165,7 +166,7 @@ def _wrap_worker(serve: Serve, mask: int) -> Serve:
 
 
 def _keep_caches(importer: zipimport.zipimporter) -> None:
-    """Stand in for `zipimporter.invalidate_caches`."""
+    """Do nothing, in place of `zipimporter.invalidate_caches`."""
 
 
 if __name__ == "__main__":

@@ -40,7 +40,7 @@ _starting = threading.Lock()
 
 
 def build_session(pipeline: str, extra: Mapping[str, str]) -> SparkSession:
-    """Return the session of this process, and start it if there is none.
+    """Return the Spark session of this process, and start it if it does not exist yet.
 
     `extra` are Spark settings of the user, which override ours. A local master binds to the
     loopback interface only and runs its workers with this Python. Raises ConfigError if Java is
@@ -69,7 +69,7 @@ def _session(settings: Mapping[str, str]) -> SparkSession:
 
 
 def _refusal(settings: Mapping[str, str], text: str) -> str:
-    """Return the message for an exception in Java while the session started."""
+    """Return the error message for a session that Java could not start; `text` is Java's error."""
     master = settings["spark.master"]
     if _STOPPED in text:
         return (
@@ -145,7 +145,10 @@ def _worker_python(program: str | None) -> Iterator[None]:
 
 
 def _connect(address: Gateway) -> Any:  # noqa: ANN401  (py4j has no types)
-    """Connect PySpark to a JVM, whose address it reads only from the environment."""
+    """Connect PySpark to a JVM and return the gateway.
+
+    PySpark reads the address only from the environment, which has it for this call only.
+    """
     os.environ[_GATEWAY_PORT] = str(address.port)
     os.environ[_GATEWAY_SECRET] = address.secret
     try:
@@ -159,8 +162,9 @@ def _connect(address: Gateway) -> Any:  # noqa: ANN401  (py4j has no types)
 def _filtered_stderr() -> int | None:
     """Return a file descriptor that filters a known warning out of standard error.
 
-    The launcher of the JVM prints it on each start, and no setting turns it off. The filter ends
-    when the last process that writes to the descriptor ends. None if it cannot be started.
+    The launcher of the JVM prints the warning on each start, and no setting turns it off. The
+    filter ends when the last process that writes to the descriptor ends. Returns None if the filter
+    cannot be started.
     """
     reading, writing = os.pipe()
     try:

@@ -94,12 +94,12 @@ def is_confidential(name: str) -> bool:
 
 
 def with_worker_memory(extra: Mapping[str, str], most_bytes: int) -> dict[str, str]:
-    """Return settings with a limit for the memory of each Python worker."""
+    """Return the user's settings with a memory limit for each Python worker, unless they set it."""
     return {f"spark.executorEnv.{WORKER_MEMORY}": str(most_bytes), **extra}
 
 
 def prepare_environment(settings: Mapping[str, str]) -> None:
-    """Set the variables from which PySpark takes the Python of workers and the local address."""
+    """Set the variables for the Python and the umask of workers, and for the local address."""
     os.environ[UMASK] = format(current_umask(), "o")
     if is_local(settings):
         os.environ["PYSPARK_PYTHON"] = settings.get(PYTHON, sys.executable)
@@ -124,7 +124,10 @@ def current_umask() -> int:
 
 
 def worker_path() -> str:
-    """Return the PYTHONPATH of workers: this package's folder unless it is installed, and ours."""
+    """Return the PYTHONPATH of workers: that of this process, which finds this package too.
+
+    Unless the package is installed, its parent folder precedes the PYTHONPATH of this process.
+    """
     parent = str(Path(ingestd.__file__).resolve().parent.parent)
     installed = {sysconfig.get_path("purelib"), sysconfig.get_path("platlib")}
     parents = [] if parent in installed else [parent]
@@ -142,7 +145,7 @@ def has_executors(master: str) -> bool:
 
 
 def _jvm_flags(given: str) -> str:
-    """Return our JVM flags followed by the given ones, which may choose another collector."""
+    """Return our JVM flags followed by the given flags, which may select another collector."""
     collector = () if _SET_COLLECTOR.search(given) else (_COLLECTOR,)
     return " ".join(filter(None, [*_JVM_FLAGS, *collector, given]))
 
@@ -150,7 +153,7 @@ def _jvm_flags(given: str) -> str:
 def _authentication(settings: Mapping[str, str]) -> dict[str, str]:
     """Return the settings with which Spark's channels accept only processes of this session.
 
-    A standalone cluster has its own secret, which the user has to set.
+    Returns no settings for a standalone cluster unless the user has set the cluster's secret.
     """
     master = re.split(r"[\[:]", settings["spark.master"])[0]
     if master in _MAKE_SECRETS or _SECRET in settings:

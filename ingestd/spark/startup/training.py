@@ -33,7 +33,7 @@ _TIMEOUT_SECONDS = 300.0
 
 
 class CountingSource(DataSource):
-    """An endless stream of batches without rows."""
+    """A data source with an endless stream of batches without rows."""
 
     @classmethod
     def name(cls) -> str:
@@ -57,7 +57,7 @@ class CountingReader(DataSourceStreamReader):
         return {"number": 0}
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802  (Spark's name)
-        """Return no limit."""
+        """Return a read limit that does not limit batches."""
         return ReadAllAvailable()
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802  (Spark's name)
@@ -74,7 +74,7 @@ class CountingReader(DataSourceStreamReader):
 
 
 def create_archive() -> Path | None:
-    """Return the archive's path, and create it if missing; None if archives are not available."""
+    """Create the archive if it is missing, and return its path; None if that is not possible."""
     file = class_archive_path()
     if file is None or file.is_file():
         return file
@@ -114,7 +114,7 @@ def _jobs(session: SparkSession) -> None:
 
 
 def main() -> int:
-    """Create the archive; exit code 1 if archives are not available."""
+    """Create the archive and print its path; return the exit code, 1 if that is not possible."""
     file = create_archive()
     if file is None:
         sys.stderr.write("no class archive was created: the JVM has no class-data sharing, or\n")
