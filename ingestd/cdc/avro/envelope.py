@@ -69,7 +69,9 @@ def is_control(node: AvroNode, topic: str) -> bool:
         return True
     if names & {"ddl", "tableChanges"} or {"status", "id", "event_count"} <= names:
         return True
-    raise refuse("decode", "missing-op", "the message value has no field op: no Debezium event")
+    raise refuse(
+        "decode", "missing-op", "the message value has no field op: it is not a Debezium event"
+    )
 
 
 def row_node(node: AvroNode) -> AvroNode | None:

@@ -62,14 +62,14 @@ def members(array: Array) -> dict[str, Array]:
 
 
 def struct_of(arrays: Mapping[str, Array], rows: int) -> Array:
-    """Return an array of structs with these fields."""
+    """Return an array of structs with these fields; `rows` is its length."""
     if not arrays:
         return pa.array([{}] * rows, pa.struct([]))
     return make_struct(list(arrays.values()), names=list(arrays))
 
 
 def entries(array: Array) -> tuple[Array, Array]:
-    """Return the concatenated keys, and the concatenated values, of all maps."""
+    """Return the concatenated keys and the concatenated values of the maps in an array."""
     whole: Any = take(array, pa.array(np.flatnonzero(valid_marks(array))))
     return whole.keys, whole.items
 

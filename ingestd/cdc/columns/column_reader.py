@@ -1,8 +1,8 @@
 """Readers of JSON columns: the readers in Python, and the encodings of the native reader.
 
 A Python reader has the msgspec type of a column's JSON values, and builds the Arrow array. An
-encoding describes how the native reader parses and stores the same values. It accepts only values
-that the Python reader accepts, with the same result.
+encoding describes how the native reader parses and stores the same values. The native reader
+accepts only values that the Python reader accepts, with the same result.
 """
 
 from collections.abc import Callable, Sequence
@@ -39,9 +39,9 @@ Finish = Callable[[Array], Array]
 class ColumnEncoding:
     """The encoding of a column in the native reader.
 
-    `storage` is the Arrow type of its buffers. `finish`, if not None, converts this array to the
-    array of the column. `comparable` is whether two cells are equal if, and only if, their JSON
-    values are equal.
+    `spec` is the plan node of its values, and `storage` the Arrow type of its buffers. `finish`, if
+    not None, converts an array of this type to the array of the column. `comparable` states whether
+    two cells are equal if, and only if, their JSON values are equal.
     """
 
     spec: Spec
@@ -54,7 +54,7 @@ TEXT_ENCODING = ColumnEncoding(("text", (TEXT, BASE64)), pa.string())
 BINARY_ENCODING = ColumnEncoding(("base64", (BASE64,)), pa.binary())
 BOOLEAN_ENCODING = ColumnEncoding(("boolean",), pa.bool_())
 RAW = ColumnEncoding(("raw",), pa.binary(), comparable=False)
-"""The unparsed JSON values, for the Python reader."""
+"""The encoding of JSON values that are not parsed natively, but later by the Python reader."""
 
 
 def integer_encoding(arrow_type: pa.DataType) -> ColumnEncoding:
@@ -71,15 +71,15 @@ INT64_ENCODING = integer_encoding(pa.int64())
 
 
 def time_encoding(per_milli: int) -> ColumnEncoding:
-    """Return the encoding of times of day in integers, `per_milli` units to a millisecond."""
+    """Return the encoding of times of day as integers, with `per_milli` units per millisecond."""
     spec = ("integer", 32, per_milli, 0, DAY_MILLIS - 1)
     return ColumnEncoding(spec, pa.time32("ms"), comparable=per_milli == 1)
 
 
 def temporal_encoding(data_type: DataType) -> ColumnEncoding:
-    """Return the encoding of integers in the unit of a date or time type.
+    """Return the encoding of a date or time type whose values are integers in its unit.
 
-    See `temporal_columns.read_integers`.
+    It is equivalent to `temporal_columns.read_integers`.
     """
     if data_type.root == "TIME":
         return time_encoding(1 if (data_type.precision or 0) <= 3 else 1000)
@@ -102,7 +102,7 @@ def iso_encoding(data_type: DataType) -> ColumnEncoding:
 
 
 def float_encoding(arrow_type: pa.DataType, *, special: bool) -> ColumnEncoding:
-    """Return the encoding of floats. If `special`, NaN and infinities may be strings."""
+    """Return the encoding of floats. If `special`, NaN and infinities may be JSON strings."""
     return ColumnEncoding(("float", arrow_type.bit_width, special), arrow_type, comparable=False)
 
 
@@ -113,9 +113,10 @@ def decimal_encoding(data_type: DataType) -> ColumnEncoding:
 
 
 def unscaled_encoding(scale: int, arrow_type: pa.DataType) -> ColumnEncoding | None:
-    """Return the encoding of base64 unscaled integers, or None if the scale is not supported.
+    """Return the encoding of decimals as base64 unscaled integers, or None if not supported.
 
-    It is equivalent to `decimal_columns.from_unscaled`.
+    Only scales from 0 to 38 are supported. The encoding is equivalent to
+    `decimal_columns.from_unscaled`.
     """
     if not 0 <= scale <= 38:
         return None
@@ -132,8 +133,8 @@ class ColumnReader:
     """The Python reader of a column.
 
     `wire` is the msgspec type of a value. `build` returns the Arrow array of values.
-    `find_unavailable` finds placeholders of omitted values. `native` is the encoding with which the
-    native reader builds the same array, or None if it cannot.
+    `find_unavailable` finds the placeholders of omitted values. `native` is the encoding with which
+    the native reader builds the same array, or None if it cannot.
     """
 
     wire: Any
@@ -144,7 +145,8 @@ class ColumnReader:
     def read(self, values: Values) -> tuple[Array, npt.NDArray[np.bool_] | None]:
         """Return the Arrow array of decoded values, and a mask of omitted values or None.
 
-        Raises one of `record_errors.BUILD_ERRORS` if a value does not fit.
+        The mask is None if no value is omitted. Raises one of `record_errors.BUILD_ERRORS` if a
+        value does not fit.
         """
         if self.wire is str:
             array = self.build(values)
@@ -163,10 +165,11 @@ class ColumnReader:
 class PlanColumn:
     """A column with its reader; both are None as long as all its values have been null.
 
-    `wire` is the msgspec type of a value that may be null. `default` is the value of an absent
-    field: the default in the schema of the message, else UNSET. `table_type` is the type of the
-    column in the table, which differs from the type of the values in messages if `is_declared`.
-    `encoding` is the encoding of the native reader, or RAW if the Python reader is used.
+    `attribute` is the attribute of row structs that has its value. `wire` is the msgspec type of a
+    value that may be null. `default` is the value of an absent field: the default in the schema of
+    the message, else UNSET. `table_type` is the type of the column in the table, which differs from
+    the type of the values in messages if `is_declared`. `encoding` is the encoding of the native
+    reader, or RAW if the Python reader is used.
     """
 
     name: str
@@ -191,7 +194,7 @@ class PlanColumn:
             object.__setattr__(self, "default", _default(self.column.default, self.wire))
 
     def values_of(self, rows: Sequence[Any]) -> list[Value]:
-        """Return the value of the column in each row."""
+        """Return the value of the column in each row struct."""
         return list(map(attrgetter(self.attribute), rows))
 
     def as_declared(self, array: Array) -> Array:
@@ -214,14 +217,14 @@ def _default(text: bytes, wire: WireType) -> Value:
 
 
 def present(values: Values) -> list[Any]:
-    """Return the values, with None for absent values."""
+    """Return the values, with None in place of UNSET for absent values."""
     return [None if value is UNSET else value for value in values]
 
 
 def plain(arrow_type: pa.DataType) -> Build:
-    """Return a builder for values that Arrow accepts.
+    """Return a builder for values that Arrow accepts unchanged.
 
-    Absent values are replaced only if Arrow fails.
+    Absent values are replaced by None only if Arrow fails, because this is slow.
     """
 
     def build(values: Values) -> Array:
@@ -247,7 +250,7 @@ def converting(arrow_type: pa.DataType, convert: Callable[[Any], Any]) -> Build:
 
 
 def from_present(convert: Callable[[list[Any]], Array]) -> Build:
-    """Return a builder for a conversion that takes None for absent values."""
+    """Return a builder that passes None for absent values to a conversion."""
 
     def build(values: Values) -> Array:
         return convert(present(values))
@@ -266,12 +269,12 @@ def raw_reader(convert: Callable[[bytes], Any], arrow_type: pa.DataType) -> Colu
 
 
 def any_reader(data_type: DataType) -> ColumnReader:
-    """Return the slow reader, which accepts JSON values of any kind."""
+    """Return the slow reader of a type, which accepts JSON values of any kind."""
     return raw_reader(lambda raw: raw_cells.read_cell(raw, data_type), to_arrow_type(data_type))
 
 
 def decimal_numbers(data_type: DataType) -> ColumnReader:
-    """Return the reader of DECIMAL columns from numbers, quoted or not."""
+    """Return the reader of a DECIMAL column whose values are numbers, quoted or not."""
     arrow_type, scale = to_arrow_type(data_type), data_type.scale or 0
 
     def build(values: Values) -> Array:

@@ -16,7 +16,7 @@ from ingestd.paimon.spec.data_types import DataType
 Schema = Mapping[str, Any]
 MAX_PRECISION = 38
 _MAX_PADDED_BITS = 8192
-"""Maximum width to which bit strings are padded, in bits; a length may be "unlimited"."""
+"""Maximum declared length, in bits, to which bit strings are padded."""
 
 _PHYSICAL: Mapping[str, DataType] = {
     "boolean": DataType("BOOLEAN"),
@@ -51,7 +51,7 @@ def is_connect_schema(document: object) -> bool:
 
 
 def row_columns(envelope: Schema) -> tuple[WireColumn, ...] | None:
-    """Return the row columns in the schema of a Debezium envelope, or None if it is no envelope.
+    """Return the row columns in the schema of a Debezium envelope, or None for another schema.
 
     Raises ConnectSchemaError if the schema is invalid.
     """
@@ -75,7 +75,7 @@ def struct_columns(schema: Schema) -> tuple[WireColumn, ...]:
 def _name(field: Schema) -> str:
     name = field["field"]
     if not isinstance(name, str):
-        raise ConnectSchemaError(f"{name!r} is no name of a field")
+        raise ConnectSchemaError(f"{name!r} is not a field name")
     return name
 
 

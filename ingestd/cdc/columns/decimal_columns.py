@@ -26,7 +26,7 @@ class VariableScale(msgspec.Struct, gc=False):
 
 
 def plain_number(unscaled: int, scale: int) -> str:
-    """Return unscaled * 10^-scale with all digits, without an exponent.
+    """Return unscaled * 10^-scale as text with all digits, without an exponent.
 
     Raises ValueError if the scale is out of range.
     """
@@ -42,7 +42,10 @@ def plain_number(unscaled: int, scale: int) -> str:
 
 
 def variable_scale_text(values: Sequence[VariableScale | None]) -> list[str | None]:
-    """Return decimals that contain their scale as plain numbers."""
+    """Return decimals that contain their own scale as text in plain notation.
+
+    None stands for null. Raises ValueError if a scale is out of range.
+    """
     return [
         None
         if value is None
@@ -52,7 +55,10 @@ def variable_scale_text(values: Sequence[VariableScale | None]) -> list[str | No
 
 
 def unscaled_text(values: Sequence[bytes | None], scale: int) -> list[str | None]:
-    """Return unscaled integers with the same scale as plain numbers."""
+    """Return big-endian unscaled integers, which have the same scale, as text in plain notation.
+
+    None stands for null. Raises ValueError if the scale is out of range.
+    """
     return [
         None if value is None else plain_number(int.from_bytes(value, "big", signed=True), scale)
         for value in values
@@ -80,7 +86,7 @@ def from_unscaled(values: Sequence[bytes | None], wire_scale: int, target: pa.Da
 
 
 def _little_endian(binary: Array) -> npt.NDArray[np.uint8] | None:
-    """Return 16 little-endian bytes per value, shape (n, 16), or None if a value is longer."""
+    """Return each integer as 16 little-endian bytes, shape (n, 16), or None if one is longer."""
     _, offset_buffer, data_buffer = binary.buffers()
     offsets = np.frombuffer(memoryview(offset_buffer or b""), np.int32)[: len(binary) + 1].astype(
         np.int64
@@ -105,14 +111,14 @@ def _little_endian(binary: Array) -> npt.NDArray[np.uint8] | None:
 
 
 def within_reach(value: Decimal, scale: int = _LONGEST) -> Decimal:
-    """Return a value that is safe to pass to Arrow for a column with this scale.
+    """Return a value if it is safe to pass to Arrow for a column with this scale.
 
-    Raises ValueError if a value has many more fractional digits than the column: Arrow would read
-    beyond its tables and might crash. Such a zero is returned as 0.
+    Raises ValueError if a value other than zero has many more fractional digits than the column:
+    Arrow would read beyond its tables and might crash. A zero is then returned without them.
     """
     exponent = value.as_tuple().exponent
     if not isinstance(exponent, int) or -exponent - scale <= _LONGEST:
         return value
     if value:
-        raise ValueError(f"has {-exponent} digits behind the point, which does not fit")
+        raise ValueError(f"has {-exponent} digits after the decimal point, which does not fit")
     return Decimal(0)

@@ -30,7 +30,7 @@ Fields = Mapping[str, Json]
 
 
 def document_texts(document: str) -> dict[str, str | None]:
-    """Return the fields of a document as strings, or None for null.
+    """Return the fields of a document as text (see `field_text`), or None for null.
 
     Raises msgspec.MsgspecError or ValueError if the document is invalid.
     """
@@ -41,7 +41,7 @@ def document_texts(document: str) -> dict[str, str | None]:
 def field_text(raw: bytes) -> str | None:
     """Return a JSON value as text: scalars as plain text, objects and arrays as compact JSON.
 
-    Returns None for null.
+    Returns None for null. Raises msgspec.MsgspecError or ValueError if the value is invalid.
     """
     if raw[:1] not in (b"{", b"[", b'"', b"n"):
         return raw.decode()
@@ -54,7 +54,7 @@ def field_text(raw: bytes) -> str | None:
 
 
 def plain(value: Json) -> Json:
-    """Replace special objects in a decoded value by plain values.
+    """Replace the special objects of Extended JSON in a decoded value by plain values.
 
     Raises ValueError if a special object is invalid.
     """
@@ -100,7 +100,7 @@ def _binary(value: Json, fields: Fields) -> str:
     if isinstance(value, dict):
         value, subtype = value.get("base64"), value.get("subType", "00")
     if not isinstance(value, str):
-        raise ValueError("$binary of Extended JSON is no base64")
+        raise ValueError("$binary of Extended JSON is not base64")
     data = binascii.a2b_base64(value.encode(), strict_mode=True)
     if str(subtype) in _UUID_TYPES and len(data) == 16:
         return str(uuid.UUID(bytes=data))

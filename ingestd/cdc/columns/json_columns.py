@@ -1,7 +1,7 @@
 """Choose the fastest reader for a column, given its type and the kinds of its values.
 
-A reader has the msgspec type of the JSON values, and converts them to Arrow. It raises if a value
-does not fit; the caller then finds the value.
+A reader has the msgspec type of the JSON values, and converts them to Arrow. It raises an error if
+a value does not fit; the caller then looks for the invalid value.
 """
 
 from collections.abc import Callable, Mapping
@@ -76,8 +76,8 @@ def refuse_unreadable(column: str, data_type: DataType) -> None:
     """Raise UnsupportedError if JSON values cannot be read as this type."""
     if data_type.root in _UNREADABLE:
         raise UnsupportedError(
-            f"column {column}: JSON values are not read as data type {data_type}; declare another "
-            "type for the column"
+            f"column {column}: JSON values cannot be read as data type {data_type}; declare "
+            "another type for the column"
         )
 
 
@@ -173,7 +173,7 @@ def _layout(values: Values) -> tuple[Any, Any]:
 
 
 def _integer(column: WireColumn, kinds: JsonKinds) -> ColumnReader:
-    """Return the reader for TINYINT, SMALLINT, INT and BIGINT."""
+    """Return the reader of a TINYINT, SMALLINT, INT or BIGINT column."""
     data_type = column.data_type
     arrow_type = to_arrow_type(data_type)
     if kinds <= INTEGER_KINDS | {"big"}:
@@ -183,7 +183,7 @@ def _integer(column: WireColumn, kinds: JsonKinds) -> ColumnReader:
 
 
 def _float(column: WireColumn, kinds: JsonKinds) -> ColumnReader:
-    """Return the reader for FLOAT and DOUBLE, whose NaN and infinities are strings."""
+    """Return the reader of a FLOAT or DOUBLE column, whose NaN and infinities are strings."""
     data_type = column.data_type
     arrow_type = to_arrow_type(data_type)
     if not kinds <= NUMBER_KINDS | TEXT_KINDS:
@@ -217,13 +217,14 @@ def _is_base64(scale: int, kinds: JsonKinds) -> bool:
     """Return whether the strings of a decimal column are base64 unscaled integers.
 
     Strings that could be a number or base64 (only digits, length a multiple of four) are numbers,
-    unless another value of the column is clearly base64 or the scale requires a decimal point.
+    unless another value of the column is clearly base64, or no value is clearly a number and the
+    scale requires a decimal point.
     """
     return "text" in kinds or ("digits" in kinds and "numeral" not in kinds and scale > 0)
 
 
 def _decimal_of_type(column: WireColumn, kinds: JsonKinds) -> ColumnReader:
-    """Return the reader for DECIMAL; unscaled integers have the scale of the type."""
+    """Return the reader of a DECIMAL column; unscaled integers have the scale of the type."""
     return _decimal(column.data_type, column.data_type.scale or 0, kinds)
 
 
@@ -242,7 +243,8 @@ def _decimal(data_type: DataType, scale: int, kinds: JsonKinds) -> ColumnReader:
 def _unscaled(column: WireColumn, kinds: JsonKinds) -> ColumnReader:
     """Return the reader for decimals that are sent as unscaled integers.
 
-    The values become strings if the column has too many digits for DECIMAL.
+    If the column has too many digits for DECIMAL, its type is STRING, and the values become
+    strings.
     """
     scale = column.scale
     if column.data_type.root == "DECIMAL":
@@ -260,7 +262,7 @@ def _number_text_reader(scale: int, *, base64: bool) -> ColumnReader:
 
 
 def _variable_decimal(column: WireColumn, kinds: JsonKinds) -> ColumnReader:
-    """Return the reader for decimals that contain their scale; their values are strings."""
+    """Return the reader for decimals that contain their scale, which become strings."""
     if {kind for kind in kinds if not kind.startswith(ENTRY)} <= {"object"}:
         build = from_present(lambda values: pa.array(variable_scale_text(values), pa.string()))
         return ColumnReader(VariableScale, build, unavailable.find_nothing)
@@ -270,7 +272,7 @@ def _variable_decimal(column: WireColumn, kinds: JsonKinds) -> ColumnReader:
 def _bits(column: WireColumn, kinds: JsonKinds) -> ColumnReader:
     """Return the reader for bit strings.
 
-    A single bit is a boolean; longer bit strings are big-endian bytes.
+    A single bit becomes a boolean; longer bit strings become big-endian bytes.
     """
     if column.data_type.root == "BOOLEAN":
         if kinds <= {"bool"}:

@@ -1,8 +1,8 @@
 """Kinds of JSON values, and the column types inferred from them if messages have no schema.
 
-A kind classifies values as readers need it: integers by width, strings by whether they could be
-numbers, arrays by the kinds of their elements. The kinds of the values of a column determine its
-reader, and also its type unless the type is declared or known.
+A kind classifies values by what matters to readers: integers by width, strings by whether they
+could be numbers, arrays by the kinds of their elements. The kinds of the values of a column
+determine its reader, and also its type unless the type is declared or known.
 """
 
 import re
@@ -52,13 +52,14 @@ _NUMERAL = re.compile(rb"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?")
 _DECODE_ARRAY = msgspec.json.Decoder(list[msgspec.Raw]).decode
 _DECODE_OBJECT = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _MINORITY = 20
-"""Values of a different kind family are errors if their share is less than 1 in this number."""
+"""Other families of kinds are ignored if the most frequent one has this many times their values."""
 
 
 def kinds_of(raw: bytes) -> tuple[str, ...]:
-    """Return the kinds of a JSON value, or none for null.
+    """Return the kinds of a JSON value; empty for null.
 
-    `raw` must be valid JSON without surrounding whitespace.
+    The kinds of array elements and of object values are included, with a prefix. `raw` must be
+    valid JSON without surrounding whitespace.
     """
     first = raw[:1]
     if first == b"n":
@@ -99,7 +100,7 @@ def _integer_kind(raw: bytes) -> str:
 
 
 def inner_kinds(prefix: str, kinds: JsonKinds) -> JsonKinds:
-    """Return the kinds that have a prefix, without it: kinds of elements or object values."""
+    """Return the kinds of array elements or object values: those with the prefix, without it."""
     size = len(prefix)
     return frozenset(kind[size:] for kind in kinds if kind.startswith(prefix))
 
@@ -109,9 +110,9 @@ def resolve_type(
 ) -> DataType | None:
     """Return the type of a column: the declared type, else the known type, else an inferred type.
 
-    `known` is the type in the table. A declared type and the known type of a key column are not
-    changed; another known type is widened if numbers require it. Returns None if no type is known
-    and all values are null.
+    `kinds` counts the values by kind, and `known` is the type in the table. A declared type and the
+    known type of a key column are not changed; another known type is widened if numbers require it.
+    Returns None if no type is known and all values are null.
     """
     if declared is not None:
         return declared
@@ -133,7 +134,7 @@ def _widened(known: DataType, kinds: JsonKinds) -> DataType:
 
 
 def _dominant(kinds: "Counter[str]") -> JsonKinds:
-    """Return the kinds, without the families of kinds that have very few values."""
+    """Return the kinds, without those of families that have very few values."""
     families: Counter[str] = Counter()
     for kind, count in kinds.items():
         families[_family(kind)] += count

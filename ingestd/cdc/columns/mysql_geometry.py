@@ -34,7 +34,7 @@ def geometry_json(text: str) -> str:
 
 
 class _Reader:
-    """Reads well-known binary, starting at the fifth byte."""
+    """A reader of the well-known binary of a geometry, which starts at the fifth byte."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data

@@ -29,7 +29,7 @@ _BOOLEAN, _BYTES = DataType("BOOLEAN"), DataType("BYTES")
 
 @dataclass(frozen=True, slots=True)
 class _Type:
-    """A parsed type: lower-case name, text in parentheses, and whether it is unsigned."""
+    """A parsed MySQL type: lower-case name, text in parentheses, and whether it is unsigned."""
 
     base: str
     inside: str
@@ -37,13 +37,16 @@ class _Type:
 
     @property
     def sizes(self) -> tuple[int, ...]:
-        """The numbers in the parentheses, or none if the text is not a list of numbers."""
+        """The numbers in the parentheses; empty if the text is not a list of numbers."""
         numbers = [number.strip() for number in self.inside.split(",")]
         return tuple(int(number) for number in numbers) if all(map(_is_size, numbers)) else ()
 
 
 def mysql_column(name: str, text: str, mapping: frozenset[str]) -> WireColumn:
-    """Return the column for a MySQL type. Unknown types become STRING."""
+    """Return the column for a MySQL type. Unknown types become STRING.
+
+    `mapping` are options of the module `type_mapping`.
+    """
     match = _TYPE.fullmatch(text)
     if match is None:
         return _column(name, STRING)
@@ -57,7 +60,10 @@ def mysql_column(name: str, text: str, mapping: frozenset[str]) -> WireColumn:
 
 
 def jdbc_column(name: str, code: int) -> WireColumn:
-    """Return the column for a type code of java.sql.Types, which contains no lengths."""
+    """Return the column for a type code of java.sql.Types.
+
+    The code contains no lengths. Unknown codes become STRING.
+    """
     column = _JDBC.get(code)
     return _column(name, STRING) if column is None else replace(column, name=name)
 

@@ -64,7 +64,7 @@ def _read(raw: bytes, data_type: DataType, budget: CellBudget) -> Cell:
         return _temporal(value, data_type)
     reader = _READERS.get(root)
     if reader is None:
-        raise TypeError(f"JSON values are not read as {data_type}")
+        raise TypeError(f"JSON values cannot be read as {data_type}")
     return reader(value)
 
 
@@ -127,7 +127,7 @@ def float_of(value: object) -> float:
 
 
 def single_of(value: object) -> float:
-    """Convert a value like `float_of`. Raises OverflowError if it is out of the range of FLOAT."""
+    """Convert a value like `float_of`; also raise OverflowError if it is out of range of FLOAT."""
     number = float_of(value)
     with np.errstate(over="ignore"):
         if math.isfinite(number) and math.isinf(np.float32(number)):
@@ -170,9 +170,10 @@ def decimal_cell(raw: bytes, scale: int, *, base64: bool) -> Decimal | None:
 
 
 def number_text_cell(raw: bytes, scale: int, *, base64: bool) -> str | None:
-    """Return a decimal in any JSON form as a plain number, or None for null.
+    """Return a decimal in any JSON form as text, or None for null.
 
-    An object contains the scale of its value.
+    An object, which contains its own scale, and a base64 unscaled integer with the scale `scale`
+    (if `base64`) are returned in plain notation, numbers and other strings unchanged.
     """
     if raw.startswith(b"{"):
         value = _DECODE_VARIABLE(raw)

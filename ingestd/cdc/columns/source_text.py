@@ -38,7 +38,7 @@ from ingestd.paimon.spec.data_types import (
 Finish = Callable[[Array], Array]
 Value = Any
 _not_equal: Callable[..., Array] = pc.not_equal
-_BEHIND_DIGITS = 0x3A
+_AFTER_DIGITS = 0x3A
 """The first ASCII code after the digits.
 
 Signs and points have smaller codes, letters of hexadecimal numbers have larger codes.
@@ -84,7 +84,7 @@ def _finish(column: WireColumn) -> Finish:
 
 
 def read_source_texts(texts: Array, data_type: DataType) -> Array:
-    """Convert strings to values of a type.
+    """Convert strings in the source database's format to an array of the type.
 
     Raises one of `record_errors.BUILD_ERRORS` if a string is invalid.
     """
@@ -104,7 +104,7 @@ def read_source_texts(texts: Array, data_type: DataType) -> Array:
 
 
 def _integers(texts: Array, arrow_type: pa.DataType) -> Array:
-    if (_characters(texts) >= _BEHIND_DIGITS).any():
+    if (_characters(texts) >= _AFTER_DIGITS).any():
         raise ValueError("not an integer")
     return texts.cast(arrow_type)
 
@@ -154,7 +154,10 @@ def _bits(texts: Array, column: WireColumn) -> Array:
 
 
 def _labels(texts: Array, column: WireColumn) -> Array:
-    """Replace numbers of ENUM labels by labels. Number 0 is the empty label of an invalid value."""
+    """Replace the numbers of ENUM labels by the labels.
+
+    Number 0 is the empty label of an invalid value. Raises ValueError for an unknown label.
+    """
     by_number = ("", *column.labels)
     numbers = {str(number): label for number, label in enumerate(by_number)}
     encoded = texts.dictionary_encode()
@@ -162,30 +165,30 @@ def _labels(texts: Array, column: WireColumn) -> Array:
     named = [numbers.get(text, text) for text in distinct]
     unknown = set(named) - {*by_number}
     if unknown and column.labels:
-        raise ValueError(f"{min(unknown)!r} is no label of the enumeration")
+        raise ValueError(f"{min(unknown)!r} is not a label of the enumeration")
     labels = pa.array(named, pa.string())
     return pa.DictionaryArray.from_arrays(encoded.indices, labels).dictionary_decode()
 
 
 def _label_sets(texts: Array, column: WireColumn) -> Array:
-    chosen: dict[str, list[str]] = {}
-    sets = [None if t is None else _chosen(t, column.labels, chosen) for t in texts.to_pylist()]
+    cache: dict[str, list[str]] = {}
+    sets = [None if t is None else _chosen(t, column.labels, cache) for t in texts.to_pylist()]
     if column.data_type.root in CHARACTER_ROOTS:
         return pa.array([None if set_ is None else ",".join(set_) for set_ in sets], pa.string())
     return pa.array(sets, to_arrow_type(column.data_type))
 
 
-def _chosen(text: str, labels: tuple[str, ...], seen: dict[str, list[str]]) -> list[str]:
-    chosen = seen.get(text)
+def _chosen(text: str, labels: tuple[str, ...], cache: dict[str, list[str]]) -> list[str]:
+    chosen = cache.get(text)
     if chosen is None:
         if text.isdecimal() and text not in labels and len(text) < 20:
             bits = int(text)
             if bits >> len(labels):
-                raise ValueError(f"{text} has bits for more labels than there are")
+                raise ValueError(f"{text} has bits for more labels than the set has")
             chosen = [label for bit, label in enumerate(labels) if bits >> bit & 1]
         else:
             chosen = text.split(",") if text else []
-        seen[text] = chosen
+        cache[text] = chosen
     return chosen
 
 

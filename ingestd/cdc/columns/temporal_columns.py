@@ -22,8 +22,8 @@ _NANOS_OF = {"ms": 1_000_000, "us": 1_000, "ns": 1}
 _INFINITE_MICROS = {"infinity": 9_223_372_036_825_200_000, "-infinity": -9_223_372_036_832_400_000}
 """The microseconds that Debezium sends for infinite timestamps."""
 _NO_TIME = (
-    "; 24:00:00 and durations are no TIME: declare the column BIGINT, or STRING where it comes as "
-    "text, in schema.column-types"
+    "; 24:00:00 and durations are not a TIME: declare the column as BIGINT, or as STRING if its "
+    "values are text, in schema.column-types"
 )
 _DATE = r"([+-]?\d{4,9})-(\d\d)-(\d\d)"
 _TIME = r"(\d\d):(\d\d)(?::(\d\d)(?:\.(\d{1,9}))?)?"
@@ -35,7 +35,7 @@ _MONTH_DAYS = (31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 
 
 def read_integers(values: Sequence[int | None], data_type: DataType) -> Array:
-    """Convert integers in the unit of the type: days, milliseconds or microseconds.
+    """Convert integers in the unit of the type (days, milliseconds or microseconds) to an array.
 
     Values of a TIME with a precision above 3 are in microseconds, and truncated to milliseconds.
     Raises ValueError or OverflowError if a value is out of range.
@@ -56,9 +56,9 @@ def arrow_timestamp(data_type: DataType) -> TimestampType:
 
 
 def time_of_day(values: Array, per_milli: int) -> Array:
-    """Convert int64 values to times of day in milliseconds; a millisecond has `per_milli` units.
+    """Convert int64 values with `per_milli` units per millisecond to times of day in milliseconds.
 
-    Raises ValueError if a value is out of range.
+    Values are rounded down. Raises ValueError if a value is out of range of a day.
     """
     millis = values if per_milli == 1 else _floor_divide(values, per_milli)
     bounds = pc.min_max(millis)
@@ -82,7 +82,7 @@ def coarser_timestamps(values: Array, target: TimestampType) -> Array:
 
 
 def read_texts(values: Sequence[str | None], data_type: DataType) -> Array:
-    """Convert ISO 8601 strings to the type.
+    """Convert ISO 8601 strings to an array of the type.
 
     Fractions finer than the unit are truncated. A TIMESTAMP_LTZ requires a time zone; a TIMESTAMP
     with a time zone is converted to UTC. Raises ValueError, which contains the first invalid

@@ -1,6 +1,6 @@
 """The options of Paimon's `type_mapping`.
 
-The descriptor of a data format lists which it supports.
+The descriptor of a data format lists the options that the format supports.
 """
 
 from collections.abc import Iterable
@@ -29,7 +29,7 @@ NAMES = ALWAYS_HONOURED | JSON_TYPE_MAPPINGS | MYSQL_TYPE_MAPPINGS
 
 
 def read_type_mapping(names: Iterable[str], data_format: str) -> frozenset[str]:
-    """Return the options in kebab-case.
+    """Return `type_mapping` options in kebab-case; case and underscores do not matter.
 
     Raises ConfigError if an option is unknown, or the data format does not support it.
     """
@@ -40,7 +40,7 @@ def read_type_mapping(names: Iterable[str], data_format: str) -> frozenset[str]:
         )
     for name in sorted(mappings - honoured_by(data_format)):
         raise ConfigError(
-            f"type mapping {name!r} means nothing to {data_format}, whose messages name no such "
+            f"type mapping {name!r} has no effect on {data_format}, whose messages contain no such "
             "types; declare the types in schema.column-types of the tables"
         )
     return mappings

@@ -63,7 +63,8 @@ def _find_raw(values: Sequence[Any]) -> list[int]:
 def may_hold_text(array: Array) -> bool:
     """Return whether any string has the length of a placeholder.
 
-    This is a fast check that excludes most arrays.
+    This is a fast check that excludes most string arrays. For arrays of other types, it returns
+    True.
     """
     if not isinstance(array, pa.StringArray):
         return True

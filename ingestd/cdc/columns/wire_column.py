@@ -42,7 +42,7 @@ class Meaning(Enum):
     VARIABLE_DECIMAL = "variable_decimal"
     """Objects with a scale and the base64 of an unscaled integer."""
     BITS = "bits"
-    """Base64 of little-endian bytes. The width is `WireColumn.width` bytes, or any if this is 0."""
+    """Base64 of little-endian bytes, `WireColumn.width` of them, or any number if this is 0."""
     MICRO_TIME = "micro_time"
     """Microseconds since midnight, or of a signed duration."""
     NANO_TIME = "nano_time"
@@ -69,12 +69,13 @@ class Meaning(Enum):
 
 @dataclass(frozen=True, slots=True)
 class WireColumn:
-    """How to read a column.
+    """A column of messages: its types, and how its values are read.
 
     `data_type` is the type of the values in messages, and `declared` the type in the configuration.
-    `text` is whether values are JSON strings, although values of this type usually are JSON
-    numbers. `default` is the JSON text of the value of an absent field. If `sized` is false,
-    precision and scale of the type are a guess. `labels` are the labels of an ENUM or SET.
+    `text` states that values are JSON strings although values of this type usually are JSON
+    numbers. `default` is the JSON text of the value of an absent field. `element` is the column of
+    array elements or map values. If `sized` is false, precision and scale of the type are a guess.
+    `labels` are the labels of an ENUM or SET.
     """
 
     name: str

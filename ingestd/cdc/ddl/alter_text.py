@@ -30,7 +30,7 @@ class ColumnChange(NamedTuple):
 
 
 def column_changes(statement: str) -> list[ColumnChange]:
-    """Return the renames and drops of a statement in order; empty if it is not an ALTER TABLE."""
+    """Return the renames and drops of an ALTER TABLE statement, in order; empty for others."""
     return [
         change
         for alteration in _alterations(statement)
@@ -50,10 +50,10 @@ def added_columns(statement: str) -> list[str]:
 def _added(clause: list[str]) -> Iterator[str]:
     named = bool(clause) and clause[0].upper() == "COLUMN"
     rest = clause[1:] if named else clause
-    if [tokens_at.upper() for tokens_at in rest[:3]] == ["IF", "NOT", "EXISTS"]:
+    if [token.upper() for token in rest[:3]] == ["IF", "NOT", "EXISTS"]:
         rest = rest[3:]
     if rest[:1] == ["("]:
-        yield from (_name(tokens_at[0]) for tokens_at in _clauses(rest[1:-1]) if tokens_at)
+        yield from (_name(column[0]) for column in _clauses(rest[1:-1]) if column)
     elif rest and (named or rest[0].upper() not in _NOT_ADDED):
         yield _name(rest[0])
 

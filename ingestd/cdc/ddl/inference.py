@@ -1,4 +1,4 @@
-"""Infer column changes from a DDL statement, with or without the resulting columns."""
+"""Infer column changes from a DDL statement, with or without a list of the resulting columns."""
 
 from collections.abc import Iterable
 
@@ -12,8 +12,8 @@ def proven_by_columns(changes: Iterable[ColumnChange], names: Iterable[str]) -> 
     """Return the changes that the columns after the statement confirm.
 
     A rename is confirmed if the new name is one of these columns and the old name is not; a drop,
-    if the old name is not. The case
-    of new names is taken from the columns. If there are no columns, no change is confirmed.
+    if the old name is not. Names are compared without case; new names are returned in the case of
+    the columns. If there are no columns, no change is confirmed.
     """
     spelled = {name.lower(): name for name in names}
     if not spelled:
@@ -26,7 +26,10 @@ def proven_by_columns(changes: Iterable[ColumnChange], names: Iterable[str]) -> 
 
 
 def proven_alone(statement: str) -> Changes:
-    """Return the changes of a statement, except those whose old name is given to another column."""
+    """Return the changes of a statement, except those whose old name it gives to another column.
+
+    That column is one that the statement adds or renames.
+    """
     changes = column_changes(statement)
     there = {name.lower() for name in added_columns(statement)}
     there |= {new.lower() for _, new in changes if new is not None}

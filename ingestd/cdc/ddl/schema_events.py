@@ -1,7 +1,7 @@
 """Debezium's schema change events: renamed and dropped columns of tables.
 
 A change is proven if the DDL statement contains it, and the list of columns in the event contains
-the new name but not the old name. An event without a statement proves no change.
+the new name, if any, but not the old name. An event without a statement proves no change.
 """
 
 import re
@@ -15,7 +15,7 @@ from ingestd.cdc.source_position import SourcePosition, is_snapshot, position_of
 
 _MARK = b'"tableChanges"'
 _MOST_COMPARED = 100_000
-"""Maximum of tables times changes in an event; if it is exceeded, no change is inferred."""
+"""Maximum of altered tables times changes in an event; above it, no change is inferred."""
 _NAME = re.compile(r'"((?:[^"]|"")*)"')
 
 

@@ -1,4 +1,4 @@
-"""Change events decoded to structs, as columns for `cdc.assembly`."""
+"""Build change batches from change events that were decoded to structs (see `cdc.assembly`)."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -29,14 +29,14 @@ from ingestd.cdc.source_position import positions, snapshot_rows
 
 @dataclass(frozen=True, slots=True)
 class Events:
-    """Decoded events of one table, as parallel lists; `keys` is None if messages have no key."""
+    """Decoded events of one table, as parallel columns; `keys` is None if messages have no key."""
 
     changes: list[Any]
     keys: list[Row] | None
     offsets: npt.NDArray[np.int64]
 
     def take(self, indices: Indices) -> "Events":
-        """Return the events at ascending indices."""
+        """Return the events at these indices, which must be ascending and distinct."""
         if len(indices) == len(self.changes):
             return self
         kept = indices.tolist()
@@ -50,7 +50,10 @@ def assemble(plan: RowPlan, events: Events) -> ChangeBatch:
 
 
 def assemble_good(plan: RowPlan, events: Events) -> tuple[ChangeBatch | None, Reasons]:
-    """Return a batch of the valid events, and the rejection reasons of other events by index."""
+    """Return a batch of the valid events, and the rejection reasons of the other events by index.
+
+    The batch is None if no event is valid.
+    """
     return assemble_valid(
         len(events.changes), lambda indices: _table_changes(plan, events.take(indices))
     )
@@ -78,9 +81,9 @@ def _table_changes(plan: RowPlan, events: Events) -> TableChanges[PlanColumn]:
 
 def _row_kinds(changes: Sequence[Any]) -> Kinds:
     operations = [change.op for change in changes]
-    letters = "".join(operations).encode("ascii", "replace")
-    if len(letters) == len(operations):
-        return kinds_of_operations(np.frombuffer(letters, np.uint8))
+    codes = "".join(operations).encode("ascii", "replace")
+    if len(codes) == len(operations):
+        return kinds_of_operations(np.frombuffer(codes, np.uint8))
     single = [
         operation.encode("ascii", "replace") if len(operation) == 1 else b"?"
         for operation in operations
@@ -99,7 +102,7 @@ def _image(plan: RowPlan, rows: list[Row | None]) -> "_StructImage":
 
 
 class _StructImage:
-    """Images as structs. A change without the image has a struct of nulls."""
+    """The images of changes, as structs; a change without an image has a struct of nulls."""
 
     def __init__(self, rows: list[Row], there: Mask) -> None:
         self.there = there
@@ -142,7 +145,7 @@ class _StructImage:
         return _StructImage(rows, np.where(over, other.there, self.there))
 
     def _values(self, column: PlanColumn) -> list[Value]:
-        # Callers request the cells of a column, and then which images lack it.
+        # Callers request the cells of a column, and then the mask of images that lack it.
         if self._latest[0] is not column:
             self._latest = (column, column.values_of(self._rows))
         return self._latest[1]
@@ -152,7 +155,11 @@ class _StructImage:
 
 
 def _read(column: PlanColumn, values: list[Value], there: Mask) -> Cells | None:
-    """Return the cells of values, or None if no present image has the field."""
+    """Return the cells of a column from its values, or None if no image has the field.
+
+    `there` marks the values of changes that have an image. The cells of a column without a type are
+    nulls.
+    """
     if all(value is UNSET for value in compress(values, there.tobytes())):
         return None
     if column.reader is None or column.column is None:
@@ -162,7 +169,7 @@ def _read(column: PlanColumn, values: list[Value], there: Mask) -> Cells | None:
 
 
 def join(plan: RowPlan, batches: Sequence[ChangeBatch]) -> ChangeBatch:
-    """Concatenate batches with the same plan."""
+    """Concatenate batches that were decoded with the same plan."""
     first = batches[0]
     if len(batches) == 1:
         return first
@@ -184,7 +191,7 @@ def join(plan: RowPlan, batches: Sequence[ChangeBatch]) -> ChangeBatch:
 
 
 def _joined_columns(batches: Sequence[ChangeBatch], names: list[str]) -> pa.Table:
-    """Concatenate columns. A column that a batch lacks is null in its rows."""
+    """Concatenate the columns `names` of batches, with nulls where a batch lacks a column."""
     tables = [batch.columns for batch in batches]
     joined = pa.concat_tables(tables, promote_options="default")
     return joined.select(names).combine_chunks()

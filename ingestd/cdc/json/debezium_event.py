@@ -1,4 +1,4 @@
-"""The outer fields of a Debezium payload: a change, a truncate, or a control message."""
+"""Read the outer fields of Debezium payloads: of changes, truncates and control messages."""
 
 from dataclasses import dataclass
 
@@ -20,7 +20,7 @@ EVENT_TIME = EventTime((("payload", "source", "ts_ms"), ("source", "ts_ms")))
 
 
 class Head(msgspec.Struct, gc=False):
-    """The outer fields of a payload that are used, as undecoded JSON."""
+    """The outer fields of a payload that are read, as undecoded JSON; absent fields are null."""
 
     op: msgspec.Raw = _NULL
     source: msgspec.Raw = _NULL
@@ -41,7 +41,7 @@ class _Source(SourcePosition, gc=False):
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """A change of a row, or a truncate."""
+    """A row change or a truncate, with its source table and log position."""
 
     head: Head
     source: SourceTable
@@ -60,12 +60,12 @@ def is_debezium(message: JsonObject) -> bool:
 
 
 def is_null(value: msgspec.Raw) -> bool:
-    """Return whether a field is null or absent."""
+    """Return whether a field of `Head` is null or absent."""
     return bytes(value) == b"null"
 
 
 def read_event(payload: bytes, topic: str) -> Event | None:
-    """Return the event in a payload, or None for a control message.
+    """Return the event in a payload, or None for a control message or a logical decoding message.
 
     Raises RecordError if the payload is invalid.
     """
@@ -79,7 +79,9 @@ def read_event(payload: bytes, topic: str) -> Event | None:
     if is_null(head.op):
         if is_control(head, topic):
             return None
-        raise refuse("decode", "missing-op", f"the {_PART} has no field op: no Debezium event")
+        raise refuse(
+            "decode", "missing-op", f"the {_PART} has no field op: it is not a Debezium event"
+        )
     operation = _operation(head)
     if operation == _LOGICAL_MESSAGE:
         return None

@@ -1,8 +1,8 @@
-"""Native decoding of one JSON format: the layouts of its messages, and grouping by table.
+"""Native decoding of a JSON format: readers for its message layouts, and grouping by table.
 
-The bytes of messages are not rewritten. The classifier only groups messages; a group is checked
-when it is read with the layout of its table. Messages that cannot be read natively are decoded one
-by one in Python, with the same result.
+Messages are read in the layout of their format, without conversion to normalized events. The
+classifier only groups messages; a group is checked when it is read with the layout of its table.
+Messages that cannot be read natively are decoded one by one in Python, with the same result.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -28,14 +28,16 @@ KeyCheck = Callable[[Sequence[bytes | None]], bool]
 _MAX_READERS = 2000
 _NULL = b"null"
 _MAX_MISMATCHES = 64
-"""Maximum number of failed reads; then the remaining messages are not classified."""
+"""Maximum number of failed reads of a chunk; after these, the other messages are not classified."""
 
 
 @dataclass(frozen=True, slots=True)
 class TableFields:
-    """The fields with the table name, and the JSON texts that other fields have in row messages.
+    """The fields by which messages are grouped by table.
 
-    An absent field is equivalent to null.
+    `names` are the paths of the fields with the table name. `rows` maps the paths of other fields
+    to the JSON texts that they may have in messages with rows. An absent field is equivalent to
+    null.
     """
 
     names: tuple[Path, ...]
@@ -43,7 +45,7 @@ class TableFields:
 
     @property
     def spec(self) -> Spec:
-        """The plan node of a message of any table."""
+        """The node of the native plan for a message of any table."""
         return _open_object([*self.names, *self.rows])
 
 
@@ -59,8 +61,11 @@ def _open_object(paths: Sequence[Path]) -> Spec:
 
 
 @dataclass(slots=True)
-class _Seen:
-    """The indices of the messages read so far, in parts, and the columns of each part."""
+class _ReadChunk:
+    """The messages of a chunk that were read, in parts: their indices, and their columns.
+
+    `mismatches` is the number of reads that failed.
+    """
 
     indices: list[Indices] = field(default_factory=list)
     columns: list[Columns] = field(default_factory=list)
@@ -68,64 +73,71 @@ class _Seen:
 
 
 class Classifier:
-    """Groups the messages of chunks by table."""
+    """A native reader that groups the messages of a chunk by table."""
 
     def __init__(self, module: NativeModule, fields: TableFields) -> None:
         self._fields = fields
         self._plan: NativePlan = module.Plan(fields.spec)
 
     def sort(self, values: Texts) -> list[Indices]:
-        """Return the ascending indices of the row messages of each table.
+        """Return the ascending indices of the messages with rows, one array per table.
 
-        Other messages are omitted.
+        Messages without rows, and messages that the plan cannot read, are omitted. The tables are
+        in the order of their first messages.
         """
-        indices, seen = there(values, empty=False), _Seen()
-        self._read(indices, cast("Sequence[bytes]", picked(values, indices)), seen)
-        if not seen.indices:
+        indices, chunk = there(values, empty=False), _ReadChunk()
+        self._read(indices, cast("Sequence[bytes]", picked(values, indices)), chunk)
+        if not chunk.indices:
             return []
-        rows, tables = np.concatenate(seen.indices), self._tables(seen)
-        marks = self._rows(seen)
+        rows, tables = np.concatenate(chunk.indices), self._tables(chunk)
+        marks = self._rows(chunk)
         return _grouped(rows[marks], tables[marks])
 
-    def _read(self, indices: Indices, values: Sequence[bytes], seen: _Seen) -> None:
-        """Read messages; if a read fails, find the irregular messages by bisection."""
-        if not values or seen.mismatches >= _MAX_MISMATCHES:
+    def _read(self, indices: Indices, values: Sequence[bytes], chunk: _ReadChunk) -> None:
+        """Read messages into `chunk`; if a read fails, exclude irregular messages by bisection.
+
+        After `_MAX_MISMATCHES` failed reads, the remaining messages are omitted.
+        """
+        if not values or chunk.mismatches >= _MAX_MISMATCHES:
             return
         columns = self._plan.read(values, b"", b"")
         if columns is not None:
-            seen.indices.append(indices)
-            seen.columns.append(columns)
+            chunk.indices.append(indices)
+            chunk.columns.append(columns)
             return
-        seen.mismatches += 1
+        chunk.mismatches += 1
         if len(values) > 1:
             half = len(values) // 2
-            self._read(indices[:half], values[:half], seen)
-            self._read(indices[half:], values[half:], seen)
+            self._read(indices[:half], values[:half], chunk)
+            self._read(indices[half:], values[half:], chunk)
 
-    def _tables(self, seen: _Seen) -> Indices:
-        """Return a number for each message, which is equal for messages of the same table."""
-        numbers = np.zeros(sum(map(len, seen.indices)), np.int64)
+    def _tables(self, chunk: _ReadChunk) -> Indices:
+        """Return a number for each message; messages of the same table have the same number."""
+        numbers = np.zeros(sum(map(len, chunk.indices)), np.int64)
         for path in self._fields.names:
-            codes, texts = _texts(seen, path)
+            codes, texts = _texts(chunk, path)
             if len(texts) > 1:
                 # Numbers are reassigned after each field, so that they do not overflow.
                 numbers = np.unique(numbers * len(texts) + codes, return_inverse=True)[1]
         return numbers
 
-    def _rows(self, seen: _Seen) -> Mask:
+    def _rows(self, chunk: _ReadChunk) -> Mask:
         """Return a mask of the messages that contain rows."""
-        marks = np.ones(sum(map(len, seen.indices)), np.bool_)
-        for path, wanted in self._fields.rows.items():
-            codes, texts = _texts(seen, path)
-            marks &= np.array([text in wanted for text in texts], np.bool_)[codes]
+        marks = np.ones(sum(map(len, chunk.indices)), np.bool_)
+        for path, row_texts in self._fields.rows.items():
+            codes, texts = _texts(chunk, path)
+            marks &= np.array([text in row_texts for text in texts], np.bool_)[codes]
         return marks
 
 
-def _texts(seen: _Seen, path: Path) -> tuple[Indices, list[bytes]]:
-    """Return a field of each message as an index into the list of its distinct JSON texts."""
+def _texts(chunk: _ReadChunk, path: Path) -> tuple[Indices, list[bytes]]:
+    """Return the JSON text of a field in each message, as indices into a list of distinct texts.
+
+    Also returns that list. The text of an absent field is null.
+    """
     arrays = [
         to_cells(columns[path], RAW, len(indices)).array
-        for columns, indices in zip(seen.columns, seen.indices, strict=True)
+        for columns, indices in zip(chunk.columns, chunk.indices, strict=True)
     ]
     column = pa.concat_arrays(arrays)
     encoded = (column.fill_null(_NULL) if column.null_count else column).dictionary_encode()
@@ -134,7 +146,7 @@ def _texts(seen: _Seen, path: Path) -> tuple[Indices, list[bytes]]:
 
 
 def _grouped(indices: Indices, tables: Indices) -> list[Indices]:
-    """Return the indices of the messages of each table, in order of first occurrence."""
+    """Group message indices by the table numbers, in the order of each table's first message."""
     order = np.argsort(tables, kind="stable")
     bounds = np.flatnonzero(np.diff(tables[order])) + 1
     groups: list[Indices] = np.split(indices[order], bounds)
@@ -152,7 +164,7 @@ def no_keys(keys: Sequence[bytes | None]) -> bool:
 
 
 def no_objects(keys: Sequence[bytes | None]) -> bool:
-    """Return whether no message key is an object, for formats that read only object keys."""
+    """Return whether no message key can be an object, for formats that read only object keys."""
     return no_keys(keys) or all(key is None or key[:1] not in _MAY_OPEN for key in keys)
 
 
@@ -166,10 +178,12 @@ def no_layout(normalizer: TableNormalizer, plan: RowPlan) -> None:
 
 @dataclass(frozen=True, slots=True)
 class NativeFormat:
-    """The native decoding of a format.
+    """How the messages of a format are decoded natively.
 
-    `table_fields` is None if messages must be decoded in order, because a message affects later
-    messages. Otherwise tombstones are not changes.
+    `make_layout` returns the layout of a table's messages. `table_fields` are the fields by which
+    messages are grouped by table, or None if messages must be decoded in order, because a message
+    affects later messages. In formats with `table_fields`, tombstones are not changes. `keyless`
+    returns whether message keys are treated as absent.
     """
 
     make_layout: MakeLayout = no_layout
@@ -183,13 +197,13 @@ class NativeFormat:
 
 
 PYTHON_ONLY = NativeFormat()
-"""A format without native layouts."""
+"""A format without native layouts, whose messages are decoded in order."""
 
 
 class FormatReaders:
-    """The native readers of a format's messages, cached by plan.
+    """The native readers of a format's messages, cached by row plan.
 
-    If `module` is None, there are none.
+    If `module` is None, the format has no native readers.
     """
 
     def __init__(self, module: NativeModule | None, native: NativeFormat) -> None:
@@ -201,7 +215,11 @@ class FormatReaders:
         self._readers: dict[int, tuple[RowPlan, NativeReader | None]] = {}
 
     def by_table(self, values: Sequence[bytes | None]) -> list[Indices]:
-        """Return the indices of the messages of each table, which may have the same layout."""
+        """Return the indices of the messages with rows, one array per table.
+
+        Messages of one table may still have different layouts. The list is empty if messages must
+        be decoded in order, or if the extension is not installed.
+        """
         return [] if self._classifier is None else self._classifier.sort(values)
 
     def reader(self, normalizer: TableNormalizer, plan: RowPlan) -> NativeReader | None:
@@ -214,7 +232,7 @@ class FormatReaders:
         if len(self._readers) >= _MAX_READERS:
             self._readers.clear()
         reader = self._new_reader(normalizer, plan)
-        # The cache references the plan, so that no other plan can get its id.
+        # The cache references the plan, so that no other plan can get the same id.
         self._readers[id(plan)] = (plan, reader)
         return reader
 

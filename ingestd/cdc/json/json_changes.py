@@ -1,10 +1,10 @@
-"""The decoder of all JSON formats that map a message to table, row, operation and key (a dialect).
+"""The decoder of JSON formats; a `Dialect` maps their messages to table, row, operation and key.
 
 A uniform chunk (one table, the same fields in all messages) is read natively with the plan of
 earlier chunks, without parsing a message in Python. If a chunk contains several tables, this is
-done for the messages of each table. All other messages are converted to normalized events
-(`normalized_events`). The events of a table are decoded with one row plan, which is extended if
-necessary.
+done separately for the messages of each table. All other messages are converted to normalized
+events (`normalized_events`). The events of a table are decoded with one row plan, which is extended
+if necessary.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -55,7 +55,7 @@ _EMPTY_ROW = Reason("decode", "empty-row", "a row has no columns")
 
 @dataclass(frozen=True, slots=True)
 class _Uniform:
-    """All messages of a chunk, which may belong to one group."""
+    """The messages of a chunk, and the group to which all of them presumably belong."""
 
     group: GroupKey
     messages: Messages
@@ -63,17 +63,17 @@ class _Uniform:
 
 @dataclass(frozen=True, slots=True)
 class _Read:
-    """The indices of the records of a group that were read natively, and their batch."""
+    """The records of a group that were read natively: their indices, and their batch."""
 
     indices: list[int]
     batch: ChangeBatch
 
 
 class JsonChanges:
-    """Decodes one JSON format.
+    """The decoder of one JSON format.
 
-    It caches plans of tables, so one decoder should be used for many chunks. If `module` is None,
-    all messages are decoded in Python, with the same results.
+    It caches the plans of tables, so one decoder should be used for many chunks. If `module` is
+    None, all messages are decoded in Python, with the same results.
     """
 
     def __init__(
@@ -116,10 +116,10 @@ class JsonChanges:
         return Decoded([batch], [], [], len(chunk.values) - len(messages.values))
 
     def _uniform(self, chunk: RecordChunk) -> _Uniform | None:
-        """Return the messages of a chunk if they may all belong to one group, or else None.
+        """Return the messages of a chunk with their presumed group, or None if it is not uniform.
 
-        The group is the latest group of the topic, or the group of the first message if messages
-        must be decoded in order.
+        The group is the latest group of the topic. If there is none, or if messages must be decoded
+        in order, it is the group of the first message.
         """
         latest = None if self._in_order else self._latest.get(chunk.topic)
         group = latest or self._first_group(chunk)
@@ -127,7 +127,10 @@ class JsonChanges:
         return None if group is None or messages is None else _Uniform(group, messages)
 
     def _first_group(self, chunk: RecordChunk) -> GroupKey | None:
-        """Return the group of the first record with a value, or None if this is not a change."""
+        """Return the group of the first record with a value.
+
+        Returns None if there is no such record, or if it is not a valid change.
+        """
         index = next((n for n, value in enumerate(chunk.values) if value is not None), None)
         value = None if index is None else chunk.values[index]
         if index is None or not value:
@@ -139,9 +142,10 @@ class JsonChanges:
         return GroupKey.of(first) if isinstance(first, NormalizedEvent) else None
 
     def _messages(self, chunk: RecordChunk, group: GroupKey) -> Messages | None:
-        """Return the messages of a chunk if they may all belong to one group, or else None.
+        """Return the messages of a chunk, or None if they cannot all belong to the group.
 
-        Records without a value are skipped, unless tombstones are changes.
+        Records without a value are left out. If messages must be decoded in order, such a record
+        may be a change, and the result is None.
         """
         if _is_ambiguous(group):
             return None
@@ -185,7 +189,11 @@ class JsonChanges:
     def _read_natively(
         self, group: GroupKey, messages: Messages, known: KnownColumns, declared: KnownColumns
     ) -> ChangeBatch | None:
-        """Read messages with the current plan of their group; return None if this fails for any."""
+        """Read messages with the current plan of their group, or return None if one does not match.
+
+        Also returns None if the group has no current plan, if the plan has too many columns for
+        these messages, or if no column of the batch is visible.
+        """
         types = known.get(group.normalizer.source, _NO_TYPES)
         memory = self._memory(group, types)
         plan = memory.plan
@@ -223,14 +231,17 @@ class JsonChanges:
     def _decode_tables(
         self, chunk: RecordChunk, known: KnownColumns, declared: KnownColumns
     ) -> dict[GroupKey, _Read]:
-        """Decode the messages of each table natively if all of them match the plan of its group."""
+        """Return the batches of groups whose messages were all read natively.
+
+        The messages of a table are skipped if any of them does not match the plan of its group.
+        """
         read: dict[GroupKey, _Read] = {}
         if not self._memories:
             return read
         for indices in self._readers.by_table(chunk.values):
             records = chunk.take(indices)
             group = self._first_group(records)
-            # Messages with different names may still belong to the same group.
+            # Messages whose table fields differ may still belong to the same group.
             if group is None or group in read:
                 continue
             messages = self._messages(records, group)
@@ -243,10 +254,10 @@ class JsonChanges:
         return read
 
     def _sort(self, chunk: RecordChunk, read: dict[GroupKey, _Read]) -> SortedRecords:
-        """Group the remaining records.
+        """Group the records that were not read natively.
 
-        A group is decoded completely either natively or in Python, so it is removed from `read` if
-        other records belong to it.
+        A group is decoded completely either natively or in Python. If other records belong to a
+        group in `read`, it is removed from `read`, and all its records are grouped.
         """
         left = np.ones(len(chunk.values), np.bool_)
         for table in read.values():
@@ -278,19 +289,22 @@ class JsonChanges:
 
 
 def _key_of(types: Types) -> tuple[str, ...]:
-    """Return the key of the target table, for messages that contain no key columns."""
+    """Return the key columns (NOT NULL) of the target table, for messages that name none."""
     return tuple(name for name, data_type in types.items() if not data_type.nullable)
 
 
 def _is_ambiguous(group: GroupKey) -> bool:
-    """Return whether other message keys with the same fields may be envelopes."""
+    """Return whether a message key with the fields of this group could also be an envelope."""
     return group.key_shape is BARE and _PAYLOAD in group.key_names
 
 
 def _without_records(
     batches: list[ChangeBatch], chunk: RecordChunk, bad: Mapping[int, Reason]
 ) -> list[ChangeBatch]:
-    """Remove all rows of rejected records from batches. An invalid row rejects its whole record."""
+    """Remove all rows of rejected records from batches, and batches that have no other rows.
+
+    `bad` has the rejected records by index. An invalid row rejects its whole record.
+    """
     if not bad:
         return batches
     offsets = chunk.offsets[list(bad)]
@@ -305,7 +319,7 @@ def _rejected(chunk: RecordChunk, bad: Mapping[int, Reason]) -> list[RejectedRec
 def strip_hidden(batch: ChangeBatch, normalizer: TableNormalizer) -> ChangeBatch:
     """Remove hidden fields from a batch, and widen types that are too short for its values.
 
-    Normalized messages keep their types.
+    A batch of normalized messages is returned unchanged.
     """
     if normalizer.is_normalized:
         return batch

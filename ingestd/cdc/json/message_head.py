@@ -1,4 +1,4 @@
-"""Read the outer fields of message values, in formats other than Debezium's."""
+"""Readers of the outer fields of message values, for formats other than Debezium's."""
 
 from typing import Generic, TypeVar
 
@@ -15,45 +15,52 @@ Value = TypeVar("Value")
 
 
 class HeadReader(Generic[Head]):
-    """Reads the outer fields of message values. Nested values are not decoded."""
+    """A reader of the outer fields of message values, which are the fields of the struct `head`.
+
+    Nested values are not decoded if their fields have the type msgspec.Raw.
+    """
 
     def __init__(self, head: type[Head]) -> None:
         self._decode = msgspec.json.Decoder(head).decode
 
     def read(self, value: bytes) -> Head:
-        """Return the outer fields.
+        """Return the outer fields of a message value.
 
         Raises RecordError if the value is not a message of this format.
         """
         try:
             return self._decode(value)
         except msgspec.ValidationError as error:
-            message = f"the {_PART} is not what this format looks like: {error}"
+            message = f"the {_PART} is not a message of this format: {error}"
             raise refuse("decode", "not-an-event", message) from error
         except PARSE_ERRORS as error:
             raise RecordError(explain(error, _PART)) from error
 
     def names(self, field: msgspec.Raw, called: str) -> tuple[str, ...]:
-        """Return the column names in a field, or none for null.
+        """Return the distinct column names in a field, or an empty tuple for null.
 
-        Raises RecordError if it is not a list of names.
+        `called` is the name of the field in error messages. Raises RecordError if the field is not
+        a list of names.
         """
         try:
             return tuple(dict.fromkeys(_decode_names(field) or ()))
         except PARSE_ERRORS as error:
-            message = f"{called} of the {_PART} is no list of names: {error}"
+            message = f"{called} of the {_PART} is not a list of names: {error}"
             raise refuse("decode", "invalid-keys", message) from error
 
 
 def required(value: "Value | None", called: str) -> Value:
-    """Return a required field. Raises RecordError if it is null or empty."""
+    """Return a required field. Raises RecordError if it is null or empty.
+
+    `called` is the name of the field in the error.
+    """
     if value is None or value in ("", b"null"):
         raise refuse("decode", f"missing-{called}", f"the {_PART} has no {called}")
     return value
 
 
 def fields_of(image: bytes) -> dict[str, msgspec.Raw]:
-    """Return the fields of a row. Raises RecordError if it is not a JSON object."""
+    """Return the fields of a row image. Raises RecordError if it is not a JSON object."""
     try:
         return _decode_fields(image)
     except PARSE_ERRORS as error:
@@ -61,5 +68,5 @@ def fields_of(image: bytes) -> dict[str, msgspec.Raw]:
 
 
 def image_of(fields: dict[str, msgspec.Raw]) -> bytes:
-    """Return a row with these fields as JSON."""
+    """Return a row image with these fields, as JSON."""
     return msgspec.json.encode(fields)

@@ -1,8 +1,8 @@
-"""Message layouts: where messages contain the fields of a change, for the native reader.
+"""Message layouts for the native reader: where messages contain the fields of a change.
 
-A layout describes a whole message as a tree of nodes (the native plan), and converts its columns to
-changes. It may reject any message. Messages that it accepts are decoded to the same changes as by
-the Python decoder of the format.
+A layout describes a whole message as a tree of nodes (the native plan), and converts the columns
+that were read to changes. It may reject any message. Messages that it accepts are decoded to the
+same changes as by the Python decoder of the format.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -42,10 +42,10 @@ FLAG_SPEC: Spec = ("choice", (b"false", NULL))
 
 @dataclass(frozen=True, slots=True)
 class RowSpecs:
-    """The nodes of a table's after images, before images (`old`) and message keys.
+    """The native plan nodes of a table's after images, before images and message keys.
 
-    `whole` is the node of after images that must not be null. `key` is None if the table has no
-    key.
+    `row` is the node of after images that may be null, and `whole` the node of those that must not
+    be null. `old` is the node of before images. `key` is None if the table has no key.
     """
 
     row: Spec
@@ -60,7 +60,8 @@ def row_specs(
     """Return the nodes of a table, or None if only Python can decode its messages.
 
     The encodings of key columns must be comparable, because an update that changes the key becomes
-    two rows. If `images`, all columns of before images are read, else only their keys.
+    two rows. If `images` is set or the table has no key, all columns of before images are read,
+    else only the key columns.
     """
     if any(not column.encoding.comparable for column in key_columns):
         return None
@@ -73,30 +74,37 @@ def row_specs(
 
 
 def spec_of(column: PlanColumn) -> Spec:
-    """Return the node of the values of a column."""
+    """Return the node of a column's values, which must be null if the column has no reader yet."""
     return NULL_SPEC if column.reader is None else column.encoding.spec
 
 
 def columns_spec(
     columns: Sequence[PlanColumn], *, nullable: bool, closed: bool, required: bool = False
 ) -> Spec:
-    """Return the node of objects with these columns. If `closed`, other fields are not allowed."""
+    """Return the node of an object with these columns.
+
+    If `nullable`, the object may be null. If `closed`, it must not have other fields. If
+    `required`, it must have all columns.
+    """
     fields = [(column.name, required, spec_of(column)) for column in columns]
     return ("object", nullable, closed, fields)
 
 
 def constant_fields(constants: Mapping[str, bytes], names: Sequence[str]) -> list[Field]:
-    """Return the nodes of fields with known JSON texts. A field that is null may be absent."""
+    """Return a `Field` for each of `names`, which has its JSON text in `constants`.
+
+    A field whose text is null may be absent.
+    """
     return [constant_field(name, constants[name]) for name in names]
 
 
 def constant_field(name: str, text: bytes) -> Field:
-    """Return the node of a field with a known JSON text. If this is null, it may be absent."""
+    """Return a `Field` with a known JSON text. If the text is null, the field may be absent."""
     return (name, False, NULL_SPEC) if text == NULL else (name, True, ("literal", text))
 
 
 def open_object(fields: Sequence[Field], *, nullable: bool = False) -> Spec:
-    """Return the node of an object with these fields, and any other fields."""
+    """Return the node of an object with these fields, which may have other fields, too."""
     return ("object", nullable, False, tuple(fields))
 
 
@@ -111,9 +119,9 @@ def texts_of(words: Sequence[str]) -> tuple[bytes, ...]:
 
 
 def numbers(columns: Columns, path: Path | None, rows: int) -> tuple[Numbers, Mask]:
-    """Return the 64-bit integers at a path, and a mask of those not null; shape (rows,).
+    """Return the 64-bit integers at a path, and a mask of those that are not null; shape (rows,).
 
-    `path` is None for a field that no message has.
+    `path` is None for a field that no message has; its numbers are all null.
     """
     if path is None:
         return np.zeros(rows, np.int64), np.zeros(rows, np.bool_)
@@ -126,35 +134,35 @@ def numbers(columns: Columns, path: Path | None, rows: int) -> tuple[Numbers, Ma
 
 
 def run_texts(native: NativeColumn) -> list[bytes]:
-    """Return the JSON text of each run of equal values, which is null for an absent field."""
+    """Return the JSON text of each run of equal values; the text of an absent field is null."""
     return [b"null" if text is None else text for _, text in native.runs or ()]
 
 
 def run_lengths(native: NativeColumn, rows: int) -> Indices:
-    """Return the number of rows in each run."""
+    """Return the number of rows in each run of equal values; shape (runs,)."""
     bounds = np.array([*(start for start, _ in native.runs or ()), rows], np.int64)
     lengths: Indices = bounds[1:] - bounds[:-1]
     return lengths
 
 
 def flags(native: NativeColumn) -> Mask:
-    """Return a mask of the messages that have the object."""
+    """Return a mask of the messages in which the object of this column is present and not null."""
     return np.frombuffer(native.data, np.bool_)
 
 
 def codes(native: NativeColumn) -> npt.NDArray[np.uint8]:
-    """Return the number of each row's value in its choice, starting at 1; 0 if it is absent."""
+    """Return each row's value as its number in the choice node, from 1; an absent value is 0."""
     return np.frombuffer(native.data, np.uint8)
 
 
 def counts(native: NativeColumn) -> Indices:
-    """Return the number of objects in each array; shape (messages,)."""
+    """Return the number of objects in the array of each message; shape (messages,)."""
     return np.frombuffer(native.data, np.uint32).astype(np.int64)
 
 
 @dataclass(frozen=True, slots=True)
 class Log:
-    """The source positions (n,) of messages, and a mask (n,) of snapshot rows."""
+    """The positions (n,) of changes in the source's log, and a mask (n,) of snapshot rows."""
 
     position: Numbers
     snapshot: Mask
@@ -162,7 +170,7 @@ class Log:
 
 @dataclass(frozen=True, slots=True)
 class LayoutChanges:
-    """Changes as columns, with one row per change."""
+    """Changes as columns: row kinds, images, log positions, and offsets in the topic."""
 
     kinds: Kinds
     after: NativeImage
@@ -180,9 +188,10 @@ class Layout(Protocol):
         ...
 
     def changes(self, columns: Columns, offsets: Numbers) -> LayoutChanges:
-        """Convert columns to changes.
+        """Convert the columns that were read from messages to changes.
 
-        Raises IrregularError or one of `PARSE_ERRORS` if only Python can decode the messages.
+        `offsets` are the offsets of the messages. Raises IrregularError or one of `PARSE_ERRORS` if
+        only Python can decode the messages.
         """
         ...
 
@@ -211,9 +220,9 @@ class TwoImages:
 
 @dataclass(frozen=True, slots=True)
 class OneRow:
-    """The layout of messages with one row (also in deletes), and the old values of updates.
+    """The layout of messages with one row, and in updates also its old values.
 
-    `old` is None if messages do not contain old values.
+    In deletes, the row is the deleted row. `old` is None if messages do not contain old values.
     """
 
     root: Spec
@@ -238,7 +247,7 @@ class OneRow:
 
 @dataclass(frozen=True, slots=True)
 class ListedRows:
-    """A layout like `OneRow`, with any number of rows per message."""
+    """The layout of messages like those of `OneRow`, but with a list of one or more rows."""
 
     root: Spec
     row: Path
@@ -265,10 +274,14 @@ class ListedRows:
 
 
 def _old_indices(kinds: Kinds, sizes: Indices, olds: Indices) -> Indices:
-    """Return the index of the old image of each row, which is negative for rows without one."""
+    """Return the index of each row's old image among all old images, or -1 if it has none.
+
+    `sizes` and `olds` are the numbers of rows and of old images per message. Raises IrregularError
+    if an update has old images, but not one for each row.
+    """
     updates = kinds == RowKind.UPDATE_AFTER
     if (updates & (olds != 0) & (olds != sizes)).any():
-        raise IrregularError("an update has another number of rows than of old ones")
+        raise IrregularError("an update has old images, but not one for each row")
     firsts = np.where(updates & (olds != 0), np.cumsum(olds) - olds, NO_KIND)
     starts = np.repeat(np.cumsum(sizes) - sizes, sizes)
     firsts = np.repeat(firsts, sizes)
@@ -293,7 +306,11 @@ def _of_rows(
 
 
 def chosen(path: Path, kinds: Sequence[int]) -> ReadKinds:
-    """Return a function that maps a choice to row kinds. The first kind is for an absent field."""
+    """Return a function that reads the row kinds of messages from the choice at a path.
+
+    `kinds` are the row kinds of the values of the choice, preceded by that of an absent field. The
+    function raises IrregularError if the kind of a message is `NO_KIND`.
+    """
     by_code = np.array(kinds, np.int8)
 
     def read(columns: Columns) -> Kinds:
@@ -306,7 +323,7 @@ def chosen(path: Path, kinds: Sequence[int]) -> ReadKinds:
 
 
 def no_log(columns: Columns, kinds: Kinds) -> Log:
-    """Return unknown positions, for messages that do not contain a log position."""
+    """Return unknown positions and no snapshot rows, for messages that contain no log position."""
     size = len(kinds)
     return Log(np.full(size, UNKNOWN_POSITION, np.int64), np.zeros(size, np.bool_))
 
@@ -325,7 +342,7 @@ class SourceLog:
     row: Path | None
 
     def read(self, columns: Columns, kinds: Kinds) -> Log:
-        """Return positions and snapshot rows.
+        """Return the log positions of changes, and which of them are snapshot rows.
 
         Raises IrregularError or one of `PARSE_ERRORS` if only Python can decode the messages.
         """
@@ -338,13 +355,13 @@ class SourceLog:
         return Log(position, snapshot)
 
     def positions(self, columns: Columns, size: int) -> Numbers:
-        """Return the position of each change.
+        """Return the log position of each change; `size` is the number of changes.
 
         Raises IrregularError or one of `PARSE_ERRORS` if only Python can decode the messages.
         """
         lsn, has_lsn = numbers(columns, self.lsn, size)
         if (lsn < 0).any():
-            raise IrregularError("positions of more than one kind")
+            raise IrregularError("a log sequence number is negative")
         if has_lsn.all():
             return lsn
         pos, has_pos = numbers(columns, self.pos, size)
@@ -372,9 +389,10 @@ _KINDS = chosen(
 
 
 def normalized_layout(source: SourceTable, specs: RowSpecs) -> TwoImages | None:
-    """Return the layout of a table's normalized events: `source`, `op`, `before` and `after`.
+    """Return the layout of a table's normalized events, or None if only Python can decode them.
 
-    Returns None if the table name must be escaped in JSON.
+    This is the case if the table name must be escaped in JSON. The fields that are read are
+    `source`, `op`, `before` and `after`.
     """
     names = _source_names(source)
     if names is None:
@@ -408,9 +426,9 @@ def _source_names(source: SourceTable) -> list[tuple[str, bool, Spec]] | None:
 
 @dataclass(frozen=True, slots=True)
 class NativeReader:
-    """A layout and its plans.
+    """A message layout, and the native plans of message values and keys.
 
-    `keys` is None if messages have no key. `hidden` are fields of rows that are not columns.
+    `keys` is None if the table has no key. `hidden` are fields of rows that are not columns.
     """
 
     layout: Layout
@@ -425,7 +443,11 @@ def native_reader(
     specs: RowSpecs,
     hidden: frozenset[str] = frozenset(),
 ) -> NativeReader:
-    """Return a reader for messages with this layout, whose images have these nodes."""
+    """Return the native reader for messages with this layout.
+
+    `specs` are the nodes of the table's rows and keys, and `hidden` the fields of rows that are not
+    columns.
+    """
     keys = None if specs.key is None else module.Plan(specs.key)
     return NativeReader(layout, module.Plan(layout.root), keys, hidden)
 

@@ -31,13 +31,14 @@ _BLANKS = b" \t\r\n"
 _MAX_SHAPES = 1000
 """Maximum number of cached envelopes.
 
-A connector has one for each table and key, and a new one after each schema change.
+A connector sends one for the values and one for the keys of each table, and new ones after a schema
+change.
 """
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Shape:
-    """An envelope: all bytes before and after the payload, and the columns of its schema.
+    """An envelope: all bytes before and after the payload, and the columns of the schema.
 
     `columns` is None if there is no schema, or if it does not describe rows.
     """
@@ -61,7 +62,7 @@ class Shape:
 
 
 BARE = Shape(b"", b"", None)
-"""No envelope, because schemas are disabled in the converter."""
+"""The shape of messages without an envelope, which the converter sends if schemas are disabled."""
 
 
 class _Wrapper(msgspec.Struct, forbid_unknown_fields=True, gc=False):
@@ -70,10 +71,10 @@ class _Wrapper(msgspec.Struct, forbid_unknown_fields=True, gc=False):
 
 
 class Envelopes:
-    """Removes envelopes from messages, and caches the envelopes.
+    """A cache of the envelopes of message keys or values; `open` removes the envelopes.
 
-    `is_key` is True for message keys. If `is_row`, the payload of a value is the row itself, as it
-    always is for keys.
+    `is_key` is True for message keys. If `is_row`, the payload of a value is a row and not a change
+    event; the payload of a key always is.
     """
 
     def __init__(self, *, is_key: bool, is_row: bool = False) -> None:
@@ -140,7 +141,7 @@ class Envelopes:
 
 
 def _payload_start(message: bytes, payload: bytes) -> int:
-    """Return the start of the payload, which may be before or after the schema."""
+    """Return the index of the payload's first byte; the payload is before or after the schema."""
     fields = message.lstrip(_BLANKS)[1:].lstrip(_BLANKS)
     if fields.startswith(b'"payload"'):
         start = message.index(b":") + 1
@@ -152,7 +153,10 @@ def _payload_start(message: bytes, payload: bytes) -> int:
 
 
 class MessageKey(msgspec.Struct, frozen=True, gc=False):
-    """A message key without its envelope; `shape` is None if there is no key."""
+    """A message key without its envelope, and the names of its fields.
+
+    `shape` is None if the message has no key.
+    """
 
     shape: Shape | None
     payload: bytes
@@ -163,7 +167,10 @@ NO_KEY = MessageKey(None, b"", ())
 
 
 class MessageKeys:
-    """Removes envelopes from message keys; if `lenient`, a key that is not an object is ignored."""
+    """A reader of message keys, which removes their envelopes.
+
+    If `lenient`, an invalid key, such as one that is not an object, is treated as absent.
+    """
 
     def __init__(self, *, lenient: bool = False) -> None:
         self._lenient = lenient
@@ -173,7 +180,10 @@ class MessageKeys:
         self._checks: dict[tuple[str, ...], _Check | None] = {}
 
     def open(self, key: bytes | None) -> MessageKey:
-        """Return the key of a message. Raises RecordError if it is invalid."""
+        """Return the key of a message; null and an object without fields are treated as absent.
+
+        Raises RecordError if the key is invalid, unless invalid keys are treated as absent.
+        """
         if key is None:
             return NO_KEY
         try:
@@ -208,7 +218,7 @@ class MessageKeys:
         return MessageKey(shape, payload, names)
 
     def _remember(self, names: tuple[str, ...]) -> None:
-        """Cache a check for the fields of a key, because most keys have the same fields."""
+        """Cache a fast check for keys with these field names, which most keys have in common."""
         if names == self._names:
             return
         if names not in self._checks:
@@ -219,13 +229,18 @@ class MessageKeys:
 
 
 def _check_of(names: tuple[str, ...]) -> _Check | None:
-    """Return a decoder for objects with only these fields, or None if a name is unsupported."""
+    """Return a decoder that accepts only objects with exactly these fields.
+
+    Returns None if there are too many names, or if a name has unusual characters.
+    """
     if len(names) > _MAX_NAMES or not all(map(_PLAIN_NAME.fullmatch, names)):
         return None
     attributes = {f"f{number}": name for number, name in enumerate(names)}
     fields = [(attribute, msgspec.Raw) for attribute in attributes]
-    form = msgspec.defstruct("Key", fields, rename=attributes, forbid_unknown_fields=True, gc=False)
-    return msgspec.json.Decoder(form).decode
+    key_struct = msgspec.defstruct(
+        "Key", fields, rename=attributes, forbid_unknown_fields=True, gc=False
+    )
+    return msgspec.json.Decoder(key_struct).decode
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,7 +257,7 @@ class Messages:
     key_shape: Shape = BARE
 
     def part(self, start: int, stop: int) -> "Messages":
-        """Return the messages in `[start, stop)`."""
+        """Return the messages with indices in `[start, stop)`."""
         keys = None if self.keys is None else self.keys[start:stop]
         return replace(
             self,
@@ -254,16 +269,16 @@ class Messages:
     def payloads(self) -> "Messages":
         """Return the messages without envelopes.
 
-        Raises RecordError if a message has another envelope.
+        Raises RecordError if a message has a different envelope.
         """
         values = self.value_shape.cut(self.values)
         keys = None if self.keys is None else self.key_shape.cut(self.keys)
         if values is None or (keys is None and self.keys is not None):
-            raise refuse("decode", "invalid-envelope", "a message has a wrapper of its own")
+            raise refuse("decode", "invalid-envelope", "a message has a different envelope")
         return Messages(values, keys, self.offsets)
 
     def has_keys_in_order(self, names: Sequence[str]) -> bool:
-        """Return whether all keys have their fields in this order."""
+        """Return whether all keys have their fields in this order, or messages have no keys."""
         return self.keys is None or _in_order(self.keys, names)
 
 
@@ -272,6 +287,6 @@ def _in_order(keys: Sequence[bytes], names: Sequence[str]) -> bool:
     if len(names) < 2:
         return True
     # Atomic groups prevent backtracking over a key that repeats a field many times.
-    parts = (rb'(?>.*?"%s"\s*:)' % re.escape(name.encode()) for name in names)
-    match = re.compile(b"".join(parts), re.DOTALL).match
+    patterns = (rb'(?>.*?"%s"\s*:)' % re.escape(name.encode()) for name in names)
+    match = re.compile(b"".join(patterns), re.DOTALL).match
     return all(match(key) for key in keys)

@@ -27,7 +27,10 @@ class IrregularError(ValueError):
 
 
 def to_cells(native: NativeColumn, encoding: ColumnEncoding, rows: int) -> Cells:
-    """Return a column of the native reader in its storage type, without copying memory."""
+    """Return a column of the native reader as cells of the encoding's storage type.
+
+    The memory of the buffers is not copied.
+    """
     validity = None if native.validity is None else pa.py_buffer(native.validity)
     buffers = [validity]
     if native.offsets is not None:
@@ -42,7 +45,7 @@ def to_cells(native: NativeColumn, encoding: ColumnEncoding, rows: int) -> Cells
 
 
 def lacking(native: NativeColumn, rows: int) -> Mask:
-    """Return a mask of the rows that lack the field."""
+    """Return a mask (rows,) of the rows that lack the field of a column."""
     if native.lacking is None:
         return np.zeros(rows, np.bool_)
     marks = np.zeros(rows + 1, np.int8)
@@ -53,7 +56,7 @@ def lacking(native: NativeColumn, rows: int) -> Mask:
 
 
 def kept(cells: Cells, rows: Mask) -> Cells:
-    """Return the cells with nulls in rows outside the mask; only validity bits are copied."""
+    """Return cells with nulls outside of the mask `rows`; only the validity bits are copied."""
     array = cells.array
     validity, *rest = array.buffers()
     bits = np.packbits(rows, bitorder="little")
@@ -85,7 +88,7 @@ def _either(first: Mask | None, second: Mask | None) -> Mask | None:
 
 
 def _decoded(wire: WireType, texts: Array) -> Sequence[Value]:
-    """Decode JSON texts to the values that the Python reader accepts."""
+    """Decode JSON texts to values of the msgspec type `wire`, with None for null."""
     cells = texts.to_pylist()
     present = [text for text in cells if text is not None]
     values = msgspec.json.decode(b"[" + b",".join(present) + b"]", type=list[wire])
@@ -96,7 +99,10 @@ def _decoded(wire: WireType, texts: Array) -> Sequence[Value]:
 
 
 class _Unchecked:
-    """Images that do not locate invalid values; their messages are then decoded in Python."""
+    """Base class of images that do not locate invalid values.
+
+    If a value is invalid, the messages are decoded again in Python, which locates it.
+    """
 
     __slots__ = ()
 
@@ -111,7 +117,7 @@ class _Unchecked:
 
 @dataclass(frozen=True, slots=True)
 class ColumnImage(_Unchecked):
-    """The images at one path in all messages."""
+    """Images that are read from the same path in all messages."""
 
     columns: Columns
     path: Path
@@ -149,7 +155,7 @@ class ColumnImage(_Unchecked):
 
 @dataclass(frozen=True, slots=True)
 class MaskedImage(_Unchecked):
-    """The images at one path, restricted to some of the messages."""
+    """The images at one path, restricted to the changes in the mask `there`."""
 
     image: ColumnImage
     there: Mask
@@ -165,9 +171,9 @@ class MaskedImage(_Unchecked):
 
 @dataclass(frozen=True, slots=True)
 class GatheredImage(_Unchecked):
-    """Images that are stored consecutively, only for changes that have one.
+    """Images that are stored consecutively, only for the changes that have one.
 
-    `indices` is the index of the image of each change, which is negative for changes without one.
+    `indices` has the index in `image` of each change's image, or a negative number if it has none.
     """
 
     image: ColumnImage
@@ -196,7 +202,7 @@ class GatheredImage(_Unchecked):
 
 @dataclass(frozen=True, slots=True)
 class CoalescedImage(_Unchecked):
-    """The images at two paths; each change has an image in at most one of them."""
+    """The images at two paths; each change has an image at no more than one of them."""
 
     first: NativeImage
     second: NativeImage

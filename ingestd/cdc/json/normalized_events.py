@@ -19,7 +19,7 @@ from ingestd.cdc.record_errors import Reason, RecordError
 INSERT, UPDATE, DELETE = b"c", b"u", b"d"
 NULL = b"null"
 STREAMED, SNAPSHOT = b',"snapshot":"false"', b',"snapshot":"true"'
-"""Fields that mark streamed rows and snapshot rows."""
+"""JSON fields, with a leading comma, that mark streamed rows and snapshot rows."""
 
 _MAX_NORMALIZERS = 2000
 _encode = msgspec.json.encode
@@ -27,15 +27,15 @@ _encode = msgspec.json.encode
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TableNormalizer:
-    """Normalizes messages of one table whose rows have the same columns.
+    """A normalizer for messages of one table whose rows have the same columns.
 
     `key_names` are the key columns in the messages. `columns` are the columns whose types the
     messages contain, or None if they contain no types. `hidden` are fields of rows that are not
     columns. If `partial`, updates omit columns that they did not change; if `images`, before images
     are decoded, too. `constants` maps fields to the JSON text that they have in all messages; a
-    field that is null may be absent. `envelope` is the envelope of the values. If `is_normalized`,
-    messages without their envelope are normalized events already, and are decoded unchanged, with
-    their own types and keys.
+    field whose text is null may be absent. `envelope` is the envelope of the values. If
+    `is_normalized`, messages without their envelope are normalized events already, and are decoded
+    unchanged, with their own types and keys.
     """
 
     source: SourceTable
@@ -57,9 +57,10 @@ class TableNormalizer:
         object.__setattr__(self, "quoted_keys", tuple(map(_encode, self.key_names)))
 
     def key_of(self, before: bytes) -> bytes:
-        """Return the before image of an update, or null if it lacks the key, which is unchanged.
+        """Return the before image of an update, or null if it contains no key column.
 
-        If `images`, the before image is always returned.
+        Without key columns in the before image, the key is unchanged. If `images` is set, or if the
+        key columns are unknown, the before image is always returned.
         """
         if self.images or not self.quoted_keys:
             return before
@@ -69,23 +70,26 @@ class TableNormalizer:
         return NULL
 
     def insert(self, after: bytes, where: bytes = STREAMED) -> bytes:
-        """Return the event of an insert. `where` has the fields of its log position as JSON."""
+        """Return the event of an insert; `where` is the result of `where_in_log`."""
         return b'%s%s},"op":"c","after":%s}' % (self.opening, where, after)
 
     def update(self, after: bytes, before: bytes = NULL, where: bytes = STREAMED) -> bytes:
-        """Return the event of an update.
+        """Return the event of an update; `where` is the result of `where_in_log`.
 
-        Only the key of `before` is read, unless `images` is set.
+        Row plans read only the key in `before`, unless before images are requested.
         """
         return b'%s%s},"op":"u","before":%s,"after":%s}' % (self.opening, where, before, after)
 
     def delete(self, before: bytes, where: bytes = STREAMED) -> bytes:
-        """Return the event of a delete."""
+        """Return the event of a delete; `where` is the result of `where_in_log`."""
         return b'%s%s},"op":"d","before":%s,"after":null}' % (self.opening, where, before)
 
 
 class NormalizedEvent(msgspec.Struct, gc=False):
-    """The changes of one message, and the message key if it is the key of the row."""
+    """The row changes of one message, as normalized events in JSON.
+
+    `key` is the message key if it is the key of the rows, else `NO_KEY`.
+    """
 
     normalizer: TableNormalizer
     changes: tuple[bytes, ...]
@@ -100,32 +104,38 @@ class TruncateEvent(NamedTuple):
 
 
 class TableNormalizers:
-    """Caches normalizers by the fields of a message that determine them."""
+    """A cache of normalizers by the fields of a message that determine them.
+
+    If `images`, cached normalizers decode before images, too.
+    """
 
     def __init__(self, *, images: bool = False) -> None:
         self._images = images
         self._normalizers: dict[Hashable, TableNormalizer] = {}
 
     def get(self, which: Hashable) -> TableNormalizer | None:
-        """Return the cached normalizer, or None."""
+        """Return the normalizer cached for these fields of a message, or None."""
         return self._normalizers.get(which)
 
     def keep(self, which: Hashable, normalizer: TableNormalizer) -> TableNormalizer:
-        """Cache a normalizer and return it."""
+        """Cache a normalizer, with `images` set if requested, and return the cached normalizer."""
         if len(self._normalizers) >= _MAX_NORMALIZERS:
             self._normalizers.clear()
-        kept = replace(normalizer, images=True) if self._images else normalizer
-        self._normalizers[which] = kept
-        return kept
+        cached = replace(normalizer, images=True) if self._images else normalizer
+        self._normalizers[which] = cached
+        return cached
 
 
 def text_of(name: str | None) -> bytes:
-    """Return a name as a JSON string, or null."""
+    """Return a name as a JSON string, or the JSON text null for None."""
     return _encode(name)
 
 
 def where_in_log(position: int | None, *, snapshot: bool = False) -> bytes:
-    """Return the log position of a change as JSON fields."""
+    """Return the log position and the snapshot flag of a change as JSON fields.
+
+    The fields are preceded by a comma. A position that is None or negative is omitted.
+    """
     mark = SNAPSHOT if snapshot else STREAMED
     return mark if position is None or position < 0 else b',"lsn":%d%s' % (position, mark)
 
@@ -135,13 +145,13 @@ Message = NormalizedEvent | TruncateEvent | Sequence[DdlEvent]
 
 
 class Dialect(Protocol):
-    """Maps the messages of one format to normalized events.
+    """A mapping from the messages of one format to normalized events.
 
-    It may cache normalizers, but not results.
+    An implementation may cache normalizers, but not results.
     """
 
     def normalize(self, value: bytes, key: bytes | None, topic: str) -> Message | None:
-        """Return the content of a message, or None for most control messages.
+        """Return the content of a message, or None for a control message without DDL events.
 
         Raises RecordError if the message is invalid.
         """
@@ -196,7 +206,12 @@ class Group:
 
 @dataclass(slots=True)
 class SortedRecords:
-    """The records of a chunk by kind: grouped changes, rejected records, and events."""
+    """The records of a chunk by kind: grouped changes, rejected records and control events.
+
+    `bad` has the rejection reasons by index. `altered` are schema changes that control messages
+    contain, and `control` is the number of control messages. `latest` is the group of the last
+    change.
+    """
 
     groups: dict[GroupKey, Group] = field(default_factory=dict)
     bad: dict[int, Reason] = field(default_factory=dict)

@@ -44,7 +44,10 @@ _encode_fields = msgspec.json.Encoder().encode
 
 @dataclass(frozen=True, slots=True)
 class Decoders:
-    """A msgspec decoder. `lines` is None if messages can be decoded only one by one."""
+    """A msgspec decoder, for single messages and for messages joined by newlines.
+
+    `lines` is None if messages can be decoded only one by one.
+    """
 
     single: Callable[[bytes], Any]
     lines: Callable[[bytes], list[Any]] | None
@@ -73,7 +76,7 @@ def _all_braced(messages: Sequence[bytes]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class RowWants:
-    """How messages are converted to rows.
+    """Options for the conversion of messages to rows.
 
     If `partial`, updates omit columns that they did not change. If `images`, before images are
     requested, too.
@@ -87,10 +90,11 @@ class RowWants:
 class RowPlan:
     """The decoders of one table's messages, and the readers of its columns.
 
-    A column has the same attribute in keys, in keys of `before` images and in rows. In a table
-    without a key, `before` is a whole row. If messages have no key although the table has one, the
-    key is in the images. `empty_row` is a row of nulls. `specs` is None if only Python can decode
-    the rows, and `native` is None if only Python can decode normalized events.
+    A column has the same struct attribute in keys, in the keys of `before` images and in rows. If
+    the table has no key or before images are requested, `before` is a whole row. If messages have
+    no key although the table has one, the key is in the images. `empty_row` is a row of nulls.
+    `specs` is None if only Python can decode the rows, and `native` is None if only Python can
+    decode normalized events.
     """
 
     source: SourceTable
@@ -115,7 +119,8 @@ def make_plan(
 ) -> RowPlan:
     """Return the plan for rows with these columns, given the kinds of values of each column.
 
-    Key fields must be among the columns. If `module` is given, the plan has a native reader. Raises
+    A column is None as long as all its values have been null. Key columns must be among the
+    columns. If `module` is given, the plan has native readers where possible. Raises
     UnsupportedError if a type has no Arrow type.
     """
     plan_columns = tuple(
@@ -210,7 +215,7 @@ def has_plain_name(name: str) -> bool:
 
 
 def escaped_name(name: str) -> str:
-    """Return an escaped name that msgspec accepts; the escaped names of different names differ."""
+    """Escape a field name so that msgspec accepts it; different names remain different."""
     return _ESCAPED.sub(lambda match: f"{_MARK}{ord(match[0]):02x}", name)
 
 
@@ -222,9 +227,10 @@ def normalized(message: bytes) -> bytes:
 
 
 def normalized_images(message: bytes, images: tuple[str, ...] = ("before", "after")) -> bytes:
-    """Escape the field names in the images of a JSON object, which are the fields `images`.
+    """Escape the field names in the row images of a JSON object.
 
-    Raises one of `PARSE_ERRORS` if the object is invalid.
+    `images` are the fields of the object that contain row images. Raises one of `PARSE_ERRORS` if
+    the object is invalid.
     """
     if b"\\" not in message and b"\x7f" not in message:
         return message

@@ -51,7 +51,7 @@ KindCounts = Mapping[str, Counter[str]]
 MOST_IN_A_RECORD = 32_768
 """Maximum number of columns in a message from which columns are learned."""
 FEW = 256
-"""The number of columns missing in the table that are always accepted."""
+"""The number of columns missing in the table up to which the cells of a batch are not limited."""
 _SLICE = 4096
 _SAMPLE = 256
 
@@ -71,12 +71,14 @@ class TooManyCellsError(Exception):
 
 @dataclass(slots=True)
 class TableMemory:
-    """The cached state of messages with the same table, schema and key.
+    """The cached plan for messages with the same table, schema and key, and what it depends on.
 
     `value_columns` and `key_columns` are the columns of the schema in the messages, or None if they
-    have no schema. `module` builds native plans. `type_mapping` are options of `type_mapping`. If
-    `partial`, updates omit columns that they did not change; if `images`, before images are
-    decoded, too. `width` is the number of columns of the plan that the table lacks.
+    have no schema. `kinds`, `known` and `declared` are the counts of kinds, the types in the table
+    and the types in the configuration from which the plan was made. `module` builds native plans.
+    `type_mapping` are options of the module `type_mapping`. If `partial`, updates omit columns that
+    they did not change; if `images`, before images are decoded, too. `width` is the number of
+    columns of the plan that the table lacks.
     """
 
     source: SourceTable
@@ -94,37 +96,46 @@ class TableMemory:
     images: bool = False
 
     def is_current(self, known: Types, declared: Types) -> bool:
-        """Return whether the plan was made for these types."""
+        """Return whether there is a plan that was made for these known and declared types."""
         return self.plan is not None and known == self.known and declared == self.declared
 
     def renew(self, known: Types, declared: Types) -> None:
-        """Set new types. If messages have a schema, a new plan is built immediately."""
+        """Replace the known and declared types, and remove the plan.
+
+        If messages have a schema, a new plan is built immediately. Raises the errors of `plan_of`.
+        """
         self.known, self.declared = dict(known), dict(declared)
         self.remember(None, self.kinds)
         if self.value_columns is not None:
             self.plan = plan_of(self, self.kinds)
 
     def remember(self, plan: RowPlan | None, counts: KindCounts) -> None:
-        """Cache a plan, counts, and the number of columns that the table lacks."""
+        """Cache a plan and the counts from which it was made, and update `width`."""
         self.plan, self.kinds, self.width = plan, counts, len(self.lacking(counts))
 
     def lacking(self, names: Iterable[str]) -> list[str]:
-        """Return the columns that the table lacks, or none if messages have a schema."""
+        """Return the names that are not columns of the table, or none if messages have a schema."""
         if self.value_columns is not None:
             return []
         return [name for name in names if name not in self.known]
 
     def takes(self, values: Sequence[bytes | None]) -> bool:
-        """Return whether the number of columns of the plan is acceptable for these messages."""
+        """Return whether the plan, if any, can decode these messages into one batch.
+
+        This is not the case if the plan has too many columns that the table lacks.
+        """
         return self.plan is None or not too_many_cells(self.width, values)
 
     def forget(self) -> None:
-        """Remove the plan, and the columns that the table lacks."""
+        """Remove the plan, and the counts of columns that the table lacks."""
         lacking = frozenset(self.lacking(self.kinds))
         self.remember(None, {n: counter for n, counter in self.kinds.items() if n not in lacking})
 
     def fixed(self, name: str) -> DataType | None:
-        """Return the declared type of a column, or None."""
+        """Return the declared type of a column, or None.
+
+        With the type mapping option to-string, undeclared columns are STRING.
+        """
         declared = self.declared.get(name)
         return STRING if declared is None and TO_STRING in self.type_mapping else declared
 
@@ -132,10 +143,10 @@ class TableMemory:
 def decode_if_uniform(
     memory: TableMemory, messages: Messages, known: Types, declared: Types
 ) -> ChangeBatch | None:
-    """Decode messages with the current plan, or return None if any does not match.
+    """Decode messages with the current plan, or return None if any message does not match.
 
-    If there is no plan, it is made from a sample. Raises UnsupportedError if a column type has no
-    Arrow type.
+    If there is no plan, it is made from a sample and cached. Raises UnsupportedError if a column
+    type has no Arrow type.
     """
     try:
         if not memory.is_current(known, declared):
@@ -159,7 +170,7 @@ def decode_if_uniform(
 def read_natively(
     native: NativeReader | None, plan: RowPlan, messages: Messages
 ) -> ChangeBatch | None:
-    """Read messages natively, or return None if there is no reader or any does not match."""
+    """Read messages natively, or return None if there is no reader or a message does not match."""
     if native is None:
         return None
     envelope = messages.value_shape
@@ -197,7 +208,7 @@ def read_natively(
 
 
 def _decode_in_slices(plan: RowPlan, messages: Messages) -> ChangeBatch:
-    """Decode messages that cannot all be read natively.
+    """Decode messages in slices, each natively if possible, else in Python.
 
     An irregular message then affects only its slice, and the structs of a slice stay in the
     processor's cache until they are converted to columns. Raises one of `PARSE_ERRORS` or
@@ -206,9 +217,9 @@ def _decode_in_slices(plan: RowPlan, messages: Messages) -> ChangeBatch:
     size = len(messages.values)
     slices = [messages.part(start, start + _SLICE) for start in range(0, size, _SLICE)]
     batches = []
-    for some in slices:
-        batch = read_natively(plan.native, plan, some) if len(slices) > 1 else None
-        batches.append(batch or _decode_in_python(plan, some.payloads()))
+    for message_slice in slices:
+        batch = read_natively(plan.native, plan, message_slice) if len(slices) > 1 else None
+        batches.append(batch or _decode_in_python(plan, message_slice.payloads()))
     return join(plan, batches)
 
 
@@ -237,7 +248,10 @@ def decode_messages(
 
 
 def _decode_in_parts(memory: TableMemory, payloads: Messages) -> tuple[list[ChangeBatch], Reasons]:
-    """Decode messages in several batches, each of which learns columns independently."""
+    """Decode messages in several batches, each of which learns columns independently.
+
+    Returns the batches, and the rejection reasons of invalid messages by index.
+    """
     memory.forget()
     batches: list[ChangeBatch] = []
     refused: Reasons = {}
@@ -250,7 +264,7 @@ def _decode_in_parts(memory: TableMemory, payloads: Messages) -> tuple[list[Chan
 
 
 def _lacking_in(memory: TableMemory, payloads: Messages, index: int) -> list[str]:
-    """Return the columns of a message that the table lacks, or none if the message is invalid."""
+    """Return the columns of a message that the table lacks; empty if the message is invalid."""
     key = None if payloads.keys is None else payloads.keys[index]
     try:
         return memory.lacking(look_into(payloads.values[index], key, images=memory.images))
@@ -259,7 +273,7 @@ def _lacking_in(memory: TableMemory, payloads: Messages, index: int) -> list[str
 
 
 class _Learning:
-    """Learns columns from messages that do not match the cached plan.
+    """A decoder that learns columns from messages that do not match the cached plan.
 
     `counts` are the kinds of values from which the latest plan was made.
     """
@@ -273,9 +287,10 @@ class _Learning:
         self._weight = 1
 
     def plan_of_sample(self) -> RowPlan:
-        """Return a plan made from a sample.
+        """Return a plan made from a sample of the messages.
 
-        Raises RecordError if a message in the sample is invalid.
+        Raises RecordError if a message in the sample is invalid, and TooManyCellsError if the plan
+        has too many columns.
         """
         self._take_sample()
         for reason in self._bad.values():
@@ -283,7 +298,11 @@ class _Learning:
         return self._plan()
 
     def decode(self) -> tuple[ChangeBatch | None, Reasons]:
-        """Return a batch of the valid messages, and the rejection reasons of other messages."""
+        """Return a batch of the valid messages, and the rejection reasons of the others by index.
+
+        The batch is None if no message is valid. Raises TooManyCellsError if the messages have too
+        many columns for one batch.
+        """
         if self._memory.plan is not None:
             refused: Reasons = {}
             self._sieve(self._memory.plan, refused)
@@ -306,20 +325,20 @@ class _Learning:
         self._sampled = self._look_into(sample)
 
     def _look_into(self, indices: Iterable[int]) -> dict[int, CellKinds]:
-        """Return the kinds of values in messages; add the reasons of invalid messages to `_bad`."""
-        seen: dict[int, CellKinds] = {}
+        """Return the kinds of values by message; add the reasons of invalid messages to `_bad`."""
+        kinds: dict[int, CellKinds] = {}
         keys = self._messages.keys
         for index in indices:
             try:
                 key = None if keys is None else keys[index]
                 value, images = self._messages.values[index], self._memory.images
-                seen[index] = look_into(value, key, images=images)
+                kinds[index] = look_into(value, key, images=images)
             except RecordError as error:
                 self._bad[index] = error.reason
-        return seen
+        return kinds
 
     def _plan(self) -> RowPlan:
-        """Return a plan for all valid messages.
+        """Return a plan for the sampled and irregular messages that are valid.
 
         Raises TooManyCellsError if it has too many columns.
         """
@@ -349,7 +368,10 @@ class _Learning:
         return batch, self._bad
 
     def _sieve(self, plan: RowPlan, refused: Reasons) -> ChangeBatch | None:
-        """Return a batch of the valid messages; add the reasons of others to `refused`."""
+        """Return a batch of the messages that are valid for a plan, or None if there are none.
+
+        The reasons of the other messages are added to `refused`. Messages in `_bad` are skipped.
+        """
         keys = self._messages.keys
         indices: list[int] = []
         changes, key_rows = [], []
@@ -375,9 +397,10 @@ class _Learning:
 
 
 def look_into(value: bytes, key: bytes | None, *, images: bool = False) -> CellKinds:
-    """Return the kinds of all values in the row images and the key of a message.
+    """Return the kinds of values in the row images and the key of a message, by column.
 
-    If `images`, before images are always included. Raises RecordError if the message is invalid.
+    The before image is included if `images` is set or the message has no key. Raises RecordError if
+    the message is invalid.
     """
     document = "message value"
     try:
@@ -411,20 +434,20 @@ def check_width(names: Collection[str]) -> None:
         raise refuse(
             "schema",
             "too-many-columns",
-            f"the message has {len(names)} columns; {MOST_IN_A_RECORD} are read of one message",
+            f"the message has {len(names)} columns, which is more than {MOST_IN_A_RECORD}",
         )
 
 
 def check_name(name: str) -> None:
-    """Raise RecordError if a column name is empty."""
+    """Raise RecordError if a column name is empty or blank."""
     if not name.strip():
         raise refuse("schema", "unsupported-column-name", "a column has an empty name")
 
 
-def counted(before: KindCounts, seen: Iterable[CellKinds], weight: int = 1) -> KindCounts:
+def counted(before: KindCounts, messages: Iterable[CellKinds], weight: int = 1) -> KindCounts:
     """Return the counts plus those of further messages, each of which is counted `weight` times."""
     counts = {name: counter.copy() for name, counter in before.items()}
-    for cells in seen:
+    for cells in messages:
         for name, kinds in cells.items():
             counter = counts.setdefault(name, Counter())
             for kind in kinds:
@@ -433,7 +456,7 @@ def counted(before: KindCounts, seen: Iterable[CellKinds], weight: int = 1) -> K
 
 
 def plan_of(memory: TableMemory, counts: KindCounts) -> RowPlan:
-    """Return the plan for these kinds of values.
+    """Return the plan of a table for these counts of kinds.
 
     Raises RecordError if a column name is invalid, and UnsupportedError if a type has no Arrow
     type.
@@ -478,7 +501,11 @@ def _schema_columns(
 
 
 def _sized(column: WireColumn, memory: TableMemory) -> WireColumn:
-    """Return the column with the decimal size in the table, if that in messages is not used."""
+    """Return a DECIMAL column with the precision and scale of the column in the table.
+
+    If messages contain precision and scale, these are used instead, unless the option
+    decimal-no-change is set. Other columns are returned unchanged.
+    """
     known = memory.known.get(column.name)
     if known is None or known.root != "DECIMAL" or column.data_type.root != "DECIMAL":
         return column
@@ -530,7 +557,8 @@ def batch_bounds(
 ) -> Iterator[tuple[int, int]]:
     """Yield the bounds `[start, end)` of consecutive messages that fit into one batch.
 
-    `lacking_in` returns the columns that the table lacks of the message at an index.
+    `lacking_in` takes the index of a message, and returns those of its columns that the table
+    lacks.
     """
     start, size = 0, 0
     names: set[str] = set()

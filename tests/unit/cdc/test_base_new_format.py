@@ -117,7 +117,7 @@ def test_a_configuration_may_name_it(tmp_path: Path) -> None:
     )
     (source,) = pipeline_settings(load_config(file)).sources.values()
     assert (source.data_format, source.format_settings.type_mapping) == ("toy", {TO_STRING})
-    with pytest.raises(ConfigError, match="means nothing to toy"):
+    with pytest.raises(ConfigError, match="has no effect on toy"):
         read_type_mapping(["tinyint1-not-bool"], "toy")
 
 

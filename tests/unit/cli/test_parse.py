@@ -94,7 +94,7 @@ def test_a_whole_file_may_be_one_binary_message(tmp_path: Path, capsys: Capture)
         (["--format", "json"], "specify where to read messages"),
         (["--format", "json", "--topic", "t"], "specify where to read messages"),
         (["--format", "json", "--kafka", "sasl.password", "x"], "write NAME=VALUE"),
-        (["--format", "json", "--type-mapping", "tinyint1-not-bool", "x"], "means nothing to json"),
+        (["--format", "json", "--type-mapping", "tinyint1-not-bool", "x"], "has no effect on json"),
         (["--format", "avro", "--schema-registry", "http://127.0.0.1:1", "x"], "add --whole"),
     ],
 )

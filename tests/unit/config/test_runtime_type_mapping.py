@@ -36,8 +36,8 @@ def test_names_reach_the_decoder_in_their_usual_spelling(tmp_path: Path) -> None
     ("data_format", "names", "message"),
     [
         ("canal-json", "[tinyint1-no-bool]", "no type mapping 'tinyint1-no-bool'"),
-        ("ogg-json", "[longtext-to-bytes]", "means nothing to ogg-json"),
-        ("raw", "[to-string]", "means nothing to raw"),
+        ("ogg-json", "[longtext-to-bytes]", "has no effect on ogg-json"),
+        ("raw", "[to-string]", "has no effect on raw"),
     ],
 )
 def test_names_that_could_not_be_honoured_are_refused(

@@ -55,7 +55,7 @@ def test_numbers_longer_than_python_prints_are_printed() -> None:
 
 @pytest.mark.parametrize("text", ["1e-49", "-5e-99999999", "1.5e-400"])
 def test_a_number_too_fine_for_its_column_never_gets_to_arrow(text: str) -> None:
-    with pytest.raises(ValueError, match="digits behind the point"):
+    with pytest.raises(ValueError, match="digits after the decimal point"):
         within_reach(Decimal(text), 10)
 
 

@@ -53,7 +53,7 @@ def test_the_end_of_a_day_is_no_time(decoder: Any, name: str, declared: str | No
     decoded = from_json(decoder, name, declared, 0, DAY, DAY - 1)
     [bad] = decoded.rejected
     assert (bad.offset, bad.stage, bad.reason) == (1, "cast", "out-of-range")
-    assert "declare the column BIGINT" in bad.message
+    assert "declare the column as BIGINT" in bad.message
     assert [str(value) for value in column(decoded)[1]] == ["00:00:00", "23:59:59.999000"]
 
 
@@ -71,7 +71,7 @@ def test_avro_takes_it_the_same_way(kind: Any) -> None:
     decoded = from_avro(kind, None, 0, DAY)
     [bad] = decoded.rejected
     assert (bad.offset, bad.stage, bad.reason) == (1, "cast", "out-of-range")
-    assert "declare the column BIGINT" in bad.message
+    assert "declare the column as BIGINT" in bad.message
     for declared in ("INT", "BIGINT"):
         decoded = from_avro(kind, declared, 0, DAY)
         assert decoded.rejected == []
@@ -82,6 +82,6 @@ def test_a_text_of_it_is_kept_as_text_and_no_time() -> None:
     messages: list[bytes | None] = [raw_event('{"v": "24:00:00"}')]
     decoder = load_data_format("debezium-json")
     decoded = decoder.decode(chunk(messages), {}, _types(TABLE, "TIME(3)"))
-    assert "STRING where it comes as text" in decoded.rejected[0].message
+    assert "STRING if its values are text" in decoded.rejected[0].message
     decoded = decoder.decode(chunk(messages), {}, _types(TABLE, "STRING"))
     assert column(decoded) == ("STRING", ["24:00:00"])
