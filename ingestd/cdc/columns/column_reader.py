@@ -87,7 +87,10 @@ def temporal_encoding(data_type: DataType) -> ColumnEncoding:
 
 
 def iso_encoding(data_type: DataType) -> ColumnEncoding:
-    """Return the encoding of ISO 8601 strings, equivalent to `temporal_columns.read_texts`."""
+    """Return the encoding of ISO 8601 strings.
+
+    It is equivalent to `temporal_columns.read_texts`.
+    """
     target = to_arrow_type(data_type)
 
     def finish(texts: Array) -> Array:
@@ -224,7 +227,7 @@ def present(values: Values) -> list[Any]:
 def plain(arrow_type: pa.DataType) -> Build:
     """Return a builder for values that Arrow accepts unchanged.
 
-    Absent values are replaced by None only if Arrow fails, because this is slow.
+    Absent values are replaced by None only if Arrow fails, because the replacement is slow.
     """
 
     def build(values: Values) -> Array:

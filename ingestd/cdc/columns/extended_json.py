@@ -81,7 +81,7 @@ def _integer(value: Json, fields: Fields) -> int:
 
 
 def _date(value: Json, fields: Fields) -> int:
-    """Return the date in milliseconds since the epoch."""
+    """Return the value of a $date in milliseconds since the epoch."""
     if isinstance(value, dict):
         value = plain(value)
     if isinstance(value, str) and not _INTEGER.fullmatch(value):
@@ -91,7 +91,7 @@ def _date(value: Json, fields: Fields) -> int:
 
 
 def _timestamp(value: Json, fields: Fields) -> Json:
-    """Return the timestamp in seconds since the epoch."""
+    """Return the value of a $timestamp in seconds since the epoch."""
     return plain(value.get("t")) if isinstance(value, dict) else value
 
 

@@ -56,7 +56,7 @@ _MINORITY = 20
 
 
 def kinds_of(raw: bytes) -> tuple[str, ...]:
-    """Return the kinds of a JSON value; empty for null.
+    """Return the kinds of a JSON value, or an empty tuple for null.
 
     The kinds of array elements and of object values are included, with a prefix. `raw` must be
     valid JSON without surrounding whitespace.
@@ -100,7 +100,10 @@ def _integer_kind(raw: bytes) -> str:
 
 
 def inner_kinds(prefix: str, kinds: JsonKinds) -> JsonKinds:
-    """Return the kinds of array elements or object values: those with the prefix, without it."""
+    """Return the kinds of array elements or object values.
+
+    These are the kinds that have the prefix, without the prefix.
+    """
     size = len(prefix)
     return frozenset(kind[size:] for kind in kinds if kind.startswith(prefix))
 

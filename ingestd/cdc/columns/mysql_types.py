@@ -37,7 +37,7 @@ class _Type:
 
     @property
     def sizes(self) -> tuple[int, ...]:
-        """The numbers in the parentheses; empty if the text is not a list of numbers."""
+        """The numbers in the parentheses, or an empty tuple if there is any other text."""
         numbers = [number.strip() for number in self.inside.split(",")]
         return tuple(int(number) for number in numbers) if all(map(_is_size, numbers)) else ()
 

@@ -76,7 +76,7 @@ def _floor_divide(values: Array, divisor: int) -> Array:
 
 
 def coarser_timestamps(values: Array, target: TimestampType) -> Array:
-    """Convert timestamps to a coarser unit, rounded down."""
+    """Convert timestamps to the type `target`, whose unit is coarser; values are rounded down."""
     divisor = _NANOS_OF[target.unit] // _NANOS_OF[values.type.unit]
     return _floor_divide(values.cast(pa.int64()), divisor).cast(target)
 
@@ -137,7 +137,10 @@ def _instant(text: str, unit: str, *, zoned: bool) -> int:
 
 
 def _days(year: int, month: int, day: int) -> int:
-    """Return the days since the epoch in the proleptic Gregorian calendar, for any year."""
+    """Return the days from the epoch to a date, of any year, in the proleptic Gregorian calendar.
+
+    Raises ValueError if there is no such date.
+    """
     leap = year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
     if not 1 <= month <= 12 or not 1 <= day <= _MONTH_DAYS[month - 1] + (leap and month == 2):
         raise ValueError(f"there is no day {year}-{month:02}-{day:02}")

@@ -18,13 +18,13 @@ BIGINT_UNSIGNED_TO_BIGINT = "bigint-unsigned-to-bigint"
 ALLOW_NON_STRING_TO_STRING = "allow-non-string-to-string"
 
 ALWAYS_HONOURED = frozenset({TO_NULLABLE, ALLOW_NON_STRING_TO_STRING})
-"""Mappings that every data format applies: columns accept nulls and may become STRING."""
+"""Options that every data format supports: columns accept nulls and may become STRING."""
 JSON_TYPE_MAPPINGS = frozenset({TO_STRING, DECIMAL_NO_CHANGE})
-"""Mappings of JSON formats that infer types from values."""
+"""Options of JSON formats that infer types from values."""
 MYSQL_TYPE_MAPPINGS = frozenset(
     {TINYINT1_NOT_BOOL, CHAR_TO_STRING, LONGTEXT_TO_BYTES, BIGINT_UNSIGNED_TO_BIGINT}
 )
-"""Mappings of MySQL column types, for formats whose messages contain these types."""
+"""Options for MySQL column types, in formats whose messages contain these types."""
 NAMES = ALWAYS_HONOURED | JSON_TYPE_MAPPINGS | MYSQL_TYPE_MAPPINGS
 
 

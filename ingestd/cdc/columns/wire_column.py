@@ -135,7 +135,7 @@ def recast(array: Array, column: WireColumn) -> Array:
 
 
 def _bit_texts(array: Array) -> Array:
-    """Return booleans or bytes as strings of 0 and 1."""
+    """Return booleans or bytes as strings of the digits 0 and 1."""
     if pa.types.is_boolean(array.type):
         return array.cast(pa.int8()).cast(pa.string())
     cells = [None if v is None else "".join(f"{byte:08b}" for byte in v) for v in array.to_pylist()]

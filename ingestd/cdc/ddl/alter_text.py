@@ -30,7 +30,10 @@ class ColumnChange(NamedTuple):
 
 
 def column_changes(statement: str) -> list[ColumnChange]:
-    """Return the renames and drops of an ALTER TABLE statement, in order; empty for others."""
+    """Return the column renames and drops of an ALTER TABLE statement, in order.
+
+    The list is empty for other statements.
+    """
     return [
         change
         for alteration in _alterations(statement)
@@ -39,7 +42,10 @@ def column_changes(statement: str) -> list[ColumnChange]:
 
 
 def added_columns(statement: str) -> list[str]:
-    """Return the names of the columns that an ALTER TABLE statement adds."""
+    """Return the names of the columns that an ALTER TABLE statement adds.
+
+    The list is empty for other statements.
+    """
     added: list[str] = []
     for clause in _alterations(statement):
         if clause[:1] and clause[0].upper() == "ADD":
@@ -59,7 +65,10 @@ def _added(clause: list[str]) -> Iterator[str]:
 
 
 def _alterations(statement: str) -> list[list[str]]:
-    """Return the clauses of an ALTER TABLE statement as tokens; empty for other statements."""
+    """Return the clauses of an ALTER TABLE statement, each as a list of tokens.
+
+    The list is empty for other statements.
+    """
     tokens = [token for token in _TOKEN.findall(statement) if not token.startswith(_COMMENTS)]
     words = [token.upper() for token in tokens[:6]]
     if words[:1] != ["ALTER"] or "TABLE" not in words[:4]:

@@ -146,7 +146,7 @@ def run_lengths(native: NativeColumn, rows: int) -> Indices:
 
 
 def flags(native: NativeColumn) -> Mask:
-    """Return a mask of the messages in which the object of this column is present and not null."""
+    """Return a mask (rows,) of the messages whose object in this column is present and not null."""
     return np.frombuffer(native.data, np.bool_)
 
 
@@ -455,7 +455,7 @@ def native_reader(
 def native_reader_of_events(
     module: NativeModule, source: SourceTable, specs: RowSpecs
 ) -> NativeReader | None:
-    """Return a reader for a table's normalized events.
+    """Return the native reader for a table's normalized events.
 
     Returns None if the table name must be escaped in JSON.
     """

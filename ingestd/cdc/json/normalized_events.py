@@ -70,18 +70,21 @@ class TableNormalizer:
         return NULL
 
     def insert(self, after: bytes, where: bytes = STREAMED) -> bytes:
-        """Return the event of an insert; `where` is the result of `where_in_log`."""
+        """Return the event of an insert.
+
+        `where` has the JSON fields of its log position, in the form of `where_in_log`.
+        """
         return b'%s%s},"op":"c","after":%s}' % (self.opening, where, after)
 
     def update(self, after: bytes, before: bytes = NULL, where: bytes = STREAMED) -> bytes:
-        """Return the event of an update; `where` is the result of `where_in_log`.
+        """Return the event of an update; `where` is as for `insert`.
 
         Row plans read only the key in `before`, unless before images are requested.
         """
         return b'%s%s},"op":"u","before":%s,"after":%s}' % (self.opening, where, before, after)
 
     def delete(self, before: bytes, where: bytes = STREAMED) -> bytes:
-        """Return the event of a delete; `where` is the result of `where_in_log`."""
+        """Return the event of a delete; `where` is as for `insert`."""
         return b'%s%s},"op":"d","before":%s,"after":null}' % (self.opening, where, before)
 
 

@@ -114,7 +114,10 @@ class TableMemory:
         self.plan, self.kinds, self.width = plan, counts, len(self.lacking(counts))
 
     def lacking(self, names: Iterable[str]) -> list[str]:
-        """Return the names that are not columns of the table, or none if messages have a schema."""
+        """Return the names that are not columns of the table.
+
+        The list is empty if messages have a schema.
+        """
         if self.value_columns is not None:
             return []
         return [name for name in names if name not in self.known]
@@ -264,7 +267,10 @@ def _decode_in_parts(memory: TableMemory, payloads: Messages) -> tuple[list[Chan
 
 
 def _lacking_in(memory: TableMemory, payloads: Messages, index: int) -> list[str]:
-    """Return the columns of a message that the table lacks; empty if the message is invalid."""
+    """Return the columns of a message that the table lacks.
+
+    The list is empty if the message is invalid.
+    """
     key = None if payloads.keys is None else payloads.keys[index]
     try:
         return memory.lacking(look_into(payloads.values[index], key, images=memory.images))
