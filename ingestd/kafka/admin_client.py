@@ -1,6 +1,7 @@
 """An admin client that waits for unreachable brokers, and explains why a request failed.
 
-Rejected credentials fail a request at once; an unreachable broker fails it after its timeout.
+A request fails at once if the brokers reject the credentials, and after its timeout if they are
+unreachable.
 """
 
 import time
@@ -33,7 +34,7 @@ _SILENT = frozenset(
         KafkaError.BROKER_NOT_AVAILABLE,
     }
 )
-"""Errors of unreachable brokers."""
+"""Codes of errors that mean an unreachable broker."""
 
 _T = TypeVar("_T")
 _R = TypeVar("_R", covariant=True)
@@ -50,7 +51,7 @@ class AdminConnection:
     """An admin client of one source, with a timeout of `seconds` for each request.
 
     Raises ConfigError for invalid properties. A request raises SourceSilentError if the brokers do
-    not answer, and SourceError if it fails or if the brokers reject the client.
+    not respond, and SourceError if it fails or if the brokers reject the client.
     """
 
     def __init__(self, source: KafkaSource, seconds: float) -> None:
@@ -67,7 +68,10 @@ class AdminConnection:
 
     @property
     def client(self) -> AdminClient:
-        """The client for the next request; errors from before the last answer are discarded."""
+        """The client for the next request.
+
+        If the previous request had a response, the errors recorded so far are discarded.
+        """
         client = self._polled()
         if self._answered:
             self._client_errors.forget()
@@ -79,7 +83,7 @@ class AdminConnection:
         self._open = None  # the client closes with its last reference
 
     def metadata(self) -> ClusterMetadata:
-        """Return all topics and brokers."""
+        """Return the metadata of the cluster: all topics and brokers."""
         client = self.client
         end = time.monotonic() + self.seconds
         patience = _FIRST_PATIENCE
@@ -95,7 +99,7 @@ class AdminConnection:
             time.sleep(PAUSE_SECONDS)
 
     def result(self, what: str, future: Future[_T]) -> _T:
-        """Return the result of a pending request; `what` names it in errors."""
+        """Wait for a pending request and return its result; error messages name it as `what`."""
         end = time.monotonic() + self.seconds
         while True:
             left = max(end - time.monotonic(), 0)
@@ -110,7 +114,7 @@ class AdminConnection:
                 raise self.unanswered(what, error) from error
 
     def unanswered(self, what: str, error: Exception) -> SourceError:
-        """Return the error for a failed request."""
+        """Return the error to raise for a failed request for `what`."""
         reason = error.args[0].str() if isinstance(error, KafkaException) else "no answer"
         source = self._source
         newest = self._client_errors.newest
@@ -141,7 +145,7 @@ class AdminConnection:
 
 
 def is_unreachable(error: BaseException | None) -> bool:
-    """Return whether an error means that the brokers do not answer."""
+    """Return whether an error means that the brokers do not respond."""
     if isinstance(error, KafkaException):
         return error.args[0].code() in _SILENT
     return isinstance(error, FutureTimeoutError)

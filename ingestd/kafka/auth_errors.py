@@ -1,8 +1,8 @@
 """Messages that explain connection and authentication errors of the Kafka client.
 
-A message names the broker, the security protocol and the property to check. It contains no
-property values except addresses. The client library reports only that a certificate could not be
-verified, so a separate TLS handshake finds out why.
+A message names the broker, the security protocol and the property to check. It contains no property
+values except addresses. The client library reports only that a certificate could not be verified,
+so a separate TLS handshake finds out why.
 """
 
 import re
@@ -52,11 +52,11 @@ class ClientErrors:
         self.problems: deque[Problem] = deque(maxlen=_KEPT)
 
     def note(self, error: KafkaError) -> None:
-        """Record an error; the error callback of a client."""
+        """Record an error. This is the error callback of a client."""
         self.extend([Problem(error.code(), error.str())])
 
     def extend(self, problems: Iterable[Problem]) -> None:
-        """Record errors reported by another part of the client."""
+        """Record errors that did not arrive through the error callback."""
         for problem in problems:
             self.problems.append(problem)
             if self._since is None and problem.code in _SASL:
@@ -69,7 +69,11 @@ class ClientErrors:
 
     @property
     def rejection_reason(self) -> Problem | None:
-        """The first error that retries cannot resolve, such as rejected credentials, or None."""
+        """The first error that retries cannot resolve, such as rejected credentials, or None.
+
+        With OAUTHBEARER a rejection counts only if it lasts, since the client may have used an
+        expired token.
+        """
         lasting = next((problem for problem in self.problems if _lasts(problem)), None)
         if lasting is not None and lasting.code in _SASL and self._since is not None:
             return lasting if self._clock() - self._since >= self._grace else None
@@ -77,7 +81,7 @@ class ClientErrors:
 
     @property
     def newest(self) -> Problem | None:
-        """The newest error, preferring any over the general "all brokers down"."""
+        """The newest error, or None; "all brokers down" only if there is no other error."""
         down = KafkaError._ALL_BROKERS_DOWN
         specific = [problem for problem in self.problems if problem.code != down] or list(
             self.problems
@@ -89,8 +93,8 @@ class ClientErrors:
 def refused_properties(source: KafkaSource) -> Iterator[None]:
     """Convert errors that the client library raises for invalid properties to ConfigError.
 
-    ImportError and RuntimeError come from token providers written in Python. Raises SourceError
-    if no token could be fetched, because a retry may succeed.
+    ImportError and RuntimeError come from token providers written in Python. Raises SourceError if
+    no token could be fetched, because a retry may succeed.
     """
     try:
         yield
@@ -123,8 +127,8 @@ def explain(source: KafkaSource, problem: Problem) -> str:
         )
     if any(phrase in reason for phrase in _OTHER_PROTOCOL):
         return (
-            f"{address} does not answer as one of {_way(source)}: {reason}; if it is not just "
-            f"away, check security.protocol of {where}"
+            f"{address} does not answer as one of {_way(source)}: {reason}; if the "
+            f"broker is running, check security.protocol of {where}"
         )
     if problem.code in _DENIED:
         return f"{address} denies access: {reason}; grant this user the rights to read and describe"
@@ -178,8 +182,8 @@ def _without_values(reason: str) -> str:
 def certificate_error(address: str, properties: Mapping[str, str]) -> str | None:
     """Return why the certificate at HOST:PORT fails verification, in OpenSSL's words.
 
-    `properties` are those of the Kafka client. None if the certificate is valid, or if the broker
-    does not answer within a few seconds.
+    `properties` are those of the Kafka client. Returns None if the certificate is valid, or if the
+    broker does not respond within a few seconds.
     """
     host, _, port = address.rpartition(":")
     host = host.strip("[]")

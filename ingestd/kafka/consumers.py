@@ -1,8 +1,7 @@
 """A pool of consumers for each process; a consumer serves one reader at a time.
 
-Connecting costs far more than reading a small range, so a worker keeps its consumers open. A
-forked process finds those of its parent here and does not use them: their threads do not exist in
-the child.
+Connecting costs far more than reading a small range, so a worker keeps its consumers open. A forked
+process does not use the consumers of its parent, because their threads do not exist in the child.
 """
 
 import json
@@ -43,14 +42,16 @@ _idle: dict[tuple[int, str, bool], list[PooledConsumer]] = {}
 
 @contextmanager
 def borrow_consumer(source: KafkaSource, *, headers: bool = False) -> Iterator[PooledConsumer]:
-    """Lend a consumer of the source's cluster without an assignment; return it to the pool after.
+    """Yield a consumer of the source's cluster without an assignment, from the pool or a new one.
 
-    After an error it is closed instead, so that the next reader starts with a new one.
+    The consumer returns to the pool at the end of the block. After an error it is closed instead,
+    so that the next reader starts with a new consumer. With `headers`, it also reads the headers of
+    records.
     """
     key = (os.getpid(), json.dumps(source.to_document(), sort_keys=True), headers)
     kept = _idle.setdefault(key, [])
     try:
-        pooled = kept.pop()  # several threads may lend at the same time
+        pooled = kept.pop()  # several threads may borrow at the same time
     except IndexError:
         pooled = PooledConsumer(_connect(source, headers), ClientErrors(source))
     else:

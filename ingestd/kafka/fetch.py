@@ -1,8 +1,8 @@
 """Fetch the records of exact offset ranges as columns.
 
 Offsets without a record (compacted, transaction markers, aborted) are not errors: a range is
-complete when the client has reached its end. An offset that the log no longer has raises
-LogChangedError, which the next start of the pipeline handles.
+complete when the client has reached its end. If the log no longer has an offset of a range,
+LogChangedError is raised; the next start of the pipeline then applies the source's policy.
 
 Switching to another topic partition costs the client more than reading a small range of it, so
 small ranges are read together.
@@ -45,7 +45,10 @@ _OUT_OF_RANGE = frozenset({KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_
 
 @dataclass(slots=True)
 class Reading:
-    """Progress of reading one range; `problems` are errors that the client reported."""
+    """The progress of reading one range.
+
+    `position` is the next offset to read; `problems` are errors that the client reported.
+    """
 
     source: KafkaSource
     range: OffsetRange
@@ -66,7 +69,7 @@ class Reading:
         return f"{self.range.topic}/{self.range.partition} of source {self.source.name}"
 
     def take(self, records: Records) -> Records:
-        """Return the records that belong to the range, without the events.
+        """Advance the position past records and events; return the records within the range.
 
         Raises LogChangedError if the log no longer has the range.
         """
@@ -136,7 +139,7 @@ def fetch(
     max_bytes: int,
     headers: bool = False,
 ) -> Iterator[RecordChunk]:
-    """Yield the committed records of one range in order of offset, in chunks; see `fetch_all`."""
+    """Yield the committed records of one range in chunks, in order of offset; see `fetch_all`."""
     bounds = {"max_records": max_records, "max_bytes": max_bytes}
     yield from fetch_all(source, [offset_range], **bounds, headers=headers)
 
@@ -152,8 +155,8 @@ def fetch_all(
 ) -> Iterator[RecordChunk]:
     """Yield the committed records of ranges in chunks, in order of offset for each partition.
 
-    A chunk has at most `max_records` records and `max_bytes` bytes of keys and values, but at
-    least one record. Headers are read only if `headers` is set.
+    A chunk has at most `max_records` records and `max_bytes` bytes of keys and values, but at least
+    one record. Headers are read only if `headers` is set.
 
     Raises LogChangedError if a log no longer has its range; StalledError if no record arrives for
     `stall_seconds` (`STALL_SECONDS` if None); SourceError if the brokers reject the client.
@@ -184,7 +187,10 @@ def fetch_all(
 
 
 def bundles(ranges: Iterable[OffsetRange], max_records: int) -> Iterator[list[OffsetRange]]:
-    """Group small ranges of different topic partitions; a large range stays alone."""
+    """Yield groups of small ranges of different topic partitions, to be read together.
+
+    A group has at most `max_records` offsets, except a larger range, which is a group of its own.
+    """
     bundle: list[OffsetRange] = []
     partitions: set[TopicAndPartition] = set()
     rows = 0
@@ -206,7 +212,11 @@ def _full(
     max_records: int,
     max_bytes: int,
 ) -> RecordColumns | None:
-    """Return the columns that fill a chunk, or the largest if their total exceeds the bounds."""
+    """Return the buffered columns from which to take a chunk, or None.
+
+    They are `latest` if these fill a chunk, or the largest if all columns together reach
+    `max_bytes`.
+    """
     if latest.full(max_records, max_bytes):
         return latest
     if len(columns) == 1 or sum(column.bytes for column in columns.values()) < max_bytes:
@@ -232,7 +242,7 @@ class _JointFetch:
         self._deadline = time.monotonic() + self._stall_seconds
 
     def batches(self) -> Iterator[tuple[TopicAndPartition, Records]]:
-        """Yield non-empty records of the ranges, in order of offset for each."""
+        """Yield non-empty records of the ranges by topic partition, each in order of offset."""
         left = self._assign()
         while left:
             yield from self._read(left)
@@ -265,7 +275,7 @@ class _JointFetch:
         yield from ((partition, records) for partition, records in mine if len(records))
 
     def _taken(self, partition: TopicAndPartition, records: Records) -> Records:
-        """Return the records that belong to the range of their topic partition."""
+        """Return the records in the range of their topic partition; record the client's errors."""
         reading = self._readings.get(partition)
         if reading is None:  # an event of the client as a whole
             self._pooled.client_errors.extend(event.problem for event in records.events)

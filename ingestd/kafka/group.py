@@ -24,15 +24,15 @@ _NO_COORDINATOR = frozenset(
         KafkaError._WAIT_COORD,
     }
 )
-"""Errors of a group without a coordinator: it is new, or its broker has become unreachable."""
+"""Errors of a group without a coordinator: the group is new, or the broker is unreachable."""
 
 _NOT_JOINED = {
     "enable.auto.commit": "false",
     "session.timeout.ms": "2000",
     "heartbeat.interval.ms": "500",
 }
-"""The session never starts, but this time bounds how long closing the client, and so the exit of
-the process, waits for the answer to a commit when the brokers are unreachable.
+"""The session never starts, but its timeout bounds how long closing the client, and so the exit of
+the process, waits for the response to a commit when the brokers are unreachable.
 """
 
 
@@ -40,7 +40,7 @@ class ConsumerGroup:
     """A consumer group of a source's cluster, with a timeout of `seconds` for each request.
 
     Raises ConfigError for invalid properties. Requests raise SourceSilentError if the brokers do
-    not answer in time, and SourceError if they refuse.
+    not respond in time, and SourceError if they refuse the request.
     """
 
     def __init__(self, source: KafkaSource, name: str, seconds: float) -> None:
@@ -48,14 +48,14 @@ class ConsumerGroup:
         self._name = name
         self._seconds = seconds
         self._client_errors = ClientErrors(source)
-        self._answers: list[KafkaError | None] = []
+        self._responses: list[KafkaError | None] = []
         properties = {**admin_properties(source), **_NOT_JOINED, "group.id": name}
         hooks = {"error_cb": self._client_errors.note, "on_commit": self._note_commit}
         with refused_properties(source):
             self._consumer = Consumer({**properties, **hooks}, logger=LOG)
 
     def committed(self, partitions: list[TopicPartition]) -> list[TopicPartition]:
-        """Return the committed offsets by topic partition; negative if the group has none."""
+        """Return the topic partitions with their committed offsets, negative for those without."""
         end = self._begin()
         while True:
             try:
@@ -74,21 +74,21 @@ class ConsumerGroup:
             self._go_on_or_raise(wrong, end)
 
     def commit(self, offsets: Iterable[TopicPartition]) -> None:
-        """Commit offsets for the group."""
+        """Commit offsets for the group, and wait for the response."""
         end = self._begin()
         partitions = list(offsets)
         while True:
-            self._answers.clear()
+            self._responses.clear()
             self._consumer.commit(offsets=partitions, asynchronous=True)
-            while not self._answers:
+            while not self._responses:
                 self._consumer.poll(_POLL_SECONDS)
                 if time.monotonic() > end:
                     raise self._unanswered("no answer", silent=True)
-            answer = self._answers[-1]
-            if answer is None:
+            response = self._responses[-1]
+            if response is None:
                 self._client_errors.forget()
                 return
-            self._go_on_or_raise(answer, end)
+            self._go_on_or_raise(response, end)
 
     def close(self) -> None:
         """Close the connections."""
@@ -100,10 +100,10 @@ class ConsumerGroup:
 
     def _note_commit(self, error: KafkaError | None, partitions: list[TopicPartition]) -> None:
         wrong = [partition.error for partition in partitions if partition.error is not None]
-        self._answers.append(error or (wrong[0] if wrong else None))
+        self._responses.append(error or (wrong[0] if wrong else None))
 
     def _go_on_or_raise(self, error: KafkaError, end: float) -> None:
-        """Return if a retry may succeed, else raise SourceError."""
+        """Pause and return if a retry may succeed, else raise SourceError."""
         self._consumer.poll(0)
         passes = error.code() in _NO_COORDINATOR
         if not passes or time.monotonic() > end:

@@ -1,8 +1,8 @@
-"""Fetch ranges of which some cannot be read although their brokers answer.
+"""Fetch offset ranges of which some cannot be read although their brokers respond.
 
-A record that the client rejects, or that it never finishes decompressing, blocks everything that
-is fetched with it. When no more records arrive, the remaining ranges are read in halves, each by
-its own client, until the blocking ranges are identified.
+A record that the client rejects, or that it never finishes decompressing, blocks everything that is
+fetched with it. When no more records arrive, the remaining ranges are read in halves, each by its
+own client, until the blocking ranges are identified.
 """
 
 import logging
@@ -19,7 +19,7 @@ from ingestd.kafka.ranges import OffsetRange
 _LOG = logging.getLogger(__name__)
 _ASK_SECONDS = 10.0
 APART_SECONDS = 10.0
-"""Seconds without a record before ranges count as stalled, after they stalled together."""
+"""Seconds without a record before ranges count as stalled when they are read in halves."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,8 @@ def fetch_readable(
 ) -> Iterator[RecordChunk]:
     """Fetch as `fetch_all`, but report unreadable ranges to `on_unreadable` and read the others.
 
-    Raises SourceSilentError only if a broker does not answer or rejects the client.
+    Raises as `fetch_all`, but SourceSilentError only if a broker responds to no other request
+    either.
     """
     for bundle in bundles(ranges, bounds.max_records):
         yield from _fetch_apart(source, bundle, bounds, on_unreadable, headers=headers)
@@ -82,7 +83,7 @@ def _fetch_apart(
 
 
 def answers(source: KafkaSource, ranges: Sequence[OffsetRange]) -> bool:
-    """Return whether the leaders of the topic partitions answer other requests."""
+    """Return whether the leaders of the ranges' partitions respond to other requests."""
     by_topic: dict[str, list[int]] = {}
     for range_ in ranges:
         by_topic.setdefault(range_.topic, []).append(range_.partition)

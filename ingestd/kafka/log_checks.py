@@ -1,8 +1,9 @@
-"""Check that logs still have the records that were read: by leader epochs and last records.
+"""Check by leader epochs and last records that logs still have the records that were read.
 
-If a consumer is assigned an offset with the leader epoch under which it was reached, the broker
-compares both before it fetches (OffsetForLeaderEpoch). A broker restored with its metadata may
-count epochs from the start again; then only the record itself shows the difference.
+If a consumer is assigned an offset with the leader epoch under which the offset was reached, the
+broker compares both with its log before it returns records (OffsetForLeaderEpoch). A broker
+restored from a backup of its metadata may use the same epochs again; then only the record itself
+shows the difference.
 """
 
 import re
@@ -33,7 +34,7 @@ _ANSWERS = frozenset(
         KafkaError.OFFSET_OUT_OF_RANGE,
     }
 )
-"""Errors that describe the state of a log; the client retries after any other."""
+"""Errors that describe the state of a log; the client retries after all other errors."""
 _TRUNCATED = KafkaError(KafkaError._LOG_TRUNCATION).str()
 _OUT_OF_RANGE = KafkaError(KafkaError.OFFSET_OUT_OF_RANGE).str()
 _EPOCH_END = re.compile(r"broker end offset is (?P<offset>-?\d+)")
@@ -47,8 +48,8 @@ def divergences(
     The result contains only diverging topic partitions, with -1 if the broker does not know the
     epoch. A log that begins after an offset, because older records have expired, has not diverged.
 
-    Raises SourceSilentError without an answer for `seconds`, SourceError for an unexpected answer
-    or if the brokers reject the client.
+    Raises SourceSilentError without a response for `seconds`, SourceError for an unexpected
+    response or if the brokers reject the client.
     """
     ends: dict[TopicAndPartition, int] = {}
     for partition, message in _first_answers(source, positions, seconds):
@@ -64,10 +65,10 @@ def divergences(
 def fingerprints(
     source: KafkaSource, offsets: Mapping[TopicAndPartition, int], seconds: float
 ) -> dict[TopicAndPartition, int]:
-    """Return checksums of the records just before some offsets, where the logs still have them.
+    """Return the checksum of the record just before each offset, if the log still has the record.
 
-    Records removed by retention or compaction, and transaction markers, have no entry. Raises as
-    `divergences`.
+    Offsets after a transaction marker, or after a record removed by retention or compaction, have
+    no entry. Raises as `divergences`.
     """
     checksums: dict[TopicAndPartition, int] = {}
     positions = {partition: (offset - 1, NO_EPOCH) for partition, offset in offsets.items()}
@@ -83,10 +84,13 @@ def _bytes(content: str | bytes | None) -> bytes | None:
 
 
 def _epoch_end(source: KafkaSource, partition: TopicAndPartition, error: KafkaError) -> int | None:
-    """Return where the epoch of a position ends, -1 if unknown to the log; None if not truncated.
+    """Return the offset at which the epoch of a position ends in a truncated log.
+
+    Returns -1 if the log does not know the epoch, and None if the log is not truncated.
 
     Without an automatic offset reset, the client reports a truncated log and an expired offset by
-    the same code. Only the text of the error distinguishes them, and contains the offset.
+    the same code. Only the text of the error distinguishes them, and contains the offset. Raises
+    SourceError for any other error.
     """
     text = error.str()
     end = _EPOCH_END.search(text)
@@ -101,7 +105,7 @@ def _epoch_end(source: KafkaSource, partition: TopicAndPartition, error: KafkaEr
 def _first_answers(
     source: KafkaSource, positions: Mapping[TopicAndPartition, tuple[int, int]], seconds: float
 ) -> Iterator[tuple[TopicAndPartition, Message]]:
-    """Yield the first message of each topic partition: a record, or one of `_ANSWERS`."""
+    """Yield the first message from each position: a record, or an error of `_ANSWERS`."""
     client_errors = ClientErrors(source)
     pending = set(positions)
     with closing(_connect(source, client_errors)) as consumer:

@@ -1,7 +1,7 @@
-"""A reader by the native extension: the same client library, without an object for each record.
+"""A reader in the native extension: the same client library, but no object for each record.
 
-The extension receives the addresses of the library's functions as loaded by the Python client, so
-that a process has only one client library, with all features that it was built with.
+The extension receives the addresses of the functions of the library that the Python client has
+loaded. So a process has only one client library, with all features that it was built with.
 """
 
 import ctypes
@@ -64,9 +64,10 @@ def client_version() -> str:
 
 @cache
 def native_kafka() -> tuple[NativeKafka, Mapping[str, int]] | None:
-    """Return the extension and the functions that it needs.
+    """Return the extension, and the addresses of the client library's functions by name.
 
-    None if one of them is missing, or if the client library has another major version.
+    Returns None if the extension or a function that it needs is missing, or if the client library
+    has another major version.
     """
     module = native_module()
     if module is None or not hasattr(module, "KAFKA_FUNCTIONS"):
@@ -93,7 +94,7 @@ def _log_reason(reason: str) -> None:
 
 
 class NativeFetcher:
-    """A `Reader`. Raises ValueError for invalid properties."""
+    """A `Reader` in the native extension. Raises ValueError for invalid properties."""
 
     def __init__(
         self, kafka: NativeKafka, addresses: Mapping[str, int], properties: Mapping[str, str]
@@ -110,7 +111,7 @@ class NativeFetcher:
             raise SourceError(str(error)) from error
 
     def unassign(self) -> None:
-        """Read no topic partition."""
+        """Stop reading until the next `assign`."""
         try:
             self._consumer.unassign()
         except RuntimeError as error:
@@ -119,9 +120,9 @@ class NativeFetcher:
     def read(self, count: int, seconds: float) -> list[tuple[TopicAndPartition, Records]]:
         """Return at most `count` records that arrive within `seconds`, by topic partition.
 
-        The client keeps a fetched message in memory while a text refers to it. For one topic
-        partition that is little more than what was requested; with many, much of it may be past
-        the ranges, so their texts are copied.
+        The client keeps fetched messages in memory while a key or value refers to them. With one
+        topic partition, these are hardly more than requested; with several, many may be past the
+        ranges, so keys and values are copied.
         """
         try:
             batches = self._consumer.consume(count, round(seconds * 1000), self._alone)
@@ -130,7 +131,7 @@ class NativeFetcher:
         return [((batch.topic, batch.partition), _records(batch)) for batch in batches]
 
     def problems(self) -> list[Problem]:
-        """Return the errors of the client as a whole since the last call."""
+        """Return errors since the last call that concern no single topic partition."""
         return [Problem(code, text) for code, text in self._consumer.errors()]
 
     def close(self) -> None:

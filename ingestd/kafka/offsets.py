@@ -1,4 +1,4 @@
-"""Metadata of topics from the brokers: partitions, offsets, ids; and offsets of groups."""
+"""Requests to brokers: partitions, offsets and ids of topics, and offsets of consumer groups."""
 
 import time
 from collections.abc import Iterable, Mapping
@@ -36,7 +36,7 @@ _MOVING = frozenset(
         KafkaError.OFFSET_NOT_AVAILABLE,
     }
 )
-"""Errors for partitions during a leader election, and for those just created."""
+"""Errors of a partition during a leader election, or just after its creation."""
 _UNKNOWN = -1
 _NO_TOPIC_ID = "AAAAAAAAAAAAAAAAAAAAAA"
 """The zero id that brokers without topic ids report."""
@@ -47,9 +47,9 @@ TopicPartitions: TypeAlias = Mapping[str, tuple[int, ...]]
 
 
 class OffsetClient:
-    """Requests to the cluster of one source; answers are not cached.
+    """A client for requests to the cluster of one source; responses are not cached.
 
-    Each request raises SourceSilentError if the brokers do not answer within `request_seconds`,
+    Each request raises SourceSilentError if the brokers do not respond within `request_seconds`,
     and SourceError if they reject the client. Raises ConfigError for invalid properties.
     """
 
@@ -60,7 +60,7 @@ class OffsetClient:
         self._epochs: dict[tuple[str, int], int] = {}
 
     def list_topic_partitions(self) -> TopicPartitions:
-        """Return partitions of the existing topics that the source selects."""
+        """Return the partitions of each existing topic that the source selects."""
         metadata = self._admin.metadata()
         return {
             topic: tuple(sorted(metadata.topics[topic].partitions))
@@ -73,11 +73,14 @@ class OffsetClient:
         return self._offsets(partitions, _EARLIEST)
 
     def end_offsets(self, partitions: TopicPartitions) -> TopicOffsets:
-        """Return the last stable offsets; all records before are committed or aborted."""
+        """Return the last stable offsets; all records before them are committed or aborted."""
         return self._offsets(partitions, _LATEST)
 
     def offsets_at(self, partitions: TopicPartitions, millis: int) -> TopicOffsets:
-        """Return the first offset at or after a time (ms since 1970), where there is one."""
+        """Return the offset of the first record at or after a time (ms since 1970).
+
+        Partitions without such a record are left out.
+        """
         spec = OffsetSpec.for_timestamp(millis)
         offsets = self._offsets(partitions, spec)
         return {
@@ -87,16 +90,16 @@ class OffsetClient:
 
     def group_offsets(self, group: str, partitions: TopicPartitions) -> TopicOffsets:
         """Return the committed offsets of a consumer group, for partitions that have one."""
-        partitions_asked = [
+        topic_partitions = [
             TopicPartition(topic, partition)
             for topic in partitions
             for partition in partitions[topic]
         ]
         offsets: dict[str, dict[int, int]] = {topic: {} for topic in partitions}
-        if not partitions_asked:
+        if not topic_partitions:
             return offsets
-        with closing(ConsumerGroup(self.source, group, self._admin.seconds)) as known:
-            for committed in known.committed(partitions_asked):
+        with closing(ConsumerGroup(self.source, group, self._admin.seconds)) as consumer_group:
+            for committed in consumer_group.committed(topic_partitions):
                 if committed.offset >= 0:
                     offsets[committed.topic][committed.partition] = committed.offset
         return offsets
@@ -114,7 +117,7 @@ class OffsetClient:
             try:
                 ids[topic] = str(self._admin.result(f"topic {topic}", future).topic_id)
             except SourceError as error:
-                if not _says(error, {KafkaError.UNKNOWN_TOPIC_OR_PART}):
+                if not _is_caused_by(error, {KafkaError.UNKNOWN_TOPIC_OR_PART}):
                     raise
         return ids
 
@@ -129,7 +132,7 @@ class OffsetClient:
         return {topic: f"{cluster}/{topic}" if topic in missing else ids[topic] for topic in ids}
 
     def leader_epochs(self, ends: TopicOffsets) -> TopicOffsets:
-        """Return the leader epochs reported with end offsets, -1 if not reported."""
+        """Return the leader epochs that brokers reported with `ends`, -1 if they reported none."""
         return {
             topic: {
                 partition: self._epochs.get((topic, partition), _UNKNOWN)
@@ -143,12 +146,13 @@ class OffsetClient:
     ) -> Mapping[tuple[str, int], int]:
         """Return where logs diverge from the (offset, leader epoch) pairs that were reached.
 
-        Contains only diverging logs; -1 if a log does not know the epoch, and so is another log.
+        The result contains only diverging logs, with -1 if a log does not know the epoch: then it
+        is a different log.
         """
         return divergences(self.source, positions, self._admin.seconds) if positions else {}
 
     def fingerprints(self, offsets: Mapping[tuple[str, int], int]) -> Mapping[tuple[str, int], int]:
-        """Return checksums of the last records before some offsets, where the logs have them."""
+        """Return the checksum of the record just before each offset, if the log has the record."""
         return fingerprints(self.source, offsets, self._admin.seconds) if offsets else {}
 
     def cluster_id(self) -> str:
@@ -210,12 +214,12 @@ class OffsetClient:
         *,
         patient: bool,
     ) -> ListOffsetsResultInfo | None:
-        """Return the requested offset; None if a retry may succeed."""
+        """Return the requested offset; None if a retry may succeed and `patient` allows it."""
         what = f"offsets of {topic_partition.topic}/{topic_partition.partition}"
         try:
             result: ListOffsetsResultInfo = self._admin.result(what, future)
         except SourceError as error:
-            if patient and (isinstance(error, SourceSilentError) or _says(error, _MOVING)):
+            if patient and (isinstance(error, SourceSilentError) or _is_caused_by(error, _MOVING)):
                 return None
             raise
         if result.offset != OFFSET_INVALID:
@@ -227,7 +231,7 @@ class OffsetClient:
         return None
 
 
-def _says(error: SourceError, codes: AbstractSet[int]) -> bool:
-    """Return whether one of these broker errors caused it."""
+def _is_caused_by(error: SourceError, codes: AbstractSet[int]) -> bool:
+    """Return whether a broker error with one of these codes caused the error."""
     cause = error.__cause__
     return isinstance(cause, KafkaException) and cause.args[0].code() in codes

@@ -1,7 +1,8 @@
 """Plan the offset ranges of the next micro-batch from positions, log ends and limits.
 
-The start positions follow from the offsets that the tables cover. A log that has lost or replaced
-records that were already read ends the query with LogChangedError; the next start handles it.
+The start positions follow from the offsets that the tables cover. If a log has lost or replaced
+records that were already read, LogChangedError ends the query, and the next start of the pipeline
+applies the source's policy.
 """
 
 from collections.abc import Callable, Mapping
@@ -18,10 +19,10 @@ _UNKNOWN = -1
 
 
 class EpochCluster(Cluster, Protocol):
-    """Requests of the planner; `OffsetClient` implements them."""
+    """The requests of the planner to a cluster; `OffsetClient` implements them."""
 
     def leader_epochs(self, ends: TopicOffsets) -> TopicOffsets:
-        """Return the leader epochs reported with these end offsets, -1 if not reported."""
+        """Return the leader epochs that brokers reported with `ends`, -1 if they reported none."""
 
     def divergences(
         self, positions: Mapping[tuple[str, int], tuple[int, int]]
@@ -30,11 +31,11 @@ class EpochCluster(Cluster, Protocol):
 
 
 class Planner:
-    """Plans the batches of all sources of a pipeline.
+    """The planner of the batches of a pipeline, over all its sources.
 
-    `limits` bounds the offsets of a batch by source. `epochs` are the leader epochs of the
-    positions of the first batch, and `covered` the offsets that the most advanced table covers:
-    a log that lost part of them ends the query, also while earlier records are read again.
+    `limits` are the maximum numbers of offsets in a batch by source. `epochs` are the leader epochs
+    of the positions of the first batch, and `covered` the offsets that the most advanced table
+    covers: a log that lost part of them ends the query, also while earlier records are read again.
     New topics and partitions join the next batch and are read from the beginning; topics that a
     source no longer selects are dropped. The first batch fixes where a bounded source ends, and
     topics that appear later are not part of it.
@@ -65,7 +66,7 @@ class Planner:
 
     @property
     def limit(self) -> int:
-        """The bound of a batch over all sources; very large if a source has no bound."""
+        """The maximum number of offsets in a batch; very large if a source has no limit."""
         return min(_NO_LIMIT, sum(self._limits.get(name, _NO_LIMIT) for name in self._sources))
 
     def freeze(self) -> None:
@@ -79,10 +80,10 @@ class Planner:
     def next_batch(self, reached: Offsets, *, bounded: bool) -> BatchOffsets | None:
         """Return the batch that follows `reached`, None if there are no new records.
 
-        `bounded` applies the limits of the sources.
+        The limits of the sources apply only if `bounded` is set.
 
-        Raises LogChangedError if a log has fewer records than were read, or other ones; SourceError
-        if brokers do not answer or a listed topic does not exist; ConfigError if offsets are
+        Raises LogChangedError if a log has lost or replaced records that were read; SourceError if
+        brokers do not respond or none of the listed topics exists; ConfigError if offsets are
         configured for an unknown topic partition.
         """
         start: dict[str, TopicOffsets] = {}
@@ -118,7 +119,7 @@ class Planner:
         return cluster.end_offsets(partitions)
 
     def _stops(self, source: KafkaSource, start: TopicOffsets, ends: TopicOffsets) -> TopicOffsets:
-        """Return the end of the next batch: the log ends, or the end of a bounded source."""
+        """Return the offsets that the next batch must not exceed: log ends, or earlier bounds."""
         if source.name not in self._bounds:
             cluster = self._cluster(source.name)
             self._bounds[source.name] = last_positions(source, cluster, ends)
@@ -138,7 +139,10 @@ class Planner:
     def _known(
         self, source: KafkaSource, reached: TopicOffsets, ends: TopicOffsets
     ) -> TopicOffsets:
-        """Return positions of selected partitions. Raises LogChangedError if one is gone."""
+        """Return the reached positions of the topics that the source still selects.
+
+        Raises LogChangedError if a partition no longer exists.
+        """
         known = {topic: positions for topic, positions in reached.items() if source.selects(topic)}
         for topic, partitions in known.items():
             deleted = sorted(partitions.keys() - ends.get(topic, {}).keys())
@@ -150,7 +154,11 @@ class Planner:
         return known
 
     def _positions(self, name: str, known: TopicOffsets, ends: TopicOffsets) -> TopicOffsets:
-        """Return where each topic partition continues, checked against its log."""
+        """Return the offset at which each topic partition continues.
+
+        A new topic partition begins with the first offset of its log. Raises LogChangedError if a
+        log no longer has the offset.
+        """
         asked = {
             topic: tuple(
                 partition

@@ -16,9 +16,10 @@ _FORM = "write TOPIC:PARTITION:OFFSET with ';' between, such as shop.orders:0:42
 
 
 def parse_positions(text: str, topics: Sequence[str] = ()) -> TopicOffsets:
-    """Return offsets by topic and partition; `topics` are those that the source lists.
+    """Parse offsets by topic and partition; `topics` are those that the source lists.
 
-    Raises ConfigError for an invalid text, and for a topic partition that occurs twice.
+    Raises ConfigError for an invalid text, for a topic partition that occurs twice, and for Flink's
+    form unless the source lists a single topic.
     """
     offsets: dict[str, dict[int, int]] = {}
     for position in filter(None, (word.strip() for word in text.split(";"))):
@@ -44,7 +45,7 @@ def _parsed(position: str, topics: Sequence[str]) -> tuple[str, int, int]:
 
 
 def positions_text(document: Mapping[str, Mapping[str, object]]) -> str:
-    """Return the text of a map topic -> partition -> offset."""
+    """Return a map topic -> partition -> offset as a text for `parse_positions`."""
     return ";".join(
         f"{topic}:{partition}:{offset}"
         for topic, partitions in document.items()

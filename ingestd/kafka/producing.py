@@ -1,7 +1,7 @@
 """Produce messages to topics: dead letters, and their replay.
 
 The producer is idempotent, so its own retries write a message once. A caller that runs again sends
-again, so delivery is at least once.
+its messages again, so delivery is at least once.
 """
 
 from collections.abc import Iterable
@@ -15,15 +15,15 @@ from ingestd.kafka.consumers import LOG
 from ingestd.kafka.properties import KafkaSource, producer_properties
 
 _FLUSHES = 130
-"""Polls of one second each: longer than `delivery.timeout.ms`, after which the client has settled
-every message.
+"""Number of waits of one second: in total longer than `delivery.timeout.ms`, after which every
+message is either delivered or failed.
 """
 _ANY_PARTITION = -1
 
 
 @dataclass(frozen=True, slots=True)
 class Outgoing:
-    """A message for a topic; without a partition it is placed by key, as by Java's producer."""
+    """A message to send; without `partition`, its key selects one as in Java's producer."""
 
     key: bytes | None
     value: bytes | None
@@ -33,7 +33,7 @@ class Outgoing:
 
 @dataclass(slots=True)
 class _Failures:
-    """Messages that the brokers rejected."""
+    """The delivery callback of a producer: counts failed messages and keeps the first error."""
 
     first: KafkaError | None = None
     count: int = field(default=0)
@@ -47,8 +47,8 @@ class _Failures:
 def produce(source: KafkaSource, topic: str, messages: Iterable[Outgoing]) -> int:
     """Send messages to a topic of a source's cluster; return their number after all are written.
 
-    Raises SourceError if the brokers did not accept all of them in time (SourceSilentError if
-    they did not answer) or reject the client, PolicyStopError for a message larger than the topic
+    Raises SourceError if the brokers do not accept all of them in time (SourceSilentError if they
+    do not respond) or reject the client, PolicyStopError for a message larger than the topic
     allows, ConfigError for invalid properties.
     """
     failures, count, client_errors = _Failures(), 0, ClientErrors(source)
@@ -78,7 +78,7 @@ def produce(source: KafkaSource, topic: str, messages: Iterable[Outgoing]) -> in
 
 
 def _flush(producer: Producer, client_errors: ClientErrors) -> int:
-    """Wait for acknowledgements; return how many are missing when waiting longer is useless."""
+    """Wait for acknowledgements; return how many are missing after the timeout or a rejection."""
     left = 0
     for _ in range(_FLUSHES):
         left = producer.flush(1.0)
@@ -99,7 +99,7 @@ def _send(producer: Producer, topic: str, message: Outgoing, failures: _Failures
                 headers=list(message.headers),
                 on_delivery=failures,
             )
-        except BufferError:  # the queue is full: wait for answers
+        except BufferError:  # the queue is full: wait for responses
             producer.poll(1.0)
         else:
             producer.poll(0)

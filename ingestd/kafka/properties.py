@@ -1,4 +1,4 @@
-"""A Kafka source as frozen values, and its client properties."""
+"""The settings of a Kafka source, and the properties of its clients."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -73,11 +73,11 @@ _CONSUMER_ONLY = (
 class KafkaSource:
     """Topics of one cluster that are read with the same settings.
 
-    `topics` are names; `topic_pattern` is a regular expression that a whole name must match, except
-    names in `topic_exclude`. Exactly one of the two is set. `properties` are Kafka client
-    properties, unchanged. `startup_mode` sets where reading begins for positions unknown to the
-    tables, `bounded_mode` where it ends; timestamps (ms since 1970) and offsets belong to the modes
-    of these names.
+    Either `topics` lists names, or `topic_pattern` is a regular expression that a whole name must
+    match; names in `topic_exclude` are not read. `properties` are Kafka client properties,
+    unchanged. `startup_mode` determines where reading begins in topic partitions without a position
+    in the tables, `bounded_mode` where reading ends. Timestamps (ms since 1970) and offsets apply
+    to the modes of the same names.
     """
 
     name: str
@@ -115,13 +115,13 @@ class KafkaSource:
 
     @property
     def mechanism(self) -> str:
-        """The SASL mechanism."""
+        """The SASL mechanism, by default `GSSAPI`."""
         names = ("sasl.mechanism", "sasl.mechanisms")
         return next((self.properties[name] for name in names if name in self.properties), "GSSAPI")
 
     @property
     def signs_in_by_python(self) -> bool:
-        """Whether tokens come from Python code of the Python client, which other readers lack."""
+        """Whether authentication tokens come from Python code, which needs the Python client."""
         return self.properties.get(_TOKENS_FROM) == _AWS
 
     def selects(self, topic: str) -> bool:
@@ -155,7 +155,7 @@ class KafkaSource:
 
 
 def consumer_properties(source: KafkaSource) -> dict[str, str]:
-    """Return properties of a consumer that reads exact ranges; the user's take precedence.
+    """Return the properties of a consumer that reads exact ranges, those of the user included.
 
     Raises ConfigError for a property that ingestd sets itself.
     """
@@ -164,7 +164,10 @@ def consumer_properties(source: KafkaSource) -> dict[str, str]:
 
 
 def admin_properties(source: KafkaSource) -> dict[str, str]:
-    """Return properties of an admin client: the user's without consumer properties."""
+    """Return the properties of an admin client: the user's, except those of consumers.
+
+    Raises ConfigError for a property that ingestd sets itself.
+    """
     _refuse_properties(source)
     kept = {
         name: value
@@ -175,9 +178,10 @@ def admin_properties(source: KafkaSource) -> dict[str, str]:
 
 
 def producer_properties(source: KafkaSource) -> dict[str, str]:
-    """Return properties of an idempotent producer: the user's without consumer properties.
+    """Return the properties of an idempotent producer: ours, and those of `admin_properties`.
 
-    Keys are partitioned as by Java's producer.
+    Keys select partitions as in Java's producer. Raises ConfigError for a property that ingestd
+    sets itself.
     """
     return {
         "linger.ms": "5",
@@ -190,9 +194,9 @@ def producer_properties(source: KafkaSource) -> dict[str, str]:
 
 
 def check_properties(source: KafkaSource) -> None:
-    """Check that required properties are set, and none that ingestd sets itself.
+    """Check that required properties are set, and no property that ingestd sets itself.
 
-    Raises ConfigError that names the property but not the source.
+    Raises a ConfigError that names the property but not the source.
     """
     if not source.bootstrap:
         raise ConfigError(f"{_BOOTSTRAP} is missing: set it to HOST:PORT,...")
@@ -214,7 +218,7 @@ def check_properties(source: KafkaSource) -> None:
 
 
 def _refuse_properties(source: KafkaSource) -> None:
-    """Check properties as `check_properties`, and add the source to the error."""
+    """Check properties as `check_properties`, with the name of the source in the error."""
     try:
         check_properties(source)
     except ConfigError as error:
@@ -222,7 +226,7 @@ def _refuse_properties(source: KafkaSource) -> None:
 
 
 def _check_tokens(properties: Mapping[str, str]) -> None:
-    """Check that tokens can be fetched: otherwise the client waits for one for ever, silently."""
+    """Raise ConfigError if tokens have no source: the client would wait for one forever."""
     oidc = properties.get("sasl.oauthbearer.method", "").lower() == "oidc"
     if not oidc and properties.get("enable.sasl.oauthbearer.unsecure.jwt") != "true":
         raise ConfigError(f"sasl.mechanism OAUTHBEARER needs a source of tokens: {_TOKEN_WAYS}")

@@ -1,4 +1,4 @@
-"""A reader by the Python client: few calls into C, and one object for each record."""
+"""A reader in Python: few calls into the client library, and a Python object for each record."""
 
 import logging
 from collections.abc import Callable, Mapping
@@ -32,7 +32,10 @@ _second = itemgetter(1)
 
 
 class PythonReader:
-    """A `Reader`. Raises KafkaException, TypeError or ValueError for invalid properties."""
+    """A `Reader` in Python.
+
+    Raises KafkaException, TypeError or ValueError for invalid properties.
+    """
 
     def __init__(self, properties: Mapping[str, str], *, headers: bool) -> None:
         self._problems: list[Problem] = []
@@ -51,13 +54,13 @@ class PythonReader:
         topics = {topic for topic, _ in offsets}
         if topics <= self._known:
             return
-        # The client looks up brokers of new topics once a second; request them immediately.
+        # The client looks up the brokers of new topics once a second; this requests them at once.
         with suppress(KafkaException):  # reading reports a missing answer
             self._consumer.list_topics(topics.pop() if len(topics) == 1 else "", _METADATA_SECONDS)
         self._known.update(topic for topic, _ in offsets)
 
     def unassign(self) -> None:
-        """Read no topic partition."""
+        """Stop reading until the next `assign`."""
         try:
             self._consumer.unassign()
         except KafkaException as error:
@@ -96,7 +99,7 @@ class PythonReader:
         )
 
     def problems(self) -> list[Problem]:
-        """Return the errors of the client as a whole since the last call."""
+        """Return errors since the last call that concern no single topic partition."""
         problems, self._problems = self._problems, []
         return problems
 

@@ -34,7 +34,7 @@ class OffsetRange:
 
     @property
     def rows(self) -> int:
-        """Number of offsets, an upper bound of the records."""
+        """The number of offsets, an upper bound of the number of records."""
         return self.until - self.start
 
 
@@ -42,7 +42,7 @@ class OffsetRange:
 class BatchOffsets:
     """The ranges of one micro-batch: from `start` (inclusive) to `until` (exclusive).
 
-    `epochs` are the leader epochs under which logs reached `until`; a missing one is 0.
+    `epochs` are the leader epochs under which logs reached `until`; a missing epoch is 0.
     `following` is the next batch if it is already planned; it is only a hint.
     """
 
@@ -56,12 +56,12 @@ class BatchOffsets:
         return [range_ for range_ in self.all_ranges() if range_.rows]
 
     def all_ranges(self) -> list[OffsetRange]:
-        """Return all ranges in the same order, including empty ones of idle partitions."""
+        """Return all ranges, ordered as `ranges`, including the empty ranges of idle partitions."""
         return _ranges_between(self.start, self.until)
 
 
 def starts_of(ranges: Iterable[OffsetRange]) -> dict[SourcePartition, int]:
-    """Return the smallest offset of each topic partition in ranges."""
+    """Return the smallest start offset of each topic partition."""
     starts: dict[SourcePartition, int] = {}
     for range_ in ranges:
         source_partition = (range_.source, range_.topic, range_.partition)
@@ -94,9 +94,9 @@ def _ranges_between(start: Offsets, end: Offsets) -> list[OffsetRange]:
 def cut(start: Offsets, end: Offsets, limit_rows: int | None) -> Offsets:
     """Return the end of a batch of at most `limit_rows` offsets (None: all), never beyond `end`.
 
-    Topics share the limit evenly; the unused share of a small topic goes to larger ones, and
-    the partitions of a topic share its part in the same way. A limit of at least 1 always makes
-    progress if there are new offsets.
+    Topics share the limit evenly; larger topics get what smaller topics do not use. The partitions
+    of a topic divide its share in the same way. A limit of at least 1 always makes progress if
+    there are new offsets. Raises ValueError for a smaller limit.
     """
     if limit_rows is None:
         return end
@@ -152,7 +152,7 @@ def split(ranges: Sequence[OffsetRange], parts: int) -> list[list[OffsetRange]]:
 
 
 def covers(reached: Offsets, bounds: Offsets) -> bool:
-    """Return whether every topic partition of `bounds` has been reached."""
+    """Return whether every topic partition has reached its offset in `bounds`."""
     return all(
         reached.get(source, {}).get(topic, {}).get(partition, 0) >= offset
         for source, topic, partition, offset in _flat(bounds)
@@ -190,7 +190,7 @@ def decode(document: Mapping[str, Any]) -> BatchOffsets:
 
 
 def _without_zeros(offsets: Offsets) -> Offsets:
-    """Drop epochs of 0: nearly all logs are in their first epoch."""
+    """Return the epochs above 0: nearly all logs are in their first epoch."""
     positive: dict[str, dict[str, dict[int, int]]] = {}
     for source, topic, partition, offset in _flat(offsets):
         if offset:
@@ -199,7 +199,7 @@ def _without_zeros(offsets: Offsets) -> Offsets:
 
 
 def encode_offsets(offsets: Offsets) -> dict[str, dict[str, dict[str, int]]]:
-    """Return offsets as a JSON document with text keys, sorted."""
+    """Return offsets as a JSON document with sorted string keys."""
     return {
         source: {
             topic: {str(partition): partitions[partition] for partition in sorted(partitions)}
@@ -248,9 +248,10 @@ def _snap(target: int, borders: Sequence[int], slack: int) -> int:
 
 
 def _share(sizes: Mapping[_K, int], limit: int) -> dict[_K, int]:
-    """Divide `limit` evenly, no part above its size; what the small leave goes to the large.
+    """Return shares of `limit` by key: even shares, but none larger than its size.
 
-    The remainder goes to the largest, so that every partition makes progress.
+    Larger sizes get what smaller sizes do not use. The largest gets the remainder, so that every
+    partition makes progress within a few batches.
     """
     shares: dict[_K, int] = {}
     left = limit
@@ -264,7 +265,7 @@ def _share(sizes: Mapping[_K, int], limit: int) -> dict[_K, int]:
 def sample_ranges(
     source: str, begin: TopicOffsets, end: TopicOffsets, limit: int
 ) -> list[OffsetRange]:
-    """Return ranges of at most `limit` offsets a topic, ordered by topic, partition and offset.
+    """Return ranges of at most `limit` offsets per topic, ordered by topic, partition and offset.
 
     The partitions of a topic share the limit fairly. A share smaller than its log is taken half
     from the beginning, where a pipeline starts, and half from the end, where messages have their

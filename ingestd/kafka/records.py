@@ -18,7 +18,7 @@ Header = tuple[str, bytes | None]
 TopicAndPartition = tuple[str, int]
 """Topic and partition."""
 NOWHERE: TopicAndPartition = ("", -1)
-"""Stands for the topic partition of an error of the client as a whole."""
+"""Replaces the topic partition of errors that concern no single topic partition."""
 
 
 class Problem(NamedTuple):
@@ -29,7 +29,7 @@ class Problem(NamedTuple):
 
 
 class LogEvent(NamedTuple):
-    """An event that the client returned instead of a record; `offset` is its position then."""
+    """An event that the client returned instead of a record; `offset` is the client's position."""
 
     problem: Problem
     offset: int
@@ -39,7 +39,8 @@ class LogEvent(NamedTuple):
 class Records:
     """Records of one topic partition with ascending offsets, as parallel columns.
 
-    `sizes` are bytes of key and value; `headers` is None if they were not requested.
+    `timestamps` are in ms since 1970; `sizes` are the bytes of key and value together; `headers` is
+    None if headers were not requested. `events` are what the client returned besides records.
     """
 
     offsets: Numbers
@@ -69,26 +70,29 @@ class Records:
 
 
 class Reader(Protocol):
-    """Reads assigned topic partitions; raises SourceError if the brokers reject the client."""
+    """A reader of assigned topic partitions.
+
+    Methods raise SourceError if the client library fails.
+    """
 
     def assign(self, offsets: Mapping[TopicAndPartition, int]) -> None:
         """Read only these topic partitions, each from its offset."""
 
     def unassign(self) -> None:
-        """Read no topic partition."""
+        """Stop reading until the next `assign`."""
 
     def read(self, count: int, seconds: float) -> Sequence[tuple[TopicAndPartition, Records]]:
         """Return at most `count` records that arrive within `seconds`, by topic partition."""
 
     def problems(self) -> list[Problem]:
-        """Return the errors of the client as a whole since the last call."""
+        """Return errors since the last call that concern no single topic partition."""
 
     def close(self) -> None:
         """Close the connections."""
 
 
 class RecordColumns:
-    """Buffered records of one topic partition that are not yet part of a chunk."""
+    """A buffer of records of one topic partition that are not yet part of a chunk."""
 
     def __init__(self, topic: str, partition: int) -> None:
         self._topic = topic
@@ -105,7 +109,7 @@ class RecordColumns:
 
     @property
     def bytes(self) -> int:
-        """Bytes of buffered keys and values."""
+        """The total size of the buffered keys and values in bytes."""
         return self._bytes
 
     def add(self, records: Records) -> None:
@@ -122,7 +126,7 @@ class RecordColumns:
         return len(self) >= max_records or self._bytes >= max_bytes
 
     def take(self, max_records: int, max_bytes: int) -> RecordChunk:
-        """Remove and return the first records as a chunk within the bounds, but at least one."""
+        """Remove and return the first records as a chunk within the bounds, at least one record."""
         offsets, timestamps, sizes = map(np.concatenate, zip(*self._numbers, strict=True))
         ends = np.cumsum(sizes)
         fitting = int(np.searchsorted(ends, max_bytes, side="right"))
@@ -146,6 +150,6 @@ class RecordColumns:
 
 
 def _cut(buffered: list[Texts], count: int) -> tuple[Texts, list[Texts]]:
-    """Split off the first `count` texts; return them, and the rest as a list of one part."""
+    """Return the first `count` texts, and the rest as a list with one item, or none."""
     whole = joined(buffered)
     return (whole, []) if count == len(whole) else (whole[:count], [whole[count:]])

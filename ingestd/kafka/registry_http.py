@@ -1,7 +1,7 @@
 """Requests to a schema registry: JSON over HTTP, retried at every address until a timeout.
 
-Requests only read, so each may be repeated. Redirects are not followed, because they would send
-the credentials to another host.
+Requests only read, so each may be repeated. Redirects are not followed, because they would send the
+credentials to another host.
 """
 
 import base64
@@ -27,12 +27,12 @@ from ingestd.log import add_secrets
 _LOG = logging.getLogger(__name__)
 _FIRST_WAIT, _LONGEST_WAIT = 0.1, 10.0
 _MOST_BYTES = 4 << 20
-"""The largest response in bytes. As Python values it takes up to thirty times as much memory."""
+"""The maximum size of a response in bytes. Parsed, it takes up to thirty times as much memory."""
 _ACCEPT = "application/vnd.schemaregistry.v1+json, application/json"
 _NOT_THERE = "404"
-"""Prefix of the error codes of a registry for an unknown subject, version or schema."""
+"""Prefix of a registry's error codes for an unknown subject, version or schema."""
 REQUESTS, FAILURES, HITS, OUTAGE_MS = "requests", "failures", "hits", "outage_ms"
-"""Requests sent, requests without a usable response, look-ups served from the cache, and
+"""Counters: requests sent, requests without a usable response, look-ups served from the cache, and
 milliseconds from a first failure to the response that ended it, or to the timeout.
 """
 
@@ -45,9 +45,9 @@ class RegistrySettings:
     """Addresses, credentials and timeouts of a schema registry.
 
     `urls` are tried in turn. `user_info` is `user:password`; `bearer_file` is read again for each
-    request. `timeout_seconds` bounds one request, from its first byte to the last byte of the
-    response. The larger of it and `retry_seconds` bounds one look-up: all requests for a schema
-    and its references.
+    request. `timeout_seconds` is the timeout of one request, from its first byte to the last byte
+    of the response. The larger of `timeout_seconds` and `retry_seconds` is the timeout of one
+    look-up: all requests for a schema and its references.
     """
 
     urls: tuple[str, ...]
@@ -64,7 +64,7 @@ class RegistrySettings:
 
     @property
     def lookup_seconds(self) -> float:
-        """The timeout of one look-up."""
+        """The timeout of one look-up in seconds."""
         return max(self.retry_seconds, self.timeout_seconds)
 
 
@@ -94,7 +94,10 @@ def check_registry(settings: RegistrySettings) -> None:
 
 @dataclass(slots=True)
 class RegistryHttp:
-    """The requests of one look-up, whose time starts here. `sleep` and `clock` are for tests."""
+    """The requests of one look-up, whose timeout starts when the object is created.
+
+    `sleep` and `clock` are replaced in tests.
+    """
 
     settings: RegistrySettings
     sleep: Callable[[float], None] = time.sleep
@@ -105,16 +108,19 @@ class RegistryHttp:
         self._begun = self.clock()
 
     def get(self, path: str) -> Mapping[str, Any] | None:
-        """Return the document at a path; None if the registry does not have it.
+        """Return the JSON object at a path; None if the registry does not have it.
 
-        Raises ConfigError if the registry rejects the credentials, SourceError if no address gave
-        a usable response in time.
+        Raises ConfigError if the registry rejects the credentials, SourceError if no address gave a
+        usable response in time.
         """
         document: Mapping[str, Any] | None = self._get(path, dict)
         return document
 
     def get_list(self, path: str) -> list[Any] | None:
-        """Return the list at a path; None and errors as for `get`."""
+        """Return the JSON array at a path; None if the registry does not have it.
+
+        Raises as `get`.
+        """
         items: list[Any] | None = self._get(path, list)
         return items
 
@@ -125,9 +131,9 @@ class RegistryHttp:
             note(REQUESTS)
             url = self.settings.urls[attempt % len(self.settings.urls)]
             try:
-                answer = self._ask(url.rstrip("/") + path, document_type)
+                response = self._ask(url.rstrip("/") + path, document_type)
                 self._note_outage(failed)
-                return answer
+                return response
             except SourceError as error:
                 note(FAILURES)
                 failed = self.clock() if failed is None else failed
@@ -161,20 +167,20 @@ class RegistryHttp:
         request = urllib.request.Request(url, headers=headers)  # noqa: S310  (checked: http, https)
         context = _tls(settings) if url.startswith("https:") else None
         try:
-            answer = send(request, min(settings.timeout_seconds, left), _MOST_BYTES, context)
+            response = send(request, min(settings.timeout_seconds, left), _MOST_BYTES, context)
         except (OSError, HTTPException) as error:
             reason = error.reason if isinstance(error, urllib.error.URLError) else error
             raise SourceSilentError(
                 f"schema registry {shown(url)}: no answer ({shown(str(reason))})"
             ) from error
-        if not 200 <= answer.status < 300:
-            _check_status(answer.status, answer.body, shown(url))
+        if not 200 <= response.status < 300:
+            _check_status(response.status, response.body, shown(url))
             return None
-        if answer.is_cut:
+        if response.is_cut:
             raise SourceError(
-                f"schema registry {shown(url)}: the answer has more than {_MOST_BYTES} bytes"
+                f"schema registry {shown(url)}: the response has more than {_MOST_BYTES} bytes"
             )
-        return _document(answer.body, shown(url), document_type)
+        return _document(response.body, shown(url), document_type)
 
 
 def _back_off(round_number: int) -> float:
@@ -183,7 +189,10 @@ def _back_off(round_number: int) -> float:
 
 
 def _check_status(status: int, data: bytes, url: str) -> None:
-    """Return if the requested object does not exist; raise for every other error status."""
+    """Return if the registry does not have the requested object.
+
+    Raises ConfigError or SourceError for every other error status.
+    """
     document = _error_document(data)
     code = document.get("error_code")
     reason = shown(document.get("message") or "no reason given")
@@ -193,7 +202,7 @@ def _check_status(status: int, data: bytes, url: str) -> None:
     if status in (401, 403):
         raise ConfigError(f"{message}; check the credentials of schema-registry")
     if status == 404:
-        # A proxy or a wrong path: not the answer of a registry about an id.
+        # From a proxy or for a wrong path: not the response of a registry about an id.
         raise SourceError(f"{message}; is this the address of a schema registry?")
     if 300 <= status < 400:
         raise ConfigError(f"{message}; redirects are not followed, write the final address")
@@ -220,7 +229,10 @@ def _credentials(settings: RegistrySettings) -> dict[str, str]:
 
 
 def _tls(settings: RegistrySettings) -> ssl.SSLContext:
-    """Return the TLS context: trusted authorities and client certificate. Raises ConfigError."""
+    """Return the TLS context, with trusted authorities and the client certificate.
+
+    Raises ConfigError if a file cannot be used.
+    """
     try:
         context = ssl.create_default_context(cafile=settings.ca_location)
         if settings.certificate_location:
@@ -252,13 +264,13 @@ def _error_document(data: bytes) -> Mapping[str, Any]:
 
 
 def note(figure: str, count: int = 1) -> None:
-    """Increase one of the counters above."""
+    """Add `count` to a counter: REQUESTS, FAILURES, HITS or OUTAGE_MS."""
     with _lock:
         _figures[figure] += count
 
 
 def take_figures() -> Counter[str]:
-    """Return the counters since the last call, and reset them."""
+    """Return the counters since the last call by name, and reset them."""
     with _lock:
         taken = Counter(_figures)
         _figures.clear()

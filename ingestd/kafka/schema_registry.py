@@ -1,4 +1,4 @@
-"""Schemas of a registry with the Confluent protocol, such as Confluent's, Apicurio and Karapace.
+"""Schemas from a registry with the Confluent protocol: Confluent's own, Apicurio or Karapace.
 
 A schema never changes under its id, so it is cached for the life of the process and shared by all
 clients of the registry. An unknown id is cached for a short time only.
@@ -35,14 +35,14 @@ _caches: dict[RegistrySettings, _Cache] = {}
 
 @dataclass(frozen=True, slots=True)
 class SchemaRegistry:
-    """A `SchemaLookup`; small and picklable, because its cache is kept per process."""
+    """A `SchemaLookup` in a registry; small and picklable, because the process holds its cache."""
 
     settings: RegistrySettings
 
     def find(self, schema_id: SchemaId) -> RegisteredSchema | None:
         """Return the schema of an id with its references; None if the registry does not have it.
 
-        Raises SourceError if the registry did not answer, ConfigError if it rejects the
+        Raises SourceError if the registry does not respond, ConfigError if it rejects the
         credentials.
         """
         cache = _caches.setdefault(self.settings, _Cache())
@@ -64,9 +64,10 @@ class SchemaRegistry:
         return schema
 
     def earlier(self, schema_id: SchemaId) -> tuple[RegisteredSchema, ...]:
-        """Return the earlier versions of a schema in its subjects, newest first, up to a bound.
+        """Return the earlier versions of a schema, newest first, at most 50 per subject.
 
-        Empty for a schema identified by a GUID. Raises SourceError and ConfigError as `find`.
+        Returns none for a schema identified by a GUID. Raises SourceError and ConfigError as
+        `find`.
         """
         cache = _caches.setdefault(self.settings, _Cache())
         if isinstance(schema_id, str):
@@ -80,7 +81,7 @@ def forget_schemas() -> None:
 
 
 class _Reading:
-    """A schema that is being read with all its references."""
+    """One look-up, which reads schemas with all their references."""
 
     def __init__(self, http: RegistryHttp, cache: _Cache) -> None:
         self._http = http
@@ -99,9 +100,10 @@ class _Reading:
         return _schema(document, tuple(self._references.values()), "")
 
     def earlier(self, schema_id: int) -> tuple[RegisteredSchema, ...]:
-        """Return earlier versions of a schema with their references, without incomplete ones.
+        """Return the earlier versions of a schema with their references, newest first per subject.
 
-        Empty for a registry that does not report where a schema is registered.
+        Versions with a missing reference are left out. Returns none if the registry does not report
+        the subjects of a schema.
         """
         schemas: list[RegisteredSchema] = []
         for version in self._http.get_list(f"/schemas/ids/{schema_id}/versions") or ():
@@ -156,7 +158,10 @@ class _Reading:
 
 @dataclass(frozen=True, slots=True)
 class _SubjectVersion:
-    """A version of a subject, from a list of versions or a reference."""
+    """A version of a subject, as stated by a list of versions or by a reference.
+
+    `versions` is the registry's path of all versions; `name` is the name in a reference, or empty.
+    """
 
     versions: str
     version: int
@@ -206,5 +211,5 @@ def _schema(
 
 
 def _room(cache: dict[_Key, _Value], capacity: int) -> dict[_Key, _Value]:
-    """Return the cache, or an empty one if it is full."""
+    """Return the cache, or an empty cache if it is full."""
     return cache if len(cache) < capacity else {}

@@ -1,7 +1,7 @@
 """Where reading a source starts for the first time, and where it ends, by the source's modes.
 
-The modes have the names of Flink's Kafka connector. They apply only to topic partitions that
-neither a table nor a checkpoint knows; all others continue at their position.
+The modes have the names of Flink's Kafka connector. Startup modes apply only to topic partitions
+without a position in the tables; all others continue at their position.
 """
 
 from collections.abc import Callable, Mapping
@@ -14,10 +14,10 @@ from ingestd.kafka.ranges import TopicOffsets
 
 
 class Cluster(Protocol):
-    """Requests of the planner; `OffsetClient` implements them."""
+    """The requests to a cluster that the modes need; `OffsetClient` implements them."""
 
     def list_topic_partitions(self) -> TopicPartitions:
-        """Return partitions of the existing topics that the source selects."""
+        """Return the partitions of each existing topic that the source selects."""
 
     def beginning_offsets(self, partitions: TopicPartitions) -> TopicOffsets:
         """Return the first offsets of the logs."""
@@ -26,18 +26,19 @@ class Cluster(Protocol):
         """Return the last stable offsets."""
 
     def offsets_at(self, partitions: TopicPartitions, millis: int) -> TopicOffsets:
-        """Return the first offsets at or after a time (ms), for partitions that have one."""
+        """Return the offset of the first record at or after a time in ms since 1970, if any."""
 
     def group_offsets(self, group: str, partitions: TopicPartitions) -> TopicOffsets:
         """Return the committed offsets of a consumer group, for partitions that have one."""
 
 
 def first_positions(source: KafkaSource, cluster: Cluster, ends: TopicOffsets) -> TopicOffsets:
-    """Return first offsets to read; a topic partition without one starts at the log's beginning.
+    """Return the first offsets to read by the source's startup mode.
 
-    `ends` are the ends of all logs. Raises ConfigError if offsets are configured for an unknown
-    topic partition; OffsetLostError if the group has no offset of a topic partition and the
-    source's policy is to fail.
+    A topic partition without an offset in the result is read from the beginning of its log. `ends`
+    are the ends of all logs. Raises ConfigError if offsets are configured for an unknown topic
+    partition; OffsetLostError if the group has no offset of a topic partition and the source's
+    policy is to fail.
     """
     return _FIRST[source.startup_mode](source, cluster, ends)
 
@@ -45,10 +46,11 @@ def first_positions(source: KafkaSource, cluster: Cluster, ends: TopicOffsets) -
 def last_positions(
     source: KafkaSource, cluster: Cluster, ends: TopicOffsets
 ) -> TopicOffsets | None:
-    """Return the offsets at which reading ends, None if it does not end.
+    """Return the offsets at which reading ends by the bounded mode, None if it does not end.
 
     The result depends on the current log ends, so call this once. Partitions without a specific
-    offset end at the current end of their log; specific offsets may be beyond it.
+    offset end at the current end of their log; specific offsets may be beyond it. Raises
+    ConfigError if offsets are configured for an unknown topic partition.
     """
     if not source.is_bounded:
         return None
@@ -94,7 +96,7 @@ def _from_offsets(source: KafkaSource, _: Cluster, ends: TopicOffsets) -> TopicO
 
 
 def _at_time(cluster: Cluster, ends: TopicOffsets, millis: int) -> TopicOffsets:
-    """Return the first offsets at or after a time; the stable end if all records are older."""
+    """Return the offset of the first record at or after a time; the log end if all are older."""
     offsets = cluster.offsets_at(_partitions(ends), millis)
     return {
         topic: {

@@ -1,8 +1,8 @@
 """Read ranges in a separate process with a memory limit.
 
-`python -m ingestd.kafka.try_range` reads a document from standard input and prints its progress as
-lines of JSON. Its exit code is 0 if all ranges could be read, or if a topic partition has changed
-so that only a restart can handle it.
+`python -m ingestd.kafka.try_range` reads a JSON document from standard input and prints its
+progress as lines of JSON. Its exit code is 0 if all ranges could be read, or if a topic partition
+has changed so that only a restart can handle it.
 """
 
 import json
@@ -31,9 +31,10 @@ _OTHER_NAME = "max.partition.fetch.bytes"
 def start_try(
     source: KafkaSource, ranges: Sequence[OffsetRange], memory: int, *, first_only: bool = False
 ) -> subprocess.Popen[bytes]:
-    """Start to read ranges, or the first record of each; the exit code is 0 on success.
+    """Start a process that reads ranges, or only the first record; its exit code is 0 on success.
 
-    `memory` is the limit in bytes. A single range is read batch by batch.
+    `memory` is the memory limit of the process in bytes. A single range is fetched one record batch
+    at a time.
     """
     if len(ranges) == 1:
         kept = {name: value for name, value in source.properties.items() if name != _OTHER_NAME}
@@ -59,7 +60,10 @@ def start_try(
 def read_apart(
     source: KafkaSource, ranges: Sequence[OffsetRange], memory: int
 ) -> tuple[list[OffsetRange], str]:
-    """Read ranges in a separate process; return the unread rest of them, and the reason."""
+    """Read ranges in a separate process; return the unread rest of each, and the reason.
+
+    `memory` is the memory limit of the process in bytes. On success, both results are empty.
+    """
     with start_try(source, ranges, memory) as process:
         printed = [] if process.stdout is None else process.stdout.read().splitlines()
         code = process.wait()
@@ -77,7 +81,10 @@ def read_apart(
 
 
 def out_of_memory(memory: int) -> str:
-    """Return the reason for a process with this memory limit that ended without a message."""
+    """Return the reason for unread ranges if a process ended without a reason of its own.
+
+    `memory` is the memory limit of the process in bytes.
+    """
     return (
         f"reading it takes more than {memory >> 20} MB of memory, half of processing.worker-memory"
     )

@@ -1,8 +1,8 @@
 """Find the offset ranges that cannot be read with the memory of a worker, and where they end.
 
-A worker that is killed or runs out of memory does not report what it was reading. So the ranges
-are read again by separate processes: in halves, until the ranges that end their process are known,
-and then batch by batch up to the offset.
+A worker that is killed or runs out of memory does not report what it was reading. So the ranges are
+read again by separate processes: in halves, until the ranges that end their process are known, and
+then one record batch at a time up to the unreadable offset.
 
 Records of one compressed record batch cannot be read individually, and the client does not report
 where a batch ends. So the search for the next readable offset doubles its steps, then bisects.
@@ -27,7 +27,10 @@ def find_unreadable(
     memory: int,
     read: ReadApart = read_apart,
 ) -> list[Unreadable]:
-    """Return the rest of ranges of one source, from the first offset that cannot be read."""
+    """Return the ranges of one source that cannot be read, each from its first unreadable offset.
+
+    `memory` is the memory limit in bytes. Ranges whose brokers do not respond are left out.
+    """
     left, reason = read(source, ranges, memory)
     if len(left) > 1:
         middle = len(left) // 2
@@ -50,14 +53,17 @@ def find_unreadable(
 
 
 def by_source(ranges: Iterable[OffsetRange]) -> list[list[OffsetRange]]:
-    """Group ranges by source, sorted."""
+    """Return the ranges in groups by source; both groups and ranges are sorted."""
     ordered = sorted(ranges)
-    return [list(ones) for _, ones in groupby(ordered, lambda offset_range: offset_range.source)]
+    return [
+        list(source_ranges)
+        for _, source_ranges in groupby(ordered, lambda offset_range: offset_range.source)
+    ]
 
 
 @dataclass(slots=True)
 class ReadableSearch:
-    """Finds the first readable offset in a range; the end of the range counts as readable.
+    """A search for the first readable offset in a range, whose end counts as readable.
 
     `failing` is the last offset known to be unreadable, `readable` the first known to be readable.
     """
@@ -69,7 +75,7 @@ class ReadableSearch:
 
     @classmethod
     def of(cls, left: OffsetRange) -> "ReadableSearch":
-        """Start with a range whose first offset cannot be read."""
+        """Start a search in a range whose first offset cannot be read."""
         return cls(left, left.start, left.until)
 
     def next_offset(self) -> int | None:

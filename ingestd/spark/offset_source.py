@@ -87,7 +87,7 @@ class OffsetRangeReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """The planner of the batches of one query; `document` is the option of `source_options`.
 
     Methods raise LogChangedError if a topic or unread records were deleted, and SourceError if
-    brokers do not answer.
+    brokers do not respond.
     """
 
     def __init__(self, document: Mapping[str, Any]) -> None:

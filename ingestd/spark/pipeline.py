@@ -344,7 +344,7 @@ def bounds_ahead(settings: PipelineSettings, clusters: Mapping[str, LogCluster])
     """Return the end offsets of a bounded pipeline if some are beyond the ends of the logs.
 
     Returns no offsets if all are within the logs, or if a source is not bounded. Raises SourceError
-    if brokers do not answer, ConfigError for topic partitions that do not exist.
+    if brokers do not respond, ConfigError for topic partitions that do not exist.
     """
     kafka = {name: source.kafka for name, source in settings.sources.items()}
     if not settings.is_bounded or not any(conf.bounded_offsets for conf in kafka.values()):

@@ -107,7 +107,7 @@ def _start_context(settings: Mapping[str, str]) -> None:
 
 
 def _start_in(jvm: Jvm, conf: SparkConf) -> bool:
-    """Create the context in a JVM of ours; return False if the JVM ended before it answered."""
+    """Create the context in a JVM of ours; return False if the JVM ended before it responded."""
     try:
         address = jvm.gateway()
     except RetryableError as error:
