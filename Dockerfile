@@ -57,5 +57,6 @@ STOPSIGNAL SIGTERM
 # For Compose and Docker; Kubernetes uses the probes of the chart.
 HEALTHCHECK --interval=30s --timeout=5s --start-period=5m \
     CMD ["/opt/ingestd/bin/python", "-c", "import urllib.request; urllib.request.urlopen('http://127.0.0.1:8080/livez', timeout=4)"]
-ENTRYPOINT ["/opt/ingestd/bin/ingestd", "run"]
-CMD ["-c", "/etc/ingestd/ingestd.yaml"]
+# With the argument `executor`, which Spark on Kubernetes gives, it is an executor.
+ENTRYPOINT ["/opt/ingestd/bin/ingestd"]
+CMD ["run", "-c", "/etc/ingestd/ingestd.yaml"]

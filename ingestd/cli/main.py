@@ -84,6 +84,9 @@ COMMANDS: Mapping[str, CommandInfo] = {
         "ingestd.cli.compare", "Compare tables with those of the source database."
     ),
     "demo": CommandInfo("ingestd.cli.demo", "Run a demo on this machine, with a real broker."),
+    "executor": CommandInfo(
+        "ingestd.cli.executor", "Run an executor of Spark in a pod that Spark created."
+    ),
 }
 
 

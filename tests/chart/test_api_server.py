@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from tests.chart.api_server import ApiServer, api_server_program, operator_kinds
 from tests.support.chart import VALUE_SETS, debian_program, objects
@@ -53,6 +54,8 @@ def pods(one: dict[str, Any]) -> list[dict[str, Any]]:
         "StatefulSet": ("spec", "template"),
         "CronJob": ("spec", "jobTemplate", "spec", "template"),
     }
+    if "executor.yaml" in one.get("data", {}):
+        return [executor(yaml.safe_load(one["data"]["executor.yaml"]))]
     found: Any = one
     for part in templates.get(one["kind"], ()):
         found = found[part]
@@ -60,6 +63,17 @@ def pods(one: dict[str, Any]) -> list[dict[str, Any]]:
         return []
     name = f"{one['metadata']['name']}-0"
     return [{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": found["spec"]}]
+
+
+def executor(pod: dict[str, Any]) -> dict[str, Any]:
+    """A pod as Spark makes it of its template, apart from what only a run has."""
+    pod["metadata"]["name"] = "shop-exec-1"
+    resources = pod["spec"]["containers"][0].setdefault("resources", {})
+    for part in ("requests", "limits"):
+        resources.setdefault(part, {})["memory"] = "1536Mi"
+    pod["spec"]["containers"][0] |= {"args": ["executor"], "ports": [{"containerPort": 7080}]}
+    pod["spec"]["restartPolicy"] = "Never"
+    return pod
 
 
 @pytest.mark.parametrize("values", VALUE_SETS, ids=lambda path: path.stem)

@@ -49,6 +49,12 @@ REFUSED = {
     "jobs.verify.schedule=@daily": "args",
     "networkPolicy.from.app=x": "networkPolicy.from",
     "rbac.create=yes please": "rbac.create",
+    "executors.instances=-1": "executors.instances",
+    "executors.cores=0": "executors.cores",
+    "executors.memory=1Gi": "executors.memory",
+    "executors.memoryOverhead=lots": "executors.memoryOverhead",
+    "executors.resources.limits.memory=1Gi": "executors.resources.limits.memory",
+    "executors.podTemplate.nodeSelector.disk=ssd": "nodeSelector",
 }
 
 
@@ -56,9 +62,24 @@ def of(name: str) -> tuple[str, Path]:
     return "--values", CHART / "ci" / f"{name}-values.yaml"
 
 
+def executor_pod(found: list[dict[str, Any]]) -> dict[str, Any]:
+    """The template from which Spark makes executors."""
+    pod: dict[str, Any] = yaml.safe_load(only(found, "ConfigMap")["data"]["executor.yaml"])
+    return pod
+
+
+def settings(found: list[dict[str, Any]]) -> dict[str, str]:
+    """Settings of Spark, as the daemon reads them."""
+    document = yaml.safe_load(only(found, "ConfigMap")["data"]["ingestd.yaml"])
+    spark: dict[str, str] = document["spark"]
+    return spark
+
+
 def pod_specs(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
     specs = []
     for one in found:
+        if "executor.yaml" in one.get("data", {}):
+            specs.append(executor_pod([one])["spec"])
         if one["kind"] == "Pod":
             specs.append(one["spec"])
         elif one["kind"] == "StatefulSet":
@@ -115,7 +136,7 @@ def test_pods_pass_the_restricted_standard(values_file: Path) -> None:
 
 def test_every_value_has_a_comment_and_a_schema() -> None:
     text = (CHART / "values.yaml").read_text()
-    assert len(text.splitlines()) <= 250
+    assert len(text.splitlines()) <= 280
     documented = {value.path for value in values(text)}
     schema = json.loads((CHART / "values.schema.json").read_text())
 
@@ -247,9 +268,97 @@ def test_executors_get_a_role_and_a_token_only_where_asked() -> None:
     }
     assert rights == {
         "pods": {"create", "delete", "deletecollection", "get", "list", "watch"},
-        "configmaps": {"create", "deletecollection"},
     }
     assert spec["automountServiceAccountToken"] is True
+    assert executor_pod(found)["spec"]["automountServiceAccountToken"] is False
+    (test,) = [one for one in found if one["kind"] == "Pod"]
+    assert test["spec"]["automountServiceAccountToken"] is False
+    own_role = objects(*of("executors"), "--set", "rbac.create=false")
+    assert not [one for one in own_role if one["kind"] in {"Role", "RoleBinding"}]
+
+
+def test_executors_have_the_image_the_secrets_and_the_rights_of_the_daemon() -> None:
+    found = objects(*of("executors"), "--set", "extraEnv[0].name=A,extraEnv[0].value=b")
+    daemon = only(found, "StatefulSet")["spec"]["template"]["spec"]
+    executor = executor_pod(found)["spec"]
+    for key in ("securityContext", "imagePullSecrets", "serviceAccountName"):
+        assert executor[key] == daemon[key]
+    ours, its = daemon["containers"][0], executor["containers"][0]
+    for key in ("securityContext", "env", "envFrom", "image"):
+        assert its[key] == ours[key]
+    assert settings(found)["spark.kubernetes.container.image"] == ours["image"]
+    names = {one["name"]: one["mountPath"] for one in its["volumeMounts"]}
+    # Spark takes local folders from volumes of such a name, and brings no other one for /tmp.
+    assert names == {"secrets": "/run/secrets/ingestd", "spark-local-dir-1": "/tmp"}
+    assert {one["name"] for one in executor["volumes"]} == set(names)
+    assert executor["nodeSelector"] == {"disk": "ssd"}
+
+
+def test_executors_have_memory_for_the_worker_of_each_core_and_the_resources_that_are_given() -> (
+    None
+):
+    found = objects(*of("executors"))
+    spark = settings(found)
+    assert (spark["spark.executor.instances"], spark["spark.executor.cores"]) == ("4", "2")
+    assert spark["spark.executor.memory"] == "512m"
+    assert spark["spark.executor.memoryOverhead"] == f"{384 + 2 * 640}m"
+    assert spark["spark.kubernetes.executor.request.cores"] == "1500m"
+    limits = executor_pod(found)["spec"]["containers"][0]["resources"]["limits"]
+    assert limits == {"cpu": "2", "ephemeral-storage": "10Gi"}
+    more = settings(objects(*of("executors"), "--set", "executors.memoryOverhead=3g"))
+    assert more["spark.executor.memoryOverhead"] == "3g"
+
+
+def test_executors_find_their_driver_by_the_name_of_its_pod_and_belong_to_it() -> None:
+    found = objects(*of("executors"))
+    spark, daemon = settings(found), only(found, "StatefulSet")
+    pod = f"{daemon['metadata']['name']}-0"
+    assert spark["spark.kubernetes.driver.pod.name"] == pod
+    assert spark["spark.driver.host"] == f"{pod}.{daemon['spec']['serviceName']}.lake.svc"
+    assert spark["spark.kubernetes.namespace"] == "lake"
+    service = only(found, "Service", daemon["spec"]["serviceName"])["spec"]
+    assert service["publishNotReadyAddresses"] is True
+    assert {one["port"] for one in service["ports"]} == {8080, 7078, 7079}
+
+
+def test_a_changed_template_of_executors_starts_the_pod_again() -> None:
+    change = ("--set", "executors.podTemplate.spec.nodeSelector.disk=slow")
+    key = "checksum/config"
+    found = [objects(*of("executors"), *more) for more in ((), change)]
+    before, after = (
+        only(one, "StatefulSet")["spec"]["template"]["metadata"]["annotations"][key]
+        for one in found
+    )
+    assert before != after
+
+
+def test_settings_of_spark_that_are_given_replace_those_of_the_chart() -> None:
+    given = json.dumps({"spark.driver.port": "17078", "spark.log.level": "INFO"})
+    spark = settings(objects(*of("executors"), "--set-json", f"config.spark={given}"))
+    assert (spark["spark.driver.port"], spark["spark.log.level"]) == ("17078", "INFO")
+    assert spark["spark.driver.blockManager.port"] == "7079"
+
+
+def test_executors_mount_a_volume_that_many_nodes_can_mount() -> None:
+    shared = ("--set", "executors.instances=2", "--set", "persistence.accessModes[0]=ReadWriteMany")
+    for given, mounted in ((shared, True), (shared[:2], False)):
+        container = executor_pod(objects(*of("smallest"), *given))["spec"]["containers"][0]
+        assert ("lake" in {one["name"] for one in container["volumeMounts"]}) is mounted
+
+
+def test_executors_with_a_config_map_of_the_user_are_refused() -> None:
+    wanted = ("--set", "executors.instances=2")
+    done = helm("template", "shop", CHART, *of("existing-config"), *wanted)
+    assert done.returncode != 0
+    assert "executors.instances needs `config`" in done.stderr
+
+
+def test_a_pipeline_without_executors_has_no_setting_of_spark_and_no_further_port() -> None:
+    found = objects(*of("smallest"))
+    assert set(only(found, "ConfigMap")["data"]) == {"ingestd.yaml"}
+    assert "spark" not in yaml.safe_load(only(found, "ConfigMap")["data"]["ingestd.yaml"])
+    container = only(found, "StatefulSet")["spec"]["template"]["spec"]["containers"][0]
+    assert [one["name"] for one in container["ports"]] == ["http"]
 
 
 def test_an_image_is_named_by_its_digest_where_there_is_one() -> None:

@@ -4,10 +4,13 @@ import json
 from pathlib import Path
 from typing import Any
 
+import yaml
+
 from ingestd.config.load import load_config
 from tests.support.chart import CHART, objects, only
 
 SMALLEST = ("--values", CHART / "ci" / "smallest-values.yaml")
+EXECUTORS = ("--set", "executors.instances=2,config.warehouse.path=s3://lake/tables")
 PEER = {"namespaceSelector": {"matchLabels": {"name": "monitoring"}}}
 BROKERS = {"ports": [{"port": 9092}], "to": [{"ipBlock": {"cidr": "10.1.0.0/16"}}]}
 DNS = {"ports": [{"port": 53, "protocol": "UDP"}, {"port": 53, "protocol": "TCP"}]}
@@ -58,38 +61,56 @@ def test_the_pod_of_helm_test_comes_in_where_it_is_no_named_peer() -> None:
 def test_executors_and_their_driver_reach_each_other_where_there_are_any(tmp_path: Path) -> None:
     """The labels of the policy are those that Spark gives the executors of the release."""
     egress = ("--set-json", f"networkPolicy.egress={json.dumps([BROKERS])}")
-    [policy] = rendered("--set", "rbac.create=true", *egress)
+    [policy] = rendered(*EXECUTORS, *egress)
     [_, called] = policy["spec"]["ingress"]
     [_, calls, _] = policy["spec"]["egress"]
     wanted = selected(called["from"])
     assert selected(calls["to"]) == wanted
-    assert "ports" not in called
-    assert "ports" not in calls
     assert wanted["app.kubernetes.io/instance"] == "shop"
-    mounted = objects(*SMALLEST, "--set", "rbac.create=true")
+    mounted = objects(*SMALLEST, *EXECUTORS)
+    files = only(mounted, "ConfigMap")["data"]
+    assert wanted.items() <= yaml.safe_load(files["executor.yaml"])["metadata"]["labels"].items()
     file = tmp_path / "ingestd.yaml"
-    file.write_text(only(mounted, "ConfigMap")["data"]["ingestd.yaml"])
+    file.write_text(files["ingestd.yaml"])
     spark = load_config(file).config.spark
-    prefix = "spark.kubernetes.executor.label."
-    given = {key.removeprefix(prefix): spark[key] for key in spark if key.startswith(prefix)}
-    assert given == wanted
+    container = only(mounted, "StatefulSet")["spec"]["template"]["spec"]["containers"][0]
+    ports = {one["name"]: one["containerPort"] for one in container["ports"]}
+    assert [ports[one["port"]] for one in called["ports"]] == [
+        int(spark["spark.driver.port"]),
+        int(spark["spark.driver.blockManager.port"]),
+    ]
+    assert calls["ports"] == [{"port": int(spark["spark.blockManager.port"])}]
 
 
 def test_executors_serve_blocks_to_their_driver_and_to_each_other_only() -> None:
-    rbac = ("--set", "rbac.create=true")
-    [driver] = rendered(*rbac)
-    [policy] = rendered(*rbac, name="shop-ingestd-executors")
+    [driver] = rendered(*EXECUTORS)
+    [policy] = rendered(*EXECUTORS, name="shop-ingestd-executors")
     executors = selected(driver["spec"]["ingress"][1]["from"])
     assert policy["spec"]["podSelector"]["matchLabels"] == executors
     [rule] = policy["spec"]["ingress"]
     peers = [peer["podSelector"]["matchLabels"] for peer in rule["from"]]
     assert peers == [driver["spec"]["podSelector"]["matchLabels"], executors]
+    assert rule["ports"] == [{"port": 7080}]
+    assert policy["spec"]["policyTypes"] == ["Ingress"]
     assert rendered(name="shop-ingestd-executors") == []
 
 
+def test_executors_reach_each_other_their_driver_and_what_the_pod_reaches() -> None:
+    egress = ("--set-json", f"networkPolicy.egress={json.dumps([BROKERS])}")
+    [driver] = rendered(*EXECUTORS, *egress)
+    [policy] = rendered(*EXECUTORS, *egress, name="shop-ingestd-executors")
+    assert policy["spec"]["policyTypes"] == ["Ingress", "Egress"]
+    dns, to_driver, to_executors, brokers = policy["spec"]["egress"]
+    assert [dns, brokers] == [DNS, BROKERS]
+    assert selected(to_driver["to"]) == driver["spec"]["podSelector"]["matchLabels"]
+    assert to_driver["ports"] == driver["spec"]["ingress"][1]["ports"]
+    assert selected(to_executors["to"]) == policy["spec"]["podSelector"]["matchLabels"]
+    assert to_executors["ports"] == policy["spec"]["ingress"][0]["ports"]
+
+
 def test_executors_of_another_release_are_not_let_in() -> None:
-    [shop] = rendered("--set", "rbac.create=true")
-    [bank] = rendered("--set", "rbac.create=true", release="bank", name="bank-ingestd")
+    [shop] = rendered(*EXECUTORS)
+    [bank] = rendered(*EXECUTORS, release="bank", name="bank-ingestd")
     assert selected(shop["spec"]["ingress"][1]["from"]) != selected(
         bank["spec"]["ingress"][1]["from"]
     )

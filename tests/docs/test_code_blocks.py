@@ -51,6 +51,9 @@ SHOWN_BY = {
     ),
     ("docs/operations.md", "make audit"): f"{SHOWN}every_make_target_can_be_made",
     ("docs/operations.md", "telemetry:"): f"{SHOWN}parts_of_a_configuration_fit_the_rest_of_it",
+    ("docs/operations.md", "executors:"): (
+        "tests/chart/test_shown_values.py::test_the_executors_that_the_page_shows_are_created"
+    ),
     ("docs/operations.md", "total = driver"): "not run: a sum, whose parts are measured",
     ("docs/operations.md", "ingestd "): OPERATIONS,
     ("docs/security.md", "make sbom"): f"{SHOWN}every_make_target_can_be_made",

@@ -41,17 +41,23 @@ app.kubernetes.io/managed-by: {{ $root.Release.Service }}
 app.kubernetes.io/component: executor
 {{- end }}
 
-{{/* The configuration; with executors, also the labels by which the network policy knows them. */}}
+{{/* The configuration; with executors, also the settings of Spark that create and reach them. */}}
 {{- define "ingestd.config" -}}
 {{- $config := deepCopy .Values.config -}}
-{{- if .Values.rbac.create -}}
-{{- $labels := dict -}}
-{{- range $name, $value := include "ingestd.executor" . | fromYaml -}}
-{{- $_ := set $labels (printf "spark.kubernetes.executor.label.%s" $name) $value -}}
-{{- end -}}
-{{- $config = mergeOverwrite $config (dict "spark" $labels) -}}
+{{- if .Values.executors.instances -}}
+{{- $config = merge $config (dict "spark" (include "ingestd.sparkSettings" . | fromYaml)) -}}
 {{- end -}}
 {{- toYaml $config -}}
+{{- end }}
+
+{{/* The files in /etc/ingestd. */}}
+{{- define "ingestd.files" -}}
+ingestd.yaml: |
+  {{- include "ingestd.config" . | nindent 2 }}
+{{- if .Values.executors.instances }}
+executor.yaml: |
+  {{- include "ingestd.executorPod" . | nindent 2 }}
+{{- end }}
 {{- end }}
 
 {{- define "ingestd.labels" -}}

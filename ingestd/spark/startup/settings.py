@@ -17,7 +17,8 @@ import ingestd
 PYTHON = "spark.pyspark.python"
 JVM_OPTIONS = "spark.driver.extraJavaOptions"
 EXECUTOR_JVM_OPTIONS = "spark.executor.extraJavaOptions"
-_LOG_SETTINGS = Path(__file__).with_name("log4j2.properties")
+LOG_FLAG = f"-Dlog4j2.configurationFile={Path(__file__).with_name('log4j2.properties').as_uri()}"
+"""The flag with which a JVM logs errors only, on standard error."""
 _SOURCES_OPTION = "ingestd\\.sources"
 _DEFAULTS: Mapping[str, str] = {
     "spark.master": "local[*,4]",  # a task is tried up to 4 times
@@ -82,8 +83,7 @@ def session_settings(extra: Mapping[str, str]) -> dict[str, str]:
         settings = {**settings, **_LOOPBACK, **extra}
     if settings["spark.master"].startswith("k8s:"):
         settings = {**settings, **_KUBERNETES, **extra}
-    log = f"-Dlog4j2.configurationFile={_LOG_SETTINGS.as_uri()}"
-    settings[JVM_OPTIONS] = f"{log} {_jvm_flags(extra.get(JVM_OPTIONS, ''))}"
+    settings[JVM_OPTIONS] = f"{LOG_FLAG} {_jvm_flags(extra.get(JVM_OPTIONS, ''))}"
     settings[EXECUTOR_JVM_OPTIONS] = _jvm_flags(extra.get(EXECUTOR_JVM_OPTIONS, ""))
     return settings
 
