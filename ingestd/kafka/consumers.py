@@ -32,7 +32,7 @@ class PooledConsumer:
         self.client_errors.extend(self.reader.problems())
 
     def error_clause(self, source: KafkaSource) -> str:
-        """Return the last error as a clause for a message; empty if there was no error."""
+        """Return the newest error as a clause for a message; empty if there was no error."""
         newest = self.client_errors.newest
         return "" if newest is None else f"; the client reports: {explain(source, newest)}"
 
@@ -49,9 +49,9 @@ def borrow_consumer(source: KafkaSource, *, headers: bool = False) -> Iterator[P
     records.
     """
     key = (os.getpid(), json.dumps(source.to_document(), sort_keys=True), headers)
-    kept = _idle.setdefault(key, [])
+    idle = _idle.setdefault(key, [])
     try:
-        pooled = kept.pop()  # several threads may borrow at the same time
+        pooled = idle.pop()  # several threads may borrow at the same time
     except IndexError:
         pooled = PooledConsumer(_connect(source, headers), ClientErrors(source))
     else:
@@ -63,7 +63,7 @@ def borrow_consumer(source: KafkaSource, *, headers: bool = False) -> Iterator[P
         pooled.reader.close()
         raise
     pooled.reader.unassign()
-    kept.append(pooled)
+    idle.append(pooled)
 
 
 def close_consumers() -> None:

@@ -267,12 +267,12 @@ class _JointFetch:
             fetched = self._pooled.reader.read(min(_POLL_RECORDS, expected), _POLL_SECONDS)
         except SourceError as error:
             raise SourceError(f"cannot read {_where(left)}: {error}") from error
-        mine = [(partition, self._taken(partition, records)) for partition, records in fetched]
+        in_range = [(partition, self._taken(partition, records)) for partition, records in fetched]
         if sum(reading.left for reading in left.values()) < expected:
             self.touch()
         else:
             self._check_stalled(left)
-        yield from ((partition, records) for partition, records in mine if len(records))
+        yield from ((partition, records) for partition, records in in_range if len(records))
 
     def _taken(self, partition: TopicAndPartition, records: Records) -> Records:
         """Return the records in the range of their topic partition; record the client's errors."""
@@ -280,11 +280,11 @@ class _JointFetch:
         if reading is None:  # an event of the client as a whole
             self._pooled.client_errors.extend(event.problem for event in records.events)
             return records.first(0)
-        mine = reading.take(records)
+        in_range = reading.take(records)
         self._pooled.client_errors.extend(reading.problems)
         reading.problems.clear()
-        self._wasted += len(records) - len(mine)
-        return mine
+        self._wasted += len(records) - len(in_range)
+        return in_range
 
     def _check_stalled(self, left: _Readings) -> None:
         self._pooled.listen()

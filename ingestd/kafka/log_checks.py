@@ -153,9 +153,9 @@ def _unanswered(
     if client_errors.rejection_reason is not None:
         return SourceError(f"{what}: {explain(source, client_errors.rejection_reason)}")
     newest = client_errors.newest
-    words = "" if newest is None else f"; the client reports: {explain(source, newest)}"
+    clause = "" if newest is None else f"; the client reports: {explain(source, newest)}"
     return SourceSilentError(
-        f"{what}: {source.bootstrap} gave no answer for {seconds:.0f} s{words}"
+        f"{what}: {source.bootstrap} gave no answer for {seconds:.0f} s{clause}"
     )
 
 

@@ -169,12 +169,12 @@ def admin_properties(source: KafkaSource) -> dict[str, str]:
     Raises ConfigError for a property that ingestd sets itself.
     """
     _refuse_properties(source)
-    kept = {
+    user_properties = {
         name: value
         for name, value in source.properties.items()
         if not name.startswith(_CONSUMER_ONLY)
     }
-    return {"reconnect.backoff.max.ms": "2000", "log_level": "2", **kept}
+    return {"reconnect.backoff.max.ms": "2000", "log_level": "2", **user_properties}
 
 
 def producer_properties(source: KafkaSource) -> dict[str, str]:

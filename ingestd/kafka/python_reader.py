@@ -81,9 +81,9 @@ class PythonReader:
         events: list[LogEvent] = []
         if any(map(Message.error, messages)):
             events = [
-                LogEvent(_problem(met), -1 if (offset := message.offset()) is None else offset)
+                LogEvent(_problem(error), -1 if (offset := message.offset()) is None else offset)
                 for message in messages
-                if (met := message.error()) is not None
+                if (error := message.error()) is not None
             ]
             messages = [message for message in messages if message.error() is None]
         keys = list(map(Message.key, messages))

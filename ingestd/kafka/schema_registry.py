@@ -25,7 +25,7 @@ _Value = TypeVar("_Value")
 
 @dataclass(slots=True)
 class _Cache:
-    found: dict[SchemaId, RegisteredSchema] = field(default_factory=dict)
+    schemas: dict[SchemaId, RegisteredSchema] = field(default_factory=dict)
     unknown: dict[SchemaId, float] = field(default_factory=dict)
     versions: dict[str, Mapping[str, Any]] = field(default_factory=dict)
 
@@ -46,10 +46,10 @@ class SchemaRegistry:
         credentials.
         """
         cache = _caches.setdefault(self.settings, _Cache())
-        known = cache.found.get(schema_id)
-        if known is not None:
+        cached = cache.schemas.get(schema_id)
+        if cached is not None:
             note(HITS)
-            return known
+            return cached
         if cache.unknown.get(schema_id, 0.0) > time.monotonic():
             return None
         # Two threads may request the same schema: cheaper than waiting for each other.
@@ -59,8 +59,8 @@ class SchemaRegistry:
             cache.unknown = _room(cache.unknown, capacity)
             cache.unknown[schema_id] = time.monotonic() + _UNKNOWN_SECONDS
             return None
-        cache.found = _room(cache.found, capacity)
-        cache.found[schema_id] = schema
+        cache.schemas = _room(cache.schemas, capacity)
+        cache.schemas[schema_id] = schema
         return schema
 
     def earlier(self, schema_id: SchemaId) -> tuple[RegisteredSchema, ...]:

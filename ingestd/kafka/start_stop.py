@@ -75,16 +75,16 @@ def _from_time(source: KafkaSource, cluster: Cluster, ends: TopicOffsets) -> Top
 def _from_group(source: KafkaSource, cluster: Cluster, ends: TopicOffsets) -> TopicOffsets:
     committed = cluster.group_offsets(source.group, _partitions(ends))
     begins = cluster.beginning_offsets(_partitions(ends))
-    strange = [
+    missing = [
         f"{topic}/{partition}"
         for topic, partitions in ends.items()
         for partition, end in partitions.items()
         if partition not in committed.get(topic, {}) and begins[topic][partition] < end
     ]
-    if strange and source.on_offset_out_of_range == "fail":
+    if missing and source.on_offset_out_of_range == "fail":
         raise OffsetLostError(
             f"source {source.name}: startup-mode is group-offsets, but group {source.group} "
-            f"has no offset of {', '.join(strange)}; set kafka.group.id to the intended group, or "
+            f"has no offset of {', '.join(missing)}; set kafka.group.id to the intended group, or "
             "set on-offset-out-of-range to earliest or latest to start these partitions there"
         )
     return _over(ends, committed) if source.on_offset_out_of_range == "latest" else committed
@@ -108,15 +108,15 @@ def _at_time(cluster: Cluster, ends: TopicOffsets, millis: int) -> TopicOffsets:
 
 
 def _check_there(source: KafkaSource, key: str, named: TopicOffsets, ends: TopicOffsets) -> None:
-    strange = [
+    missing = [
         f"{topic}/{partition}"
         for topic, partitions in named.items()
         for partition in partitions
         if partition not in ends.get(topic, {})
     ]
-    if strange:
+    if missing:
         raise ConfigError(
-            f"sources.{source.name}: scan.{key}.specific-offsets names {', '.join(strange)}, which "
+            f"sources.{source.name}: scan.{key}.specific-offsets names {', '.join(missing)}, which "
             f"{source.bootstrap} does not have"
         )
 

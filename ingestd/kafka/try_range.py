@@ -37,11 +37,13 @@ def start_try(
     at a time.
     """
     if len(ranges) == 1:
-        kept = {name: value for name, value in source.properties.items() if name != _OTHER_NAME}
-        source = replace(source, properties={**kept, **_BATCH_BY_BATCH})
+        other_properties = {
+            name: value for name, value in source.properties.items() if name != _OTHER_NAME
+        }
+        source = replace(source, properties={**other_properties, **_BATCH_BY_BATCH})
     document = {
         "source": source.to_document(),
-        "ranges": [[*_place(range_), range_.start, range_.until] for range_ in ranges],
+        "ranges": [[*_source_partition(range_), range_.start, range_.until] for range_ in ranges],
         "memory": memory,
         "first_only": first_only,
     }
@@ -69,7 +71,7 @@ def read_apart(
         code = process.wait()
     if code == 0:
         return [], ""
-    left = {_place(range_): range_ for range_ in ranges}
+    left = {_source_partition(range_): range_ for range_ in ranges}
     reason = out_of_memory(memory)
     for line in map(json.loads, printed):
         if line[0] == _REASON:
@@ -90,7 +92,7 @@ def out_of_memory(memory: int) -> str:
     )
 
 
-def _place(offset_range: OffsetRange) -> tuple[str, str, int]:
+def _source_partition(offset_range: OffsetRange) -> tuple[str, str, int]:
     return offset_range.source, offset_range.topic, offset_range.partition
 
 

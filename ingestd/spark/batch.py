@@ -100,7 +100,7 @@ def _begins(
     """Return the first offset still in the log of each topic partition.
 
     Partitions of topics that do not exist are left out. Queries the brokers each time, since late
-    truncates are rare. Raises SourceError if they do not respond.
+    truncates are rare. Raises SourceError if the brokers do not respond.
     """
     starts: dict[SourcePartition, int] = {}
     for name in {source for source, _, _ in source_partitions} & sources.keys():

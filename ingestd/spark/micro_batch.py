@@ -59,7 +59,7 @@ class CommitGuard(Protocol):
 
     @property
     def keys(self) -> TopicKeys:
-        """The keys of all topics read so far."""
+        """The log keys of all topics read so far, by source and topic."""
 
     def learn(self, ranges: list[OffsetRange]) -> None:
         """Look up and store the keys of topics that are read for the first time."""
@@ -102,7 +102,7 @@ class MicroBatch:
         self._registry.iceberg.close()
 
     def refresh_records(self) -> None:
-        """Renew the progress records of tables that get no rows; call it between batches only.
+        """Renew the progress records of tables that get no rows; call this between batches only.
 
         Raises FencedError if the process has lost leadership, and the errors of a commit.
         """
@@ -188,8 +188,8 @@ class MicroBatch:
     def _run_attempts(self, batch: Batch) -> AttemptResult:
         """Run the stages until an attempt makes no discoveries, and return its result.
 
-        An attempt that found an unreadable range is the last one too. Raises SchemaConflictError if
-        the last allowed attempt still makes discoveries.
+        No attempt follows one that found an unreadable range. Raises SchemaConflictError if the
+        last allowed attempt still makes discoveries.
         """
         context, groups = self._reading(batch)
         if self._settled and batch.following is not None and len(groups) > 1:

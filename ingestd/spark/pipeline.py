@@ -285,7 +285,7 @@ class CommitPreconditions:
 
     @property
     def keys(self) -> TopicKeys:
-        """The keys of all topics read so far."""
+        """The log keys of all topics read so far, by source and topic."""
         return self.topics.keys
 
     def learn(self, ranges: list[OffsetRange]) -> None:

@@ -99,12 +99,13 @@ class Prefetch:
                 yield Exchange(stack.enter_context(exchange_folder(self._spark, groups)))
 
     def follow(self, context: BatchContext, groups: Groups) -> None:
-        """Submit stage 1 of the next batch, or of this batch before its exchange.
+        """Submit a stage 1 before its batch needs it, unless one has been submitted.
 
-        Does nothing if a prefetched stage exists. Call it when the stages of the current batch are
-        about to be submitted, since the cores go to the job submitted first. The new stage starts
-        only after stage 1 of the current batch has ended, even if that one was prefetched:
-        otherwise both would be done before the current batch commits, and the cores would be idle.
+        Its batch is the next batch, or the current batch before `exchange` is called. Call this
+        method when the stages of the current batch are about to be submitted, since the cores go to
+        the job submitted first. The new stage starts only after stage 1 of the current batch has
+        ended, even if that one was prefetched: otherwise both would be done before the current
+        batch commits, and the cores would be idle.
         """
         if self._begun is not None or not uses_optional_internals():
             return

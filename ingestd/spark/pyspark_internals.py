@@ -127,7 +127,7 @@ def cache_classes(session: SparkSession) -> None:
 
 
 def use_java_serializer(spark: SparkContext, shuffled: RDD[Any]) -> None:
-    """Shuffle with Java's serializer instead of Kryo; for pairs whose blobs are file references.
+    """Set Java's serializer instead of Kryo for a shuffle whose blobs are file references.
 
     Spark chooses Kryo for numbers and bytes, and builds an instance with all of Scala's classes for
     each task. Kryo is better for large blobs: Java's serializer keeps references to all objects

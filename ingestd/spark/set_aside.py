@@ -275,8 +275,8 @@ class SetAsideTopics:
     def refuse_end(self) -> None:
         """Raise PolicyStopError if anything is set aside, since the run has not read all records.
 
-        Waits until the outcome of all partitions is decided, and raises the errors of
-        `QueryRetries.poll`.
+        Waits until no partition is undecided (see `QueryRetries.is_deciding`), and raises the
+        errors of `QueryRetries.poll`.
         """
         while self._retries.is_deciding:
             self._retries.poll()

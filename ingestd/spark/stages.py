@@ -180,7 +180,7 @@ def _collected(
 
 @cache
 def _folder_parent(spark: SparkContext) -> str | None:
-    """Return the local folder for exchange folders; None if executors are on other machines.
+    """Return the local folder for exchange folders; None if tasks run in executors.
 
     Cached, since reading a setting is a call into the JVM.
     """

@@ -1,8 +1,9 @@
 """The folder in which the tasks of one batch exchange files on one machine.
 
 Each batch has its own folder. After a successful batch, the folder becomes the `recycled` folder
-inside that of the next batch, whose tasks overwrite its files; what they do not need is removed.
-Folders of killed drivers are removed as well: a running driver holds a lock on its folder.
+inside the folder of the next batch, whose tasks overwrite its files; files that they do not need
+are removed. Folders of killed drivers are removed as well: a running driver holds a lock on its
+folder.
 """
 
 import atexit

@@ -1,8 +1,8 @@
 """The archive of Spark's classes for the JVM (application class-data sharing, AppCDS).
 
-Loading and verifying classes takes half of the time of the JVM's start. An archive is valid for one
-Java and one set of jars, and its name is a digest of both. `ingestd.spark.startup.training` creates
-it once. Without an archive, or with one that the JVM rejects, the start only takes longer.
+Loading and verifying classes takes half of the JVM's start time. An archive is valid for one Java
+installation and one set of jars, and its name is a digest of both. `ingestd.spark.startup.training`
+creates it once. Without an archive, or with one that the JVM rejects, the start only takes longer.
 """
 
 import hashlib
@@ -17,7 +17,7 @@ from pathlib import Path
 FOLDER = "INGESTD_CLASS_ARCHIVE"
 OFF = "off"
 _QUIET = ("-Xlog:disable", "-Xlog:all=error:stderr")
-# At the address it was made for it is shared memory; anywhere else it is copied and rewritten.
+# Mapped at its original address, an archive is shared memory; elsewhere it is copied and rewritten.
 _IN_PLACE = ("-XX:+UnlockDiagnosticVMOptions", "-XX:ArchiveRelocationMode=0")
 _STALE_SECONDS = 1800.0
 _OLD_SECONDS = 30 * 86_400.0
@@ -42,7 +42,7 @@ def archive_folder() -> Path | None:
 
 
 def archive_file(java: str, jars: Sequence[str]) -> Path | None:
-    """Return the path of the archive for a Java and its jars; None if archives are turned off.
+    """Return the path of the archive for a `java` program and jars; None if archives are off.
 
     The archive need not exist.
     """

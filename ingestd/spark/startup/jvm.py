@@ -172,7 +172,7 @@ class Jvm:
         self.close()
 
     def wait(self, seconds: float) -> int | None:
-        """Return the exit code, negative for a signal, or None if the JVM runs after `seconds`."""
+        """Wait up to `seconds`. Return the exit code, negative for a signal; None if still running."""
         with contextlib.suppress(subprocess.TimeoutExpired):
             return self._process.wait(seconds)
         return None
@@ -282,7 +282,7 @@ def fork_prestarted() -> None:
 def take_prestarted(settings: Mapping[str, str]) -> Jvm | None:
     """Return the prestarted JVM, or None.
 
-    A JVM is killed if the session needs another command line.
+    The prestarted JVM is killed if the session needs another command line.
     """
     with _lock:
         jvm = _prestarted.pop() if _prestarted else None

@@ -29,7 +29,7 @@ def main() -> None:
 
 
 def send_request(server: socket.socket, arguments: list[str]) -> bool:
-    """Connect to the server and request a fork; return whether a forked process acknowledged."""
+    """Connect to the server and request a fork; return whether the fork acknowledged it."""
     try:
         server.connect(os.environ[SOCKET])
         send_streams(server, arguments)

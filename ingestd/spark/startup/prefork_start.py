@@ -48,9 +48,7 @@ class PreforkServer:
     def fork(self, others: Sequence[int] = ()) -> None:
         """Fork the server from this process, unless it was started.
 
-        This process must not have threads.
-
-        `others` are file descriptors that the fork closes.
+        This process must not have threads. `others` are file descriptors that the fork closes.
         """
         if self._listener is None:
             return
