@@ -172,7 +172,10 @@ class Jvm:
         self.close()
 
     def wait(self, seconds: float) -> int | None:
-        """Wait up to `seconds`. Return the exit code, negative for a signal; None if still running."""
+        """Wait up to `seconds` for the exit; return the exit code, or None if the JVM still runs.
+
+        A negative code is that of a signal.
+        """
         with contextlib.suppress(subprocess.TimeoutExpired):
             return self._process.wait(seconds)
         return None
