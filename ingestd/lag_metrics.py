@@ -57,45 +57,45 @@ SOURCE_POSITION = PartitionGauge(
 )
 SOURCE_END = PartitionGauge(
     "ingestd_source_end_offset",
-    "End of the topic partition (last stable offset), when it was last asked for.",
+    "End offset (last stable offset) of the topic partition at the last poll.",
 )
 SOURCE_LAG = PartitionGauge(
     "ingestd_source_lag_records",
-    "Offsets between what is in the tables and the end of the topic partition.",
+    "Offsets from the position in the tables to the end of the topic partition.",
 )
 LAG_SECONDS = PartitionGauge(
     "ingestd_source_lag_seconds",
-    "Age of the newest change of the topic partition that is in the tables, or time since nothing "
-    "was waiting if that is less; 0 while nothing waits.",
+    "Maximum age of the records in ingestd_source_lag_records: the age of the newest change in the "
+    "tables, or the time since the tables contained all records, if less; 0 if there are none.",
 )
-BUFFER_LAG = PartitionGauge(
-    "ingestd_source_buffer_lag_records",
-    "Offsets between what the batch under way takes and the end of the topic partition.",
+PENDING_RECORDS = PartitionGauge(
+    "ingestd_source_pending_records",
+    "Offsets from the end of the batch in progress to the end of the topic partition.",
 )
-BUFFER_LAG_SECONDS = PartitionGauge(
-    "ingestd_source_buffer_lag_seconds",
-    "As ingestd_source_lag_seconds, for what the batch under way does not take; 0 if it takes all.",
+PENDING_SECONDS = PartitionGauge(
+    "ingestd_source_pending_seconds",
+    "Maximum age of the records in ingestd_source_pending_records; 0 if there are none.",
 )
 EVENT_TIME_LAG = Gauge(
     "ingestd_event_time_lag_seconds",
-    "Age that the newest change of a table's last commit had when it landed.",
+    "Age of the newest change in the last commit to a table, at the time of the commit.",
     ["table"],
 )
 NEWEST_EVENT = Gauge(
     "ingestd_newest_event_timestamp_seconds",
-    "When the newest change that has landed in a table was made.",
+    "Time of the newest change that has been committed to a table.",
     ["table"],
 )
 LATENCY = Histogram(
     "ingestd_end_to_end_latency_seconds",
-    "Age that the oldest and the newest change of each commit had when they landed.",
+    "Age of the oldest and of the newest change in each commit, at the time of the commit.",
     ["table"],
     buckets=_LATENCY_BUCKETS,
 )
 FRESHNESS = Gauge(
     "ingestd_table_freshness_seconds",
-    "How far a table is behind its topics: the largest ingestd_source_lag_seconds of those that it "
-    "was written from since the start; 0 while nothing waits.",
+    "Lag of a table: the largest ingestd_source_lag_seconds of the topics that it was written from "
+    "since the start; 0 if the table contains all records.",
     ["table"],
 )
 
@@ -112,7 +112,7 @@ def record_landed(table: str, oldest_age: float, newest_age: float, newest: floa
 
 
 def record_freshness(table: str, seconds: float) -> None:
-    """Set the lag in seconds of a table behind its topics."""
+    """Set the lag of a table in seconds."""
     FRESHNESS.labels(table).set(seconds)
 
 
@@ -130,19 +130,19 @@ def record_position(partition: SourcePartition, *, position: int | None, end: in
 
 
 def record_lag(partition: SourcePartition, seconds: float | None) -> None:
-    """Set the lag in seconds of the tables behind a topic partition; None leaves it unchanged."""
+    """Set the lag of a topic partition in seconds; None leaves it unchanged."""
     if seconds is not None:
         LAG_SECONDS.put(partition, seconds)
 
 
-def record_buffer_lag(partition: SourcePartition, records: int, seconds: float | None) -> None:
-    """Set the lag of a topic partition that remains after the batch in progress.
+def record_pending(partition: SourcePartition, records: int, seconds: float | None) -> None:
+    """Set the number of records after the batch in progress, and their maximum age.
 
-    If `seconds` is None, only the lag in records is set.
+    If `seconds` is None, only the number is set.
     """
-    BUFFER_LAG.put(partition, records)
+    PENDING_RECORDS.put(partition, records)
     if seconds is not None:
-        BUFFER_LAG_SECONDS.put(partition, seconds)
+        PENDING_SECONDS.put(partition, seconds)
 
 
 def forget_partitions(dropped: Iterable[SourcePartition]) -> None:
@@ -152,7 +152,7 @@ def forget_partitions(dropped: Iterable[SourcePartition]) -> None:
             gauge.drop(partition)
 
 
-_GAUGES = (SOURCE_POSITION, SOURCE_END, SOURCE_LAG, LAG_SECONDS, BUFFER_LAG, BUFFER_LAG_SECONDS)
+_GAUGES = (SOURCE_POSITION, SOURCE_END, SOURCE_LAG, LAG_SECONDS, PENDING_RECORDS, PENDING_SECONDS)
 
 
 def record_set_aside(source: str, topic: str) -> None:

@@ -115,7 +115,7 @@ def status_line(document: Document) -> str:
         "batch": document["batch"]["finished"],
         "records_per_second": _last(recent["rates"]),
         "lag": _lag(document),
-        "behind_seconds": _behind(document),
+        "lag_seconds": _lag_seconds(document),
         "restarts": document["restarts"],
         "rejected": sum(finished["rejected"] for finished in recent["batches"]),
     }
@@ -167,16 +167,16 @@ def _plot(title: str, values: list[float]) -> Text:
 
 
 def _tables(document: Document) -> Table:
-    table = _table("table", "snapshot", "rows", "files", "behind")
+    table = _table("table", "snapshot", "rows", "files", "lag")
     tables = list(document["tables"].items())
     for name, state in tables[:_SHOWN_TABLES]:
-        behind = state.get("behind_seconds")
+        lag = state.get("lag_seconds")
         table.add_row(
             Text(printable(name)),
             _plain(state["snapshot_id"]),
             _plain(state["rows"]),
             _plain(state["files"]),
-            "-" if behind is None else f"{behind:.1f} s",
+            "-" if lag is None else f"{lag:.1f} s",
         )
     if len(tables) > _SHOWN_TABLES:
         table.add_row(Text(f"and {len(tables) - _SHOWN_TABLES} more"))
@@ -215,8 +215,8 @@ def _lag(document: Document) -> int | None:
     return None if not lags or None in lags else sum(lags)
 
 
-def _behind(document: Document) -> float | None:
-    known = [state.get("behind_seconds") for state in document["tables"].values()]
+def _lag_seconds(document: Document) -> float | None:
+    known = [state.get("lag_seconds") for state in document["tables"].values()]
     return max((seconds for seconds in known if seconds is not None), default=None)
 
 

@@ -33,7 +33,7 @@ from ingestd.paimon.spec.options import core_options, refuse_new_options, refuse
 from ingestd.paimon.spec.schema import new_schema
 
 _ONE_MACHINE = ("local", "local-cluster")
-"""Kinds of `spark.master` whose tasks run where the driver does."""
+"""Kinds of `spark.master` whose tasks run on the machine of the driver."""
 _REFUSED_SPARK: Mapping[str, str] = {
     "spark.speculation": "every copy of a task reads and writes the same records again, and the "
     "files of the slower copy stay in the table's folders until orphan files are removed; set "
@@ -42,11 +42,11 @@ _REFUSED_SPARK: Mapping[str, str] = {
     "of its workers along, which each new one loads again; set spark.executor.instances, or "
     "spark.cores.max on a standalone cluster",
 }
-"""Settings of Spark that must not be true, with the reason and what to set instead."""
+"""Spark settings that must not be true, each with the reason and an alternative."""
 _OF_TASKS = ("sources", "warehouse")
-"""Sections whose secrets tasks use."""
+"""Sections with secrets that tasks use."""
 UNKNOWN_KEY = "key"
-"""Stands for the columns of a message key that no message has shown yet."""
+"""A placeholder for the columns of message keys, which are unknown before the first message."""
 _TEXT = DataType("STRING")
 _OF_FUNCTION: Mapping[str, DataType] = {
     "sum": DataType("BIGINT"),
@@ -56,7 +56,7 @@ _OF_FUNCTION: Mapping[str, DataType] = {
     "collect": DataType("ARRAY", element=_TEXT),
     "merge_map": DataType("MAP", key=_TEXT.not_null(), value=_TEXT),
 }
-"""Types that aggregate functions take, where they do not take text."""
+"""Column types of the aggregate functions that do not take text."""
 
 
 def check(config: Config, document: Document) -> list[ValidationIssue]:
@@ -65,12 +65,12 @@ def check(config: Config, document: Document) -> list[ValidationIssue]:
 
 
 class _Checks:
-    """Runs the checks and collects what they raise, with the place of each error."""
+    """The checks of one configuration; errors that they raise become issues with locations."""
 
     def __init__(self, config: Config, document: Document) -> None:
         self._config = config
         self._document = document
-        self._found: list[ValidationIssue] = []
+        self._issues: list[ValidationIssue] = []
 
     def issues(self) -> list[ValidationIssue]:
         config = self._config
@@ -81,8 +81,8 @@ class _Checks:
         self._check_routing()
         self._check_table(("defaults", "options"), settings_of(config.defaults))
         for name, table in config.tables.items():
-            self._check_one(name, table)
-        return self._found
+            self._check_table_section(name, table)
+        return self._issues
 
     @contextmanager
     def _at(self, *path: str) -> Iterator[None]:
@@ -92,7 +92,7 @@ class _Checks:
             self._add(path, error.message)
 
     def _add(self, path: Path, problem: str) -> None:
-        self._found.append(ValidationIssue.at(self._document, path, problem))
+        self._issues.append(ValidationIssue.at(self._document, path, problem))
 
     def _check_source(self, name: str, source: SourceSection) -> None:
         with self._at("sources", name, "kafka"):
@@ -134,9 +134,9 @@ class _Checks:
         on_disk = is_local(warehouse.path) and not warehouse.shared
         if on_disk and master.partition("[")[0] not in _ONE_MACHINE:
             problem = (
-                f"is on a disk, and spark.master '{master}' runs tasks on other machines: use an "
-                "object store or HDFS, or set warehouse.shared if all of them mount the same file "
-                "system there"
+                f"is a local path, and spark.master '{master}' runs tasks on other machines: use "
+                "an object store or HDFS, or set warehouse.shared if all of them mount the same "
+                "file system there"
             )
             self._add(("warehouse", "path"), problem)
         with self._at("warehouse", "database"):
@@ -172,7 +172,7 @@ class _Checks:
                 problem = "is errors.dead-letter-table, which takes no rows of a source"
                 self._add(("routing", "table-mapping", source_table), problem)
 
-    def _check_one(self, name: str, table: TableSection) -> None:
+    def _check_table_section(self, name: str, table: TableSection) -> None:
         defaults = settings_of(self._config.defaults)
         given_from_key = table.primary_keys is None and "primary_keys" in table.model_fields_set
         if given_from_key and defaults.primary_keys is not None:
@@ -181,7 +181,7 @@ class _Checks:
         self._check_table(("tables", name), settings_of(table).over(defaults))
 
     def _check_table(self, path: Path, settings: TableSettings) -> None:
-        """Check the schema of a table that the settings describe, with placeholder columns."""
+        """Check the schema of a table with these settings; unknown columns have placeholders."""
         keys = settings.primary_keys
         try:
             if settings.by_position:
@@ -214,26 +214,26 @@ class _Checks:
         }
         if not positioned & {source.format for source in self._config.sources.values()}:
             raise ConfigError(
-                "ordering 'source-position' needs a data format whose messages have one "
-                f"({', '.join(sorted(positioned))}), and no source has it"
+                "ordering 'source-position' needs a data format whose messages contain a position "
+                f"({', '.join(sorted(positioned))}), and no source has such a format"
             )
         routing = self._config.routing
         if routing.merge_shards or any(rule.merge_shards for rule in routing.rules):
             raise ConfigError(
-                "ordering 'source-position' cannot compare the logs of several databases: it does "
-                "not go with merge-shards"
+                "ordering 'source-position' cannot compare the logs of several databases: it "
+                "cannot be combined with merge-shards"
             )
 
 
 def _catalog_problems(catalog: CatalogSection) -> Iterator[tuple[str, str]]:
-    """Yield keys of `warehouse.catalog` that are missing or not applicable, with the reason."""
+    """Yield (key, problem) for keys of `warehouse.catalog` that are missing or not applicable."""
     rest = catalog.metastore == "rest"
     if rest and catalog.uri is None:
         yield "uri", "is needed with the metastore 'rest'"
     if rest and not catalog.case_sensitive:
         yield "case-sensitive", "is for the metastore 'filesystem'"
     if catalog.token is not None and catalog.auth_file is not None:
-        yield "auth-file", "goes without 'token': give one of them"
+        yield "auth-file", "cannot be combined with 'token'"
     of_rest = {
         "uri": catalog.uri,
         "warehouse": catalog.warehouse,
@@ -246,13 +246,16 @@ def _catalog_problems(catalog: CatalogSection) -> Iterator[tuple[str, str]]:
 
 
 def placeholder_key(settings: TableSettings) -> tuple[str, ...]:
-    """Return a primary key with all columns that the settings require in it."""
+    """Return a primary key of the columns that the settings require in it, and `UNKNOWN_KEY`."""
     needed = [*settings.partition_keys, *_bucket_keys(settings)]
     return tuple(dict.fromkeys([*needed, UNKNOWN_KEY]))
 
 
 def placeholder_columns(settings: TableSettings) -> dict[str, DataType]:
-    """Return every column that the settings name, with its type."""
+    """Return the types of the columns that the settings name, by column.
+
+    If they name none, the only column is `UNKNOWN_KEY`.
+    """
     keys = settings.primary_keys
     names = [
         *(placeholder_key(settings) if keys is None else keys),
@@ -262,7 +265,9 @@ def placeholder_columns(settings: TableSettings) -> dict[str, DataType]:
         *settings.column_types,
     ]
     names += sorted(settings.shape.added())
-    columns = {name: settings.column_types.get(name) or _imagined(settings, name) for name in names}
+    columns = {
+        name: settings.column_types.get(name) or _placeholder_type(settings, name) for name in names
+    }
     return columns or {UNKNOWN_KEY: _TEXT}
 
 
@@ -270,7 +275,7 @@ def _bucket_keys(settings: TableSettings) -> tuple[str, ...]:
     return honoured.BUCKET_KEY.of(settings.options)
 
 
-def _imagined(settings: TableSettings, name: str) -> DataType:
+def _placeholder_type(settings: TableSettings, name: str) -> DataType:
     added = settings.shape.added_type(name, settings.column_types)
     if added is not None:
         return added

@@ -23,22 +23,32 @@ _MAX_DEPTH = 32
 
 @dataclass(slots=True)
 class Document:
-    """A tree, and the place (`FILE:LINE` or a variable) of each node by its path."""
+    """A configuration as a tree, with the location of each node by its path.
+
+    A location is `FILE:LINE` or the name of an environment variable. `name` is the name of the
+    file.
+    """
 
     name: str
     tree: dict[str, Tree] = field(default_factory=dict)
-    places: dict[Path, str] = field(default_factory=dict)
+    locations: dict[Path, str] = field(default_factory=dict)
 
-    def place_of(self, path: Path) -> str:
-        """Return the place of a node, or of its nearest parent that has one."""
+    def location_of(self, path: Path) -> str:
+        """Return the location of a node, or of its nearest ancestor with one.
+
+        If there is none, return the name of the file.
+        """
         for length in range(len(path), -1, -1):
-            if path[:length] in self.places:
-                return self.places[path[:length]]
+            if path[:length] in self.locations:
+                return self.locations[path[:length]]
         return self.name
 
 
 def read_document(path: FilePath) -> Document:
-    """Read a YAML file. Raises ConfigError with the file and the line of a syntax error."""
+    """Read a YAML file.
+
+    Raises ConfigError if it cannot be read, and with the line of a syntax error.
+    """
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -47,7 +57,10 @@ def read_document(path: FilePath) -> Document:
 
 
 def parse_document(text: str, name: str) -> Document:
-    """Parse a YAML text, which must be a mapping; `name` is the name of the file in messages."""
+    """Parse a YAML text, which must be a mapping or empty; `name` is the file's name in messages.
+
+    Raises ConfigError with the line of an error.
+    """
     try:
         node = yaml.compose(text, Loader=yaml.SafeLoader)
     except yaml.YAMLError as error:
@@ -64,7 +77,7 @@ def parse_document(text: str, name: str) -> Document:
 
 
 class _Reader:
-    """Converts the YAML nodes of one document into a tree."""
+    """A converter of YAML nodes to a tree, which adds their locations to the document."""
 
     def __init__(self, document: Document) -> None:
         self._document = document
@@ -74,7 +87,7 @@ class _Reader:
         self._nodes += 1
         if self._nodes > _MAX_NODES or len(path) > _MAX_DEPTH:
             raise self._error(node, "the document is too large or too deep")
-        self._document.places[path] = self._place(node)
+        self._document.locations[path] = self._location(node)
         if isinstance(node, MappingNode):
             return self._read_mapping(node, path)
         if isinstance(node, SequenceNode):
@@ -92,18 +105,18 @@ class _Reader:
                 raise self._error(key, f"'{name}' is given twice, first in line {lines[name]}")
             lines[name] = _line(key)
             tree[name] = self.read(value, (*path, name))
-            self._document.places[*path, name] = self._place(key)
+            self._document.locations[*path, name] = self._location(key)
         return tree
 
-    def _place(self, node: Node) -> str:
+    def _location(self, node: Node) -> str:
         return f"{self._document.name}:{_line(node)}"
 
     def _error(self, node: Node, problem: str) -> ConfigError:
-        return ConfigError(f"{self._place(node)}: {problem}")
+        return ConfigError(f"{self._location(node)}: {problem}")
 
 
 def walk(tree: Tree, path: Path = ()) -> Iterator[tuple[Path, str | None]]:
-    """Yield every scalar of a tree with its path."""
+    """Yield the path and the value of every scalar in a tree."""
     if isinstance(tree, dict):
         for name, value in tree.items():
             yield from walk(value, (*path, name))

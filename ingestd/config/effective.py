@@ -14,7 +14,7 @@ DEFAULT = "default"
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """One value: its dotted key, its text, and its origin (`FILE:LINE`, variable, or `default`)."""
+    """One value: its dotted key, its text, and its origin: `FILE:LINE`, a variable or `default`."""
 
     key: str
     value: str
@@ -22,9 +22,9 @@ class Setting:
 
 
 def effective_settings(loaded: LoadedConfig) -> list[Setting]:
-    """Return all settings in the order of the model; a reference is shown as it was written.
+    """Return all settings in the order of the model; for tables, only the keys that they set.
 
-    A table lists only the keys that it sets itself.
+    A reference is shown as written, and other secrets are masked.
     """
     dumped = loaded.config.model_dump(mode="json", by_alias=True, exclude={"tables"})
     dumped["tables"] = loaded.config.model_dump(
@@ -34,15 +34,15 @@ def effective_settings(loaded: LoadedConfig) -> list[Setting]:
 
 
 def plain_secret_settings(loaded: LoadedConfig) -> list[Setting]:
-    """Return secrets that are written in the configuration instead of being referenced."""
+    """Return the secrets that the configuration contains as plain text, with masked values."""
     return [
-        Setting(dotted(path), MASK, loaded.document.place_of(path))
+        Setting(dotted(path), MASK, loaded.document.location_of(path))
         for path in plain_secrets(loaded.document)
     ]
 
 
 def _leaves(value: object, path: Path) -> list[tuple[Path, object]]:
-    """Return values and lists with their paths; an empty section has none."""
+    """Return the paths and values of all single values and lists; an empty section has none."""
     if isinstance(value, dict):
         return [leaf for name, child in value.items() for leaf in _leaves(child, (*path, name))]
     return [(path, value)]
@@ -52,7 +52,7 @@ def _setting(loaded: LoadedConfig, path: Path, value: object) -> Setting:
     given = _given(loaded.document.tree, path)
     if given is None:
         return Setting(dotted(path), _text(value), DEFAULT)
-    origin = loaded.document.place_of(path)
+    origin = loaded.document.location_of(path)
     if isinstance(given, str) and holds_reference(given):
         return Setting(dotted(path), given, origin)
     secret = is_secret_name(str(path[-1]))
@@ -60,7 +60,7 @@ def _setting(loaded: LoadedConfig, path: Path, value: object) -> Setting:
 
 
 def _given(tree: Tree, path: Path) -> Tree:
-    """Return the node of the document at a path, None if absent."""
+    """Return the node of a tree at a path, or None if the tree has no such node."""
     for step in path:
         if not isinstance(tree, dict):
             return None

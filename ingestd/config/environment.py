@@ -1,7 +1,7 @@
 """Environment variables that override keys: `INGESTD__SOURCES__SHOP__FORMAT=debezium-json`.
 
-Parts between double underscores name keys, in capitals and with `_` for `-` and `.`. A variable
-that names no key is an error, like an unknown key in the file.
+Parts between double underscores are keys, in capitals and with `_` for `-` and `.`. A variable for
+an unknown key is an error, like an unknown key in the file.
 """
 
 import json
@@ -23,7 +23,7 @@ class _UnplacedError(Exception):
 def apply_environment(
     document: Document, shape: ConfigShape, environ: Mapping[str, str]
 ) -> list[ValidationIssue]:
-    """Apply all `INGESTD__` variables to the document and return the errors."""
+    """Apply all `INGESTD__` variables to the document; return an issue for each invalid one."""
     issues = []
     for variable in sorted(name for name in environ if name.startswith(PREFIX)):
         origin = f"environment {variable}"
@@ -38,14 +38,14 @@ def apply_environment(
 
 
 def _resolve(variable: str, document: Document, shape: ConfigShape) -> tuple[Path, ConfigShape]:
-    """Return the path that a variable names, and the shape at it."""
+    """Return the path that a variable refers to, and the shape at the path."""
     path: Path = ()
     here: ConfigShape = shape
     tree: Tree = document.tree
     for word in variable[len(PREFIX) :].split("__"):
         names = list(tree) if isinstance(tree, dict) else []
         if here.is_value:
-            raise _UnplacedError(f"{dotted(path)} is a single value, there is no '{word}' in it")
+            raise _UnplacedError(f"{dotted(path)} is a single value and has no key '{word}'")
         name = _key(word, here, names) if here.keys else _name(word, path, here, names)
         path = (*path, name)
         here = here.element or here.keys[name]
@@ -61,7 +61,10 @@ def _key(word: str, shape: ConfigShape, _: list[str]) -> str:
 
 
 def _name(word: str, path: Path, shape: ConfigShape, names: list[str]) -> str:
-    """Return the name of a map entry: one that the file has, else a new one."""
+    """Return the key of a map for `word`: one of `names`, the keys in the file, or a new key.
+
+    Raises _UnplacedError if several keys match, or if the spelling of a new key is unknown.
+    """
     matching = [name for name in names if plain(name) == plain(word)]
     if len(matching) > 1:
         raise _UnplacedError(f"'{word}' may be any of {', '.join(matching)}; set it in the file")
@@ -104,10 +107,10 @@ def _texts(value: object) -> Tree:
 
 
 def _put(document: Document, path: Path, value: Tree, origin: str) -> None:
-    """Set a value; a section is merged into the existing one key by key."""
+    """Set the value at a path, with its origin; a section is merged into the existing section."""
     if isinstance(value, dict) and value:
-        for name, one in value.items():
-            _put(document, (*path, name), one, origin)
+        for name, child in value.items():
+            _put(document, (*path, name), child, origin)
         return
     tree = document.tree
     for length, step in enumerate(path[:-1], 1):
@@ -115,9 +118,9 @@ def _put(document: Document, path: Path, value: Tree, origin: str) -> None:
         if not isinstance(below, dict):
             below = {}
             tree[str(step)] = below
-            document.places[path[:length]] = origin
+            document.locations[path[:length]] = origin
         tree = below
-    for known in [one for one in document.places if one[: len(path)] == path]:
-        del document.places[known]
+    for descendant in [known for known in document.locations if known[: len(path)] == path]:
+        del document.locations[descendant]
     tree[str(path[-1])] = value
-    document.places[path] = origin
+    document.locations[path] = origin

@@ -28,7 +28,7 @@ def _stage(name: str) -> Any:  # noqa: ANN401  (a field of any type)
 
 
 class ErrorsSection(Section):
-    """What happens to rejected records."""
+    """Settings for rejected records: where they are stored, their limits, and actions by stage."""
 
     dead_letter_table: TableName = Field(
         default=DEAD_LETTER_TABLE,
@@ -67,7 +67,7 @@ class ErrorsSection(Section):
         default=0.95,
         gt=0,
         le=1,
-        description="Share of rejected records from which a topic is set aside.",
+        description="Minimum share of rejected records for which a topic is set aside.",
     )
     max_unreadable_tries: int | None = Field(
         default=None,
@@ -101,7 +101,7 @@ class ErrorsSection(Section):
     def _decides(self) -> Self:
         if self.on_unreadable == "dead-letter" and self.max_unreadable_tries is None:
             raise ValueError(
-                "on-unreadable: dead-letter is decided after max-unreadable-tries, which is not set"
+                "on-unreadable: dead-letter needs max-unreadable-tries, which is not set"
             )
         return self
 
@@ -112,7 +112,7 @@ class ErrorsSection(Section):
 
     @property
     def error_policy(self) -> ErrorPolicy:
-        """Return the action by stage."""
+        """Return the actions that differ from `dead-letter`, by stage."""
         actions = self.model_dump(by_alias=True, include={*STAGES, "schema_"})
         return ErrorPolicy(
             {name: action for name, action in actions.items() if action != "dead-letter"}
@@ -120,12 +120,12 @@ class ErrorsSection(Section):
 
     @property
     def wrong_format_threshold(self) -> WrongFormatThreshold:
-        """Return the limits above which a topic is set aside."""
+        """Return the number and share of rejected records from which a topic is set aside."""
         return WrongFormatThreshold(self.set_aside_records, self.set_aside_ratio)
 
     @property
     def rejection_limits(self) -> RejectionLimits:
-        """Return the limits on rejected records."""
+        """Return the limits on rejected records above which the pipeline stops."""
         return RejectionLimits(
             self.max_rejected_records, self.max_rejected_ratio, self.rejected_window
         )

@@ -14,17 +14,17 @@ from ingestd.errors import ConfigError
 ACTIONS = ("kafka_sync_table", "kafka_sync_database")
 _FLAG = "true"
 _WITH_VALUE = ("-c", "--class", "-C", "--classpath", "-p", "--parallelism", "-s", "--fromSavepoint")
-"""Switches of `flink run` that a value follows."""
+"""Switches of `flink run` that take a value."""
 _VARIABLE = re.compile(r"\$(?:\{([A-Za-z_]\w*)\}|([A-Za-z_]\w*))")
 _PLACEHOLDER = re.compile(r"<[\w-]+>")
-"""What examples have where something is to be filled in; to a shell it would be a redirection."""
+"""A placeholder of examples, such as `<table>`; a shell would read it as redirections."""
 _OPERATORS = frozenset(";&|<>()")
 _IN_DOUBLE_QUOTES = frozenset('$`"\\')
 
 
 @dataclass(slots=True)
 class ShellLine:
-    """Words of the first command of a text; `rest` is the text after it."""
+    """The words of the first command of a text, and the `rest` of the text."""
 
     words: list[str]
     rest: str = ""
@@ -32,7 +32,7 @@ class ShellLine:
 
 @dataclass(slots=True)
 class _Word:
-    """A word being built; `begun` is also true of an empty quoted one."""
+    """A word under construction; `begun` is true once it has a piece, which may be empty quotes."""
 
     parts: list[str] = field(default_factory=list)
     begun: bool = False
@@ -43,7 +43,7 @@ class _Word:
 
 
 def shell_words(text: str) -> ShellLine:
-    """Split a command into words; line breaks count as blanks, so that commands can be pasted.
+    """Split a command into words. Line breaks count as spaces, so that commands can be pasted.
 
     Raises ConfigError for an unterminated quote and for a command substitution.
     """
@@ -51,7 +51,7 @@ def shell_words(text: str) -> ShellLine:
 
 
 class _Splitter:
-    """Splits one text in a single pass."""
+    """A splitter of one text, which it reads in a single pass."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -87,7 +87,7 @@ class _Splitter:
         self._word = _Word()
 
     def _piece(self, char: str) -> None:
-        """Read the next piece of a word: a quotation, an escape, a variable or one character."""
+        """Read the next piece of a word: a quoted text, an escape, a variable or one character."""
         if char == "'":
             end = self._closing("'", self._at + 1)
             self._word.add(self._text[self._at + 1 : end])
@@ -108,7 +108,7 @@ class _Splitter:
         return end
 
     def _endless(self, start: int) -> ConfigError:
-        return ConfigError(f"the command line has no end of what begins {self._shown(start)}")
+        return ConfigError(f"the command line has an unterminated quote {self._shown(start)}")
 
     def _quoted(self) -> Iterator[str]:
         """Yield the pieces between double quotes."""
@@ -135,7 +135,10 @@ class _Splitter:
         self._at += 2
 
     def _plain(self, char: str) -> str:
-        """Return one character, or a variable as a reference."""
+        """Read one character, or a variable, which becomes a reference.
+
+        Raises ConfigError for a command substitution.
+        """
         if char == "`" or self._text.startswith("$(", self._at):
             raise ConfigError(
                 f"the command line runs another command {self._shown(self._at)}; write its output "
@@ -154,9 +157,10 @@ class _Splitter:
 
 @dataclass(frozen=True, slots=True)
 class FlinkCommand:
-    """One action; `arguments` by name without hyphens, each with its values in order.
+    """One action of a command line.
 
-    `flink` holds the words before the action: options of Flink itself.
+    `arguments` has the values of each argument in order, by name without leading hyphens. `flink`
+    contains the words before the action: options of Flink itself.
     """
 
     action: str
@@ -165,16 +169,16 @@ class FlinkCommand:
 
 
 def parse_flink_command(words: Sequence[str]) -> FlinkCommand:
-    """Parse a command; arguments are `--name value` or `--name=value`.
+    """Parse the words of a command; arguments are `--name value` or `--name=value`.
 
-    Raises ConfigError if there is no action that reads Kafka, and for words outside of arguments.
+    Raises ConfigError if no action reads Kafka, or if a word does not belong to an argument.
     """
     names = [word.lower().replace("-", "_") for word in words]
     at = next((n for n, name in enumerate(names) if name in ACTIONS), None)
     if at is None:
         others = [name for name in names if name.endswith(("_sync_table", "_sync_database"))]
         what = f"'{others[0]}' does not read Kafka" if others else "the command line has no action"
-        raise ConfigError(f"{what}; what can be taken over is {' and '.join(ACTIONS)}")
+        raise ConfigError(f"{what}; the supported actions are {' and '.join(ACTIONS)}")
     return FlinkCommand(names[at], _arguments(words[at + 1 :]), tuple(words[:at]))
 
 
@@ -200,9 +204,9 @@ def _is_name(word: str) -> bool:
 
 
 def flink_options(words: Sequence[str]) -> dict[str, str]:
-    """Return options of Flink itself: settings (`-D`) and switches, with their values.
+    """Return the options of Flink itself: settings (`-D`) and switches, with their values.
 
-    Words before `run`, and the jar, are left out.
+    The value of a switch without one is empty. Words before `run`, and the jar, are left out.
     """
     start = list(words).index("run") + 1 if "run" in words else 0
     options: dict[str, str] = {}

@@ -1,7 +1,7 @@
 """Keys and notes of an imported configuration, and their YAML text.
 
-A piece is one argument of another tool with the keys that it becomes. A piece with which the
-configuration does not load is left out, with a note; the YAML text has the notes as comments.
+A piece is one argument of another tool, with the keys that replace it. A piece that prevents the
+configuration from loading is left out, with a note; the YAML text has the notes as comments.
 """
 
 import textwrap
@@ -20,14 +20,14 @@ from ingestd.log import printable
 
 Tree = dict[str, Any]
 Validate = Callable[[Tree], str | None]
-"""Returns why a document does not load; None if it does."""
+"""Returns the reason why a document does not load, or None if it loads."""
 _WIDTH = 100
 _NAME = "the result"
 
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """An argument and the values by path that it becomes; lists are appended to.
+    """An argument, and the values by path that replace it; lists are appended to existing lists.
 
     `essential`: leaving it out changes the result. `needed`: no configuration loads without it.
     """
@@ -49,7 +49,7 @@ class Note:
 
 @dataclass(slots=True)
 class ImportNotes:
-    """Pieces in order, and notes on arguments without a counterpart."""
+    """The result of an import: pieces in order, and notes on arguments without a counterpart."""
 
     pieces: list[Piece] = field(default_factory=list)
     notes: list[Note] = field(default_factory=list)
@@ -59,14 +59,14 @@ class ImportNotes:
         self.pieces.append(Piece(argument, {path: value}, essential))
 
     def leave(self, argument: str, text: str, *, essential: bool = False) -> None:
-        """Note an argument that is not imported."""
+        """Add a note on an argument."""
         self.notes.append(Note(argument, text, essential))
 
 
 def assemble(imported: ImportNotes, validate: Validate) -> tuple[Tree, list[Note]]:
-    """Return the document of all pieces with which it loads, and all notes.
+    """Return a document of all pieces with which it loads, and the notes, also on other pieces.
 
-    Pieces are tried together; if that does not load, one after the other.
+    All pieces are tried together; if that fails, one is added after the other.
     """
     whole = _document(imported.pieces)
     if validate(whole) is None:
@@ -96,11 +96,11 @@ def _document(pieces: Sequence[Piece]) -> Tree:
     tree: Tree = {}
     for piece in pieces:
         for path, value in piece.entries.items():
-            _place(tree, path, deepcopy(value))
+            _set_value(tree, path, deepcopy(value))
     return tree
 
 
-def _place(tree: Tree, path: Path, value: Any) -> None:  # noqa: ANN401  (part of a document)
+def _set_value(tree: Tree, path: Path, value: Any) -> None:  # noqa: ANN401  (part of a document)
     *folders, name = map(str, path)
     for folder in folders:
         tree = tree.setdefault(folder, {})
@@ -128,11 +128,11 @@ class _AnyVariable(Mapping[str, str]):
 
 
 def render(tree: Tree, notes: Sequence[Note], title: str) -> str:
-    """Return the YAML text after a comment for each note, essential notes first."""
+    """Return a document as YAML text; comments before it contain the title and the notes."""
     lines = [f"# {title}"]
     groups = (
         ("Not imported, and the result differs because of it:", True),
-        ("Not imported without effect on the result, or worth knowing:", False),
+        ("Not imported, without effect on the result, or worth knowing:", False),
     )
     for heading, essential in groups:
         chosen = [note for note in notes if note.essential is essential]
@@ -145,9 +145,9 @@ def render(tree: Tree, notes: Sequence[Note], title: str) -> str:
 
 
 def validation_error_of(tree: Tree) -> str | None:
-    """Return why a configuration does not load, None if it does.
+    """Return the reason why a configuration does not load, or None if it loads.
 
-    Environment variables count as set: they are set where the configuration will run.
+    All environment variables count as set, because they are set where the configuration will run.
     """
     try:
         document = parse_document(yaml.safe_dump(tree, sort_keys=False), _NAME)
@@ -159,7 +159,7 @@ def validation_error_of(tree: Tree) -> str | None:
 
 
 def _comment(text: str) -> list[str]:
-    """Return a text as comment lines."""
+    """Return a text as YAML comment lines of limited width."""
     plain = printable(" ".join(text.split()))
     return textwrap.wrap(
         plain,

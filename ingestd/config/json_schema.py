@@ -1,6 +1,6 @@
 """The JSON Schema of the configuration, for editors that complete keys and mark mistakes.
 
-A schema cannot hold every rule: `ingestd validate` decides what is valid.
+A schema cannot express every rule: `ingestd validate` determines whether a file is valid.
 """
 
 from typing import Any
@@ -11,11 +11,11 @@ from ingestd.config.model import Config
 
 _REFERENCE = {"type": "string", "pattern": r"\$\{"}
 _SCALARS = ["string", "number", "boolean"]
-"""What YAML may make of a text without quotes; the loader keeps it as it is written."""
+"""Types that YAML may give a text without quotes; the loader keeps the text as written."""
 
 
 class _WithReferences(GenerateJsonSchema):
-    """Accepts a reference, such as `${env:NAME}`, for each single value."""
+    """A generator that accepts a reference, such as `${env:NAME}`, for each single value."""
 
     def int_schema(self, schema: Any) -> JsonSchemaValue:  # noqa: ANN401  (core schemas of pydantic)
         return _or_reference(super().int_schema(schema))

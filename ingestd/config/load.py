@@ -30,9 +30,9 @@ class LoadedConfig:
 
 
 def load_config(path: FilePath, environ: Mapping[str, str] | None = None) -> LoadedConfig:
-    """Load and check a configuration. Raises ConfigError that lists every error with its place.
+    """Load and check a configuration. Raises ConfigError with every error and its location.
 
-    Only the file system is accessed. Precedence: environment, file, default.
+    Values of the environment override those of the file. Only the file system is accessed.
     """
     variables = os.environ if environ is None else environ
     return load_document(read_document(path), path.absolute().parent, variables)
@@ -41,7 +41,10 @@ def load_config(path: FilePath, environ: Mapping[str, str] | None = None) -> Loa
 def load_document(
     document: Document, folder: FilePath, variables: Mapping[str, str]
 ) -> LoadedConfig:
-    """Check a parsed configuration, as `load_config` does; the document is modified."""
+    """Validate a parsed document as `load_config` does.
+
+    Variables of the environment are applied to the document in place.
+    """
     shape = shape_of(Config)
     issues = apply_environment(document, shape, variables)
     tree, unresolved = resolve_references(document, variables, folder)
@@ -56,7 +59,7 @@ def load_document(
 
 
 def _without_nulls(tree: Tree) -> Tree:
-    """Drop keys without a value."""
+    """Return a tree without the keys that have no value."""
     if isinstance(tree, dict):
         return {name: _without_nulls(child) for name, child in tree.items() if child is not None}
     return tree

@@ -56,15 +56,15 @@ Mode = Annotated[Literal["background", "inline", "off"], BeforeValidator(_mode)]
 
 
 class CompactionSection(Section):
-    """Where tables are compacted, and how long ingest waits for it.
+    """Settings of compaction: in which processes it runs, and how long ingest waits for it.
 
-    Options of a table (`num-sorted-run.compaction-trigger`) decide when it is compacted; tables
-    with `write-only` are skipped.
+    Options of a table, such as `num-sorted-run.compaction-trigger`, determine when it is compacted;
+    tables with `write-only` are skipped.
     """
 
     mode: Mode = Field(
         default="background",
-        description="`background`: processes beside the stream compact what is due. `inline`: "
+        description="`background`: separate processes compact tables when due. `inline`: "
         "each batch also waits for the compactions that it triggers. `off`: tables "
         "are compacted by something else, such as `ingestd compact` on a schedule. "
         "Tables with the option `write-only` are never compacted.",
@@ -89,12 +89,12 @@ class CompactionSection(Section):
 
 
 class ExpirySection(Section):
-    """Whether snapshots, changelogs, partitions and tags expire in the background."""
+    """Settings of the expiry of snapshots, changelogs, partitions and tags in the background."""
 
     enabled: bool = Field(
         default=True,
         description="Expire snapshots, changelogs, partitions and tags, and create automatic "
-        "tags, as the options of each table say; not for tables with `write-only`.",
+        "tags, as the options of each table specify; not for tables with `write-only`.",
     )
     interval: Duration = Field(
         default=60.0,
@@ -104,7 +104,7 @@ class ExpirySection(Section):
 
 
 class PipelineSection(Section):
-    """Identity of the pipeline, and its trigger."""
+    """The identity of the pipeline, and its trigger."""
 
     name: Name = Field(
         default="ingestd",
@@ -165,7 +165,7 @@ class CatalogSection(Section):
 
 
 class WarehouseSection(Section):
-    """Location of the tables."""
+    """The location and the catalog of the tables."""
 
     path: str = Field(
         min_length=1,
@@ -189,12 +189,12 @@ class WarehouseSection(Section):
         "are taken from the environment, such as `AWS_ACCESS_KEY_ID`.",
     )
     catalog: CatalogSection = Field(
-        default_factory=CatalogSection, description="How tables are found."
+        default_factory=CatalogSection, description="Catalog of the tables."
     )
 
 
 class ProcessingSection(Section):
-    """Limits on memory and tasks."""
+    """Limits on the memory and the tasks of batches."""
 
     small_batch_records: int = Field(
         default=20_000, ge=0, description="A batch of at most this many records runs in one task."
@@ -240,7 +240,7 @@ class ProcessingSection(Section):
 
 
 class RestartSection(Section):
-    """Restarts of a failed query."""
+    """Limits and delays of restarts of a failed query, and the timeout of a batch."""
 
     max_attempts: int = Field(
         default=10, ge=0, description="Maximum number of restarts within `window`."
@@ -309,7 +309,7 @@ class HttpSection(Section):
 
 
 class LoggingSection(Section):
-    """Log lines on standard output."""
+    """The format and the minimum level of log lines, which are written to standard output."""
 
     format: Literal["auto", "json", "text"] = Field(
         default="auto", description="`auto` is text on a terminal and JSON elsewhere."
@@ -320,7 +320,7 @@ class LoggingSection(Section):
 
 
 class Config(BaseSettings):
-    """One pipeline."""
+    """The configuration of one pipeline."""
 
     model_config = SettingsConfigDict(
         extra="forbid", frozen=True, hide_input_in_errors=True, validate_default=True
@@ -328,7 +328,7 @@ class Config(BaseSettings):
 
     warehouse: WarehouseSection = Field(description="Location of the tables.")
     sources: Mapping[Name, SourceSection] = Field(
-        min_length=1, description="Kafka sources by name; the name is kept in the tables."
+        min_length=1, description="Kafka sources by name; the name is stored in the tables."
     )
     pipeline: PipelineSection = Field(
         default_factory=PipelineSection, description="Identity of the pipeline, and its trigger."
@@ -385,5 +385,5 @@ class Config(BaseSettings):
         dotenv_settings: PydanticBaseSettingsSource,
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Return only the given values: `load` applies the environment, to refuse unknown names."""
+        """Return only the source of given values: `load` applies the environment by itself."""
         return (init_settings,)

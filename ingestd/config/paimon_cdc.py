@@ -1,6 +1,6 @@
 """Imports arguments of Paimon's `kafka_sync_table` and `kafka_sync_database` as configuration keys.
 
-Loading the result shows whether ingestd honours a key.
+Whether ingestd accepts a key is only known when the result is loaded as a configuration.
 """
 
 import re
@@ -41,7 +41,7 @@ _OF_FLINK = (
     "auto-create",
     "cdc.",
 )
-"""Beginnings of table options that only Flink's own reading and writing look at."""
+"""Prefixes of table options that only Flink's own sources and sinks use."""
 _TUNING = (
     "write-buffer-",
     "page-size",
@@ -52,7 +52,7 @@ _TUNING = (
     "snapshot.expire.",
     "commit.force-",
 )
-"""Beginnings of table options that change the pace of a writer, but not the table."""
+"""Prefixes of table options that tune a writer without changing the rows of the table."""
 _FLAGS: Mapping[str, str] = {
     "eager_init": "tables get a snapshot with their first rows",
     "ignore_incompatible": "a table that cannot take its rows stops the pipeline",
@@ -65,25 +65,28 @@ _METASTORE = "metastore"
 _OF_REST = {"uri": "uri", "token": "token"}
 _SCHEME = re.compile(r"^[A-Za-z][\w+.-]*:(?://[^/]*)?")
 _FOLDER = "/var/lib/ingestd"
-"""Where ingestd keeps files of its own if a server says where tables are."""
+"""Folder of ingestd's own files if a catalog server determines the locations of tables."""
 
 
 def import_command(command: FlinkCommand, *, keep_secrets: bool = False) -> ImportNotes:
-    """Return the keys that a command becomes; secrets become references unless they are kept."""
+    """Convert the arguments of a command to configuration keys, with notes on the others.
+
+    Secrets become references to environment variables, unless `keep_secrets` is set.
+    """
     importer = _Command(command, keep_secrets=keep_secrets)
     importer.run()
     return importer.imported
 
 
 def _pairs_of(values: list[str]) -> dict[str, str]:
-    """Return `name=value` texts as a mapping; a later one wins."""
+    """Parse `name=value` texts to a mapping; the last value of a name wins."""
     return {
         name.strip(): value.strip() for name, _, value in (value.partition("=") for value in values)
     }
 
 
 class _Command:
-    """Imports one command; arguments are removed as they are used."""
+    """The import of one command, which removes arguments as it uses them."""
 
     def __init__(self, command: FlinkCommand, *, keep_secrets: bool) -> None:
         self.imported = ImportNotes()
@@ -136,11 +139,11 @@ class _Command:
         return _pairs_of(self._arguments.pop(name, []))
 
     def _of_tables(self, *key: str) -> Path:
-        """Return the path of a key in the section of the only table, or in `defaults`."""
+        """Return the path of a key: of `tables.NAME` for kafka_sync_table, else of `defaults`."""
         return ("tables", self._table, *key) if self._table else ("defaults", *key)
 
     def _pipeline(self) -> None:
-        """Import the job's name and checkpoint interval from Flink's own options."""
+        """Import the job's name and checkpoint interval from Flink's options; note the others."""
         flink = flink_options(self._command.flink)
         database = self._command.arguments.get("database", [""])[-1]
         name = flink.pop("pipeline.name", self._table or database)
@@ -233,22 +236,22 @@ class _Command:
 
 
 def _key_of(argument: str) -> str:
-    """Return our key for an argument of the same name."""
+    """Return the configuration key for an argument of the same name: in kebab-case."""
     return argument.replace("_", "-")
 
 
 def _plain_name(text: str) -> str:
-    """Return a text as a pipeline name: lower-case letters, digits, - and _."""
+    """Convert a text to a pipeline name, which has lower-case letters, digits, - and _."""
     return re.sub(r"[^a-z0-9_-]+", "-", text.lower()).strip("-") or "ingestd"
 
 
 def _of_table_alone(pattern: str) -> str:
-    """Return a pattern that matches names of tables only, not names with their database."""
+    """Return a pattern that matches the same table names, but no names that include a database."""
     return rf"(?!.*\.)(?:{pattern})" if _WILD.search(pattern) and pattern != ".*" else pattern
 
 
 def _quoted_call(text: str) -> str:
-    """Return a function call with quotes around the arguments that contain quotes."""
+    """Quote the arguments of a function call that contain quotes, and double the quotes in them."""
     name, bracket, inside = text.partition("(")
     if not bracket or not inside.endswith(")") or not re.search("['\"]", inside):
         return text
@@ -263,16 +266,16 @@ def _quoted_call(text: str) -> str:
 def import_warehouse(
     warehouse: str, database: str, conf: Mapping[str, str], *, keep_secrets: bool
 ) -> ImportNotes:
-    """Return the pieces of the section, from the path and `--catalog_conf` by name."""
+    """Import the section `warehouse`; `conf` has the values of `--catalog_conf` by name."""
     importer = _Warehouse(conf, keep_secrets=keep_secrets)
-    importer.place(warehouse)
+    importer.import_path(warehouse)
     importer.imported.take(f"--database {database}", (_SECTION, "database"), database)
-    importer.options()
+    importer.import_options()
     return importer.imported
 
 
 class _Warehouse:
-    """Imports the section `warehouse`."""
+    """The import of the section `warehouse`."""
 
     def __init__(self, conf: Mapping[str, str], *, keep_secrets: bool) -> None:
         self.imported = ImportNotes()
@@ -280,8 +283,8 @@ class _Warehouse:
         self._keep_secrets = keep_secrets
         self._kind = conf.get(_METASTORE, "filesystem").lower()
 
-    def place(self, warehouse: str) -> None:
-        """Import the path, and the metastore with its keys."""
+    def import_path(self, warehouse: str) -> None:
+        """Import the path of the warehouse, and the metastore with its address and token."""
         argument = f"--warehouse {warehouse}"
         if self._kind == "rest":
             catalog = (_SECTION, "catalog")
@@ -308,7 +311,7 @@ class _Warehouse:
             text = f"is not supported: tables are in the warehouse, and {self._kind} is not updated"
             self.imported.leave(self._argument(_METASTORE), text, essential=True)
 
-    def options(self) -> None:
+    def import_options(self) -> None:
         """Import the remaining catalog options."""
         for name, value in self._conf.items():
             argument = self._argument(name)
@@ -331,7 +334,7 @@ class _Warehouse:
         return f"--catalog_conf {name}={shown}"
 
     def _value(self, name: str) -> str:
-        """Return a value; for a secret, a reference to an environment variable."""
+        """Return the value of a catalog option, or a reference to a variable if it is a secret."""
         value = self._conf[name]
         if self._keep_secrets or not is_secret_name(name) or value.startswith("${"):
             return value

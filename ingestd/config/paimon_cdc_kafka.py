@@ -40,7 +40,7 @@ _SAME = frozenset(
         "ssl.cipher.suites",
     }
 )
-"""Properties that both clients have under one name."""
+"""Properties with the same name in the Java client and in librdkafka."""
 _RENAMED: Mapping[str, str] = {
     "fetch.max.wait.ms": "fetch.wait.max.ms",
     "receive.buffer.bytes": "socket.receive.buffer.bytes",
@@ -50,38 +50,38 @@ _RENAMED: Mapping[str, str] = {
 }
 _OURS: Mapping[str, str] = {
     "auto.offset.reset": "startup-mode and on-offset-out-of-range say where reading starts",
-    "enable.auto.commit": "offsets are kept in the tables",
-    "auto.commit.interval.ms": "offsets are kept in the tables",
-    "isolation.level": "only committed records are read, always",
+    "enable.auto.commit": "offsets are stored in the tables",
+    "auto.commit.interval.ms": "offsets are stored in the tables",
+    "isolation.level": "only committed records are ever read",
     "key.deserializer": "the format of the source reads keys",
     "value.deserializer": "the format of the source reads values",
     "partition.discovery.interval.ms": "every batch looks for new topics and partitions",
 }
 _READING: Mapping[str, str] = {
     "scan.topic-partition-discovery.interval": "every batch looks for new topics and partitions",
-    "key.format": "keys are read as the format of the values has them",
-    "connector": "there is one",
+    "key.format": "keys are decoded by the format of the values",
+    "connector": "Kafka is the only connector",
 }
 _DEFAULT_MODE = "group-offsets"
 _STAND_IN = "CHANGE-ME"
 
 
 def import_kafka_conf(conf: Mapping[str, str], source: Path, *, keep_secrets: bool) -> ImportNotes:
-    """Return the pieces of a source at a path, from the values of `--kafka_conf` by name."""
+    """Import a source; `conf` has the values of `--kafka_conf` by name, `source` is its path."""
     importer = _Kafka(conf, source, keep_secrets=keep_secrets)
     importer.run()
     return importer.imported
 
 
 class _Kafka:
-    """Imports one source; names that were not looked at are noted as unknown."""
+    """The import of one source; `_handled` has the names that are already imported or noted."""
 
     def __init__(self, conf: Mapping[str, str], source: Path, *, keep_secrets: bool) -> None:
         self.imported = ImportNotes()
         self._conf = conf
         self._source = source
         self._keep_secrets = keep_secrets
-        self._seen: set[str] = set()
+        self._handled: set[str] = set()
 
     def run(self) -> None:
         """Import all properties."""
@@ -97,13 +97,13 @@ class _Kafka:
         return f"--kafka_conf {name}"
 
     def _given(self, *names: str) -> tuple[str, str | None]:
-        """Return the first name that has a value, and the value."""
-        self._seen.update(names)
+        """Return the first of `names` with a value, and the value; else the first name and None."""
+        self._handled.update(names)
         known = next((name for name in names if name in self._conf), names[0])
         return known, self._conf.get(known)
 
     def _left(self) -> Iterable[str]:
-        return [name for name in self._conf if name not in self._seen]
+        return [name for name in self._conf if name not in self._handled]
 
     def _brokers(self) -> None:
         name, value = self._given("properties.bootstrap.servers")
@@ -138,7 +138,9 @@ class _Kafka:
             names = [topic.strip() for topic in topics.split(";") if topic.strip()]
             self._needed("topic", ("topics",), names)
             if pattern:
-                self.imported.leave(self._argument(name), "goes not with topic", essential=True)
+                self.imported.leave(
+                    self._argument(name), "cannot be combined with topic", essential=True
+                )
         elif pattern and _is_pattern(pattern):
             self._needed(name, ("topic-pattern",), pattern)
         else:
@@ -150,7 +152,7 @@ class _Kafka:
             self._needed("topic", ("topics",), [_STAND_IN])
 
     def _missing(self, name: str) -> None:
-        text = f"is missing; {_STAND_IN} stands for it"
+        text = f"is missing; {_STAND_IN} is its placeholder"
         self.imported.leave(self._argument(name), text, essential=True)
 
     def _needed(self, name: str, key: tuple[str, ...], value: object) -> None:

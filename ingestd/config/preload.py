@@ -1,7 +1,7 @@
 """Reads the section `spark` before the configuration is loaded, so that the JVM can start early.
 
-It gives up on references, overrides from the environment, and errors. The configuration is loaded
-and checked afterwards in any case.
+A section that has references, overrides from the environment or errors is left to the loader. The
+configuration is loaded and checked afterwards in any case.
 """
 
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 def preload_spark(path: Path, environ: Mapping[str, str]) -> dict[str, str] | None:
-    """Return the section `spark`, None if only loading can determine it."""
+    """Return the section `spark` of a file, or None if only loading the file can determine it."""
     if any(name.upper().startswith(_OVERRIDE) for name in environ):
         return None
     try:

@@ -1,4 +1,4 @@
-"""Resolve references to secrets when the configuration is loaded, and have logs mask them."""
+"""Resolves references to secrets when a configuration is loaded, and has logs mask the secrets."""
 
 from collections.abc import Mapping
 from pathlib import Path as FilePath
@@ -9,15 +9,16 @@ from ingestd.log import add_secrets, is_secret_name
 from ingestd.references import UnresolvedError, holds_reference, resolve
 
 _OTHER_DOLLARS = ("routing", "rules")
-"""Where `${name}` is the group of a pattern."""
+"""The path below which `${name}` refers to a group of a pattern."""
 
 
 def resolve_references(
     document: Document, environ: Mapping[str, str], folder: FilePath
 ) -> tuple[Tree, list[ValidationIssue]]:
-    """Return the tree with all references replaced, and the errors of unresolved ones.
+    """Return the tree with its references replaced, and an issue for each unresolved reference.
 
-    A relative path starts from `folder`. Line breaks at the end of a file are removed.
+    The path of a referenced file is relative to `folder`; line breaks at the end of the file are
+    removed. All secrets are registered, so that logs mask them.
     """
     issues: list[ValidationIssue] = []
 
@@ -42,7 +43,7 @@ def resolve_references(
 
 
 def _register(raw: Tree, resolved: Tree) -> None:
-    """Register secrets: values of references, and values under the name of a secret."""
+    """Have logs mask all secrets: values of references, and values of keys named like a secret."""
     before = dict(walk(raw))
     add_secrets(
         value
@@ -52,7 +53,7 @@ def _register(raw: Tree, resolved: Tree) -> None:
 
 
 def plain_secrets(document: Document) -> list[Path]:
-    """Return the paths of secrets that are in a document themselves, without a reference."""
+    """Return the paths of secrets that a document contains as plain text."""
     return [
         path
         for path, text in walk(document.tree)

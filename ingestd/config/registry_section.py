@@ -1,4 +1,4 @@
-"""The section `schema-registry` of a source, and the client settings made of it."""
+"""The section `schema-registry` of a source, and the client settings built from it."""
 
 from pathlib import Path as FilePath
 from typing import Annotated, Literal
@@ -14,12 +14,12 @@ from ingestd.kafka.schema_registry import SchemaRegistry
 
 
 def _number(value: object) -> object:
-    """Convert digits to a number: values of environment variables are strings."""
+    """Convert a text of digits to a number: values of environment variables are texts."""
     return int(value) if isinstance(value, str) and value.isdecimal() else value
 
 
 class SchemaRegistrySection(Section):
-    """The schema registry that holds the schemas of messages."""
+    """The schema registry that stores the schemas of messages."""
 
     url: Names = Field(
         default=(),
@@ -45,7 +45,7 @@ class SchemaRegistrySection(Section):
     ssl_ca_location: str | None = Field(
         default=None,
         min_length=1,
-        description="File with trusted CA certificates; default those of the system.",
+        description="File with trusted CA certificates; by default those of the system.",
     )
     ssl_certificate_location: str | None = Field(
         default=None,
@@ -80,7 +80,7 @@ class SchemaRegistrySection(Section):
     )
     id_location: Literal["prefix", "header", "auto"] = Field(
         default="prefix",
-        description="Where messages have the id of their schema: `prefix`, before the body; "
+        description="Location of the schema id in messages: `prefix`, before the body; "
         "`header`, in the headers `__key_schema_id` and `__value_schema_id`; `auto`, "
         "in the headers if present. Headers make reading slower.",
     )
@@ -92,7 +92,7 @@ class SchemaRegistrySection(Section):
 
 
 def registry_settings(section: SchemaRegistrySection, folder: FilePath) -> RegistrySettings:
-    """Return the settings of the client; relative paths start from the folder of the file."""
+    """Return the settings of the registry client; relative paths are resolved against `folder`."""
 
     def located(path: str | None) -> str | None:
         return None if path is None else str(folder / path)
@@ -113,7 +113,7 @@ def registry_settings(section: SchemaRegistrySection, folder: FilePath) -> Regis
 
 
 def registered_formats(section: SchemaRegistrySection, folder: FilePath) -> FormatSettings:
-    """Return the settings for looking up schemas, empty ones without a URL."""
+    """Return the settings to look up the schemas of messages; without a URL they are empty."""
     if not section.url:
         return FormatSettings()
     framing = Framing(section.id_location, section.id_bytes)

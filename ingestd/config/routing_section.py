@@ -13,7 +13,7 @@ _ROUTING = RoutingConfig()
 
 
 class MatchSection(Section):
-    """Regular expressions for whole names; all that are given must match."""
+    """Regular expressions that must match whole names; those not given match any name."""
 
     topic: str | None = Field(default=None, description="Pattern of the topic.")
     database: str | None = Field(default=None, description="Pattern of the database.")
@@ -22,7 +22,11 @@ class MatchSection(Section):
 
 
 class RuleSection(Section):
-    """One rule of the routing; references are `$1`, `${name}`, or `${topic}` for a whole name."""
+    """One routing rule.
+
+    Its texts may refer to groups of the patterns as `$1` or `${name}`, and to whole names as
+    `${topic}`, `${database}`, `${schema}` or `${table}`.
+    """
 
     match: MatchSection = Field(description="Source tables that the rule applies to.")
     to: str | None = Field(
@@ -45,7 +49,7 @@ class RuleSection(Section):
 
 
 class RoutingSection(Section):
-    """Which source tables are ingested, and the names of their target tables."""
+    """The selection of source tables, and the names of their target tables."""
 
     including_tables: str = Field(
         default=_ROUTING.including_tables,
@@ -98,13 +102,13 @@ class RoutingSection(Section):
         default=_ROUTING.limits.in_all,
         ge=1,
         description="Maximum number of tables of the pipeline. Records of further tables become "
-        "dead letters (`too-many-tables`), or what `errors.route` says.",
+        "dead letters (`too-many-tables`), or are handled as `errors.route` specifies.",
     )
     max_new_tables_per_day: int = Field(
         default=_ROUTING.limits.per_day,
         ge=1,
         description="Maximum number of tables that the pipeline creates within 24 hours; records "
-        "beyond it as for `max-tables`.",
+        "of further tables are handled as for `max-tables`.",
     )
     rules: Annotated[tuple[RuleSection, ...], AsList] = Field(
         default=(),
@@ -115,7 +119,7 @@ class RoutingSection(Section):
 
 
 def routing_of(section: RoutingSection) -> RoutingConfig:
-    """Return the routing as frozen values."""
+    """Convert the section to the settings of the router."""
     return RoutingConfig(
         table_prefix=section.table_prefix,
         table_suffix=section.table_suffix,

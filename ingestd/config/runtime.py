@@ -19,7 +19,7 @@ from ingestd.paimon.io.file_io import absolute_path
 
 
 def pipeline_settings(loaded: LoadedConfig) -> PipelineSettings:
-    """Return the settings of the pipeline; relative paths start from the folder of the file."""
+    """Return the settings of the pipeline; relative paths start from the configuration's folder."""
     config = loaded.config
     pipeline = config.pipeline
     warehouse = _located(config.warehouse.path, loaded.folder)
@@ -32,14 +32,16 @@ def pipeline_settings(loaded: LoadedConfig) -> PipelineSettings:
             **config.warehouse.options,
         },
         database=config.warehouse.database,
-        sources={name: _source(name, one, loaded.folder) for name, one in config.sources.items()},
+        sources={
+            name: _source(name, section, loaded.folder) for name, section in config.sources.items()
+        },
         routing=replace(
             routing_of(config.routing), case_sensitive=_case_sensitive(config.warehouse.catalog)
         ),
         defaults=settings_of(config.defaults),
-        tables={name: settings_of(one) for name, one in config.tables.items()},
+        tables={name: settings_of(section) for name, section in config.tables.items()},
         max_offsets_per_trigger={
-            name: one.max_offsets_per_trigger for name, one in config.sources.items()
+            name: section.max_offsets_per_trigger for name, section in config.sources.items()
         },
         trigger_seconds=pipeline.trigger,
         dead_letter_table=config.errors.dead_letter_table,
@@ -60,7 +62,7 @@ def _case_sensitive(section: CatalogSection) -> bool:
 
 
 def _catalog_options(section: CatalogSection, folder: FilePath) -> dict[str, str]:
-    """Return the given options of the catalog under Paimon's names."""
+    """Return the options of the catalog that are set, under Paimon's names."""
     if section.metastore != "rest":
         return {CASE_SENSITIVE: str(section.case_sensitive).lower()}
     file = None if section.auth_file is None else str(folder / section.auth_file)
@@ -109,5 +111,5 @@ def _limits(section: ProcessingSection) -> BatchLimits:
 
 
 def _located(path: str, folder: FilePath) -> str:
-    """Return an absolute path; a relative one starts from the folder."""
+    """Return the absolute form of a path or URI; a relative path is resolved against `folder`."""
     return absolute_path(path if ":" in path else str(folder / path))

@@ -12,18 +12,18 @@ from ingestd.config.document import Path
 
 @dataclass(frozen=True, slots=True)
 class ConfigShape:
-    """What a path may hold: a value, a section with `keys`, or a map of `element`s by name."""
+    """What a path may contain: a value, a section with `keys`, or a map of names to `element`s."""
 
     keys: Mapping[str, "ConfigShape"] = field(default_factory=dict)
     element: "ConfigShape | None" = None
 
     @property
     def is_value(self) -> bool:
-        """Return whether it is a single value or a list."""
+        """Return whether the content is a single value or a list."""
         return not self.keys and self.element is None
 
     def at(self, path: Path) -> "ConfigShape | None":
-        """Return the shape at a path below, None if no key is allowed there."""
+        """Return the shape at a path relative to this shape, or None if the path is not allowed."""
         reached: ConfigShape | None = self
         for step in path:
             if reached is None or isinstance(step, int):
@@ -43,7 +43,10 @@ def shape_of(annotation: Any) -> ConfigShape:  # noqa: ANN401  (any annotation)
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """Return the end of a message about an unknown name: the nearest known one, or all of them."""
+    """Return the end of a message about an unknown name: the most similar known name, or all names.
+
+    If no names are known, the end is empty.
+    """
     names = list(known)
     close = difflib.get_close_matches(name.lower(), names, n=1, cutoff=0.6)
     if close:
@@ -52,5 +55,5 @@ def nearest(name: str, known: Iterable[str]) -> str:
 
 
 def plain(name: str) -> str:
-    """Return a key as an environment variable spells it: lower case, with `_` for `-` and `.`."""
+    """Normalize a key to compare it with a variable: lower case, with `_` for `-` and `.`."""
     return name.lower().replace("-", "_").replace(".", "_")

@@ -16,11 +16,14 @@ from ingestd.kafka.ranges import TopicOffsets
 
 _FORMATS = ", ".join(f"`{name}`" for name in sorted(DATA_FORMATS))
 _NEEDED = {"timestamp": "timestamp-millis", "specific-offsets": "specific-offsets"}
-"""What has to be given with a mode."""
+"""Ending of the key that a mode requires."""
 
 
 def _positions(value: object) -> object:
-    """Convert a map topic -> partition -> offset to its text form."""
+    """Convert a map of topic to partition to offset to text; return other values unchanged.
+
+    Raises ValueError if it is not a map of maps.
+    """
     if not isinstance(value, dict):
         return value
     if not all(isinstance(partitions, dict) for partitions in value.values()):
@@ -32,7 +35,7 @@ Positions = Annotated[str | None, BeforeValidator(_positions)]
 
 
 class SourceSection(Section):
-    """Topics of one Kafka cluster with the same data format."""
+    """A source: topics of one Kafka cluster whose messages have the same data format."""
 
     kafka: Texts = Field(
         repr=False,
@@ -42,10 +45,11 @@ class SourceSection(Section):
     format: str = Field(description=f"Data format of the messages: {_FORMATS}.")
     type_mapping: Names = Field(
         default=(),
-        description="Other types than usual, by the names of Paimon's CDC: `tinyint1-not-bool`, "
-        "`char-to-string`, `longtext-to-bytes`, `bigint-unsigned-to-bigint` (formats whose "
-        "messages name types of MySQL), `to-string`, `decimal-no-change` (JSON formats); "
-        "`to-nullable` and `allow-non-string-to-string` ask for what happens anyway.",
+        description="Options that change the types of columns, under the names of Paimon's CDC: "
+        "`tinyint1-not-bool`, `char-to-string`, `longtext-to-bytes`, `bigint-unsigned-to-bigint` "
+        "(formats whose messages name types of MySQL), `to-string`, `decimal-no-change` (JSON "
+        "formats); `to-nullable` and `allow-non-string-to-string` are accepted without effect, "
+        "because ingestd always behaves so.",
     )
     topics: Names = Field(default=(), description="Names of the topics.")
     topic_pattern: str | None = Field(
@@ -115,7 +119,7 @@ class SourceSection(Section):
         if bool(self.topics) == bool(self.topic_pattern):
             raise ValueError("give either 'topics' or 'topic-pattern'")
         if self.topic_exclude and self.topic_pattern is None:
-            raise ValueError("'topic-exclude' goes with 'topic-pattern'")
+            raise ValueError("'topic-exclude' needs 'topic-pattern'")
         try:
             re.compile(self.topic_pattern or "")
         except re.error as error:
@@ -131,20 +135,23 @@ class SourceSection(Section):
             for name, ending in _NEEDED.items():
                 is_set = getattr(self, f"{key}_{ending.replace('-', '_')}") is not None
                 if is_set != (mode == name):
-                    option, needs = f"'{key}-{ending}'", f"'{key}-mode: {name}'"
+                    option, required = f"'{key}-{ending}'", f"'{key}-mode: {name}'"
                     raise ValueError(
-                        f"{option} goes with {needs}" if is_set else f"{needs} needs {option}"
+                        f"{option} needs {required}" if is_set else f"{required} needs {option}"
                     )
         return self
 
 
 def positions_of(section: SourceSection, text: str | None) -> TopicOffsets:
-    """Parse offsets, an empty map for None. Raises ConfigError if they are malformed."""
+    """Parse offsets by topic and partition; none if `text` is None.
+
+    Raises ConfigError if the text is malformed.
+    """
     return {} if text is None else parse_positions(text, section.topics)
 
 
 def check_positions(section: SourceSection, key: str) -> None:
-    """Raise ConfigError if offsets under a key are malformed, or of topics that are not read."""
+    """Raise ConfigError if the offsets under a key are malformed or of a topic that is not read."""
     texts = {
         "startup-specific-offsets": section.startup_specific_offsets,
         "bounded-specific-offsets": section.bounded_specific_offsets,

@@ -1,4 +1,4 @@
-"""The sections `defaults`, for all tables, and `tables.NAME`, for one of them.
+"""The sections `defaults`, for all tables, and `tables.NAME`, for one table.
 
 `TableSection` inherits every key of `DefaultsSection`, so each is declared once; a key that a table
 leaves out has the value of `defaults`.
@@ -39,7 +39,7 @@ Value = TypeVar("Value")
 
 
 class SchemaSection(Section):
-    """Which schema changes of their sources the tables follow."""
+    """Settings for schema changes of the sources: which of them are applied to tables."""
 
     evolution: EvolutionMode = Field(
         default="evolve",
@@ -69,13 +69,14 @@ class SchemaSection(Section):
     max_columns: int = Field(
         default=MAX_COLUMNS,
         ge=1,
-        description="Most columns of a table, computed ones included. `on-incompatible-schema` "
-        "applies to a column beyond the limit. A table that has more columns keeps them.",
+        description="Maximum number of columns of a table, including computed columns. "
+        "`on-incompatible-schema` applies to a column beyond the limit. A table that has more "
+        "columns keeps them.",
     )
 
 
 class TableSchemaSection(SchemaSection):
-    """The schema of one table: which changes it follows, and declared column types and names."""
+    """Settings for the schema of one table: changes to apply, and column types and names."""
 
     column_types: Mapping[str, TypeText] = Field(
         default={},
@@ -93,7 +94,7 @@ class TableSchemaSection(SchemaSection):
 
 
 class SelectSection(Section):
-    """Which columns of the source a table has."""
+    """A selection of the source columns that a table contains."""
 
     include: OptionalNames = Field(
         default=None, description="Columns to take; all of them if not given."
@@ -138,9 +139,9 @@ class DefaultsSection(Section):
     partition_keys: Names = Field(default=(), description="Columns that partition the table.")
     computed_columns: Expressions = Field(
         default={},
-        description="Column to what it is computed by: one of Paimon's functions "
+        description="Column to its computation: one of Paimon's functions "
         f"{', '.join(f'`{name}`' for name in FUNCTIONS)} of another column, or a SQL expression. "
-        "Text that is no such function, that begins with `=`, or that is given as "
+        "Text that is not such a function, that begins with `=`, or that is given as "
         "`{expression: SQL}`, is SQL. A computed column may be a key.",
     )
     metadata_columns: Metadata = Field(
@@ -157,7 +158,10 @@ class DefaultsSection(Section):
 
 
 class TableSection(DefaultsSection):
-    """Settings of one table; `options`, `computed-columns` and types are merged by name."""
+    """Settings of one table, which override `defaults`.
+
+    `options` and `computed-columns` are merged with those of `defaults` by name.
+    """
 
     schema_: TableSchemaSection = Field(
         default_factory=TableSchemaSection, alias="schema", description="The table's columns."
@@ -168,7 +172,7 @@ class TableSection(DefaultsSection):
 
 
 def settings_of(section: DefaultsSection) -> TableSettings:
-    """Return the settings of a section; a key that a table leaves out is None or empty there."""
+    """Convert a section to settings; keys that the section of a table omits are None or empty."""
     follow = section.schema_
     of_table = follow if isinstance(follow, TableSchemaSection) else TableSchemaSection()
     select = section.select if isinstance(section, TableSection) else SelectSection()
@@ -204,6 +208,6 @@ def settings_of(section: DefaultsSection) -> TableSettings:
 
 
 def _own(section: DefaultsSection | SchemaSection, field: str, value: Value) -> Value | None:
-    """Return the value of a field, None if a table's section leaves it to `defaults`."""
+    """Return the value of a field, or None if the section of a table does not set the field."""
     of_table = isinstance(section, TableSection | TableSchemaSection)
     return None if of_table and field not in section.model_fields_set else value

@@ -33,7 +33,7 @@ _BYTES = {
 
 
 def parse_duration(text: str) -> float:
-    """Return seconds. Raises ValueError for a malformed duration or a missing unit."""
+    """Parse a duration to seconds. Raises ValueError if it is malformed or has no unit."""
     number, unit = _parts(text, "10s, 500ms, 1 min, 2h or 1d")
     if unit not in _SECONDS:
         raise ValueError(f"'{text}' is not a duration; write 10s, 500ms, 1 min, 2h or 1d")
@@ -41,7 +41,10 @@ def parse_duration(text: str) -> float:
 
 
 def parse_size(text: str) -> int:
-    """Return bytes (kb, mb and gb are powers of 1024). Raises ValueError without a unit."""
+    """Parse a size to bytes; kb, mb and gb are powers of 1024.
+
+    Raises ValueError if the size is malformed, has no unit or is not a whole number of bytes.
+    """
     number, unit = _parts(text, "512kb, 32mb or 1gb")
     size = number * _BYTES.get(unit, 0)
     if unit not in _BYTES or size != int(size):
@@ -50,7 +53,7 @@ def parse_size(text: str) -> int:
 
 
 def format_duration(seconds: float) -> str:
-    """Return the shortest text that `parse_duration` reads as the same value."""
+    """Format a duration for `parse_duration`, in the largest unit with a whole number, or in ms."""
     for unit in ("d", "h", "min", "s"):
         count = seconds / _SECONDS[unit]
         if count >= 1 and count == int(count):
@@ -60,7 +63,7 @@ def format_duration(seconds: float) -> str:
 
 
 def format_size(size: int) -> str:
-    """Return the shortest text that `parse_size` reads as the same value."""
+    """Format a size for `parse_size`, in the largest unit with a whole number."""
     for unit in ("gb", "mb", "kb"):
         if size and size % _BYTES[unit] == 0:
             return f"{size // _BYTES[unit]}{unit}"

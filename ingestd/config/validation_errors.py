@@ -1,4 +1,4 @@
-"""Errors of a configuration, reported together, each with its place."""
+"""Errors of a configuration, reported together, each with its location."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -30,35 +30,38 @@ _TEXTS: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True, order=True)
 class ValidationIssue:
-    """One error: its place (file and line, or variable) and a message."""
+    """One error of a configuration: its location (`FILE:LINE` or a variable) and a message."""
 
-    place: str
+    location: str
     message: str
 
     @classmethod
     def at(cls, document: Document, path: Path, problem: str) -> "ValidationIssue":
-        """Return an error of the node at a path; `problem` may begin with a longer path."""
+        """Return an issue with the location of a node.
+
+        The message begins with the path of the node, unless `problem` begins with it.
+        """
         where = dotted(path)
         named = not where or problem.startswith((f"{where}.", f"{where}:"))
-        return cls(document.place_of(path), problem if named else f"{where}: {problem}")
+        return cls(document.location_of(path), problem if named else f"{where}: {problem}")
 
     def __str__(self) -> str:
-        return printable(redact(f"{self.place}: {self.message}"))
+        return printable(redact(f"{self.location}: {self.message}"))
 
 
 def validation_errors_of(
     error: ValidationError, document: Document, shape: ConfigShape
 ) -> list[ValidationIssue]:
-    """Return the errors that validation against the model found."""
-    issues_found = []
-    for one in error.errors(include_url=False, include_input=False):
-        path = tuple(step for step in one["loc"] if step != _KEY)
-        issues_found.append(ValidationIssue.at(document, path, _problem(one, path, shape)))
-    return issues_found
+    """Return the errors of a validation against the model, with locations and plainer messages."""
+    issues = []
+    for detail in error.errors(include_url=False, include_input=False):
+        path = tuple(step for step in detail["loc"] if step != _KEY)
+        issues.append(ValidationIssue.at(document, path, _problem(detail, path, shape)))
+    return issues
 
 
 def refuse(name: str, issues: Iterable[ValidationIssue]) -> None:
-    """Raise ConfigError with all errors, if there are any."""
+    """Raise ConfigError with all issues of the configuration `name`, if there are any."""
     lines = list(dict.fromkeys(str(issue) for issue in issues))
     if not lines:
         return

@@ -25,29 +25,29 @@ def _size(value: object) -> object:
 
 
 def _names(value: object) -> object:
-    """Parse a list from a text, `a, b` or JSON: values of environment variables are strings."""
+    """Parse a list from `a, b` or JSON if it is a text, as in environment variables."""
     if not isinstance(value, str):
         return value
     if value.lstrip().startswith("["):
         try:
             return json.loads(value)
         except ValueError as error:
-            raise ValueError("neither a list nor names with commas between") from error
+            raise ValueError("must be a list, or names separated by commas") from error
     return [name.strip() for name in value.split(",") if name.strip()]
 
 
 def _rules(value: object) -> object:
-    """Parse a list of sections from JSON: values of environment variables are strings."""
+    """Parse a list of sections from JSON if it is a text, as in environment variables."""
     if not isinstance(value, str):
         return value
     try:
         return json.loads(value)
     except ValueError as error:
-        raise ValueError("must be a list; as a text it is JSON") from error
+        raise ValueError("must be a list, or the JSON text of a list") from error
 
 
 def _computed(value: object) -> object:
-    """Check expressions by column name. Raises ValueError for one that cannot be parsed."""
+    """Return computed columns as texts by name. Raises ValueError if one cannot be parsed."""
     if not isinstance(value, Mapping):
         return value
     texts = {name: _expression(expression) for name, expression in value.items()}
@@ -60,7 +60,7 @@ def _computed(value: object) -> object:
 
 
 def _expression(value: object) -> object:
-    """Convert `{expression: SQL}` to the text of a computed column."""
+    """Convert `{expression: SQL}` to the text of a computed column; other values are unchanged."""
     if isinstance(value, Mapping) and list(value) == ["expression"]:
         return f"= {value['expression']}"
     return value
@@ -87,17 +87,20 @@ def _show_keys(keys: tuple[str, ...] | None) -> str | list[str]:
 
 
 def _data_type(value: object) -> DataType:
-    """Parse a type from a text, or from the form of nested types in a table's schema file."""
+    """Parse a type from a text, or from the JSON object of a nested type in a table's schema file.
+
+    Raises ValueError if it is not a type.
+    """
     if isinstance(value, DataType):
         return value
     try:
         return parse_type(_numbered(value) if isinstance(value, dict) else str(value))
     except IngestdError as error:
-        raise ValueError(f"no type of a column: {error.message}") from error
+        raise ValueError(f"is not a column type: {error.message}") from error
 
 
 def _numbered(value: object) -> Any:  # noqa: ANN401  (a document, texts for its numbers)
-    """Convert the ids of fields in a document to numbers."""
+    """Convert the field ids in the document of a nested type from texts to numbers."""
     if isinstance(value, list):
         return [_numbered(child) for child in value]
     if not isinstance(value, dict):

@@ -52,16 +52,16 @@ class BatchLog:
             self._maintenance.opened(tables)
 
     def offsets_lost(self, source: str, topic: str, records: int) -> None:
-        """Count lost records."""
+        """Count records of a topic that were lost before they were read."""
         metrics.record_gap(source, topic, records)
 
     def topic_set_aside(self, topic: SetAside, message: str) -> None:
-        """Show a topic in the status until the next run, which reads it again."""
+        """Show a topic as set aside in status and metrics until the next run reads it again."""
         lag_metrics.record_set_aside(topic.source, topic.topic)
         self._status.set_aside.add(topic, message)
 
     def partition_set_aside(self, left: OffsetRange, message: str) -> None:
-        """Show a topic partition in the status until the next run, which reads it again."""
+        """Show a partition as set aside in status and metrics until the next run reads it again."""
         lag_metrics.record_unreadable(left.source, left.topic, left.partition)
         self._status.set_aside.add_partition(left, message)
 
@@ -79,7 +79,10 @@ class BatchLog:
         )
 
     def phase(self, name: str, seconds: float) -> None:
-        """Show a phase while the batch runs; it is counted from the summary."""
+        """Show a finished phase of the batch in progress.
+
+        Metrics count the phase when the batch has finished.
+        """
         self._status.phase(name, seconds)
         if self._trace is not None:
             self._trace.phase(name, seconds)
@@ -116,7 +119,7 @@ class BatchLog:
             self._maintenance.run_died()
 
     def between_batches(self, stopping: threading.Event) -> None:
-        """Wait while maintenance throttles ingest."""
+        """Wait for as long as maintenance throttles ingest, or until `stopping` is set."""
         if self._maintenance is not None:
             self._status.held_back(held=True)
             self._maintenance.between_batches(stopping)

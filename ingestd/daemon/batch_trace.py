@@ -12,12 +12,12 @@ from ingestd.telemetry.spans import Attribute, Span, SpanError, SpanSink
 
 _COMMIT = "commit"
 _MOST_RANGES = 100
-"""Most ranges in the attributes of a span; a batch may have thousands."""
+"""Maximum number of ranges in the attributes of a span; a batch may have thousands."""
 
 
 @dataclass(slots=True)
 class _Running:
-    """The batch in progress."""
+    """The trace of the batch in progress; `begun` is in ns since 1970."""
 
     begun: int
     attributes: dict[str, Attribute]
@@ -25,9 +25,9 @@ class _Running:
 
 
 class BatchTrace:
-    """Sends a span to a sink for each batch with records; `clock` returns ns since 1970.
+    """A sender of one span per batch with records to a sink; `clock` returns ns since 1970.
 
-    Not thread-safe: called by the thread that runs batches, or by the one that waits for it.
+    Not thread-safe: it is called by the thread that runs batches, or by a thread that waits for it.
     """
 
     def __init__(self, sink: SpanSink, clock: Callable[[], int] = time.time_ns) -> None:
@@ -48,7 +48,7 @@ class BatchTrace:
         self._running = _Running(self._clock(), attributes)
 
     def phase(self, name: str, seconds: float) -> None:
-        """Add a finished phase."""
+        """Add a phase that has just finished, with its duration in seconds."""
         if self._running is not None:
             now = self._clock()
             self._running.phases.append(Span(name, now - int(seconds * 1e9), now))

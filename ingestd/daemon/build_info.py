@@ -8,7 +8,7 @@ from ingestd.kafka.native_reader import client_version, native_kafka
 
 @dataclass(frozen=True, slots=True)
 class BuildInfo:
-    """The versions and implementations in use.
+    """The versions of ingestd and librdkafka, and the implementations in use.
 
     `decoder` and `kafka_reader` are `native` or `python`: without the native extension, or with an
     unknown version of librdkafka, messages are decoded and read in Python.

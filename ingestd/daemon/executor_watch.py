@@ -7,10 +7,10 @@ MISSING_SECONDS = 60.0
 
 
 class ExecutorWatch:
-    """The number of executors over time; None for a local master. Not thread-safe.
+    """The last count of the executors, and whether executors have been missing for too long.
 
-    `is_missing` states whether there had been none for `MISSING_SECONDS` at the last count. `ticks`
-    is a monotonic clock.
+    `count` is None for a local master. `is_missing` is whether there had been no executor for
+    `MISSING_SECONDS` at the last count. `ticks` is a monotonic clock. Not thread-safe.
     """
 
     def __init__(self, ticks: Callable[[], float]) -> None:

@@ -30,7 +30,7 @@ class HttpAccess:
     auth_file: str | None = None
 
     def check(self) -> None:
-        """Raise ConfigError if the token cannot be read."""
+        """Raise ConfigError if `auth_file` cannot be read or contains no token."""
         if self.auth_file is not None and not _token(self.auth_file):
             raise ConfigError(
                 f"http.auth-file: {self.auth_file} cannot be read or is empty; it has to hold "
@@ -38,7 +38,10 @@ class HttpAccess:
             )
 
     def tls(self) -> "Tls | None":
-        """Return the TLS settings, None without them. Raises ConfigError for invalid files."""
+        """Return the certificate to serve, or None without TLS.
+
+        Raises ConfigError for invalid files.
+        """
         if self.certificate is None or self.key is None:
             return None
         return Tls(Path(self.certificate), Path(self.key))
@@ -55,7 +58,7 @@ class HttpAccess:
 
 
 class Tls:
-    """The certificate, reloaded when its files change.
+    """The server's certificate, which is reloaded when its files change.
 
     Replaced files are used from the next connection on. While certificate and key do not match, as
     between the replacement of the first and the second file, the previous pair is used.
@@ -64,15 +67,15 @@ class Tls:
     def __init__(self, certificate: Path, key: Path) -> None:
         self._files = certificate, key
         self._lock = threading.Lock()
-        self._seen = self._state()
+        self._file_state = self._state()
         self._context = self._load()
 
     def context(self) -> ssl.SSLContext:
-        """Return the context for a new connection."""
+        """Return the TLS context for a new connection."""
         with self._lock:
             state = self._state()
-            if state != self._seen:
-                self._seen = state
+            if state != self._file_state:
+                self._file_state = state
                 try:
                     self._context = self._load()
                 except ConfigError as error:
@@ -119,7 +122,7 @@ class BoundedRequest(io.RawIOBase):
         return True
 
     def readinto(self, buffer: "memoryview") -> int:  # type: ignore[override]  # what io gives
-        """Read received bytes, at most those left of the limit."""
+        """Read received bytes into the buffer, up to the limit; return their number."""
         end = self._end if self._first_end is None else self._first_end
         seconds = end - time.monotonic()
         if seconds <= 0 or self._left <= 0:

@@ -1,8 +1,8 @@
 """The read-only HTTP pages of the daemon: metrics, probes and status, on one port.
 
 The number of connections, their time and their bytes are limited, so that slow or many clients do
-not affect ingest. A new connection replaces one that has not sent its request yet, and probes do
-not wait for other pages. `http_access` decides which clients may see which pages.
+not affect ingest. Beyond the limit, a new connection replaces one that has not sent its request
+yet; probes do not wait for other pages. `http_access` determines which clients may see which pages.
 """
 
 import io
@@ -26,16 +26,16 @@ from ingestd.metrics_page import MetricsPage
 
 _LOG = logging.getLogger(__name__)
 _MAX_WAITING = 64
-"""Most connections that have not sent their request yet."""
+"""Maximum number of connections that have not sent their request yet."""
 _MAX_PAGES = 8
-"""Most connections that are served a page other than a probe."""
+"""Maximum number of connections that are served a page other than a probe."""
 _FIRST_BYTE_SECONDS = 2.0
 _REQUEST_SECONDS = 5.0
 _REQUEST_BYTES = 16 << 10
 _OPEN = HttpAccess()
 _ALL_SERIES = MetricsPage()
 _FOR_ALL = frozenset({"/livez", "/readyz"})
-"""Probes need no token: they reveal only a yes or no."""
+"""Pages without access control: probes reveal only a yes or no."""
 _TEXT = "text/plain; charset=utf-8"
 _POLICY = (
     "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; "
@@ -50,7 +50,7 @@ _PAGES: Mapping[str, str] = {
 
 
 class HttpResponse(NamedTuple):
-    """The response for a page."""
+    """The response to the request of a page."""
 
     code: HTTPStatus
     content_type: str
@@ -85,7 +85,10 @@ def page(path: str, status: Status) -> HttpResponse:
 
 
 class HttpServer:
-    """Serves the pages in separate threads from `start` to `stop`."""
+    """The server of the pages, which runs in separate threads from `start` to `stop`.
+
+    Creating it raises ConfigError if the address or a file of `access` cannot be used.
+    """
 
     def __init__(
         self,
@@ -98,8 +101,8 @@ class HttpServer:
         host = host.removeprefix("[").removesuffix("]")
         access.check()
         tls = access.tls()
-        shown = {"status": status, "access": access, "metrics": metrics}
-        handler = type("Handler", (_Handler,), shown)
+        attributes = {"status": status, "access": access, "metrics": metrics}
+        handler = type("Handler", (_Handler,), attributes)
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         server_class = type("Server", (_Server,), {"address_family": family, "tls": tls})
         try:
@@ -142,9 +145,9 @@ class _Server(ThreadingHTTPServer):
         self.on_loopback = _is_loopback(str(self.server_address[0]))
 
     def finish_request(self, request: Any, client_address: Any) -> None:  # noqa: ANN401  (types of the base class)
-        """Serve a connection in its own thread, TLS handshake included."""
+        """Serve a connection, including its TLS handshake, in the thread of the connection."""
         if self.tls is None:
-            with self.waiting.place(request, client_address[0]):
+            with self.waiting.counted(request, client_address[0]):
                 super().finish_request(request, client_address)
             return
         request.settimeout(_FIRST_BYTE_SECONDS)
@@ -153,7 +156,7 @@ class _Server(ThreadingHTTPServer):
             context.wrap_socket(
                 request, server_side=True, do_handshake_on_connect=False
             ) as secured,
-            self.waiting.place(secured, client_address[0]),
+            self.waiting.counted(secured, client_address[0]),
         ):
             secured.do_handshake()
             super().finish_request(secured, client_address)
@@ -178,26 +181,26 @@ class _Handler(BaseHTTPRequestHandler):
         self.rfile = io.BufferedReader(request)
 
     def do_GET(self) -> None:
-        self._answer(with_body=True)
+        self._respond(with_body=True)
 
     def do_HEAD(self) -> None:
-        self._answer(with_body=False)
+        self._respond(with_body=False)
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: ANN401  (types of the base class)
         _LOG.debug("http_request", extra={"ctx": {"request": format % args}})
 
-    def _answer(self, *, with_body: bool) -> None:
+    def _respond(self, *, with_body: bool) -> None:
         path = self.path.partition("?")[0]
         server = self.server
         server.waiting.leave(self.connection)
         if path in _FOR_ALL:
             self._send(page(path, self.status), with_body=with_body)  # few bytes: never blocks
             return
-        with server.pages.place(self.connection, self.client_address[0]):
+        with server.pages.counted(self.connection, self.client_address[0]):
             self._send(self._page(path), with_body=with_body)
 
     def _page(self, path: str) -> HttpResponse:
-        """Return a page other than a probe, or the refusal."""
+        """Return a page other than a probe, or an error response to a client without access."""
         if self.server.on_loopback and not _is_loopback(self.headers["Host"]):
             return _WRONG_HOST
         if not self.access.allows(self.headers["Authorization"]):
@@ -211,28 +214,28 @@ class _Handler(BaseHTTPRequestHandler):
                 )
             return page(path, self.status)
 
-    def _send(self, answer: HttpResponse, *, with_body: bool) -> None:
+    def _send(self, response: HttpResponse, *, with_body: bool) -> None:
         self.connection.settimeout(_REQUEST_SECONDS)
-        self.send_response(answer.code)
-        if answer is _REFUSED:
+        self.send_response(response.code)
+        if response is _REFUSED:
             self.send_header("WWW-Authenticate", "Bearer")
-        self.send_header("Content-Type", answer.content_type)
-        if answer.encoding is not None:
-            self.send_header("Content-Encoding", answer.encoding)
-        self.send_header("Content-Length", str(len(answer.body)))
+        self.send_header("Content-Type", response.content_type)
+        if response.encoding is not None:
+            self.send_header("Content-Encoding", response.encoding)
+        self.send_header("Content-Length", str(len(response.body)))
         self.send_header("Cache-Control", "no-store")
         self.send_header("Content-Security-Policy", _POLICY)
         self.send_header("X-Content-Type-Options", "nosniff")
         self.end_headers()
         if with_body:
-            self.wfile.write(answer.body)
+            self.wfile.write(response.body)
 
 
 def _is_loopback(host: str | None) -> bool:
-    """Return whether a Host header is a loopback name; browsers always send the header.
+    """Return whether a host is a loopback name or address; a missing Host header counts as one.
 
-    It protects against DNS rebinding: a page of another site whose name resolves to this machine
-    sends that site's name.
+    Checking the header protects against DNS rebinding: a page of another site whose name resolves
+    to this machine sends the name of that site. Browsers always send the header.
     """
     name = (host or "localhost").strip().lower()
     if name.startswith("["):
@@ -265,8 +268,11 @@ class ConnectionLimit:
         self._addresses: dict[socket.socket, str] = {}  # oldest connection first
 
     @contextmanager
-    def place(self, connection: socket.socket, address: str) -> Iterator[None]:
-        """Count a connection in the block or until `leave`; it may be shut down meanwhile."""
+    def counted(self, connection: socket.socket, address: str) -> Iterator[None]:
+        """Count a connection until the block ends or `leave` is called.
+
+        It is shut down if a newer connection replaces it.
+        """
         self._enter(connection, address)
         try:
             yield
@@ -285,7 +291,7 @@ class ConnectionLimit:
                 return
             counts = Counter(self._addresses.values())
             largest = max(counts.values())
-            oldest = next(one for one, of in self._addresses.items() if counts[of] == largest)
+            oldest = next(open_ for open_, its in self._addresses.items() if counts[its] == largest)
             del self._addresses[oldest]
             with suppress(OSError):
                 # The plain socket's method: TLS's own would change state that another thread uses.

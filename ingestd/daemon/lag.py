@@ -17,13 +17,13 @@ _REQUEST_SECONDS = 10.0
 
 
 class LagCluster(Protocol):
-    """The part of `OffsetClient` that is used."""
+    """The part of `OffsetClient` that `LagMonitor` uses."""
 
     def list_topic_partitions(self) -> TopicPartitions:
         """Return the partitions of the topics that the source selects."""
 
     def end_offsets(self, partitions: TopicPartitions) -> TopicOffsets:
-        """Return the last stable offsets."""
+        """Return the last stable offsets of topic partitions."""
 
 
 def _connect(source: KafkaSource) -> LagCluster:
@@ -31,7 +31,10 @@ def _connect(source: KafkaSource) -> LagCluster:
 
 
 class LagMonitor:
-    """A thread that polls all sources in turn; a failed source is polled again."""
+    """A thread that polls the end offsets of all sources in turn, every few seconds.
+
+    A source that failed is connected to again at its next poll.
+    """
 
     def __init__(
         self,
@@ -59,7 +62,7 @@ class LagMonitor:
         self._stopping.set()
 
     def poll_all(self) -> None:
-        """Poll every source once."""
+        """Poll every source once, and report its end offsets or its error to the status."""
         for name, source in list(self._sources.items()):
             try:
                 ends = self._poll(name, source)

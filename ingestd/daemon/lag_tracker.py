@@ -1,7 +1,7 @@
 """Track positions of topic partitions, and the lag of tables in records and in time.
 
-Lag in time is computed without fetching records: a waiting record is not older than the last moment
-without waiting records, nor than the newest change that was read before it.
+Lag in time is computed without fetching records: a record that is not in the tables is not older
+than the last time when the tables contained all records, nor than the newest change in the tables.
 """
 
 from collections.abc import Iterable, Mapping
@@ -14,67 +14,70 @@ from ingestd.kafka.ranges import OffsetRange, SourcePartition, TopicOffsets
 
 @dataclass(slots=True)
 class _Reading:
-    """One topic partition; offsets and times (seconds since 1970) are None while unknown.
+    """The state of a topic partition.
 
-    `position` is the next offset that is not in the tables, `taken` the next one after the running
-    batch. `newest` is the time of the newest change in the tables; `caught_up` and
-    `batch_caught_up` are the last times when the end offset was read and no records followed these
-    offsets. `shown` are the values of the gauges.
+    Offsets, and times in seconds since 1970, are None while unknown.
+
+    `position` is the first offset that is not in the tables, `batch_end` the first one after the
+    batch in progress, and `end` the end offset that was read at the time `polled`. `newest` is the
+    time of the newest change in the tables. `caught_up` and `batch_caught_up` are the last times of
+    a poll that found no records after `position` and after the batch in progress. `published` has
+    the values of the gauges.
     """
 
     position: int | None = None
-    taken: int | None = None
+    batch_end: int | None = None
     end: int | None = None
-    asked: float | None = None
+    polled: float | None = None
     newest: float | None = None
     caught_up: float | None = None
     batch_caught_up: float | None = None
-    shown: tuple[float | None, ...] = ()
+    published: tuple[float | None, ...] = ()
 
     @property
     def lag(self) -> int | None:
-        """The number of offsets between the tables and the end."""
+        """The number of offsets that are not in the tables, or None if unknown."""
         if self.position is None or self.end is None:
             return None
         return max(self.end - self.position, 0)
 
     @property
-    def buffer_lag(self) -> int | None:
-        """The number of offsets between the batch in progress and the end."""
+    def pending(self) -> int | None:
+        """The number of offsets after the batch in progress, or None if unknown."""
         if self.position is None or self.end is None:
             return None
-        return max(self.end - max(self.taken or 0, self.position), 0)
+        return max(self.end - max(self.batch_end or 0, self.position), 0)
 
     def settle(self) -> None:
-        """Store the time if no records were waiting."""
+        """Update `caught_up` and `batch_caught_up` from the latest poll."""
         if self.lag == 0:
-            self.caught_up = self.asked
-        if self.buffer_lag == 0:
-            self.batch_caught_up = self.asked
+            self.caught_up = self.polled
+        if self.pending == 0:
+            self.batch_caught_up = self.polled
 
     def lag_seconds(self, now: float) -> float | None:
-        """Return the longest possible wait of a record in seconds; None if unknown."""
-        return _behind(self.lag, (self.caught_up, self.newest), now)
+        """Return the maximum age in seconds of the records in `lag`, or None if unknown."""
+        return _max_age(self.lag, (self.caught_up, self.newest), now)
 
-    def buffer_lag_seconds(self, now: float) -> float | None:
-        """Return the same for records after the batch in progress."""
-        return _behind(self.buffer_lag, (self.batch_caught_up, self.caught_up, self.newest), now)
+    def pending_seconds(self, now: float) -> float | None:
+        """Return the maximum age in seconds of the records in `pending`, or None if unknown."""
+        return _max_age(self.pending, (self.batch_caught_up, self.caught_up, self.newest), now)
 
     def publish(self, partition: SourcePartition, now: float) -> None:
         """Set the gauges if a value changed, which is rare for most topic partitions."""
-        seconds, records = self.lag_seconds(now), self.buffer_lag
-        buffer_seconds = self.buffer_lag_seconds(now)
-        shown = (self.position, self.end, seconds, records, buffer_seconds)
-        if shown == self.shown:
+        seconds, records = self.lag_seconds(now), self.pending
+        pending_seconds = self.pending_seconds(now)
+        published = (self.position, self.end, seconds, records, pending_seconds)
+        if published == self.published:
             return
-        self.shown = shown
+        self.published = published
         lag_metrics.record_position(partition, position=self.position, end=self.end)
         lag_metrics.record_lag(partition, seconds)
         if records is not None:
-            lag_metrics.record_buffer_lag(partition, records, buffer_seconds)
+            lag_metrics.record_pending(partition, records, pending_seconds)
 
 
-def _behind(lag: int | None, since: Iterable[float | None], now: float) -> float | None:
+def _max_age(lag: int | None, since: Iterable[float | None], now: float) -> float | None:
     if not lag:
         return None if lag is None else 0.0
     known = [moment for moment in since if moment is not None]
@@ -89,21 +92,21 @@ class LagTracker:
         self._topics: dict[str, frozenset[tuple[str, str]]] = {}
 
     def started(self, ranges: Iterable[OffsetRange]) -> None:
-        """Note the ranges of a new batch; the tables contain all offsets before them."""
+        """Note the ranges of a new batch; the tables contain all offsets before these ranges."""
         for range_ in ranges:
             reading = self._reading((range_.source, range_.topic, range_.partition))
             if reading.position is None:
                 reading.position = range_.start
-            reading.taken = range_.until
+            reading.batch_end = range_.until
             reading.settle()
 
     def given_up(self) -> None:
         """Note that no batch is in progress."""
         for reading in self._partitions.values():
-            reading.taken = None
+            reading.batch_end = None
 
     def landed(self, summary: BatchSummary, now: float) -> None:
-        """Note a committed batch, and record the age of its changes."""
+        """Note a committed batch, and record the ages of its changes by table."""
         for source, topics in summary.until.items():
             for partition, offset in by_partition(source, topics).items():
                 reading = self._reading(partition)
@@ -121,11 +124,11 @@ class LagTracker:
                 lag_metrics.record_landed(table, *ages, newest)
 
     def answered(self, source: str, ends: TopicOffsets, now: float) -> list[SourcePartition]:
-        """Set the ends of the topic partitions of a source; return those that no longer exist."""
+        """Set the end offsets of a source; forget and return partitions that no longer exist."""
         reported = by_partition(source, ends)
         for partition, end in reported.items():
             reading = self._reading(partition)
-            reading.end, reading.asked = end, now
+            reading.end, reading.polled = end, now
             reading.settle()
         return self._forget(
             partition
@@ -134,12 +137,12 @@ class LagTracker:
         )
 
     def keep(self, sources: Iterable[str]) -> list[SourcePartition]:
-        """Keep only these sources; return the topic partitions of the others."""
+        """Keep only these sources; forget and return the topic partitions of all others."""
         kept = set(sources)
         return self._forget(partition for partition in self._partitions if partition[0] not in kept)
 
     def document(self, source: str) -> dict[str, dict[str, dict[str, int | None]]]:
-        """Return position, end and lag by topic and partition of a source."""
+        """Return the position, end offset and lag of a source by topic and partition."""
         topics: dict[str, dict[str, dict[str, int | None]]] = {}
         for partition, reading in sorted(self._partitions.items(), key=lambda item: item[0]):
             if partition[0] == source:
@@ -148,7 +151,7 @@ class LagTracker:
         return topics
 
     def freshness(self, now: float) -> Mapping[str, float]:
-        """Return the lag of each table behind its topics in seconds, where it is known."""
+        """Return the lag of tables in seconds: the largest of their partitions, where known."""
         by_topic: dict[tuple[str, str], list[float]] = {}
         for (source, topic, _), reading in self._partitions.items():
             if (seconds := reading.lag_seconds(now)) is not None:
@@ -160,7 +163,7 @@ class LagTracker:
         return {table: max(seconds) for table, seconds in known.items() if seconds}
 
     def publish(self, now: float) -> None:
-        """Set the gauges."""
+        """Set the gauges of topic partitions and tables."""
         for partition, reading in self._partitions.items():
             reading.publish(partition, now)
         for table, seconds in self.freshness(now).items():
@@ -178,7 +181,7 @@ class LagTracker:
 
 
 def by_partition(source: str, topics: TopicOffsets) -> dict[SourcePartition, int]:
-    """Return offsets by topic partition."""
+    """Return the offsets of a source's topics by (source, topic, partition)."""
     return {
         (source, topic, partition): offset
         for topic, partitions in topics.items()

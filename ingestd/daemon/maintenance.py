@@ -42,7 +42,7 @@ Cause = Literal["inline", "sorted-runs"]
 
 @dataclass(frozen=True, slots=True)
 class MaintenanceSettings:
-    """Which maintenance runs, in how many processes; times in seconds.
+    """Settings of maintenance: what runs, and in how many processes; times are in seconds.
 
     `inline_budget` is the longest wait for compactions after a batch in mode `inline`,
     `max_throttle` the longest wait for a bucket above the stop trigger.
@@ -57,15 +57,19 @@ class MaintenanceSettings:
 
     @property
     def pace(self) -> MaintenancePace:
-        """The settings of the scheduler."""
+        """The settings of the maintenance scheduler."""
         return MaintenancePace(self.mode != "off", self.expires, self.expiry_interval)
 
 
 class MaintenanceChild(Protocol):
-    """Runs jobs; `MaintenanceClient` runs them in a separate process."""
+    """A runner of jobs; `MaintenanceClient` runs them in a separate process."""
 
     def do(self, job: Job, stopping: threading.Event, grace: float) -> Done | None:
-        """Run a job; None if it was abandoned. Raises RetryableError if the process died."""
+        """Run a job and return its result, or None if the job was abandoned.
+
+        A job is abandoned `grace` seconds after `stopping` was set. Raises RetryableError if the
+        process died.
+        """
 
     def close(self) -> None:
         """Stop the process."""
@@ -103,19 +107,19 @@ class Maintenance:
             thread.start()
 
     def end(self) -> None:
-        """Start no more jobs, and release ingest if it waits."""
+        """Start no more jobs, and release ingest if it is waiting for maintenance."""
         self._stopping.set()
         with self._changed:
             self._changed.notify_all()
 
     def stop(self) -> None:
-        """Wait until all threads have ended; jobs are abandoned after a few seconds."""
+        """Call `end`, and wait for the threads; running jobs are abandoned after a few seconds."""
         self.end()
         for thread in self._threads:
             thread.join()
 
     def opened(self, tables: Mapping[str, TableSchema]) -> None:
-        """Add tables; the state of known tables is kept."""
+        """Add the tables of a new run; known tables keep their state."""
         with self._changed:
             now = self._ticks()
             self._backlog.opened(now)
@@ -135,7 +139,7 @@ class Maintenance:
             self._changed.notify_all()
 
     def committed(self, commits: Iterable[TableCommit], *, cut: bool = False) -> None:
-        """Note the commits of a batch; `cut` if the batch was limited and more records may wait."""
+        """Note the commits of a batch; `cut` is whether the batch reached its limits."""
         with self._changed:
             self._backlog.ended(cut, self._ticks())
             for commit in commits:
@@ -147,7 +151,7 @@ class Maintenance:
             self._changed.notify_all()
 
     def between_batches(self, stopping: threading.Event) -> None:
-        """Block the thread of ingest for as long as it has to wait for maintenance."""
+        """Block ingest while it must wait for maintenance, or until `stopping` is set."""
         settings = self._settings
         if settings.mode == "inline":
             self._hold(self._is_triggered, settings.inline_budget, "inline", stopping)
@@ -161,9 +165,12 @@ class Maintenance:
             self._wait_while(self._is_triggered, self._ticks() + _TO_THE_END, stopping)
 
     def document(self) -> dict[str, Any]:
-        """Return the part of /status on maintenance."""
+        """Return the document on maintenance for /status."""
         with self._changed:
-            sorted_runs, over = self._scheduler.standings(), sorted(self._scheduler.over_stop())
+            sorted_runs, over = (
+                self._scheduler.sorted_run_counts(),
+                sorted(self._scheduler.over_stop()),
+            )
         return self._record.document(sorted_runs, over)
 
     def _is_triggered(self) -> bool:
@@ -223,10 +230,13 @@ class Maintenance:
         return None
 
     def _due(self, now: float) -> Due:
-        """Return which compactions may start: all of them if ingest or `finish` waits for them."""
+        """Return which compactions may start: all if ingest or `finish` waits for compactions.
+
+        Otherwise only pressing ones while ingest lags, else those of tables that have rested.
+        """
         if self._finishing or self._settings.mode == "inline":
             return "all"
-        return "pressing" if self._backlog.is_behind(now) else "rested"
+        return "pressing" if self._backlog.is_lagging(now) else "rested"
 
     def _settle(self, done: Done) -> None:
         """Record the result of a job, and wake the threads that wait for it."""
@@ -259,20 +269,20 @@ class MaintenanceRecord:
         self._waited = 0.0
 
     def sorted_runs(self, table: str, sorted_runs: tuple[int | None, int | None]) -> None:
-        """Record the level-0 files of a table, and the sorted runs of its fullest bucket."""
+        """Record two counts of a table: level-0 files, and sorted runs in its fullest bucket."""
         level_0, runs = sorted_runs
         if level_0 is not None and runs is not None:
             metrics.record_lag(table, level_0, runs)
 
     def throttled(self, cause: str, tables: Sequence[str]) -> None:
-        """Record that ingest begins to wait."""
+        """Record that ingest begins to wait for maintenance of these tables."""
         with self._lock:
             self._waiting = cause
         level = logging.WARNING if cause == "sorted-runs" else logging.DEBUG
         _LOG.log(level, "ingest_throttled", extra={"ctx": {"cause": cause, "tables": tables}})
 
     def released(self, cause: str, seconds: float) -> None:
-        """Record the end of a wait of `seconds`."""
+        """Record that ingest has waited for `seconds`."""
         with self._lock:
             self._waiting = None
             self._waited += seconds

@@ -2,10 +2,11 @@
 
 The daemon sends jobs over a socket, one at a time. The process has its own memory and interpreter,
 one Arrow thread, and a low priority except for urgent jobs, so that it does not slow down ingest.
-It can be killed at any time: that leaves orphan files only. On a request of the daemon it abandons
-the job in progress, which deletes the files written so far; it exits at once when the daemon exits.
+It can be killed at any time, which only leaves orphan files. At the request of the daemon it
+abandons the job in progress and deletes the files that the job has written; it exits at once when
+the daemon exits.
 
-Where Spark's Python processes are forks of the prefork server, the maintenance process is one too.
+If Spark's Python processes are forks of the prefork server, the maintenance process is one too.
 """
 
 import logging
@@ -40,7 +41,7 @@ _LOG = logging.getLogger(__name__)
 NAME = "ingestd-maint"
 """The process name; the kernel truncates names to 15 bytes."""
 KEPT_ENTRIES = 100_000
-"""Manifest entries that are cached between jobs, about 1.1 kB each."""
+"""Maximum number of manifest entries cached between jobs, about 1.1 kB each."""
 _DAEMON_EXITED = 1
 _ABANDON = signal.SIGUSR1
 """The signal that the process sends itself to abandon the job in progress."""
@@ -79,7 +80,10 @@ class Opening:
 
     @property
     def commit_user(self) -> str:
-        """The commit user of compactions; no pipeline has it, since its name contains a dot."""
+        """The commit user of compactions.
+
+        It contains a dot, unlike any commit user of a pipeline.
+        """
         return f"ingestd-{self.pipeline}.compact"
 
 
@@ -87,7 +91,7 @@ class MaintenanceClient:
     """The client of one process, which is started for the first job and again after its exit.
 
     Only `pid` may be used by several threads. A process that has lowered its priority cannot raise
-    it again, so an urgent job is done by a new one.
+    it again, so an urgent job is then run by a new process.
     """
 
     def __init__(self, opening: Opening) -> None:
@@ -99,14 +103,14 @@ class MaintenanceClient:
 
     @property
     def pid(self) -> int | None:
-        """The id of the process; None while none runs."""
+        """The id of the process, or None while no process runs."""
         return self._pid
 
     def do(self, job: Job, stopping: threading.Event, grace: float) -> Done | None:
-        """Run a job and return its result; None if it was abandoned.
+        """Run a job and return its result, or None if the job was abandoned.
 
         A job is abandoned `grace` seconds after `stopping` was set. Raises RetryableError if the
-        process exits before it answers.
+        process exits before it sends the result.
         """
         if job.urgent and self._low_priority:
             self.close()
@@ -155,7 +159,7 @@ class MaintenanceClient:
 
     @staticmethod
     def _receive(connection: Connection, stopping: threading.Event, grace: float) -> Any:  # noqa: ANN401  (a pickled object)
-        """Return the next message; None if none arrives within `grace` seconds after `stopping`."""
+        """Return the next message, or None `grace` seconds after `stopping` was set."""
         end: float | None = None
         while not connection.poll(_POLL_SECONDS):
             if stopping.is_set() and end is None:
@@ -165,7 +169,7 @@ class MaintenanceClient:
         return connection.recv()
 
     def _reap(self) -> int | None:
-        """Wait for the exit of the process, kill it after a timeout, and return the exit code."""
+        """Wait for the process to exit, or kill it after a timeout; return its exit code."""
         process, self._process, self._pid = self._process, None, None
         if process is None:
             return None
@@ -181,7 +185,7 @@ class MaintenanceClient:
 
 
 def main(*, low_priority: bool) -> None:
-    """Serve the socket that is the standard input."""
+    """Run the jobs of the daemon, which sends them over the socket at standard input."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # sent by a terminal: the daemon ends this process
     signal.signal(signal.SIGTERM, signal.SIG_IGN)  # sent to the process group: likewise
     signal.signal(_ABANDON, _abandon)
@@ -221,16 +225,19 @@ def serve(connection: Connection, *, low_priority: bool) -> None:
 
 
 def release_memory() -> None:
-    """Return freed memory to the system; the allocators would keep it for later jobs.
+    """Return freed memory to the system, which the allocators would retain for later jobs.
 
-    The system pool is the C library's, from which everything but Arrow allocates.
+    The system pool is that of the C library, from which all code but Arrow allocates.
     """
     for pool in (pa.default_memory_pool(), pa.system_memory_pool()):
         pool.release_unused()
 
 
 def _listen(connection: Connection, requests: Requests) -> None:
-    """Queue requests during a job; exit if the daemon has exited."""
+    """Queue requests while a job runs.
+
+    The request None also abandons the job in progress. The process exits if the daemon has exited.
+    """
     try:
         while True:
             request: JobRequest | None = connection.recv()

@@ -15,7 +15,7 @@ _URGENT = "urgent"
 
 
 def arguments(*, urgent: bool) -> list[str]:
-    """Return the arguments of a process whose first job is urgent, or is not."""
+    """Return the command-line arguments of a process; `urgent` describes its first job."""
     return [_URGENT] if urgent else []
 
 
@@ -25,7 +25,7 @@ def is_low_priority(given: Sequence[str]) -> bool:
 
 
 def lower_priority() -> None:
-    """Lower the priority of this process to about a tenth of a contended core."""
+    """Lower the priority of this process, which then gets about a tenth of a contended core."""
     os.nice(NICENESS)
 
 

@@ -17,12 +17,14 @@ _SAMPLES = 360
 _BATCHES = 50
 _ERRORS = 20
 _REJECTED = 20
-_KEPT = 20
+_SCHEMA_CHANGES = 20
 
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """Records read since the start, and the lag in records; `at` is in seconds since 1970.
+    """The number of records read since the start, and the lag in records, at a time.
+
+    `at` is in seconds since 1970.
 
     `lag` is None while a position or an end offset is unknown.
     """
@@ -34,7 +36,7 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class RecentFailure:
-    """An error that ended the query."""
+    """An error that ended the query; `at` is in seconds since 1970."""
 
     kind: str
     message: str
@@ -43,7 +45,10 @@ class RecentFailure:
 
 @dataclass(frozen=True, slots=True)
 class FinishedBatch:
-    """A committed batch: the duration of its phases in seconds, and its snapshots by table."""
+    """A finished batch: the durations of its phases in seconds, and its snapshot ids by table.
+
+    `at` is in seconds since 1970.
+    """
 
     batch_id: str
     at: float
@@ -55,7 +60,10 @@ class FinishedBatch:
 
 @dataclass(slots=True)
 class Recent:
-    """Bounded lists, oldest first. Not thread-safe."""
+    """Bounded lists of samples, batches, failures and rejected records, oldest first.
+
+    `records` is the number of records read since the start. Not thread-safe.
+    """
 
     samples: deque[Sample] = field(default_factory=lambda: deque(maxlen=_SAMPLES))
     batches: deque[FinishedBatch] = field(default_factory=lambda: deque(maxlen=_BATCHES))
@@ -71,7 +79,7 @@ class Recent:
             self.samples.append(Sample(now, self.records, lag))
 
     def finished(self, summary: BatchSummary, now: float) -> None:
-        """Add a batch and its rejected records."""
+        """Add a finished batch, if it has records or commits, and its rejected records."""
         counts = summary.counts
         records = sum(counts.records.values())
         self.records += records
@@ -137,17 +145,17 @@ class Recent:
 def total_lag(sources: Mapping[str, Any]) -> int | None:
     """Return the lag in records over all topic partitions; None while any is unknown."""
     lags = [
-        one["lag"]
+        partition["lag"]
         for source in sources.values()
         for topic in source["topics"].values()
-        for one in topic.values()
+        for partition in topic.values()
     ]
     return None if not lags or None in lags else sum(lags)
 
 
 @dataclass(frozen=True, slots=True)
 class SchemaChanged:
-    """One change of a table's schema; `at` in seconds since 1970, `what` is a description."""
+    """One change of a table's schema; `at` is in seconds since 1970, `what` is a description."""
 
     at: float
     table: str
@@ -156,21 +164,21 @@ class SchemaChanged:
 
 
 class SchemaLog:
-    """The schemas of tables and their changes. Not thread-safe."""
+    """The newest schemas of tables, and their recent changes. Not thread-safe."""
 
     def __init__(self) -> None:
         self._known: dict[str, TableSchema] = {}
-        self._changes: deque[SchemaChanged] = deque(maxlen=_KEPT)
+        self._changes: deque[SchemaChanged] = deque(maxlen=_SCHEMA_CHANGES)
 
     def opened(self, schemas: Mapping[str, TableSchema], now: float) -> None:
-        """Set the schemas at the start of a run; another writer may have changed them since."""
+        """Note the schemas at the start of a run; other writers may have changed known schemas."""
         for table, schema in schemas.items():
             if table in self._known:
-                self.seen(table, schema, now)
+                self.committed(table, schema, now)
             self._known[table] = schema
 
-    def seen(self, table: str, schema: TableSchema, now: float) -> None:
-        """Note the schema of a commit."""
+    def committed(self, table: str, schema: TableSchema, now: float) -> None:
+        """Note the schema of a commit to a table, which is a change if its id is new."""
         known = self._known.get(table)
         if known is not None and known.id == schema.id:
             return
@@ -181,11 +189,11 @@ class SchemaLog:
         self._changes.append(SchemaChanged(now, table, schema.id, what))
 
     def schema_id(self, table: str) -> int | None:
-        """Return the id of the newest schema; None if no schema is known."""
+        """Return the id of the newest schema of a table, or None if no schema is known."""
         return self._known[table].id if table in self._known else None
 
     def document(self) -> list[dict[str, Any]]:
-        """Return all changes for /status, newest first."""
+        """Return the recent changes for /status, newest first."""
         return [
             {
                 "at": change.at,
@@ -198,7 +206,7 @@ class SchemaLog:
 
 
 def _differences(before: TableSchema, after: TableSchema) -> Iterator[str]:
-    """Yield added, renamed, changed and dropped columns, matched by field id."""
+    """Yield descriptions of added, renamed, changed and dropped columns, matched by field id."""
     old = {column.id: column for column in before.fields}
     new = {column.id: column for column in after.fields}
     for number, column in new.items():

@@ -9,7 +9,10 @@ _SOON_SECONDS = 15.0
 
 @dataclass(frozen=True, slots=True)
 class RestartPolicy:
-    """At most `max_attempts` restarts within `window`, with exponential backoff; in seconds."""
+    """Limits of restarts: at most `max_attempts` within `window`, with exponential backoff.
+
+    Times are in seconds.
+    """
 
     max_attempts: int = 10
     window: float = 600.0
@@ -18,7 +21,7 @@ class RestartPolicy:
 
 
 class RestartBudget:
-    """Counts restarts; delays grow with consecutive failures and are reset by a finished batch."""
+    """A counter of restarts; delays grow with consecutive failures until a finished batch."""
 
     def __init__(self, policy: RestartPolicy, spread: random.Random | None = None) -> None:
         self._policy = policy
@@ -31,9 +34,11 @@ class RestartBudget:
         self._in_a_row = 0
 
     def next_wait(self, now: float, *, counts: bool = True) -> float | None:
-        """Return the delay before the restart after a failure at `now`; None to give up.
+        """Return the delay in seconds before a restart after a failure, or None to give up.
 
-        A failure that does not count is not limited by the budget, and its delay stays short,
+        `now` is the time of the failure, in seconds.
+
+        A failure that does not count is not limited by the budget, and its delay remains short,
         because the restarted query waits by itself. The delay is shortened by up to a quarter at
         random, so that many daemons do not restart at the same time.
         """

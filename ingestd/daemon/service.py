@@ -42,9 +42,10 @@ _FIXED_SECTIONS = ("http", "restart", "compaction", "expiry", "telemetry")
 
 
 def reread(path: Path, running: LoadedConfig) -> LoadedConfig | None:
-    """Read the file again; None if it is invalid, with the reason in the log.
+    """Load the file again.
 
-    Changed settings that need a restart are logged.
+    Return None and log the reason if the file is invalid. Names of changed settings that need a
+    restart are logged.
     """
     try:
         loaded = load_config(path)
@@ -65,12 +66,12 @@ def reread(path: Path, running: LoadedConfig) -> LoadedConfig | None:
 
 
 def taken_over(settings: PipelineSettings, running: PipelineSettings) -> PipelineSettings:
-    """Return the new settings, with the running values of those that need a restart."""
+    """Return the new settings, but with the running values of settings that need a restart."""
     return replace(settings, **{name: getattr(running, name) for name in _FIXED})
 
 
 def changed(after: PipelineSettings, before: PipelineSettings) -> list[str]:
-    """Return the names of the settings that differ."""
+    """Return the names of the settings that differ between `after` and `before`."""
     return [
         field.name
         for field in fields(after)
@@ -79,7 +80,11 @@ def changed(after: PipelineSettings, before: PipelineSettings) -> list[str]:
 
 
 class _Reload:
-    """Reloads the file: configures logging, and returns the settings that take effect."""
+    """A function that reloads the file.
+
+    A call configures logging, and returns the new settings, or None if they are unchanged or
+    invalid.
+    """
 
     def __init__(self, path: Path, loaded: LoadedConfig, settings: PipelineSettings) -> None:
         self._path = path
@@ -123,7 +128,7 @@ def maintenance_settings(config: Config) -> MaintenanceSettings:
 
 @contextmanager
 def _spans(loaded: LoadedConfig, version: str) -> Iterator[SpanSink | None]:
-    """Open the sink for traces of batches during the block; None if traces are disabled."""
+    """Yield an open sink for traces of batches, or None if traces are disabled."""
     section = loaded.config.telemetry
     if section.traces == "none":
         yield None
@@ -138,7 +143,9 @@ def _spans(loaded: LoadedConfig, version: str) -> Iterator[SpanSink | None]:
 def serve(config: Path, *, until_latest: bool) -> int:
     """Run the pipeline of a file to its end; return the exit code.
 
-    Raises ConfigError for an invalid configuration.
+    If `until_latest`, it ends at the offsets that are the latest when it starts. If the class
+    archive is missing, its creation is then started in the background. Raises ConfigError for an
+    invalid configuration.
     """
     try:
         loaded = load_config(config)

@@ -16,7 +16,7 @@ _SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 @dataclass(frozen=True, slots=True)
 class SignalRequests:
-    """The requests made by signals."""
+    """The requests made by signals: to stop, and to reload the configuration."""
 
     stop: threading.Event = field(default_factory=threading.Event)
     reload: threading.Event = field(default_factory=threading.Event)
@@ -30,7 +30,10 @@ class SignalRequests:
 
 @contextmanager
 def handled_signals(requests: SignalRequests) -> Iterator[None]:
-    """Handle signals in the block: the first one requests a stop, a later one exits at once."""
+    """Handle signals in the block: SIGHUP requests a reload, SIGTERM and SIGINT a stop.
+
+    A second SIGTERM or SIGINT exits the process at once.
+    """
     first: float | None = None
 
     def handle(number: int, _: FrameType | None) -> None:

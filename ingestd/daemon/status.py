@@ -32,7 +32,10 @@ _HEALING: tuple[type[RetryableError], ...] = (
 
 @dataclass(frozen=True, slots=True)
 class TableStatus:
-    """The newest commit to a table; rows and files written since the daemon started."""
+    """The newest commit to a table, and the rows and files written since the daemon started.
+
+    `at` is the time of the commit in seconds since 1970.
+    """
 
     snapshot_id: int | None
     result: str
@@ -43,7 +46,7 @@ class TableStatus:
 
 @dataclass(slots=True)
 class RunningBatch:
-    """The batch in progress: its start (by `ticks`), and the durations of its finished phases."""
+    """The batch in progress: its start on a monotonic clock, and the seconds of finished phases."""
 
     batch_id: str
     begun: float
@@ -51,7 +54,10 @@ class RunningBatch:
 
 
 class Status:
-    """The state of a pipeline; thread-safe."""
+    """The state of a pipeline; thread-safe.
+
+    `clock` returns seconds since 1970, `ticks` is a monotonic clock.
+    """
 
     def __init__(
         self,
@@ -118,7 +124,7 @@ class Status:
         metrics.record_build(self._build)
 
     def show_maintenance(self, document: Callable[[], dict[str, Any]]) -> None:
-        """Set the function that returns the part of the document on maintenance."""
+        """Set the function that returns the part of /status on maintenance."""
         self._maintenance = document
 
     def beat(self) -> None:
@@ -135,8 +141,8 @@ class Status:
     def executors_counted(self, count: int | None) -> bool | None:
         """Set the number of executors, None for a local master.
 
-        Returns True if executors have been missing for too long since this call, False if they are
-        back since this call, and None if neither changed.
+        Return True if this count starts a state of missing executors, False if it ends that state,
+        and None if the state is unchanged.
         """
         with self._lock:
             changed = self._executors.counted(count)
@@ -162,7 +168,7 @@ class Status:
         metrics.record_restart(type(error).__name__)
 
     def tables_opened(self, schemas: Mapping[str, TableSchema]) -> None:
-        """Set the schemas of the tables at the start of a run."""
+        """Note the schemas of the tables at the start of a run, which reads all topics again."""
         with self._lock:
             self.set_aside.clear()
             self._schemas.opened(schemas, self._clock())
@@ -200,7 +206,7 @@ class Status:
         for commit in summary.commits:
             name = commit.table
             if commit.growth is not None:
-                self._schemas.seen(name, commit.growth.schema, now)
+                self._schemas.committed(name, commit.growth.schema, now)
             self._tables[name] = TableStatus(
                 commit.snapshot_id, commit.status, now, self._rows[name], self._files[name]
             )
@@ -225,7 +231,7 @@ class Status:
         metrics.expect_reading(source, ends)
 
     def source_silent(self, source: str, why: str) -> bool:
-        """Note that the brokers of a source did not answer; return whether this is new."""
+        """Note that the brokers of a source did not respond; return whether they did so before."""
         with self._lock:
             self._why_silent[source] = redact(why)
             news = self._reachable.get(source) is not False
@@ -235,13 +241,13 @@ class Status:
 
     @property
     def has_met_its_sources(self) -> bool:
-        """Whether every source has answered once; before, an address may be wrong."""
+        """Whether every source has responded at least once; until then, an address may be wrong."""
         with self._lock:
             return self._met >= self._reachable.keys()
 
     @property
     def is_live(self) -> bool:
-        """Whether the loop has reported in time, and no batch or poll exceeds its limit."""
+        """Whether the loop has reported in time, and no batch or poll exceeds its time limit."""
         with self._lock:
             now = self._ticks()
             running = self._running
@@ -254,16 +260,19 @@ class Status:
 
     @property
     def is_ready(self) -> bool:
-        """Whether the query runs and has finished a batch, or its sources and offsets are known."""
+        """Whether the query runs, and has finished a batch or found all its sources reachable.
+
+        It is false while a poll is overdue or executors are missing.
+        """
         with self._lock:
-            polled = self._watchdog.any and all(self._reachable.values())
+            polled = self._watchdog.has_polled and all(self._reachable.values())
             runs = self._state == "running" and not self._plans_too_long()
             tasks_run = not self._executors.is_missing
             return runs and tasks_run and (self._batch_done or polled)
 
     @property
     def why_not_ready(self) -> str:
-        """The text of `/readyz` while the daemon is not ready."""
+        """The response text of `/readyz` while the daemon is not ready."""
         with self._lock:
             if self._executors.is_missing:
                 return f"not ready: Spark has had no executor for {MISSING_SECONDS:.0f} s or more"
@@ -301,7 +310,7 @@ class Status:
             }
 
     def _table_documents(self) -> dict[str, Any]:
-        behind = self._lag_tracker.freshness(self._clock())
+        lags = self._lag_tracker.freshness(self._clock())
         return {
             name: {
                 "snapshot_id": table.snapshot_id,
@@ -309,7 +318,7 @@ class Status:
                 "committed_at": _time(table.at),
                 "rows": table.rows,
                 "files": table.files,
-                "behind_seconds": behind.get(name),
+                "lag_seconds": lags.get(name),
                 "schema_id": self._schemas.schema_id(name),
             }
             for name, table in sorted(self._tables.items())
@@ -363,6 +372,6 @@ class SetAsidePage:
             }
 
     def document(self, source: str) -> dict[str, Any]:
-        """Return the topics of a source, for /status."""
+        """Return the topics of a source that are set aside, for /status."""
         with self._lock:
             return dict(self._topics.get(source, {}))

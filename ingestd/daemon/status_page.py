@@ -20,12 +20,12 @@ ASSETS: Mapping[str, str] = {
 
 
 def asset(path: str) -> bytes:
-    """Return the content of one of `ASSETS`."""
+    """Return the content of one of `ASSETS` by its path."""
     return files("ingestd.daemon").joinpath("assets", path[1:]).read_bytes()
 
 
 def status_page(status: Mapping[str, Any], links: Mapping[str, str]) -> bytes:
-    """Return the page for a status document; `links` are other pages with their descriptions."""
+    """Return the HTML page for a status document; `links` maps other pages to descriptions."""
     name = html.escape(status["pipeline"])
     listed = "".join(
         f'<li><a href="{path}">{path}</a> {html.escape(text)}</li>' for path, text in links.items()
@@ -82,7 +82,7 @@ def _plots(status: Mapping[str, Any], recent: Mapping[str, Any]) -> str:
     lag = total_lag(status["sources"])
     rate = recent["rates"][-1][1] if recent["rates"] else None
     shown = (
-        ("Records behind", lag, recent["lags"]),
+        ("Lag in records", lag, recent["lags"]),
         ("Records a second", rate, recent["rates"]),
     )
     return (
@@ -97,9 +97,9 @@ def _plots(status: Mapping[str, Any], recent: Mapping[str, Any]) -> str:
 
 
 def _span(points: Sequence[tuple[float, float]]) -> float:
-    """Return the seconds that a plot covers: an hour, or less while there is less history."""
-    seen = points[-1][0] - points[0][0] if points else 0.0
-    return min(max(seen, _SHORTEST), _HOUR)
+    """Return the seconds that a plot covers: up to an hour, depending on the points."""
+    covered = points[-1][0] - points[0][0] if points else 0.0
+    return min(max(covered, _SHORTEST), _HOUR)
 
 
 def _trouble(errors: Sequence[Mapping[str, Any]]) -> str:
@@ -114,23 +114,23 @@ def _trouble(errors: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _tables(tables: Mapping[str, Any], maintenance: Mapping[str, Any]) -> str:
-    standings, over = maintenance.get("tables", {}), maintenance.get("over_stop_trigger", ())
+    sorted_runs, over = maintenance.get("tables", {}), maintenance.get("over_stop_trigger", ())
     rows = (
         (
             html.escape(name),
             _number(table["snapshot_id"]),
             _time_tag(table["committed_at"]),
-            _number(table["behind_seconds"]),
+            _number(table["lag_seconds"]),
             _number(table["rows"]),
             _number(table["files"]),
-            _number(standings.get(name, {}).get("level_0")),
-            _number(standings.get(name, {}).get("sorted_runs"))
+            _number(sorted_runs.get(name, {}).get("level_0")),
+            _number(sorted_runs.get(name, {}).get("sorted_runs"))
             + (" <b>above the stop trigger</b>" if name in over else ""),
             html.escape(table["result"]),
         )
         for name, table in tables.items()
     )
-    head = ("table", "snapshot", "committed", "seconds behind", "rows since start",
+    head = ("table", "snapshot", "committed", "lag in seconds", "rows since start",
             "files since start", "files in level 0", "most sorted runs", "result")  # fmt: skip
     return _table("tables", "Tables", head, rows, "no table has been committed to yet")
 
@@ -138,13 +138,13 @@ def _tables(tables: Mapping[str, Any], maintenance: Mapping[str, Any]) -> str:
 def _sources(sources: Mapping[str, Any]) -> str:
     rows = []
     for name, source in sources.items():
-        answer = {True: "answers", False: "does not answer", None: "not asked yet"}
+        states = {True: "reachable", False: "not reachable", None: "not polled yet"}
         for topic, partitions in source["topics"].items() or (("", {}),):
             lags = [partition["lag"] for partition in partitions.values()]
             lag = None if None in lags or not lags else sum(lags)
             cells = (html.escape(name), html.escape(topic), _number(len(partitions)))
-            rows.append((*cells, _number(lag), answer[source["reachable"]]))
-    head = ("source", "topic", "partitions", "records behind", "brokers")
+            rows.append((*cells, _number(lag), states[source["reachable"]]))
+    head = ("source", "topic", "partitions", "lag in records", "brokers")
     return _table("topics", "Topics", head, rows, "no source")
 
 
@@ -178,7 +178,7 @@ def _schemas(changes: Sequence[Mapping[str, Any]]) -> str:
         )
         for change in changes[:_SHOWN_BATCHES]
     )
-    head = ("table", "seen", "schema", "what changed")
+    head = ("table", "time", "schema", "what changed")
     return _table("schemas", "Schema changes", head, rows, "")
 
 
@@ -215,14 +215,14 @@ def _rejected(rejected: Sequence[Mapping[str, Any]]) -> str:
         )
         for rejected_record in rejected
     )
-    head = ("seen", "topic/partition@offset", "reason", "what is wrong")
+    head = ("time", "topic/partition@offset", "reason", "what is wrong")
     return _table("dead-letters", "Dead letters", head, rows, "none since the start")
 
 
 def _table(
     anchor: str, title: str, head: Sequence[str], rows: Iterable[Sequence[str]], nothing: str
 ) -> str:
-    """Return a section with a table of HTML cells, or with the sentence `nothing` without rows."""
+    """Return a section with a table of HTML cells, or with the text `nothing` if it has no rows."""
     body = "".join(
         f'<tr><th scope="row">{first}</th>{"".join(f"<td>{cell}</td>" for cell in cells)}</tr>'
         for first, *cells in rows
@@ -255,12 +255,12 @@ _HEIGHT = 72
 
 
 def sparkline(points: Sequence[tuple[float, float]], name: str, span: float) -> str:
-    """Return an SVG of the last `span` seconds; `name` and extremes are text for screen readers.
+    """Return an SVG plot of the last `span` seconds, with a summary as text for screen readers.
 
     Points are (seconds, value), oldest first; for fewer than two, a sentence is returned.
     """
     if len(points) < 2:
-        return '<p class="empty">not enough seen yet</p>'
+        return '<p class="empty">not enough data yet</p>'
     end = points[-1][0]
     shown = [point for point in points if end - point[0] <= span]
     top = max(value for _, value in shown) or 1.0

@@ -46,7 +46,10 @@ class SupervisedRun(Protocol):
         """Start the query."""
 
     def await_termination(self, timeout: float) -> bool:
-        """Wait; return whether the query has ended. Raises the error that ended it."""
+        """Wait at most `timeout` seconds; return whether the query has ended.
+
+        Raises the error that ended the query.
+        """
 
     def rests(self) -> bool:
         """Return whether the query found no new records and waits for its next trigger."""
@@ -59,12 +62,12 @@ class SupervisedRun(Protocol):
 
 
 Reload = Callable[[], PipelineSettings | None]
-"""Returns the new settings; None if nothing changes."""
+"""Returns the new settings, or None if nothing changes."""
 MakeRun = Callable[[PipelineSettings, BatchListener], SupervisedRun]
 
 
 def keep_settings() -> None:
-    """Keep the settings: there is no file to reload."""
+    """Return None, which keeps the settings: there is no file to reload."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +104,7 @@ class DaemonSettings:
 
 
 class Supervisor:
-    """Runs a pipeline until it ends, is stopped, or fails."""
+    """The supervisor of a pipeline, which runs the pipeline until it ends, is stopped, or fails."""
 
     def __init__(
         self,
@@ -148,14 +151,17 @@ class Supervisor:
             self._run.stop()
 
     def stop(self) -> None:
-        """Finish the batch in progress, then stop; returns when the query has ended."""
+        """Finish the batch in progress, then stop the pipeline.
+
+        Returns when the query has ended.
+        """
         self._stopping.set()
         self._status.enter("draining")
         if self._run is not None:
             self._run.stop()
 
     def _attempt(self) -> IngestdError | None:
-        """Run the query once; return the error that ended it, None if it ended as expected."""
+        """Run the query once; return the error that ended it, or None if it ended as expected."""
         if self._stopping.is_set():
             return None
         self._status.enter("starting")
@@ -189,7 +195,11 @@ class Supervisor:
             _LOG.info("executors_returned", extra={"ctx": {"executors": count}})
 
     def _wait_for_restart(self, error: IngestdError) -> bool:
-        """Wait before a restart; False if the error is not retryable or the budget is exhausted."""
+        """Wait before a restart.
+
+        Return False if no restart is possible: the error is not retryable, or the restart budget is
+        exhausted.
+        """
         if not isinstance(error, RetryableError):
             return False
         silence = isinstance(error, SourceSilentError)
@@ -209,7 +219,7 @@ class Supervisor:
         return True
 
     def _pause(self, seconds: float) -> None:
-        """Wait while reporting the loop as alive; return at once on a stop."""
+        """Wait for `seconds` or until a stop, and report the loop as alive meanwhile."""
         end = time.monotonic() + seconds
         while not self._stopping.wait(min(_TICK_SECONDS, max(end - time.monotonic(), 0))):
             self._status.beat()

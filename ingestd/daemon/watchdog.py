@@ -1,6 +1,7 @@
 """Detect a query that no longer polls: it neither starts batches nor finds its sources idle.
 
-A batch that is never planned has no duration, and without new records there is no lag either.
+Other signals miss such a query: a batch that is never planned has no duration, and lag needs new
+records.
 """
 
 from collections.abc import Callable
@@ -8,15 +9,19 @@ from collections.abc import Callable
 from ingestd import metrics
 
 STUCK_SECONDS = 300.0
-"""The limit for a poll, which fails after a minute at most, and for the start of Spark."""
-ASKING_SECONDS = 60.0
-"""More time for each source beyond the first, since sources are polled in turn."""
+"""Maximum time until the next poll or sign of life.
+
+A poll fails after a minute at most; the start of Spark may take longer.
+"""
+PER_SOURCE_SECONDS = 60.0
+"""Time added for each source after the first, because sources are polled in turn."""
 
 
 class Watchdog:
     """The time of the last poll of a query. Not thread-safe.
 
-    `ticks` is a monotonic clock, `clock` returns seconds since 1970.
+    `ticks` is a monotonic clock, `clock` returns seconds since 1970. `patience` is an upper limit,
+    in seconds, of the time until the next poll is overdue.
     """
 
     def __init__(
@@ -28,15 +33,15 @@ class Watchdog:
     ) -> None:
         self._clock = clock
         self._ticks = ticks
-        self._patience = min(STUCK_SECONDS + ASKING_SECONDS * max(sources - 1, 0), patience)
+        self._patience = min(STUCK_SECONDS + PER_SOURCE_SECONDS * max(sources - 1, 0), patience)
         self._last = ticks()
         self._held = False
-        self.any = False
+        self.has_polled = False
         """Whether the query has polled since it was started."""
 
     def started(self) -> None:
         """Note that the start of a query has begun."""
-        self._last, self._held, self.any = self._ticks(), False, False
+        self._last, self._held, self.has_polled = self._ticks(), False, False
 
     def opened(self) -> None:
         """Note that the query has been started."""
@@ -44,11 +49,11 @@ class Watchdog:
 
     def done(self) -> None:
         """Note a poll: a batch has started or finished, or there are no new records."""
-        self._last, self.any = self._ticks(), True
+        self._last, self.has_polled = self._ticks(), True
         metrics.record_poll(self._clock())
 
     def hold(self, *, held: bool) -> None:
-        """Set whether the next poll is delayed on purpose."""
+        """Set whether the next poll is delayed on purpose, which also counts as a poll."""
         self._held = held
         self.done()
 

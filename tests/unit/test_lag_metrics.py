@@ -18,8 +18,8 @@ def test_names_are_what_operators_were_promised() -> None:
         "ingestd_source_end_offset",
         "ingestd_source_lag_records",
         "ingestd_source_lag_seconds",
-        "ingestd_source_buffer_lag_records",
-        "ingestd_source_buffer_lag_seconds",
+        "ingestd_source_pending_records",
+        "ingestd_source_pending_seconds",
         "ingestd_event_time_lag_seconds",
         "ingestd_newest_event_timestamp_seconds",
         "ingestd_end_to_end_latency_seconds",
@@ -48,10 +48,10 @@ def test_what_landed_gives_the_age_of_the_newest_and_two_latencies() -> None:
 def test_what_is_not_known_has_no_series() -> None:
     place = {"source": "s", "topic": "unknown-lag", "partition": "0"}
     lag_metrics.record_lag(("s", "unknown-lag", 0), None)
-    lag_metrics.record_buffer_lag(("s", "unknown-lag", 0), 5, None)
+    lag_metrics.record_pending(("s", "unknown-lag", 0), 5, None)
     assert value("ingestd_source_lag_seconds", **place) is None
-    assert value("ingestd_source_buffer_lag_seconds", **place) is None
-    assert value("ingestd_source_buffer_lag_records", **place) == 5
+    assert value("ingestd_source_pending_seconds", **place) is None
+    assert value("ingestd_source_pending_records", **place) == 5
 
 
 def test_lag_needs_both_ends_and_is_never_negative() -> None:
@@ -67,7 +67,7 @@ def test_lag_needs_both_ends_and_is_never_negative() -> None:
 def test_partitions_that_are_gone_leave_the_page() -> None:
     place = {"source": "s", "topic": "gone-lag", "partition": "1"}
     lag_metrics.record_lag(("s", "gone-lag", 1), 3.0)
-    lag_metrics.record_buffer_lag(("s", "gone-lag", 1), 5, 3.0)
+    lag_metrics.record_pending(("s", "gone-lag", 1), 5, 3.0)
     lag_metrics.record_position(("s", "gone-lag", 1), position=1, end=2)
     for _ in range(2):
         lag_metrics.forget_partitions([("s", "gone-lag", 1)])

@@ -13,7 +13,7 @@ async function refresh() {
     }
     if (live.textContent !== "live") live.textContent = "live";
   } catch {
-    live.textContent = "the daemon does not answer; shown is what it said last";
+    live.textContent = "the daemon does not respond; the page shows its last response";
   }
 }
 

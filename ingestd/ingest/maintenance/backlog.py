@@ -34,13 +34,13 @@ class Backlog:
     fails. Times are seconds of a monotonic clock.
     """
 
-    _behind: bool = False
+    _lagging: bool = False
     _in_batch: bool = False
     _until: float = 0.0
 
     def opened(self, now: float) -> None:
         """Record that a run of the stream has started."""
-        self._behind, self._in_batch, self._until = True, False, now + _START_SECONDS
+        self._lagging, self._in_batch, self._until = True, False, now + _START_SECONDS
 
     def began(self) -> None:
         """Record that a batch has started."""
@@ -48,12 +48,12 @@ class Backlog:
 
     def ended(self, cut: bool, now: float) -> None:
         """Record that a batch is committed; `cut` is whether it reached its limits."""
-        self._behind, self._in_batch, self._until = cut, False, now + _PAUSE_SECONDS
+        self._lagging, self._in_batch, self._until = cut, False, now + _PAUSE_SECONDS
 
     def died(self) -> None:
         """Record that the run, with its current batch, has ended: maintenance need not wait."""
-        self._behind, self._in_batch = False, False
+        self._lagging, self._in_batch = False, False
 
-    def is_behind(self, now: float) -> bool:
+    def is_lagging(self, now: float) -> bool:
         """Return whether the stream has a backlog."""
-        return self._behind and (self._in_batch or now < self._until)
+        return self._lagging and (self._in_batch or now < self._until)

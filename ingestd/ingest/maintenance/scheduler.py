@@ -139,7 +139,7 @@ class MaintenanceScheduler:
             if work.running or (work.due_since is not None and work.is_due(now) and _may_run(work))
         ]
 
-    def standings(self) -> Mapping[str, tuple[int | None, int | None]]:
+    def sorted_run_counts(self) -> Mapping[str, tuple[int | None, int | None]]:
         """Return the result of `sorted_runs` for every table."""
         return {name: (work.level_0, work.runs) for name, work in self._work.items()}
 

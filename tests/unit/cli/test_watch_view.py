@@ -51,7 +51,7 @@ def test_names_and_messages_cannot_reach_the_terminal_as_commands() -> None:
 def test_a_daemon_that_has_done_nothing_yet_is_shown_too() -> None:
     text = shown(Status("new", "1", []))
     assert "none under way" in text
-    assert "lag=- behind_seconds=- " in status_line(Status("new", "1", []).document())
+    assert "lag=- lag_seconds=- " in status_line(Status("new", "1", []).document())
 
 
 def test_only_so_many_tables_are_listed() -> None:

@@ -43,7 +43,7 @@ def issue(folder: Path, text: str) -> str:
         (
             "debezium-json",
             "canal-json\ntables: {t: {ordering: source-position}}",
-            "needs a data format whose messages have one",
+            "needs a data format whose messages contain a position",
         ),
         (
             "debezium-json",
@@ -54,7 +54,7 @@ def issue(folder: Path, text: str) -> str:
         ("topics: [orders]", "topic-pattern: '['", "is not a valid regular expression"),
         ("topics: [orders]", "topics: [a]\n    topic-pattern: b", "either 'topics' or"),
         ("    topics: [orders]\n", "", "either 'topics' or 'topic-pattern'"),
-        ("topics: [orders]", "topics: [a]\n    topic-exclude: [b]", "goes with 'topic-pattern'"),
+        ("topics: [orders]", "topics: [a]\n    topic-exclude: [b]", "needs 'topic-pattern'"),
         (
             "format:",
             "startup-mode: timestamp\n    format:",
@@ -63,7 +63,7 @@ def issue(folder: Path, text: str) -> str:
         (
             "format:",
             "bounded-timestamp-millis: 7\n    format:",
-            "'bounded-timestamp-millis' goes with 'bounded-mode: timestamp'",
+            "'bounded-timestamp-millis' needs 'bounded-mode: timestamp'",
         ),
         (
             "format:",
@@ -99,7 +99,7 @@ def issue(folder: Path, text: str) -> str:
         (
             "{path: /lake}",
             "{path: /lake, catalog: {metastore: rest, uri: h, token: a-token, auth-file: f}}",
-            "goes without 'token'",
+            "cannot be combined with 'token'",
         ),
         (
             "{path: /lake}",
@@ -119,7 +119,7 @@ def test_a_disk_is_no_warehouse_of_a_cluster_unless_it_is_shared(
 ) -> None:
     spark = f"spark: {{spark.master: '{master}'}}\n"
     found = issue(tmp_path, BASE + spark)
-    assert f": warehouse.path: is on a disk, and spark.master '{master}' runs tasks on" in found
+    assert f": warehouse.path: is a local path, and spark.master '{master}' runs tasks on" in found
     for place in ("{path: /lake, shared: true}", "{path: 's3://lake/x'}"):
         path = tmp_path / "f.yaml"
         path.write_text(BASE.replace("{path: /lake}", place) + spark, encoding="utf-8")

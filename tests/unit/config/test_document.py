@@ -21,13 +21,13 @@ def test_an_empty_file_is_an_empty_document() -> None:
 
 def test_every_node_knows_its_line() -> None:
     document = parse_document("a:\n  b: 1\n  c:\n    - x\n    - y\n", "f.yaml")
-    assert document.place_of(("a", "b")) == "f.yaml:2"
-    assert document.place_of(("a", "c", 1)) == "f.yaml:5"
+    assert document.location_of(("a", "b")) == "f.yaml:2"
+    assert document.location_of(("a", "c", 1)) == "f.yaml:5"
 
 
 def test_what_is_not_there_is_placed_at_what_should_hold_it() -> None:
     document = parse_document("a:\n  b: {}\n", "f.yaml")
-    assert document.place_of(("a", "b", "missing")) == "f.yaml:2"
+    assert document.location_of(("a", "b", "missing")) == "f.yaml:2"
 
 
 def test_a_key_given_twice_is_refused_with_both_lines() -> None:
@@ -46,7 +46,7 @@ def test_a_key_given_twice_is_refused_with_both_lines() -> None:
         ("a: !!python/object:os.system {}\nb: '\x01'", "invalid YAML"),
     ],
 )
-def test_what_is_no_configuration_is_refused_with_its_place(text: str, message: str) -> None:
+def test_what_is_no_configuration_is_refused_with_its_location(text: str, message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         parse_document(text, "f")
 

@@ -32,7 +32,7 @@ def test_a_value_of_the_file_is_overridden_and_its_neighbours_stay() -> None:
     assert issues == []
     assert document.tree["warehouse"] == {"path": "/other"}
     assert document.tree["sources"] == parse_document(FILE, "f").tree["sources"]
-    assert document.place_of(("warehouse", "path")) == "environment INGESTD__WAREHOUSE__PATH"
+    assert document.location_of(("warehouse", "path")) == "environment INGESTD__WAREHOUSE__PATH"
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,7 @@ def test_variables_find_their_keys(variable: str, path: tuple[str, ...]) -> None
         assert isinstance(tree, dict)
         tree = tree[part]
     assert tree == "value"
-    assert document.place_of(path) == f"environment {variable}"
+    assert document.location_of(path) == f"environment {variable}"
 
 
 @pytest.mark.parametrize(

@@ -49,7 +49,7 @@ def test_no_text_is_a_surprise(text: str) -> None:
     try:
         shell_words(text)
     except ConfigError as error:
-        assert "no end" in error.message
+        assert "unterminated" in error.message
 
 
 def test_line_breaks_are_blanks_also_after_a_comment() -> None:
@@ -77,7 +77,7 @@ def test_what_examples_have_in_angles_is_text() -> None:
 
 @pytest.mark.parametrize("text", ["a 'b", 'a "b', 'a "b\\"', "x'"])
 def test_a_quote_without_its_end_is_refused(text: str) -> None:
-    with pytest.raises(ConfigError, match="no end"):
+    with pytest.raises(ConfigError, match="unterminated"):
         shell_words(text)
 
 

@@ -88,7 +88,7 @@ def test_lists_may_be_texts_since_an_environment_has_only_those(tmp_path: Path) 
         ("spark: {executor.memory: 1g}", "spark: settings of Spark begin with 'spark.'"),
         (
             "tables: {t: {schema: {column-types: {a: DECMAL}}}}",
-            "f.yaml:9: tables.t.schema.column-types.a: no type of a column",
+            "f.yaml:9: tables.t.schema.column-types.a: is not a column type",
         ),
     ],
 )

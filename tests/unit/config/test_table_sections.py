@@ -70,7 +70,7 @@ def test_rules_come_from_the_environment_as_json(tmp_path: Path) -> None:
     text = '[{"match": {"table": "a"}, "to": "b"}]'
     loaded = load(tmp_path, RULES, INGESTD__ROUTING__RULES=text)
     assert pipeline_settings(loaded).routing.rules == (RouteRule({"table": "a"}, "b"),)
-    with pytest.raises(ConfigError, match="as a text it is JSON"):
+    with pytest.raises(ConfigError, match="or the JSON text of a list"):
         load(tmp_path, "", INGESTD__ROUTING__RULES="a")
 
 

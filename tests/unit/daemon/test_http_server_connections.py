@@ -20,7 +20,7 @@ def placed(stack: ExitStack, limit: ConnectionLimit, address: str) -> socket.soc
     ours, theirs = socket.socketpair()
     stack.enter_context(ours)
     stack.enter_context(theirs)
-    stack.enter_context(limit.place(ours, address))
+    stack.enter_context(limit.counted(ours, address))
     theirs.setblocking(False)
     return theirs
 
@@ -52,7 +52,7 @@ def test_one_that_left_makes_room(stack: ExitStack) -> None:
     stack.enter_context(ours)
     stack.enter_context(theirs)
     theirs.setblocking(False)
-    with limit.place(ours, "a"):
+    with limit.counted(ours, "a"):
         pass
     placed(stack, limit, "a")
     assert is_open(theirs)

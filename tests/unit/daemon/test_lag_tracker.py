@@ -130,22 +130,22 @@ def test_what_the_batch_under_way_takes_is_no_lag_to_the_buffer(lag_tracker: Lag
     lag_tracker.landed(batch({0: 10}, {0: T0 - 500}), T0)
     lag_tracker.started([OffsetRange("s", "t", 0, 10, 70)])
     assert seen(lag_tracker, T0, "lag_records") == 90
-    assert seen(lag_tracker, T0, "buffer_lag_records") == 30
-    assert seen(lag_tracker, T0, "buffer_lag_seconds") == 500
+    assert seen(lag_tracker, T0, "pending_records") == 30
+    assert seen(lag_tracker, T0, "pending_seconds") == 500
     lag_tracker.started([OffsetRange("s", "t", 0, 10, 100)])
-    assert seen(lag_tracker, T0, "buffer_lag_records") == 0
-    assert seen(lag_tracker, T0, "buffer_lag_seconds") == 0
+    assert seen(lag_tracker, T0, "pending_records") == 0
+    assert seen(lag_tracker, T0, "pending_seconds") == 0
     answer(lag_tracker, T0 + 7, 101)
-    assert seen(lag_tracker, T0 + 7, "buffer_lag_seconds") == 7
+    assert seen(lag_tracker, T0 + 7, "pending_seconds") == 7
     assert seen(lag_tracker, T0 + 7, "lag_seconds") == 507
 
 
 def test_a_batch_that_failed_has_taken_nothing(lag_tracker: LagTracker) -> None:
     answer(lag_tracker, T0, 100)
     lag_tracker.started([OffsetRange("s", "t", 0, 10, 100)])
-    assert seen(lag_tracker, T0, "buffer_lag_records") == 0
+    assert seen(lag_tracker, T0, "pending_records") == 0
     lag_tracker.given_up()
-    assert seen(lag_tracker, T0, "buffer_lag_records") == 90
+    assert seen(lag_tracker, T0, "pending_records") == 90
 
 
 def test_only_a_commit_tells_how_old_changes_were_when_they_landed(lag_tracker: LagTracker) -> None:

@@ -246,7 +246,7 @@ def test_a_table_gets_staler_while_no_batch_ends(status: Status, clock: Clock) -
     assert freshness() == 5
     clock.now += 30
     assert freshness() == 5
-    assert status.document()["tables"]["db.t"]["behind_seconds"] == 35
+    assert status.document()["tables"]["db.t"]["lag_seconds"] == 35
     status.sample()
     assert freshness() == 35
 

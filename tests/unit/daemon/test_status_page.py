@@ -73,7 +73,7 @@ def test_it_is_well_formed_and_says_state_lag_and_tables_first(status: Status) -
     assert page.of("b")[:2] == ["1,000", "–"]
     assert page.of("h2") == ["Tables", "Topics", "Batches", "Dead letters"]
     assert {"db.orders", "orders/0@4"} <= {*page.of("th"), *page.of("td")}
-    assert {"1,234", "cast: no_number", "column total: 'x'", "answers"} <= set(page.of("td"))
+    assert {"1,234", "cast: no_number", "column total: 'x'", "reachable"} <= set(page.of("td"))
 
 
 def test_errors_come_before_everything_that_is_well(status: Status) -> None:
@@ -95,7 +95,7 @@ def test_changes_of_schemas_are_told_newest_first(status: Status) -> None:
 
 
 def test_tables_say_how_far_they_are_behind(status: Status) -> None:
-    assert "seconds behind" in outline(status).of("th")
+    assert "lag in seconds" in outline(status).of("th")
 
 
 def test_a_running_batch_is_told_by_phase(status: Status) -> None:

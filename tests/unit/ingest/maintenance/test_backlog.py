@@ -29,22 +29,22 @@ def test_a_batch_is_cut_when_a_source_gave_all_that_its_limit_allows(
 def test_a_stream_is_behind_from_a_batch_that_was_cut_to_one_that_was_not() -> None:
     stream = Backlog()
     stream.ended(True, 10.0)
-    assert stream.is_behind(10.0)
+    assert stream.is_lagging(10.0)
     stream.began()
-    assert stream.is_behind(1000.0)
+    assert stream.is_lagging(1000.0)
     stream.ended(False, 1000.0)
-    assert not stream.is_behind(1000.0)
+    assert not stream.is_lagging(1000.0)
     stream.began()
-    assert not stream.is_behind(1001.0)
+    assert not stream.is_lagging(1001.0)
 
 
 def test_it_is_behind_no_more_when_no_batch_follows() -> None:
     stream = Backlog()
     stream.ended(True, 10.0)
-    assert stream.is_behind(14.9)
-    assert not stream.is_behind(15.0)
+    assert stream.is_lagging(14.9)
+    assert not stream.is_lagging(15.0)
     stream.began()
-    assert stream.is_behind(16.0)
+    assert stream.is_lagging(16.0)
 
 
 def test_a_batch_that_died_leaves_nobody_behind_until_tables_are_opened_again() -> None:
@@ -52,18 +52,18 @@ def test_a_batch_that_died_leaves_nobody_behind_until_tables_are_opened_again() 
     stream.opened(0.0)
     stream.began()
     stream.died()
-    assert not stream.is_behind(1.0)
+    assert not stream.is_lagging(1.0)
     stream.opened(2.0)
-    assert stream.is_behind(2.0)
+    assert stream.is_lagging(2.0)
 
 
 def test_it_counts_as_behind_until_its_first_batch_has_ended() -> None:
     stream = Backlog()
-    assert not stream.is_behind(0.0)
+    assert not stream.is_lagging(0.0)
     stream.opened(0.0)
-    assert stream.is_behind(29.9)
-    assert not stream.is_behind(30.0)
+    assert stream.is_lagging(29.9)
+    assert not stream.is_lagging(30.0)
     stream.began()
-    assert stream.is_behind(100.0)
+    assert stream.is_lagging(100.0)
     stream.opened(100.0)
-    assert not stream.is_behind(130.0)
+    assert not stream.is_lagging(130.0)
