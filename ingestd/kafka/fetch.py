@@ -277,7 +277,7 @@ class _JointFetch:
     def _taken(self, partition: TopicAndPartition, records: Records) -> Records:
         """Return the records in the range of their topic partition; record the client's errors."""
         reading = self._readings.get(partition)
-        if reading is None:  # an event of the client as a whole
+        if reading is None:  # an error that concerns no single topic partition
             self._pooled.client_errors.extend(event.problem for event in records.events)
             return records.first(0)
         in_range = reading.take(records)

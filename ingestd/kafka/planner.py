@@ -204,7 +204,7 @@ class Planner:
             raise LogChangedError(
                 f"source {name}: {topic}/{partition} was read up to "
                 f"{changed[topic, partition][0]}, but its log has other records from {offset} on: "
-                "a new leader did not have them"
+                "a new leader did not have the records that were read"
             )
         for topic, partitions in epochs.items():
             for partition, epoch in partitions.items():

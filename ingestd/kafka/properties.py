@@ -38,7 +38,7 @@ _TOKEN_WAYS = (
 _BOOTSTRAP = "bootstrap.servers"
 
 # With the default back-off of 1000 ms a fetch that finds its queue full sleeps for a second.
-# Larger fetches and queues do not read more records a second, but fetch more records past the end
+# Larger fetches and queues do not read more records per second, but fetch more records past the end
 # of a range: with 16 MiB of queue a quarter of the client's work.
 _TUNED: Mapping[str, str] = {
     "fetch.queue.backoff.ms": "2",

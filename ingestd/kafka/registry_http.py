@@ -143,7 +143,7 @@ class RegistryHttp:
                     self._note_outage(failed)
                     raise type(error)(
                         f"{error.message}; tried {attempt + 1} times, {waited:.0f} s since the "
-                        "look-up began. No record is rejected for that: the batch is run again"
+                        "look-up began. No record is rejected because of this: the batch runs again"
                     ) from error
                 why = {"why": error.message, "attempt": attempt + 1, "wait_s": round(wait, 2)}
                 _LOG.warning("schema_registry_retry", extra={"ctx": why})

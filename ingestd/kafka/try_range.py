@@ -22,7 +22,7 @@ STALL_SECONDS = 10.0
 _CHUNK_RECORDS, _CHUNK_BYTES = 500, 1 << 20
 _UNREADABLE = 3
 _REASON = "reason"
-# The client requests one record batch at a time, and the next one when it was consumed: all
+# The client requests one record batch at a time, and the next one after it was consumed: all
 # records before a batch that cannot be decompressed are returned.
 _BATCH_BY_BATCH = {"fetch.message.max.bytes": "1", "queued.min.messages": "1"}
 _OTHER_NAME = "max.partition.fetch.bytes"

@@ -60,7 +60,7 @@ def shared_folder(parent: str | None) -> Iterator[str | None]:
         folder = _Folder(path, os.open(path, os.O_RDONLY))
     except OSError as error:
         raise exchange_error(parent, error) from error
-    with suppress(OSError):  # without locks no folder is taken for abandoned either
+    with suppress(OSError):  # without locks, no folder counts as abandoned either
         fcntl.flock(folder.lock, fcntl.LOCK_SH)
     _recycle_kept_folder(folder)
     try:

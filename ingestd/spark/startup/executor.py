@@ -1,8 +1,8 @@
 """Compose the command line of an executor that Spark starts as a pod.
 
 Spark's scheduler for Kubernetes starts the image of executors with the argument `executor` and
-passes everything else in environment variables; the image has to start the JVM. This one has the
-Java, the class path and the class archive of the driver's JVM. Its flags are those of
+passes everything else in environment variables; the image has to start the JVM. The command line
+has the Java, the class path and the class archive of the driver's JVM, and the flags of
 `spark.executor.extraJavaOptions`, as the driver completed them.
 """
 
@@ -34,7 +34,7 @@ _ARGUMENTS: Mapping[str, str] = {
 def executor_command(environ: Mapping[str, str]) -> tuple[str, ...]:
     """Return the command line of the executor that an environment describes.
 
-    Raises ConfigError without Java, without PySpark, or for an environment that Spark did not make.
+    Raises ConfigError if Java, PySpark or a variable that Spark sets for executors is missing.
     """
     java, home = java_command(), spark_home()
     if java is None or home is None:
@@ -62,6 +62,6 @@ def executor_command(environ: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def _jvm_options(environ: Mapping[str, str]) -> list[str]:
-    """Return the options of the JVM, one from each variable, in the order of their numbers."""
-    found = [(match, environ[match[0]]) for match in map(_JVM_OPTION.fullmatch, environ) if match]
-    return [option for match, option in sorted(found, key=lambda item: int(item[0][1]))]
+    """Return the JVM options of the variables `SPARK_JAVA_OPT_N`, in the order of N."""
+    options = [(match, environ[match[0]]) for match in map(_JVM_OPTION.fullmatch, environ) if match]
+    return [option for match, option in sorted(options, key=lambda item: int(item[0][1]))]

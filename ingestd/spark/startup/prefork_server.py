@@ -118,7 +118,7 @@ def _run_request(request: Mapping[str, object], streams: Sequence[int]) -> NoRet
         os.dup2(stream, number)
         os.close(stream)
     arguments = [str(argument) for argument in request["arguments"]]  # type: ignore[attr-defined]  # a list
-    environment = dict(request["environment"])  # type: ignore[call-overload]  # of texts
+    environment = dict(request["environment"])  # type: ignore[call-overload]  # of strings
     if arguments[:1] != ["-m"] or not arguments[1].startswith(_SERVED):
         os.execve(sys.executable, [sys.executable, *arguments], environment)  # noqa: S606
     os.environ.clear()
@@ -139,7 +139,7 @@ def _run(module: str) -> int:
         if module in _DAEMONS:
             python_daemon.main()
         else:
-            sys.modules.pop(module, None)  # run again as `__main__`, not beside itself
+            sys.modules.pop(module, None)  # so that it exists only as `__main__`
             runpy.run_module(module, run_name="__main__", alter_sys=True)
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else int(end.code is not None)

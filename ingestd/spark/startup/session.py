@@ -98,8 +98,8 @@ def _start_context(settings: Mapping[str, str]) -> None:
         _start_in_gateway(conf, gateway)
     except (OSError, PySparkRuntimeError) as error:
         raise ConfigError(
-            "Spark does not start; it needs a Java 17 runtime (JAVA_HOME or PATH), and settings of "
-            f"`spark` that it accepts, else its reason is in the lines above: {error}"
+            "Spark does not start; it needs a Java 17 runtime (JAVA_HOME or PATH) and valid "
+            f"settings of `spark`; a reason that Spark reported is in the lines above: {error}"
         ) from error
     finally:
         if errors is not None:
