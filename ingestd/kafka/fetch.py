@@ -214,8 +214,7 @@ def _full(
 ) -> RecordColumns | None:
     """Return the buffered columns from which to take a chunk, or None.
 
-    They are `latest` if these fill a chunk, or the largest if all columns together reach
-    `max_bytes`.
+    Returns `latest` if it fills a chunk, or the largest columns if all together reach `max_bytes`.
     """
     if latest.full(max_records, max_bytes):
         return latest
@@ -275,7 +274,7 @@ class _JointFetch:
         yield from ((partition, records) for partition, records in in_range if len(records))
 
     def _taken(self, partition: TopicAndPartition, records: Records) -> Records:
-        """Return the records in the range of their topic partition; record the client's errors."""
+        """Return the records in the range of their topic partition; keep the client's errors."""
         reading = self._readings.get(partition)
         if reading is None:  # an error that concerns no single topic partition
             self._pooled.client_errors.extend(event.problem for event in records.events)

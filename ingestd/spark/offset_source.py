@@ -142,7 +142,7 @@ class OffsetRangeReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return following if following is not None and is_cut(following, self._limits) else None
 
     def reportLatestOffset(self) -> dict[str, Any] | None:  # noqa: N802  (Spark's name)
-        """Return the last known end offsets of the topics, or None, for Spark's progress report."""
+        """Return the known end offsets, for Spark's progress report; None if none are known yet."""
         ends = self._planner.ends
         return None if ends is None else encode(BatchOffsets(ends, ends))
 

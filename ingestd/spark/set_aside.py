@@ -89,7 +89,7 @@ class QueryRetries:
 
     @property
     def is_deciding(self) -> bool:
-        """Whether a partition has no retries left and is undecided, so the run must not end."""
+        """Whether a partition without retries left is still undecided, so the run must not end."""
         return any(self._is_exhausted(partition) for partition in self._waiting)
 
     def add(self, left: OffsetRange, *, is_reached: bool = True) -> None:
