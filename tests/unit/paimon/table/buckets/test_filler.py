@@ -7,7 +7,7 @@ import pytest
 
 from ingestd.errors import UnsupportedError
 from ingestd.paimon.io.file_io import MemoryFileIO
-from ingestd.paimon.table.buckets.filler import BucketFiller
+from ingestd.paimon.table.buckets.filler import MAX_BUCKETS, BucketFiller
 from tests.support.native_tables import native_table
 
 
@@ -55,3 +55,5 @@ def test_what_was_placed_counts_the_next_time() -> None:
 def test_no_bucket_left_is_an_error_with_a_way_out() -> None:
     with pytest.raises(UnsupportedError, match=r"dynamic-bucket\.max-buckets"):
         _placed({}, 1, assigner=2, assigners=3, most=2)
+    with pytest.raises(UnsupportedError, match=r"dynamic-bucket\.max-buckets"):
+        _placed({MAX_BUCKETS - 1: 3}, 1)

@@ -74,9 +74,9 @@ def _days(table: FileStoreTable) -> dict[int, list[str]]:
 
 
 def test_batch_after_batch_nothing_is_read(table: FileStoreTable, reads: Reads) -> None:
-    for n in range(5):
+    for n in range(20):
         _day(table, f"d{n}", 1, 2, n + 3).commit()
-    assert _days(table) == {1: ["d4"], 2: ["d4"], **{n + 3: [f"d{n}"] for n in range(5)}}
+    assert _days(table) == {1: ["d19"], 2: ["d19"], **{n + 3: [f"d{n}"] for n in range(20)}}
     assert reads.both == (0, 0)
 
 
