@@ -26,6 +26,7 @@ def test_collect_distinct_has_every_element_once() -> None:
     assert aggregate("collect", INTS, cells, distinct=True) == [1, None, 2]
     lists: list[Any] = [[[1], [2]], [[1], [3]]]
     assert aggregate("collect", NESTED, lists, distinct=True) == [[1], [2], [3]]
+    assert aggregate("collect", INTS, [[1], [1, 2], ([2],)], distinct=True) == [1]
 
 
 def test_binary_elements_are_never_the_same() -> None:

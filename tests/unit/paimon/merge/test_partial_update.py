@@ -72,6 +72,10 @@ def test_functions_in_a_group_take_in_older_rows_too() -> None:
         functions = {"a": FieldFunction(name)}
         (found,) = update(rows, groups=(GROUP,), functions=functions)
         assert (name, found["a"]) == (name, value)
+    rows[0]["a"] = rows[1]["a"] = None
+    functions = {"a": FieldFunction("first_non_null_value")}
+    (found,) = update(rows, groups=(GROUP,), functions=functions)
+    assert found["a"] == 3
 
 
 def test_a_deletion_in_a_removing_group_starts_the_row_anew() -> None:

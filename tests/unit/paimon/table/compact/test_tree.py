@@ -160,3 +160,15 @@ def test_first_rows_are_told_and_later_ones_are_not(tmp_path: Path) -> None:
     forced_up(table, [{"k": 5, "v": 50}, {"k": 77, "v": 7}])
     assert changes(table)[20:] == [("+I", 77, 7)]
     assert seen(table) == {**{k: k for k in range(20)}, 77: 7}
+
+
+@pytest.mark.parametrize(("deduplicate", "kinds"), [("false", ["-U", "+U"]), ("true", [])])
+def test_a_row_that_is_written_again_is_a_change_unless_equal_rows_are_left_out(
+    deduplicate: str, kinds: list[str], tmp_path: Path
+) -> None:
+    options = {**LOOKUP, "changelog-producer.row-deduplicate": deduplicate}
+    table = new(tmp_path, **options)
+    for _ in range(2):
+        put(table, [{"k": 1, "v": 1}])
+        compacted(table, full=True)
+    assert [kind for kind, _, _ in changes(table)] == ["+I", *kinds]
