@@ -5,7 +5,7 @@ import pytest
 from ingestd.ingest.dead_letters.dead_letter import dead_letter_rows
 from ingestd.ingest.recovery.audit import loss_findings
 from ingestd.ingest.recovery.logs import Logs
-from ingestd.ingest.recovery.losses import TO_BE, Coverage, Loss, lost_topics
+from ingestd.ingest.recovery.losses import TO_BE, Coverage, Loss, lost_records, lost_topics
 from ingestd.ingest.tables.positions import Position, TopicName
 
 
@@ -49,3 +49,16 @@ def test_a_deleted_topic_is_lost_for_tables_with_its_rows_or_else_for_new_ones(
     of_tables: dict[str, set[str]] = {"t": accepted, TO_BE: set()}
     lost = lost_topics(covered, {"t": fed}, topics, Logs(), {"shop.orders": "src"}, of_tables)
     assert [one.table for one in lost] == tables
+
+
+def test_records_are_counted_as_lost_once_for_each_log() -> None:
+    lost = [
+        Loss(TopicName("shop.orders", "src"), ("id", log), start, end, table, reason, Position(end))
+        for log, start, end, table, reason in (
+            (0, 5, 9, "lake.a", "offset-gap"),
+            (0, 7, 9, "lake.b", "offset-gap"),
+            (1, 0, 3, "lake.a", "unreadable"),
+            (2, 0, 9, "lake.a", "rerouted"),
+        )
+    ]
+    assert lost_records(lost) == {("src", "shop.orders"): 7}

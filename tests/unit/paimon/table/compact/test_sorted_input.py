@@ -13,11 +13,14 @@ from ingestd.paimon.table.compact.sorted_input import (
     Source,
     batch_size,
 )
+from ingestd.paimon.table.compact.table_compact import compact_table
 from ingestd.paimon.table.files.data_files import SYSTEM_FIELDS, DataFileReader
+from ingestd.paimon.table.files.deletion_vectors import DeletionVectors
 from ingestd.paimon.table.metadata.file_store_scan import live_files
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.snapshot_manager import latest_snapshot
-from tests.support.native_tables import native_table, put
+from ingestd.paimon.table.read.table_read import index_entries
+from tests.support.native_tables import NOW_MS, native_table, put
 
 COLUMNS = [("a", "STRING"), ("b", "DOUBLE"), ("v", "INT")]
 
@@ -92,3 +95,21 @@ def test_the_wider_rows_are_and_the_more_runs_the_fewer_rows_are_in_a_block(tmp_
     assert sum(sizes) == sum(more) == 600
     assert batch_size(5).memory == batch_size(1).memory // 5
     assert batch_size(10**9).fitting(100) == 1
+
+
+def test_a_batch_whose_rows_are_all_deleted_does_not_end_its_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options = {"bucket": "1", "deletion-vectors.enabled": "true", "num-levels": "4"}
+    table = native_table(tmp_path, COLUMNS, keys=["a", "b"], options=options)
+    for count in (20, 2):
+        put(table, [{"a": "a", "b": float(n), "v": n} for n in range(count)])
+        compact_table(table, now_ms=NOW_MS, full=count == 20)
+    newest = latest_snapshot(table.io, table.paths)
+    assert newest is not None
+    reader = DataFileReader(table, DeletionVectors.of(table, index_entries(table, newest)))
+    (source,) = (one for one in sources_of(table) if one.files[0].row_count == 20)
+    monkeypatch.setattr(compact_input, "batch_size", lambda _: BatchSize(1 << 20, 2))
+    blocks = BucketInput(reader, EMPTY_ROW, 0, ("a", "b")).blocks([source])
+    found = [v for block in blocks for _, part in block for v in part.column("v").to_pylist()]
+    assert found == list(range(2, 20))
