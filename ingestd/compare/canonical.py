@@ -91,8 +91,9 @@ def cells_of(texts: Sequence[str | None]) -> bytes:
 
 
 def shown_text(text: str | None, t: DataType) -> str | None:
-    """Return a canonical text in readable form: floats as numbers, dates and timestamps as ISO
-    8601.
+    """Return a canonical text in readable form.
+
+    Floats are shown as numbers, dates and timestamps in ISO 8601.
     """
     if text is None:
         return None

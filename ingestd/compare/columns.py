@@ -101,8 +101,9 @@ class Pairing:
 
     @property
     def fingerprint(self) -> str:
-        """Return a checksum of the compared columns; with equal checksums, equal rows have equal
-        hashes.
+        """Return a checksum of the definitions of the compared columns.
+
+        Under equal checksums, equal rows have equal hashes.
         """
         parts = [(one.name, str(one.type), one.text_sql, one.form) for one in self.columns]
         return sha256(repr(parts).encode()).hexdigest()[:16]

@@ -68,8 +68,9 @@ class PageIndex:
 
 @dataclass(frozen=True, slots=True)
 class LakeReader:
-    """A reader of the compared columns of a table as of a snapshot (None: the table has no
-    rows).
+    """A reader of the compared columns of a table, as of a snapshot.
+
+    `snapshot` is None if the table has no rows.
     """
 
     table: FileStoreTable
@@ -113,9 +114,7 @@ class LakeReader:
     def _texts(
         self, bounds: Predicate | None, key_filter: pa.Table | None
     ) -> Iterator[list[Array]]:
-        """Yield the canonical texts of all compared columns, one list of columns per batch of
-        rows.
-        """
+        """Yield the canonical texts of each batch of rows: one array per compared column."""
         if self.snapshot is None:
             return
         names = self.pairing.names
@@ -129,8 +128,10 @@ class LakeReader:
         return canonical_texts(batch.column(number), column.type, column.form)
 
     def _key_filter(self, keys: Sequence[Key]) -> pa.Table | None:
-        """Return the primary keys to look up, or None if they do not follow from the compared
-        keys.
+        """Return the primary keys to look up, or None if the compared keys do not determine them.
+
+        This is so if a column of the primary key is not part of the compared keys, or is compared
+        in another form than it is stored.
         """
         by_name = {column.name: number for number, column in enumerate(self.pairing.key)}
         primary = self.table.schema.primary_keys

@@ -88,10 +88,9 @@ def source_column(
 
 
 def text_sql(column: DatabaseColumn, t: DataType) -> tuple[str, Form] | None:
-    """Return the SQL of a column's canonical text for its type in the lake, and the form in the
-    lake.
+    """Return the SQL of a column's canonical text, and the form of the column in the lake.
 
-    Returns None if the column cannot be compared.
+    `t` is the column's type in the lake. Returns None if the column cannot be compared.
     """
     expression = _text(quoted(column.name), column.kind, column.type_text, t)
     if expression is None:
@@ -128,8 +127,9 @@ def hash_sql(cells: str) -> str:
 
 
 def part_sql(cells: str) -> str:
-    """Return the SQL of the part of a key, for keys without an order, given the SQL of its
-    cells.
+    """Return the SQL of the part that a key belongs to, given the SQL of the key's cells.
+
+    Parts are used for keys without an order.
     """
     return f"substr(md5({cells}), 1, {PART_DIGITS})"
 

@@ -49,9 +49,7 @@ class ProgressFile:
         return self._results.get(table)
 
     def pages_of(self, table: str, fingerprint: str) -> list[Page]:
-        """Return the pages of a table that were hashed from columns with this fingerprint, in
-        order.
-        """
+        """Return the pages of a table, in order, that were hashed with this fingerprint."""
         return list(self._pages.get((table, fingerprint), ()))
 
     def add_page(self, table: str, fingerprint: str, page: Page) -> None:

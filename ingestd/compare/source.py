@@ -130,9 +130,7 @@ class SourceReader:
         return found
 
     def _bound(self, keys: KeyRange, size: int) -> Key | None:
-        """Return the key of the last row of a page of `size` rows, or None if fewer rows are
-        left.
-        """
+        """Return the key of the last row of a page of `size` rows, or None if fewer rows remain."""
         where, parameters = self._where(keys)
         names = ", ".join(column.text_sql for column in self._pairing.key)
         order = ", ".join(self._key)

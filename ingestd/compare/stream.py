@@ -2,7 +2,7 @@
 
 The source's log position is taken first. The connector has passed it if its replication slot is
 confirmed beyond it. If a slot in use by a connector has not moved for some time, the source is
-regarded as quiet; if no slot is visible, only this time is waited for. Then all records are in the
+regarded as idle; if no slot is visible, only this time is waited for. Then all records are in the
 topics, and the table must cover their end offsets.
 """
 
@@ -22,8 +22,9 @@ _POLL_SECONDS = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Patience:
-    """Time limits in seconds: `connector` until a slot that does not move is regarded as quiet,
-    `table` for each wait.
+    """Time limits of the waits for a table, in seconds.
+
+    A slot that has not moved for `connector` seconds is regarded as idle. `table` limits each wait.
     """
 
     connector: float = 10.0
@@ -32,8 +33,10 @@ class Patience:
 
 @dataclass(frozen=True, slots=True)
 class _Slot:
-    """A replication slot: whether its confirmed position has reached a given position, whether it
-    is used by a connector, and the confirmed position.
+    """The state of a replication slot.
+
+    `has_passed`: its confirmed position has reached the requested position. `is_active`: a
+    connector uses it. `confirmed` is the confirmed position.
     """
 
     has_passed: bool
@@ -70,9 +73,9 @@ class ChangeStream:
         while left := self._uncovered(ends):
             if self.clock() > deadline:
                 raise SourceError(
-                    f"table {self.table} has not got to the end of its topics within "
-                    f"{self.patience.table:g} s ({left} records left): does the daemon run? For a "
-                    "source that stands still there is --as-of"
+                    f"table {self.table} has not reached the end of its topics within "
+                    f"{self.patience.table:g} s ({left} records left): check that the daemon runs; "
+                    "for a source without changes, use --as-of"
                 )
             self.sleep(_POLL_SECONDS)
 
@@ -84,7 +87,7 @@ class ChangeStream:
             slot = self._slot_at(str(position))
             if slot is not None and slot.has_passed:
                 return
-            # A slot that moves is behind, and one without a connector is not regarded as quiet.
+            # A slot that moves has not caught up; one without a connector is not regarded as idle.
             if slot is not None and (slot != known or not slot.is_active):
                 known, moved = slot, self.clock()
             if self.clock() - moved >= self.patience.connector:
@@ -92,7 +95,7 @@ class ChangeStream:
             if self.clock() - began > self.patience.table:
                 raise SourceError(
                     f"the connector has not passed the log position {position} of the source "
-                    f"within {self.patience.table:g} s: does it run?"
+                    f"within {self.patience.table:g} s: check that it runs"
                 )
             self.sleep(_POLL_SECONDS)
 

@@ -135,7 +135,7 @@ def test_what_came_between_is_what_java_says(
 REFUSED: dict[str, tuple[dict[str, str], str]] = {
     "no such snapshot": ({"scan.snapshot-id": "9"}, "snapshots 1 to 6 exist"),
     "no such tag": ({"scan.tag-name": "x"}, "no tag 'x'"),
-    "before the first": ({"scan.timestamp-millis": "1"}, "no snapshot of that time"),
+    "before the first": ({"scan.timestamp-millis": "1"}, "no snapshot at or before that time"),
     "beyond the last": ({"incremental-between": "2,9"}, "'incremental-between' = '2,9'"),
     "two points": ({"scan.snapshot-id": "1", "scan.tag-name": "early"}, "scan.snapshot-id, scan."),
     "no point": ({"scan.mode": "from-snapshot"}, "'scan.mode' = 'from-snapshot'"),

@@ -169,7 +169,9 @@ def rejection_reason(
     merged = merge_types(current, wanted)
     if merged is None:
         return "no type holds both"
-    return None if can_cast(current, merged) else "a column cannot change so"
+    if can_cast(current, merged):
+        return None
+    return f"type {current.as_nullable()} cannot be changed to {merged.as_nullable()}"
 
 
 def _crowded(policy: EvolutionPolicy) -> str:

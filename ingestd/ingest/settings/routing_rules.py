@@ -84,7 +84,9 @@ class CompiledRule:
         if not self._patterns:
             raise ConfigError(f"{self._where}.match: give patterns for some of {', '.join(PARTS)}")
         if rule.to is None and not (rule.add_columns or rule.merge_shards):
-            raise ConfigError(f"{self._where} does nothing; give 'to', 'add-columns' or the like")
+            raise ConfigError(
+                f"{self._where} has no effect: set 'to', 'add-columns' or 'merge-shards'"
+            )
         strangers = sorted(set(rule.key_columns) - set(rule.add_columns))
         if strangers:
             raise ConfigError(f"{self._where}.key-columns: {strangers} are not in add-columns")

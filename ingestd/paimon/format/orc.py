@@ -187,7 +187,7 @@ def read_batches(
             del batch_rows
             del batch
         if count != file.nrows:
-            raise pa.ArrowInvalid(f"{count} rows, {file.nrows} are promised")
+            raise pa.ArrowInvalid(f"{count} rows, expected {file.nrows}")
 
 
 @contextlib.contextmanager
@@ -222,7 +222,7 @@ def _read(source: pa.NativeFile, columns: Sequence[str] | None) -> pa.Table:
         check_scales(stream)
     rows = file.read() if read_all else file.read(columns=wanted)
     if rows.num_rows != file.nrows:
-        raise pa.ArrowInvalid(f"{rows.num_rows} rows, {file.nrows} are promised")
+        raise pa.ArrowInvalid(f"{rows.num_rows} rows, expected {file.nrows}")
     rows.validate(full=True)
     refuse_doubtful(rows.select(wanted), layout.zones)
     return rows.select(wanted)

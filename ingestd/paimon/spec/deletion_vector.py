@@ -83,7 +83,7 @@ def _vector(data: bytes, dv_range: DeletionVectorRange, source: str) -> Position
     positions = decode_deletion_vector(data[max(dv_range.offset, 1) :], where)
     if dv_range.cardinality is not None and dv_range.cardinality != len(positions):
         raise FormatError(
-            f"{where}: they delete {len(positions)} rows, {dv_range.cardinality} are promised"
+            f"{where}: they delete {len(positions)} rows, expected {dv_range.cardinality}"
         )
     return positions
 

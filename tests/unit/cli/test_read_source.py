@@ -87,7 +87,7 @@ def test_views(warehouse: Path, capsys: Capture) -> None:
         (["db.t$branch_b"], "has no branch 'b'"),
         (["db.t", "--tag", "x", "--snapshot", "1"], "give one"),
         (["db.t", "--tag", "x"], "has no tag 'x'; its tags: first"),
-        (["db.t", "--as-of", "2001-01-01"], "no snapshot of that time"),
+        (["db.t", "--as-of", "2001-01-01"], "no snapshot at or before that time"),
         (["db.t", "--as-of", "soon"], "'soon' is no value"),
         (["db.t", "--from", "1", "--tag", "first"], "--from and --to go without"),
         (["db.t", "--changelog", "--audit-log"], "leave out --audit-log"),

@@ -195,9 +195,7 @@ def load_hashes(table: FileStoreTable, entry: IndexManifestEntry) -> Hashes:
             "damaged, then `ingestd rebuild-index` rebuilds it"
         ) from error
     if len(hashes) != entry.row_count:
-        raise FormatError(
-            f"hash index {path} holds {len(hashes)} hashes, {entry.row_count} are promised"
-        )
+        raise FormatError(f"hash index {path} has {len(hashes)} hashes, expected {entry.row_count}")
     if not is_sorted(hashes):  # ingestd writes them sorted, others need not
         hashes.sort()
     return HASH_CACHE.put(path, hashes)

@@ -1,7 +1,7 @@
 """Compact small files of append tables, and remove rows marked by deletion vectors.
 
-In tables with buckets, files adjacent by sequence number are joined, so that rows stay in order; in
-others, files are packed by size.
+In tables with buckets, files adjacent by sequence number are joined, so that rows stay in order. In
+tables without buckets, files are grouped by size.
 
 Specification: https://paimon.apache.org/docs/1.4/primary-key-table/compaction/#compaction
 """
@@ -23,7 +23,7 @@ from ingestd.paimon.table.files.deletion_vectors import DeletionVectors, write_d
 from ingestd.paimon.table.write.commit_message import CommitMessage
 
 _FULL_FILES = 3
-"""Minimum number of files for which a full compaction of a bucket is worth its cost."""
+"""Minimum number of files that a full compaction of a bucket joins."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class AppendPlan:
     reason: str
 
     def run(self) -> tuple[CommitMessage, tuple[DataFileMeta, ...]]:
-        """Compact the files; return the message and the new files."""
+        """Compact the files; return the commit message and the new files."""
         bucket, table = self.bucket, self.bucket.table
         vectors = DeletionVectors.of(table, bucket.index)
         reader = DataFileReader(table, vectors)
@@ -67,7 +67,7 @@ class AppendPlan:
 
 
 def plan_append(bucket: CompactBucket, *, has_buckets: bool, full: bool) -> list[AppendPlan]:
-    """Return the files to compact in a bucket, or in a partition of a table without buckets."""
+    """Plan the compactions of a bucket, or of a partition of a table without buckets."""
     deleted = _deleted_rows(bucket)
     if has_buckets:
         groups = _bucket_groups(bucket, deleted, full=full)
@@ -98,7 +98,11 @@ def _bucket_groups(
 def _full(
     bucket: CompactBucket, files: list[DataFileMeta], deleted: dict[str, int]
 ) -> list[DataFileMeta]:
-    """Return all files after the leading large ones, if most of these are small."""
+    """Return the files of a bucket for a full compaction: all but the leading large files.
+
+    Returns an empty list if too few of these files are small. With deletion vectors, or if the
+    options require that all files are rewritten, the number of small files does not matter.
+    """
     table = bucket.table
     vectors = honoured.DELETION_VECTORS.of(table.schema.options)
     rewrites_all = compaction_options(table.schema).rewrites_all
@@ -121,16 +125,17 @@ def _full(
 def _packed(
     bucket: CompactBucket, deleted: dict[str, int], *, full: bool
 ) -> list[list[DataFileMeta]]:
-    """Return groups of files that are small, or have many deleted rows.
+    """Return groups of files to join: small files, and files with many deleted rows.
 
-    Files whose vectors share an index file are grouped, so that it is rewritten only once.
+    Files whose deletion vectors share an index file are in one group, so that the index file is
+    rewritten only once.
     """
     table = bucket.table
     options, small = (
         compaction_options(table.schema),
         small_file_size(table.options.target_file_size),
     )
-    wanted = [
+    candidates = [
         file
         for file in bucket.files
         if file.file_size < small
@@ -143,7 +148,7 @@ def _packed(
         for entry in _vector_files(bucket)
         for dv_range in entry.dv_ranges or ()
     }
-    for file in wanted:
+    for file in candidates:
         groups[index_of.get(file.file_name, "")].append(file)
     plain = sorted(groups.pop("", []), key=lambda file: file.file_size)
     bins = list(_bins(bucket, sorted(groups.values(), key=_size), least=1))
@@ -154,7 +159,11 @@ def _packed(
 def _bins(
     bucket: CompactBucket, groups: Iterable[list[DataFileMeta]], *, least: int
 ) -> Iterator[list[DataFileMeta]]:
-    """Join groups until they are worth two files; yield the rest if it has `least` files."""
+    """Join groups in order, and yield the joined files at about the size of two target files.
+
+    `open_file_cost` is added to the size of each file. The files left at the end are yielded if
+    there are at least `least` of them.
+    """
     options, target = compaction_options(bucket.table.schema), bucket.table.options.target_file_size
     files: list[DataFileMeta] = []
     for group in groups:
@@ -176,7 +185,7 @@ def _vector_files(bucket: CompactBucket) -> list[IndexManifestEntry]:
 
 
 def _deleted_rows(bucket: CompactBucket) -> dict[str, int]:
-    """Return the number of deleted rows of each data file."""
+    """Return the number of deleted rows of each data file that has a deletion vector, by name."""
     vectors = DeletionVectors.of(bucket.table, bucket.index)
     names = {dv_range.data_file_name for entry in _vector_files(bucket) for dv_range in
              entry.dv_ranges or ()}  # fmt: skip
@@ -190,7 +199,10 @@ def _deleted_rows(bucket: CompactBucket) -> dict[str, int]:
 def _index_without(
     bucket: CompactBucket, vectors: DeletionVectors, gone: set[str]
 ) -> tuple[tuple[IndexManifestEntry, ...], tuple[str, ...]]:
-    """Return index files without the vectors of some data files, and the names of replaced ones."""
+    """Rewrite the index files that have deletion vectors of data files in `gone`, without these.
+
+    Returns the entries of the new index files, and the names of the index files that they replace.
+    """
     new_index_files: list[IndexManifestEntry] = []
     replaced: list[str] = []
     bucket_key = (bucket.partition, bucket.bucket)

@@ -1,6 +1,7 @@
 """Compute the changelog of a compaction: +I, -U and +U, or -D for each changed key.
 
-Pure. The old row of a key is read from the older level; the new row is the result of the merge.
+The old row of a key is its row in an older level; the new row is the result of the merge. No files
+are read or written.
 
 Specification: https://paimon.apache.org/docs/1.4/primary-key-table/changelog-producer/#changelog-producer
 """
@@ -31,8 +32,8 @@ Mask = npt.NDArray[np.bool_]
 class ChangeRules:
     """Settings of the changelog.
 
-    An update is written only if a column of `compared` differs (None: always, also for a row that
-    was written again unchanged).
+    An update is written only if the old and the new row differ in a column of `compared` (None:
+    always, also for a row that was written again unchanged).
     """
 
     compared: tuple[str, ...] | None = None
@@ -41,12 +42,13 @@ class ChangeRules:
 def changes_between(
     rows: pa.Table, merged: pa.Table, rules: ChangeRules, *, engine: str, top_level: int | None
 ) -> pa.Table:
-    """Return the changes of keys, ordered by key, -U before +U.
+    """Return the changelog rows of the keys of a block, ordered by key, -U before +U.
 
-    `rows` are all rows of the keys with `_LEVEL` and `_KEY_NUMBER`, `merged` the merged rows with
-    `_KEY_NUMBER`. With `top_level`, the old row of a key is that of the top level, and keys with
-    any other row are included. Without it, the old row is that of any level above 0, and keys with
-    a row of level 0 are included.
+    `rows` are all rows of the keys, with `_LEVEL` and `_KEY_NUMBER`; `merged` are the merged rows,
+    with `_KEY_NUMBER`. With `top_level`, the old row of a key is its row in that level, and keys
+    that have a row in another level are included. Without it, the old row is that of any level
+    above 0, and keys that have a row in level 0 are included. With the merge engine first-row, only
+    new keys are included.
     """
     key, level = rows.column(KEY_NUMBER).to_numpy(), rows.column(LEVEL).to_numpy()
     count = int(key.max()) + 1
@@ -77,7 +79,7 @@ def changes_between(
 
 
 def _at(count: int, key: Index, positions: Index) -> Index:
-    """Return the row number of each key, -1 for a key without a row."""
+    """Return an array with the row number of each of `count` keys, -1 for a key without a row."""
     at = np.full(count, -1, np.int64)
     at[key] = positions
     return at

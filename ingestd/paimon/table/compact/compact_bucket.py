@@ -1,8 +1,8 @@
 """Compact one bucket of a primary-key table.
 
-Specification: https://paimon.apache.org/docs/1.4/primary-key-table/compaction/#compaction
-
 The result is a message for the committer; nothing is visible before the commit.
+
+Specification: https://paimon.apache.org/docs/1.4/primary-key-table/compaction/#compaction
 """
 
 from collections.abc import Sequence
@@ -44,19 +44,23 @@ class CompactBucket:
     index: tuple[IndexManifestEntry, ...] = ()
 
     def target(self, level: int) -> FileTarget:
-        """Return where and how new files of a level are written."""
+        """Return the destination of new data files of a level."""
         values = partition_values(self.table, self.partition)
         return FileTarget(self.table, values, self.bucket, level)
 
     def delete(self, files: Sequence[DataFileMeta], index: Sequence[IndexManifestEntry]) -> None:
-        """Delete new files that will not be committed."""
+        """Delete new data files and index files that will not be committed."""
         values = partition_values(self.table, self.partition)
         delete_files(self.table, values, self.bucket, files)
         for entry in index:
             self.table.io.delete_quietly(dv_index_path(self.table, entry))
 
-    def message(self, change: BucketChange, beside: Sequence[str]) -> CommitMessage:
-        """Return the commit message of a change; `beside` are unchanged files that it relies on."""
+    def message(self, change: BucketChange, expected: Sequence[str]) -> CommitMessage:
+        """Return the commit message of a change.
+
+        `expected` are the names of unchanged files above level 0; the commit fails if they have
+        changed.
+        """
         index = () if change.index is None else (change.index,)
         return CommitMessage(
             self.partition,
@@ -65,16 +69,16 @@ class CompactBucket:
             compact_before=tuple(change.before),
             compact_after=tuple(change.after),
             compact_changelog=tuple(change.changelog),
-            compact_expected=frozenset(beside),
+            compact_expected=frozenset(expected),
             new_index_files=index,
         )
 
 
 @dataclass(frozen=True, slots=True)
 class TreePlan:
-    """Plan for one bucket: the newest runs by `choice`, or single `files` of the top level.
+    """A planned compaction of one bucket: of its newest runs by `choice`, or of single `files`.
 
-    These files are rewritten because of their deleted rows.
+    `files` are in the top level, and each is rewritten by itself.
     """
 
     bucket: CompactBucket
@@ -96,7 +100,7 @@ class TreePlan:
         return tuple(file for run in runs for file in run.files)
 
     def run(self) -> tuple[CommitMessage, tuple[DataFileMeta, ...]]:
-        """Compact the files; return the message and the new files."""
+        """Compact the files; return the commit message and the new files."""
         bucket, table = self.bucket, self.bucket.table
         rules = TreeRules(compaction_options(table.schema), lookup_rules(table.schema))
         vectors = BucketVectors(table, bucket.partition, bucket.bucket, bucket.index)
@@ -112,19 +116,19 @@ class TreePlan:
             bucket.delete(work.change.written, ())
             raise
         inputs = {file.file_name for file in change.before}
-        beside = [
+        expected = [
             file.file_name
             for run in self.levels.runs
             for file in run.files
             if run.level > 0 and file.file_name not in inputs
         ]
-        return bucket.message(change, beside), tuple(change.written)
+        return bucket.message(change, expected), tuple(change.written)
 
 
 def plan_bucket(bucket: CompactBucket, moment: PlanningTime, *, full: bool) -> TreePlan | None:
-    """Plan the compaction of a bucket; None if nothing is due.
+    """Return a plan for the compaction of a bucket, or None if none is due.
 
-    With `full`, it is compacted to one sorted run.
+    With `full`, the bucket is compacted into one sorted run.
     """
     table = bucket.table
     options = compaction_options(table.schema)
@@ -143,7 +147,10 @@ def plan_bucket(bucket: CompactBucket, moment: PlanningTime, *, full: bool) -> T
 
 
 def _top_rewrites(bucket: CompactBucket, levels: Levels) -> TreePlan | None:
-    """Return files of the top level that should be rewritten individually."""
+    """Return a plan to rewrite files of a bucket that has only a top level, or None.
+
+    Rewritten are files with deleted rows, or all files if the table's options require it.
+    """
     options = compaction_options(bucket.table.schema)
     deleted = {
         dv_range.data_file_name for entry in bucket.index for dv_range in entry.dv_ranges or ()

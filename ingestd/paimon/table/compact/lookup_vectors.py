@@ -18,7 +18,8 @@ from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 class BucketVectors:
     """The deletion vectors of a bucket by data file, and their changes by a compaction.
 
-    `deletions` has the rows deleted before the compaction.
+    `deletions` contains the rows deleted before the compaction, `files` the names of their index
+    files.
     """
 
     def __init__(
@@ -32,7 +33,7 @@ class BucketVectors:
         self.deletions = DeletionVectors.of(table, own)
         self.files = tuple(entry.file_name for entry in own)
         self._table = table
-        self._place = (partition, bucket)
+        self._bucket_key = (partition, bucket)
         names = [dv_range.data_file_name for entry in own for dv_range in entry.dv_ranges or ()]
         self._before = frozenset(names)
         self._removed: set[str] = set()
@@ -43,21 +44,21 @@ class BucketVectors:
         return file_name in self._before
 
     def remove(self, file_name: str) -> None:
-        """Remove the vector of a deleted data file."""
+        """Drop the deletion vector of a data file that the compaction removes."""
         self._removed.add(file_name)
 
     def delete(self, file_name: str, positions: Positions) -> None:
-        """Delete rows of a data file."""
+        """Mark the rows at these positions of a data file as deleted."""
         if len(positions):
             self._added.setdefault(file_name, []).append(positions)
 
     def write(self) -> IndexManifestEntry | None:
-        """Return the new index file of the bucket; None if no vector changed."""
+        """Write the index file of the bucket and return its entry, or None if nothing changed."""
         gone = self._removed & self._before
         if not (gone or self._added):
             return None
         vectors: dict[str, Positions] = {}
         for name in sorted((self._before - gone) | set(self._added)):
-            known = [self.deletions.deleted_rows(*self._place, name)] if self.has(name) else []
+            known = [self.deletions.deleted_rows(*self._bucket_key, name)] if self.has(name) else []
             vectors[name] = np.unique(np.concatenate([*known, *self._added.get(name, [])]))
-        return write_deletion_vectors(self._table, *self._place, vectors)
+        return write_deletion_vectors(self._table, *self._bucket_key, vectors)

@@ -1,7 +1,7 @@
 """Write merged rows, given in parts, to data or changelog files of one level of a bucket.
 
-Files roll at `target-file-size`. Memory holds one row group or stripe, regardless of the size of
-the file.
+A new file is begun at `target-file-size`. Memory holds one row group or stripe, regardless of the
+size of the file.
 
 Specification: https://paimon.apache.org/docs/1.4/concepts/spec/datafile/#table-with-primary-key-data-file
 """
@@ -39,13 +39,13 @@ _LOOKUP_GROUP_BYTES = 4 << 20
 _LEAST_BYTES = 1 << 16
 _SAMPLE_ROWS = 16384
 _FULL = 0.95
-"""A file is complete at this share of its target size."""
+"""Share of the target size at which a file is complete."""
 _LEAST_SHARE = 20
 
 
 @dataclass(frozen=True, slots=True)
 class FileTarget:
-    """Where and how new files of a level are written; with `changelog`, changelog files."""
+    """The destination of new files of a bucket: data files of a level, or changelog files."""
 
     table: FileStoreTable
     partition_values: tuple[object, ...]
@@ -55,12 +55,12 @@ class FileTarget:
 
     @property
     def options(self) -> CoreOptions:
-        """Return the options of the encoding of the files."""
+        """Return the options by which the files are encoded."""
         options = self.table.options
         return options.for_changelog() if self.changelog else options.at_level(self.level)
 
     def names(self) -> Iterator[str]:
-        """Yield names for new files: one UUID, then a counter."""
+        """Return an iterator of names for new files, with one UUID for all and a counter."""
         prefix = self.table.options.data_file_prefix
         if self.changelog:
             prefix = honoured.CHANGELOG_PREFIX.of(self.table.schema.options)
@@ -68,21 +68,22 @@ class FileTarget:
         return (f"{stem}-{number}.{extension}" for number in range(1 << 31))
 
     def path(self, name: str) -> str:
-        """Return the path of a file."""
+        """Return the path of the new file of this name."""
         return data_file_path(self.table, self.partition_values, self.bucket, name)
 
     @property
     def origin(self) -> FileOrigin:
-        """Return the table, encoding and origin of the files for their manifest entries."""
+        """Return the table, encoding, level and origin of the files, for their manifest entries."""
         source = FileSource.APPEND if self.changelog else FileSource.COMPACT
         return FileOrigin(self.table, self.options, self.level, source)
 
 
 class RollingWriter:
-    """Writes rows in the order of arrival; `files` are the complete files.
+    """A writer of rows, in their order, to files of about the target size.
 
-    Rows have the table's columns, and in a primary-key table `_SEQUENCE_NUMBER` and `_VALUE_KIND`,
-    with keys ascending. Rows of an append table are numbered from `first_sequence`.
+    Rows have the table's columns. In a primary-key table, they also have `_SEQUENCE_NUMBER` and
+    `_VALUE_KIND`, and are ordered by key; in an append table, they are numbered from
+    `first_sequence`. `files` are the completed files.
     """
 
     def __init__(self, target: FileTarget, first_sequence: int = 0) -> None:
@@ -100,7 +101,7 @@ class RollingWriter:
         self._open: _OpenFile | None = None
 
     def add(self, rows: pa.Table) -> None:
-        """Add rows."""
+        """Add rows; they are buffered until a row group is full."""
         if not rows.num_rows:
             return
         self._pending.append(rows)
@@ -109,7 +110,7 @@ class RollingWriter:
             self._flush()
 
     def close(self) -> list[DataFileMeta]:
-        """Write the remaining rows; return all files."""
+        """Write the buffered rows, and return the metadata of all files."""
         self._flush()
         self._finish()
         return self.files
@@ -134,7 +135,7 @@ class RollingWriter:
             rows = rows.slice(count)
 
     def _fitting(self, rows: pa.Table) -> int:
-        """Return the number of rows to write to the open file, or to a new one."""
+        """Return how many of `rows` to write next, to the open file or to a new one."""
         if self._row_bytes is None and rows.nbytes <= self._target_bytes:
             return rows.num_rows
         if self._row_bytes is None:
@@ -144,7 +145,7 @@ class RollingWriter:
         return max(int(left / self._row_bytes), whole // _LEAST_SHARE, 1)
 
     def _sampled(self, rows: pa.Table) -> float:
-        """Return the estimated size in bytes of an encoded row, from a sample."""
+        """Encode a sample of the rows, and return the size in bytes of an encoded row."""
         sample = rows.slice(rows.num_rows // 2, _SAMPLE_ROWS)
         options = options_for_rows(self._target.options, sample)
         size = load_format(options.file_format).encoded_size(sample, options)
@@ -177,7 +178,7 @@ class RollingWriter:
 
 
 class _OpenFile:
-    """A file that is being written, and its metadata for the manifest."""
+    """A file being written; `size` is its size in bytes so far, which may be an estimate."""
 
     def __init__(
         self,
@@ -209,7 +210,7 @@ class _OpenFile:
         return self._sink.size is not None
 
     def write(self, rows: pa.Table, row_bytes: float | None) -> None:
-        """Add rows with an encoded size of about `row_bytes` each (None: unknown)."""
+        """Write rows, whose encoded size is about `row_bytes` each (None: unknown)."""
         self._figures.add(rows)
         self.rows += rows.num_rows
         stored = file_rows(self._target.table.schema, rows)
@@ -238,7 +239,7 @@ class _OpenFile:
         return with_file_index(target.table, path, self._figures.indexed, meta)
 
     def abort(self) -> None:
-        """Abort the stream, so that no file remains."""
+        """Abort the write and delete the file."""
         self._sink.abort()
         self._forget()
 

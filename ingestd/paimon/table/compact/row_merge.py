@@ -1,8 +1,8 @@
 """Merge rows by key in a compaction, with deletion vectors and the changelog.
 
-Pure: Arrow tables in, Arrow tables out. Rows of files that are not compacted themselves
-(`Source.picked` is false) are the older rows of a key for a lookup compaction: they are merged,
-they may be deleted by deletion vectors, and they are the old rows in the changelog.
+Input and output are Arrow tables; no files are read or written. Rows of files that are not
+compacted themselves (`Source.picked` is false) are the older rows of a key for a lookup compaction:
+they are merged, they may be marked in deletion vectors, and they are the old rows in the changelog.
 
 Specification: https://paimon.apache.org/docs/1.4/primary-key-table/compaction/#compaction
 """
@@ -36,10 +36,10 @@ Mask = npt.NDArray[np.bool_]
 class RowRules:
     """Settings for merging the rows of a compaction.
 
-    `drops_deletes`: deletions are dropped. `looks_up`: older rows in higher levels are looked up.
-    `keeps_older`: the older rows are merged; otherwise only their keys are read. `changes` are the
-    settings of the changelog (None: no changelog). `top_level` is the level of the old rows in the
-    changelog (None: any level).
+    `columns` are the names of the table's columns. `drops_deletes`: deletions are dropped.
+    `looks_up`: older rows in higher levels are looked up. `keeps_older`: the older rows are merged;
+    otherwise only their keys are read. `changes` are the settings of the changelog (None: no
+    changelog). `top_level` is the level of the old rows in the changelog (None: any level).
     """
 
     merge: MergeRules
@@ -54,9 +54,11 @@ class RowRules:
 
 @dataclass(frozen=True, slots=True)
 class Compacted:
-    """A compacted block: rows with the columns of the table and the system columns.
+    """The result of merging a block.
 
-    `deleted` contains (source number, file number, positions) of replaced older rows.
+    `rows` and `changes` have the columns of the table, the sequence number and the row kind.
+    `changes` are the rows for the changelog (None: none). `deleted` contains (source number, file
+    number, positions) of the older rows that `rows` replace.
     """
 
     rows: pa.Table
@@ -65,9 +67,9 @@ class Compacted:
 
 
 def compact_block(block: Block, sources: Sequence[Source], rules: RowRules) -> Compacted:
-    """Merge the rows of a block.
+    """Merge the rows of a block by key, and compute its changelog.
 
-    For each of its keys, the block must contain all rows of the sources.
+    The block must contain all rows that the sources have for its keys.
     """
     if rules.looks_up:
         return _lookup(block, sources, rules)
@@ -80,9 +82,10 @@ def compact_block(block: Block, sources: Sequence[Source], rules: RowRules) -> C
 
 
 def _ordered(block: Block, rules: RowRules) -> tuple[pa.Table, SortedKeys]:
-    """Return the rows of a block in merge order, and their order by key.
+    """Concatenate the rows of a block; return them, and their order by key, oldest first.
 
-    If each run is newer than the one before, the runs are concatenated without sorting by sequence.
+    If the ranges of sequence numbers of the runs do not overlap, the runs are concatenated by age,
+    so that rows are sorted by key only.
     """
     parts = [rows_part for _, rows_part in block]
     spans = [_span(run_rows) for run_rows in parts]
@@ -110,7 +113,7 @@ def _joined(block: Block) -> pa.Table:
 
 
 def _assign_numbers(rows: pa.Table, rules: RowRules) -> pa.Table:
-    """Return the rows ordered by key, with the number of each row's key."""
+    """Return the rows ordered by key, with a column `_KEY_NUMBER` that numbers the keys from 0."""
     keys = sort_keys(rows, rules.key_names)
     numbers = np.cumsum(keys.first) - 1
     return rows.take(keys.order).append_column(KEY_NUMBER, pa.array(numbers))
@@ -133,9 +136,10 @@ def _lookup(block: Block, sources: Sequence[Source], rules: RowRules) -> Compact
 
 @dataclass(frozen=True, slots=True)
 class _Marks:
-    """Masks of rows ordered by key.
+    """Key numbers, levels and masks of rows ordered by key, each of shape (rows,).
 
-    `newest_high` marks the row of the lowest level above 0 among the compacted rows of a key,
+    `picked` marks rows of compacted files, `older` the other rows, and `high` compacted rows of
+    levels above 0. `newest_high` marks the row of the lowest level among the `high` rows of a key,
     `looked_up` the older row that the lookup finds.
     """
 
@@ -166,7 +170,7 @@ class _Marks:
         )
 
     def per_key(self, marks: Mask) -> Mask:
-        """Return for each key whether one of its rows is marked."""
+        """Return whether each key has a marked row; shape (keys,)."""
         return _per_key(self.key, marks)
 
 
@@ -177,7 +181,7 @@ def _per_key(key: Index, marks: Mask) -> Mask:
 
 
 def _lowest(key: Index, level: npt.NDArray[np.int32], marked: Mask) -> Mask:
-    """Return a mask of the marked row of each key with the lowest level."""
+    """Return a mask of the row with the lowest level among the marked rows of each key."""
     least = np.full(int(key[-1]) + 1 if len(key) else 0, np.iinfo(np.int32).max, np.int32)
     np.minimum.at(least, key[marked], level[marked])
     lowest: Mask = marked & (level == least[key])
@@ -199,7 +203,7 @@ def _replaced(rows: pa.Table, looked_up: Mask) -> tuple[tuple[int, int, Index], 
 def _emit_changes(
     rows: pa.Table, rules: RowRules, deleted: tuple[tuple[int, int, Index], ...]
 ) -> Compacted:
-    """Merge the rows and compute the changes."""
+    """Merge the rows and compute their changes; `deleted` becomes part of the result."""
     if not rows.num_rows:
         return Compacted(_finish(rows, rules), None, deleted)
     rows = rows.drop_columns([n for n in (FILE, POSITION, SOURCE) if n in rows.column_names])

@@ -1,9 +1,9 @@
 """Read sorted runs in parallel, in blocks with disjoint key ranges.
 
-Every run is read in batches. A block ends at the smallest last key of the current batches, because
-all runs have been read up to that key. Memory holds one batch per run, regardless of the size of
-the runs. In runs that are only used for lookups, files and row groups are skipped if their key
-range contains no compacted key.
+Every run is read in batches. A block ends at the smallest of the last keys of the current batches,
+because all runs have been read up to that key. Memory holds one batch per run, regardless of the
+size of the runs. In runs that are read only for lookups, files and row groups are skipped if their
+key range contains no compacted key.
 
 Specification: https://paimon.apache.org/docs/1.4/primary-key-table/compaction/#compaction
 """
@@ -28,22 +28,23 @@ from ingestd.paimon.table.files.data_files import DataFileReader, KeyTest
 from ingestd.paimon.table.read.scan_plan import Key, comparable_key, comparable_value
 
 FILE = "_FILE"
-"""Column with the number of each row's file within its source."""
+"""Column with the number of each row's file in `Source.files`."""
 POSITION = "_POSITION"
 """Column with the position of each row in its file."""
 _MEMORY = 16 << 20
-"""Total bytes of the batches of all runs."""
+"""Size in bytes of the batches of all runs together."""
 Mask = npt.NDArray[np.bool_]
 
 
 def touched_rows(rows: pa.Table, keys: pa.Table) -> pa.Table:
-    """Return the rows whose keys are in `keys`, and possibly more; `keys` has the key columns.
+    """Return the rows whose key is in `keys`, and possibly others.
 
-    `rows` are ordered by key with unique keys; `keys` may be in any order.
+    `keys` has only the key columns, in any order of rows; `rows` are ordered by key, and their keys
+    are unique.
     """
     names = keys.column_names
     if len(names) == 1 and _is_number(rows.column(names[0]).type):
-        return rows.take(_found(rows.column(names[0]), keys.column(names[0])))
+        return rows.take(_matching_positions(rows.column(names[0]), keys.column(names[0])))
     mask: Mask = np.ones(rows.num_rows, np.bool_)
     for name in names:
         # 0.0 and -0.0 are different values in Arrow, but equal as keys.
@@ -53,19 +54,19 @@ def touched_rows(rows: pa.Table, keys: pa.Table) -> pa.Table:
 
 
 def _is_number(kind: pa.DataType) -> bool:
-    """Return whether values map to single numbers with the same order in all tables."""
+    """Return whether `column_ranks` maps values of this type to numbers that any table shares."""
     types = pa.types
     return bool(types.is_integer(kind) or types.is_temporal(kind) or types.is_floating(kind))
 
 
-def _found(column: Column, keys: Column) -> npt.NDArray[np.int64]:
-    (ranks,), (wanted,) = column_ranks(column), column_ranks(keys)
-    wanted = np.unique(wanted)
-    places = np.searchsorted(ranks, wanted)
-    inside = places < len(ranks)
-    places, wanted = places[inside], wanted[inside]
-    wanted_places: npt.NDArray[np.int64] = places[ranks[places] == wanted].astype(np.int64)
-    return wanted_places
+def _matching_positions(column: Column, keys: Column) -> npt.NDArray[np.int64]:
+    (ranks,), (key_ranks,) = column_ranks(column), column_ranks(keys)
+    key_ranks = np.unique(key_ranks)
+    positions = np.searchsorted(ranks, key_ranks)
+    inside = positions < len(ranks)
+    positions, key_ranks = positions[inside], key_ranks[inside]
+    matching: npt.NDArray[np.int64] = positions[ranks[positions] == key_ranks].astype(np.int64)
+    return matching
 
 
 def _among(column: Column, keys: Column) -> Mask:
@@ -76,7 +77,7 @@ def _among(column: Column, keys: Column) -> Mask:
 
 
 def batch_size(count: int) -> BatchSize:
-    """Return the batch size for reading `count` files in parallel."""
+    """Return the batch size for reading `count` sources in parallel."""
     return BatchSize(_MEMORY // max(count, 1))
 
 
@@ -84,8 +85,8 @@ def batch_size(count: int) -> BatchSize:
 class Source:
     """Files of one level in key order; each key is in at most one of them.
 
-    Without `picked`, the files are not compacted, but searched for older rows. `fields` are the
-    columns to read.
+    If `picked` is false, the files are not compacted, only searched for older rows. `fields` are
+    the columns to read.
     """
 
     level: int
@@ -96,7 +97,7 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class BucketInput:
-    """How to read the files of the sources; with `places`, the rows have `FILE` and `POSITION`."""
+    """A reader of the sources of a bucket; with `places`, rows also have `FILE` and `POSITION`."""
 
     reader: DataFileReader
     partition: bytes
@@ -105,11 +106,11 @@ class BucketInput:
     places: bool = False
 
     def blocks(self, sources: Sequence[Source]) -> Iterator[list[tuple[int, pa.Table]]]:
-        """Yield blocks of rows with consecutive key ranges, and the sources of their rows.
+        """Yield blocks with ascending key ranges: a list of (source number, rows) each.
 
-        Rows of a source are ordered by key; they have the fields of the source and `LEVEL`. Each
-        block contains rows of picked sources and, of the others, few rows besides those of the same
-        keys.
+        The rows of a source are ordered by key; they have the fields of the source and `LEVEL`.
+        Each block contains rows of picked sources. Of the other sources, it contains the rows of
+        the same keys, and possibly a few more.
         """
         size = batch_size(len(sources))
         blocks = self._blocks(sources, size)
@@ -153,26 +154,30 @@ class BucketInput:
     def _touched(
         self, sources: Sequence[Source], parts: Sequence[pa.Table]
     ) -> list[tuple[int, pa.Table]]:
-        """Return the non-empty parts, without older rows of keys that no picked source has."""
-        both = list(zip(sources, parts, strict=True))
+        """Return (source number, rows) of the non-empty parts, without older rows of other keys.
+
+        Other keys are those of no picked source; a few rows of them may remain. If no picked source
+        has rows, the result is empty.
+        """
+        source_parts = list(zip(sources, parts, strict=True))
         keys = [
             run_rows.select(self.key_names)
-            for run, run_rows in both
-            if run.picked and run_rows.num_rows
+            for source, run_rows in source_parts
+            if source.picked and run_rows.num_rows
         ]
         if not keys:
             return []
         kept = [
             run_rows
-            if run.picked or not run_rows.num_rows
+            if source.picked or not run_rows.num_rows
             else touched_rows(run_rows, pa.concat_tables(keys))
-            for run, run_rows in both
+            for source, run_rows in source_parts
         ]
         return [(number, run_rows) for number, run_rows in enumerate(kept) if run_rows.num_rows]
 
 
 def _as_one(blocks: list[list[tuple[int, pa.Table]]]) -> list[tuple[int, pa.Table]]:
-    """Concatenate successive blocks and empty the list."""
+    """Concatenate successive blocks to one; empty the list, to release its memory."""
     parts: dict[int, list[pa.Table]] = defaultdict(list)
     for block in blocks:
         for number, run_rows in block:
@@ -182,9 +187,10 @@ def _as_one(blocks: list[list[tuple[int, pa.Table]]]) -> list[tuple[int, pa.Tabl
 
 
 class _Cursor:
-    """Read position of a source, with the rows that were read but not yet taken.
+    """A read position in a source, with the rows that were read but not yet taken.
 
-    Of a source that is not picked, only rows that may have keys of the cursors `picked` are read.
+    Of a source that is not picked, only rows whose keys the cursors `picked` may have are read.
+    `is_last` is set when the source has no rows after the buffered ones.
     """
 
     def __init__(
@@ -194,7 +200,7 @@ class _Cursor:
         size: BatchSize,
         picked: "Sequence[_Cursor]",
     ) -> None:
-        self._given = bucket_input
+        self._input = bucket_input
         self.is_last = False
         self._rows: pa.Table | None = None
         self._picked = picked
@@ -207,12 +213,12 @@ class _Cursor:
 
     @property
     def keys(self) -> pa.Table:
-        """Return the keys of the buffered rows."""
+        """Return the key columns of the buffered rows."""
         rows = pa.table({}) if self._rows is None else self._rows
-        return rows.select(self._given.key_names)
+        return rows.select(self._input.key_names)
 
     def fill(self) -> None:
-        """Read rows if none are buffered; `is_last` is set if no more follow."""
+        """Read the next rows if none are buffered; set `is_last` at the end of the source."""
         if self._rows is None:
             # Read to the end even after the expected number of rows, to be sure that no more
             # follow.
@@ -221,14 +227,14 @@ class _Cursor:
 
     @property
     def last_key(self) -> Key:
-        """Return the key of the last buffered row; rows are buffered unless `is_last` is set."""
+        """Return the key of the last buffered row; without one, (), which is less than any key."""
         rows = self._rows
         return () if rows is None else self._key(rows, rows.num_rows - 1)
 
     def may_have(self, low: Key, high: Key) -> bool:
-        """Return whether a row not yet taken may have a key from `low` to `high`.
+        """Return whether a row not yet taken may have a key from `low` to `high` (inclusive).
 
-        Both may be key prefixes.
+        `low` and `high` may be prefixes of keys.
         """
         rows = self._rows
         if rows is None:
@@ -239,7 +245,7 @@ class _Cursor:
         return self._key(rows, end_position)[: len(high)] <= high
 
     def take(self, bound: Key | None) -> pa.Table:
-        """Return the rows up to a key (None: all)."""
+        """Remove and return the buffered rows up to and including the key `bound` (None: all)."""
         rows = self._rows
         if rows is None:
             return pa.table({})
@@ -251,7 +257,7 @@ class _Cursor:
         return rows.slice(0, count)
 
     def _first(self, rows: pa.Table, holds: Callable[[Key], bool]) -> int:
-        """Return the first row whose key satisfies a monotonic condition."""
+        """Return the number of the first row whose key satisfies a monotonic condition."""
         low, high = 0, rows.num_rows
         while low < high:
             middle = (low + high) // 2
@@ -264,7 +270,7 @@ class _Cursor:
     def _key(self, rows: pa.Table, position: int) -> Key:
         return tuple(
             comparable_value(column_values(rows.column(name).slice(position, 1))[0])
-            for name in self._given.key_names
+            for name in self._input.key_names
         )
 
     def _may_look_up(self, low: Key, high: Key) -> bool:
@@ -274,7 +280,7 @@ class _Cursor:
         return self._may_look_up((comparable_value(low),), (comparable_value(high),))
 
     def _may_look_up_any(self, keys: pa.Table) -> bool:
-        """Return whether any of these sorted keys may be looked up."""
+        """Return whether the compaction may look up any of these keys, which are sorted."""
         if not keys.num_rows:
             return False
         end = self._key(keys, keys.num_rows - 1)
@@ -284,11 +290,11 @@ class _Cursor:
         return bool(known) and touched_rows(keys, pa.concat_tables(known)).num_rows > 0
 
     def _files(self, source: Source) -> Iterator[tuple[int, DataFileMeta]]:
-        """Yield the files to read, and their numbers.
+        """Yield each file to read with its number; skip files whose keys are not looked up.
 
-        Whether a file is skipped is decided when it is reached.
+        Whether a file is skipped is decided when the file is reached, by the rows buffered then.
         """
-        types = [field.type for field in self._given.reader.table.schema.key_fields]
+        types = [field.type for field in self._input.reader.table.schema.key_fields]
         for number, file in enumerate(source.files):
             if not source.picked:
                 low, high = (comparable_key(types, key) for key in (file.min_key, file.max_key))
@@ -297,7 +303,7 @@ class _Cursor:
             yield number, file
 
     def _read(self, source: Source, size: BatchSize) -> Iterator[pa.Table]:
-        bucket_input = self._given
+        bucket_input = self._input
         reader = bucket_input.reader
         if not source.picked:
             reader = replace(reader, keys=KeyTest(self._may_look_up_first, self._may_look_up_any))

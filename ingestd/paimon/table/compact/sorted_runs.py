@@ -1,6 +1,6 @@
 """The sorted runs of the buckets of a primary-key table, and their number for the scheduler.
 
-A scheduler that adds the files of later appends to the numbers can choose the next bucket without
+By adding the number of files of later appends, the scheduler can choose the next bucket without
 reading manifests.
 
 Specification: https://paimon.apache.org/docs/1.4/primary-key-table/compaction/#number-of-sorted-runs-to-trigger-compaction
@@ -29,13 +29,13 @@ class SortedRun:
 
     @property
     def size(self) -> RunSize:
-        """Return the run as input of the planner."""
+        """Return the level and the size of the run, for the planner."""
         return RunSize(self.level, sum(file.file_size for file in self.files))
 
 
 @dataclass(frozen=True, slots=True)
 class Levels:
-    """The sorted runs of a bucket from newest to oldest; levels are numbered up to `max_level`."""
+    """The sorted runs of a bucket from newest to oldest; levels are from 0 to `max_level`."""
 
     runs: tuple[SortedRun, ...]
     max_level: int
@@ -44,9 +44,9 @@ class Levels:
     def of(
         cls, types: Sequence[DataType], files: Sequence[DataFileMeta], num_levels: int
     ) -> "Levels":
-        """Group live files into sorted runs.
+        """Group the live files of a bucket into sorted runs; `types` are the types of its key.
 
-        Levels above `num_levels` are included if they have files.
+        There are `num_levels` levels, or more if a file has a higher level.
         """
         by_level: dict[int, list[DataFileMeta]] = defaultdict(list)
         for file in files:
@@ -61,7 +61,7 @@ class Levels:
 
     @property
     def sizes(self) -> list[RunSize]:
-        """Return the runs as input of the planner."""
+        """Return the levels and sizes of the runs, for the planner."""
         return [run.size for run in self.runs]
 
     @property
@@ -71,14 +71,14 @@ class Levels:
 
     @property
     def last_full_ms(self) -> int | None:
-        """Return the time of the last write to the top level; None if unknown."""
+        """Return when the top level was last written, in ms of the epoch; None if unknown."""
         top = [run for run in self.runs if run.level == self.max_level]
         times = [file.creation_time_ms for run in top for file in run.files]
         return max((time for time in times if time is not None), default=None)
 
 
 def _age(file: DataFileMeta) -> tuple[int, int, int, str]:
-    """Return the sort key, newest first; files of several writers may share sequence numbers."""
+    """Return a sort key for newest first; files of several writers may share sequence numbers."""
     return (
         -file.max_sequence_number,
         file.min_sequence_number,
@@ -89,9 +89,9 @@ def _age(file: DataFileMeta) -> tuple[int, int, int, str]:
 
 @dataclass(frozen=True, slots=True)
 class SortedRuns:
-    """Sorted runs by bucket as of a snapshot (None: no snapshot); buckets with one run are omitted.
+    """The number of sorted runs by bucket, as of a snapshot (None: the table has no snapshot).
 
-    `level_0` is the number of files of level 0 in all buckets.
+    `runs` omits buckets with one run. `level_0` is the number of level-0 files in all buckets.
     """
 
     snapshot_id: int | None
@@ -104,7 +104,10 @@ def sorted_runs_of(
     files: Mapping[BucketKey, Sequence[DataFileMeta]],
     compacted: Iterable[CommitMessage] = (),
 ) -> SortedRuns:
-    """Return the sorted runs of live files after compactions of some of them."""
+    """Return the number of sorted runs by bucket, after the compactions of some buckets.
+
+    `files` are the live files of each bucket before these compactions.
+    """
     files = dict(files)
     for message in compacted:
         gone = {file.file_name for file in message.compact_before}

@@ -3,9 +3,9 @@
     result = compact_table(table, now_ms=now)          # buckets whose triggers are due
     result = compact_table(table, now_ms=now, full=True)
 
-Ingest may go on during a compaction: its appends and the snapshot of the compaction are rebased
-over each other. If another process compacts a bucket at the same time, its result is kept and the
-files written here are deleted.
+Ingest may continue during a compaction: whichever of the two commits second is rebased onto the
+snapshot of the other. If another process compacts a bucket at the same time and commits first, its
+result is kept, and the files written here for this bucket are deleted.
 
 Specification: https://paimon.apache.org/docs/1.4/primary-key-table/compaction/#compaction
 """
@@ -45,7 +45,8 @@ CompactStatus = Literal["compacted", "nothing", "lost"]
 class BucketReport:
     """Result of the compaction of a bucket; sizes in bytes.
 
-    `upgraded` files only changed their level.
+    `reason` is the trigger, `upgraded` the number of files of which only the level changed. With
+    `lost`, the result was not committed.
     """
 
     partition: bytes
@@ -90,7 +91,7 @@ class CompactPlan(Protocol):
 
     @property
     def bucket(self) -> CompactBucket:
-        """Return the bucket as of the time of planning."""
+        """Return the bucket as it was when the compaction was planned."""
         ...
 
     @property
@@ -104,12 +105,12 @@ class CompactPlan(Protocol):
         ...
 
     def run(self) -> tuple[CommitMessage, tuple[DataFileMeta, ...]]:
-        """Compact; return the message for the committer and the files written for it."""
+        """Compact the files; return the commit message and the files written for it."""
         ...
 
 
 def first_plans(plans: Iterable[CompactPlan], most_bytes: int) -> list[CompactPlan]:
-    """Return the plans with the most files, up to this size in bytes of input; at least one."""
+    """Return the plans with the most files, until their inputs reach `most_bytes`; at least one."""
     chosen: list[CompactPlan] = []
     size = 0
     for plan in sorted(plans, key=lambda plan: -len(plan.inputs)):
@@ -126,8 +127,9 @@ class CompactResult:
 
     `compacted`: `snapshot` has the changes in `buckets`, except those marked as lost. `nothing`: no
     trigger was due. `lost`: other processes compacted every bucket at the same time; the files
-    written are deleted. `seconds` is the duration. `sorted_runs` are those of the buckets when the
-    compaction began, with its changes. `left` is the number of buckets left for the next run.
+    written are deleted. `seconds` is the duration. `sorted_runs` counts the runs of the snapshot
+    from which the compaction began, with the changes of the compaction. `left` is the number of
+    buckets left for the next run.
     """
 
     status: CompactStatus
@@ -156,9 +158,10 @@ def plan_compaction(
     partition_filter: PartitionFilter | None = None,
     state: TableState | None = None,
 ) -> list[CompactPlan]:
-    """Plan what `compact_table` would do now; only manifests are read.
+    """Return the plans that `compact_table` would run now; only manifests are read.
 
-    Raises UnsupportedError for a table that cannot be written.
+    `state` is the newest state of the table (None: it is loaded). Raises UnsupportedError for a
+    table that cannot be written.
     """
     refuse_unsupported(table.schema, for_write=True)
     state = load_state(table) if state is None else state
@@ -175,16 +178,16 @@ def compact_table(
     commit_user: str | None = None,
     most_bytes: int | None = None,
 ) -> CompactResult:
-    """Compact each bucket whose triggers are due once; with `full` all buckets, completely.
+    """Compact every bucket that has a due trigger, once; with `full`, every bucket completely.
 
-    With `most_bytes`, the buckets with the most files are compacted first, until their inputs reach
+    With `most_bytes`, only the buckets with the most files are compacted, until their inputs reach
     this size, so that the result is committed soon.
 
-    `table` must have its newest schema. The option `write-only` does not apply: it leaves
-    compaction to this function. `commit_user` is the user of its snapshots (None: a new one).
-    Raises UnsupportedError for a table that cannot be written, FormatError for a damaged file,
-    StorageError; the files written are deleted then. Raises CommitUnknownError if the storage does
-    not report whether the snapshot was published: the files stay.
+    `table` must have its newest schema. The option `write-only` is ignored: it leaves compaction to
+    this function. `commit_user` is the user of the snapshot (None: a new user). Raises
+    UnsupportedError for a table that cannot be written, FormatError for a damaged file, and
+    StorageError if the storage fails; the files written are then deleted. Raises CommitUnknownError
+    if it is unknown whether the snapshot was published; the files are then kept.
     """
     refuse_unsupported(table.schema, for_write=True)
     started = time.monotonic()
@@ -209,7 +212,7 @@ def compact_table(
 
 
 def _run_plans(plans: Iterable[CompactPlan]) -> list[_CompactedBucket]:
-    """Run the plans; on an error, delete the files written."""
+    """Run the plans and return the buckets changed; on an error, delete the files written."""
     compacted: list[_CompactedBucket] = []
     try:
         for plan in plans:
@@ -289,9 +292,9 @@ def _commit(
     user: str,
     now_ms: int,
 ) -> tuple[Snapshot | None, list[_CompactedBucket]]:
-    """Commit the messages that do not conflict; return the snapshot and the messages given up.
+    """Commit the buckets that do not conflict; return the snapshot and the lost buckets.
 
-    The snapshot is None if nothing was committed.
+    The snapshot is None if nothing was committed. The files written for lost buckets are deleted.
     """
     left, lost = list(compacted), list[_CompactedBucket]()
     while left:
@@ -304,7 +307,7 @@ def _commit(
         except CommitConflictError as error:
             state = replace(load_state(table), loaded_at=state.loaded_at)
             gone = [job for job in left if not _still_fits(table, state, job)]
-            # If all of them still fit, the attempts were only lost to faster writers.
+            # If all of them still fit, other writers were only faster in every attempt.
             given_up = gone or left
             _LOG.warning(
                 "compaction_lost", extra={"ctx": {"buckets": len(given_up), "error": str(error)}}
@@ -344,7 +347,7 @@ def _still_fits(table: FileStoreTable, state: TableState, compacted: _CompactedB
 
 
 def _vector_files(bucket: CompactBucket) -> set[str]:
-    """Return the files of deletion vectors; compactions do not rely on hash indexes."""
+    """Return the names of the files with deletion vectors; compactions need no other index."""
     vectors = (entry for entry in bucket.index if entry.index_type == DELETION_VECTORS_INDEX)
     return {vector.file_name for vector in vectors}
 

@@ -1,7 +1,7 @@
 """Compact chosen runs of one bucket of a primary-key table into files of a level.
 
-Large files that overlap no other file only change their level (an upgrade); all others are
-rewritten, adjacent ones together.
+A large file whose key range overlaps that of no other file only changes its level (an upgrade). All
+other files are rewritten; those with adjacent key ranges, together.
 
 Specification: https://paimon.apache.org/docs/1.4/primary-key-table/compaction/#compaction
 """
@@ -46,7 +46,11 @@ class TreeRules:
 
 @dataclass(slots=True)
 class BucketChange:
-    """Files that a compaction removes from a bucket and adds; `written` are newly written."""
+    """Files that a compaction removes from a bucket (`before`) and adds to it (`after`).
+
+    `index` is the new file of deletion vectors (None: unchanged). `written` are the files actually
+    written, without those that only changed their level.
+    """
 
     before: list[DataFileMeta] = field(default_factory=list)
     after: list[DataFileMeta] = field(default_factory=list)
@@ -56,7 +60,10 @@ class BucketChange:
 
 
 class TreeCompaction:
-    """Compacts files of a bucket into level `output`; `levels` has all files of the bucket."""
+    """A compaction of files of one bucket into the level of `target`.
+
+    `levels` has all files of the bucket. `change` collects the result.
+    """
 
     def __init__(
         self,
@@ -73,13 +80,13 @@ class TreeCompaction:
         self._levels = levels
         self._rules = rules
         self._vectors = vectors
-        # Deletions are dropped if no older row below the output level can have their key.
+        # Deletions are dropped if no older row in a higher level can have their key.
         lookups = rules.lookups
         self._drops = self._output != 0 and (self._output >= levels.highest or lookups.vectors)
         self._types = [key_field.type for key_field in self._table.schema.key_fields]
 
     def compact_runs(self, runs: Sequence[SortedRun]) -> None:
-        """Compact whole runs, the newest ones of the bucket."""
+        """Compact whole runs, which must be the newest runs of the bucket."""
         files = [file for run in runs for file in run.files]
         small = small_file_size(self._table.options.target_file_size)
         adjacent: list[Section] = []
@@ -93,12 +100,12 @@ class TreeCompaction:
         self._rewrite_together(adjacent)
 
     def rewrite_each(self, files: Sequence[DataFileMeta]) -> None:
-        """Rewrite single files, each separately."""
+        """Rewrite each of the files separately."""
         for file in files:
             self._rewrite([[file]])
 
     def finish(self) -> BucketChange:
-        """Write the deletion vectors of the bucket; return the change."""
+        """Write the deletion vectors of the bucket if they changed; return the whole change."""
         self.change.index = self._vectors.write()
         return self.change
 
@@ -109,7 +116,7 @@ class TreeCompaction:
             self._rewrite(adjacent)
 
     def _upgrade(self, file: DataFileMeta) -> None:
-        """Move a file to the output level, unchanged if possible."""
+        """Move a file to the output level; rewrite it only if necessary."""
         has_deletes = file.delete_row_count != 0
         if (self._is_top and has_deletes) or self._rules.options.rewrites_all:
             self._rewrite([[file]])
@@ -127,14 +134,17 @@ class TreeCompaction:
         return self._output == self._levels.max_level
 
     def _upgrade_has_changes(self, file: DataFileMeta) -> bool:
-        """Return whether rows must be read for the changelog although the file is not rewritten."""
+        """Return whether an upgraded file must be read, for the changelog or deletion vectors."""
         lookups = self._rules.lookups
         if lookups.full_changelog:
             return self._is_top
         return lookups.needed and file.level == 0
 
     def _must_rewrite(self, file: DataFileMeta, *, has_deletes: bool) -> bool:
-        """Return whether a lookup may change the rows of the file."""
+        """Return whether a level-0 file must be rewritten in a table with lookups.
+
+        This is so if its file format changes, or if a lookup may change its rows.
+        """
         lookups, table = self._rules.lookups, self._table
         if not lookups.needed or file.level != 0:
             return False
@@ -155,7 +165,11 @@ class TreeCompaction:
         self._run(parts, with_changes=with_changes and self._output != 0)
 
     def _run(self, parts: Sequence[Section], *, with_changes: bool, rewrites: bool = True) -> None:
-        """Merge sections one after another into new files, and write changes to the changelog."""
+        """Merge sections one after another into new files, and write the changelog if required.
+
+        With `with_changes`, older rows are looked up. Without `rewrites`, the rows are read, but no
+        data files are written.
+        """
         lookups = self._rules.lookups
         writes_changelog = with_changes and (lookups.changelog or lookups.full_changelog)
         rows = RollingWriter(self._target) if rewrites else None
@@ -229,7 +243,10 @@ class TreeCompaction:
         )
 
     def _sources(self, section: Section, rules: RowRules) -> list[Source]:
-        """Return the files of a section by run, and older files that may have its keys."""
+        """Return the sources of a section: its files by run, and older files if rows are looked up.
+
+        Older files are those of higher levels whose key range overlaps that of the section.
+        """
         schema = self._table.schema
         fields = (*SYSTEM_FIELDS, *schema.fields)
         runs: dict[tuple[int, str], list[DataFileMeta]] = defaultdict(list)

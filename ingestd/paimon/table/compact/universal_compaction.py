@@ -1,8 +1,8 @@
-"""Universal compaction: pick sorted runs of a bucket by sizes and levels.
+"""Universal compaction: pick sorted runs of a bucket by their sizes and levels.
 
 Runs are ordered from the newest to the oldest: each file of level 0 is a run, and each higher level
-is one. The picked runs are always the newest ones, so that older rows never get above newer ones.
-No files are read here.
+is one. The picked runs are always the newest ones, so that an older row is never in a lower level
+than a newer row of its key. No files are read here.
 
 Specification: https://paimon.apache.org/docs/1.4/primary-key-table/compaction/#number-of-sorted-runs-to-trigger-compaction
 """
@@ -52,9 +52,10 @@ class PlanningTime:
 def choose(
     runs: Sequence[RunSize], max_level: int, options: CompactionOptions, moment: PlanningTime
 ) -> CompactionPick | None:
-    """Return the runs to compact, by the first trigger that is due; None if none is due.
+    """Pick the runs to compact by the first trigger that is due; return None if none is due.
 
-    Where level 0 must be emptied, its files are compacted if no other trigger is due.
+    If the options require that level 0 is emptied, its files are compacted when no other trigger is
+    due.
     """
     choice = _choose_universal(runs, max_level, options, moment)
     if choice is not None or not options.forces_level_0:
@@ -66,7 +67,7 @@ def choose(
 
 
 def choose_full(runs: Sequence[RunSize], max_level: int) -> CompactionPick | None:
-    """Return all runs, to be compacted into the top level; None if they are already."""
+    """Pick all runs, to be compacted into the top level; None if that leaves nothing to do."""
     if not runs or (len(runs) == 1 and runs[0].level == max_level):
         return None
     return CompactionPick(len(runs), max_level, "full")
@@ -94,7 +95,7 @@ def _choose_universal(
 def _prestart_full(
     runs: Sequence[RunSize], max_level: int, options: CompactionOptions, moment: PlanningTime
 ) -> Reason | None:
-    """Return the reason of a full compaction with priority over other triggers; None if not due."""
+    """Return the reason for a full compaction, which precedes other triggers; None if not due."""
     if len(runs) <= 1:
         return None
     interval, last = options.full_interval_ms, moment.last_full_ms
@@ -116,9 +117,10 @@ def _extended(
     count: int,
     reason: Reason,
 ) -> CompactionPick | None:
-    """Return the newest `count` runs and following runs that are not much larger than their sum.
+    """Pick the newest `count` runs, and following runs that are not much larger than their sum.
 
-    Returns None for a single run, unless level 0 has to be emptied.
+    `size-ratio` limits by how much. Returns None for a single run, unless level 0 has to be
+    emptied.
     """
     ratio = options.size_ratio
     if options.off_peak is not None and options.off_peak.holds(moment.hour):
@@ -135,10 +137,10 @@ def _extended(
 
 
 def _placed(runs: Sequence[RunSize], max_level: int, count: int, reason: Reason) -> CompactionPick:
-    """Return the pick, with the level below that of the first remaining run as its output.
+    """Pick the newest `count` runs, with the level before that of the next run as the output.
 
-    If no run remains, the output is the highest level. The output is never level 0: if it would be,
-    the following runs are picked as well until one of a higher level was added.
+    If no run is left, the output is the highest level. The output is never level 0: where it would
+    be, the following runs are picked too, up to one of a higher level.
     """
     output = max_level if count == len(runs) else max(0, runs[count].level - 1)
     while output == 0 and count < len(runs):

@@ -1,4 +1,4 @@
-"""Data files of a table: their columns, their paths, and reading their rows.
+"""Data files of a table: their columns and paths, and how their rows are read.
 
 Specification: https://paimon.apache.org/docs/1.4/concepts/spec/datafile/#data-file
 """
@@ -97,7 +97,7 @@ def live_path(table: FileStoreTable, partition: bytes, bucket: int, file: DataFi
 
 
 def stored_rows(table: FileStoreTable, path: str, columns: Sequence[str] | None = None) -> pa.Table:
-    """Return rows of a data file in those of `columns` (None: all) that the file contains.
+    """Return the rows of a data file, with those of `columns` (None: all) that the file contains.
 
     Raises FormatError for a missing or damaged file.
     """
@@ -106,10 +106,10 @@ def stored_rows(table: FileStoreTable, path: str, columns: Sequence[str] | None 
 
 @dataclass(frozen=True, slots=True)
 class KeyTest:
-    """Tests which keys are wanted.
+    """A test of which keys a reader needs.
 
-    `between` returns whether the range between two values of the first key column (inclusive) may
-    contain one, `among` whether a sorted table of key columns does.
+    `between` returns whether a needed key may be between two values (inclusive) of the first key
+    column; `among`, whether a sorted table of key columns may contain one.
     """
 
     between: Callable[[object, object], bool]
@@ -118,11 +118,11 @@ class KeyTest:
 
 @dataclass(frozen=True, slots=True)
 class DataFileReader:
-    """Reads data files of a table without the rows that deletion vectors delete.
+    """A reader of data files of a table, without the rows that deletion vectors delete.
 
-    Parts of a file that cannot contain a row matching `wanted` are skipped; other non-matching rows
-    may be returned. `keys` does the same for `batches`; it is called when a part of the file is
-    reached.
+    `read` skips parts of a file that cannot contain a row matching `wanted`; other non-matching
+    rows may be returned. `batches` skips parts by `keys`, which is called when a part of the file
+    is reached.
     """
 
     table: FileStoreTable
@@ -133,18 +133,19 @@ class DataFileReader:
     def read(
         self, partition: bytes, bucket: int, file: DataFileMeta, fields: Sequence[DataField]
     ) -> pa.Table:
-        """Return rows of a data file as `fields` of the table's schema, or of the system columns.
+        """Return the rows of a data file with the columns and types of `fields`.
 
-        Partition columns are taken from the manifest, as in other readers. Raises FormatError for a
-        file that is missing, damaged, or has another row count than its manifest entry.
+        `fields` are columns of the table's schema, or system columns. Partition columns are taken
+        from the manifest, as in other readers. Raises FormatError for a file that is missing,
+        damaged, or has another row count than its manifest entry.
         """
         table = self.table
         names = self._stored_names(file, fields)
         path = live_path(table, partition, bucket, file)
         # If no column is requested, one is read to count the rows.
         least = [VALUE_KIND] if table.schema.primary_keys else None
-        wanted = group_filter(table, table.schemas(file.schema_id), self.wanted)
-        file_part = _part(table, path, names or least, wanted)
+        groups = group_filter(table, table.schemas(file.schema_id), self.wanted)
+        file_part = _part(table, path, names or least, groups)
         _check_count(path, file_part.row_count, file)
         check_columns(path, file_part.rows, file, names)
         if file_part.rows.num_rows == file.row_count:
@@ -165,9 +166,10 @@ class DataFileReader:
         fields: Sequence[DataField],
         size: BatchSize,
     ) -> Generator[tuple[Positions, pa.Table]]:
-        """Yield the rows as `read` returns them, in batches, with their positions in the file.
+        """Yield the rows in batches, each with the positions of its rows in the file.
 
-        A batch may be empty. Parts of the file are skipped only by `keys`.
+        The rows are as `read` returns them. A batch may be empty. Parts of the file are skipped
+        only by `keys`.
         """
         path = live_path(self.table, partition, bucket, file)
         names = self._stored_names(file, fields)
@@ -202,7 +204,7 @@ class DataFileReader:
     def _as_declared(
         self, rows: pa.Table, partition: bytes, file: DataFileMeta, fields: Sequence[DataField]
     ) -> pa.Table:
-        """Return rows of a file as `fields`, with partition columns from the manifest."""
+        """Return rows of a file as `fields`, with the partition columns from the manifest."""
         table, keys = self.table, self.table.schema.partition_keys
         stored = [field for field in fields if field.name not in keys]
         evolved = evolve(rows, (*SYSTEM_FIELDS, *table.schemas(file.schema_id).fields), stored)
@@ -219,7 +221,7 @@ class DataFileReader:
     def _kept(
         self, partition: bytes, bucket: int, file: DataFileMeta
     ) -> npt.NDArray[np.bool_] | None:
-        """Return a mask of the rows that no deletion vector deletes; None: all rows."""
+        """Return a mask of the rows that no deletion vector deletes; None if that is all rows."""
         if self.deletions is None:
             return None
         deleted = self.deletions.deleted_rows(partition, bucket, file.file_name)
@@ -247,22 +249,22 @@ def read_data_file(
 
 
 def _part(
-    table: FileStoreTable, path: str, columns: Sequence[str] | None, wanted: GroupFilter | None
+    table: FileStoreTable, path: str, columns: Sequence[str] | None, groups: GroupFilter | None
 ) -> FilePart:
     try:
-        return read_wanted(table.io, path, columns, wanted)
+        return read_wanted(table.io, path, columns, groups)
     except FileNotFoundError as error:
         raise _missing(path) from error
 
 
 def group_filter(
-    table: FileStoreTable, file_schema: TableSchema, wanted: Predicate | None
+    table: FileStoreTable, file_schema: TableSchema, predicate: Predicate | None
 ) -> GroupFilter | None:
-    """Return the test of row groups of a file with another schema version; None: read all.
+    """Return a filter by which row groups of a file are skipped; None if all must be read.
 
-    Renamed columns have their older names there.
+    `file_schema` is the schema of the file; columns that were renamed have their older names in it.
     """
-    if wanted is None:
+    if predicate is None:
         return None
     by_id = {field.id: field for field in file_schema.fields}
     names: dict[str, DataField] = {}
@@ -271,22 +273,22 @@ def group_filter(
         comparable = old is not None and same_comparison(old.type, field.type)
         if old is not None and comparable and field.name not in table.schema.partition_keys:
             names[field.name] = old
-    if not columns_of(wanted) & names.keys():
+    if not columns_of(predicate) & names.keys():
         return None
 
     def test(stats: Mapping[str, ColumnStats]) -> bool:
         known = {name: stats[old.name] for name, old in names.items() if old.name in stats}
-        return may_match(wanted, stats_test(known))
+        return may_match(predicate, stats_test(known))
 
     return GroupFilter(test, {old.name: to_arrow_type(old.type) for old in names.values()})
 
 
 def key_group_filter(
-    table: FileStoreTable, file_schema: TableSchema, wanted: KeyTest
+    table: FileStoreTable, file_schema: TableSchema, keys: KeyTest
 ) -> GroupFilter | None:
-    """Return the test of row groups of a primary-key table's file.
+    """Return a filter by which row groups of a primary-key table's file are skipped by their keys.
 
-    Returns None if the file has no statistics of the keys.
+    Returns None if the file has no usable statistics of the first key column.
     """
     by_id = {field.id: field for field in file_schema.fields}
     field = table.schema.key_fields[0]
@@ -304,36 +306,37 @@ def key_group_filter(
         column_stats = stats.get(name)
         if column_stats is None or column_stats.low is None or column_stats.high is None:
             return True
-        return wanted.between(column_stats.low, column_stats.high)
+        return keys.between(column_stats.low, column_stats.high)
 
     stored = [by_id.get(key_field.id) for key_field in table.schema.key_fields]
     columns = tuple(key_field.name for key_field in stored if key_field is not None)
-    probe = RowProbe(columns, _key_probe(table, wanted)) if len(columns) == len(stored) else None
+    probe = RowProbe(columns, _key_probe(table, keys)) if len(columns) == len(stored) else None
     return GroupFilter(test, {name: to_arrow_type(old.type)}, probe)
 
 
-def _key_probe(table: FileStoreTable, wanted: KeyTest) -> Callable[[pa.Table], bool]:
+def _key_probe(table: FileStoreTable, keys: KeyTest) -> Callable[[pa.Table], bool]:
     fields = table.schema.key_fields
     names = [field.name for field in fields]
     types = [to_arrow_type(field.type) for field in fields]
 
     def test(rows: pa.Table) -> bool:
         # Keys stored in another type are compared after the conversion to their own type.
-        return rows.schema.types != types or wanted.among(rows.rename_columns(names))
+        return rows.schema.types != types or keys.among(rows.rename_columns(names))
 
     return test
 
 
 def _check_count(path: str, row_count: int, file: DataFileMeta) -> None:
     if row_count != file.row_count:
-        raise FormatError(f"data file {path} has {row_count} rows, {file.row_count} are promised")
+        raise FormatError(f"data file {path} has {row_count} rows, expected {file.row_count}")
 
 
 @contextlib.contextmanager
 def _evolving(path: str, *, same: bool) -> Iterator[None]:
     """Raise FormatError for a file whose columns have other types than its schema states.
 
-    With the `same` schema nothing is cast, so that a missing cast means a damaged file, too.
+    If the file has the `same` schema as the table, nothing has to be cast, so that an unsupported
+    cast, too, means a damaged file.
     """
     wrong = f"data file {path} has columns of other types than its schema says"
     try:
@@ -357,7 +360,7 @@ def _repeated(value: object, t: DataType, count: int) -> Array:
 
 
 def check_columns(path: str, rows: pa.Table, file: DataFileMeta, names: Sequence[str]) -> None:
-    """Raise FormatError for missing columns of the file's schema and for invalid row kinds."""
+    """Raise FormatError if columns of the file's schema are missing or row kinds are invalid."""
     present = set(rows.column_names)
     missing = [name for name in names if name not in present]
     if missing and file.write_cols is None:
@@ -377,25 +380,25 @@ def _check_kinds(path: str, kinds: Column) -> None:
 
 
 def check_nulls(path: str, rows: pa.Table, file: DataFileMeta, schema: TableSchema) -> None:
-    """Raise FormatError if null counts of columns differ from those of the manifest entry."""
+    """Raise FormatError if the null counts of columns differ from those of the manifest entry."""
     names = schema.field_names if file.value_stats_cols is None else file.value_stats_cols
     counts = file.value_stats.null_counts
     if len(counts) != len(names):
         return
     present = set(rows.column_names)
-    for name, promised in zip(names, counts, strict=True):
-        if promised is None or name not in present:
+    for name, expected in zip(names, counts, strict=True):
+        if expected is None or name not in present:
             continue
         column = rows.column(name)
-        if not pa.types.is_nested(column.type) and column.null_count != promised:
+        if not pa.types.is_nested(column.type) and column.null_count != expected:
             raise FormatError(
-                f"data file {path} has {column.null_count} nulls in column {name}, {promised} are "
-                "promised"
+                f"data file {path} has {column.null_count} nulls in column {name}, expected "
+                f"{expected}"
             )
 
 
 def file_rows(schema: TableSchema, rows: pa.Table) -> pa.Table:
-    """Return rows of a table, with the system columns, in the columns of a data file."""
+    """Return rows of a table, with the system columns, as the columns of a data file."""
     fields = data_file_fields(schema)
     columns = [rows.column(field.name.removeprefix(KEY_PREFIX)) for field in fields]
     return pa.Table.from_arrays(columns, schema=columns_schema(fields))
@@ -415,7 +418,7 @@ def options_for_rows(options: CoreOptions, rows: pa.Table) -> CoreOptions:
 
 
 def name_for_options(name: str, planned: CoreOptions, options: CoreOptions) -> str:
-    """Return a name made for `planned` options with the extension of other options."""
+    """Return a file name with the extension for `options` instead of that for `planned`."""
     return name.removesuffix(planned.file_extension) + options.file_extension
 
 

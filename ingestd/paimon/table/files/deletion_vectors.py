@@ -37,32 +37,33 @@ class DeletionVectors:
     """
 
     table: FileStoreTable
-    _places: Mapping[_FileKey, tuple[IndexManifestEntry, DeletionVectorRange]]
+    _locations: Mapping[_FileKey, tuple[IndexManifestEntry, DeletionVectorRange]]
     _last: tuple[str, bytes] = field(default=("", b""))
 
     @classmethod
     def of(cls, table: FileStoreTable, entries: Iterable[IndexManifestEntry]) -> "DeletionVectors":
-        """Return the vectors of the index files of a snapshot.
+        """Return the deletion vectors in the index files of a snapshot.
 
-        Raises FormatError if a data file has two.
+        Entries of other index types are ignored. Raises FormatError if a data file has two deletion
+        vectors.
         """
-        places: dict[_FileKey, tuple[IndexManifestEntry, DeletionVectorRange]] = {}
+        locations: dict[_FileKey, tuple[IndexManifestEntry, DeletionVectorRange]] = {}
         for entry in entries:
             if entry.index_type != DELETION_VECTORS_INDEX:
                 continue
             for dv_range in entry.dv_ranges or ():
                 key = (entry.partition, entry.bucket, dv_range.data_file_name)
-                if key in places:
+                if key in locations:
                     raise FormatError(
                         f"data file {dv_range.data_file_name} has deletion vectors both in "
-                        f"{places[key][0].file_name} and in {entry.file_name}"
+                        f"{locations[key][0].file_name} and in {entry.file_name}"
                     )
-                places[key] = (entry, dv_range)
-        return cls(table, places)
+                locations[key] = (entry, dv_range)
+        return cls(table, locations)
 
     def deleted_rows(self, partition: bytes, bucket: int, file_name: str) -> Positions:
-        """Return the positions of deleted rows, ascending; empty without a vector."""
-        location = self._places.get((partition, bucket, file_name))
+        """Return the positions of a data file's deleted rows, ascending; empty without a vector."""
+        location = self._locations.get((partition, bucket, file_name))
         if location is None:
             return _NONE
         entry, dv_range = location
@@ -71,7 +72,7 @@ class DeletionVectors:
 
     def cardinality(self, partition: bytes, bucket: int, file: DataFileMeta) -> int:
         """Return the number of deleted rows of a data file."""
-        location = self._places.get((partition, bucket, file.file_name))
+        location = self._locations.get((partition, bucket, file.file_name))
         if location is None:
             return 0
         known = location[1].cardinality

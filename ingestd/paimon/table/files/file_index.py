@@ -1,4 +1,4 @@
-"""Write indexes of data files, and skip data files by them.
+"""Write the file indexes of data files, and skip data files by them.
 
 Specification: https://paimon.apache.org/docs/1.4/concepts/spec/fileindex/#index-file
 
@@ -46,9 +46,9 @@ INDEX_SUFFIX = ".index"
 def read_file_indexes(
     table: FileStoreTable, partition: bytes, bucket: int, file: DataFileMeta
 ) -> FileIndexes | None:
-    """Return the indexes of a data file, embedded or in a file; None if it has none.
+    """Return the indexes of a data file, embedded or in an index file; None if it has no indexes.
 
-    Raises FormatError if they are missing or damaged.
+    Raises FormatError if the index file is missing or the indexes are damaged.
     """
     if file.embedded_index is not None:
         return decode_file_index(file.embedded_index, f"of {file.file_name}")
@@ -112,14 +112,14 @@ class _ColumnIndexes:
         return True
 
     def _may_contain_any(self, values: Iterable[Value]) -> bool:
-        wanted = [equal_value for value in values for equal_value in _equal_values(value)]
+        candidates = [equal_value for value in values for equal_value in _equal_values(value)]
         bitmap = self._bitmap
-        if bitmap is not None and not any(self._fits(v) and bitmap.contains(v) for v in wanted):
+        if bitmap is not None and not any(self._fits(v) and bitmap.contains(v) for v in candidates):
             return False
         bloom = self.kinds.get(BLOOM_FILTER)
         if bloom is None or not is_hashable(self.field.type):
             return True
-        fitting = [value for value in wanted if self._fits(value)]
+        fitting = [value for value in candidates if self._fits(value)]
         hashes = hash_values(column_of(fitting, self.field.type), self.field.type)
         return bool(np.any(may_contain(bloom, hashes, self.file_name)))
 
@@ -130,7 +130,7 @@ class _ColumnIndexes:
         return None if data is None else decode_bitmap_index(data, self.field.type, where)
 
     def _fits(self, value: Value) -> bool:
-        """Return whether a file of a narrower type can contain the value at all."""
+        """Return whether a value is in the range of the column's type in the file."""
         bits = _BITS.get(self.field.type.root)
         return bits is None or -(1 << (bits - 1)) <= value < 1 << (bits - 1)
 
@@ -139,7 +139,7 @@ _BITS = {"TINYINT": 8, "SMALLINT": 16, "INT": 32, "BIGINT": 64}
 
 
 def _equal_values(value: Value) -> tuple[Value, ...]:
-    """Return all values that equal a value: both zeros for floating point."""
+    """Return all values that are equal to a value: 0.0 and -0.0 for a zero of either sign."""
     return (0.0, -0.0) if isinstance(value, float) and value == 0 else (value,)
 
 
@@ -148,7 +148,7 @@ def with_file_index(
 ) -> DataFileMeta:
     """Index the rows of the data file at `path`, as the table's options require.
 
-    Returns the manifest entry with the index. If the index cannot be written, the data file is
+    Returns `meta`, completed by the index. If the index file cannot be written, the data file is
     deleted, too.
     """
     data = encode_indexes(table.schema, rows)
@@ -165,7 +165,7 @@ def with_file_index(
 
 
 def encode_indexes(schema: TableSchema, rows: pa.Table) -> bytes | None:
-    """Return the container of all indexes of rows; None if the table has no indexes."""
+    """Return the encoded file indexes of rows, or None if the table has no file indexes."""
     indexes = column_indexes(schema)
     if not indexes:
         return None

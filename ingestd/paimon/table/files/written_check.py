@@ -24,28 +24,31 @@ from ingestd.paimon.table.files.data_files import data_file_fields
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 
 CHECKS_EVERY_FILE = False
-"""Set by tests. By default, only types of files that libraries have stored wrong are read back."""
+"""Set by tests. By default, only files of kinds that a library has written wrong are read back."""
 _BATCH = BatchSize(8 << 20)
 _MORE: Any = pc
 _Numbers: TypeAlias = npt.NDArray[Any]
 
 
 class ColumnChecksums:
-    """Checksums of each part of each column, by path, of rows added in parts."""
+    """Checksums of columns, and of their nested fields, lengths and nulls, by path.
+
+    The rows are added in parts.
+    """
 
     def __init__(self) -> None:
-        self.found: dict[str, int] = Counter()
+        self.by_path: dict[str, int] = Counter()
 
     def add(self, rows: pa.Table) -> None:
-        """Add rows."""
+        """Update the checksums with more rows."""
         for name, column in zip(rows.column_names, rows.columns, strict=True):
             for chunk in column.chunks:
                 self._add(name, chunk)
 
     def differing(self, other: "ColumnChecksums") -> list[str]:
-        """Return the columns, or parts of them, whose values differ between the two."""
-        names = self.found.keys() | other.found.keys()
-        return sorted(name for name in names if self.found.get(name) != other.found.get(name))
+        """Return the paths, sorted, whose checksums differ from those of `other`."""
+        names = self.by_path.keys() | other.by_path.keys()
+        return sorted(name for name in names if self.by_path.get(name) != other.by_path.get(name))
 
     def _add(self, path: str, array: Array) -> None:
         column: Any = array
@@ -74,11 +77,11 @@ class ColumnChecksums:
 
     def _mix(self, path: str, values: _Numbers) -> None:
         data: Any = np.ascontiguousarray(values).view(np.uint8)
-        self.found[path] = zlib.crc32(data, self.found[path])
+        self.by_path[path] = zlib.crc32(data, self.by_path[path])
 
 
 def _values(array: Array) -> _Numbers:
-    """Return the bytes of an array without nulls."""
+    """Return the values of an array without nulls: its bytes, or its numbers."""
     present: Any = array
     kind, count, start = present.type, len(present), present.offset
     if not count:

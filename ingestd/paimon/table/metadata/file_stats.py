@@ -1,7 +1,7 @@
 """Map statistics of data files to the columns of the newest schema, for skipping files.
 
-A column is identified by its field id. A column that a file lacks is null in all its rows;
-statistics of a type with another order of values are ignored.
+A column is identified by its field id. A column that a file lacks is null in all its rows. If the
+values of the old and the new type of a column are ordered differently, its bounds are ignored.
 
 Specification: https://paimon.apache.org/docs/1.4/concepts/spec/manifest/#simplestats
 """
@@ -27,7 +27,7 @@ def partition_stats(table: FileStoreTable, partition: bytes) -> dict[str, Column
 
 
 def manifest_partition_stats(table: FileStoreTable, stats: SimpleStats) -> dict[str, ColumnStats]:
-    """Return statistics of the partition columns for a manifest; its row count is unknown."""
+    """Return statistics of the partition columns for a manifest, without row counts."""
     types, names = table.partition_types, table.schema.partition_keys
     return dict(_columns(names, types, stats, None))
 
@@ -46,7 +46,7 @@ def key_stats(table: FileStoreTable, file: DataFileMeta) -> dict[str, ColumnStat
 
 
 def value_stats(table: FileStoreTable, file: DataFileMeta) -> dict[str, ColumnStats]:
-    """Return statistics of the columns of a data file, as far as they are known."""
+    """Return the known statistics of a data file, by column name of the newest schema."""
     schema = table.schemas(file.schema_id)
     names = schema.field_names if file.value_stats_cols is None else file.value_stats_cols
     fields = schema.select([name for name in names if name in schema.field_names])

@@ -3,7 +3,7 @@
 Specification: https://paimon.apache.org/docs/1.4/concepts/spec/manifest/#data-manifest
 
 Manifests are immutable. A process may cache them in `MANIFEST_CACHE`; by default its limit is 0.
-Manifests that cannot contain a wanted partition or bucket are not opened.
+Manifests that cannot contain a requested partition or bucket are not opened.
 """
 
 import threading
@@ -35,15 +35,16 @@ from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 
 _ENTRY_BYTES = 1024
 PartitionFilter = Collection[bytes] | Callable[[tuple[object, ...]], bool]
-"""Serialized partition rows to keep, or a predicate on the partition's values (as Python values of
-the partition columns, in the order of the partition keys).
+"""A set of serialized partition rows, or a predicate on the values of a partition: a tuple of
+Python values in the order of the partition keys.
 """
 
 
 class ManifestCache:
-    """Least recently used manifests by path, limited by their number of entries.
+    """A cache of manifests by path, with a limited number of entries.
 
-    An entry with more than 1 KiB of keys and statistics counts as several.
+    The least recently used manifests are evicted. An entry with more than 1 KiB of keys and
+    statistics counts as several.
     """
 
     def __init__(self, max_entries: int = 0) -> None:
@@ -54,17 +55,17 @@ class ManifestCache:
 
     @property
     def entries(self) -> int:
-        """Return the number of cached entries."""
+        """Return the number of cached entries; a large entry counts as several."""
         return self._count
 
     def limit(self, max_entries: int) -> None:
-        """Set the limit, and drop manifests above it."""
+        """Set the maximum number of entries, and drop manifests until it is met."""
         with self._lock:
             self._max_entries = max_entries
             self._drop_oldest()
 
     def get(self, path: str) -> Sequence[ManifestEntry] | None:
-        """Return the entries of a manifest in order, None if it is not cached."""
+        """Return the entries of a manifest in order, or None if they are not cached."""
         with self._lock:
             cached = self._manifests.get(path)
             if cached is None:
@@ -73,7 +74,7 @@ class ManifestCache:
             return cached[0]
 
     def put(self, path: str, entries: Sequence[ManifestEntry]) -> None:
-        """Cache the entries of a manifest, unless it exceeds the limit by itself."""
+        """Cache the entries of a manifest, unless they alone exceed the limit."""
         count = sum(map(_entries_counted, entries))
         with self._lock:
             if path in self._manifests or count > self._max_entries:
@@ -83,10 +84,10 @@ class ManifestCache:
             self._drop_oldest()
 
     def retain(self, folder: str, paths: Container[str]) -> None:
-        """Drop the manifests of a folder that are not among `paths`.
+        """Drop the manifests in a folder that are not among `paths`.
 
         Commits merge manifests: those that the newest snapshot no longer lists are not read again,
-        and would use up the limit.
+        and would only fill the cache.
         """
         with self._lock:
             gone = [
@@ -120,16 +121,20 @@ def _stats_bytes(stats: SimpleStats) -> int:
 def read_manifest_list(
     io: FileIO, paths: TablePaths, name: str, size: int | None = None
 ) -> list[ManifestFileMeta]:
-    """Return the manifests of a list, in order; FormatError if it is not `size` bytes long."""
+    """Return the manifests of a manifest list, in order.
+
+    Raises FormatError if the file is missing, damaged, or shorter than `size` bytes (None: not
+    checked).
+    """
     path = paths.manifest(name)
     data = read_metadata_file(io, path)
     if size is not None and len(data) < size:
-        raise FormatError(f"manifest list {path} has {len(data)} bytes, {size} are promised")
+        raise FormatError(f"manifest list {path} has {len(data)} bytes, expected {size}")
     return decode_manifest_list(data, path)
 
 
 def read_manifest(io: FileIO, paths: TablePaths, name: str) -> list[ManifestEntry]:
-    """Return the entries of a manifest, in order."""
+    """Return the entries of a manifest, in order, without using the cache."""
     path = paths.manifest(name)
     return decode_manifest(read_metadata_file(io, path), path)
 
@@ -137,15 +142,19 @@ def read_manifest(io: FileIO, paths: TablePaths, name: str) -> list[ManifestEntr
 def read_listed_manifest(
     io: FileIO, paths: TablePaths, meta: ManifestFileMeta
 ) -> Sequence[ManifestEntry]:
-    """Return the entries of a listed manifest; FormatError if the list states another count."""
+    """Return the entries of a listed manifest, in order, from the cache if possible.
+
+    Raises FormatError if the manifest is missing, damaged, or has another number of entries than
+    its list states.
+    """
     path = paths.manifest(meta.file_name)
     entries = MANIFEST_CACHE.get(path)
     if entries is None:
         entries = decode_manifest(read_metadata_file(io, path), path)
         MANIFEST_CACHE.put(path, entries)
-    promised = meta.num_added_files + meta.num_deleted_files
-    if len(entries) != promised:
-        raise FormatError(f"manifest {path} has {len(entries)} entries, {promised} are promised")
+    expected = meta.num_added_files + meta.num_deleted_files
+    if len(entries) != expected:
+        raise FormatError(f"manifest {path} has {len(entries)} entries, expected {expected}")
     return entries
 
 
@@ -156,7 +165,7 @@ def forget_unlisted_manifests(paths: TablePaths, metas: Sequence[ManifestFileMet
 
 
 def read_index_manifest(io: FileIO, paths: TablePaths, name: str) -> list[IndexManifestEntry]:
-    """Return the index files of a snapshot."""
+    """Return the entries of an index manifest."""
     path = paths.manifest(name)
     return decode_index_manifest(read_metadata_file(io, path), path)
 
@@ -168,7 +177,10 @@ def live_files(
     partition_filter: PartitionFilter | None = None,
     buckets: Collection[int] | None = None,
 ) -> list[ManifestEntry]:
-    """Return live files (ADD entries) of a snapshot in commit order; [] for a table without one."""
+    """Return the live files (ADD entries) of a snapshot in commit order; [] if `snapshot` is None.
+
+    The result is restricted to matching partitions and to `buckets` (None: all).
+    """
     if snapshot is None:
         return []
     return live_entries(
@@ -186,7 +198,10 @@ def live_entries(
     partition_filter: PartitionFilter | None = None,
     buckets: Collection[int] | None = None,
 ) -> list[ManifestEntry]:
-    """Return live files of manifests given in order (base before delta)."""
+    """Return the live files (ADD entries) of manifests, which are given base before delta.
+
+    The result is restricted to matching partitions and to `buckets` (None: all).
+    """
     entries = list(_matching_entries(table, manifests, partition_filter, buckets))
     return [entry for entry in fold_entries(entries) if entry.kind == FileKind.ADD]
 
@@ -209,7 +224,7 @@ def prune_manifests(
 ) -> list[ManifestFileMeta]:
     """Return the manifests that may contain files of partitions matching a predicate.
 
-    `on_partition` refers to partition columns only.
+    `on_partition` refers to partition columns only (None: all manifests are returned).
     """
     if on_partition is None:
         return list(manifests)
@@ -223,19 +238,19 @@ def prune_manifests(
 
 
 def partition_test(
-    table: FileStoreTable, wanted: PartitionFilter | None
+    table: FileStoreTable, partition_filter: PartitionFilter | None
 ) -> Callable[[bytes], bool]:
-    """Return a test whether a serialized partition matches a filter; None: all match."""
-    return _PartitionTest(table, wanted)
+    """Return a function that tests if a serialized partition matches a filter (None: all match)."""
+    return _PartitionTest(table, partition_filter)
 
 
 def delta_entries(table: FileStoreTable, snapshot: Snapshot) -> list[ManifestEntry]:
-    """Return the entries that a snapshot added and deleted, in order, not folded."""
+    """Return the ADD and DELETE entries of a snapshot's own changes, in order, not folded."""
     return _list_entries(table, snapshot.delta_manifest_list, snapshot.delta_manifest_list_size)
 
 
 def changelog_entries(table: FileStoreTable, snapshot: Snapshot) -> list[ManifestEntry]:
-    """Return the changelog files of a snapshot, in order; [] if it has none."""
+    """Return the entries of the changelog files of a snapshot, in order; [] if it has none."""
     name = snapshot.changelog_manifest_list
     size = snapshot.changelog_manifest_list_size
     return [] if name is None else _list_entries(table, name, size)
@@ -252,12 +267,12 @@ def _matching_entries(
     partition_filter: PartitionFilter | None,
     buckets: Collection[int] | None,
 ) -> Iterator[ManifestEntry]:
-    wanted = _PartitionTest(table, partition_filter)
+    test = _PartitionTest(table, partition_filter)
     for meta in manifests:
-        if not (wanted.may_be_in(meta) and _bucket_may_be_in(meta, buckets)):
+        if not (test.may_be_in(meta) and _bucket_may_be_in(meta, buckets)):
             continue
         for entry in read_listed_manifest(table.io, table.paths, meta):
-            if (buckets is None or entry.bucket in buckets) and wanted(entry.partition):
+            if (buckets is None or entry.bucket in buckets) and test(entry.partition):
                 yield entry
 
 
@@ -268,14 +283,14 @@ def _bucket_may_be_in(meta: ManifestFileMeta, buckets: Collection[int] | None) -
 
 
 class PartitionBounds:
-    """A set of serialized partitions, to be compared with the bounds of manifests."""
+    """A set of partitions, to be compared with the partition bounds of manifests."""
 
     def __init__(self, table: FileStoreTable, partitions: Collection[bytes]) -> None:
         self._types = table.partition_types
         self._values = [deserialize_row(self._types, partition) for partition in partitions]
 
     def may_be_in(self, meta: ManifestFileMeta) -> bool:
-        """Return False only if the bounds exclude every partition of the set."""
+        """Return whether a manifest may have entries of a partition of the set, by its bounds."""
         if not self._types:
             return bool(self._values)
         low = deserialize_row(self._types, meta.partition_stats.min_values)
@@ -286,14 +301,14 @@ class PartitionBounds:
 class _PartitionTest:
     """A partition filter with cached results, because partitions repeat in every manifest."""
 
-    def __init__(self, table: FileStoreTable, wanted: PartitionFilter | None) -> None:
+    def __init__(self, table: FileStoreTable, partition_filter: PartitionFilter | None) -> None:
         self._types = table.partition_types
-        self._predicate = wanted if callable(wanted) else None
+        self._predicate = partition_filter if callable(partition_filter) else None
         self._known: dict[bytes, bool] = {}
         self._partitions: frozenset[bytes] | None = None
         self._bounds: PartitionBounds | None = None
-        if wanted is not None and not callable(wanted):
-            self._partitions = frozenset(wanted)
+        if partition_filter is not None and not callable(partition_filter):
+            self._partitions = frozenset(partition_filter)
             self._bounds = PartitionBounds(table, self._partitions)
 
     def __call__(self, partition: bytes) -> bool:
@@ -316,7 +331,7 @@ def _may_contain(value: object, low: object, high: object) -> bool:
 
 
 def read_metadata_file(io: FileIO, path: str) -> bytes:
-    """Return the bytes of a manifest or manifest list; FormatError if it does not exist."""
+    """Return the bytes of a manifest or manifest list. Raises FormatError if it does not exist."""
     try:
         return io.read_bytes(path)
     except FileNotFoundError as error:

@@ -1,7 +1,7 @@
 """The handle of a table: its path, its schema, and its FileIO.
 
 It has no state of the table's content, so it can be pickled and sent to tasks. A process that
-receives the same handle again gets the same object, with everything cached in it.
+receives the same handle again gets the same object, with all that it has cached.
 """
 
 import pickle
@@ -61,7 +61,10 @@ class FileStoreTable:
         return tuple(self.schema.field(name).type for name in self.schema.partition_keys)
 
     def schemas(self, schema_id: int) -> TableSchema:
-        """Return the schema of an id, read at most once. Raises FormatError if it is missing."""
+        """Return the schema with this id, reading it at most once.
+
+        Raises FormatError if its file is missing or damaged.
+        """
         if schema_id == self.schema.id:
             return self.schema
         if schema_id not in self._schemas:
@@ -69,7 +72,7 @@ class FileStoreTable:
         return self._schemas[schema_id]
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # The access to files is apart, so that a pickler can replace the secrets in it.
+        # The FileIO is a separate argument, so that a pickler can replace the secrets in it.
         return _received, (self._packed, self.io)
 
     @cached_property

@@ -1,8 +1,9 @@
 """Index files of a table by key: cheap to change, and small to send to a task.
 
-Entries are those of one index manifest, the base, and the changes since. The cost of a change
-depends on its own size; and because an index manifest is immutable, another process receives only
-the name of the base and reads it once.
+`IndexEntries` consists of the entries of one index manifest, the base, and of the changes since.
+The cost of a change depends only on the number of changed entries. Because an index manifest is
+immutable, another process receives only the path of the base and the changes, and reads the base
+once.
 
 Specification: https://paimon.apache.org/docs/1.4/concepts/spec/manifest/#index-manifest
 """
@@ -39,7 +40,7 @@ def index_key(entry: IndexManifestEntry) -> IndexKey:
 def split_index_entries(
     entries: Iterable[IndexManifestEntry],
 ) -> tuple[dict[IndexKey, IndexManifestEntry], tuple[IndexManifestEntry, ...]]:
-    """Return entries by key, and the entries whose key is a duplicate."""
+    """Return the first entry of each key, by key, and all other entries."""
     by_key: dict[IndexKey, IndexManifestEntry] = {}
     repeated: list[IndexManifestEntry] = []
     for entry in entries:
@@ -52,7 +53,7 @@ def split_index_entries(
 
 
 class _Base:
-    """The content of one index manifest, decoded on demand."""
+    """The entries of one index manifest, grouped and encoded on demand."""
 
     def __init__(self, entries: Mapping[IndexKey, IndexManifestEntry]) -> None:
         self.entries = entries
@@ -80,11 +81,11 @@ class _Base:
 
 
 class IndexEntries(Mapping[IndexKey, IndexManifestEntry]):
-    """Index files by key; immutable.
+    """An immutable mapping of index keys to the entries of index files.
 
-    Pickled, it is the path of its base and the changes since; the base is read on demand. If that
-    file was deleted because its snapshot expired, the index manifest of the newest snapshot known
-    to the sender is read. Raises FormatError if that does not exist either.
+    It is pickled as the path of its base and the changes since, and the receiver reads the base on
+    demand. If the base was deleted because its snapshot expired, the receiver reads the newest
+    index manifest that the sender knew; if that is missing too, access raises FormatError.
     """
 
     def __init__(
@@ -124,7 +125,7 @@ class IndexEntries(Mapping[IndexKey, IndexManifestEntry]):
         return list(by_key.values())
 
     def with_changes(self, entries: Iterable[IndexManifestEntry]) -> "IndexEntries":
-        """Return the entries after adding others; entries with equal keys are replaced."""
+        """Return a copy with these entries added; they replace entries with equal keys."""
         new = {index_key(entry): entry for entry in entries}
         changed = self._copy()
         changed._changed = self._changed | new
@@ -132,11 +133,15 @@ class IndexEntries(Mapping[IndexKey, IndexManifestEntry]):
         return changed
 
     def records(self) -> list[bytes]:
-        """Return every entry as the record of an index manifest."""
+        """Return the encoded record of each entry, as stored in an index manifest."""
         return list({**self._loaded().records(), **self._changed_records}.values())
 
     def written(self, io: FileIO, path: str) -> "IndexEntries":
-        """Return the entries as written to an index manifest, which may become the base."""
+        """Return a copy that knows that its entries were written to the index manifest at `path`.
+
+        This manifest becomes the base if there is no base in a file yet, or if many entries
+        changed.
+        """
         settled, base = self._copy(), self._loaded()
         settled._io, settled._newest = io, path
         if self._path is None or len(self._changed) > max(_FEW, len(base.entries) // _SHARE):
@@ -166,13 +171,16 @@ class IndexEntries(Mapping[IndexKey, IndexManifestEntry]):
 def read_index_entries(
     io: FileIO, path: str
 ) -> tuple[IndexEntries, tuple[IndexManifestEntry, ...]]:
-    """Return the entries of an index manifest by key, and those with duplicate keys."""
+    """Return the entries of an index manifest by key, and the entries with repeated keys.
+
+    Raises FormatError if the index manifest is missing or damaged.
+    """
     by_key, repeated = split_index_entries(_read(io, path))
     return IndexEntries(by_key, io=io, path=path), repeated
 
 
 class _BaseCache:
-    """Bases by the path of their manifest; the least recently used are evicted."""
+    """A cache of bases by the path of their index manifest; evicts the least recently used."""
 
     def __init__(self, max_entries: int) -> None:
         self._max_entries = max_entries
@@ -200,7 +208,7 @@ _BASES = _BaseCache(CACHED_ENTRIES)
 
 
 def _plain(entry: IndexManifestEntry) -> tuple[Any, ...]:
-    """Return the fields of an entry as a tuple, which is pickled in a tenth of the time."""
+    """Return the fields of an entry as a tuple, which is pickled ten times as fast."""
     return (
         int(entry.kind),
         entry.partition,

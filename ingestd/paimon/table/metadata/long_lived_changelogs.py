@@ -2,8 +2,8 @@
 
 Specification: https://paimon.apache.org/docs/1.4/concepts/spec/snapshot/#snapshot
 
-Each is a copy of its snapshot file, in a directory with its own hint files. Only the files with its
-changes are kept, not the data files of the snapshot.
+A long-lived changelog is a copy of a snapshot file, in a directory with its own hint files. Of the
+files of the snapshot, only those with its changes are kept.
 """
 
 import json
@@ -22,7 +22,7 @@ def changelog_ids(table: FileStoreTable) -> list[int]:
 
 
 def keep_changelogs(table: FileStoreTable, ids: list[int]) -> None:
-    """Copy snapshots that are about to expire to long-lived changelogs, and update the hints."""
+    """Copy the files of snapshots about to expire to long-lived changelogs, and update LATEST."""
     if not ids:
         return
     for id_ in ids:
@@ -32,14 +32,17 @@ def keep_changelogs(table: FileStoreTable, ids: list[int]) -> None:
 
 
 def forget_changelogs(table: FileStoreTable, ids: list[int], first_left: int) -> None:
-    """Delete long-lived changelogs, the oldest first; `first_left` is the oldest that stays."""
+    """Delete the oldest long-lived changelogs; write the oldest remaining one to EARLIEST."""
     for id_ in ids:
         table.io.delete_quietly(table.paths.changelog(id_))
     _write_hint(table, "EARLIEST", first_left)
 
 
 def cut_changelogs(table: FileStoreTable, last: int) -> list[int]:
-    """Delete the long-lived changelogs after an id, the newest first; return their ids."""
+    """Delete the long-lived changelogs after the id `last`, newest first; return their ids.
+
+    The hint LATEST is written first.
+    """
     ids = changelog_ids(table)
     removed = [id_ for id_ in reversed(ids) if id_ > last]
     if removed:
@@ -52,7 +55,7 @@ def cut_changelogs(table: FileStoreTable, last: int) -> list[int]:
 
 
 def changelog_time(table: FileStoreTable, snapshot_id: int) -> int | None:
-    """Return the commit time of a long-lived changelog; None if it does not exist."""
+    """Return the commit time of a long-lived changelog (ms of the epoch), or None if missing."""
     changelog = find_changelog(table.io, table.paths, snapshot_id)
     return None if changelog is None else changelog.time_millis
 

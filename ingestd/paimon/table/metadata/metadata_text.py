@@ -10,7 +10,7 @@ from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 
 
 def partition_text(table: FileStoreTable, partition: bytes) -> str:
-    """Return `{value, value}`, each value cast to text."""
+    """Return a serialized partition as `{value, value}`, each value cast to text."""
     cells = deserialize_row(table.partition_types, partition)
     names = table.schema.partition_keys
     values = zip(names, table.partition_types, cells, strict=True)
@@ -18,7 +18,7 @@ def partition_text(table: FileStoreTable, partition: bytes) -> str:
 
 
 def partition_name(table: FileStoreTable, partition: bytes) -> str:
-    """Return `column=value/column=value`, each value cast to text."""
+    """Return a serialized partition as `column=value/column=value`, each value cast to text."""
     cells = deserialize_row(table.partition_types, partition)
     default = table.options.partition_default_name
     names = table.schema.partition_keys
@@ -29,13 +29,13 @@ def partition_name(table: FileStoreTable, partition: bytes) -> str:
 
 
 def _named(name: str, t: DataType, value: object, default: str) -> str:
-    """Return a value in a partition's name; null and empty text become the default name."""
+    """Return a value as text; the default partition name for null and blank text."""
     text = "" if value is None else _cell(name, t, value, legacy=False)
     return text if text.strip() else default
 
 
 def key_text(types: Sequence[DataType], key: bytes) -> str | None:
-    """Return `[value, value]` of a serialized key; None for a key without columns."""
+    """Return a serialized key as `[value, value]`; None for a key without columns."""
     cells = deserialize_row(types, key)
     if not cells:
         return None
@@ -44,14 +44,14 @@ def key_text(types: Sequence[DataType], key: bytes) -> str | None:
 
 
 def bounds_text(types: Mapping[str, DataType], values: Mapping[str, object]) -> str:
-    """Return `{column=value, column=value}` by name, values in internal form: dates are numbers."""
+    """Return bounds as `{column=value, column=value}`, ordered by column; dates are numbers."""
     names = sorted(values)
     cells = (f"{name}={_cell(name, types[name], values[name], legacy=True)}" for name in names)
     return "{" + ", ".join(cells) + "}"
 
 
 def counts_text(counts: Mapping[str, int | None]) -> str:
-    """Return `{column=count, column=count}` by name."""
+    """Return counts as `{column=count, column=count}`, ordered by column."""
     shown = {name: "null" if count is None else str(count) for name, count in counts.items()}
     return "{" + ", ".join(f"{name}={shown[name]}" for name in sorted(shown)) + "}"
 

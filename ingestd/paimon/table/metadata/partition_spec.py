@@ -1,4 +1,4 @@
-"""Parse partitions as typed by users: `dt=2024-01-01,hr=3`, with some or all columns.
+"""Parse partitions as typed by users: `dt=2024-01-01,hr=3`, some or all partition columns.
 
 Specification: https://paimon.apache.org/docs/1.4/concepts/basic-concepts/#partition
 
@@ -20,9 +20,9 @@ PartitionSpec = Mapping[str, object]
 
 @dataclass(frozen=True, slots=True)
 class AnyPartitionOf:
-    """Matches partitions that agree with at least one of several specs.
+    """A predicate for partitions that agree with at least one of several specs.
 
-    A spec consists of pairs of an index among the partition keys and a value.
+    A spec consists of pairs (index among the partition keys, value).
     """
 
     specs: tuple[tuple[tuple[int, object], ...], ...]
@@ -33,10 +33,10 @@ class AnyPartitionOf:
 
 
 def parse_partition_spec(table: FileStoreTable, text: str) -> PartitionSpec:
-    """Return the spec of `column=value[,column=value]`.
+    """Parse the spec `column=value[,column=value]`; slashes may replace the commas.
 
-    Raises ConfigError for a column that is not a partition key or is repeated, and for an invalid
-    value.
+    Raises ConfigError for a column that is not a partition key or is repeated, for an invalid
+    value, and for a table without partitions.
     """
     keys = table.schema.partition_keys
     if not keys:
@@ -56,9 +56,10 @@ def parse_partition_spec(table: FileStoreTable, text: str) -> PartitionSpec:
 
 
 def partition_filter(table: FileStoreTable, specs: Sequence[PartitionSpec]) -> PartitionFilter:
-    """Return the filter for partitions that agree with one of the specs.
+    """Return a filter for partitions that agree with at least one of the specs.
 
-    Specs with all columns become serialized partitions, by which manifests are pruned.
+    If every spec has all partition columns, the filter is a set of serialized partitions, by which
+    manifests are pruned.
     """
     keys = table.schema.partition_keys
     if all(len(spec) == len(keys) for spec in specs):

@@ -1,4 +1,4 @@
-"""Schema files of a table: find the newest, read one, publish the next.
+"""Schema files of a table: find the newest schema, read a schema, publish the next one.
 
 Specification: https://paimon.apache.org/docs/1.4/concepts/spec/schema/#schema
 
@@ -42,7 +42,7 @@ def latest_schema_id(io: FileIO, paths: TablePaths, known: int) -> int:
 
 
 def read_schema(io: FileIO, paths: TablePaths, schema_id: int) -> TableSchema:
-    """Return one schema. Raises FormatError if its file is missing or not a schema."""
+    """Return the schema with this id. Raises FormatError if its file is missing or invalid."""
     path = paths.schema(schema_id)
     try:
         data = io.read_bytes(path)

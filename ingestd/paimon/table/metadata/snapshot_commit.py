@@ -1,4 +1,4 @@
-"""Commit snapshots through the server of a catalog instead of by files.
+"""Commit snapshots through the server of a catalog instead of writing snapshot files.
 
 Specification: https://paimon.apache.org/docs/1.4/concepts/concurrency-control/#snapshot-conflict
 
@@ -21,7 +21,10 @@ if TYPE_CHECKING:  # the handle of a table names the protocol
 
 @dataclass(frozen=True, slots=True)
 class PartitionChange:
-    """Figures of one partition: what a snapshot adds minus what it deletes."""
+    """The change of one partition by a snapshot: rows, bytes and files added minus deleted.
+
+    `spec` are the values of the partition columns as text.
+    """
 
     spec: Mapping[str, str]
     record_count: int
@@ -32,18 +35,19 @@ class PartitionChange:
 
 
 class SnapshotCommit(Protocol):
-    """Publishes snapshots of a table, and deletes them in a rollback."""
+    """The part of a catalog that publishes snapshots of a table, and deletes them in a rollback."""
 
     def commit(self, branch: str, snapshot: Snapshot, changes: Iterable[PartitionChange]) -> bool:
         """Publish a snapshot; return False if its id belongs to another commit.
 
-        Raises StorageError if the outcome is unknown: look up the snapshot.
+        Raises StorageError if the outcome is unknown; the caller must then look up the snapshot.
         """
         ...
 
     def rollback(self, branch: str, snapshot_id: int, tag: str | None) -> None:
-        """Delete the snapshots after a given one; `tag` names it if it only exists as a tag.
+        """Delete the snapshots after a given one.
 
+        `tag` is the name of a tag of the given snapshot, if the snapshot exists only as a tag.
         Raises ConfigError if it does not exist.
         """
         ...

@@ -23,7 +23,7 @@ _LOOKS = 3
 
 
 def latest_snapshot_id(io: FileIO, paths: TablePaths) -> int | None:
-    """Return the id of the newest snapshot, None if the table has none.
+    """Return the id of the newest snapshot, or None if the table has no snapshots.
 
     The hint is used only if its snapshot exists and the next one does not. Raises FormatError if
     the hint is newer than all snapshots: it is written last and removed first, so a snapshot was
@@ -38,14 +38,17 @@ def latest_snapshot_id(io: FileIO, paths: TablePaths) -> int | None:
         if hint is None or newest is None or hint <= newest:
             return newest
     raise FormatError(
-        f"{paths.latest_hint} names snapshot {hint}, and {paths.snapshot(newest or 0)} is the "
-        f"newest there is: the file of a snapshot is lost or the hint is damaged; delete the hint "
-        "to go on without that snapshot"
+        f"{paths.latest_hint} names snapshot {hint}, but the newest snapshot file is "
+        f"{paths.snapshot(newest or 0)}: a snapshot file is lost or the hint is damaged; delete "
+        "the hint to continue without the lost snapshot"
     )
 
 
 def _newest_listed(io: FileIO, paths: TablePaths, hint: int | None) -> int | None:
-    """Return the newest id of a listing, which may be outdated, or of the ids that follow it."""
+    """Return the newest snapshot id, by a listing and by probing the ids that follow.
+
+    A listing may be outdated. Returns None if no snapshot is found.
+    """
     ids = snapshot_ids(io, paths)
     if hint is not None and has_file(io, paths.snapshot(hint)):
         ids.append(hint)
@@ -62,7 +65,7 @@ def _is_newest(io: FileIO, paths: TablePaths, snapshot_id: int) -> bool:
 
 
 def earliest_snapshot_id(io: FileIO, paths: TablePaths) -> int | None:
-    """Return the id of the oldest existing snapshot, None if the table has none."""
+    """Return the id of the oldest existing snapshot, or None if the table has no snapshots."""
     hint = _read_hint(io, paths.earliest_hint)
     if hint is not None and has_file(io, paths.snapshot(hint)):
         return hint
@@ -70,12 +73,15 @@ def earliest_snapshot_id(io: FileIO, paths: TablePaths) -> int | None:
 
 
 def snapshot_ids(io: FileIO, paths: TablePaths) -> list[int]:
-    """Return ids of all snapshot files, ascending, from a listing."""
+    """Return the ids of all snapshot files, ascending, from a listing."""
     return _ids(io.list_names(paths.snapshot_dir), _PREFIX)
 
 
 def first_change_id(io: FileIO, paths: TablePaths) -> int | None:
-    """Return the id of the oldest snapshot with existing changes, None if the table has none."""
+    """Return the id of the oldest snapshot or long-lived changelog, or None without snapshots.
+
+    From this id on, the changes of the table can be read.
+    """
     kept = _ids(io.list_names(paths.changelog_dir), _CHANGELOG_PREFIX)
     return kept[0] if kept else earliest_snapshot_id(io, paths)
 
@@ -91,7 +97,7 @@ def find_snapshot(io: FileIO, paths: TablePaths, snapshot_id: int) -> Snapshot |
 
 
 def find_changelog(io: FileIO, paths: TablePaths, snapshot_id: int) -> Snapshot | None:
-    """Return the long-lived changelog of an expired snapshot, or None.
+    """Return the long-lived changelog of an expired snapshot, or None if it does not exist.
 
     Specification: https://paimon.apache.org/docs/1.4/concepts/spec/snapshot/#snapshot
 
@@ -112,7 +118,7 @@ def _parsed(io: FileIO, path: str, snapshot_id: int) -> Snapshot | None:
 
 
 def read_snapshot(io: FileIO, paths: TablePaths, snapshot_id: int) -> Snapshot:
-    """Return one snapshot.
+    """Return the snapshot with this id.
 
     Raises FormatError, with the existing ids, if its file does not exist.
     """
@@ -125,8 +131,8 @@ def read_snapshot(io: FileIO, paths: TablePaths, snapshot_id: int) -> Snapshot:
 def requested_snapshot(io: FileIO, paths: TablePaths, snapshot_id: int) -> Snapshot:
     """Return the snapshot with an id given by a user.
 
-    Raises ConfigError if the id has expired or does not exist yet; FormatError if its file is
-    missing between others.
+    Raises ConfigError if the snapshot has expired or does not exist yet, and FormatError if older
+    and newer snapshots exist but its file is missing.
     """
     snapshot = find_snapshot(io, paths, snapshot_id)
     if snapshot is not None:
@@ -143,10 +149,10 @@ def _missing(io: FileIO, paths: TablePaths, snapshot_id: int) -> str:
 
 
 def latest_snapshot(io: FileIO, paths: TablePaths) -> Snapshot | None:
-    """Return the newest snapshot, None if the table has none.
+    """Return the newest snapshot, or None if the table has no snapshots.
 
     If the snapshot is deleted by a rollback before it is read, the lookup is repeated, so that a
-    table with content does not appear empty.
+    table with content does not appear empty. Raises StorageError if this fails repeatedly.
     """
     for _ in range(_LOOKS):
         snapshot_id = latest_snapshot_id(io, paths)
@@ -167,7 +173,7 @@ def snapshots_from_latest(io: FileIO, paths: TablePaths) -> Iterator[Snapshot]:
 
 
 def latest_of_user(io: FileIO, paths: TablePaths, user: str) -> Snapshot | None:
-    """Return the newest snapshot of a commit user, None if none is retained."""
+    """Return the newest snapshot of a commit user, or None if no such snapshot is retained."""
     return next((s for s in snapshots_from_latest(io, paths) if s.commit_user == user), None)
 
 
@@ -184,7 +190,7 @@ def write_hints(io: FileIO, paths: TablePaths, snapshot_id: int) -> None:
 
 
 def mend_earliest_hint(io: FileIO, paths: TablePaths) -> None:
-    """Correct EARLIEST after an expiry that was killed before it wrote the hint."""
+    """Correct the hint EARLIEST if an expiry was killed before it wrote the hint."""
     earliest = earliest_snapshot_id(io, paths)
     if earliest is not None and _read_hint(io, paths.earliest_hint) != earliest:
         _write_hint(io, paths.earliest_hint, earliest)

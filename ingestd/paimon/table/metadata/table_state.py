@@ -1,7 +1,7 @@
 """The state of a table that a committer keeps between commits.
 
-A state belongs to one snapshot. `refresh_state` advances it to the newest one by reading only the
-changes of other writers.
+A state belongs to one snapshot. `refresh_state` advances it to the newest snapshot by reading only
+the changes of other writers.
 """
 
 import time
@@ -35,7 +35,7 @@ from ingestd.paimon.table.metadata.snapshot_manager import (
 
 
 def steady_seconds() -> float:
-    """Return seconds of a monotonic clock that continues while the machine is suspended."""
+    """Return the seconds of a monotonic clock that runs on while the machine is suspended."""
     return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
 
 
@@ -44,12 +44,13 @@ class TableState:
     """A table as of `snapshot` (None: no snapshot yet).
 
     `manifests` are those of the base and then of the delta manifest list. `index_entries` is keyed
-    by (partition, bucket, index type); entries with duplicate keys, as deletion vectors of append
-    tables, are in `repeated_index_entries`. `max_sequence_number` is at least that of every live
-    file, -1 without files. `committed` has the newest streaming commit identifier of known commit
-    users (-1: none found). `carried` are the properties that a commit copies: those of the newest
-    snapshot, at or below this one, that has any. `loaded_at` is the time (of `steady_seconds`) at
-    which this state was loaded: files of a commit planned on it are younger.
+    by (partition, bucket, index type); entries with repeated keys, such as deletion vectors of
+    append tables, are in `repeated_index_entries`. `max_sequence_number` is at least that of every
+    live file, -1 without files. `committed` has the newest streaming commit identifier of each
+    known commit user (-1: the user was searched for and not found). `carried` are the properties
+    that a commit copies from the newest snapshot that has any, up to this one. `loaded_at` is the
+    time (of `steady_seconds`) at which this state was loaded; the files of a commit that is based
+    on it are younger.
     """
 
     snapshot: Snapshot | None
@@ -62,7 +63,7 @@ class TableState:
     loaded_at: float = field(default_factory=steady_seconds, compare=False)
 
     def index_of(self, partition: bytes) -> list[IndexManifestEntry]:
-        """Return the table index files of a partition, including those with duplicate keys."""
+        """Return the index entries of a partition, including those with repeated keys."""
         repeated = (
             repeated_index_entry
             for repeated_index_entry in self.repeated_index_entries
@@ -72,19 +73,21 @@ class TableState:
 
 
 def load_state(table: FileStoreTable) -> TableState:
-    """Return the state of the newest snapshot.
+    """Load the state of the newest snapshot.
 
-    Reads all manifests, to find the largest sequence number. Raises FormatError if one is missing
-    or damaged, unless the snapshot has expired in the meantime: then the next one is read.
+    Reads all manifests, to find the largest sequence number. Raises FormatError if a manifest is
+    missing or damaged, unless the snapshot has expired in the meantime: then a newer snapshot is
+    read.
     """
     return _at_newest(table, lambda snapshot: _state_of(table, snapshot))
 
 
 def refresh_state(table: FileStoreTable, state: TableState) -> TableState:
-    """Return the state of the newest snapshot, advanced from `state`; `state` if it is newest.
+    """Return the state of the newest snapshot, advanced from `state`.
 
-    Raises CommitConflictError if the snapshot of `state` was rolled back: changes planned on it
-    must be planned again. Raises FormatError as `load_state` does.
+    If `state` is of the newest snapshot, it is returned itself. Raises CommitConflictError if the
+    snapshot of `state` was rolled back: changes planned on it must be planned again. Raises
+    FormatError as `load_state` does.
     """
     return _at_newest(table, lambda latest: _refreshed(table, state, latest))
 
@@ -111,7 +114,7 @@ def is_same_snapshot(left: Snapshot | None, right: Snapshot | None) -> bool:
 def with_user(table: FileStoreTable, state: TableState, user: str) -> TableState:
     """Return the state with the user's newest commit identifier in `committed`.
 
-    Searches the retained snapshots if it is not known yet.
+    The retained snapshots are searched if the identifier is not known yet.
     """
     if user in state.committed:
         return state
@@ -121,9 +124,9 @@ def with_user(table: FileStoreTable, state: TableState, user: str) -> TableState
 
 
 def newest_of_user(table: FileStoreTable, state: TableState, user: str) -> Snapshot | None:
-    """Return the user's newest streaming snapshot, searching back from the state's.
+    """Return the user's newest streaming snapshot, searching back from the snapshot of the state.
 
-    Returns None if it is not retained.
+    Returns None if no such snapshot is retained.
     """
     snapshot = state.snapshot
     while snapshot is not None and not (snapshot.commit_user == user and _is_streaming(snapshot)):
@@ -132,12 +135,12 @@ def newest_of_user(table: FileStoreTable, state: TableState, user: str) -> Snaps
 
 
 def committed_after(state: TableState, snapshot: Snapshot) -> Mapping[str, int]:
-    """Return `committed` after a snapshot was committed on the state."""
+    """Return `state.committed`, updated by a snapshot that was committed on the state."""
     return {**state.committed, **_newest_identifiers([snapshot])}
 
 
 def max_sequence_of(entries: Iterable[ManifestEntry], floor: int = -1) -> int:
-    """Return the largest sequence number of added files, at least `floor`."""
+    """Return the largest sequence number of the added files, or `floor` if that is larger."""
     added = (e.file.max_sequence_number for e in entries if e.kind == FileKind.ADD)
     return max(floor, max(added, default=floor))
 
@@ -147,8 +150,9 @@ def _at_newest(
 ) -> TableState:
     """Return the state that `derive` returns for the newest snapshot.
 
-    It is called again if the snapshot expired while its files were read. Raises FormatError if a
-    file of a snapshot that still exists is missing or damaged.
+    `derive` is called again, with the snapshot that is newest then, if the snapshot expired while
+    its files were read. Raises FormatError if a file of a snapshot that still exists is missing or
+    damaged.
     """
     while True:
         snapshot = latest_snapshot(table.io, table.paths)
@@ -201,7 +205,7 @@ def _continues(table: FileStoreTable, known: Snapshot | None, latest: Snapshot) 
 def _snapshots_between(
     table: FileStoreTable, known: Snapshot | None, latest: Snapshot
 ) -> list[Snapshot] | None:
-    """Return snapshots after the known one up to the newest; None if some have expired already."""
+    """Return the snapshots after `known` up to `latest`, or None if one of them has expired."""
     first = 1 if known is None else known.id + 1
     snapshots: list[Snapshot] = []
     for snapshot_id in range(first, latest.id):
@@ -252,10 +256,10 @@ def _state_of(table: FileStoreTable, snapshot: Snapshot | None) -> TableState:
 def _carried(
     newest_first: Iterable[Snapshot], below: Callable[[], Mapping[str, str]]
 ) -> Mapping[str, str]:
-    """Return the carried properties of the newest snapshot that has any.
+    """Return the carried properties of the newest of these snapshots that has any, or `below()`.
 
-    The ids of later OVERWRITE snapshots of other programs, which carry no properties, are added:
-    the record no longer describes the rows.
+    The ids of later OVERWRITE snapshots of other programs, which carry no properties, are added,
+    because the properties no longer describe the rows.
     """
     overwrites: list[str] = []
     carried: Mapping[str, str] = {}
@@ -272,9 +276,9 @@ def _carried(
 
 
 def _retained_record(table: FileStoreTable, snapshot: Snapshot) -> Mapping[str, str]:
-    """Return the carried properties of the newest snapshot that has any.
+    """Return the carried properties of the newest snapshot, up to `snapshot`, that has any.
 
-    Older snapshots are read only if an option of the table says that it has such properties.
+    Older snapshots are read only if an option of the table states that it has such properties.
     """
     marked = CARRIED_OPTION in table.schema.options
     return _carried(_walk(table, snapshot) if marked else [snapshot], dict)
@@ -288,7 +292,7 @@ def _walk(table: FileStoreTable, snapshot: Snapshot | None) -> Iterator[Snapshot
 
 
 def _newest_identifiers(snapshots: Iterable[Snapshot]) -> dict[str, int]:
-    """Return the newest streaming identifier by user, of snapshots from newest to oldest."""
+    """Return each user's newest streaming commit identifier in snapshots given newest first."""
     newest: dict[str, int] = {}
     for snapshot in filter(_is_streaming, snapshots):
         newest.setdefault(snapshot.commit_user, snapshot.commit_identifier)

@@ -18,7 +18,7 @@ _BRANCH = "branch-"
 
 
 def tag_path(paths: TablePaths, name: str) -> str:
-    """Return the path of a tag."""
+    """Return the path of a tag's file."""
     return f"{paths.tag_dir}/{_TAG}{name}"
 
 
@@ -31,17 +31,20 @@ def tag_names(io: FileIO, paths: TablePaths) -> list[str]:
 def tag_bytes(io: FileIO, paths: TablePaths, name: str) -> bytes:
     """Return the content of a tag's file.
 
-    Raises ConfigError, with existing names, if it is missing.
+    Raises ConfigError, with the existing tags, if the tag does not exist.
     """
     try:
         return io.read_bytes(tag_path(paths, name))
     except FileNotFoundError as error:
-        existing = ", ".join(tag_names(io, paths)) or "there are none"
+        existing = ", ".join(tag_names(io, paths)) or "none"
         raise ConfigError(f"{paths.root} has no tag '{name}'; its tags: {existing}") from error
 
 
 def tagged_snapshot(table: FileStoreTable, name: str) -> Snapshot:
-    """Return the snapshot of a tag, even if the snapshot has expired."""
+    """Return the snapshot of a tag, even if the snapshot has expired.
+
+    Raises ConfigError if the tag does not exist.
+    """
     data = tag_bytes(table.io, table.paths, name)
     return parse_snapshot(data, tag_path(table.paths, name))
 
@@ -49,7 +52,7 @@ def tagged_snapshot(table: FileStoreTable, name: str) -> Snapshot:
 def snapshot_as_of(table: FileStoreTable, millis: int) -> Snapshot:
     """Return the newest snapshot committed at or before a time (milliseconds of the epoch).
 
-    Raises ConfigError if the table had no snapshot then, or it has expired.
+    Raises ConfigError if the table had no snapshot at that time, or if the snapshot has expired.
     """
     latest: Snapshot | None = None
     ids = snapshot_ids(table.io, table.paths)
@@ -65,8 +68,8 @@ def snapshot_as_of(table: FileStoreTable, millis: int) -> Snapshot:
             high = middle - 1
     if latest is None:
         raise ConfigError(
-            f"table {table.name} has no snapshot of that time: its oldest is younger, or it has "
-            "none at all"
+            f"table {table.name} has no snapshot at or before that time; it did not exist yet, or "
+            "the snapshot has expired"
         )
     return latest
 
@@ -78,7 +81,7 @@ def branch_names(io: FileIO, paths: TablePaths) -> list[str]:
 
 
 def on_branch(table: FileStoreTable, branch: str) -> FileStoreTable:
-    """Return the table on a branch, with the newest schema there.
+    """Return the table on a branch, with the newest schema of the branch.
 
     Raises ConfigError if the branch does not exist.
     """

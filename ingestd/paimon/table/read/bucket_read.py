@@ -36,7 +36,7 @@ from ingestd.paimon.table.read.scan_plan import BucketFiles, sections
 GROUP_BYTES = 32 * 1024 * 1024
 """Approximate bytes of the columns that are read together, as stored in the files of a section."""
 FILE_BYTES = 1024 * 1024
-"""Minimum bytes of such columns per file, so that opening the file again is worthwhile."""
+"""Minimum bytes of a column group per file; for less, opening the file again is too costly."""
 Picked = tuple[Positions, pa.Table]
 
 
@@ -58,11 +58,11 @@ def ages_by_file(files: Sequence[DataFileMeta]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class BucketReader:
-    """A reader of buckets: of the columns `fields` of the rows with the keys `keys` (None: all
-    rows).
+    """A reader of the columns `fields` of buckets.
 
-    `source` reads the data files (None: all rows, without applying deletion vectors). With `kinds`
-    the rows of a primary-key table include deletions, and have the column `_VALUE_KIND`.
+    `keys` restricts the rows to some keys (None: all rows). `source` reads the data files (None:
+    all rows, without applying deletion vectors). With `kinds`, the rows of a primary-key table
+    include deletions, and have the column `_VALUE_KIND`.
     """
 
     table: FileStoreTable
@@ -72,9 +72,7 @@ class BucketReader:
     kinds: bool = False
 
     def read(self, bucket: BucketFiles) -> Iterator[pa.Table]:
-        """Yield the rows of a bucket: a part for each file, or for each section of a primary-key
-        table.
-        """
+        """Yield the rows of a bucket in parts: one per file, or section of a primary-key table."""
         if not self.table.schema.primary_keys:
             for file in bucket.files:
                 yield self._read(bucket, file, self.fields)
@@ -173,8 +171,10 @@ class BucketReader:
 
 
 class PickedSection:
-    """A merge of a section in two passes: first the columns that determine the result, then the
-    others.
+    """A merge of a section that reads its columns in two passes.
+
+    The first pass reads the columns that determine which rows are in the result, the second pass
+    the other columns.
 
     Columns of a large section are read in groups, and the cells of the picked rows are selected as
     soon as a group is read. Memory holds the result and two groups, regardless of the size of the
@@ -202,8 +202,9 @@ class PickedSection:
         return self._reader.rows_of(self._section, fields)
 
     def pick(self, rows: pa.Table) -> Positions:
-        """Return the positions in `rows` of the rows of the result; `rows` has the first-pass
-        columns.
+        """Return the positions, in `rows`, of the rows that are in the result.
+
+        `rows` has the columns of the first pass.
         """
         table = self._reader.table
         names, rules = table.schema.trimmed_primary_keys, table.merge_rules

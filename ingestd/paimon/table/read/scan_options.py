@@ -98,10 +98,11 @@ def _mode(table: FileStoreTable) -> str:
         raise _unsupported(table, MODE)
     needed = _MODES[mode]
     if len(given) != bool(needed) or not needed.issuperset(given):
-        wanted = f"one of {', '.join(sorted(needed))}" if needed else "none of those"
+        names = ", ".join(sorted(needed))
+        rule = f"requires exactly one of {names}" if needed else "excludes these options"
         raise ConfigError(
-            f"table {table.name}: it has the options {', '.join(given) or 'none'}, and {wanted} "
-            f"goes with '{MODE}' = '{mode}'; remove the others, or say what to read"
+            f"table {table.name} has the options {', '.join(given) or 'none'}, but '{MODE}' = "
+            f"'{mode}' {rule}; change the options, or choose the rows in the command"
         )
     return mode
 

@@ -227,9 +227,7 @@ def group_by_bucket(entries: Iterable[ManifestEntry]) -> list[BucketFiles]:
 
 
 def comparable_key(types: Sequence[DataType], key: bytes) -> Key:
-    """Return a serialized key as a tuple that sorts like the key: strings compare by their
-    bytes.
-    """
+    """Return a serialized key as a tuple that sorts like the key; strings become bytes."""
     return tuple(map(comparable_value, deserialize_row(types, key)))
 
 
@@ -272,8 +270,10 @@ class BucketPruner:
 
     @classmethod
     def of(cls, table: FileStoreTable, predicate: Predicate | None) -> "BucketPruner | None":
-        """Return the pruner of a predicate, or None if the predicate does not list the values of
-        all bucket keys, or lists too many.
+        """Return the pruner for a predicate, or None if the predicate cannot select buckets.
+
+        This is so if it does not list the values of all bucket keys, if it lists too many values,
+        or if the table has no fixed buckets.
         """
         if bucket_mode(table.schema) not in _FIXED_MODES:
             return None

@@ -68,9 +68,7 @@ class TagPeriods:
         return begin if begin.strftime(self.name) == text else None
 
     def time_of(self, snapshot: Snapshot) -> datetime | None:
-        """Return the time of a snapshot in `zone`, or None if its watermark is required but
-        missing.
-        """
+        """Return the time or watermark of a snapshot in `zone`, or None if it has no watermark."""
         millis = snapshot.watermark if self.by_watermark else snapshot.time_millis
         if millis is None or millis == _NO_WATERMARK:
             return None
@@ -123,7 +121,9 @@ def tag_periods(options: Mapping[str, str]) -> TagPeriods | None:
 
 def _refuse_callbacks(options: Mapping[str, str]) -> None:
     if honoured.TAG_CALLBACKS.of(options).strip():
-        raise UnsupportedError("option 'tag.callbacks' is not supported: there is no Java here")
+        raise UnsupportedError(
+            "option 'tag.callbacks' is not supported: ingestd does not run Java code"
+        )
     if honoured.TAG_SUCCESS_FILE.of(options):
         raise UnsupportedError("option 'tag.create-success-file' = 'true' is not supported")
 

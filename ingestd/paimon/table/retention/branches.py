@@ -130,7 +130,7 @@ def _check_new(table: FileStoreTable, name: str) -> None:
 def _check_there(table: FileStoreTable, name: str) -> None:
     branches = branch_names(table.io, table.paths)
     if name not in branches:
-        existing = ", ".join(branches) or "there are none"
+        existing = ", ".join(branches) or "none"
         raise ConfigError(f"table {table.name} has no branch '{name}'; its branches: {existing}")
 
 

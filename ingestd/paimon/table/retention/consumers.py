@@ -46,17 +46,15 @@ def delete_consumer(table: FileStoreTable, consumer_id: str) -> None:
     """
     known = consumers(table)
     if consumer_id not in known:
-        existing = ", ".join(known) or "there are none"
+        existing = ", ".join(known) or "none"
         raise ConfigError(
-            f"table {table.name} has no consumer '{consumer_id}'; there is: {existing}"
+            f"table {table.name} has no consumer '{consumer_id}'; its consumers: {existing}"
         )
     table.io.delete_quietly(_path(table, consumer_id))
 
 
 def expired_consumers(table: FileStoreTable, now_ms: int, retained_ms: int | None) -> list[str]:
-    """Return the ids of the consumers without progress for `retained_ms` (None: no consumer
-    expires).
-    """
+    """Return the ids of the consumers that made no progress for `retained_ms` (None: no ids)."""
     if retained_ms is None:
         return []
     return [

@@ -170,10 +170,9 @@ def partition_time(
 
 
 def _filled(pattern: str, values: Mapping[str, str | None]) -> str | None:
-    """Return the pattern with each `$column` replaced by its value, or None if one of these is
-    null.
+    """Return the pattern with each `$column` replaced by its value.
 
-    Longer column names are matched first.
+    Longer column names are matched first. Returns None if one of the values is null.
     """
     names = sorted(map(re.escape, values), key=len, reverse=True)
     wanted = re.findall(rf"\$({'|'.join(names)})", pattern)

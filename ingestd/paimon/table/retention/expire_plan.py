@@ -44,8 +44,9 @@ class ExpireSettings:
 
     @property
     def changelog_decoupled(self) -> bool:
-        """Return whether changelogs are kept longer than their snapshots, in a directory of their
-        own.
+        """Return whether changelogs are retained longer than their snapshots.
+
+        Such changelogs are in a directory of their own.
         """
         return _outlives(self.changelogs, self.snapshots)
 
@@ -108,8 +109,9 @@ TimeOf = Callable[[int], int | None]
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """The oldest and the newest existing id, and the first id that a consumer needs (None:
-    none).
+    """The oldest and the newest existing snapshot or changelog id.
+
+    `held_from` is the first id that a consumer needs (None: no consumer needs any).
     """
 
     earliest: int

@@ -43,8 +43,9 @@ class TagNeeds:
         self._known: dict[int, frozenset[tuple[bytes, int, str]]] = {}
 
     def before(self, snapshot_id: int) -> frozenset[tuple[bytes, int, str]]:
-        """Return the files of the newest tagged snapshot before an id, as (partition, bucket,
-        name).
+        """Return the files of the newest tagged snapshot before an id.
+
+        Each is a triple (partition, bucket, file name).
         """
         position = bisect.bisect_left(self._ids, snapshot_id) - 1
         if position < 0:

@@ -193,8 +193,9 @@ def referring_snapshots(table: FileStoreTable, *, but_tag: str | None = None) ->
 
 
 def files_of(table: FileStoreTable, snapshot: Snapshot) -> set[str]:
-    """Return the paths of all files that a reader of a snapshot may open, except the snapshot
-    file.
+    """Return the paths of all files that a reader of a snapshot may open.
+
+    The snapshot file is not included.
     """
     names = [snapshot.base_manifest_list, snapshot.delta_manifest_list]
     paths = {table.paths.manifest(name) for name in names}

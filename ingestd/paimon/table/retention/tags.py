@@ -78,8 +78,9 @@ def expired_tags(table: FileStoreTable, now_ms: int) -> list[str]:
 
 
 def check_name(what: str, name: str) -> None:
-    """Raise ConfigError for an invalid name of a tag, branch or consumer; `what` is one of
-    these.
+    """Raise ConfigError if a name is invalid for a tag, branch or consumer.
+
+    `what` is the kind of object, for the message.
     """
     bad = any(char in _FORBIDDEN or char < " " for char in name)
     if not name.strip() or name.startswith(".") or bad:

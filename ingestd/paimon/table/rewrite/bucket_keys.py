@@ -65,8 +65,9 @@ def stored_hashes(
 def shared_hashes(
     table: FileStoreTable, partition: bytes, files: Files, hashes: Mapping[int, Hashes]
 ) -> list[SharedHash]:
-    """Return the hashes that occur in several buckets; `hashes` has the sorted hashes of each
-    bucket.
+    """Return the hashes that occur in several buckets.
+
+    `hashes` has the sorted hashes of each bucket.
     """
     repeated = _in_several(list(hashes.values()))
     if not len(repeated):

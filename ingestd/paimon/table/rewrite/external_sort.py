@@ -41,8 +41,9 @@ class SortOrder(Protocol):
         ...
 
     def ranges(self, rows: pa.Table, borders: pa.Table) -> _Places:
-        """Return the range number of each row: the number of sorted bounds in `borders` up to
-        it.
+        """Return the number of each row's range: how many rows of `borders` are not after the row.
+
+        `borders` is sorted.
         """
         ...
 

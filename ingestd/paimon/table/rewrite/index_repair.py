@@ -226,7 +226,7 @@ def _indexed_hashes(
         (entry,) = entries
         size = table.io.size(index_path(table, entry))
         if size != entry.file_size:
-            return _NONE, f"has {size} bytes, {entry.file_size} are promised"
+            return _NONE, f"has {size} bytes, expected {entry.file_size}"
         hashes = load_hashes(table, entry)
     except (FileNotFoundError, FormatError) as error:
         return _NONE, "is missing" if isinstance(error, FileNotFoundError) else error.message

@@ -63,8 +63,9 @@ class PartitionRescale:
 
 @dataclass(frozen=True, slots=True)
 class Rescaled:
-    """One commit of a rescale: the partitions, the numbers of written rows and files, the
-    snapshot.
+    """The result of one commit of a rescale.
+
+    `rows` and `files` count what was written.
     """
 
     partitions: tuple[PartitionRescale, ...]
@@ -273,8 +274,9 @@ class _Sink:
         self._writers: dict[int, RollingWriter] = {}
 
     def add(self, origin: CompactBucket, rows: pa.Table) -> None:
-        """Write those rows of the old bucket `origin` that belong to the new buckets of this
-        sink.
+        """Write the rows of an old bucket that belong to the new buckets of this sink.
+
+        Raises FormatError if the old bucket has a row that cannot be in it.
         """
         rewrite = self._rewrite
         buckets = assign_among(rewrite.table, rows, rewrite.after)

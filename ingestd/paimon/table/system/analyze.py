@@ -103,8 +103,9 @@ def compute_statistics(
 
 
 class ColumnStatsCollector:
-    """The statistics of one column, accumulated over its parts; for nested types only null
-    counts.
+    """The statistics of one column, accumulated over its parts.
+
+    For nested types, only nulls are counted.
     """
 
     def __init__(self, field: DataField) -> None:

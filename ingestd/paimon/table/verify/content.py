@@ -86,7 +86,7 @@ class _FileCheck:
         path = live_path(self.table, entry.partition, entry.bucket, file)
         size = self.table.io.size(path)
         if size != file.file_size:
-            self._error("file-size", f"has {size} bytes, {file.file_size} are promised")
+            self._error("file-size", f"has {size} bytes, expected {file.file_size}")
         # Read with the schema that the file was written with, without evolution.
         table = self.table.with_schema(self.table.schemas(file.schema_id))
         stored = stored_rows(table, path)
@@ -146,12 +146,12 @@ class _FileCheck:
             self._error("key-order", "keys are not in ascending order, each once")
         types = [schema.field(name).type for name in names]
         keys = rows.select(names)
-        for what, promised, position in (
+        for what, expected, position in (
             ("min-key", file.min_key, 0),
             ("max-key", file.max_key, rows.num_rows - 1),
         ):
             cells = [column_values(column)[0] for column in keys.slice(position, 1).columns]
-            if serialize_row(types, cells) != promised:
+            if serialize_row(types, cells) != expected:
                 self._error(what, f"is not that of row {position}")
         check_stats(file.file_name, file.key_stats, keys, schema.select(names), self.findings)
         self._check_system_columns(rows)
@@ -167,7 +167,7 @@ class _FileCheck:
         if (low, high) != (file.min_sequence_number, file.max_sequence_number):
             self._error(
                 "sequence",
-                f"has the sequence numbers {low}..{high}, promised are "
+                f"has the sequence numbers {low}..{high}, expected "
                 f"{file.min_sequence_number}..{file.max_sequence_number}",
             )
         kinds = rows.column(VALUE_KIND).to_numpy()

@@ -108,8 +108,8 @@ def _check_entry(
             findings.error(
                 "hash-index",
                 name,
-                f"has {len(data)} bytes; {entry.file_size} bytes and {entry.row_count} hashes "
-                "are promised",
+                f"has {len(data)} bytes, expected {entry.file_size} bytes and "
+                f"{entry.row_count} hashes",
             )
         hashes = np.sort(decode_hash_index(data, path))
         if np.any(hashes[1:] == hashes[:-1]):
@@ -148,10 +148,10 @@ def check_deletion_vectors(
         path = dv_index_path(table, entry)
         data = read_dv_index(table, path)
         if len(data) != entry.file_size:
-            message = f"has {len(data)} bytes, {entry.file_size} are promised"
+            message = f"has {len(data)} bytes, expected {entry.file_size}"
             findings.error(_CODE, entry.file_name, message)
         if len(ranges) != entry.row_count:
-            message = f"has {len(ranges)} vectors, {entry.row_count} are promised"
+            message = f"has {len(ranges)} vectors, expected {entry.row_count}"
             findings.error(_CODE, entry.file_name, message)
         for range_ in ranges:
             _check_vector(data, range_, path, row_counts, findings)

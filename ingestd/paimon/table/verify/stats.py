@@ -62,7 +62,7 @@ def check_stats(
                 findings.error(
                     "stats",
                     where,
-                    f"{field.name}: {nulls} nulls are promised, it has {column.null_count}",
+                    f"{field.name}: has {column.null_count} nulls, expected {nulls}",
                 )
             for problem in _outside(column, field, low, high):
                 findings.error("stats", where, f"{field.name}: {problem}")

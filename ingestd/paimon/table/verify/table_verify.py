@@ -142,7 +142,7 @@ def _live(where: str, entries: Iterable[ManifestEntry], findings: VerifyFindings
 def _check_count(
     where: str,
     what: str,
-    promised: int | None,
+    expected: int | None,
     entries: Iterable[ManifestEntry],
     findings: VerifyFindings,
 ) -> None:
@@ -151,9 +151,9 @@ def _check_count(
         for entry in entries
     )
     row_total = sum(signed)
-    if promised is not None and promised != row_total:
+    if expected is not None and expected != row_total:
         findings.error(
-            "record-count", where, f"{what}RecordCount is {promised}, its files have {row_total}"
+            "record-count", where, f"{what}RecordCount is {expected}, its files have {row_total}"
         )
 
 
@@ -175,11 +175,11 @@ def _list_entries(
 
 
 def _check_size(
-    table: FileStoreTable, path: str, promised: int | None, findings: VerifyFindings
+    table: FileStoreTable, path: str, expected: int | None, findings: VerifyFindings
 ) -> None:
-    if promised is not None and table.io.size(path) != promised:
+    if expected is not None and table.io.size(path) != expected:
         name = path.rpartition("/")[2]
-        findings.error("file-size", name, f"has {table.io.size(path)} bytes, not {promised}")
+        findings.error("file-size", name, f"has {table.io.size(path)} bytes, not {expected}")
 
 
 def _check_manifest(
@@ -195,7 +195,7 @@ def _check_manifest(
             "manifest-count",
             meta.file_name,
             f"has +{added}/-{deleted} entries, "
-            f"promised are +{meta.num_added_files}/-{meta.num_deleted_files}",
+            f"expected +{meta.num_added_files}/-{meta.num_deleted_files}",
         )
     for what, low, high, values in (
         ("bucket", meta.min_bucket, meta.max_bucket, {entry.bucket for entry in entries}),
@@ -211,8 +211,9 @@ def _check_manifest(
 
 
 def check_references(table: FileStoreTable, findings: VerifyFindings) -> None:
-    """Check the tags, consumers and statistics of a branch; for the main branch, also all
-    others.
+    """Check the tags, consumers and statistics of a branch.
+
+    For the main branch, all other branches are checked as well.
     """
     existing: set[str] = set()
     for name in tag_names(table.io, table.paths):

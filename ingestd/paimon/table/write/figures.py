@@ -55,9 +55,7 @@ class FileStatsCollector:
 
     @property
     def indexed(self) -> pa.Table | None:
-        """Return all rows with the columns that have a file index, or None without such a
-        column.
-        """
+        """Return all rows with the columns that have a file index, or None if no column has one."""
         return pa.concat_tables(self._indexed) if self._indexed else None
 
     def add(self, rows: pa.Table) -> None:

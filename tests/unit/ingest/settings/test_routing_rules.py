@@ -114,7 +114,7 @@ def test_a_name_that_comes_out_empty_is_one_for_the_dead_letters() -> None:
     [
         (RouteRule({}, "t"), "give patterns for some of topic"),
         (RouteRule({"table": "("}, "t"), r"match\.table: '\(' is not a regular expression"),
-        (RouteRule({"table": ".*"}), "does nothing"),
+        (RouteRule({"table": ".*"}), "has no effect: set 'to'"),
         (RouteRule({"table": ".*"}, "$1"), r"'\$1' is not one of"),
         (RouteRule({"table": ".*"}, "a$"), r"'\$' is not one of.*\$\$ for a dollar"),
         (RouteRule({"table": ".*"}, "a.b"), "is not a valid table name"),

@@ -72,7 +72,7 @@ def test_every_truncation_is_found(length: int) -> None:
 
 
 def test_another_cardinality_than_promised_is_found() -> None:
-    with pytest.raises(FormatError, match="they delete 2 rows, 3 are promised"):
+    with pytest.raises(FormatError, match="they delete 2 rows, expected 3"):
         decode_dv_index(INDEX, (DeletionVectorRange("a", 1, 24, 3),), "f")
 
 

@@ -61,7 +61,7 @@ def test_missing_index_file_is_a_format_error_that_names_it() -> None:
 
 def test_an_index_with_another_number_of_hashes_than_promised_is_refused() -> None:
     table = _table()
-    with pytest.raises(FormatError, match="2 hashes, 3 are promised"):
+    with pytest.raises(FormatError, match="2 hashes, expected 3"):
         PartitionIndex.load(table, [_file(table, 0, [1, 2], count=3)])
 
 

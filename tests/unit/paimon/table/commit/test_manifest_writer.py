@@ -34,10 +34,10 @@ def test_lists_and_manifests_that_lost_something_are_no_shorter_ones() -> None:
     metas = write_manifests(table, [entry("a", 7), entry("b", 8)])
     name, size = write_manifest_list(table, metas)
     assert read_manifest_list(table.io, table.paths, name, size) == list(metas)
-    with pytest.raises(FormatError, match=f"{name} has {size} bytes, {size + 1} are promised"):
+    with pytest.raises(FormatError, match=f"{name} has {size} bytes, expected {size + 1}"):
         read_manifest_list(table.io, table.paths, name, size + 1)
     more = dataclasses.replace(metas[0], num_added_files=3)
-    with pytest.raises(FormatError, match=r"manifest-\S+ has 2 entries, 3 are promised"):
+    with pytest.raises(FormatError, match=r"manifest-\S+ has 2 entries, expected 3"):
         read_listed_manifest(table.io, table.paths, more)
 
 

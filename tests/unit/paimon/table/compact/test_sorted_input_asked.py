@@ -117,7 +117,7 @@ def test_a_file_of_another_number_of_rows_is_told_though_groups_were_left_out(
     old, new = files_of(table)
     grouped(table, old, 10)
     wrong = dataclasses.replace(old, row_count=50)
-    with pytest.raises(FormatError, match="has 40 rows, 50 are promised"):
+    with pytest.raises(FormatError, match="has 40 rows, expected 50"):
         found(table, [source(table, 0, new, picked=True), source(table, 3, wrong)])
 
 

@@ -44,7 +44,7 @@ def test_a_column_that_the_schema_has_and_the_file_has_not_is_an_error(file: Dat
 
 def test_other_nulls_than_promised_are_an_error(table: FileStoreTable, file: DataFileMeta) -> None:
     other = ROWS.set_column(1, "v", pa.array(["x", "y"]))
-    with pytest.raises(FormatError, match="data file f has 0 nulls in column v, 1 are promised"):
+    with pytest.raises(FormatError, match="data file f has 0 nulls in column v, expected 1"):
         check_nulls("f", other, file, table.schema)
 
 

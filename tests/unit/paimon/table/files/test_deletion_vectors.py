@@ -80,6 +80,6 @@ def test_checking_finds_what_is_wrong_with_vectors() -> None:
     assert found({"a": 6}) == []
     assert "row 5 is deleted" in found({"a": 5})[0]
     assert "is no live file" in found({"b": 6})[0]
-    assert "are promised" in found({"a": 6}, file_size=1)[0]
-    assert "has 1 vectors, 2 are promised" in found({"a": 6}, row_count=2)[0]
+    assert ", expected " in found({"a": 6}, file_size=1)[0]
+    assert "has 1 vectors, expected 2" in found({"a": 6}, row_count=2)[0]
     assert "are missing" in found({"a": 6}, file_name="gone")[0]

@@ -120,5 +120,5 @@ def test_what_is_kept_is_held_against_what_a_list_promises(
     table = metadata_table()
     (meta,) = write_manifests(table, entries("a", "b"))
     assert len(read_listed_manifest(table.io, table.paths, meta)) == 2
-    with pytest.raises(FormatError, match="has 2 entries, 3 are promised"):
+    with pytest.raises(FormatError, match="has 2 entries, expected 3"):
         read_listed_manifest(table.io, table.paths, replace(meta, num_added_files=3))

@@ -40,7 +40,7 @@ def test_tags_are_copies_of_snapshots(table: FileStoreTable) -> None:
 def test_a_point_in_time_means_the_newest_snapshot_before_it(table: FileStoreTable) -> None:
     assert snapshot_as_of(table, NOW_MS).id == 3
     assert snapshot_as_of(table, NOW_MS + 1).id == 3
-    with pytest.raises(ConfigError, match="no snapshot of that time"):
+    with pytest.raises(ConfigError, match="no snapshot at or before that time"):
         snapshot_as_of(table, NOW_MS - 1)
     for number, millis in ((1, 10), (2, 20), (3, 30)):
         snapshot = replace(read_snapshot(table.io, table.paths, number), time_millis=millis)

@@ -25,7 +25,7 @@ def test_a_forgotten_consumer_is_gone(table: FileStoreTable) -> None:
     reset_consumer(table, "a", 2)
     delete_consumer(table, "a")
     assert consumers(table) == {}
-    with pytest.raises(ConfigError, match="no consumer 'a'; there is: there are none"):
+    with pytest.raises(ConfigError, match="no consumer 'a'; its consumers: none"):
         delete_consumer(table, "a")
 
 

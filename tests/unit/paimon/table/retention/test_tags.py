@@ -107,5 +107,5 @@ def test_the_second_tag_of_a_snapshot_keeps_its_files(table: FileStoreTable) -> 
 
 
 def test_a_tag_that_does_not_exist_cannot_be_deleted(table: FileStoreTable) -> None:
-    with pytest.raises(ConfigError, match="no tag 'zzz'; its tags: there are none"):
+    with pytest.raises(ConfigError, match="no tag 'zzz'; its tags: none"):
         delete_tag(table, "zzz")

@@ -120,7 +120,7 @@ def test_a_file_of_another_size_or_with_a_hash_twice_is_made_anew() -> None:
     table.io.write_new(path, b"1234")
     assert [one.problem for one in repair(table).wrong] == [
         "holds a hash twice",
-        "has 4 bytes, 16 are promised",
+        "has 4 bytes, expected 16",
     ]
     assert verify(table) == []
 

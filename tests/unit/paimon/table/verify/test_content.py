@@ -56,7 +56,7 @@ def _key(number: int) -> bytes:
         ({"delete_row_count": 0}, "delete-row-count: has 1, not 0"),
         (
             {"max_sequence_number": 13},
-            "sequence: has the sequence numbers 10..12, promised are 10..13",
+            "sequence: has the sequence numbers 10..12, expected 10..13",
         ),
         (
             {"key_stats": SimpleStats(_key(2), _key(5), (0,))},

@@ -94,7 +94,7 @@ def test_two_index_files_of_a_bucket_are_found(table: FileStoreTable) -> None:
 def test_wrong_counts_are_found(table: FileStoreTable) -> None:
     first, second = _entries(table)
     _replace(table, replace(first, row_count=4), second)
-    assert _messages(table) == {"has 20 bytes; 20 bytes and 4 hashes are promised"}
+    assert _messages(table) == {"has 20 bytes, expected 20 bytes and 4 hashes"}
 
 
 def test_hashes_that_are_not_used_yet_are_fine(table: FileStoreTable) -> None:

@@ -50,7 +50,7 @@ def test_bounds_that_hold_every_value_are_right(
     [
         ("INT", INTS, 4, 7, 1, "c: 3 is below the bound 4"),
         ("INT", INTS, 3, 6, 1, "c: 7 is above the bound 6"),
-        ("INT", INTS, 3, 7, 0, "c: 0 nulls are promised, it has 1"),
+        ("INT", INTS, 3, 7, 0, "c: has 1 nulls, expected 0"),
         ("STRING", pa.array(["abd"]), "a", "abc", 0, "c: 'abd' is above the bound 'abc'"),
         ("DOUBLE", NAN, 1.0, 9.0, 0, "c: nan is above the bound 9.0"),
     ],
