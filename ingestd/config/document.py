@@ -47,7 +47,7 @@ class Document:
 def read_document(path: FilePath) -> Document:
     """Read a YAML file.
 
-    Raises ConfigError if it cannot be read, and with the line of a syntax error.
+    Raises ConfigError if the file cannot be read or parsed, with the line of a syntax error.
     """
     try:
         text = path.read_text(encoding="utf-8")
@@ -59,7 +59,7 @@ def read_document(path: FilePath) -> Document:
 def parse_document(text: str, name: str) -> Document:
     """Parse a YAML text, which must be a mapping or empty; `name` is the file's name in messages.
 
-    Raises ConfigError with the line of an error.
+    Raises ConfigError with the line of the error if the text is invalid.
     """
     try:
         node = yaml.compose(text, Loader=yaml.SafeLoader)

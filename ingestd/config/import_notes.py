@@ -64,9 +64,10 @@ class ImportNotes:
 
 
 def assemble(imported: ImportNotes, validate: Validate) -> tuple[Tree, list[Note]]:
-    """Return a document of all pieces with which it loads, and the notes, also on other pieces.
+    """Return a document of the pieces with which it loads, and all notes.
 
-    All pieces are tried together; if that fails, one is added after the other.
+    All pieces are tried together; if that fails, one is added after the other, and each piece that
+    prevents loading gets a note. If the needed pieces do not load, the document has only these.
     """
     whole = _document(imported.pieces)
     if validate(whole) is None:

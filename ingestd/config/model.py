@@ -385,5 +385,5 @@ class Config(BaseSettings):
         dotenv_settings: PydanticBaseSettingsSource,
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Return only the source of given values: `load` applies the environment by itself."""
+        """Return only the source of the given values: `load` applies the environment by itself."""
         return (init_settings,)

@@ -236,7 +236,7 @@ class _Command:
 
 
 def _key_of(argument: str) -> str:
-    """Return the configuration key for an argument of the same name: in kebab-case."""
+    """Return the configuration key with the name of an argument, in kebab-case."""
     return argument.replace("_", "-")
 
 

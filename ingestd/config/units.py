@@ -53,7 +53,10 @@ def parse_size(text: str) -> int:
 
 
 def format_duration(seconds: float) -> str:
-    """Format a duration for `parse_duration`, in the largest unit with a whole number, or in ms."""
+    """Format a duration for `parse_duration`, in the largest unit that gives a whole number.
+
+    If it is not a whole number of seconds, it is in ms, with up to three decimals.
+    """
     for unit in ("d", "h", "min", "s"):
         count = seconds / _SECONDS[unit]
         if count >= 1 and count == int(count):
@@ -63,7 +66,7 @@ def format_duration(seconds: float) -> str:
 
 
 def format_size(size: int) -> str:
-    """Format a size for `parse_size`, in the largest unit with a whole number."""
+    """Format a size for `parse_size`, in the largest unit that gives a whole number."""
     for unit in ("gb", "mb", "kb"):
         if size and size % _BYTES[unit] == 0:
             return f"{size // _BYTES[unit]}{unit}"

@@ -25,7 +25,7 @@ def _size(value: object) -> object:
 
 
 def _names(value: object) -> object:
-    """Parse a list from `a, b` or JSON if it is a text, as in environment variables."""
+    """Parse a list that is given as a text, `a, b` or JSON, as in environment variables."""
     if not isinstance(value, str):
         return value
     if value.lstrip().startswith("["):
@@ -37,7 +37,7 @@ def _names(value: object) -> object:
 
 
 def _rules(value: object) -> object:
-    """Parse a list of sections from JSON if it is a text, as in environment variables."""
+    """Parse a list of sections that is given as JSON text, as in environment variables."""
     if not isinstance(value, str):
         return value
     try:

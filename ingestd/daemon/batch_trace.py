@@ -25,7 +25,7 @@ class _Running:
 
 
 class BatchTrace:
-    """A sender of one span per batch with records to a sink; `clock` returns ns since 1970.
+    """The traces of batches, each sent to a sink as one span; `clock` returns ns since 1970.
 
     Not thread-safe: it is called by the thread that runs batches, or by a thread that waits for it.
     """

@@ -33,7 +33,7 @@ class HttpAccess:
         """Raise ConfigError if `auth_file` cannot be read or contains no token."""
         if self.auth_file is not None and not _token(self.auth_file):
             raise ConfigError(
-                f"http.auth-file: {self.auth_file} cannot be read or is empty; it has to hold "
+                f"http.auth-file: {self.auth_file} cannot be read or is empty; it must contain "
                 "the token that clients send"
             )
 

@@ -50,7 +50,7 @@ _PAGES: Mapping[str, str] = {
 
 
 class HttpResponse(NamedTuple):
-    """The response to the request of a page."""
+    """The response to a request for a page."""
 
     code: HTTPStatus
     content_type: str
@@ -58,11 +58,11 @@ class HttpResponse(NamedTuple):
     encoding: str | None = None
 
 
-_REFUSED = HttpResponse(HTTPStatus.UNAUTHORIZED, _TEXT, b"this page needs the bearer token\n")
+_REFUSED = HttpResponse(HTTPStatus.UNAUTHORIZED, _TEXT, b"this page requires the bearer token\n")
 _WRONG_HOST = HttpResponse(
     HTTPStatus.MISDIRECTED_REQUEST,
     _TEXT,
-    b"http.listen is a loopback address: the Host header must be localhost or such an address\n",
+    b"http.listen is a loopback address: the Host header must be localhost or a loopback address\n",
 )
 
 
@@ -109,8 +109,8 @@ class HttpServer:
             self._server: _Server = server_class((host, int(port)), handler)
         except OSError as error:
             raise ConfigError(
-                f"http.listen: {listen} cannot be listened on: {error.strerror or error}; choose "
-                "another, or port 0 for any that is free (INGESTD__HTTP__LISTEN=127.0.0.1:0)"
+                f"http.listen: cannot listen on {listen}: {error.strerror or error}; choose "
+                "another address, or port 0 for any free port (INGESTD__HTTP__LISTEN=127.0.0.1:0)"
             ) from error
         self._thread = threading.Thread(target=self._server.serve_forever, name="http", daemon=True)
 

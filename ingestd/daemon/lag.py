@@ -33,7 +33,7 @@ def _connect(source: KafkaSource) -> LagCluster:
 class LagMonitor:
     """A thread that polls the end offsets of all sources in turn, every few seconds.
 
-    A source that failed is connected to again at its next poll.
+    After a failure, a source gets a new client at its next poll.
     """
 
     def __init__(

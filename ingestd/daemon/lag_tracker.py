@@ -56,11 +56,17 @@ class _Reading:
             self.batch_caught_up = self.polled
 
     def lag_seconds(self, now: float) -> float | None:
-        """Return the maximum age in seconds of the records in `lag`, or None if unknown."""
+        """Return the maximum age in seconds of the records in `lag`.
+
+        If there are no such records, return 0; if the age is unknown, None.
+        """
         return _max_age(self.lag, (self.caught_up, self.newest), now)
 
     def pending_seconds(self, now: float) -> float | None:
-        """Return the maximum age in seconds of the records in `pending`, or None if unknown."""
+        """Return the maximum age in seconds of the records in `pending`.
+
+        If there are no such records, return 0; if the age is unknown, None.
+        """
         return _max_age(self.pending, (self.batch_caught_up, self.caught_up, self.newest), now)
 
     def publish(self, partition: SourcePartition, now: float) -> None:
@@ -151,7 +157,7 @@ class LagTracker:
         return topics
 
     def freshness(self, now: float) -> Mapping[str, float]:
-        """Return the lag of tables in seconds: the largest of their partitions, where known."""
+        """Return the known lags of tables in seconds: for each, the largest of its partitions."""
         by_topic: dict[tuple[str, str], list[float]] = {}
         for (source, topic, _), reading in self._partitions.items():
             if (seconds := reading.lag_seconds(now)) is not None:

@@ -128,7 +128,7 @@ class MaintenanceClient:
             code = self._reap()
             raise RetryableError(
                 f"the maintenance process ended{f' with {code}' if code else ''} during a job for "
-                f"table {job.table}; it is started again"
+                f"table {job.table}; the process is started again"
             ) from error
         return done
 

@@ -22,11 +22,9 @@ _SCHEMA_CHANGES = 20
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """The number of records read since the start, and the lag in records, at a time.
+    """A sample of the number of records read since the start, and of the lag in records.
 
-    `at` is in seconds since 1970.
-
-    `lag` is None while a position or an end offset is unknown.
+    `at` is in seconds since 1970. `lag` is None while a position or an end offset is unknown.
     """
 
     at: float
@@ -143,7 +141,7 @@ class Recent:
 
 
 def total_lag(sources: Mapping[str, Any]) -> int | None:
-    """Return the lag in records over all topic partitions; None while any is unknown."""
+    """Return the total lag of all topic partitions in records, or None while a lag is unknown."""
     lags = [
         partition["lag"]
         for source in sources.values()

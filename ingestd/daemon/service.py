@@ -143,9 +143,9 @@ def _spans(loaded: LoadedConfig, version: str) -> Iterator[SpanSink | None]:
 def serve(config: Path, *, until_latest: bool) -> int:
     """Run the pipeline of a file to its end; return the exit code.
 
-    If `until_latest`, it ends at the offsets that are the latest when it starts. If the class
-    archive is missing, its creation is then started in the background. Raises ConfigError for an
-    invalid configuration.
+    If `until_latest`, the pipeline ends at the offsets that are the latest when it starts. After
+    the run, a missing class archive is created in the background. Raises ConfigError for an invalid
+    configuration.
     """
     try:
         loaded = load_config(config)

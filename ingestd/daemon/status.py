@@ -168,7 +168,7 @@ class Status:
         metrics.record_restart(type(error).__name__)
 
     def tables_opened(self, schemas: Mapping[str, TableSchema]) -> None:
-        """Note the schemas of the tables at the start of a run, which reads all topics again."""
+        """Note the schemas of tables at the start of a run, and clear the topics set aside."""
         with self._lock:
             self.set_aside.clear()
             self._schemas.opened(schemas, self._clock())
@@ -231,7 +231,7 @@ class Status:
         metrics.expect_reading(source, ends)
 
     def source_silent(self, source: str, why: str) -> bool:
-        """Note that the brokers of a source did not respond; return whether they did so before."""
+        """Note that the brokers of a source did not respond; return whether this is a change."""
         with self._lock:
             self._why_silent[source] = redact(why)
             news = self._reachable.get(source) is not False
@@ -260,7 +260,7 @@ class Status:
 
     @property
     def is_ready(self) -> bool:
-        """Whether the query runs, and has finished a batch or found all its sources reachable.
+        """Whether the query runs, and has finished a batch, or polled with all sources reachable.
 
         It is false while a poll is overdue or executors are missing.
         """

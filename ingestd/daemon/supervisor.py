@@ -55,7 +55,7 @@ class SupervisedRun(Protocol):
         """Return whether the query found no new records and waits for its next trigger."""
 
     def executors(self) -> int | None:
-        """Return the number of executors of the cluster; None for a local master."""
+        """Return the number of executors of the cluster, or None for a local master."""
 
     def stop(self) -> None:
         """Finish the batch in progress, then end the query."""
@@ -185,7 +185,7 @@ class Supervisor:
         ends = self._until_latest or self._settings.is_bounded
         if ends or self._stopping.is_set() or self._next is not None:
             return None
-        return RetryableError("the query ended by itself, although nothing stopped it")
+        return RetryableError("the query ended unexpectedly: nothing had stopped it")
 
     def _watch_executors(self, count: int | None) -> None:
         missing = self._status.executors_counted(count)
@@ -244,7 +244,7 @@ def supervise(
 
     Must be called on the main thread. SIGTERM and SIGINT finish the batch in progress and return 0;
     a second signal exits at once. SIGHUP calls `reload` for new settings. Raises ConfigError if the
-    address cannot be listened on.
+    address or a file for the HTTP pages cannot be used.
     """
     requests = SignalRequests()
     build = build_info(daemon.version)

@@ -227,7 +227,7 @@ def test_pages_are_shown_in_no_frame(server: HttpServer) -> None:
 def test_an_address_that_is_taken_is_a_fault_of_the_configuration(
     server: HttpServer, status: Status
 ) -> None:
-    with pytest.raises(ConfigError, match=r"http\.listen: 127\.0\.0\.1:\d+ cannot be listened on"):
+    with pytest.raises(ConfigError, match=r"http\.listen: cannot listen on 127\.0\.0\.1:\d+"):
         HttpServer(server.address, status)
 
 
