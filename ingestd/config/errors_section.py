@@ -38,8 +38,8 @@ class ErrorsSection(Section):
         default=None,
         pattern=r"^[A-Za-z0-9._-]+$",
         max_length=249,
-        description="Kafka topic for rejected records instead of the table, in the cluster they "
-        "came from, delivered at least once; headers contain the origin of each.",
+        description="Kafka topic for rejected records instead of the table, in the cluster of "
+        "their source; delivery is at least once, and headers contain the origin of a record.",
     )
     max_rejected_records: int | None = Field(
         default=None,

@@ -114,7 +114,7 @@ class PipelineSection(Section):
     )
     formerly: tuple[Name, ...] = Field(
         default=(),
-        description="Earlier names of the pipeline: progress recorded under them counts.",
+        description="Earlier names of the pipeline: progress recorded under them is continued.",
     )
     trigger: Duration = Field(
         default=1.0, description="Minimum time between the starts of two micro-batches."
@@ -203,7 +203,7 @@ class ProcessingSection(Section):
         default=None,
         ge=1,
         le=4096,
-        description="Number of write tasks of a batch; default one per core.",
+        description="Number of write tasks of a batch; by default one per core.",
     )
     max_chunk_records: int = Field(
         default=50_000, ge=1, description="Maximum number of records that a task decodes at a time."
@@ -233,7 +233,7 @@ class ProcessingSection(Section):
         ge=0,
         description="Maximum size of the hash indexes of dynamic buckets (4 bytes a key) that "
         "each worker caches between batches, and the same again for indexes of keys "
-        "that move between partitions (20 bytes a key). Beyond it large index files "
+        "that move between partitions (20 bytes a key). Beyond this size, large index files "
         "are cached on the local disk (`TMPDIR`, up to 1 GB); small ones, or the "
         "table's keys, are read again.",
     )

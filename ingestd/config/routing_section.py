@@ -31,8 +31,8 @@ class RuleSection(Section):
     match: MatchSection = Field(description="Source tables that the rule applies to.")
     to: str | None = Field(
         default=None,
-        description="Target name, with references to groups of the patterns; default the name "
-        "without rules.",
+        description="Target name, with references to groups of the patterns; by default the name "
+        "that applies without rules.",
     )
     add_columns: Texts = Field(
         default={},
@@ -81,8 +81,8 @@ class RoutingSection(Section):
     unmatched: Literal["skip", "fail", "dead-letter"] = Field(
         default=_ROUTING.unmatched,
         description="What happens to rows of tables that are left out: `skip` counts them, `fail` "
-        "stops the pipeline, `dead-letter` makes dead letters of them, except of "
-        "tables excluded by name.",
+        "stops the pipeline, `dead-letter` makes dead letters of them, except of rows "
+        "of tables excluded by name.",
     )
     including_dbs: str = Field(
         default=_ROUTING.including_dbs,

@@ -98,8 +98,8 @@ class SourceSection(Section):
     bounded_specific_offsets: Positions = Field(
         default=None,
         description="With `specific-offsets`: the first offsets that are not read, as "
-        "`TOPIC:PARTITION:OFFSET;...` or a map of maps. Offsets beyond the end of the "
-        "log are waited for. Partitions that are not listed end where their log ends "
+        "`TOPIC:PARTITION:OFFSET;...` or a map of maps. The pipeline waits for offsets "
+        "beyond the end of the log. Partitions that are not listed end where their log ends "
         "at the start of the run.",
     )
     on_offset_out_of_range: Literal["fail", "earliest", "latest"] = Field(
