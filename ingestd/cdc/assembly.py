@@ -2,12 +2,12 @@
 
 This module applies the rules of change data capture, for all sources of changes:
 
-* An insert or update becomes its after image. A key field that the image lacks has the value of the
-  message key.
+* An insert or update becomes its after image. A key field that the image lacks takes its value from
+the message key.
 * A delete becomes the key of its message, or the key in its before image if messages have no key.
   In a table without a key it becomes its whole before image.
-* The before image of an update may contain only the changed fields; the other fields have the
-  values of the after image.
+* The before image of an update may contain only the changed fields; the other fields take the
+values of the after image.
 * For updates that change a key, and for requested before images, see `row_layout`.
 * A batch has the columns that occur in any row. A row that consists only of a key has null in all
   other columns. If `partial`, a column that an update lacks is marked as omitted: the old value in
@@ -63,8 +63,9 @@ class TableChanges(Generic[ColumnT]):
     """n changes of one table: row kinds, images, and positions in the topic and the source's log.
 
     `columns` are all columns of rows, including key columns. `key_names` is empty if the table has
-    no key. `key` is None if messages have no key. If `partial`, updates omit columns that they did
-    not change. If `images`, before images are requested.
+    no key. `key` is None if messages have no key. `kinds`, `offset`, `position` and `snapshot_row`
+    (a mask of snapshot rows) have shape (n,). If `partial`, updates omit columns that they did not
+    change. If `images`, the batch has rows for before images.
     """
 
     source: SourceTable
@@ -81,16 +82,16 @@ class TableChanges(Generic[ColumnT]):
     images: bool = False
 
 
-def kinds_of_operations(letters: npt.NDArray[np.uint8]) -> Kinds:
-    """Return the row kinds of operations, given as ASCII codes, or `NO_KIND` if unknown."""
-    kinds: Kinds = _KIND_OF[letters]
+def kinds_of_operations(codes: npt.NDArray[np.uint8]) -> Kinds:
+    """Return the row kind of each operation (the ASCII code of c, r, u or d), or else `NO_KIND`."""
+    kinds: Kinds = _KIND_OF[codes]
     return kinds
 
 
 def assemble_changes(changes: TableChanges[ColumnT]) -> ChangeBatch:
-    """Return the batch of all changes.
+    """Assemble changes of a table into a batch.
 
-    Raises RecordError if a change has no row, and one of `CELL_ERRORS` if a value is invalid.
+    Raises RecordError if a change has no row, or one of `CELL_ERRORS` if a value is invalid.
     """
     for reason in _without_row(changes).values():
         raise RecordError(reason)
@@ -132,7 +133,7 @@ def assemble_changes(changes: TableChanges[ColumnT]) -> ChangeBatch:
 def assemble_valid(
     size: int, changes_at: Callable[[Indices], TableChanges[ColumnT]]
 ) -> tuple[ChangeBatch | None, Reasons]:
-    """Return a batch of the valid changes, and the rejection reasons of other changes.
+    """Assemble the valid changes into a batch, and return it with the reasons of invalid changes.
 
     `size` is the number of changes, and `changes_at` returns the changes at ascending indices. The
     batch is None if no change is valid.
@@ -155,14 +156,14 @@ def assemble_valid(
 
 
 def _reason_of(error: Exception) -> Reason:
-    """Return the rejection reason for one of `BUILD_ERRORS` that affects a whole change."""
+    """Return the rejection reason for one of `BUILD_ERRORS` that no single value explains."""
     if isinstance(error, RecordError):
         return error.reason
     return Reason("decode", "wrong-type", str(error))
 
 
 def _without_row(changes: TableChanges[ColumnT]) -> Reasons:
-    """Return the rejection reasons of changes that have no row, by index."""
+    """Return the rejection reasons of changes that cannot become a row, by index."""
     deletes, known_kind = changes.kinds == RowKind.DELETE, changes.kinds != NO_KIND
     bad: Reasons = {}
     for index in np.flatnonzero(~known_kind).tolist():
@@ -184,9 +185,10 @@ def _key_columns(changes: TableChanges[ColumnT]) -> list[ColumnT]:
 
 @dataclass(frozen=True, slots=True)
 class _RecordingImage(Generic[ColumnT]):
-    """An image that adds the reasons of invalid values to `bad`, and returns None for their column.
+    """An image that records invalid values instead of raising an error.
 
-    If there are reasons, a batch that was assembled from it must not be used.
+    `cells` adds the rejection reasons to `bad`, and returns None for the column. If `bad` is not
+    empty afterwards, a batch that was assembled from the image must not be used.
     """
 
     image: Image[ColumnT]
@@ -230,7 +232,7 @@ def _recording(changes: TableChanges[ColumnT], bad: Reasons) -> TableChanges[Col
 class _Rows(Generic[ColumnT]):
     """The rows of valid changes: their layout, and the cells of their columns.
 
-    `layout` is None if each change is one row with the values after the change.
+    `layout` is None if each change is one row with the cells of `new`.
     """
 
     def __init__(self, changes: TableChanges[ColumnT]) -> None:
@@ -248,9 +250,9 @@ class _Rows(Generic[ColumnT]):
         self.layout = self._lay_out()
 
     def new(self, column: ColumnT) -> Cells | None:
-        """Return the cells of a column after the changes.
+        """Return the cells of a column after the changes, or None if no image has it.
 
-        In a table with a key, a delete has only key cells.
+        A delete has only key cells, or in a table without a key the cells of its before image.
         """
         if column.name in self._keys:
             return self._keys[column.name]
@@ -266,9 +268,10 @@ class _Rows(Generic[ColumnT]):
         return choose(wanted, keys.cells(column, wanted), cells) if wanted.any() else cells
 
     def _old(self, column: ColumnT, new: Cells | None, wanted: Mask) -> Cells | None:
-        """Return the cells of a column before the changes.
+        """Return the cells of a column before the changes, or None if no image has it.
 
-        Fields that the before image of an update lacks are taken from `new`.
+        Only the before images in the mask `wanted` (n,) are read. Cells that the before image of an
+        update lacks are taken from `new`.
         """
         before = self._changes.before
         unwanted = (before.there & ~wanted).any()
@@ -277,7 +280,7 @@ class _Rows(Generic[ColumnT]):
         return choose(lacking, new, cells) if lacking.any() else cells
 
     def _lay_out(self) -> RowLayout | None:
-        """Return the layout of rows, or None if each change is one row with the values after it."""
+        """Return the row layout, or None if each change is one row with the cells of `new`."""
         changes, has_before = self._changes, self._changes.before.there
         used = has_before if changes.images else self._updates
         if not changes.key_names or not used.any():
@@ -298,7 +301,10 @@ class _Rows(Generic[ColumnT]):
         return row_layout(changes.kinds, old_keys) if (complete & moved).any() else None
 
     def laid_out(self, column: ColumnT, new: Cells | None, layout: RowLayout) -> Cells | None:
-        """Return the cells of a column in the row layout; `new` are the cells after the changes."""
+        """Arrange the cells of a column by the rows of a layout, or return None if it has none.
+
+        `new` are the cells of the column after the changes.
+        """
         changes, size = self._changes, len(self._deletes)
         positions, old = layout.values, None
         if column.name in changes.key_names:
@@ -313,14 +319,14 @@ class _Rows(Generic[ColumnT]):
 
     @cached_property
     def _shown(self) -> Mask:
-        """A mask (n,) of changes whose before image is a row of the batch."""
+        """A mask (n,) of changes whose before image supplies the values of a row."""
         size, shown = len(self._deletes), np.zeros_like(self._deletes)
         if self.layout is not None:
             shown[self.layout.values[self.layout.values >= size] - size] = True
         return shown
 
     def omitted(self, column: ColumnT) -> Mask | None:
-        """Return a mask of updated rows that lack the column, or None if there are none."""
+        """Return a mask (rows,) of updates that lack the column, or None if no update does."""
         changes, layout = self._changes, self.layout
         if column.name in changes.key_names and changes.key is not None:
             return None
@@ -336,7 +342,7 @@ class _Rows(Generic[ColumnT]):
 
     @cached_property
     def have_bare_keys(self) -> bool:
-        """Whether any row consists only of the key of a deleted row, and otherwise nulls."""
+        """Whether any row is a delete that has only key values, and null in all other columns."""
         changes, layout, deletes = self._changes, self.layout, self._deletes
         if not changes.key_names:
             return False

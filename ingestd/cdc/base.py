@@ -85,7 +85,7 @@ def all_there(texts: Texts) -> bool:
 
 
 def there(texts: Texts, *, empty: bool) -> Numbers:
-    """Return the indices of items that are not None, and not empty unless `empty` is set."""
+    """Return the indices of keys or values that are not None and, unless `empty`, not empty."""
     least = 0 if empty else 1
     if _in_memory(texts):
         return np.flatnonzero(_lengths(texts) >= least)
@@ -148,7 +148,7 @@ class RecordChunk:
         return np.fromiter(sizes, np.int64, len(self.values))
 
     def last_checksum(self) -> int:
-        """Return the checksum of the last record, see `record_checksum`."""
+        """Return the checksum of the last record; see `record_checksum`."""
         return record_checksum(int(self.timestamps[-1]), self.keys[-1], self.values[-1])
 
     def listed(self) -> "RecordChunk":
@@ -173,7 +173,7 @@ def record_checksum(timestamp: int, key: bytes | None, value: bytes | None) -> i
 class RejectedRecord:
     """A rejected record: its coordinates, the stage that failed, and the reason.
 
-    `reason` is a short, stable code.
+    `timestamp` is in milliseconds since the epoch. `reason` is a short, stable code.
     """
 
     topic: str
@@ -215,7 +215,7 @@ class SchemaChangeEvent:
 
 
 class DdlEvent(NamedTuple):
-    """The columns of a table that a message renames and drops, as in `SchemaChangeEvent`."""
+    """The columns of a table that a DDL message renames or drops, as in `SchemaChangeEvent`."""
 
     source: SourceTable
     position: int | None
@@ -231,15 +231,16 @@ class DdlEvent(NamedTuple):
 class ChangeBatch:
     """Changes of one source table as typed Arrow columns and parallel arrays.
 
-    `columns` has all columns of the rows; a value that a row lacks is null. `types` are their
-    nullable Paimon types. `primary_keys` are the fields of the message key, in order. A DELETE has
-    only key values, or all known values if there is no message key. A chunk can produce several
-    batches of one table; `offset` orders their rows, and rows with the same offset are adjacent.
-    `position` orders changes in the log of the source database. Only rows of a snapshot, and the
-    two rows of an update, have the same position. An update has two rows if it changed a key or if
-    before images are requested, in which case deletes have all values, too. `unavailable` marks
-    values that the source omitted and that are null in `columns`: the old value in the table is
-    still valid.
+    `columns` has all columns of the rows; a value that a row lacks is null. `types` are the
+    nullable Paimon types of the columns. `primary_keys` are the key columns, in the order of the
+    messages; they are empty if messages have no key. A DELETE has only key values, or in a batch
+    without a key all known values. A chunk can produce several batches of one table; `offset`
+    orders their rows, and rows with the same offset are adjacent. `position` orders changes in the
+    log of the source database. Known positions are equal only for rows of a snapshot, which
+    `snapshot_row` marks, and for the two rows of an update. An update has two rows if it changed a
+    key or if before images are requested, in which case deletes have all values, too. `unavailable`
+    marks values that the source omitted and that are null in `columns`: the old value in the table
+    is still valid.
     """
 
     source: SourceTable
@@ -290,8 +291,8 @@ class FormatSettings:
     """The settings of a source for decoding its messages.
 
     `type_mapping` are options of `ingestd.cdc.columns.type_mapping`. `schemas` looks up registered
-    schemas, and `framing` is how messages refer to them. `images` requests the before images of
-    changes, and `renames` the old names of renamed columns.
+    schemas, and `framing` describes how messages refer to them. `images` requests the before images
+    of changes, and `renames` the old names of renamed columns.
     """
 
     type_mapping: frozenset[str] = frozenset()
@@ -302,7 +303,7 @@ class FormatSettings:
 
 
 class DataFormat(Protocol):
-    """Decodes messages of one data format. It may cache schemas and plans, but not results."""
+    """A decoder of one data format. It may cache schemas and plans, but not results."""
 
     name: str
 
@@ -338,10 +339,10 @@ class FormatDescriptor:
     `description` is used in the documentation. `new_decoder` returns a decoder with empty caches;
     it raises ConfigError if required settings are missing. `recognizes` takes the object of a JSON
     message (or its payload, if it has a schema and a payload), and `recognizes_schema` the
-    registered schema of a binary message. `registry` is the use of a schema registry, and
-    `event_time` the field with the time of a change. `type_mapping` are the supported options of
-    `ingestd.cdc.columns.type_mapping`. `source_position`, `truncates` and `schema_changes` are
-    whether messages can contain these.
+    registered schema of a binary message. `fallback` are the messages for which the format is the
+    default. `registry` is the use of a schema registry, and `event_time` the field with the time of
+    a change. `type_mapping` are the supported options of `ingestd.cdc.columns.type_mapping`.
+    `source_position`, `truncates` and `schema_changes` state whether messages can contain these.
     """
 
     name: str
@@ -389,7 +390,7 @@ _THREAD = threading.local()
 def describe_format(name: str) -> FormatDescriptor:
     """Return the descriptor of a data format.
 
-    Raises ConfigError, which lists all names, if it is unknown.
+    Raises ConfigError, which lists all names, if the name is unknown.
     """
     module = DATA_FORMATS.get(name)
     if module is None:
@@ -409,7 +410,7 @@ def load_data_format(name: str, settings: FormatSettings = _NO_SETTINGS) -> Data
     """Return a new decoder of a data format.
 
     A decoder caches tables, so one decoder should be used for all chunks of a source. Raises
-    ConfigError, which lists all names, if the format is unknown.
+    ConfigError if the format is unknown, or requires a schema registry that is not configured.
     """
     descriptor = describe_format(name)
     data_format = descriptor.new_decoder(settings)
@@ -422,9 +423,10 @@ def load_data_format(name: str, settings: FormatSettings = _NO_SETTINGS) -> Data
 def shared_data_format(
     name: str, source: str, settings: FormatSettings = _NO_SETTINGS
 ) -> DataFormat:
-    """Return the decoder of a source that is cached for this thread.
+    """Return the decoder of a source, which each thread creates once and caches.
 
-    Raises ConfigError, which lists all names, if the format is unknown.
+    Raises ConfigError if the format is unknown, or requires a schema registry that is not
+    configured.
     """
     decoders: dict[Hashable, DataFormat] = _THREAD.__dict__.setdefault("decoders", {})
     key = (name, source, settings)

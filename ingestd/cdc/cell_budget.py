@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 LEAST_CELLS = 10_000
-"""The number of cells that every message may have."""
+"""The number of cells that every message may have, whatever its size."""
 CELLS_PER_BYTE = 8
 """The number of additional cells for each byte of a message."""
 Size = TypeVar("Size", int, npt.NDArray[np.int64])
@@ -29,7 +29,11 @@ class CellBudgetError(ValueError):
 
 
 class CellBudget:
-    """The remaining cell budget of one message, or of one JSON value in it."""
+    """The remaining cell budget of one message, or of one JSON value in it.
+
+    `size` is the size of the message or value in bytes, and `left` the number of cells that it may
+    still have.
+    """
 
     def __init__(self, size: int, left: int | None = None) -> None:
         self._size = size

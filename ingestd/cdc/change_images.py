@@ -40,8 +40,8 @@ _ColumnT = TypeVar("_ColumnT", bound=ImageColumn, contravariant=True)
 class Cells:
     """The cells (n,) of a column.
 
-    `left_out` is a mask (n,) of values that the source omitted, which are null in the array, or
-    None if there are none.
+    `left_out` is a mask (n,) of values that the source omitted, which are null in the array. It is
+    None if no value is omitted.
     """
 
     array: Array
@@ -49,22 +49,22 @@ class Cells:
 
 
 class Image(Protocol[_ColumnT]):
-    """The images of n changes that are of the same kind: after, before, or key."""
+    """The images of one kind (after, before or key) of n changes."""
 
     @property
     def there(self) -> Mask:
-        """A mask (n,) of changes that have the image."""
+        """A mask (n,) of changes that have an image."""
         ...
 
     def lacking(self, column: _ColumnT) -> Mask:
-        """Return a mask (n,) of changes whose image lacks this field."""
+        """Return a mask (n,) of changes that have an image, but one without this column."""
         ...
 
     def cells(self, column: _ColumnT, wanted: Mask | None = None) -> Cells | None:
-        """Return the cells (n,) of a column in its table type, or None if no image has the field.
+        """Return the cells (n,) of a column in its table type, or None if no image has the column.
 
         Only the images in the mask `wanted` (n,) are read. The cells of other changes, and of
-        changes without the image, are null. Raises one of `CELL_ERRORS` if a value does not fit.
+        changes without an image, are null. Raises one of `CELL_ERRORS` if a value does not fit.
         """
         ...
 
@@ -73,13 +73,13 @@ class Image(Protocol[_ColumnT]):
         ...
 
     def overlaid(self, over: Mask, other: Self) -> "Image[_ColumnT]":
-        """Return an image with rows of `other` where the mask (n,) is set, else its own rows."""
+        """Return these images, replaced by those of `other` where the mask `over` (n,) is set."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class OverlaidImage(Generic[_ColumnT]):
-    """Images that are those of `second` where the mask is set, else those of `first`."""
+    """The images of `second` where the mask `over` (n,) is set, else those of `first`."""
 
     over: Mask
     first: Image[_ColumnT]
@@ -114,7 +114,7 @@ class OverlaidImage(Generic[_ColumnT]):
         return OverlaidImage(over, self, other)
 
     def _wanted(self, wanted: Mask | None) -> tuple[Mask, Mask | None]:
-        """Split a mask of requested images into one for `second` and one for `first`.
+        """Split a mask of requested images (None: all) into one for `second` and one for `first`.
 
         The mask for `first` is None if all its images are requested.
         """
@@ -125,7 +125,7 @@ class OverlaidImage(Generic[_ColumnT]):
 
 
 def choose(from_first: Mask, first: Cells | None, second: Cells | None) -> Cells | None:
-    """Return the cells of `first` where the mask is set, else those of `second`.
+    """Return the cells of `first` where the mask `from_first` is set, else those of `second`.
 
     None represents a column of nulls.
     """
@@ -180,7 +180,8 @@ def known(cells: Cells) -> Mask:
 def differ(first: Cells, second: Cells) -> Mask:
     """Return a mask of the rows in which two columns differ.
 
-    A null differs from every value, and an omitted value from every value that is not omitted.
+    A null differs from every value and from another null. An omitted value is equal only to another
+    omitted value.
     """
     same = _set_bits(equal(first.array, second.array))
     if first.left_out is not None and second.left_out is not None:
@@ -211,7 +212,7 @@ def invalid_values(
     read: Callable[[Any], object],
     start: int = 0,
 ) -> Iterator[tuple[int, Reason]]:
-    """Yield index and reason of each value for which `read` raises one of `CELL_ERRORS`.
+    """Yield the index and reason of each value for which `read` raises one of `CELL_ERRORS`.
 
     The values are found by bisection. `start` is the index of the first value.
     """

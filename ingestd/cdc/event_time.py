@@ -1,7 +1,7 @@
 """The time of a change in its source database, read from JSON messages.
 
-Only this number is decoded: by Arrow's JSON reader for the messages of a batch, and by msgspec for
-a single message.
+No other field is decoded. The messages of a batch are read by Arrow's JSON reader, and a single
+message by msgspec.
 """
 
 from collections import defaultdict
@@ -90,7 +90,7 @@ def _attribute(name: str) -> str:
 
 
 def _read_one(message: bytes, paths: Sequence[Path]) -> int | None:
-    """Return the number in a message, or None if it has none or is invalid JSON."""
+    """Return the number at the first path that has one, or None (also if the JSON is invalid)."""
     try:
         document = msgspec.json.decode(message)
     except (msgspec.DecodeError, UnicodeDecodeError):
@@ -105,7 +105,7 @@ def _read_one(message: bytes, paths: Sequence[Path]) -> int | None:
 
 
 def _read_batch(messages: list[bytes], paths: Sequence[Path]) -> Values:
-    """Read the numbers of messages with Arrow, null if a message has none.
+    """Read the number in each message with Arrow; null if a message has none.
 
     Raises ArrowInvalid if a message is invalid JSON, or contains more than one document.
     """

@@ -32,8 +32,8 @@ class Guess(NamedTuple):
 def guess_format(values: Iterable[bytes | None], schemas: SchemaLookup | None = None) -> Guess:
     """Return the format that most message values look like.
 
-    `schemas` is required to recognise binary messages. Raises SourceError if the registry does not
-    respond.
+    `schemas` is required to recognise the format of binary messages. Raises SourceError if the
+    registry does not respond.
     """
     looks = (look_of(value, schemas) for value in values if value)
     return best_guess(Counter(look for look in looks if look))
@@ -55,7 +55,8 @@ def best_guess(counts: Mapping[str, int]) -> Guess:
 def look_of(value: bytes, schemas: SchemaLookup | None = None) -> str | None:
     """Return the format that a message looks like, or None if it could be of any format.
 
-    Raises SourceError if the registry does not respond.
+    Returns "registered" for a binary message if `schemas` is None. Raises SourceError if the
+    registry does not respond.
     """
     if value[0] == _MAGIC and len(value) > _FRAME_BYTES:
         text = value[_FRAME_BYTES:]

@@ -17,7 +17,7 @@ _SHOWN = 60
 def lines_chunk(
     data: bytes, topic: str, *, separator: bytes | None = None, limit: int | None = None
 ) -> RecordChunk:
-    """Return a record for each line that is not empty, up to `limit` records.
+    """Return a record for each line that is not blank, up to `limit` records.
 
     Offsets are line numbers, starting at 1. If a `separator` is given, a line consists of a key,
     the separator and a value, as Kafka's console tools print them. An empty key is a missing key,
@@ -37,7 +37,7 @@ def lines_chunk(
 
 
 def whole_chunk(data: bytes, topic: str) -> RecordChunk:
-    """Return one record with all bytes as its value."""
+    """Return a chunk with one record, whose value is all the data."""
     return _chunk(topic, [1], [None], [data])
 
 

@@ -24,7 +24,7 @@ Path = tuple[str, ...]
 class NativeColumn(Protocol):
     """A column of the messages as Arrow buffers.
 
-    A buffer that the encoding does not have is None.
+    A buffer that the encoding of the column does not use is None.
     """
 
     seen: int
@@ -34,7 +34,8 @@ class NativeColumn(Protocol):
     offsets: Any
     data: Any
     left_out: Any
-    """The rows whose value is a placeholder for an omitted value, as unsigned 32-bit integers."""
+    """Indices (unsigned 32-bit integers) of rows whose value is a placeholder for an omitted one.
+    """
     lacking: Any
     """Ranges of rows that lack the field.
 
@@ -51,7 +52,7 @@ class NativePlan(Protocol):
     """A native plan: the fields to read, and the structure that each message must have."""
 
     def read(self, texts: Sequence[bytes], prefix: bytes, suffix: bytes) -> Columns | None:
-        """Read messages into columns, or return None if a message does not match the plan.
+        """Read messages into columns by path, or return None if a message does not match the plan.
 
         Each message is preceded by `prefix` and followed by `suffix`. `texts` is a list, or a
         sequence of the extension's Kafka reader.
@@ -84,5 +85,5 @@ def native_module() -> NativeModule | None:
 
 
 def decoder_name() -> Literal["native", "python"]:
-    """Return the name of the JSON decoder that is used."""
+    """Return the name of the JSON decoder in use."""
     return "python" if native_module() is None else "native"

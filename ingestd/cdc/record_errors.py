@@ -34,7 +34,7 @@ Reasons = dict[int, Reason]
 
 
 class RecordError(ValueError):
-    """The record is rejected for this reason."""
+    """A record is rejected for `reason`."""
 
     def __init__(self, reason: Reason) -> None:
         super().__init__(reason.message)
@@ -78,7 +78,10 @@ def too_many_cells(error: CellBudgetError, stage: str, document: str) -> Reason:
 
 
 def explain_cell(error: Exception, column: str, value: object, wanted: object) -> Reason:
-    """Return the rejection reason for one of `BUILD_ERRORS`, raised for one value of a column."""
+    """Return the rejection reason for one of `BUILD_ERRORS` that a value of a column raised.
+
+    `wanted` is the type of the column.
+    """
     if isinstance(error, CellBudgetError):
         return too_many_cells(error, "cast", f"the value of column {column}")
     if isinstance(error, UnicodeDecodeError):

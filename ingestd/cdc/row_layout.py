@@ -1,10 +1,10 @@
 """The rows of a change batch: their row kinds, and the images from which they are taken.
 
 An insert becomes its after image, and a delete the key of its message. An update becomes its after
-image, preceded by a DELETE of the old key if it changed its key.
+image, preceded by a DELETE of the old key if it changed the key.
 
 For tables whose changelog contains before images, an update becomes two rows, -U and +U, or -D and
-+I if it changed its key, and a delete becomes its complete before image. A change without a before
++I if it changed the key, and a delete becomes its complete before image. A change without a before
 image, or an update whose before image lacks a key value, becomes one row.
 
 `assembly` compares the keys, and takes cells from the images by the positions in the layout.
@@ -43,8 +43,8 @@ class RowLayout:
     """The rows of n changes; all arrays have shape (rows,).
 
     `kinds` is the row kind of each row, and `changes` the index of its change. `keys` and `values`
-    are the positions of its key cells and of its other cells: 0 to n - 1 in the after images, n to
-    2n - 1 in the before images, or `ABSENT`.
+    are the positions of the key cells and of the other cells of each row: 0 to n - 1 in the after
+    images, n to 2n - 1 in the before images, or `ABSENT`.
     """
 
     kinds: Kinds

@@ -23,9 +23,10 @@ Headers = Sequence[tuple[str, bytes | None]]
 
 
 class SchemaFrame(NamedTuple):
-    """The bytes that identify the schema, and the number of bytes before the body.
+    """The reference of a message to its schema.
 
-    `detail` are the bytes after the schema id that select a type in the schema (Protobuf).
+    `mark` are the bytes that identify the schema, and `skip` is the number of bytes before the
+    body. `detail` are the bytes after the schema id that select a type in the schema (Protobuf).
     """
 
     mark: bytes
@@ -33,7 +34,7 @@ class SchemaFrame(NamedTuple):
     detail: bytes = b""
 
     def schema_id(self, stage: str) -> SchemaId:
-        """Return the schema id. Raises RecordError if the message has none."""
+        """Return the schema id. Raises RecordError if `mark` contains none."""
         kind = self.mark[0] if self.mark else None
         if kind == _NUMBER and len(self.mark) in (5, 9):
             return int.from_bytes(self.mark[1:], "big")
@@ -48,7 +49,10 @@ class SchemaFrame(NamedTuple):
 def frame_of(
     framing: Framing, message: bytes, headers: Headers | None, *, is_key: bool
 ) -> SchemaFrame:
-    """Return the schema frame of a message."""
+    """Return the schema frame of a message.
+
+    Its mark is empty if the schema id must be in a header and is missing there.
+    """
     if headers and framing.location != "prefix":
         wanted = _KEY_HEADER if is_key else _VALUE_HEADER
         for name, value in headers:
@@ -62,12 +66,16 @@ def frame_of(
 
 
 Refine = Callable[[SchemaFrame, bytes], SchemaFrame]
-"""Adds the detail of a message to its schema frame."""
+"""A function that adds the detail of a message to its schema frame."""
 
 
 @dataclass(slots=True)
 class FrameGroup:
-    """Records of a chunk with the same value schema and the same key schema, which may be None."""
+    """Records of a chunk with the same value schema and the same key schema.
+
+    `key` is None, and `keys` is empty, if the records have no key. `indices` are the indices of the
+    records in the chunk.
+    """
 
     value: SchemaFrame
     key: SchemaFrame | None
@@ -83,9 +91,10 @@ def grouped(
     with_keys: bool = True,
     refine: Refine | None = None,
 ) -> list[FrameGroup]:
-    """Group the records of a chunk that have a value by their schemas.
+    """Group the records of a chunk by the schemas of value and key.
 
-    `refine` adds the type within the schema to a frame.
+    Records without a value are left out. Keys are ignored unless `with_keys`. `refine` adds the
+    type within the schema to a frame.
     """
     if refine is None and not framing.needs_headers:
         quick = _by_prefix(chunk, 1 + framing.id_bytes, with_keys=with_keys)
@@ -114,7 +123,7 @@ def grouped(
 
 
 def _by_prefix(chunk: RecordChunk, size: int, *, with_keys: bool) -> list[FrameGroup] | None:
-    """Return the groups if all schema ids are numbers before the body, or else None."""
+    """Return the groups if all schema ids are numbers in the first `size` bytes, or else None."""
     values = _heads(chunk.values, size)
     keys = _heads(chunk.keys, size) if with_keys else [None] * len(values)
     marks = list(zip(values, keys, strict=True))

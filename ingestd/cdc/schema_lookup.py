@@ -6,7 +6,10 @@ from typing import Literal, Protocol
 from ingestd.errors import ConfigError
 
 _NUMBER_MARK, _GUID_MARK = b"\x00", b"\x01"
-"""The first byte of a message that starts with a schema id. JSON starts with neither."""
+"""The first byte of a message that starts with a schema id, a number or a GUID.
+
+JSON starts with neither byte.
+"""
 _GUID_BYTES = 16
 
 SchemaKind = Literal["AVRO", "PROTOBUF", "JSON"]
@@ -31,7 +34,7 @@ class RegisteredSchema:
 
 
 class SchemaLookup(Protocol):
-    """Looks up schemas, and may cache them."""
+    """The lookup of schemas in a registry. It may cache them."""
 
     def find(self, schema_id: SchemaId) -> RegisteredSchema | None:
         """Return the schema with this id, or None if it does not exist.
@@ -41,7 +44,7 @@ class SchemaLookup(Protocol):
         ...
 
     def earlier(self, schema_id: SchemaId) -> tuple[RegisteredSchema, ...]:
-        """Return earlier versions of the schema with the same name, the newest first.
+        """Return the earlier versions of a schema in the registry, newest first.
 
         Raises SourceError if the registry does not respond.
         """
@@ -50,7 +53,7 @@ class SchemaLookup(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Framing:
-    """How the messages of a source refer to their schemas.
+    """The way in which the messages of a source refer to their schemas.
 
     With the location "auto", headers take precedence over prefixes. `id_bytes` is 4, or 8 for
     Apicurio's own format.
@@ -73,7 +76,7 @@ class Framing:
 
 
 def lookup_of(schemas: SchemaLookup | None, data_format: str) -> SchemaLookup:
-    """Return the schema lookup. Raises ConfigError if no schema registry is configured."""
+    """Return the lookup of a data format that requires one. Raises ConfigError if it is None."""
     if schemas is None:
         raise ConfigError(
             f"the data format {data_format!r} needs a schema registry: give the source "

@@ -48,7 +48,10 @@ def _integers(numbers: Sequence[int | str | None]) -> npt.NDArray[np.int64] | No
 
 
 def _one_file(sources: Sequence[SourcePosition]) -> npt.NDArray[np.int64] | None:
-    """Return the positions of changes that are all in one binary log file, or else None."""
+    """Return the positions of changes in one binary log file, or None if they cannot be packed.
+
+    This requires that all changes have the same file, and an integer position and row.
+    """
     files = [source.file for source in sources]
     match = _FILE_NUMBER.search(files[0] or "")
     if match is None or files.count(files[0]) < len(files) or int(match[1]) >> _FILE_BITS:
@@ -71,8 +74,8 @@ def packed_positions(
 ) -> npt.NDArray[np.int64]:
     """Pack file number, position and row of each change into one number; shape (n,).
 
-    The numbers of different rows are distinct. If a part does not fit, the result is
-    `UNKNOWN_POSITION`.
+    The numbers of different rows are distinct. A number is `UNKNOWN_POSITION` if a part of it does
+    not fit.
     """
     packed = ((files << _POS_BITS) + pos << _ROW_BITS) + row
     packed[(files < 0) | (pos >> _POS_BITS != 0) | (row >> _ROW_BITS != 0)] = UNKNOWN_POSITION
@@ -80,7 +83,7 @@ def packed_positions(
 
 
 def position_of(source: SourcePosition) -> int:
-    """Return the position of one change, or `UNKNOWN_POSITION`."""
+    """Return the position of one change, or `UNKNOWN_POSITION` if it has none."""
     if isinstance(source.lsn, int) and 0 <= source.lsn <= _MAX_POSITION:
         return source.lsn
     if source.file is None:
@@ -120,6 +123,6 @@ def snapshot_rows(sources: Sequence[SourcePosition]) -> npt.NDArray[np.bool_]:
 def is_snapshot(mark: str | bool | None) -> bool:
     """Return whether a value of `source.snapshot` marks a snapshot row.
 
-    It is a string, or a boolean in older versions.
+    The value is a string, or a boolean in older versions of Debezium.
     """
     return mark not in ("false", False, None)

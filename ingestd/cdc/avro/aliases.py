@@ -11,7 +11,7 @@ Names = tuple[tuple[str, str], ...]
 
 
 def former_names(record: AvroNode) -> Names:
-    """Return the old and new names of renamed fields of a record.
+    """Return pairs of the old and the new name of the renamed fields of a record.
 
     An alias that is the name of another field is omitted.
     """
@@ -29,9 +29,9 @@ def former_names(record: AvroNode) -> Names:
 
 
 def alias_events(chunk: RecordChunk, batch: ChangeBatch, names: Names) -> list[SchemaChangeEvent]:
-    """Return an event with the renames in the schema of a batch, for rows with the old names.
+    """Return the event that renames columns before the rows of a batch, as a list.
 
-    The list is empty if there are none.
+    `names` are the renames in the schema of the batch. If they are empty, the list is empty.
     """
     if not names:
         return []

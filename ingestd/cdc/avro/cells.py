@@ -51,7 +51,7 @@ def build_column(array: Array, column: WireColumn, node: AvroNode) -> Array:
 
 
 def find_left_out(array: Array) -> Mask | None:
-    """Return a mask (n,) of values that are Debezium's placeholder, or None if there are none."""
+    """Return a mask (n,) of values that are Debezium's placeholder, or None if no value is."""
     if pa.types.is_string(array.type):
         return _marks(pc.is_in(array, _texts_left_out))
     if pa.types.is_binary(array.type):
@@ -76,7 +76,7 @@ def _marks(booleans: Any) -> Mask | None:  # noqa: ANN401  (an Arrow array of bo
 
 
 def _among(array: Array, find: unavailable.Find, convert: Callable[[Any], Any]) -> Mask | None:
-    """Return a mask of placeholders in an array of lists or maps.
+    """Return a mask (n,) of placeholders in an array of lists or maps, or None if no value is one.
 
     Only values with the length of a placeholder are examined.
     """
@@ -181,7 +181,7 @@ def _row(array: Array, column: WireColumn, node: AvroNode) -> Array:
 
 
 def _through_json(array: Array, column: WireColumn, node: AvroNode) -> Array:
-    """Build a column with any other meaning: convert values to JSON and use the JSON reader."""
+    """Build a column whose meaning has no own function: write JSON, and use the JSON reader."""
     texts = [
         None if json_text is None else json_text.encode() for json_text in json_texts(array, node)
     ]

@@ -100,7 +100,7 @@ def _kind(node: AvroNode) -> str:
 
 
 def _decimal(document: Document, node: AvroNode) -> Document:
-    """Return the Connect schema of a decimal, also if Connect has not written its parameters."""
+    """Return the Connect schema of a decimal, even if Connect has not written its parameters."""
     if node.kind not in ("bytes", "fixed"):
         return document
     properties = node.properties

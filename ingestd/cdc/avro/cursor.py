@@ -111,7 +111,7 @@ class AvroCursor:
         return take(pieces, pa.array(2 * np.arange(len(rows))))
 
     def texts(self, rows: Ints, sizes: Ints) -> Array:
-        """Read strings of `sizes` bytes.
+        """Read a string of `sizes` bytes from each message.
 
         Invalid UTF-8 becomes an empty string, and its message becomes bad.
         """
@@ -129,9 +129,9 @@ class AvroCursor:
         return CellBudget(int(self.sizes[row]), int(self.cells[row]))
 
     def spend(self, rows: Ints, counts: Ints, cells: int) -> Mask:
-        """Spend `cells` for each of `counts` items.
+        """Subtract `counts` items of `cells` cells each from the budget of each message.
 
-        Return a mask of the messages within their budget; other messages become bad.
+        Returns a mask (rows,) of the messages within their budget. The other messages become bad.
         """
         within: Mask = counts <= self.cells[rows] // cells
         self.cells[rows[within]] -= counts[within] * cells
@@ -139,7 +139,7 @@ class AvroCursor:
         return within
 
     def mark(self, rows: Ints, *, over: bool = False) -> None:
-        """Mark messages as bad, and move to their end.
+        """Mark messages as bad, and move to the end of each.
 
         `over` is whether they exceed their cell budget.
         """
@@ -150,9 +150,9 @@ class AvroCursor:
             self._at[rows] = self._end[rows]
 
     def _checked(self, rows: Ints, sizes: Ints | int) -> Ints:
-        """Return the sizes, limited to the end of each message.
+        """Return the sizes, with 0 for invalid sizes; shape (rows,).
 
-        Messages with an invalid size become bad.
+        A size is invalid if it is negative or exceeds the unread bytes. Its message becomes bad.
         """
         left = self.left(rows)
         sizes = np.broadcast_to(np.asarray(sizes, np.int64), left.shape)
@@ -163,7 +163,10 @@ class AvroCursor:
         return sizes
 
     def _move(self, rows: Ints, stop: Ints) -> Ints:
-        """Move to `stop`. Messages that end before it become bad."""
+        """Move to `stop` in each message, and return `stop`, limited to the end of the message.
+
+        Messages that end before their `stop` become bad.
+        """
         end = self._places(self._end, rows)
         over = stop > end
         if over.any():
@@ -175,7 +178,7 @@ class AvroCursor:
         return stop
 
     def _places(self, array: Ints, rows: Ints) -> Ints:
-        """Return the entries of these rows, without a copy if these are all rows."""
+        """Return the items of `array` for these rows, without a copy if `rows` is `self.rows`."""
         return array if rows is self.rows else array[rows]
 
 

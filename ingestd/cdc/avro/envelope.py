@@ -31,9 +31,9 @@ _HEARTBEAT_TOPIC = "__debezium-heartbeat"
 class Changes:
     """Row changes of one table; `places` are the indices of their messages.
 
-    All arrays are parallel to `places`. `operations` are letters. `before` and `after` are arrays
-    of structs, or None if the envelope has no such field. `source` are the fields of `source` that
-    contain the position.
+    All arrays are parallel to `places`. `operations` are the letters of `op`. `before` and `after`
+    are arrays of structs, or None if the envelope has no such field. `source` are the fields of
+    `source` that contain the position.
     """
 
     table: SourceTable
@@ -48,7 +48,8 @@ class Changes:
 class SortedEnvelopes:
     """The messages of one schema by kind.
 
-    Truncates are changes without rows, and `refused` are the reasons of invalid messages.
+    Truncates are changes without rows. `control` is the number of logical messages, and `refused`
+    are the rejection reasons of invalid messages, by index.
     """
 
     changes: list[Changes]
@@ -75,7 +76,7 @@ def is_control(node: AvroNode, topic: str) -> bool:
 
 
 def row_node(node: AvroNode) -> AvroNode | None:
-    """Return the type of the rows of an envelope, or None if it has no rows."""
+    """Return the type of the rows of an envelope, or None if it has no rows that are records."""
     child = node.child(_AFTER)
     inner = None if child is None else child.present
     return inner if inner is not None and inner.kind == "record" else None
@@ -122,7 +123,7 @@ def _operations(array: Array) -> npt.NDArray[np.str_]:
 
 @dataclass(frozen=True, slots=True)
 class _Sorter:
-    """Groups messages by their source tables."""
+    """The fields and operations of messages, to be grouped by source table."""
 
     fields: Mapping[str, Array]
     operations: npt.NDArray[np.str_]
@@ -183,7 +184,7 @@ def _tables(source: dict[str, Array]) -> list[tuple[SourceTable, Indices]]:
 
 
 def _codes(array: Array | None, size: int) -> tuple[Indices, list[str | None]]:
-    """Return the index of each value in the list of distinct values, and this list."""
+    """Return the index of each value in a list of the distinct values, and this list."""
     if array is None or not pa.types.is_string(array.type):
         return np.zeros(size, np.int64), [None]
     encoded: Any = array.dictionary_encode(null_encoding="encode")

@@ -35,10 +35,11 @@ class ItemBytes:
 
 
 def read_item(data: ItemBytes, at: int, node: AvroNode) -> Found:
-    """Return the value at `at`, and the offset after it.
+    """Return the value at the offset `at`, and the offset after it.
 
-    The value has the form that `cdc.avro.storage.storage_type` requires. Raises BrokenItemError if
-    the bytes do not match the schema, and CellBudgetError if nested items exceed the budget.
+    The value has the Python type that an array of `cdc.avro.storage.storage_type` is built from.
+    Raises BrokenItemError if the bytes do not match the schema, and CellBudgetError if nested items
+    exceed the budget.
     """
     return _READ[node.kind](data, at, node)
 
@@ -53,12 +54,12 @@ def _varint(data: ItemBytes, at: int) -> tuple[int, int]:
                 break
             return (value >> 1) ^ -(value & 1), at
         shift += 7
-    raise BrokenItemError("a number breaks off or is too long")
+    raise BrokenItemError("a number is truncated or too long")
 
 
 def _cut(data: ItemBytes, at: int, size: int) -> tuple[bytes, int]:
     if not 0 <= size <= len(data.data) - at:
-        raise BrokenItemError("a value breaks off")
+        raise BrokenItemError("a value is truncated")
     return bytes(data.data[at : at + size]), at + size
 
 
@@ -114,7 +115,7 @@ def _fixed(data: ItemBytes, at: int, node: AvroNode) -> Found:
 def _choice(data: ItemBytes, at: int, count: int) -> tuple[int, int]:
     number, at = _varint(data, at)
     if not 0 <= number < count:
-        raise BrokenItemError(f"there is no choice {number}")
+        raise BrokenItemError(f"{number} is not the index of a symbol or branch")
     return number, at
 
 
@@ -170,9 +171,9 @@ def _map(data: ItemBytes, at: int, node: AvroNode) -> Found:
 def next_block(data: ItemBytes, at: int, parts: tuple[AvroNode, ...]) -> tuple[int, int]:
     """Return the number of items in the next block (0 at the end), and the offset after its header.
 
-    `parts` are the nodes of an item: one for arrays, key and value for maps. Raises BrokenItemError
-    if a block has more items than bytes (unless items take no bytes), and CellBudgetError if the
-    items exceed the budget.
+    `parts` are the nodes of an item: the element of an array, or key and value of a map. Raises
+    BrokenItemError if a block has more items than bytes (unless items take no bytes), and
+    CellBudgetError if the items exceed the budget.
     """
     count, at = _varint(data, at)
     if count < 0:

@@ -1,7 +1,7 @@
 """Parse Avro schemas into trees of nodes, with names resolved.
 
-Schemas whose values cannot be mapped to columns are rejected. Defaults and aliases are not used,
-because messages are read with their writer schema.
+Schemas whose values cannot be mapped to columns are rejected. Defaults and aliases do not affect
+how messages are read, because each message is read with its writer schema.
 Specification: https://avro.apache.org/docs/1.12.0/specification/#schema-declaration
 """
 
@@ -48,7 +48,7 @@ class AvroNode:
         object.__setattr__(self, "cells", _cells(self.kind, self.children))
 
     def child(self, name: str) -> "AvroNode | None":
-        """Return the type of a field of a record, or None if it has no such field."""
+        """Return the type of a field of this record, or None if the record has no such field."""
         return self.children[self.names.index(name)] if name in self.names else None
 
     @property
@@ -60,7 +60,7 @@ class AvroNode:
 
     @property
     def present(self) -> "AvroNode":
-        """The type of the values that are not null."""
+        """The type of the values that are not null; the node itself unless it is `nullable`."""
         return self.children[1 - self.null_at] if self.kind == "nullable" else self
 
 
@@ -89,7 +89,7 @@ def parse_avro(text: str, references: Iterable[str] = ()) -> AvroNode:
 
 
 class _Parser:
-    """Parses declarations, and keeps the named types declared so far with their namespaces."""
+    """A parser of declarations, with the named types declared so far and their namespaces."""
 
     def __init__(self) -> None:
         self._declared: dict[str, tuple[dict[str, Any], str]] = {}
@@ -102,7 +102,7 @@ class _Parser:
         self.node(document, "", 0)
 
     def node(self, document: Any, namespace: str, depth: int) -> AvroNode:  # noqa: ANN401
-        """Return the node of a type, given as JSON."""
+        """Return the node of a type, given as decoded JSON. Names are relative to `namespace`."""
         self._count += 1
         if depth > _MAX_DEPTH or self._count > _MAX_NODES:
             raise AvroSchemaError("the Avro schema is too deep or too large")
@@ -128,7 +128,7 @@ class _Parser:
         full = name if "." in name or not namespace else f"{namespace}.{name}"
         node = self._declared.get(full) or self._declared.get(name)
         if node is None:
-            raise AvroSchemaError(f"the Avro schema uses the type {name!r}, which nobody declares")
+            raise AvroSchemaError(f"the Avro schema uses the type {name!r}, which is not declared")
         return self._declaration(*node, depth)
 
     def _declaration(self, document: dict[str, Any], namespace: str, depth: int) -> AvroNode:
@@ -160,14 +160,14 @@ class _Parser:
         if len(nodes) == 2 and kinds.count("null") == 1:
             return AvroNode("nullable", {}, nodes, null_at=kinds.index("null"))
         if not nodes:
-            raise AvroSchemaError("the Avro schema has a union of nothing")
+            raise AvroSchemaError("the Avro schema has a union without types")
         return AvroNode("union", {}, nodes)
 
 
 def _type_of(declared: dict[str, Any]) -> Any:  # noqa: ANN401  (any JSON)
-    """Return the type of a field.
+    """Return the declared type of a field.
 
-    Connect attributes of a field with a primitive type are attributes of the type.
+    If it is a primitive type, it gets the Connect attributes of the field.
     """
     kind = declared["type"]
     own = {name: value for name, value in declared.items() if name.startswith("connect.")}

@@ -1,4 +1,4 @@
-"""Source positions of changes in Avro, computed from columns; as in `source_position`."""
+"""Source positions of changes in Avro, computed from columns by the rules of `source_position`."""
 
 from collections.abc import Callable, Mapping
 
@@ -52,7 +52,7 @@ def _all_integers(array: Array) -> bool:
 
 
 def _by_value(array: Array, function: Callable[..., object]) -> npt.NDArray[np.object_]:
-    """Return the result of `function` for each value; it is called once per distinct value."""
+    """Return the result of `function` for each value, calling it once per distinct value."""
     encoded = array.dictionary_encode(null_encoding="encode")
     results = np.array([function(value) for value in encoded.dictionary.to_pylist()], np.object_)
     results_by_row: npt.NDArray[np.object_] = results[

@@ -41,11 +41,11 @@ from ingestd.paimon.spec.arrow import Array
 _FEW = 16
 """Maximum number of rows for which items are read one by one, which is faster for few rows."""
 Wanted = Mapping[str, Collection[str] | None]
-"""Requested fields of a record, each with the requested fields of its own record (None: all)."""
+"""The requested fields of a record, each with the requested fields of its value (None: all)."""
 
 
 def read_fields(cursor: AvroCursor, record: AvroNode, wanted: Wanted) -> dict[str, Array]:
-    """Return one array for each requested field of the records; other fields are skipped."""
+    """Read one array for each requested field of the records, by name; other fields are skipped."""
     arrays: dict[str, Array] = {}
     for name, child in zip(record.names, record.children, strict=True):
         if name in wanted:
@@ -56,7 +56,7 @@ def read_fields(cursor: AvroCursor, record: AvroNode, wanted: Wanted) -> dict[st
 
 
 def _some(cursor: AvroCursor, node: AvroNode, rows: Ints, wanted: Collection[str] | None) -> Array:
-    """Return the values of a node, with only the requested fields if they are records."""
+    """Read the values of a node, with only the requested fields if the values are records."""
     if wanted is None or node.present.kind != "record":
         return read(cursor, node, rows)
     if node.kind == "record":
@@ -122,7 +122,10 @@ def _record(cursor: AvroCursor, node: AvroNode, rows: Ints) -> Array:
 def _branches(
     cursor: AvroCursor, node: AvroNode, rows: Ints
 ) -> list[tuple[AvroNode, npt.NDArray[np.intp]]]:
-    """Return the types of a union that occur, each with the indices of its values in `rows`."""
+    """Read the branch numbers of a union.
+
+    Returns the branches that occur, each with the indices of its values in `rows`.
+    """
     chosen = choices(cursor, node, rows, len(node.children))
     return [
         (child, places)
@@ -139,7 +142,7 @@ def _nullable(cursor: AvroCursor, node: AvroNode, rows: Ints) -> Array:
 
 
 def _spread(values: Array, places: npt.NDArray[np.intp], size: int) -> Array:
-    """Return an array of length `size` with the values at the indices `places`, else null."""
+    """Return an array of length `size` with `values` at the indices `places`, else null."""
     if len(places) == size:
         return values
     indices = np.full(size, -1, np.int64)
@@ -173,48 +176,49 @@ def _blocks(
     """Read the items of arrays or the entries of maps.
 
     Returns the offsets of the rows, the order in which to take the items, and an array of items for
-    each part. Each step reads the next item of every row that has another one. If only a few rows
-    have, it reads all their remaining items.
+    each of `parts`, the nodes of an item. Each step reads the next item of every row that has more
+    items. If only a few rows have more items, a step reads all remaining items of these rows.
     """
     size = len(rows)
     left = np.zeros(size, np.int64)
     counts = np.zeros(size, np.int64)
     is_open = np.ones(size, np.bool_)
     owners: list[npt.NDArray[np.intp]] = []
-    found: list[list[Array]] = [[] for _ in parts]
+    pieces: list[list[Array]] = [[] for _ in parts]
     while True:
         _next_blocks(cursor, rows, left, is_open, parts)
         active = np.flatnonzero(left > 0)
         if not len(active):
             break
         if len(active) <= _FEW:
-            for one in active.tolist():
-                cells = _read_one_by_one(cursor, int(rows[one]), parts, int(left[one]))
-                for place, part in enumerate(parts):
-                    found[place].append(to_array(cells[place], storage_type(part)))
-                owners.append(np.full(len(cells[0]), one))
-                counts[one] += len(cells[0])
+            for index in active.tolist():
+                cells = _read_one_by_one(cursor, int(rows[index]), parts, int(left[index]))
+                for number, part in enumerate(parts):
+                    pieces[number].append(to_array(cells[number], storage_type(part)))
+                owners.append(np.full(len(cells[0]), index))
+                counts[index] += len(cells[0])
             left[active], is_open[active] = 0, False
             continue
-        for place, part in enumerate(parts):
-            found[place].append(read(cursor, part, rows[active]))
+        for number, part in enumerate(parts):
+            pieces[number].append(read(cursor, part, rows[active]))
         owners.append(active)
         left[active] -= 1
         counts[active] += 1
-    arrays = [
-        pa.concat_arrays(pieces) if pieces else pa.array([], storage_type(part))
-        for part, pieces in zip(parts, found, strict=True)
+    items = [
+        pa.concat_arrays(arrays) if arrays else pa.array([], storage_type(part))
+        for part, arrays in zip(parts, pieces, strict=True)
     ]
     order = np.argsort(np.concatenate(owners), kind="stable") if owners else np.zeros(0, np.int64)
-    return offsets_of(counts), order, arrays
+    return offsets_of(counts), order, items
 
 
 def _read_one_by_one(
     cursor: AvroCursor, row: int, parts: tuple[AvroNode, ...], count: int
 ) -> list[list[Any]]:
-    """Return all remaining items of one row, as a list for each part.
+    """Read all remaining items of one row, and return a list for each part.
 
-    The lists are empty if an item does not match the schema.
+    `count` is the number of items left in the current block. The lists are empty if an item does
+    not match the schema.
     """
     cells: list[list[Any]] = [[] for _ in parts]
     own = cursor.rows[row : row + 1]
@@ -222,9 +226,9 @@ def _read_one_by_one(
     try:
         while count:
             for _ in range(count):
-                for part, found in zip(parts, cells, strict=True):
+                for part, values in zip(parts, cells, strict=True):
                     value, at = read_item(data, at, part)
-                    found.append(value)
+                    values.append(value)
             count, at = next_block(data, at, parts)
     except (BrokenItemError, CellBudgetError) as error:
         cursor.mark(own, over=isinstance(error, CellBudgetError))
@@ -242,6 +246,9 @@ def _next_blocks(
     parts: tuple[AvroNode, ...],
 ) -> None:
     """Read the headers of the next blocks, in rows whose previous block has ended.
+
+    Sets `left` to the number of items in the block, and `is_open` to whether more blocks can
+    follow.
 
     A block may not have more items than its message has unread bytes (unless items take no bytes),
     and not more than the cell budget of the message allows.

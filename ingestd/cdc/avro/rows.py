@@ -25,7 +25,7 @@ from ingestd.paimon.spec.arrow import Array
 class AvroColumn:
     """A column of rows or message keys, and its values as the array of an Avro node.
 
-    If `node` is None, the array has the type of the column already.
+    If `node` is None, the array already has the type of the column.
     """
 
     column: WireColumn
@@ -43,11 +43,12 @@ class AvroColumn:
 
 @dataclass(frozen=True, slots=True)
 class AvroChanges:
-    """The changes of one table.
+    """The changes of one table, with their columns.
 
     `keys` has a column for each field of the message key, or is None if messages have no key.
-    `columns` are the columns of rows and keys, and `nodes` the Avro types of the row columns.
-    `images` is whether before images are requested.
+    `offsets` are the offsets of the records; shape (n,). `columns` are the columns of rows and
+    keys, and `nodes` the Avro types of the row columns. `images` is whether before images are
+    requested.
     """
 
     changes: Changes
@@ -82,13 +83,13 @@ class AvroChanges:
     def by_column(self) -> TableChanges[WireColumn]:
         """Return the changes as columns for assembly."""
         changes, size = self.changes, len(self.offsets)
-        letters = "".join(changes.operations.tolist()).encode()
+        codes = "".join(changes.operations.tolist()).encode()
         keyed = _AvroImage(self.keys, np.ones(size, np.bool_)) if self.keys else None
         return TableChanges(
             source=changes.table,
             columns=list(self.columns.values()),
             key_names=tuple(self.keys or ()),
-            kinds=kinds_of_operations(np.frombuffer(letters, np.uint8)),
+            kinds=kinds_of_operations(np.frombuffer(codes, np.uint8)),
             after=self._image(changes.after),
             before=self._image(changes.before),
             key=keyed,
@@ -110,9 +111,9 @@ class AvroChanges:
 
 
 def change_batch(table: AvroChanges, refused: Reasons) -> ChangeBatch | None:
-    """Assemble the valid changes; add the reasons of invalid changes to `refused`, by message.
+    """Assemble the valid changes; add the reasons of invalid changes to `refused`.
 
-    Returns None if no change is valid.
+    The reasons are by index of the message in its group. Returns None if no change is valid.
     """
     batch, bad = assemble_valid(len(table.offsets), lambda indices: table.take(indices).by_column())
     places = table.changes.places
@@ -122,7 +123,7 @@ def change_batch(table: AvroChanges, refused: Reasons) -> ChangeBatch | None:
 
 @dataclass(frozen=True, slots=True)
 class _AvroImage:
-    """Row images of one schema, so each present image has all fields."""
+    """The images of one kind, which have one schema, so each existing image has all fields."""
 
     fields: Mapping[str, AvroColumn]
     there: Mask

@@ -56,7 +56,10 @@ def _fixed(cursor: AvroCursor, node: AvroNode, rows: Ints) -> Array:
 
 
 def choices(cursor: AvroCursor, node: AvroNode, rows: Ints, count: int) -> Ints:
-    """Read indices of symbols or branches. An invalid index is -1, and its message becomes bad."""
+    """Read the index of one of `count` symbols or branches from each message.
+
+    An invalid index becomes -1, and its message becomes bad.
+    """
     values = cursor.varints(rows)
     wrong = (values < 0) | (values >= count)
     if wrong.any():

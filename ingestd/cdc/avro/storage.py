@@ -25,7 +25,10 @@ _PRIMITIVE: Mapping[str, pa.DataType] = {
 
 
 def storage_type(node: AvroNode, wanted: Collection[str] | None = None) -> pa.DataType:
-    """Return the Arrow type of the values of a node, with only the requested fields of a record."""
+    """Return the Arrow type of the values of a node.
+
+    A record has only the requested fields, or all fields if `wanted` is None.
+    """
     if node.kind in _PRIMITIVE:
         return _PRIMITIVE[node.kind]
     if node.kind == "nullable":

@@ -22,7 +22,7 @@ class AvroRecord:
 
 
 class AvroWriters:
-    """A cache of parsed schemas by schema frame. Failures are cached, too."""
+    """A cache of parsed schemas by schema frame. Invalid schemas are cached, too."""
 
     def __init__(self, schemas: SchemaLookup) -> None:
         self._schemas = schemas
@@ -35,26 +35,26 @@ class AvroWriters:
         Raises RecordError if the schema does not exist or cannot be used, and SourceError if the
         registry does not respond.
         """
-        found = self._nodes.get(frame.mark)
-        if found is None:
+        schema = self._nodes.get(frame.mark)
+        if schema is None:
             if len(self._nodes) >= _MAX_SCHEMAS:
                 self._nodes.clear()
                 self._records.clear()
             registered = registered_schema(self._schemas, frame, stage, "AVRO")
             try:
                 texts = [reference.text for reference in registered.references]
-                found = parse_avro(registered.text, texts)
+                schema = parse_avro(registered.text, texts)
             except AvroSchemaError as error:
-                found = refuse(stage, "invalid-schema", str(error))
-            self._nodes[frame.mark] = found
-        if isinstance(found, RecordError):
-            raise found
-        return found
+                schema = refuse(stage, "invalid-schema", str(error))
+            self._nodes[frame.mark] = schema
+        if isinstance(schema, RecordError):
+            raise schema
+        return schema
 
     def record(self, node: AvroNode) -> AvroRecord:
         """Return a record type with its columns.
 
-        Raises RecordError if it cannot be mapped to columns.
+        Raises RecordError if the record cannot be mapped to columns.
         """
         known_record = self._records.get(node)
         if known_record is None:
@@ -71,8 +71,8 @@ def registered_schema(
 ) -> RegisteredSchema:
     """Return the registered schema to which a frame refers.
 
-    Raises RecordError if it does not exist or is of another kind, and SourceError if the registry
-    does not respond.
+    Raises RecordError if the schema does not exist or is of another kind, and SourceError if the
+    registry does not respond.
     """
     schema_id = frame.schema_id(stage)
     registered = schemas.find(schema_id)

@@ -116,7 +116,7 @@ _decode_schema = msgspec.json.Decoder(_Schema).decode
 
 
 class AliyunDialect:
-    """Converts DataWorks messages to changes."""
+    """A converter of DataWorks messages to changes."""
 
     def __init__(self, *, images: bool = False) -> None:
         self._heads = HeadReader(_Head)

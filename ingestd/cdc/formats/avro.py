@@ -22,19 +22,23 @@ def new_format(settings: FormatSettings) -> PlainRecords:
 
 
 class AvroFields:
-    """Reads Avro records into columns, and caches their schemas."""
+    """A reader of Avro records into columns, with a cache of their schemas."""
 
     def __init__(self, schemas: SchemaLookup) -> None:
         self._writers = AvroWriters(schemas)
 
     def refine(self, frame: SchemaFrame, message: bytes) -> SchemaFrame:
-        """Return the frame unchanged, because an Avro schema has only one record type."""
+        """Return the frame unchanged, because an Avro schema declares only one message type."""
         return frame
 
     def read(
         self, frame: SchemaFrame, messages: Sequence[bytes], stage: str, refused: Reasons
     ) -> Fields:
-        """Read messages into columns; add the reasons of rejected messages to `refused`."""
+        """Read messages into columns; add the reasons of rejected messages to `refused`, by index.
+
+        Raises RecordError if the schema does not exist, is invalid or is not of a record with
+        fields, and SourceError if the registry does not respond.
+        """
         document = "message key" if stage == "key" else "message value"
         node = self._writers.node(frame, stage)
         if node.kind != "record" or not node.names:
@@ -52,7 +56,7 @@ class AvroFields:
         }
 
     def former(self, frame: SchemaFrame) -> Names:
-        """Return the old names of fields, which are their aliases, with the new names."""
+        """Return the aliases of fields, which are their old names, each with the new name."""
         return former_names(self._writers.node(frame, "decode"))
 
 

@@ -85,7 +85,7 @@ class _Head(msgspec.Struct, rename="kebab", gc=False):
 
 
 class DmsDialect:
-    """Converts DMS messages to changes."""
+    """A converter of DMS messages to changes."""
 
     def __init__(self) -> None:
         self._heads = HeadReader(_Head)
@@ -94,7 +94,7 @@ class DmsDialect:
     def normalize(
         self, value: bytes, key: bytes | None, topic: str
     ) -> NormalizedEvent | TruncateEvent | None:
-        """Return the change of a message, or None for a control message.
+        """Return the change or truncate of a message, or None for other control messages.
 
         Raises RecordError if the message is invalid.
         """
@@ -134,7 +134,10 @@ class DmsDialect:
 
 
 def _images(before: bytes, row: bytes) -> tuple[bytes, bytes]:
-    """Return the before and the after image of an update, given a row with `BI_*` columns."""
+    """Split a row with `BI_*` columns into the before and the after image of an update.
+
+    The before image is `before` instead if that is not null.
+    """
     fields = fields_of(row)
     old = {n.removeprefix(_BEFORE): v for n, v in fields.items() if n.startswith(_BEFORE)}
     new = {name: value for name, value in fields.items() if not name.startswith(_BEFORE)}

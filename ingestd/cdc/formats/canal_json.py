@@ -1,7 +1,7 @@
 """Data format `canal-json`: flat messages of Canal, with the column types of MySQL.
 
-`data` has the rows after inserts and updates, and the rows before deletes. `old` has, for each row
-of an update, the old values of the changed columns. All values are strings.
+`data` contains the rows after inserts and updates, and the rows before deletes. `old` contains, for
+each row of an update, the old values of the changed columns. All values are strings.
 """
 
 import msgspec
@@ -92,7 +92,7 @@ _decode_codes = msgspec.json.Decoder(dict[str, int] | None).decode
 
 
 class CanalDialect:
-    """Converts Canal messages to changes."""
+    """A converter of Canal messages to changes."""
 
     def __init__(self, type_mapping: frozenset[str], *, images: bool = False) -> None:
         self._type_mapping = type_mapping
@@ -100,9 +100,9 @@ class CanalDialect:
         self._normalizers = TableNormalizers(images=images)
 
     def normalize(self, value: bytes, key: bytes | None, topic: str) -> Message | None:
-        """Return the changes of a message, or None for a control message.
+        """Return the changes, truncate or DDL events of a message.
 
-        Raises RecordError if the message is invalid.
+        Returns None for other control messages. Raises RecordError if the message is invalid.
         """
         head = self._heads.read(value)
         if head.type == "TRUNCATE":
@@ -160,7 +160,7 @@ class CanalDialect:
 
 
 def _ddl_events(head: _Head) -> list[DdlEvent]:
-    """Return the column changes that a DDL statement proves, without a log position."""
+    """Return the column renames and drops that a DDL statement proves, without a log position."""
     try:
         statement = _decode_text(head.sql)
     except PARSE_ERRORS as error:

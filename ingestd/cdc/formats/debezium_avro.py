@@ -57,7 +57,7 @@ def new_format(settings: FormatSettings) -> "DebeziumAvro":
 
 
 class DebeziumAvro:
-    """Decodes Debezium Avro messages.
+    """A decoder of Debezium change events in Avro.
 
     It caches schemas, so one decoder should be used for many chunks.
     """
@@ -95,7 +95,7 @@ class DebeziumAvro:
         decoded: Decoded,
         refused: Reasons,
     ) -> int:
-        """Decode a group of messages into `decoded`; return its number of control messages."""
+        """Decode a group into `decoded` and `refused`; return its number of control messages."""
         try:
             envelope = self._writers.node(group.value, "decode")
             if is_control(envelope, chunk.topic):
@@ -104,7 +104,7 @@ class DebeziumAvro:
             key_record, row = self._key_record(group), row_node(envelope)
             sorted_changes = self._sorted(envelope, group, key_record)
             if sorted_changes.changes and row is None:
-                message = "the rows of the event are no records"
+                message = "the rows of the event are not records"
                 raise refuse("schema", "unsupported-envelope", message)
             row_record = None if row is None else self._writers.record(row)
         except RecordError as error:
@@ -136,9 +136,9 @@ class DebeziumAvro:
         return sort_messages(envelope, group.values, group.value.skip, names)
 
     def _key_record(self, group: FrameGroup) -> AvroRecord | None:
-        """Return the record type of the keys of a group, or None if messages have no keys.
+        """Return the record type of the keys of a group, or None if messages have no key fields.
 
-        Raises RecordError if keys are not records.
+        Raises RecordError if the keys are not records.
         """
         if group.key is None:
             return None
@@ -149,7 +149,7 @@ class DebeziumAvro:
 
 
 def _read_keys(record: AvroRecord, group: FrameGroup, refused: Reasons) -> dict[str, AvroColumn]:
-    """Read the key fields of a group; add the reasons of invalid keys to `refused`."""
+    """Read the key fields of a group by name; add the reasons of invalid keys to `refused`."""
     cursor = AvroCursor(group.keys, 0 if group.key is None else group.key.skip)
     fields = read_fields(cursor, record.node, all_fields(record.node))
     cursor.finish()
@@ -164,7 +164,7 @@ def _read_keys(record: AvroRecord, group: FrameGroup, refused: Reasons) -> dict[
 def _table_changes(
     changes: Changes, row: AvroRecord, keys: Mapping[str, AvroColumn] | None, declared: Types
 ) -> AvroChanges:
-    """Return changes with their row and key columns, which have the declared types."""
+    """Return changes with their row and key columns, in the declared type where there is one."""
     columns = dict(row.columns)
     nodes = dict(zip(row.node.names, row.node.children, strict=True))
     for name, fields_of_key in (keys or {}).items():
@@ -207,7 +207,7 @@ def _truncates(chunk: RecordChunk, indices: Indices, changes: Changes) -> list[T
 
 
 def _statements(chunk: RecordChunk, group: FrameGroup, node: AvroNode) -> list[SchemaChangeEvent]:
-    """Return the column changes that schema change events prove.
+    """Return the column renames and drops that the schema change events of a group prove.
 
     The list is empty for other control messages.
     """

@@ -67,7 +67,7 @@ Texts = dict[str, str | None]
 
 
 class BsonDialect:
-    """Converts messages with MongoDB documents to changes."""
+    """A converter of messages with MongoDB documents to changes."""
 
     def __init__(self) -> None:
         self._envelopes = Envelopes(is_key=False)
@@ -80,7 +80,7 @@ class BsonDialect:
     def normalize(
         self, value: bytes, key: bytes | None, topic: str
     ) -> NormalizedEvent | TruncateEvent | None:
-        """Return the change of a message, or None for a control message.
+        """Return the change or truncate of a message, or None for other control messages.
 
         Raises RecordError if the message is invalid.
         """
@@ -119,7 +119,7 @@ class BsonDialect:
         return self._normalizers.keep(which, TableNormalizer(table, (_ID,), partial=partial))
 
     def _updated(self, event: _Event, key: bytes | None) -> Texts:
-        """Return the document after an update, or the changed fields and the `_id`."""
+        """Return the document after an update, or without one the changed fields and the `_id`."""
         if event.after is not None:
             return _document(event.after)
         update = event.update_description
@@ -137,9 +137,10 @@ class BsonDialect:
         return changed
 
     def _id(self, before: str | None, key: bytes | None) -> str:
-        """Return the `_id` of the row, from the before image or the message key.
+        """Return the `_id` of a row.
 
-        Raises RecordError if neither contains it.
+        It is taken from the before image, or without one from the message key. Raises RecordError
+        if the `_id` is missing there.
         """
         if before is not None:
             identifier = _document(before).get(_ID)
@@ -164,7 +165,7 @@ def _document(text: str) -> Texts:
 
 
 def _text(value: str) -> str | None:
-    """Return an id as text, which is given in Extended JSON or as plain text."""
+    """Return the text of an id in Extended JSON or plain text, or None if the id is null."""
     try:
         msgspec.json.decode(value)
     except PARSE_ERRORS:

@@ -86,7 +86,7 @@ def new_format(settings: FormatSettings) -> JsonChanges:
 
 
 class _Marks(msgspec.Struct, gc=False):
-    """The fields of the transform that are used, as undecoded JSON."""
+    """The used fields among those that the transform adds, as undecoded JSON."""
 
     op: msgspec.Raw = msgspec.field(name="__op", default=_NULL)
     deleted: msgspec.Raw = msgspec.field(name="__deleted", default=_NULL)
@@ -113,7 +113,7 @@ _TRUE_TEXTS = (b"true", b'"true"')
 
 
 class FlatDialect:
-    """Converts flattened messages to changes."""
+    """A converter of flattened messages to changes."""
 
     def __init__(self) -> None:
         self._heads = HeadReader(_Marks)
@@ -125,9 +125,9 @@ class FlatDialect:
     def normalize(
         self, value: bytes, key: bytes | None, topic: str
     ) -> NormalizedEvent | TruncateEvent | None:
-        """Return the change of a message, or None for a control message.
+        """Return the change or truncate of a message, or None for other control messages.
 
-        Raises RecordError if the message is invalid.
+        A null value is a tombstone. Raises RecordError if the message is invalid.
         """
         shape, row = self._values.open(value)
         if row == NULL:
@@ -198,7 +198,10 @@ def _names_of(marks: _Marks) -> dict[str, bytes]:
 
 
 def _either(first: msgspec.Raw, second: msgspec.Raw) -> bytes:
-    """Return the first of two fields that is present. An absent field is the object `_NULL`."""
+    """Return the first of two fields that is present, or `NULL`.
+
+    An absent field is the object `_NULL`.
+    """
     if first is not _NULL:
         return bytes(first)
     return NULL if second is _NULL else bytes(second)
@@ -209,7 +212,9 @@ def _source(topic: str, names: tuple[bytes, ...]) -> SourceTable:
     try:
         source_names = [_decode_name(name) for name in names]
     except PARSE_ERRORS as error:
-        raise refuse("decode", "invalid-source", f"an added field is no name: {error}") from error
+        raise refuse(
+            "decode", "invalid-source", f"an added field is not a name: {error}"
+        ) from error
     named = [
         name or of_topic for name, of_topic in zip(source_names, topic_table(topic), strict=True)
     ]
@@ -219,7 +224,7 @@ def _source(topic: str, names: tuple[bytes, ...]) -> SourceTable:
 def _where(marks: _Marks, op: bytes) -> bytes:
     """Return the log position as JSON fields.
 
-    If `__snapshot` is missing, it is true for operation r, and false for other operations.
+    If `__snapshot` is missing, `snapshot` is true for operation r, and false for other operations.
     """
     snapshot = _either(marks.snapshot, marks.source_snapshot)
     if snapshot == NULL:
@@ -241,17 +246,17 @@ class _InvalidError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class _Added:
-    """The added fields that are read: columns by field name without prefix."""
+    """The added fields that are read, as columns by field name without prefix."""
 
     columns: Mapping[str, PlanColumn]
 
     def path(self, name: str) -> Path | None:
-        """Return the path of a field, or None if it has never had a value."""
+        """Return the path of a field, or None if the field has never had a value."""
         column = self.columns.get(name)
         return None if column is None or column.reader is None else (column.name,)
 
     def specs(self, constants: Mapping[str, bytes]) -> dict[str, tuple[bool, Spec]]:
-        """Return the plan nodes of the fields, by column name.
+        """Return the plan nodes of the fields, each with whether it is required, by column name.
 
         Raises _InvalidError if a field is not supported.
         """
@@ -352,9 +357,9 @@ class _Reader:
         return row_kinds
 
     def log(self, columns: Columns, kinds: Kinds) -> Log:
-        """Return the log positions.
+        """Return the log position of each row, and whether it is a snapshot row.
 
-        If there is no snapshot field, rows with operation r are snapshot rows.
+        Without a value in the snapshot field, rows with operation r are snapshot rows.
         """
         snapshot = np.zeros(len(kinds), np.bool_)
         if self.op is not None:
@@ -379,7 +384,7 @@ def _is_control(row: bytes, topic: str) -> bool:
     """Return whether a message without added fields is a control message.
 
     The transform does not change control messages. Raises RecordError if the message is a change
-    event.
+    event with its envelope.
     """
     try:
         event = read_event(row, topic)

@@ -43,7 +43,11 @@ def new_format(settings: FormatSettings) -> JsonChanges:
 
 
 class DebeziumDialect:
-    """Extracts Debezium events, which are normalized events, from their Connect envelopes."""
+    """A converter of Debezium messages to changes.
+
+    Their events have the layout of normalized events already, and are only extracted from their
+    Connect envelopes.
+    """
 
     def __init__(self) -> None:
         self._envelopes = Envelopes(is_key=False)

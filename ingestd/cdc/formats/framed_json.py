@@ -12,12 +12,15 @@ from ingestd.cdc.schema_lookup import Framing
 
 
 def new_format(inner: DataFormat, settings: FormatSettings) -> "FramedJson":
-    """Return a decoder that removes schema ids, and decodes the messages with `inner`."""
+    """Return a decoder that removes schema ids, and then decodes the messages with `inner`."""
     return FramedJson(inner, settings.framing)
 
 
 class FramedJson:
-    """Removes schema ids before decoding. Rejected records contain the original bytes."""
+    """A decoder that removes schema ids from messages, and decodes them with another decoder.
+
+    Rejected records contain the original bytes.
+    """
 
     def __init__(self, inner: DataFormat, framing: Framing) -> None:
         self.name = inner.name
@@ -25,7 +28,7 @@ class FramedJson:
         self._framing = framing
 
     def decode(self, chunk: RecordChunk, known: KnownColumns, declared: KnownColumns) -> Decoded:
-        """Decode a chunk with the inner data format."""
+        """Decode a chunk without its schema ids; see `DataFormat`."""
         bare = replace(chunk, keys=self._bodies(chunk.keys), values=self._bodies(chunk.values))
         decoded = self._inner.decode(bare, known, declared)
         if not decoded.rejected:

@@ -1,7 +1,7 @@
 """Data format `maxwell-json`: messages of the Maxwell daemon.
 
-`data` is the complete row after an insert or update, or before a delete. `old` has the old values
-of the columns that an update changed. Rows of a bootstrap are snapshot rows.
+`data` is the complete row after an insert or update, or before a delete. `old` contains the old
+values of the columns that an update changed. Rows of a bootstrap are snapshot rows.
 """
 
 import re
@@ -104,7 +104,7 @@ class _Head(msgspec.Struct, gc=False):
 
 
 class MaxwellDialect:
-    """Converts Maxwell messages to changes."""
+    """A converter of Maxwell messages to changes."""
 
     def __init__(self, *, images: bool = False) -> None:
         self._heads = HeadReader(_Head)
@@ -112,7 +112,7 @@ class MaxwellDialect:
         self._log = _BinaryLog()
 
     def normalize(self, value: bytes, key: bytes | None, topic: str) -> Message | None:
-        """Return the change of a message, or None for a control message.
+        """Return the change or the DDL events of a message, or None for other control messages.
 
         Raises RecordError if the message is invalid.
         """
@@ -174,7 +174,7 @@ _ROW_TYPES: frozenset[str] = frozenset({"insert", "update", "delete", "bootstrap
 
 
 class _BinaryLog:
-    """Computes binary log positions.
+    """A converter of Maxwell's positions to packed positions in the binary log.
 
     It caches the last file number, because files seldom change.
     """
@@ -184,9 +184,10 @@ class _BinaryLog:
         self._number = UNKNOWN_POSITION
 
     def position(self, head: _Head) -> int:
-        """Return file, transaction position and row packed into one number.
+        """Return the position of a row in the binary log, or `UNKNOWN_POSITION`.
 
-        Returns `UNKNOWN_POSITION` if one of them is unknown or too large.
+        It packs file number, transaction position and row number into one number, and is unknown if
+        one of them is unknown or too large.
         """
         if head.position is None:
             return UNKNOWN_POSITION

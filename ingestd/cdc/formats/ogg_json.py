@@ -73,7 +73,7 @@ class _Head(msgspec.Struct, gc=False):
 
 
 class OggDialect:
-    """Converts GoldenGate messages to changes."""
+    """A converter of GoldenGate messages to changes."""
 
     def __init__(self, *, images: bool = False) -> None:
         self._heads = HeadReader(_Head)
@@ -82,7 +82,10 @@ class OggDialect:
     def normalize(
         self, value: bytes, key: bytes | None, topic: str
     ) -> NormalizedEvent | TruncateEvent:
-        """Return the change of a message. Raises RecordError if the message is invalid."""
+        """Return the change or truncate of a message.
+
+        Raises RecordError if the message is invalid.
+        """
         head = self._heads.read(value)
         normalizer = self._normalizer(head)
         position = _position(head)
@@ -126,7 +129,7 @@ class OggDialect:
 
 
 def _position(head: _Head) -> int | None:
-    """Return the position in the trail, or None if it does not fit into 63 bits."""
+    """Return the position in the trail, or None if it is missing, invalid or exceeds 63 bits."""
     if head.pos is None or not _POSITION.fullmatch(head.pos):
         return None
     number = int(head.pos)
@@ -134,7 +137,7 @@ def _position(head: _Head) -> int | None:
 
 
 def _present(image: bytes) -> bytes:
-    """Remove the columns that are marked as missing from a row, and the marks."""
+    """Return a row image without the columns that are marked as missing, and without the marks."""
     if _MISSING_MARK not in image or image == NULL:
         return image
     fields = fields_of(image)

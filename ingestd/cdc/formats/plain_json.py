@@ -28,7 +28,7 @@ from ingestd.paimon.spec.data_types import RowKind
 
 _WRAPPED = b'"payload"'
 PAYLOAD = "payload"
-"""A row with such a column may be a Connect envelope that contains the row."""
+"""A column name; a row with this column may be a Connect envelope that contains the row."""
 
 
 def new_format(settings: FormatSettings) -> JsonChanges:
@@ -47,18 +47,21 @@ class _Row(msgspec.Struct, gc=False):
 
 
 class RowValues:
-    """Removes the schema envelope of Connect's JSON converter from rows."""
+    """A reader of rows that may have the schema envelope of Connect's JSON converter."""
 
     def __init__(self) -> None:
         self._envelopes = Envelopes(is_key=False, is_row=True)
 
     def open(self, value: bytes) -> tuple[Shape, bytes]:
-        """Return the schema envelope and the row. Raises RecordError if the envelope is invalid."""
+        """Return the schema envelope (or `BARE`) and the row.
+
+        Raises RecordError if the envelope is invalid.
+        """
         return self._envelopes.open(value) if _WRAPPED in value else (BARE, value)
 
 
 class PlainDialect:
-    """Converts messages that are rows to inserts, and tombstones to deletes."""
+    """A converter of rows to inserts, and of tombstones to deletes."""
 
     def __init__(self) -> None:
         self._heads = HeadReader(_Row)
@@ -68,7 +71,10 @@ class PlainDialect:
         self._latest: dict[str, TableNormalizer] = {}
 
     def normalize(self, value: bytes, key: bytes | None, topic: str) -> NormalizedEvent | None:
-        """Return the insert of a row. Raises RecordError if the message is not a JSON object."""
+        """Return the insert of a row; a null value is a tombstone.
+
+        Raises RecordError if the message is not a JSON object.
+        """
         shape, row = self._values.open(value)
         if row == NULL:
             return self.normalize_tombstone(key, topic)
@@ -77,7 +83,7 @@ class PlainDialect:
         return NormalizedEvent(normalizer, (normalizer.insert(row),), self._keys.open(key))
 
     def normalize_tombstone(self, key: bytes | None, topic: str) -> NormalizedEvent | None:
-        """Return the delete of the row with the message key, or None if there is no key."""
+        """Return the delete of the row with the message key, or None if the message has no key."""
         opened = self._keys.open(key)
         if opened.shape is None:
             return None

@@ -1,9 +1,9 @@
-"""Decode messages with registered schemas that are rows, without envelope or operation.
+"""Decode messages that are rows with registered schemas, without an envelope or an operation.
 
-Each message inserts a row into the table that its topic is named after. If the message key has a
-schema, its fields are the primary key, and a message without a value deletes the row with its key.
-Keys without a schema are ignored. Whether the keys of a topic have a schema is determined from the
-first key.
+Each message inserts a row into the table that its topic is named after. If message keys have a
+schema, their fields are the primary key, and a message without a value deletes the row with its
+key. Keys without a schema are ignored. Whether the keys of a topic have a schema is determined from
+the first key.
 """
 
 from collections.abc import Mapping, Sequence
@@ -32,7 +32,7 @@ Fields = Mapping[str, AvroColumn]
 
 
 class FieldReader(Protocol):
-    """Reads messages of one schema into columns."""
+    """A reader of messages with registered schemas into columns."""
 
     def refine(self, frame: SchemaFrame, message: bytes) -> SchemaFrame:
         """Return the frame of a message, with the type within the schema as its detail."""
@@ -49,12 +49,12 @@ class FieldReader(Protocol):
         ...
 
     def former(self, frame: SchemaFrame) -> Names:
-        """Return the old and new names of renamed fields, as far as the schema contains them."""
+        """Return pairs of the old and the new name of renamed fields that the schemas prove."""
         ...
 
 
 class PlainRecords:
-    """Decodes rows with registered schemas. It caches which topics have keys with schemas."""
+    """A decoder of rows with registered schemas. It caches which topics have keys with schemas."""
 
     def __init__(self, name: str, reader: FieldReader, framing: Framing) -> None:
         self.name = name
@@ -103,7 +103,7 @@ class PlainRecords:
         return self._reader.refine(frame_of(self._framing, key, headers, is_key=True), key)
 
     def _tombstones(self, chunk: RecordChunk) -> list[FrameGroup]:
-        """Return the records without a value, grouped by the schema of their key."""
+        """Return the records with a key and without a value, grouped by the schema of the key."""
         groups: dict[SchemaFrame, FrameGroup] = {}
         for index, (key, value) in enumerate(zip(chunk.keys, chunk.values, strict=True)):
             if value is None and key is not None:

@@ -46,7 +46,7 @@ def new_format(settings: FormatSettings) -> PlainRecords:
 
 @dataclass(frozen=True, slots=True)
 class _Message:
-    """A message type of a schema; `former` are the old and new names of its renamed fields."""
+    """A message type of a schema; `former` are pairs of the old and new name of renamed fields."""
 
     name: str
     reader: MessageReader
@@ -55,7 +55,7 @@ class _Message:
 
 
 class ProtobufFields:
-    """Reads Protobuf messages into columns, and caches their schemas.
+    """A reader of Protobuf messages into columns, with a cache of their schemas.
 
     If `renames`, old names of fields are read from earlier versions of each schema in the registry.
     """
@@ -66,7 +66,7 @@ class ProtobufFields:
         self._messages: dict[tuple[bytes, tuple[int, ...]], _Message] = {}
 
     def refine(self, frame: SchemaFrame, message: bytes) -> SchemaFrame:
-        """Return the frame with the message indexes as its detail."""
+        """Return the frame with the message indexes as its detail, unless they are invalid."""
         if frame.detail:
             return frame
         try:
@@ -76,14 +76,21 @@ class ProtobufFields:
         return SchemaFrame(frame.mark, at, message[frame.skip : at])
 
     def former(self, frame: SchemaFrame) -> Names:
-        """Return old and new names of fields that were renamed since earlier schema versions."""
+        """Return pairs of the old and new name of fields renamed since earlier schema versions.
+
+        The messages of the frame must have been read before.
+        """
         known = self._messages.get((frame.mark, _indexes(frame.detail, 0)[0]))
         return () if known is None else known.former
 
     def read(
         self, frame: SchemaFrame, messages: Sequence[bytes], stage: str, refused: Reasons
     ) -> Fields:
-        """Read messages of one type into columns; add reasons of rejected messages to `refused`."""
+        """Read messages of one type into columns; add reasons of rejected messages to `refused`.
+
+        Raises RecordError if the schema does not exist or is invalid, and SourceError if the
+        registry does not respond.
+        """
         document = "message key" if stage == "key" else "message value"
         try:
             indexes, _ = _indexes(frame.detail, 0)
@@ -97,7 +104,9 @@ class ProtobufFields:
                 row = kind.reader.read(kind.name, data, frame.skip)
             except WireError as error:
                 why = Reason(
-                    stage, "invalid-protobuf", f"the {document} is no such message: {error}"
+                    stage,
+                    "invalid-protobuf",
+                    f"the {document} is not a valid message of this type: {error}",
                 )
                 refused.setdefault(index, why)
             except CellBudgetError as error:
@@ -123,7 +132,10 @@ class ProtobufFields:
         return known
 
     def _former(self, frame: SchemaFrame, types: ProtoTypes, name: str) -> Names:
-        """Return renamed fields, found in earlier schema versions. Invalid versions are skipped."""
+        """Return pairs of the old and new name of fields renamed since earlier schema versions.
+
+        Invalid versions are skipped.
+        """
         if not self._renames:
             return ()
         renames: list[tuple[str, str]] = []
@@ -138,7 +150,7 @@ class ProtobufFields:
 
 
 def _indexes(data: bytes, at: int) -> tuple[tuple[int, ...], int]:
-    """Return the message indexes at `at`, and the offset after them.
+    """Return the message indexes at the offset `at`, and the offset after them.
 
     Raises WireError if they are invalid.
     """
@@ -162,7 +174,10 @@ def _zigzag(data: bytes, at: int) -> tuple[int, int]:
 def _part(
     column: ProtoColumn, rows: Sequence[dict[str, object] | None], refused: Reasons
 ) -> AvroColumn:
-    """Return a column of all rows; add the reasons of values that do not fit to `refused`."""
+    """Return a column of all rows; add the reasons of values that do not fit to `refused`.
+
+    These values become null.
+    """
     name = column.column.name
     values = [None if row is None else row[name] for row in rows]
     try:

@@ -24,7 +24,10 @@ def new_format(settings: FormatSettings) -> "RawRecords":
 
 
 class RawRecords:
-    """Decodes records to the columns `key` and `value`, which are null if a record has none."""
+    """A decoder of records to the columns `key` and `value`.
+
+    These are null if a record has none.
+    """
 
     name = "raw"
 

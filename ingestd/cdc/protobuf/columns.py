@@ -34,7 +34,7 @@ _EPOCH = date(1970, 1, 1).toordinal()
 
 @dataclass(frozen=True, slots=True)
 class ProtoColumn:
-    """A column, and the conversion of its values that are not null."""
+    """A column, and the conversion of values that are not null (None if they need none)."""
 
     column: WireColumn
     convert: Convert | None
@@ -42,7 +42,7 @@ class ProtoColumn:
     def build(self, values: Sequence[Any]) -> Array:
         """Convert the values of a field to an Arrow array.
 
-        Raises one of `record_errors.BUILD_ERRORS` if a value does not fit.
+        Raises one of `record_errors.BUILD_ERRORS` if a value does not fit the column.
         """
         convert = self.convert
         if convert is not None:
@@ -53,8 +53,8 @@ class ProtoColumn:
 def proto_column(field: ProtoField, types: ProtoTypes) -> ProtoColumn:
     """Return the column of a field.
 
-    Scalars and well-known types, and lists and maps of them, have equivalent types; other messages
-    become JSON text.
+    Scalars and well-known types, and lists and maps of them, become equivalent types. Other
+    messages become JSON text.
     """
     inner = _simple(field.type_name, types)
     if inner is None:
@@ -71,7 +71,7 @@ def proto_column(field: ProtoField, types: ProtoTypes) -> ProtoColumn:
 
 
 def _simple(name: str, types: ProtoTypes) -> tuple[DataType, Convert | None] | None:
-    """Return type and conversion of a value, or None for messages declared in the schema."""
+    """Return the type and conversion of a value, or None for messages declared in the schema."""
     if name in SCALARS:
         return _TYPES[name], Decimal if _TYPES[name] is _BIG else None
     if name in types.enums:

@@ -67,22 +67,22 @@ class ProtoTypes:
     tops: list[str] = field(default_factory=list)
 
     def message_at(self, indexes: Iterable[int]) -> str:
-        """Return the message to which the message indexes of a frame refer.
+        """Return the full name of the message to which the message indexes of a frame refer.
 
-        Raises ProtobufSchemaError if there is no such message.
+        Raises ProtobufSchemaError if the message does not exist.
         """
         inside = self.tops
         name = ""
         for index in indexes:
             if not 0 <= index < len(inside):
-                raise ProtobufSchemaError(f"the schema has no message {index} in {name or 'it'}")
+                raise ProtobufSchemaError(f"{name or 'the schema'} has no message {index}")
             name = inside[index]
             inside = self.nested[name]
         return name
 
 
 def parse_protobuf(text: str, references: Iterable[str] = ()) -> ProtoTypes:
-    """Parse a file and its imports.
+    """Parse a file; `references` are the texts of the files that it imports.
 
     Raises ProtobufSchemaError if the schema is invalid or not supported.
     """
@@ -96,9 +96,9 @@ def parse_protobuf(text: str, references: Iterable[str] = ()) -> ProtoTypes:
 
 
 def _resolve(types: ProtoTypes) -> None:
-    """Set the full names of field types.
+    """Replace the type names of all fields by full names.
 
-    Raises ProtobufSchemaError if fields share a name or number.
+    Raises ProtobufSchemaError if two fields of a message share a name or number.
     """
     for message, fields in types.messages.items():
         names, numbers = {field.name for field in fields}, {field.number for field in fields}
@@ -117,9 +117,9 @@ def _renamed(field: ProtoField, full: str) -> ProtoField:
 
 
 def _full_name(types: ProtoTypes, name: str, scope: str) -> str:
-    """Return the full name of a type.
+    """Return the full name of a type that is used in a scope.
 
-    The innermost scope that declares the name takes precedence.
+    The innermost enclosing scope that declares the name takes precedence.
     """
     if name.startswith("."):
         return name[1:]
@@ -133,7 +133,7 @@ def _full_name(types: ProtoTypes, name: str, scope: str) -> str:
 
 
 class _File:
-    """Parses one file."""
+    """A parser of one file, which adds the declared types to `types`."""
 
     def __init__(self, text: str, types: ProtoTypes) -> None:
         self._tokens = list(_tokens(text))
@@ -219,7 +219,7 @@ class _File:
         label = word if word in _LABELS else ""
         kind = self._next() if label else word
         if kind == "group":
-            raise ProtobufSchemaError("the Protobuf schema has a group, which is not read")
+            raise ProtobufSchemaError("the Protobuf schema has a group, which is not supported")
         key_type = None
         if kind == "map" and self._tokens[self._at] == "<":
             self._expect("<")
@@ -257,7 +257,7 @@ class _File:
 
 
 def _tokens(text: str) -> Iterator[str]:
-    """Yield the words, strings and signs of a file.
+    """Yield the words, strings and punctuation characters of a file.
 
     Raises ProtobufSchemaError if a token is invalid.
     """
@@ -274,7 +274,10 @@ def _tokens(text: str) -> Iterator[str]:
 
 
 def _scoped(scope: str, name: str) -> str:
-    """Return the full name of a type in a scope. Raises ProtobufSchemaError if it is too long."""
+    """Return the full name of a type declared in a scope.
+
+    Raises ProtobufSchemaError if the name is too long, or nested too deeply.
+    """
     full = f"{scope}.{name}" if scope else name
     if len(full) > _LONGEST_NAME or full.count(".") > _MAX_DEPTH:
         raise ProtobufSchemaError(f"the Protobuf schema is too deep, or a name too long: {name}")
@@ -319,9 +322,9 @@ WELL_KNOWN: Mapping[str, tuple[ProtoField, ...]] = {
 
 
 def former_names(older: Iterable[ProtoField], newer: Iterable[ProtoField]) -> Names:
-    """Return the old and new names of renamed fields, given the fields of two schemas.
+    """Return pairs of the old and new name of renamed fields, given the fields of two schemas.
 
-    Field numbers identify fields, so a field with the same number and type and another name was
+    Field numbers identify fields, so a field with the same number and type but another name was
     renamed. A field with the same number and another type is not considered renamed. An old name
     that is the new name of another field is omitted.
     Specification: https://protobuf.dev/programming-guides/proto3/#updating

@@ -67,14 +67,14 @@ _DEFAULTS: Mapping[str, Any] = {
 
 
 def read_varint(data: bytes, at: int) -> tuple[int, int]:
-    """Return the unsigned integer of up to 64 bits at `at`, and the offset after it.
+    """Return the unsigned 64-bit integer at the offset `at`, and the offset after it.
 
-    Raises WireError if it is truncated or too long.
+    Raises WireError if the integer is truncated or too long.
     """
     value = shift = 0
     while True:
         if at >= len(data) or shift > 63:
-            raise WireError("a number breaks off or is too long")
+            raise WireError("a number is truncated or too long")
         byte = data[at]
         at += 1
         value |= (byte & 0x7F) << shift
@@ -84,7 +84,7 @@ def read_varint(data: bytes, at: int) -> tuple[int, int]:
 
 
 class MessageReader:
-    """Reads messages whose types are declared in one schema."""
+    """A reader of messages whose types are declared in one schema."""
 
     def __init__(self, types: ProtoTypes) -> None:
         self._types = types
@@ -101,7 +101,8 @@ class MessageReader:
     def read(self, message: str, data: bytes, at: int = 0) -> dict[str, Any]:
         """Return the values of a message by field name; absent fields are None or the default.
 
-        Raises WireError if the message is invalid, and CellBudgetError if it exceeds its budget.
+        The message starts at the offset `at` of `data`. Raises WireError if the message is invalid,
+        and CellBudgetError if it exceeds its budget.
         """
         return _Reading(self._types, self.fields_of, CellBudget(len(data))).message(
             message, data, at, 0
@@ -134,7 +135,7 @@ class _Reading:
             declaration, wire = fields.get(tag >> 3), tag & 7
             raw, at = _raw(data, at, wire)
             if not tag >> 3:
-                raise WireError("there is no field 0")
+                raise WireError("field number 0 is invalid")
             if declaration is not None:
                 self._put(values, declaration, wire, raw, depth)
         return values
@@ -182,7 +183,7 @@ class _Reading:
         depth: int,
     ) -> None:
         if not isinstance(raw, bytes):
-            raise WireError(f"field {field.name} is no map entry")
+            raise WireError(f"field {field.name} is not a map entry")
         self._budget.spend(2)
         key_type = field.key_type or "string"
         key, value = _DEFAULTS.get(key_type, 0), None
@@ -197,7 +198,7 @@ class _Reading:
         entries[key] = self._default(field.type_name, depth) if value is None else value
 
     def _default(self, kind: str, depth: int) -> Any:  # noqa: ANN401
-        """Return the value of a map entry that lacks it: a default or an empty message."""
+        """Return the value of a map entry without a value: a default or an empty message."""
         absent = ProtoField("value", 2, kind, has_presence=False)
         value = self._absent(absent)
         return self.message(kind, b"", 0, depth + 1) if value is None else value
@@ -214,9 +215,9 @@ class _Reading:
         return numbers
 
     def _value(self, kind: str, wire: int, raw: Any, depth: int) -> Any:  # noqa: ANN401
-        """Convert a raw value with this wire type to a value of a type.
+        """Convert a raw value with the wire type `wire` to a value of the type `kind`.
 
-        Raises WireError if it is invalid.
+        Raises WireError if the value is invalid.
         """
         expected = _WIRE_OF.get(kind, _VARINT if self._is_number(kind) else _SIZED)
         if wire != expected:
@@ -245,9 +246,9 @@ def _text(raw: bytes) -> str:
 
 
 def _raw(data: bytes, at: int, wire: int) -> tuple[Any, int]:
-    """Return the raw value at `at`, and the offset after it.
+    """Return the raw value at the offset `at`, and the offset after it.
 
-    Raises WireError if it is truncated.
+    Raises WireError if the value is truncated, or the wire type is not supported.
     """
     if wire == _VARINT:
         return read_varint(data, at)
@@ -256,7 +257,7 @@ def _raw(data: bytes, at: int, wire: int) -> tuple[Any, int]:
     elif wire in (_FIXED32, _FIXED64):
         size = 4 if wire == _FIXED32 else 8
     else:
-        raise WireError(f"there is no wire type {wire}")
+        raise WireError(f"wire type {wire} is not supported")
     if size > len(data) - at:
-        raise WireError("the message breaks off")
+        raise WireError("the message is truncated")
     return data[at : at + size], at + size
