@@ -59,21 +59,27 @@ def measure(
     masters: Sequence[str] = MASTERS,
     runs: int = 1,
     spark: Mapping[str, str] | None = None,
+    batches: int = 5,
 ) -> Iterator[ClusterPoint]:
     """Yield one point for each run and master, all over the same topic, masters in turn.
 
-    `spark` are more settings of Spark.
+    `spark` are more settings of Spark. The first of the `batches` is not counted.
     """
     load = Load(events=events, keys=events * 2 // 5)
     with DevBroker() as broker:
         Topics(broker).filled(TOPIC, load)
         for master in [*masters] * runs:
             with tempfile.TemporaryDirectory(prefix="cluster-") as folder:
-                yield _run(load, broker, Path(folder), master, spark or {})
+                yield _run(load, broker, Path(folder), master, spark or {}, batches)
 
 
 def _run(
-    load: Load, broker: DevBroker, folder: Path, master: str, more: Mapping[str, str]
+    load: Load,
+    broker: DevBroker,
+    folder: Path,
+    master: str,
+    more: Mapping[str, str],
+    batches: int,
 ) -> ClusterPoint:
     events = folder / "events"
     events.mkdir()
@@ -87,7 +93,8 @@ def _run(
             **more,
         }
         config = folder / "bench.yaml"
-        config.write_text(yaml.safe_dump(_document(load, broker, folder, {**spark, **LOOPBACK})))
+        document = _document(load.events // batches, broker, folder, {**spark, **LOOPBACK})
+        config.write_text(yaml.safe_dump(document))
         byte_compile()
         log = folder / "bench.log"
         with log.open("wb") as out:
@@ -100,17 +107,17 @@ def _run(
             ).returncode
     if code:
         raise AssertionError(f"{master}: exit code {code}\n{log.read_text()[-4000:]}")
-    traffic, batches = driver_traffic(events), _batches(log)
+    traffic, finished = driver_traffic(events), _batches(log)
     return ClusterPoint(
         master=master,
         tasks=traffic.tasks,
         cores=_cores(master),
-        records_per_second=_warm_rate(batches),
+        records_per_second=_warm_rate(finished),
         bytes_through_driver=traffic.through_driver,
         result_bytes=traffic.results,
         closure_bytes=traffic.closures,
         shuffled_bytes=traffic.shuffled,
-        cpu_us=_warm_cpu(meter, batches),
+        cpu_us=_warm_cpu(meter, finished),
     )
 
 
@@ -135,7 +142,7 @@ def _executor_cores(master: str) -> int:
 
 
 def _document(
-    load: Load, broker: DevBroker, folder: Path, spark: dict[str, str]
+    limit: int, broker: DevBroker, folder: Path, spark: dict[str, str]
 ) -> dict[str, object]:
     return {
         "pipeline": {"name": "bench", "trigger": "10ms"},
@@ -145,7 +152,7 @@ def _document(
                 "kafka": {"bootstrap.servers": broker.bootstrap},
                 "topics": [TOPIC],
                 "format": "debezium-json",
-                "max-offsets-per-trigger": max(load.events // 5, 1),
+                "max-offsets-per-trigger": max(limit, 1),
             }
         },
         "spark": spark,
@@ -180,12 +187,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--events", type=int, default=400_000)
     parser.add_argument("--runs", type=int, default=1)
+    parser.add_argument("--batches", type=int, default=5)
     parser.add_argument("--masters", nargs="+", default=MASTERS)
     parser.add_argument("--spark", nargs="+", default=(), metavar="NAME=VALUE")
     given = parser.parse_args()
     begun = time.monotonic()
     spark = dict(setting.split("=", 1) for setting in given.spark)
-    for point in measure(given.events, given.masters, given.runs, spark):
+    for point in measure(given.events, given.masters, given.runs, spark, given.batches):
         print(json.dumps(asdict(point)), flush=True)
     print(f"{time.monotonic() - begun:.0f} s", file=sys.stderr)
 

@@ -7,6 +7,7 @@ outcomes cross the border between driver and task as they do in Spark: pickled.
 import pickle
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Event
@@ -20,6 +21,7 @@ from pyspark import cloudpickle
 
 from ingestd.cdc.base import RecordChunk
 from ingestd.ingest.maintenance.batch_summary import BatchSummary
+from ingestd.ingest.rows.blobs import Blob
 from ingestd.ingest.settings.context import (
     BatchContext,
     RoutingConfig,
@@ -36,7 +38,7 @@ from ingestd.kafka.ranges import BatchOffsets, OffsetRange
 from ingestd.paimon.catalog.filesystem import FilesystemCatalog
 from ingestd.paimon.io.local import LocalFileIO
 from ingestd.paimon.spec.table_schema import TableSchema
-from ingestd.spark import micro_batch
+from ingestd.spark import micro_batch, prefetch
 
 SOURCE = "bench"
 DATABASE = "bench"
@@ -74,7 +76,11 @@ class OneProcess:
     """A pipeline over topics that this object makes up; one topic partition per table."""
 
     def __init__(
-        self, folder: Path, options: Mapping[str, str], partition_keys: Sequence[str]
+        self,
+        folder: Path,
+        options: Mapping[str, str],
+        partition_keys: Sequence[str],
+        tasks: int = 1,
     ) -> None:
         self.io = LocalFileIO(sync=False)
         self.catalog = FilesystemCatalog(str(folder), self.io)
@@ -97,6 +103,7 @@ class OneProcess:
         self._batch: micro_batch.MicroBatch | None = None
         self._lake: TableRegistry | None = None
         self._numbers = 0
+        self._tasks = tasks
         self._chunk = self._settings.limits.max_chunk_records
 
     def open(self) -> None:
@@ -104,7 +111,7 @@ class OneProcess:
         lake = TableRegistry(self._settings, self.catalog, self.io, lambda: int(time.time() * 1000))
         lake.open()
         self._lake = lake
-        spark = cast("Any", SimpleNamespace(defaultParallelism=1))
+        spark = cast("Any", SimpleNamespace(defaultParallelism=self._tasks))
         self._batch = micro_batch.MicroBatch(
             spark, self._settings, lake, self._offsets, self, _Silent()
         )
@@ -141,7 +148,10 @@ class OneProcess:
         """One batch over everything that is new; what it took."""
         assert self._batch is not None
         batch, number = self._batch, self._numbers
-        with mock.patch.object(micro_batch, "run_stages", self._stages):
+        with (
+            mock.patch.object(micro_batch, "run_stages", self._stages),
+            mock.patch.object(prefetch, "exchange_folder", lambda *_: nullcontext()),
+        ):
             taken = spent(lambda: batch.run(number))
         self._numbers += 1
         for topic, log in self._logs.items():
@@ -182,9 +192,10 @@ class OneProcess:
         sent = cloudpickle.dumps((context, groups))  # type: ignore[no-untyped-call]  # untyped in PySpark
         self._sent = len(sent)
         there, work = pickle.loads(sent)
-        blobs = [
-            blob
-            for index, ranges in enumerate(work)
-            for _, blob in decode_ranges(there, ranges, task_index=index, fetch=self.fetch)
+        slots: dict[int, list[Blob]] = {}
+        for index, ranges in enumerate(work):
+            for slot, blob in decode_ranges(there, ranges, task_index=index, fetch=self.fetch):
+                slots.setdefault(slot, []).append(blob)
+        return [
+            pickle.loads(pickle.dumps(write_slot(there, slots[slot]))) for slot in sorted(slots)
         ]
-        return [pickle.loads(pickle.dumps(write_slot(there, blobs)))]
