@@ -156,7 +156,7 @@ def assemble_valid(
 
 
 def _reason_of(error: Exception) -> Reason:
-    """Return the rejection reason for one of `BUILD_ERRORS` that no single value explains."""
+    """Return the rejection reason for one of `BUILD_ERRORS` that is not attributed to a value."""
     if isinstance(error, RecordError):
         return error.reason
     return Reason("decode", "wrong-type", str(error))
@@ -301,7 +301,7 @@ class _Rows(Generic[ColumnT]):
         return row_layout(changes.kinds, old_keys) if (complete & moved).any() else None
 
     def laid_out(self, column: ColumnT, new: Cells | None, layout: RowLayout) -> Cells | None:
-        """Arrange the cells of a column by the rows of a layout, or return None if it has none.
+        """Return the cells of a column by row of the layout, or None if no image has the column.
 
         `new` are the cells of the column after the changes.
         """

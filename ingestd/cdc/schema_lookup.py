@@ -76,7 +76,7 @@ class Framing:
 
 
 def lookup_of(schemas: SchemaLookup | None, data_format: str) -> SchemaLookup:
-    """Return the lookup of a data format that requires one. Raises ConfigError if it is None."""
+    """Return the schema lookup that a data format requires. Raises ConfigError if it is None."""
     if schemas is None:
         raise ConfigError(
             f"the data format {data_format!r} needs a schema registry: give the source "

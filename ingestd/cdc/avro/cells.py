@@ -51,7 +51,7 @@ def build_column(array: Array, column: WireColumn, node: AvroNode) -> Array:
 
 
 def find_left_out(array: Array) -> Mask | None:
-    """Return a mask (n,) of values that are Debezium's placeholder, or None if no value is."""
+    """Return a mask (n,) of placeholders for omitted values, or None if no value is one."""
     if pa.types.is_string(array.type):
         return _marks(pc.is_in(array, _texts_left_out))
     if pa.types.is_binary(array.type):
@@ -181,7 +181,7 @@ def _row(array: Array, column: WireColumn, node: AvroNode) -> Array:
 
 
 def _through_json(array: Array, column: WireColumn, node: AvroNode) -> Array:
-    """Build a column whose meaning has no own function: write JSON, and use the JSON reader."""
+    """Build a column of any other meaning by converting values to JSON and reading that JSON."""
     texts = [
         None if json_text is None else json_text.encode() for json_text in json_texts(array, node)
     ]

@@ -95,11 +95,11 @@ class AvroCursor:
         return self.data[starts[:, None] + np.arange(size)]
 
     def skip(self, rows: Ints, sizes: Ints | int) -> None:
-        """Skip `sizes` bytes of each message. A message with a negative size becomes bad."""
+        """Skip `sizes` bytes of each message. A message with an invalid size becomes bad."""
         self._move(rows, self._at[rows] + self._checked(rows, sizes))
 
     def binaries(self, rows: Ints, sizes: Ints | int) -> Array:
-        """Read `sizes` bytes from each message as an Arrow binary array."""
+        """Read `sizes` bytes from each message as an Arrow binary array; shape (rows,)."""
         start = self._at[rows]
         stop = self._move(rows, start + self._checked(rows, sizes))
         # Every second value is the gap before the next one.

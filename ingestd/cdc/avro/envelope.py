@@ -76,7 +76,7 @@ def is_control(node: AvroNode, topic: str) -> bool:
 
 
 def row_node(node: AvroNode) -> AvroNode | None:
-    """Return the type of the rows of an envelope, or None if it has no rows that are records."""
+    """Return the record type of the rows of an envelope, or None if its rows are not records."""
     child = node.child(_AFTER)
     inner = None if child is None else child.present
     return inner if inner is not None and inner.kind == "record" else None

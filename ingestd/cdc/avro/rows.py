@@ -111,9 +111,9 @@ class AvroChanges:
 
 
 def change_batch(table: AvroChanges, refused: Reasons) -> ChangeBatch | None:
-    """Assemble the valid changes; add the reasons of invalid changes to `refused`.
+    """Assemble the valid changes into a batch; add the reasons of invalid changes to `refused`.
 
-    The reasons are by index of the message in its group. Returns None if no change is valid.
+    Its keys are the indices of messages in their group. Returns None if no change is valid.
     """
     batch, bad = assemble_valid(len(table.offsets), lambda indices: table.take(indices).by_column())
     places = table.changes.places

@@ -11,7 +11,7 @@ from ingestd.cdc.columns.arrow_calls import nulls, take_rows, to_array
 from ingestd.paimon.spec.arrow import Array
 
 Read = Callable[[AvroCursor, AvroNode, Ints], Array]
-"""Reads the values of a node in the given rows."""
+"""A function that reads the values of a node in the given rows."""
 
 
 def _null(cursor: AvroCursor, node: AvroNode, rows: Ints) -> Array:

@@ -30,7 +30,7 @@ class AvroWriters:
         self._records: dict[AvroNode, AvroRecord] = {}
 
     def node(self, frame: SchemaFrame, stage: str) -> AvroNode:
-        """Return the schema to which a frame refers.
+        """Return the parsed schema to which a frame refers.
 
         Raises RecordError if the schema does not exist or cannot be used, and SourceError if the
         registry does not respond.

@@ -16,7 +16,7 @@ from ingestd.cdc.schema_lookup import RegisteredSchema, SchemaLookup, lookup_of
 
 
 def new_format(settings: FormatSettings) -> PlainRecords:
-    """Return a new decoder. Raises ConfigError if no schema registry is configured."""
+    """Return a new decoder of the format. Raises ConfigError without a schema registry."""
     schemas = lookup_of(settings.schemas, "avro")
     return PlainRecords("avro", AvroFields(schemas), settings.framing)
 

@@ -61,7 +61,7 @@ _TABLE_FIELDS = TableFields(
 
 
 def new_format(settings: FormatSettings) -> JsonChanges:
-    """Return a new decoder."""
+    """Return a new decoder of this data format."""
     return JsonChanges(
         "aws-dms-json",
         DmsDialect(),

@@ -51,7 +51,7 @@ _STATEMENT_FIELDS = ("source", "databaseName", "schemaName", "ddl", "tableChange
 
 
 def new_format(settings: FormatSettings) -> "DebeziumAvro":
-    """Return a new decoder. Raises ConfigError if no schema registry is configured."""
+    """Return a new decoder of the format. Raises ConfigError without a schema registry."""
     schemas = lookup_of(settings.schemas, "debezium-avro")
     return DebeziumAvro(schemas, settings.framing, images=settings.images)
 

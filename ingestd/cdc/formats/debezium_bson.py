@@ -34,7 +34,7 @@ _encode = msgspec.json.encode
 
 
 def new_format(settings: FormatSettings) -> JsonChanges:
-    """Return a new decoder."""
+    """Return a new decoder of this data format."""
     texts = FormatSettings(settings.type_mapping | {TO_STRING})
     return JsonChanges("debezium-bson", BsonDialect(), texts, native_module())
 
@@ -119,7 +119,7 @@ class BsonDialect:
         return self._normalizers.keep(which, TableNormalizer(table, (_ID,), partial=partial))
 
     def _updated(self, event: _Event, key: bytes | None) -> Texts:
-        """Return the document after an update, or without one the changed fields and the `_id`."""
+        """Return the new document, or the changed fields and the `_id` if the event has none."""
         if event.after is not None:
             return _document(event.after)
         update = event.update_description
@@ -139,8 +139,8 @@ class BsonDialect:
     def _id(self, before: str | None, key: bytes | None) -> str:
         """Return the `_id` of a row.
 
-        It is taken from the before image, or without one from the message key. Raises RecordError
-        if the `_id` is missing there.
+        The `_id` is taken from the before image if there is one, else from the message key. Raises
+        RecordError if it is missing there.
         """
         if before is not None:
             identifier = _document(before).get(_ID)

@@ -75,7 +75,7 @@ _decode_mark = msgspec.json.Decoder(str | None).decode
 
 
 def new_format(settings: FormatSettings) -> JsonChanges:
-    """Return a new decoder."""
+    """Return a new decoder of this data format."""
     return JsonChanges(
         "debezium-flat-json",
         FlatDialect(),

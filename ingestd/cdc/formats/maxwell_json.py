@@ -66,7 +66,7 @@ _TABLE_FIELDS = TableFields((("database",), ("table",)), {("type",): texts_of(_W
 
 
 def new_format(settings: FormatSettings) -> JsonChanges:
-    """Return a new decoder."""
+    """Return a new decoder of this data format."""
     dialect = MaxwellDialect(images=settings.images)
     return JsonChanges(
         "maxwell-json", dialect, settings, native_module(), NativeFormat(_layout, _TABLE_FIELDS)
@@ -186,8 +186,8 @@ class _BinaryLog:
     def position(self, head: _Head) -> int:
         """Return the position of a row in the binary log, or `UNKNOWN_POSITION`.
 
-        It packs file number, transaction position and row number into one number, and is unknown if
-        one of them is unknown or too large.
+        The position is file number, transaction position and row number, packed into one number. It
+        is unknown if one of these is unknown or too large.
         """
         if head.position is None:
             return UNKNOWN_POSITION

@@ -32,7 +32,7 @@ PAYLOAD = "payload"
 
 
 def new_format(settings: FormatSettings) -> JsonChanges:
-    """Return a new decoder."""
+    """Return a new decoder of this data format."""
     return JsonChanges(
         "json",
         PlainDialect(),

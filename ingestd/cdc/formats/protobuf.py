@@ -38,7 +38,7 @@ _MAX_INDEXES = 64
 
 
 def new_format(settings: FormatSettings) -> PlainRecords:
-    """Return a new decoder. Raises ConfigError if no schema registry is configured."""
+    """Return a new decoder of the format. Raises ConfigError without a schema registry."""
     schemas = lookup_of(settings.schemas, "protobuf")
     fields = ProtobufFields(schemas, renames=settings.renames)
     return PlainRecords("protobuf", fields, settings.framing)

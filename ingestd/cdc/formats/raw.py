@@ -19,7 +19,7 @@ _BYTES = DataType("BYTES")
 
 
 def new_format(settings: FormatSettings) -> "RawRecords":
-    """Return a new decoder."""
+    """Return a new decoder of this data format."""
     return RawRecords()
 
 

@@ -34,7 +34,7 @@ _EPOCH = date(1970, 1, 1).toordinal()
 
 @dataclass(frozen=True, slots=True)
 class ProtoColumn:
-    """A column, and the conversion of values that are not null (None if they need none)."""
+    """A column, and the function that converts its non-null values (None if not needed)."""
 
     column: WireColumn
     convert: Convert | None

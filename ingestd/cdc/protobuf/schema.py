@@ -318,7 +318,7 @@ WELL_KNOWN: Mapping[str, tuple[ProtoField, ...]] = {
         }.items()
     },
 }
-"""Types that every file may import without a registered reference."""
+"""The fields of message types that every file may import without a registered reference."""
 
 
 def former_names(older: Iterable[ProtoField], newer: Iterable[ProtoField]) -> Names:
