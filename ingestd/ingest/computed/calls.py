@@ -19,7 +19,7 @@ _ARGUMENT = re.compile(rf"""\s*(?:'((?:[^']|'')*)'|"((?:[^"]|"")*)"|({_PLAIN}))\
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A function call: the function in lower case, the arguments without quotes, and the text."""
+    """A function call: its function in lower case, its arguments without quotes, and its text."""
 
     function: str
     arguments: tuple[str, ...]
@@ -30,7 +30,7 @@ class Call:
 
 
 def called_function(text: str) -> str | None:
-    """Return the name, in lower case, of the function that a text calls, or None if it calls none.
+    """Return the lower-case name of the function that a text calls, or None if it is not a call.
 
     `cast(a as INT)` and nested calls are not calls in this sense, but SQL expressions.
     """
@@ -73,7 +73,9 @@ def _arguments(inside: str, text: str) -> tuple[str, ...]:
             )
         quoted, name, plain = match.groups()
         if plain is not None and not plain.strip():
-            raise ConfigError(f"'{text}': argument {len(arguments) + 1} is empty; '' is a text")
+            raise ConfigError(
+                f"'{text}': argument {len(arguments) + 1} is empty; write '' for an empty text"
+            )
         arguments.append(_unquoted(quoted, name, plain))
         at, more = match.end(), match[0].endswith(",")
     return tuple(arguments)

@@ -69,7 +69,7 @@ def substring(texts: Values, begin: int, end: int | None) -> Values:
 
 
 def truncate(values: Values, source: DataType, width: int) -> Values:
-    """Return the first `width` characters of strings, or numbers rounded down to a multiple of it.
+    """Truncate strings to `width` characters, or round numbers down to a multiple of `width`.
 
     For a DECIMAL, `width` is in units of its last digit. Raises UnsupportedError for types other
     than strings, integers and DECIMAL.
@@ -133,8 +133,8 @@ def check_call(call: Call) -> None:
     else:
         least, most = _FUNCTIONS[call.function].takes
     if not least <= len(call.arguments) <= most:
-        wanted = f"{least}" if least == most else f"{least} or {most}"
-        raise ConfigError(f"{call.function} takes {wanted} arguments, not {len(call.arguments)}")
+        accepted = f"{least}" if least == most else f"{least} or {most}"
+        raise ConfigError(f"{call.function} takes {accepted} arguments, not {len(call.arguments)}")
     if call.function == "cast":
         _constant(call)
     elif call.function != "now":
@@ -207,7 +207,7 @@ def _whole(text: str, least: int, what: str) -> int:
 
 
 def _no_arguments(arguments: tuple[str, ...]) -> None:
-    """Accept all arguments: their number has been checked already."""
+    """Check nothing: the function takes only a column, and the number of arguments was checked."""
 
 
 def _check_precision(arguments: tuple[str, ...]) -> None:

@@ -35,7 +35,7 @@ METADATA_TYPES: Mapping[str, DataType] = {
 }
 """The type of each metadata column."""
 _ABSENT: Mapping[str, str] = {
-    "timestamp_type": "the reader does not return who set a record's timestamp",
+    "timestamp_type": "the reader does not return the timestamp type of a record",
 }
 _CONSTANT = frozenset({"topic", "partition", "database_name", "schema_name", "table_name"})
 
@@ -50,7 +50,7 @@ def check_metadata(names: tuple[str, ...]) -> None:
                 f"unknown metadata column '{name}'; known are: {', '.join(METADATA_TYPES)}"
             )
         if names.count(name) > 1:
-            raise ConfigError(f"metadata column '{name}' is named twice")
+            raise ConfigError(f"metadata column '{name}' is listed twice")
 
 
 def metadata_column(
@@ -109,8 +109,8 @@ def event_times(
             if format_descriptor.event_time
         )
         raise UnsupportedError(
-            f"metadata column 'op_ts': the data format '{data_format}' is not known to tell the "
-            f"time of a change, only {', '.join(known)}; leave it out, or take "
+            f"metadata column 'op_ts': messages in the data format '{data_format}' do not contain "
+            f"the time of a change, only those in {', '.join(known)}; leave the column out, or use "
             "'timestamp', the time of the record"
         )
     return event_time.of_messages([message and framing.json_body(message) for message in messages])

@@ -60,7 +60,7 @@ def check_precision(text: str) -> None:
     """Raise ConfigError unless a text is a valid precision of epoch numbers: 0, 3, 6 or 9."""
     if text not in _UNITS:
         raise ConfigError(
-            f"'{text}' is not a precision of a number since 1970: {', '.join(_UNITS)}"
+            f"'{text}' is not a precision of an epoch number: use one of {', '.join(_UNITS)}"
         )
 
 
@@ -144,7 +144,9 @@ def _written(points: Values, pattern: str) -> Values:
             literal = token[0] if quoted is None else quoted.replace("''", "'") or "'"
             texts.append(pa.scalar(literal))
     if all(isinstance(text, pa.Scalar) for text in texts):
-        raise ConfigError(f"pattern {pattern} has no letter; known are: {' '.join(_MOST_LETTERS)}")
+        raise ConfigError(
+            f"pattern {pattern} has no letter; supported letters: {' '.join(_MOST_LETTERS)}"
+        )
     joined: Values = pc.binary_join_element_wise(*texts, pa.scalar(""))
     return joined
 

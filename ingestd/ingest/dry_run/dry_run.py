@@ -159,16 +159,16 @@ class _Run:
             fresh = table.progress and replace(table.progress, truncated=None, position=-1)
             self._registry.tables[name] = replace(table, covered={}, progress=fresh)
 
-    def _decode(self, context: BatchContext, wanted: OffsetRange) -> Iterator[Report]:
+    def _decode(self, context: BatchContext, offset_range: OffsetRange) -> Iterator[Report]:
         """Decode one offset range, count its rows, and yield its reports.
 
         If its topic would stop the pipeline, the problem is recorded instead.
         """
-        topic = (wanted.source, wanted.topic)
+        topic = (offset_range.source, offset_range.topic)
         if topic in self._dry_run.topic_problems:
             return
         try:
-            pairs = decode_ranges(context, [wanted], fetch=self._recorded)
+            pairs = decode_ranges(context, [offset_range], fetch=self._recorded)
             received = receive(as_bytes(blob) for _, blob in pairs)
         except (FatalError, ConfigError) as error:
             self._dry_run.topic_problems[topic] = error.message
@@ -183,8 +183,8 @@ class _Run:
                 self._dry_run.rows[table, RowKind(kind)] += count
         yield from received.reports
 
-    def _recorded(self, source: KafkaSource, wanted: OffsetRange) -> Iterator[RecordChunk]:
-        return iter(self._sample[wanted])
+    def _recorded(self, source: KafkaSource, offset_range: OffsetRange) -> Iterator[RecordChunk]:
+        return iter(self._sample[offset_range])
 
     def _settle(self, context: BatchContext, table: str, reports: tuple[Report, ...]) -> bool:
         """Apply the reports for one table; return whether its schema changed or it has truncates.
@@ -269,14 +269,14 @@ def _only(report: Report, table: str) -> Report:
 def _count_excluded(dry_run: DryRun, context: BatchContext, sample: Sample) -> None:
     """Count excluded rows by source table; tasks count only their total."""
     router = Router(context.routing, context.database)
-    for wanted, chunks in sample.items():
-        if (wanted.source, wanted.topic) in dry_run.topic_problems:
+    for offset_range, chunks in sample.items():
+        if (offset_range.source, offset_range.topic) in dry_run.topic_problems:
             continue
-        settings = context.sources[wanted.source]
+        settings = context.sources[offset_range.source]
         data_format = load_data_format(settings.data_format, settings.format_settings)
         for chunk in chunks:
             for batch in data_format.decode(chunk, {}, {}).batches:
                 if router.route(chunk.topic, batch.source) is None:
-                    dry_run.excluded[QualifiedSourceTable(wanted.source, *batch.source)] += len(
-                        batch.offset
+                    dry_run.excluded[QualifiedSourceTable(offset_range.source, *batch.source)] += (
+                        len(batch.offset)
                     )

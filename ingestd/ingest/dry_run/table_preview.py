@@ -58,10 +58,10 @@ class TablePreview:
 
 def table_previews(dry_run: DryRun) -> list[TablePreview]:
     """Return previews of all tables that records of the sample are routed to, sorted by name."""
-    return [_outlook(dry_run, table) for table in sorted(dry_run.source_tables)]
+    return [_preview(dry_run, table) for table in sorted(dry_run.source_tables)]
 
 
-def _outlook(dry_run: DryRun, table: str) -> TablePreview:
+def _preview(dry_run: DryRun, table: str) -> TablePreview:
     before = dry_run.before.get(table)
     problem = dry_run.table_problems.get(table)
     after = before if problem else dry_run.after[table]

@@ -93,8 +93,8 @@ class CompactionOutcome:
 class TableWork:
     """The maintenance state of one table; times are seconds of a monotonic clock.
 
-    `due_since` is None while no trigger is reached. `seen` is whether a compaction has examined the
-    table since the driver started; if not, a compaction is due at `first_due_at` in any case.
+    `due_since` is None while no trigger is reached. `examined` is whether a compaction has examined
+    the table since the driver started; if not, a compaction is due at `first_due_at` in any case.
     `level_0` is the number of level-0 files, or None until the table is examined.
     """
 
@@ -102,7 +102,7 @@ class TableWork:
     schema: TableSchema
     first_due_at: float
     expires_at: float
-    seen: bool = False
+    examined: bool = False
     running: bool = False
     due_since: float | None = None
     not_before: float = 0.0
@@ -110,8 +110,8 @@ class TableWork:
     _known: dict[BucketKey, int] = field(default_factory=dict)
     _new: Counter[BucketKey] = field(default_factory=Counter)
     _commits: deque[tuple[int, Mapping[BucketKey, int]]] = field(default_factory=deque)
-    _untold: int = 1
-    _crowd: int = 0
+    _unreported_runs: int = 1
+    _most_runs: int = 0
     _since_full: int = 0
     _failures: int = 0
     _rested_at: float = 0.0
@@ -120,7 +120,7 @@ class TableWork:
     @property
     def runs(self) -> int | None:
         """The largest number of sorted runs in a bucket, or None while `level_0` is None."""
-        return None if self.level_0 is None else self._crowd
+        return None if self.level_0 is None else self._most_runs
 
     @property
     def is_over_stop(self) -> bool:
@@ -130,7 +130,7 @@ class TableWork:
 
     def is_due(self, now: float) -> bool:
         """Return whether a compaction is due and not delayed after a failure."""
-        asked = self.due_since is not None or (not self.seen and self.first_due_at <= now)
+        asked = self.due_since is not None or (not self.examined and self.first_due_at <= now)
         return asked and self.not_before <= now
 
     @property
@@ -141,7 +141,7 @@ class TableWork:
         compaction still has the time of two batches.
         """
         stop = self.rules.stop_runs
-        return stop is not None and self._crowd >= stop - 1
+        return stop is not None and self._most_runs >= stop - 1
 
     def is_pressing(self, now: float) -> bool:
         """Return whether a due compaction should not wait for the end of a backlog.
@@ -180,7 +180,7 @@ class TableWork:
             self._is_new()
         self._remember(growth)
         self._since_full += 1
-        self._crowd = max(self._crowd, max(map(self._runs, growth.files), default=0))
+        self._most_runs = max(self._most_runs, max(map(self._runs, growth.files), default=0))
         if self.level_0 is not None:
             self.level_0 += sum(growth.files.values())
         if self.due_since is None and self._asks(growth.files):
@@ -188,15 +188,15 @@ class TableWork:
 
     def compacted(self, sorted_runs: SortedRuns, how: CompactionOutcome, now: float) -> None:
         """Record the result of a compaction."""
-        self.seen, self.running, self._failures = True, False, 0
+        self.examined, self.running, self._failures = True, False, 0
         self._rested_at = now + _REST_SECONDS
-        self._untold = 1  # a bucket with a single run is not reported
+        self._unreported_runs = 1  # a bucket with a single run is not reported
         self._known = dict(sorted_runs.runs)
-        seen = sorted_runs.snapshot_id or 0
-        while self._commits and self._commits[0][0] <= seen:
+        covered_id = sorted_runs.snapshot_id or 0
+        while self._commits and self._commits[0][0] <= covered_id:
             self._new.subtract(self._commits.popleft()[1])
         self._new = +self._new
-        self._crowd = max((*self._known.values(), *map(self._runs, self._new)), default=0)
+        self._most_runs = max((*self._known.values(), *map(self._runs, self._new)), default=0)
         if how.full and not how.left:
             self._since_full = len(self._commits)
         if self.schema.primary_keys:
@@ -224,7 +224,7 @@ class TableWork:
 
     def _is_new(self) -> None:
         """Mark the table as examined, because it was empty before its first commit."""
-        self.seen, self._untold = True, 0
+        self.examined, self._unreported_runs = True, 0
         if self.schema.primary_keys:
             self.level_0 = 0
 
@@ -240,7 +240,7 @@ class TableWork:
             self._commits.appendleft((snapshot_id, together))
 
     def _runs(self, bucket: BucketKey) -> int:
-        return self._known.get(bucket, self._untold) + self._new[bucket]
+        return self._known.get(bucket, self._unreported_runs) + self._new[bucket]
 
     def _asks(self, buckets: Mapping[BucketKey, int]) -> bool:
         """Return whether the new files of these buckets reach a trigger."""

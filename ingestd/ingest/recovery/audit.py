@@ -22,7 +22,7 @@ def loss_findings(losses: Iterable[Loss], dead_letters: str, table: str | None) 
     `table` None includes all tables. A changed routing is a warning, because no record is lost.
     """
     named = named_losses(losses, dead_letters)
-    wanted = [loss for loss in named if table is None or loss.table in (table, TO_BE)]
+    selected = [loss for loss in named if table is None or loss.table in (table, TO_BE)]
     return [
         Finding(
             "error" if loss.is_refusable else "warning",
@@ -30,7 +30,7 @@ def loss_findings(losses: Iterable[Loss], dead_letters: str, table: str | None) 
             f"{loss.name.topic}/{loss.place[1]}",
             str(loss),
         )
-        for loss in wanted
+        for loss in selected
     ]
 
 

@@ -155,17 +155,17 @@ def _divergences(cluster: LogCluster, mine: _ByTopic, logs: Logs) -> Mapping[tup
 def _fingerprints(cluster: LogCluster, mine: _ByTopic, logs: Logs) -> Mapping[tuple[str, int], int]:
     """Return the current fingerprint of each position whose last record the log still has."""
     states = logs.states
-    wanted = {
+    record_offsets = {
         at: record_offset_of(position)
         for at, (key, position) in mine.items()
         if position.fingerprint != UNKNOWN
         and states[key, at[1]].begin <= record_offset_of(position)
         and position.offset <= states[key, at[1]].end
     }
-    if not wanted:
+    if not record_offsets:
         return {}
-    checksums = cluster.fingerprints({at: offset + 1 for at, offset in wanted.items()})
+    checksums = cluster.fingerprints({at: offset + 1 for at, offset in record_offsets.items()})
     return {
-        at: fingerprint_at(mine[at][1].offset, wanted[at], checksum)
+        at: fingerprint_at(mine[at][1].offset, record_offsets[at], checksum)
         for at, checksum in checksums.items()
     }

@@ -136,8 +136,8 @@ class TopicKeyCheck:
 
     def check(self, ranges: list[OffsetRange]) -> None:
         """Raise LogChangedError if a topic has been recreated since it was first read."""
-        wanted = {(range_.source, range_.topic) for range_ in ranges}
-        for (source, topic), key in self._ask(wanted).items():
+        source_topics = {(range_.source, range_.topic) for range_ in ranges}
+        for (source, topic), key in self._ask(source_topics).items():
             if self.keys[source, topic] != key:
                 raise LogChangedError(
                     f"source {source}: topic {topic} was deleted and created again while it "

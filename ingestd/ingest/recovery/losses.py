@@ -60,7 +60,7 @@ class Loss:
 _WHAT: Mapping[str, str] = {
     "offset-gap": "records that the log no longer has",
     "log-truncated": "records that were read and that the log has lost or replaced since",
-    "log-replaced": "the last record that was read is another one in the log now",
+    "log-replaced": "the last record that was read has been replaced in the log",
     "topic-recreated": "the topic was deleted and created again",
     "topic-deleted": "the topic was deleted",
     "unreadable": "records that the client cannot read",
@@ -180,7 +180,7 @@ def lost_topics(
     `covered.finished`, because a rollback removes topics from its progress record. If no table is
     affected, the loss is reported for TO_BE, because it is unknown whether the topic had unread
     records. `topic_keys` maps tables to topic keys, `topics` topic keys to names, `sources` names
-    of selected topics to sources, and `accepted` tables and TO_BE to topics with accepted end.
+    of selected topics to sources, and `accepted` tables and TO_BE to the keys of accepted topics.
     """
     losses: list[Loss] = []
     now = {name.topic for name in logs.names.values()}

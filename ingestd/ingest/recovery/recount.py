@@ -282,9 +282,9 @@ def compare_rows(
     """
     columns = [field.name for field in actual.schema.fields]
     keys = list(actual.schema.primary_keys)
-    wanted = Counter(_rows(expected, columns, keys, None))
-    by_key = dict(list(wanted)) if keys else {}
-    counts: Counter[str] = Counter(expected=wanted.total())
+    unmatched = Counter(_rows(expected, columns, keys, None))
+    by_key = dict(list(unmatched)) if keys else {}
+    counts: Counter[str] = Counter(expected=unmatched.total())
     samples: list[tuple[str, str]] = []
 
     def note(kind: str, key: str, count: int = 1) -> None:
@@ -294,15 +294,15 @@ def compare_rows(
 
     for row in () if snapshot_id is None else _rows(actual, columns, keys, snapshot_id):
         counts["found"] += 1
-        if wanted[row] > 0:
-            wanted[row] -= 1
+        if unmatched[row] > 0:
+            unmatched[row] -= 1
             by_key.pop(row[0], None)
         elif row[0] in by_key:
             note("different", row[0])
-            wanted[row[0], by_key.pop(row[0])] -= 1
+            unmatched[row[0], by_key.pop(row[0])] -= 1
         else:
             note("extra", row[0])
-    for row, count in (+wanted).items():
+    for row, count in (+unmatched).items():
         note("missing", row[0], count)
     return RowDifference(**counts, samples=tuple(samples))
 

@@ -87,13 +87,13 @@ def chunk_without_records(cached: CachedChunk) -> RecordChunk:
     return RecordChunk(where.topic, where.partition, none, none, [], [], None)
 
 
-def leading(kept: Iterable[CachedChunk], wanted: OffsetRange) -> Iterator[CachedChunk]:
+def leading(kept: Iterable[CachedChunk], offset_range: OffsetRange) -> Iterator[CachedChunk]:
     """Yield the cached chunks that cover the start of a range without gaps."""
-    where = TopicPartition(wanted.source, wanted.topic, wanted.partition)
-    start = wanted.start
+    where = TopicPartition(offset_range.source, offset_range.topic, offset_range.partition)
+    start = offset_range.start
     of_partition = (cached for cached in kept if cached.where == where)
     for cached in sorted(of_partition, key=lambda cached: cached.start):
-        if cached.start == start and cached.until <= wanted.until:
+        if cached.start == start and cached.until <= offset_range.until:
             yield cached
             start = cached.until
 

@@ -108,7 +108,7 @@ class Router:
         return RouteRejection(
             "no-route",
             f"topic {topic}: no route for table {forms[-1]}; change routing.including-tables or "
-            "including-dbs, or name it in the excluding ones",
+            "including-dbs, or exclude it by excluding-tables or excluding-dbs",
         )
 
     def _takes(self, source_table: SourceTable, forms: tuple[str, ...]) -> bool:

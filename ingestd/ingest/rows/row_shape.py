@@ -4,9 +4,9 @@ Columns are renamed first; then route columns, metadata columns and computed col
 columns that are not selected are dropped. Most tables have no such settings.
 
 Before images of updates are dropped, too, unless the target needs them. A table with the changelog
-producer `input` provides its readers with the before image of updates and deletes, which only the
-source knows. If a key is computed from a changed column, the message key does not change, so the
-change of the key is known only from the before image.
+producer `input` provides its readers with the before images of updates and deletes, which only the
+source knows. If a key is computed from a column that changes, the message key stays the same, so
+the change of the key is known only from the before image.
 """
 
 import time

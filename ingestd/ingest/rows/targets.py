@@ -130,7 +130,7 @@ class TargetColumns(Mapping[SourceTable, ColumnTypes]):
         return types
 
     def __iter__(self) -> Iterator[SourceTable]:
-        """Yield the source tables of which the tables of the context have rows."""
+        """Yield the source tables with known types of which tables of the context have rows."""
         known = {
             source_table.unqualified
             for table in self._context.tables.values()

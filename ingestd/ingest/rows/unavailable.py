@@ -91,7 +91,8 @@ def _origins(
 ) -> _Index:
     """Return the index of the row from which each row takes its value, or a marker; shape (rows,).
 
-    It is the newest earlier row with the same key that has a value or is a delete.
+    That row is the newest earlier row with the same key that has a value or is a delete. The
+    markers are _KEEP for a row that has its value, and _ASK_TABLE if there is no such earlier row.
     """
     count = len(kinds)
     order = stable_places(groups.codes, ages)
@@ -136,13 +137,13 @@ class _OldRows:
         keys = list(target.table.schema.primary_keys)
         needed = dict.fromkeys((*keys, *columns, *self._rules.sequence_fields))
         asked = rows.select(keys).filter(asking)
-        wanted = asked.take(group_rows(asked, keys).first)
+        distinct_keys = asked.take(group_rows(asked, keys).first)
         self._table_rows = read_table(
             target.table,
             snapshot_id=target.snapshot_id,
             columns=list(needed),
-            partition_filter=whereabouts(wanted) if whereabouts else None,
-            key_filter=wanted,
+            partition_filter=whereabouts(distinct_keys) if whereabouts else None,
+            key_filter=distinct_keys,
         )
         self._at = _positions_in(self._table_rows.select(keys), rows.select(keys))
 

@@ -18,7 +18,7 @@ _Types = Mapping[str, DataType]
 
 def new_columns(
     table: str,
-    wanted: _Types,
+    requested: _Types,
     current: _Types,
     policy: EvolutionPolicy,
     discoveries: list[Discovery],
@@ -27,7 +27,7 @@ def new_columns(
 
     Raises SchemaConflictError if they exceed the limit and `policy.fails`.
     """
-    new = [name for name in wanted if name not in current]
+    new = [name for name in requested if name not in current]
     room = max(0, policy.column_limit - len(current))
     if len(new) > room and policy.fails and policy.mode != "none":
         has = f"table {table} has {len(current)} columns"

@@ -149,10 +149,10 @@ def together(
     name: str,
     policy: EvolutionPolicy,
 ) -> DataType:
-    """Return a type for the values of a column's known type (None: unknown) and the found type.
+    """Return a type for the values of a column's known type (None: unknown) and of a new type.
 
-    If no type holds both, the result is STRING if the policy converts to text, else the known type.
-    Raises SchemaConflictError if `policy.fails`.
+    If no type holds the values of both, the result is STRING if the policy converts to text, else
+    the known type. Raises SchemaConflictError if `policy.fails`.
     """
     if known is None:
         return new.as_nullable()

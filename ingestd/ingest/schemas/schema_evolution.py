@@ -104,9 +104,9 @@ def _changes(
     dropped = list(policy.drops(schema))
     changes += map(DropColumn, dropped)
     current = {column.name: column.type for column in schema.fields if column.name not in dropped}
-    wanted = _wanted(current, discoveries, policy)
-    taken = new_columns(table, wanted, current, policy, discoveries)
-    for name, data_type in wanted.items():
+    merged_types = _discovered_types(current, discoveries, policy)
+    taken = new_columns(table, merged_types, current, policy, discoveries)
+    for name, data_type in merged_types.items():
         target = (settings.column_types.get(name) or data_type).as_nullable()
         if name in current and target == current[name].as_nullable():
             continue
@@ -132,16 +132,16 @@ def column_changes(schema: TableSchema, proven: ProvenChange) -> list[SchemaChan
     return [*changes, SetOption(COLUMN_HISTORY_OPTION, column_history_text(column_history))]
 
 
-def _wanted(
+def _discovered_types(
     current: Mapping[str, DataType], discoveries: list[Discovery], policy: EvolutionPolicy
 ) -> dict[str, DataType]:
     """Return the merged type of each discovered column."""
-    wanted: dict[str, DataType] = {}
+    merged_types: dict[str, DataType] = {}
     for discovery in discoveries:
         for name, data_type in discovery.columns.items():
-            known = wanted.get(name) or current.get(name)
-            wanted[name] = together(known, data_type, discovery, name, policy)
-    return wanted
+            known = merged_types.get(name) or current.get(name)
+            merged_types[name] = together(known, data_type, discovery, name, policy)
+    return merged_types
 
 
 def _is_refused(

@@ -140,24 +140,24 @@ def judge_growth(
         if why is None and name not in schema.field_names:
             room -= 1
             why = None if room >= 0 else _crowded(policy)
-        beside = f"{name}_{data_type.root.lower()}"
+        target = f"{name}_{data_type.root.lower()}"
         if why is None:
             grow[name] = data_type
         elif policy.on_refused == "string" and may_be_text(schema, name, policy):
             grow[name] = _TEXT
-        elif policy.on_refused == "new-column" and beside not in names and _is_plain(schema, name):
-            moved[name] = beside
+        elif policy.on_refused == "new-column" and target not in names and _is_plain(schema, name):
+            moved[name] = target
         else:
             refused[name] = why
     return Verdict(grow, refused, moved)
 
 
 def rejection_reason(
-    schema: TableSchema, name: str, wanted: DataType, policy: EvolutionPolicy
+    schema: TableSchema, name: str, data_type: DataType, policy: EvolutionPolicy
 ) -> str | None:
     """Return why a column may not be added or change to this type, or None if it may."""
     mode = policy.mode or "evolve"
-    if lacking := type_without_iceberg(schema.options, wanted):
+    if lacking := type_without_iceberg(schema.options, data_type):
         return f"{lacking} has no type in Iceberg, whose metadata the table has"
     if name not in schema.field_names:
         return f"it is new, and schema.evolution is {mode}" if mode == "none" else None
@@ -166,7 +166,7 @@ def rejection_reason(
     if name in (*schema.primary_keys, *schema.partition_keys):
         return "a key column cannot change its type"
     current = schema.field(name).type
-    merged = merge_types(current, wanted)
+    merged = merge_types(current, data_type)
     if merged is None:
         return "no type holds both"
     if can_cast(current, merged):

@@ -62,7 +62,7 @@ class Matched:
 class CompiledRule:
     """A rule with compiled patterns; `where` is its configuration key in error messages.
 
-    Raises ConfigError for invalid patterns and references.
+    The constructor raises ConfigError for invalid patterns and references.
     """
 
     def __init__(self, rule: RouteRule, where: str) -> None:

@@ -75,12 +75,12 @@ class ShapeSettings:
         Yields the column itself if it is not computed.
         """
         by_name = {column.name: column for column in self.computed}
-        waiting, seen = [name], set[str]()
+        waiting, visited = [name], set[str]()
         while waiting:
             source = waiting.pop()
-            if source in seen:
+            if source in visited:
                 continue
-            seen.add(source)
+            visited.add(source)
             if source in by_name:
                 waiting += by_name[source].sources
             else:
@@ -110,13 +110,15 @@ def check_shape(shape: ShapeSettings, primary_keys: Collection[str] = ()) -> Non
     in_order(shape.computed)
     for column in shape.computed:
         if column.name in primary_keys and column.is_another_each_time:
-            raise ConfigError(f"{column}: a primary key whose value changes each time finds no row")
+            raise ConfigError(
+                f"{column}: a primary key column must keep its value when a record is read again"
+            )
     metadata = {name for name, _ in shape.metadata_columns()}
     for column in shape.computed:
         if column.name in metadata:
-            raise ConfigError(f"{column}: there is a metadata column of that name")
+            raise ConfigError(f"{column}: a metadata column has the same name")
     both = sorted(set(shape.include or ()) & set(shape.exclude))
     if both:
         raise ConfigError(f"select: column '{both[0]}' is both included and excluded")
     if shape.include == ():
-        raise ConfigError("select.include: it leaves no column")
+        raise ConfigError("select.include selects no column")

@@ -56,7 +56,7 @@ class SetAside:
         return (
             f"topic {self.topic} of source {self.source} is set aside: {self.rejected} of its "
             f"first {self.records} records{looks} cannot be used as {data_format}; {way_out}, and "
-            "start again: it is read from where it was"
+            "restart the pipeline: the topic is then read from the same offsets"
         )
 
 
@@ -78,8 +78,8 @@ class WrongFormatDetector:
         read: Counter[Topic] = Counter()
         for topic_partition, records in counts.records.items():
             read[topic_partition.source, topic_partition.topic] += records
-        for (source, name, look), seen in counts.looks.items():
-            self._looks.setdefault((source, name), Counter())[look] += seen
+        for (source, name, look), count in counts.looks.items():
+            self._looks.setdefault((source, name), Counter())[look] += count
         set_aside = []
         for topic in sorted(read.keys() - self._passed):
             self._records[topic] += read[topic]

@@ -124,7 +124,8 @@ class _DecodeTask:
         """Return the chunks of ranges of a source; the ranges are of different topic partitions."""
         context, settings = self._context, self._context.sources[source]
         self._starts = {
-            (wanted.topic, wanted.partition): wanted.start for wanted in reversed(ranges)
+            (offset_range.topic, offset_range.partition): offset_range.start
+            for offset_range in reversed(ranges)
         }
         if fetch is not None:
             return (
@@ -210,9 +211,11 @@ class _DecodeTask:
     def _shape_apart(
         self, target: Target, chunk: RecordChunk, batch: ChangeBatch, error: IngestdError
     ) -> Iterator[ShapedRows]:
-        """Bisect and decode again a batch that its table cannot accept, and yield its rows.
-        Halves that fail are halved again, down to single records, so that the columns and types of
-        one record do not affect others. A single record that fails is rejected.
+        """Bisect a batch that its table cannot accept, and yield the rows of the halves.
+
+        The halves are decoded again, and halved again if they fail, down to single records, so that
+        the columns and types of one record do not affect others. A single record that fails is
+        rejected.
         """
         if not len(chunk.offsets):
             raise error  # a cached chunk, whose records are all valid

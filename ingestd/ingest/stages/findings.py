@@ -171,14 +171,18 @@ class Findings:
             self.counts.rejected[dead_letter.rejected.stage, dead_letter.rejected.reason] += 1
         room = MAX_SAMPLES - len(self._samples)
         self._samples += [
-            RejectedSample.of(source, letter.rejected) for letter in dead_letters[:room]
+            RejectedSample.of(source, dead_letter.rejected) for dead_letter in dead_letters[:room]
         ]
-        kept = [letter for letter in dead_letters if policy.keeps(letter.rejected, self.counts)]
+        kept = [
+            dead_letter
+            for dead_letter in dead_letters
+            if policy.keeps(dead_letter.rejected, self.counts)
+        ]
         self._note_unusable(source, kept)
         return kept
 
     def _note_unusable(self, source: str, dead_letters: list[DeadLetter]) -> None:
-        """Count records that may have another data format, and those that samples resemble."""
+        """Count records that may have another data format, and the formats that some resemble."""
         for rejected in (dead_letter.rejected for dead_letter in dead_letters):
             if rejected.stage == GAP_STAGE or rejected.reason == ASKED_FOR:
                 continue

@@ -106,8 +106,8 @@ class TableEvents:
         if target is None:
             return None
         policy, options = target.settings.evolution, target.settings.options
-        wanted = tuple(pair for pair in event.columns if policy.follows(*pair))
-        if not wanted:
+        followed = tuple(pair for pair in event.columns if policy.follows(*pair))
+        if not followed:
             return None
         if target.rejection is not None:
             return _refused_letter(chunk, event.offset, target.rejection, target.table)
@@ -115,7 +115,7 @@ class TableEvents:
             self._ask_for(target.table, source_table, chunk, event.offset)
             return None
         at, position = _stated(chunk, event), event.position or 0
-        changes = tuple(ProvenChange(position, old, new or "", at) for old, new in wanted)
+        changes = tuple(ProvenChange(position, old, new or "", at) for old, new in followed)
         why_not = None
         if target.context is not None:
             schema = target.context.table.schema

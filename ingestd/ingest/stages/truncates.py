@@ -111,15 +111,17 @@ class Truncates:
 
     def reading(self, ranges: Iterable[OffsetRange], stream: Stream) -> list[OffsetRange]:
         """Return the ranges of the batch, including the offsets that must be read again."""
-        wanted = {(range_.source, range_.topic, range_.partition): range_ for range_ in ranges}
+        by_partition = {
+            (range_.source, range_.topic, range_.partition): range_ for range_ in ranges
+        }
         for table, emptying in self.emptied.items():
             held = dict(_flat(stream.held(table)))
             for topic_partition, start in _flat(emptying.covered or {}):
-                known = wanted.get(topic_partition) or OffsetRange(
+                known = by_partition.get(topic_partition) or OffsetRange(
                     *topic_partition, start, held.get(topic_partition, start)
                 )
-                wanted[topic_partition] = replace(known, start=min(known.start, start))
-        return sorted(offset_range for offset_range in wanted.values() if offset_range.rows)
+                by_partition[topic_partition] = replace(known, start=min(known.start, start))
+        return sorted(offset_range for offset_range in by_partition.values() if offset_range.rows)
 
 
 def outlives_batch(table: str, result: AttemptResult, stream: Stream) -> bool:
@@ -148,16 +150,16 @@ def _by_position(
     if starts is None:
         return (
             f"it contains rows after source position {position} already, which were read from "
-            "other topic partitions, and has no snapshot left from before them to start from"
+            "other topic partitions, and its snapshots from before these rows have expired"
         )
     held = dict(_flat(stream.held(table)))
-    wanted = {
+    read_from = {
         topic_partition: start
         for topic_partition, start in _flat(starts)
         if start < held.get(topic_partition, start)
     }
-    rows = sum(held[topic_partition] - start for topic_partition, start in wanted.items())
-    obstacle = _unreadable(wanted, rows, stream)
+    rows = sum(held[topic_partition] - start for topic_partition, start in read_from.items())
+    obstacle = _unreadable(read_from, rows, stream)
     if obstacle is not None:
         return f"it contains rows after source position {position} already, and {obstacle}"
     _LOG.info(
@@ -166,7 +168,7 @@ def _by_position(
     return TruncatePoint(position, starts)
 
 
-def _unreadable(wanted: Mapping[SourcePartition, int], rows: int, stream: Stream) -> str | None:
+def _unreadable(read_from: Mapping[SourcePartition, int], rows: int, stream: Stream) -> str | None:
     """Return why records cannot be read again from these offsets, or None if they can.
 
     `rows` is the number of these records.
@@ -175,8 +177,8 @@ def _unreadable(wanted: Mapping[SourcePartition, int], rows: int, stream: Stream
         return (
             f"to find them {rows} records would be read again, above the limit of {MAX_READ_AGAIN}"
         )
-    begins = stream.begins(wanted.keys()) if wanted else {}
-    for topic_partition, start in sorted(wanted.items()):
+    begins = stream.begins(read_from.keys()) if read_from else {}
+    for topic_partition, start in sorted(read_from.items()):
         source, topic, partition = topic_partition
         begin = begins.get(topic_partition)
         if begin is None or start < begin:

@@ -393,9 +393,9 @@ def repeated_rows(
         return repeated
     # These are few rows, so converting them to Python values is acceptable.
     values = rows.select(columns).take(suspects).to_pylist()
-    seen: set[str] = set()
+    earlier_texts: set[str] = set()
     for row, value in zip(suspects, values, strict=True):
         text = repr((int(topics[row]), int(positions[row]), value))
-        repeated[row] = text in seen
-        seen.add(text)
+        repeated[row] = text in earlier_texts
+        earlier_texts.add(text)
     return repeated

@@ -102,9 +102,10 @@ def with_fingerprints(
 def first_gap(
     covered: Vector, span: BatchSpan, progress: PipelineProgress
 ) -> tuple[str, int, int, int] | None:
-    """Return topic key, partition, and the offsets between which a table would lack records.
+    """Return a log in which a table would lack records if the batch were committed, or None.
 
-    Returns None if the batch starts after the covered offsets in no log.
+    The log is returned as topic key and partition, followed by the first offset that the table does
+    not cover and the first offset of the batch.
     """
     for key, partitions in span.start.items():
         for partition, start in partitions.items():

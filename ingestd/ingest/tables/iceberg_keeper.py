@@ -1,6 +1,7 @@
 """Write the Iceberg metadata of a pipeline's tables in background threads.
 
-Commits do not wait for it. After several quick commits to a table, it is written once for all.
+Commits do not wait for the metadata. After several quick commits to a table, it is written once,
+for the newest snapshot.
 """
 
 import threading

@@ -80,8 +80,8 @@ class Leadership:
             if self._take(newest + 1, holders):
                 return
         raise StorageError(
-            f"{self._folder}: others claimed pipeline {self.pipeline} {_TRIES} times meanwhile; "
-            "stop all daemons of this pipeline but one"
+            f"{self._folder}: other processes claimed pipeline {self.pipeline} {_TRIES} times "
+            "in the meantime; stop all daemons of this pipeline except one"
         )
 
     def check(self) -> None:

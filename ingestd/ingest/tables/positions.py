@@ -18,7 +18,7 @@ _T = TypeVar("_T")
 
 
 class Position(NamedTuple):
-    """The first offset of a log that is not covered.
+    """A position in a log: the first offset that is not covered.
 
     `epoch` is the leader epoch in which the log reached that offset. `fingerprint` identifies the
     last record before the offset, see `fingerprint_at`. Either is -1 if unknown.

@@ -50,7 +50,7 @@ _T = TypeVar("_T")
 class PipelineProgress:
     """The progress of a pipeline, as stored in a snapshot or in the claims file.
 
-    `end` is the first offset of each log that is not covered. `start` is the offset below which
+    `end` has, for each log, the first offset that is not covered. `start` is the offset below which
     every batch had been committed to every table before the snapshot; it omits logs in which it
     equals `end`. `origin` is the offset from which the pipeline reads a log, unless that is 0.
     `topics` maps topic keys to names. `tables` maps each table that has had a record to a number,

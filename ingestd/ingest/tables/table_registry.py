@@ -174,19 +174,19 @@ class TableRegistry:
         With `ranges`, it contains only truncated tables, tables that have had rows of these topics,
         and tables in `also`; `others` has the names of all other tables.
         """
-        settings, topics, wanted = self._settings, self.keys, set(self.tables)
+        settings, topics, included = self._settings, self.keys, set(self.tables)
         if ranges is not None:
             topics = {key: topics[key] for key in {(read.source, read.topic) for read in ranges}}
             touched = (self._by_topic.get(key, ()) for key in topics.values())
-            wanted &= {self.dead_letters, *also, *truncates}.union(*touched)
+            included &= {self.dead_letters, *also, *truncates}.union(*touched)
         return BatchContext(
             pipeline=settings.name,
             database=settings.database,
             tables={
                 name: self._table_context(name, topics, truncates.get(name))
-                for name in sorted(wanted)
+                for name in sorted(included)
             },
-            others=frozenset(self.tables.keys() - wanted),
+            others=frozenset(self.tables.keys() - included),
             routing=settings.routing,
             sources=settings.sources,
             dead_letters=self.dead_letters,
@@ -355,7 +355,7 @@ class TableRegistry:
     def mark(self, names: Iterable[str]) -> None:
         """Mark tables as written by this pipeline, in a table option.
 
-        Must be called before the first record is committed, and not concurrently like `commit`.
+        Must be called before the first record is committed; unlike `commit`, not concurrently.
         """
         for name in names:
             formerly = set(self._settings.formerly)
@@ -363,9 +363,9 @@ class TableRegistry:
             if self._settings.name in marked and marked.isdisjoint(formerly):
                 continue
             marked = marked_pipelines(self._catalog.get_table(Identifier.parse(name)))
-            wanted = (marked - formerly) | {self._settings.name}
-            if wanted != marked:
-                self.alter(name, [SetOption(CARRIED_OPTION, ",".join(sorted(wanted)))])
+            pipelines = (marked - formerly) | {self._settings.name}
+            if pipelines != marked:
+                self.alter(name, [SetOption(CARRIED_OPTION, ",".join(sorted(pipelines)))])
 
     def _advanced(self, covered: Vector, span: BatchSpan) -> Vector:
         """Return the covered offsets after a batch, cached by the identity of `covered`."""
@@ -461,8 +461,8 @@ class TableRegistry:
         former = (name for pipeline in self._settings.formerly for name in property_names(pipeline))
         return [name for name in former if name in state.carried]
 
-    def _created(self, wanted: tuple[str, TableSchema]) -> ManagedTable:
-        name, schema = wanted
+    def _created(self, named_schema: tuple[str, TableSchema]) -> ManagedTable:
+        name, schema = named_schema
         marked = {**schema.options, CARRIED_OPTION: self._settings.name}
         identifier = Identifier.parse(name)
         self._catalog.create_table(

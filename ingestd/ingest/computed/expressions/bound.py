@@ -65,7 +65,10 @@ _DAY_MS = 86_400_000
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """A bound part of an expression: what is known before evaluation, and its evaluation."""
+    """A bound part of an expression.
+
+    `argument` has its type and, if it is constant, its value; `run` evaluates it.
+    """
 
     argument: Argument
     run: Callable[[Frame], ExpressionCells]
@@ -165,9 +168,11 @@ def _refuse_call(node: CallNode) -> None:
         hint = f"; did you mean '{close[0]}'?" if close else f", only {', '.join(NAMES)}"
         raise wrong(node, f"there is no function '{name}'{hint}")
     if not least <= count <= max(least, most):
-        wanted = f"{least}" if least == most else f"{least} to {most}"
-        wanted = f"at least {least}" if name in FUNCTIONS and not FUNCTIONS[name].most else wanted
-        raise wrong(node, f"{name} takes {wanted} arguments, not {count}")
+        accepted = f"{least}" if least == most else f"{least} to {most}"
+        accepted = (
+            f"at least {least}" if name in FUNCTIONS and not FUNCTIONS[name].most else accepted
+        )
+        raise wrong(node, f"{name} takes {accepted} arguments, not {count}")
 
 
 def _clock(name: str) -> Bound:
@@ -254,6 +259,6 @@ def _refuse_constant(inner: Bound, kernel: Kernel, target: DataType) -> None:
 
 
 def _folded(bound: Bound) -> Bound:
-    """Evaluate a constant expression now, and return it bound to the resulting value."""
+    """Evaluate a constant expression once, and return it bound to the resulting value."""
     value: Values = bound.run(Frame({}, 1)).values[0]
     return Bound(bound.argument, lambda frame: ExpressionCells(pa.repeat(value, frame.rows)))

@@ -26,7 +26,7 @@ TIME_ROOTS = TIMESTAMP_ROOTS | {"DATE"}
 
 @dataclass(frozen=True, slots=True)
 class Argument:
-    """What is known about an argument before evaluation.
+    """The properties of an argument that are known before evaluation.
 
     `type` is None for an untyped NULL. `constant` is the value if `is_constant`.
     """

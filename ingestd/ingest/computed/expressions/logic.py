@@ -104,18 +104,18 @@ def _in(arguments: Sequence[Argument]) -> Plan:
 def _among(items: Sequence[Argument]) -> Kernel:
     """Return the kernel of IN: true if an item equals the value, NULL if that is unknown."""
 
-    def of_constants(wanted: Values, *given: Values) -> Values:
+    def of_constants(values: Values, *given: Values) -> Values:
         listed: Values = pa.concat_arrays([value.slice(0, 1) for value in given])
-        result: Values = pc.is_in(wanted, value_set=listed.drop_null())
-        unknown = pc.is_null(wanted)
+        result: Values = pc.is_in(values, value_set=listed.drop_null())
+        unknown = pc.is_null(values)
         if listed.null_count:
             unknown = pc.or_(unknown, pc.invert(result))
         return pc.if_else(unknown, pa.scalar(None, pa.bool_()), result)
 
-    def of_values(wanted: Values, *given: Values) -> Values:
-        result: Values = pc.equal(wanted, given[0])
+    def of_values(values: Values, *given: Values) -> Values:
+        result: Values = pc.equal(values, given[0])
         for value in given[1:]:
-            result = pc.or_kleene(result, pc.equal(wanted, value))
+            result = pc.or_kleene(result, pc.equal(values, value))
         return result
 
     constant = all(item.is_constant for item in items)
@@ -180,8 +180,8 @@ def check_pattern(pattern: str, kernel: PlainKernel) -> None:
         raise ConfigError(f"the pattern '{shown}' cannot be used: {error}") from error
 
 
-def _is(values: Values, wanted: bool) -> Values:
-    truth = values if wanted else pc.invert(values)
+def _is(values: Values, expected: bool) -> Values:
+    truth = values if expected else pc.invert(values)
     return pa.array(np.asarray(pc.fill_null(truth, _FALSE)))
 
 

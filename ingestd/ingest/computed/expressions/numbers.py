@@ -48,10 +48,10 @@ ResultType = Callable[[DataType, DataType], DataType]
 
 
 def _kind(what: str, arguments: Sequence[Argument]) -> DataType | None:
-    """Return the kind of type in which to calculate.
+    """Return the type in which to calculate, for decimals without precision and scale.
 
-    This is DOUBLE if any argument is FLOAT or DOUBLE, DECIMAL if any is DECIMAL, else the widest
-    integer type, or None if all are NULL.
+    This is DOUBLE if any argument is FLOAT or DOUBLE, else DECIMAL if any argument is DECIMAL, else
+    the widest integer type, or None if all arguments are NULL.
     """
     require(what, arguments, NUMBER_ROOTS)
     roots = {argument.type.root for argument in arguments if argument.type is not None}

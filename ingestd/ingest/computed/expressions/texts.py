@@ -198,10 +198,10 @@ def _numbers(values: Values) -> npt.NDArray[np.int64]:
 def _has(name: str, kernel: PlainKernel) -> Function:
     def plan(arguments: Sequence[Argument]) -> Plan:
         require(name, arguments, CHARACTER_ROOTS)
-        wanted = constant_text(f"the second argument of {name}", arguments[1])
+        searched = constant_text(f"the second argument of {name}", arguments[1])
 
         def has(texts: Values, _: Values) -> Values:
-            return kernel(texts, wanted)
+            return kernel(texts, searched)
 
         return Plan(BOOLEAN, (TEXT, TEXT), strict(has, pa.bool_()))
 

@@ -88,6 +88,7 @@ def iter_changed(
     reader: TableReader, first_id: int, last_id: int | None = None
 ) -> Iterator[pa.Table]:
     """Yield the rows added by the APPEND snapshots from `first_id` to `last_id` (None: the newest).
+
     `reader` selects and merges the rows. Raises ConfigError if a snapshot has expired.
     """
     table = reader.table

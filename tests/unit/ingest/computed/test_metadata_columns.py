@@ -49,7 +49,7 @@ def test_values(name: str, wanted: list[Any]) -> None:
     ("names", "message"),
     [
         (("topic", "ofset"), "unknown metadata column 'ofset'; known are: topic"),
-        (("topic", "topic"), "'topic' is named twice"),
+        (("topic", "topic"), "'topic' is listed twice"),
         (("timestamp_type",), "'timestamp_type' is not supported: the reader"),
     ],
 )

@@ -63,5 +63,7 @@ def test_no_messages_have_no_times() -> None:
 
 
 def test_formats_that_do_not_tell_are_refused_by_name() -> None:
-    with pytest.raises(UnsupportedError, match=r"'avro' is not known to tell.*canal-json"):
+    with pytest.raises(
+        UnsupportedError, match=r"'avro' do not contain the time of a change.*canal-json"
+    ):
         event_times("avro", [])

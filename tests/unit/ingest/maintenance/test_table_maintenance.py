@@ -184,14 +184,14 @@ def test_a_first_look_is_pressing_after_a_minute_too() -> None:
 def test_of_a_table_that_begins_with_the_driver_everything_is_known() -> None:
     one = work(schema())
     append(one, 1, a=2, b=1)
-    assert (one.level_0, one.runs, one.seen) == (3, 2, True)
+    assert (one.level_0, one.runs, one.examined) == (3, 2, True)
     append(one, 2, a=2)
     assert not one.is_due(100.0)
     append(one, 3, a=1)
     assert one.is_due(100.0)
     rows = work(schema(keys=False, bucket="-1"))
     append(rows, 1, a=2)
-    assert (rows.level_0, rows.runs, rows.seen) == (None, None, True)
+    assert (rows.level_0, rows.runs, rows.examined) == (None, None, True)
 
 
 def test_a_table_is_looked_at_once_after_the_start() -> None:

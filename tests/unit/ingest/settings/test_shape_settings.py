@@ -38,7 +38,7 @@ def test_what_a_column_is_made_from_in_the_end() -> None:
 def test_now_is_no_primary_key() -> None:
     shape = ShapeSettings((parse_computed("at", "now()"),))
     check_shape(shape, ("id",))
-    with pytest.raises(ConfigError, match="finds no row"):
+    with pytest.raises(ConfigError, match="must keep its value"):
         check_shape(shape, ("id", "at"))
 
 
@@ -48,10 +48,10 @@ def test_now_is_no_primary_key() -> None:
         (ShapeSettings((parse_computed("a", "upper(a)"),)), "depends on itself"),
         (
             ShapeSettings((parse_computed("topic", "now()"),), ("topic",)),
-            "a metadata column of",
+            "a metadata column has the same name",
         ),
         (ShapeSettings(include=("a",), exclude=("a",)), "'a' is both"),
-        (ShapeSettings(include=()), "leaves no column"),
+        (ShapeSettings(include=()), "selects no column"),
     ],
 )
 def test_settings_that_mean_nothing_are_refused(shape: ShapeSettings, message: str) -> None:
