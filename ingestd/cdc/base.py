@@ -189,7 +189,7 @@ class RejectedRecord:
 
 @dataclass(frozen=True, slots=True)
 class Truncate:
-    """A truncate of a source table; `position` is None if its log position is unknown."""
+    """A truncate of a source table; `position` is its log position, or None if unknown."""
 
     source: SourceTable
     partition: int
@@ -423,7 +423,7 @@ def load_data_format(name: str, settings: FormatSettings = _NO_SETTINGS) -> Data
 def shared_data_format(
     name: str, source: str, settings: FormatSettings = _NO_SETTINGS
 ) -> DataFormat:
-    """Return the decoder of a source, which each thread creates once and caches.
+    """Return this thread's cached decoder of a source, which is created on first use.
 
     Raises ConfigError if the format is unknown, or requires a schema registry that is not
     configured.

@@ -32,7 +32,7 @@ class CellBudget:
     """The remaining cell budget of one message, or of one JSON value in it.
 
     `size` is the size of the message or value in bytes, and `left` the number of cells that it may
-    still have.
+    still have; initially, None is the whole budget.
     """
 
     def __init__(self, size: int, left: int | None = None) -> None:

@@ -57,7 +57,7 @@ class Image(Protocol[_ColumnT]):
         ...
 
     def lacking(self, column: _ColumnT) -> Mask:
-        """Return a mask (n,) of changes that have an image, but without a value for this column."""
+        """Return a mask (n,) of changes whose image exists, but lacks this field."""
         ...
 
     def cells(self, column: _ColumnT, wanted: Mask | None = None) -> Cells | None:
