@@ -95,7 +95,7 @@ def batches(tables: int, partitions: int, touched: int, tasks: int, runs: int) -
 
 
 def plans(topics: int, partitions: int, runs: int) -> list[float]:
-    """Return the CPU milliseconds of planning a batch from a broker with this number of topic partitions."""
+    """Return the CPU milliseconds of planning each of `runs` batches, with a real broker."""
     with DevBroker() as broker:
         admin = AdminClient({"bootstrap.servers": broker.bootstrap})
         names = [f"topic_{number}" for number in range(topics)]
