@@ -7,8 +7,6 @@ from contextlib import closing
 from typing import TypeAlias
 
 from confluent_kafka import (
-    OFFSET_BEGINNING,
-    OFFSET_END,
     OFFSET_INVALID,
     IsolationLevel,
     KafkaError,
@@ -23,7 +21,6 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # they are pu
 
 from ingestd.errors import SourceError, SourceSilentError
 from ingestd.kafka.admin_client import PAUSE_SECONDS, AdminConnection, Future
-from ingestd.kafka.bulk_offsets import BulkOffsets
 from ingestd.kafka.group import ConsumerGroup
 from ingestd.kafka.log_checks import divergences, fingerprints
 from ingestd.kafka.properties import KafkaSource
@@ -43,12 +40,8 @@ _MOVING = frozenset(
 _UNKNOWN = -1
 _NO_TOPIC_ID = "AAAAAAAAAAAAAAAAAAAAAA"
 """The zero id that brokers without topic ids report."""
-_SPECS: Mapping[int, OffsetSpec] = {
-    OFFSET_BEGINNING: OffsetSpec.earliest(),  # type: ignore[no-untyped-call]  # as in the client
-    OFFSET_END: OffsetSpec.latest(),  # type: ignore[no-untyped-call]  # as in the client
-}
-MANY_PARTITIONS = 100
-"""From this number of partitions on, offsets are requested in bulk."""
+_EARLIEST = OffsetSpec.earliest()  # type: ignore[no-untyped-call]  # untyped in the client
+_LATEST = OffsetSpec.latest()  # type: ignore[no-untyped-call]  # untyped in the client
 
 TopicPartitions: TypeAlias = Mapping[str, tuple[int, ...]]
 
@@ -63,7 +56,6 @@ class OffsetClient:
     def __init__(self, source: KafkaSource, *, request_seconds: float = _REQUEST_SECONDS) -> None:
         self.source = source
         self._admin = AdminConnection(source, request_seconds)
-        self._bulk: BulkOffsets | None = None
         self._groups: dict[str, ConsumerGroup] = {}
         self._epochs: dict[tuple[str, int], int] = {}
 
@@ -78,18 +70,19 @@ class OffsetClient:
 
     def beginning_offsets(self, partitions: TopicPartitions) -> TopicOffsets:
         """Return the first offset that each log still has, by topic and partition."""
-        return self._offsets(partitions, OFFSET_BEGINNING)
+        return self._offsets(partitions, _EARLIEST)
 
     def end_offsets(self, partitions: TopicPartitions) -> TopicOffsets:
         """Return the last stable offsets; all records before them are committed or aborted."""
-        return self._offsets(partitions, OFFSET_END)
+        return self._offsets(partitions, _LATEST)
 
     def offsets_at(self, partitions: TopicPartitions, millis: int) -> TopicOffsets:
         """Return the offset of the first record at or after a time (ms since 1970).
 
         Partitions without such a record are left out.
         """
-        offsets = self._offsets(partitions, millis)
+        spec = OffsetSpec.for_timestamp(millis)
+        offsets = self._offsets(partitions, spec)
         return {
             topic: {partition: offset for partition, offset in by_partition.items() if offset >= 0}
             for topic, by_partition in offsets.items()
@@ -184,28 +177,21 @@ class OffsetClient:
         """Close the connections; no request is possible afterwards."""
         while self._groups:
             self._groups.popitem()[1].close()
-        if self._bulk is not None:
-            self._bulk.close()
-            self._bulk = None
         self._admin.close()
 
-    def _offsets(self, partitions: TopicPartitions, position: int) -> TopicOffsets:
-        """Return offsets by topic and partition; `position` is as in `BulkOffsets.request`."""
+    def _offsets(self, partitions: TopicPartitions, spec: OffsetSpec) -> TopicOffsets:
         pending = {
-            TopicPartition(topic, partition)
+            TopicPartition(topic, partition): spec
             for topic in partitions
             for partition in partitions[topic]
         }
+        if not pending:
+            return {topic: {} for topic in partitions}
         offsets: dict[str, dict[int, int]] = {topic: {} for topic in partitions}
-        if len(pending) >= MANY_PARTITIONS:
-            for response in self._request_bulk(pending, position):
-                offsets[response.topic][response.partition] = response.offset
-                self._note_epoch(response, position, response.leader_epoch)
-                pending.remove(response)
         deadline = time.monotonic() + self._admin.seconds
         while pending:
             futures = self._admin.client.list_offsets(
-                dict.fromkeys(pending, _spec(position)),
+                pending,
                 isolation_level=IsolationLevel.READ_COMMITTED,
                 request_timeout=self._admin.seconds,
             )
@@ -213,27 +199,13 @@ class OffsetClient:
                 offset = self._offset(topic_partition, future, patient=time.monotonic() <= deadline)
                 if offset is not None:
                     offsets[topic_partition.topic][topic_partition.partition] = offset.offset
-                    self._note_epoch(topic_partition, position, offset.leader_epoch)
-                    pending.remove(topic_partition)
+                    if spec is _LATEST:
+                        epoch = _UNKNOWN if offset.leader_epoch is None else offset.leader_epoch
+                        self._epochs[topic_partition.topic, topic_partition.partition] = epoch
+                    del pending[topic_partition]
             if pending:
                 time.sleep(PAUSE_SECONDS)
         return offsets
-
-    def _request_bulk(
-        self, topic_partitions: Iterable[TopicPartition], position: int
-    ) -> list[TopicPartition]:
-        if self._bulk is None:
-            self._bulk = BulkOffsets(self.source)
-        return self._bulk.request(
-            [TopicPartition(each.topic, each.partition, position) for each in topic_partitions]
-        )
-
-    def _note_epoch(
-        self, topic_partition: TopicPartition, position: int, epoch: int | None
-    ) -> None:
-        if position == OFFSET_END:
-            key = (topic_partition.topic, topic_partition.partition)
-            self._epochs[key] = _UNKNOWN if epoch is None else epoch
 
     def _offset(
         self,
@@ -257,10 +229,6 @@ class OffsetClient:
             lost = KafkaException(KafkaError(KafkaError._TRANSPORT))
             raise self._admin.unanswered(what, lost)
         return None
-
-
-def _spec(position: int) -> OffsetSpec:
-    return _SPECS.get(position) or OffsetSpec.for_timestamp(position)
 
 
 def _is_caused_by(error: SourceError, codes: AbstractSet[int]) -> bool:
