@@ -23,11 +23,14 @@ from tests.support.native_tables import NOW_MS, native_table
 LARGE = 1 << 30
 
 
+def _table(warehouse: str) -> FileStoreTable:
+    columns = [("id", "INT"), ("day", "STRING")]
+    return native_table(warehouse, columns, keys=["id"], partitions=["day"], io=MemoryFileIO())
+
+
 @pytest.fixture
 def table() -> FileStoreTable:
-    return native_table(
-        "/w", [("id", "INT"), ("day", "STRING")], keys=["id"], partitions=["day"], io=MemoryFileIO()
-    )
+    return _table("/w")
 
 
 class Reads:
@@ -77,6 +80,14 @@ def test_batch_after_batch_nothing_is_read(table: FileStoreTable, reads: Reads) 
     for n in range(20):
         _day(table, f"d{n}", 1, 2, n + 3).commit()
     assert _days(table) == {1: ["d19"], 2: ["d19"], **{n + 3: [f"d{n}"] for n in range(20)}}
+    assert reads.both == (0, 0)
+
+
+def test_tables_have_indexes_of_their_own(table: FileStoreTable, reads: Reads) -> None:
+    other = _table("/other")
+    for day in "ab":
+        for one in (table, other):
+            _day(one, day, 1).commit()
     assert reads.both == (0, 0)
 
 

@@ -6,8 +6,10 @@ import pytest
 
 from ingestd.errors import FormatError, StorageError
 from ingestd.paimon.io.file_io import MemoryFileIO
+from ingestd.paimon.spec.data_types import parse_type
 from ingestd.paimon.spec.file_index import encode_file_index
 from ingestd.paimon.spec.predicate_text import parse_predicate
+from ingestd.paimon.spec.schema_change import UpdateColumnType
 from ingestd.paimon.table.files.file_index import indexes_may_match, read_file_indexes
 from ingestd.paimon.table.metadata.file_store_scan import live_files
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
@@ -16,7 +18,7 @@ from ingestd.paimon.table.read.table_read import read_table
 from ingestd.paimon.table.verify.content import check_file_index
 from ingestd.paimon.table.verify.findings import VerifyFindings
 from ingestd.paimon.table.verify.table_verify import verify
-from tests.support.native_tables import native_table, put
+from tests.support.native_tables import alter, native_table, put
 
 COLUMNS = [("k", "INT"), ("s", "STRING"), ("x", "DOUBLE")]
 INDEXES = {"file-index.bloom-filter.columns": "k,x", "file-index.bitmap.columns": "s,x"}
@@ -51,6 +53,18 @@ def test_indexes_tell_what_a_file_does_not_hold(threshold: str) -> None:
     for text in ("k = 5 AND s = 'no'", "s = 'no'", "x = 3", "x IS NULL", "NOT x IS NOT NULL"):
         assert not _may_match(table, text), text
     assert verify(table) == []
+
+
+@pytest.mark.parametrize(
+    ("narrow", "beyond"), [("TINYINT", 1 << 7), ("SMALLINT", 1 << 15), ("INT", 1 << 31)]
+)
+def test_a_file_has_no_values_beyond_the_type_it_was_written_with(narrow: str, beyond: int) -> None:
+    options = {"file-index.bloom-filter.columns": "k"}
+    table = native_table("/w", [("k", narrow)], options=options, io=MemoryFileIO())
+    put(table, [{"k": 4}])
+    table = alter(table, UpdateColumnType("k", parse_type("BIGINT")))
+    assert _may_match(table, "k = 4")
+    assert not _may_match(table, f"k IN ({beyond}, {-beyond - 1})")
 
 
 def test_large_indexes_lie_beside_their_file_and_go_with_it() -> None:
