@@ -71,6 +71,17 @@ def test_full_files_have_the_target_size(step: int, tmp_path: Path) -> None:
     assert all(0.95 < file.file_size / (64 << 10) < 1.04 for file in full)
 
 
+def test_the_target_is_of_bytes_on_disk_where_a_format_hides_its_size(tmp_path: Path) -> None:
+    table = table_of(tmp_path, **{"target-file-size": "64 kb", "file.format": "orc"})
+    writer = RollingWriter(FileTarget(table, (), 0, 3))
+    writer._group_bytes = 1
+    rows = [rows_of(table, range(start, start + 500)) for start in range(0, 10_000, 500)]
+    for part in rows:
+        writer.add(part)
+    (file,) = writer.close()
+    assert file.file_size < 64 << 10 < sum(part.nbytes for part in rows)
+
+
 def test_a_file_says_the_same_of_itself_as_one_written_at_once(tmp_path: Path) -> None:
     options = {"file-index.bloom-filter.columns": "v", "file-index.bitmap.columns": "k"}
     table = table_of(tmp_path, **options)
