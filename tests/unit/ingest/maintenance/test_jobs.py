@@ -99,8 +99,10 @@ def test_rows_that_wait_get_a_bucket_before_the_compaction(
 
 def test_what_may_go_expires(tmp_path: Path, catalog: FilesystemCatalog) -> None:
     fill(tmp_path, 5, **{"snapshot.num-retained.max": "2", "snapshot.num-retained.min": "1"})
+    before = time.monotonic()
     done = do_job(catalog, Job("expire", "db.t"), USER, clock)
     assert isinstance(done, Expired)
+    assert 0 < done.seconds < time.monotonic() - before
     assert done.snapshots == 3
     assert done.files > 0
 
