@@ -52,10 +52,6 @@ from ingestd.paimon.spec.arrow import Array, to_arrow_type
 from ingestd.paimon.spec.data_types import DataType, RowKind
 
 _NO_ROW = "a delete has neither a message key nor a before image: no row to delete"
-_KIND_OF = np.full(128, NO_KIND, np.int8)
-_KIND_OF[[ord("c"), ord("r")]] = RowKind.INSERT
-_KIND_OF[ord("u")] = RowKind.UPDATE_AFTER
-_KIND_OF[ord("d")] = RowKind.DELETE
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,12 +76,6 @@ class TableChanges(Generic[ColumnT]):
     snapshot_row: Mask
     partial: bool = False
     images: bool = False
-
-
-def kinds_of_operations(codes: npt.NDArray[np.uint8]) -> Kinds:
-    """Return the row kind of each operation (the ASCII code of c, r, u or d), or else `NO_KIND`."""
-    kinds: Kinds = _KIND_OF[codes]
-    return kinds
 
 
 def assemble_changes(changes: TableChanges[ColumnT]) -> ChangeBatch:

@@ -16,13 +16,13 @@ from ingestd.cdc.avro.reader import Wanted, read_fields
 from ingestd.cdc.avro.refusals import rejections
 from ingestd.cdc.base import SourceTable
 from ingestd.cdc.columns.arrow_calls import keep_rows, members
+from ingestd.cdc.operations import ROW_OPERATIONS
 from ingestd.cdc.record_errors import Reason, Reasons, refuse
 from ingestd.cdc.row_layout import Indices
 from ingestd.paimon.spec.arrow import Array
 
 _OP, _BEFORE, _AFTER, _SOURCE = "op", "before", "after", "source"
 _TABLE_FIELDS = ("db", "schema", "table")
-_ROW_OPERATIONS = frozenset("crud")
 _TRUNCATE, _LOGICAL_MESSAGE = "t", "m"
 _HEARTBEAT_TOPIC = "__debezium-heartbeat"
 
@@ -101,13 +101,13 @@ def sort_messages(
     refused = rejections(cursor, "decode")
     operations = _operations(fields[_OP])
     operations[cursor.bad] = ""
-    known = np.isin(operations, [*_ROW_OPERATIONS, _TRUNCATE, _LOGICAL_MESSAGE])
+    known = np.isin(operations, [*ROW_OPERATIONS, _TRUNCATE, _LOGICAL_MESSAGE])
     for index in np.flatnonzero(~known & ~cursor.bad).tolist():
         message = f"op of the message value is {operations[index]!r}, not one of c, r, u, d, t, m"
         refused[index] = Reason("decode", "unknown-op", message)
     sorter = _Sorter(fields, operations, refused)
     return SortedEnvelopes(
-        changes=sorter.by_table(np.isin(operations, list(_ROW_OPERATIONS))),
+        changes=sorter.by_table(np.isin(operations, list(ROW_OPERATIONS))),
         truncates=sorter.by_table(operations == _TRUNCATE),
         control=int((operations == _LOGICAL_MESSAGE).sum()),
         refused=refused,

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ingestd.cdc.assembly import TableChanges, assemble_valid, kinds_of_operations
+from ingestd.cdc.assembly import TableChanges, assemble_valid
 from ingestd.cdc.avro.cells import build_column, find_left_out, without
 from ingestd.cdc.avro.envelope import Changes
 from ingestd.cdc.avro.nodes import AvroNode
@@ -16,6 +16,7 @@ from ingestd.cdc.base import ChangeBatch
 from ingestd.cdc.change_images import Cells, Image, OverlaidImage, invalid_values
 from ingestd.cdc.columns.arrow_calls import keep_rows, members, take_rows, valid_marks
 from ingestd.cdc.columns.wire_column import WireColumn, recast
+from ingestd.cdc.operations import kinds_of_operations
 from ingestd.cdc.record_errors import Reason, Reasons
 from ingestd.cdc.row_layout import Indices, Mask
 from ingestd.paimon.spec.arrow import Array

@@ -30,6 +30,7 @@ from ingestd.cdc.json.message_layout import (
     run_lengths,
     run_texts,
     spec_of,
+    texts_of,
     words_spec,
 )
 from ingestd.cdc.json.messages import MessageKey, MessageKeys, Shape
@@ -42,6 +43,7 @@ from ingestd.cdc.json.normalized_events import (
 )
 from ingestd.cdc.json.row_plan import RowPlan
 from ingestd.cdc.native_module import Columns, Path, native_module
+from ingestd.cdc.operations import ROW_OPERATIONS
 from ingestd.cdc.record_errors import PARSE_ERRORS, RecordError, refuse
 from ingestd.cdc.row_layout import Kinds, Mask
 from ingestd.cdc.source_position import is_snapshot
@@ -64,10 +66,9 @@ _ADDED = frozenset(
     }
 )
 _OP, _DELETED = "__op", "__deleted"
-_WORDS = ("c", "r", "u", "d")
-_KINDS = np.array(
-    (RowKind.INSERT, RowKind.INSERT, RowKind.INSERT, RowKind.UPDATE_AFTER, RowKind.DELETE), np.int8
-)
+_WORDS = tuple(ROW_OPERATIONS)
+_KINDS = np.array([RowKind.INSERT, *ROW_OPERATIONS.values()], np.int8)
+"""Row kinds by the number of the operation; 0 is a row without an operation."""
 _READ, _TRUE = 2, 1
 """The numbers of "r" and "true" in their lists of words, starting at 1."""
 _NAMES, _NUMBERS, _TEXTS = ("db", "schema", "table"), ("lsn", "pos", "row"), ("snapshot", "file")
@@ -183,7 +184,7 @@ class FlatDialect:
         return normalizer
 
 
-_OPERATIONS = frozenset({b'"c"', b'"r"', b'"u"', b'"d"', NULL})
+_OPERATIONS = frozenset({*texts_of(_WORDS), NULL})
 
 
 def _names_of(marks: _Marks) -> dict[str, bytes]:

@@ -11,17 +11,13 @@ import numpy.typing as npt
 import pyarrow as pa
 from msgspec import UNSET
 
-from ingestd.cdc.assembly import (
-    TableChanges,
-    assemble_changes,
-    assemble_valid,
-    kinds_of_operations,
-)
+from ingestd.cdc.assembly import TableChanges, assemble_changes, assemble_valid
 from ingestd.cdc.base import ChangeBatch
 from ingestd.cdc.change_images import Cells, invalid_values, take
 from ingestd.cdc.columns.arrow_calls import nulls
 from ingestd.cdc.columns.column_reader import PlanColumn, Value
 from ingestd.cdc.json.row_plan import Row, RowPlan
+from ingestd.cdc.operations import kinds_of_operations
 from ingestd.cdc.record_errors import Reason, Reasons
 from ingestd.cdc.row_layout import ABSENT, Indices, Kinds, Mask
 from ingestd.cdc.source_position import positions, snapshot_rows

@@ -6,12 +6,12 @@ import msgspec
 
 from ingestd.cdc.base import JsonObject, SourceTable
 from ingestd.cdc.event_time import EventTime
+from ingestd.cdc.operations import ROW_OPERATIONS
 from ingestd.cdc.record_errors import PARSE_ERRORS, Reason, RecordError, explain, refuse
 from ingestd.cdc.source_position import SourcePosition
 
 _NULL = msgspec.Raw(b"null")
 _PART = "message value"
-_ROW_OPERATIONS = frozenset("crud")
 _TRUNCATE = "t"
 _LOGICAL_MESSAGE = "m"
 _HEARTBEAT_TOPIC = "__debezium-heartbeat"
@@ -109,7 +109,7 @@ def _operation(head: Head) -> str:
         operation = _decode_text(head.op)
     except PARSE_ERRORS as error:
         raise refuse("decode", "unknown-op", f"op of the {_PART} is not text: {error}") from error
-    if operation not in _ROW_OPERATIONS and operation not in {_TRUNCATE, _LOGICAL_MESSAGE}:
+    if operation not in ROW_OPERATIONS and operation not in {_TRUNCATE, _LOGICAL_MESSAGE}:
         message = f"op of the {_PART} is {operation[:20]!r}, not one of c, r, u, d, t, m"
         raise refuse("decode", "unknown-op", message)
     return operation

@@ -24,6 +24,7 @@ from ingestd.cdc.json.native_cells import (
     NativeImage,
 )
 from ingestd.cdc.native_module import Columns, NativeColumn, NativeModule, NativePlan, Path
+from ingestd.cdc.operations import ROW_OPERATIONS
 from ingestd.cdc.row_layout import NO_KIND, Indices, Kinds, Mask
 from ingestd.cdc.source_position import file_number, is_snapshot, packed_positions
 from ingestd.paimon.spec.data_types import RowKind
@@ -381,11 +382,9 @@ _BEFORE, _AFTER, _SOURCE = "before", "after", "source"
 _LOG = SourceLog(
     (_SOURCE, "snapshot"), (_SOURCE, "lsn"), (_SOURCE, "file"), (_SOURCE, "pos"), (_SOURCE, "row")
 )
-OPERATIONS = texts_of(("c", "r", "u", "d"))
+OPERATIONS = texts_of(tuple(ROW_OPERATIONS))
 """The row operations as JSON strings."""
-_KINDS = chosen(
-    ("op",), (NO_KIND, RowKind.INSERT, RowKind.INSERT, RowKind.UPDATE_AFTER, RowKind.DELETE)
-)
+_KINDS = chosen(("op",), (NO_KIND, *ROW_OPERATIONS.values()))
 
 
 def normalized_layout(source: SourceTable, specs: RowSpecs) -> TwoImages | None:
