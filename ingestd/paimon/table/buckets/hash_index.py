@@ -191,7 +191,7 @@ def load_hashes(table: FileStoreTable, entry: IndexManifestEntry) -> Hashes:
         hashes = decode_hash_index(table.io.read_bytes(path), path)
     except FileNotFoundError as error:
         raise FormatError(
-            f"hash index {path} is missing: its snapshot was expired meanwhile, or the table is "
+            f"hash index {path} is missing: its snapshot has expired meanwhile, or the table is "
             "damaged, then `ingestd rebuild-index` rebuilds it"
         ) from error
     if len(hashes) != entry.row_count:

@@ -199,7 +199,7 @@ def _deleted_rows(bucket: CompactBucket) -> dict[str, int]:
 def _index_without(
     bucket: CompactBucket, vectors: DeletionVectors, gone: set[str]
 ) -> tuple[tuple[IndexManifestEntry, ...], tuple[str, ...]]:
-    """Rewrite the index files that have deletion vectors of data files in `gone`, without these.
+    """Rewrite the index files with deletion vectors of the files `gone`, without these vectors.
 
     Returns the entries of the new index files, and the names of the index files that they replace.
     """

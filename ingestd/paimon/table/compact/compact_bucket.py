@@ -76,7 +76,7 @@ class CompactBucket:
 
 @dataclass(frozen=True, slots=True)
 class TreePlan:
-    """A planned compaction of one bucket: of its newest runs by `choice`, or of single `files`.
+    """A planned compaction of one bucket: of the newest runs, by `choice`, or of single `files`.
 
     `files` are in the top level, and each is rewritten by itself.
     """
@@ -147,9 +147,9 @@ def plan_bucket(bucket: CompactBucket, moment: PlanningTime, *, full: bool) -> T
 
 
 def _top_rewrites(bucket: CompactBucket, levels: Levels) -> TreePlan | None:
-    """Return a plan to rewrite files of a bucket that has only a top level, or None.
+    """Return a plan to rewrite single files of a fully compacted bucket, or None.
 
-    Rewritten are files with deleted rows, or all files if the table's options require it.
+    Files with deleted rows are rewritten, or all files if the table's options require it.
     """
     options = compaction_options(bucket.table.schema)
     deleted = {

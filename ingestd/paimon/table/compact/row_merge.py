@@ -82,10 +82,10 @@ def compact_block(block: Block, sources: Sequence[Source], rules: RowRules) -> C
 
 
 def _ordered(block: Block, rules: RowRules) -> tuple[pa.Table, SortedKeys]:
-    """Concatenate the rows of a block; return them, and their order by key, oldest first.
+    """Return the rows of a block as one table, and their order by key and then by age.
 
-    If the ranges of sequence numbers of the runs do not overlap, the runs are concatenated by age,
-    so that rows are sorted by key only.
+    If the ranges of sequence numbers of the runs do not overlap, the runs are concatenated from the
+    oldest to the newest, so that rows are sorted by key only.
     """
     parts = [rows_part for _, rows_part in block]
     spans = [_span(run_rows) for run_rows in parts]

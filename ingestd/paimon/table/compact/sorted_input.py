@@ -39,8 +39,8 @@ Mask = npt.NDArray[np.bool_]
 def touched_rows(rows: pa.Table, keys: pa.Table) -> pa.Table:
     """Return the rows whose key is in `keys`, and possibly others.
 
-    `keys` has only the key columns, in any order of rows; `rows` are ordered by key, and their keys
-    are unique.
+    `rows` are ordered by key, and their keys are unique. `keys` has only the key columns, and its
+    rows may be in any order.
     """
     names = keys.column_names
     if len(names) == 1 and _is_number(rows.column(names[0]).type):
@@ -54,7 +54,7 @@ def touched_rows(rows: pa.Table, keys: pa.Table) -> pa.Table:
 
 
 def _is_number(kind: pa.DataType) -> bool:
-    """Return whether `column_ranks` maps values of this type to numbers that any table shares."""
+    """Return whether `column_ranks` maps equal values of a type to equal numbers in all tables."""
     types = pa.types
     return bool(types.is_integer(kind) or types.is_temporal(kind) or types.is_floating(kind))
 
@@ -106,7 +106,7 @@ class BucketInput:
     places: bool = False
 
     def blocks(self, sources: Sequence[Source]) -> Iterator[list[tuple[int, pa.Table]]]:
-        """Yield blocks with ascending key ranges: a list of (source number, rows) each.
+        """Yield blocks with ascending key ranges, each as a list of (source number, rows).
 
         The rows of a source are ordered by key; they have the fields of the source and `LEVEL`.
         Each block contains rows of picked sources. Of the other sources, it contains the rows of

@@ -35,7 +35,7 @@ class SortedRun:
 
 @dataclass(frozen=True, slots=True)
 class Levels:
-    """The sorted runs of a bucket from newest to oldest; levels are from 0 to `max_level`."""
+    """The sorted runs of a bucket from newest to oldest; levels are numbered 0 to `max_level`."""
 
     runs: tuple[SortedRun, ...]
     max_level: int
@@ -78,7 +78,10 @@ class Levels:
 
 
 def _age(file: DataFileMeta) -> tuple[int, int, int, str]:
-    """Return a sort key for newest first; files of several writers may share sequence numbers."""
+    """Return a sort key that orders files from the newest to the oldest.
+
+    Files of several writers may share sequence numbers, so other properties break ties.
+    """
     return (
         -file.max_sequence_number,
         file.min_sequence_number,

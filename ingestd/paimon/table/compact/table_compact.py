@@ -325,7 +325,7 @@ def _commit(
 
 
 def _still_fits(table: FileStoreTable, state: TableState, compacted: _CompactedBucket) -> bool:
-    """Return whether the upper levels, inputs and deletion vectors of a bucket are unchanged."""
+    """Return whether the inputs, higher levels and deletion vectors of a bucket are unchanged."""
     bucket, message = compacted.plan.bucket, compacted.message
     entries = live_entries(
         table,
@@ -347,7 +347,7 @@ def _still_fits(table: FileStoreTable, state: TableState, compacted: _CompactedB
 
 
 def _vector_files(bucket: CompactBucket) -> set[str]:
-    """Return the names of the files with deletion vectors; compactions need no other index."""
+    """Return the names of the files with deletion vectors, the only index that is compared."""
     vectors = (entry for entry in bucket.index if entry.index_type == DELETION_VECTORS_INDEX)
     return {vector.file_name for vector in vectors}
 

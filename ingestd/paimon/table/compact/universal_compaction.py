@@ -38,7 +38,7 @@ class CompactionPick:
 
 @dataclass(frozen=True, slots=True)
 class PlanningTime:
-    """Time of the planning.
+    """The time at which a compaction is planned.
 
     `now_ms` is in milliseconds of the epoch, `hour` the hour of the day, and `last_full_ms` the
     time of the last full compaction of the bucket (None: no full compaction yet).
@@ -67,7 +67,7 @@ def choose(
 
 
 def choose_full(runs: Sequence[RunSize], max_level: int) -> CompactionPick | None:
-    """Pick all runs, to be compacted into the top level; None if that leaves nothing to do."""
+    """Pick all runs, to be compacted into the top level; return None if they are already there."""
     if not runs or (len(runs) == 1 and runs[0].level == max_level):
         return None
     return CompactionPick(len(runs), max_level, "full")
@@ -95,7 +95,7 @@ def _choose_universal(
 def _prestart_full(
     runs: Sequence[RunSize], max_level: int, options: CompactionOptions, moment: PlanningTime
 ) -> Reason | None:
-    """Return the reason for a full compaction, which precedes other triggers; None if not due."""
+    """Return the reason for a full compaction that precedes all other triggers, or None."""
     if len(runs) <= 1:
         return None
     interval, last = options.full_interval_ms, moment.last_full_ms
@@ -119,8 +119,8 @@ def _extended(
 ) -> CompactionPick | None:
     """Pick the newest `count` runs, and following runs that are not much larger than their sum.
 
-    `size-ratio` limits by how much. Returns None for a single run, unless level 0 has to be
-    emptied.
+    A run is added if it is at most `size_ratio` percent (more in off-peak hours) larger than the
+    sum of the runs before it. Returns None for a single run, unless level 0 has to be emptied.
     """
     ratio = options.size_ratio
     if options.off_peak is not None and options.off_peak.holds(moment.hour):

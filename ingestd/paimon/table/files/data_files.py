@@ -260,7 +260,7 @@ def _part(
 def group_filter(
     table: FileStoreTable, file_schema: TableSchema, predicate: Predicate | None
 ) -> GroupFilter | None:
-    """Return a filter by which row groups of a file are skipped; None if all must be read.
+    """Return a filter that skips row groups of a file by a predicate; None if all must be read.
 
     `file_schema` is the schema of the file; columns that were renamed have their older names in it.
     """
@@ -286,7 +286,7 @@ def group_filter(
 def key_group_filter(
     table: FileStoreTable, file_schema: TableSchema, keys: KeyTest
 ) -> GroupFilter | None:
-    """Return a filter by which row groups of a primary-key table's file are skipped by their keys.
+    """Return a filter that skips row groups of a primary-key table's file by their keys.
 
     Returns None if the file has no usable statistics of the first key column.
     """
@@ -351,7 +351,7 @@ def _evolving(path: str, *, same: bool) -> Iterator[None]:
 
 def _missing(path: str) -> FormatError:
     return FormatError(
-        f"data file {path} is missing: its snapshot was expired meanwhile, or the table is damaged"
+        f"data file {path} is missing: its snapshot has expired meanwhile, or the table is damaged"
     )
 
 

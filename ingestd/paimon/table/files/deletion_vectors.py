@@ -33,7 +33,7 @@ _NONE = np.empty(0, np.int64)
 class DeletionVectors:
     """Deletion vectors of the data files of a snapshot, read on demand.
 
-    The last index file read is cached, because the files of a bucket share one.
+    The last index file read is cached, because the data files of a bucket share an index file.
     """
 
     table: FileStoreTable
@@ -94,7 +94,7 @@ def read_dv_index(table: FileStoreTable, path: str) -> bytes:
         return table.io.read_bytes(path)
     except FileNotFoundError as error:
         raise FormatError(
-            f"deletion vectors {path} are missing: their snapshot was expired meanwhile, or the "
+            f"deletion vectors {path} are missing: their snapshot has expired meanwhile, or the "
             "table is damaged"
         ) from error
 

@@ -24,7 +24,7 @@ from ingestd.paimon.table.files.data_files import data_file_fields
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 
 CHECKS_EVERY_FILE = False
-"""Set by tests. By default, only files of kinds that a library has written wrong are read back."""
+"""Set by tests. By default, only kinds of files that a library has written wrong are read back."""
 _BATCH = BatchSize(8 << 20)
 _MORE: Any = pc
 _Numbers: TypeAlias = npt.NDArray[Any]
@@ -81,7 +81,7 @@ class ColumnChecksums:
 
 
 def _values(array: Array) -> _Numbers:
-    """Return the values of an array without nulls: its bytes, or its numbers."""
+    """Return the values of an array without nulls as a NumPy array of bytes or numbers."""
     present: Any = array
     kind, count, start = present.type, len(present), present.offset
     if not count:

@@ -179,7 +179,7 @@ def live_files(
 ) -> list[ManifestEntry]:
     """Return the live files (ADD entries) of a snapshot in commit order; [] if `snapshot` is None.
 
-    The result is restricted to matching partitions and to `buckets` (None: all).
+    `partition_filter` and `buckets` restrict the result (None: no restriction).
     """
     if snapshot is None:
         return []
@@ -200,7 +200,7 @@ def live_entries(
 ) -> list[ManifestEntry]:
     """Return the live files (ADD entries) of manifests, which are given base before delta.
 
-    The result is restricted to matching partitions and to `buckets` (None: all).
+    `partition_filter` and `buckets` restrict the result (None: no restriction).
     """
     entries = list(_matching_entries(table, manifests, partition_filter, buckets))
     return [entry for entry in fold_entries(entries) if entry.kind == FileKind.ADD]
@@ -335,5 +335,5 @@ def read_metadata_file(io: FileIO, path: str) -> bytes:
     try:
         return io.read_bytes(path)
     except FileNotFoundError as error:
-        message = f"{path} is missing: its snapshot was expired meanwhile, or the table is damaged"
+        message = f"{path} is missing: its snapshot has expired meanwhile, or the table is damaged"
         raise FormatError(message) from error

@@ -137,7 +137,7 @@ class IndexEntries(Mapping[IndexKey, IndexManifestEntry]):
         return list({**self._loaded().records(), **self._changed_records}.values())
 
     def written(self, io: FileIO, path: str) -> "IndexEntries":
-        """Return a copy that knows that its entries were written to the index manifest at `path`.
+        """Return a copy of these entries, which are stored in the index manifest at `path`.
 
         This manifest becomes the base if there is no base in a file yet, or if many entries
         changed.
@@ -257,5 +257,5 @@ def _read(io: FileIO, path: str) -> list[IndexManifestEntry]:
     try:
         return decode_index_manifest(io.read_bytes(path), path)
     except FileNotFoundError as error:
-        message = f"{path} is missing: its snapshot was expired meanwhile, or the table is damaged"
+        message = f"{path} is missing: its snapshot has expired meanwhile, or the table is damaged"
         raise FormatError(message) from error

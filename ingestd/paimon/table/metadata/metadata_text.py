@@ -1,4 +1,4 @@
-"""Format partitions, keys and column bounds for system tables, as in Java."""
+"""Format partitions, keys and column statistics for system tables, as Paimon does in Java."""
 
 from collections.abc import Mapping, Sequence
 

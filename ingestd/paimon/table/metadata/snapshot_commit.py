@@ -48,7 +48,7 @@ class SnapshotCommit(Protocol):
         """Delete the snapshots after a given one.
 
         `tag` is the name of a tag of the given snapshot, if the snapshot exists only as a tag.
-        Raises ConfigError if it does not exist.
+        Raises ConfigError if the given snapshot does not exist.
         """
         ...
 

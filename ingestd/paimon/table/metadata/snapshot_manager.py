@@ -2,7 +2,7 @@
 
 Specification: https://paimon.apache.org/docs/1.4/concepts/spec/snapshot/#snapshot
 
-Ids are consecutive from 1; old snapshots expire from the low end. The LATEST and EARLIEST files are
+Ids are consecutive from 1; the oldest snapshots expire first. The LATEST and EARLIEST files are
 hints that avoid a listing; they are always verified.
 """
 

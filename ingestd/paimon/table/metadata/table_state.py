@@ -35,7 +35,7 @@ from ingestd.paimon.table.metadata.snapshot_manager import (
 
 
 def steady_seconds() -> float:
-    """Return the seconds of a monotonic clock that runs on while the machine is suspended."""
+    """Return the seconds of a monotonic clock that also runs while the machine is suspended."""
     return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
 
 
@@ -258,8 +258,9 @@ def _carried(
 ) -> Mapping[str, str]:
     """Return the carried properties of the newest of these snapshots that has any, or `below()`.
 
-    The ids of later OVERWRITE snapshots of other programs, which carry no properties, are added,
-    because the properties no longer describe the rows.
+    `below` returns the carried properties of older snapshots. The ids of later OVERWRITE snapshots
+    of other programs, which carry no properties, are added, because the properties no longer
+    describe the rows.
     """
     overwrites: list[str] = []
     carried: Mapping[str, str] = {}
