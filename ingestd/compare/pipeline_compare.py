@@ -160,7 +160,7 @@ class _TableWork:
         source = read_source_table(work.connection, found.schema, found.name)
         reason = refusal(table, source, settings)
         if work.options.as_of is None and self.managed.progress is None:
-            reason = "it has no record of this pipeline; give --as-of if the source stands still"
+            reason = "it has no record of this pipeline; use --as-of if the source does not change"
         if reason is not None:
             return Uncompared(self.name, reason)
         try:

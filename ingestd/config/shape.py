@@ -51,7 +51,7 @@ def nearest(name: str, known: Iterable[str]) -> str:
     close = difflib.get_close_matches(name.lower(), names, n=1, cutoff=0.6)
     if close:
         return f"; did you mean '{close[0]}'?"
-    return f"; there is: {', '.join(sorted(names))}" if names else ""
+    return f"; known: {', '.join(sorted(names))}" if names else ""
 
 
 def plain(name: str) -> str:

@@ -149,7 +149,7 @@ def load_catalog(
     module = METASTORES.get(metastore)
     if module is None:
         known = ", ".join(sorted(METASTORES))
-        raise ConfigError(f"metastore '{metastore}' is not known; there is: {known}")
+        raise ConfigError(f"unknown metastore '{metastore}'; known: {known}")
     return cast("_Metastore", importlib.import_module(module)).open_catalog(
         warehouse, options or {}
     )
@@ -180,9 +180,9 @@ def nearest_name_hint(name: str, known: Iterable[str]) -> str:
     if close:
         return f"; did you mean '{close[0]}'?"
     if not names:
-        return "; there is none yet"
+        return "; none exists yet"
     more = ", ..." if len(names) > 10 else ""
-    return f"; there is: {', '.join(names[:10])}{more}"
+    return f"; existing: {', '.join(names[:10])}{more}"
 
 
 def check_name(kind: Literal["database", "table"], name: str) -> None:

@@ -69,7 +69,7 @@ def _columns(schema: TableSchema, kind: str) -> Iterator[str]:
                 "supported"
             )
         if column not in schema.field_names:
-            raise ConfigError(f"option '{name}': there is no column '{column}'")
+            raise ConfigError(f"option '{name}': unknown column '{column}'")
         if not _FITS[kind](schema.field(column).type):
             raise ConfigError(
                 f"option '{name}': column '{column}' of type {schema.field(column).type} cannot "

@@ -126,7 +126,7 @@ class _Parser:
         elif kind != "word" or token.upper() in _WORDS:
             raise self._wrong(f"a column name is expected instead of '{token}'")
         if name not in self._fields:
-            raise self._wrong(f"there is no column '{name}'; there is: {', '.join(self._fields)}")
+            raise self._wrong(f"unknown column '{name}'; the columns are {', '.join(self._fields)}")
         return self._fields[name]
 
     def _value(self, field: DataField) -> Value:

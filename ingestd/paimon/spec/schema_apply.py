@@ -286,7 +286,7 @@ def find_column(fields: Fields, name: str) -> DataField:
         if field.name == name:
             return field
     raise SchemaConflictError(
-        f"there is no column '{name}'; there are {', '.join(field.name for field in fields)}"
+        f"unknown column '{name}'; the columns are {', '.join(field.name for field in fields)}"
     )
 
 

@@ -79,11 +79,11 @@ def test_views(warehouse: Path, capsys: Capture) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["db.t", "--where", "w = 1"], "there is no column 'w'"),
+        (["db.t", "--where", "w = 1"], "unknown column 'w'"),
         (["db.t", "--columns", "w"], "has no column w"),
         (["db.t$files", "--columns", "w"], "db.t$files has no column w"),
         (["db.t$snapshots", "--changelog"], "$snapshots is not a table with changes"),
-        (["db.t$nothing"], "there is no system table '$nothing'"),
+        (["db.t$nothing"], "unknown system table '$nothing'"),
         (["db.t$branch_b"], "has no branch 'b'"),
         (["db.t", "--tag", "x", "--snapshot", "1"], "give one"),
         (["db.t", "--tag", "x"], "has no tag 'x'; its tags: first"),

@@ -87,7 +87,7 @@ def issue(folder: Path, text: str) -> str:
         (
             "{path: /lake}",
             "{path: /lake, catalog: {metastore: hive}}",
-            "unknown metastore; there is: filesystem",
+            "unknown metastore; known: filesystem",
         ),
         ("{path: /lake}", "{path: /lake, catalog: {metastore: rest}}", "uri: is needed"),
         ("{path: /lake}", "{path: /lake, catalog: {uri: 'http://h'}}", "for the metastore 'rest'"),

@@ -73,7 +73,7 @@ def test_lists_may_be_texts_since_an_environment_has_only_those(tmp_path: Path) 
     [
         ("pipelin: {name: x}", "f.yaml:9: pipelin: unknown key; did you mean 'pipeline'?"),
         ("pipeline: {nam: x}", "f.yaml:9: pipeline.nam: unknown key; did you mean 'name'?"),
-        ("zzz: 1", "f.yaml:9: zzz: unknown key; there is: compaction, "),
+        ("zzz: 1", "f.yaml:9: zzz: unknown key; known: compaction, "),
         ("defaults: {primary_keys: id}", "unknown key; did you mean 'primary-keys'?"),
         ("routing: {table_prefix_db: {}}", "unknown key; did you mean 'table-prefix-db'?"),
         ("pipeline:\n  trigger: 10", "f.yaml:10: pipeline.trigger: '10' has no unit"),

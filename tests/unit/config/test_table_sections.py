@@ -152,7 +152,7 @@ def test_stages_have_policies_of_their_own(tmp_path: Path) -> None:
         ("routing: {including-dbs: '('}", "routing.including-dbs: '(' is not a regular"),
         (
             "defaults: {computed-columns: {y: yaer(a)}}",
-            "'y' = yaer(a): at character 1: there is no function 'yaer'; did you mean 'year'?",
+            "'y' = yaer(a): at character 1: unknown function 'yaer'; did you mean 'year'?",
         ),
         (
             "tables: {t: {computed-columns: {x: a + b}, schema: {column-types: {a: INT, b: DATE}}}"

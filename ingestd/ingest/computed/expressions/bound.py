@@ -165,8 +165,8 @@ def _refuse_call(node: CallNode) -> None:
         least, most = FUNCTIONS[name].least, FUNCTIONS[name].most or count
     else:
         close = difflib.get_close_matches(name, NAMES, n=1, cutoff=0.6)
-        hint = f"; did you mean '{close[0]}'?" if close else f", only {', '.join(NAMES)}"
-        raise wrong(node, f"there is no function '{name}'{hint}")
+        hint = f"; did you mean '{close[0]}'?" if close else f"; known: {', '.join(NAMES)}"
+        raise wrong(node, f"unknown function '{name}'{hint}")
     if not least <= count <= max(least, most):
         accepted = f"{least}" if least == most else f"{least} to {most}"
         accepted = (

@@ -338,7 +338,7 @@ def _evolving(path: str, *, same: bool) -> Iterator[None]:
     If the file has the `same` schema as the table, nothing has to be cast, so that an unsupported
     cast, too, means a damaged file.
     """
-    wrong = f"data file {path} has columns of other types than its schema says"
+    wrong = f"data file {path} has columns of other types than its schema"
     try:
         yield
     except (pa.ArrowException, UnicodeDecodeError) as error:

@@ -51,7 +51,7 @@ def read_schema(io: FileIO, paths: TablePaths, schema_id: int) -> TableSchema:
         raise FormatError(message) from error
     schema = parse_schema(data, path)
     if schema.id != schema_id:
-        raise FormatError(f"schema file {path} holds schema {schema.id}")
+        raise FormatError(f"schema file {path} contains schema {schema.id}")
     return schema
 
 

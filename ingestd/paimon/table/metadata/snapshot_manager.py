@@ -113,7 +113,7 @@ def _parsed(io: FileIO, path: str, snapshot_id: int) -> Snapshot | None:
         return None
     snapshot = parse_snapshot(data, path)
     if snapshot.id != snapshot_id:
-        raise FormatError(f"snapshot file {path} holds snapshot {snapshot.id}")
+        raise FormatError(f"snapshot file {path} contains snapshot {snapshot.id}")
     return snapshot
 
 

@@ -255,6 +255,6 @@ def _expression(pattern: str, letter: str, run: str) -> str:
     if letter in "MdHms" and len(run) <= 2:
         return rf"(?P<{letter}>\d{{{len(run)},2}})"
     raise UnsupportedError(
-        f"option '{FORMATTER}' = '{pattern}' is not supported: what '{run}' stands for is not "
+        f"option '{FORMATTER}' = '{pattern}' is not supported: '{run}' is not "
         "implemented; use yyyy, MM, dd, HH, mm, ss and SSS"
     )

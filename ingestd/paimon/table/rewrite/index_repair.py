@@ -218,9 +218,9 @@ def _indexed_hashes(
 ) -> tuple[Hashes, str | None]:
     """Return the hashes in the index of a bucket, and why it cannot be used (None: it can)."""
     if not entries:
-        return _NONE, "there is none"
+        return _NONE, "does not exist"
     if len(entries) > 1:
-        return _NONE, f"there are {len(entries)}"
+        return _NONE, f"has {len(entries)} index files"
     try:
         # The file is checked, not the cache: the file may be missing.
         (entry,) = entries

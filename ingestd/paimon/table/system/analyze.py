@@ -59,7 +59,7 @@ def analyze_table(
     """
     state = load_state(table)
     if state.snapshot is None:
-        raise ConfigError(f"table {table.name} has no snapshot yet: there is nothing to analyze")
+        raise ConfigError(f"table {table.name} has no snapshot to analyze")
     statistics = compute_statistics(table, state.snapshot, columns)
     name = f"stat-{uuid.uuid4()}-0"
     table.io.write_new(table.paths.statistics(name), encode_statistics(statistics))

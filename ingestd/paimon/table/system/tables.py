@@ -60,8 +60,8 @@ def system_table(name: str) -> SystemTable:
     declared = SYSTEM_TABLES.get(name)
     if declared is None:
         close = difflib.get_close_matches(name, SYSTEM_TABLES, n=1)
-        hint = f"did you mean '${close[0]}'?" if close else f"there is: {', '.join(SYSTEM_TABLES)}"
-        raise ConfigError(f"there is no system table '${name}'; {hint}")
+        hint = f"did you mean '${close[0]}'?" if close else f"known: {', '.join(SYSTEM_TABLES)}"
+        raise ConfigError(f"unknown system table '${name}'; {hint}")
     return declared
 
 

@@ -94,7 +94,7 @@ def _check_succession(previous: Snapshot, snapshot: Snapshot, findings: VerifyFi
     )
     if goes_back:
         findings.warning(
-            "commit-identifier", where, f"identifier of user {snapshot.commit_user} goes back"
+            "commit-identifier", where, f"identifier of user {snapshot.commit_user} decreases"
         )
 
 

@@ -37,7 +37,7 @@ def test_there_are_fourteen_functions() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("conct(a, b)", "no function 'conct'; did you mean 'concat'?"),
+        ("conct(a, b)", "unknown function 'conct'; did you mean 'concat'?"),
         ("year()", "year takes 1 or 2 arguments, not 0"),
         ("upper(a, b)", "upper takes 1 arguments, not 2"),
         ("now(a)", "now takes 0"),

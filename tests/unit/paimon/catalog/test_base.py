@@ -45,7 +45,7 @@ def test_ordinary_names_are_fine(name: str) -> None:
 
 
 def test_an_unknown_metastore_is_refused_with_those_that_exist() -> None:
-    with pytest.raises(ConfigError, match="'hive' is not known; there is: filesystem"):
+    with pytest.raises(ConfigError, match="unknown metastore 'hive'; known: filesystem"):
         load_catalog("hive", "/w")
 
 
@@ -63,8 +63,8 @@ def test_a_catalog_of_directories_needs_no_options(tmp_path: object) -> None:
     ("name", "known", "hint"),
     [
         ("order", ["orders", "items"], "; did you mean 'orders'?"),
-        ("zzz", ["b", "a"], "; there is: a, b"),
-        ("zzz", [], "; there is none yet"),
+        ("zzz", ["b", "a"], "; existing: a, b"),
+        ("zzz", [], "; none exists yet"),
         ("zzz", [f"t{n:02}" for n in range(12)], "t09, ..."),
     ],
 )

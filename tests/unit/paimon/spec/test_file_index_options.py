@@ -43,7 +43,7 @@ def test_without_options_there_are_none() -> None:
 @pytest.mark.parametrize(
     ("name", "value", "message"),
     [
-        ("bloom-filter.columns", "x", "no column 'x'"),
+        ("bloom-filter.columns", "x", "unknown column 'x'"),
         ("bloom-filter.columns", "d", "cannot have an index"),
         ("bitmap.columns", "d", "cannot have an index"),
         ("bloom-filter.s.items", "5", "expected file-index.bloom-filter.columns"),

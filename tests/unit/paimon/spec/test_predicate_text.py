@@ -51,7 +51,7 @@ def test_text_becomes_a_predicate(text: str, wanted: Predicate) -> None:
     ("text", "message"),
     [
         ("", "a column name is expected"),
-        ("b = 1", "there is no column 'b'; there is: a, s, d, m, not"),
+        ("b = 1", "unknown column 'b'; the columns are a, s, d, m, not"),
         ("a = x", "'x' is no value of type INT"),
         ("a = 1.5", "no value of type INT"),
         ("a = 3000000000", "no value of type INT"),

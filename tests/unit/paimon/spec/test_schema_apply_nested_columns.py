@@ -38,9 +38,9 @@ def test_a_path_may_end_in_what_is_in_a_collection() -> None:
 @pytest.mark.parametrize(
     ("path", "message"),
     [
-        (("z", "x"), "no column 'z'"), (("l", "x"), "'element' is what leads into it"),
+        (("z", "x"), "unknown column 'z'"), (("l", "x"), "'element' is what leads into it"),
         (("m", "key"), "'value' is what leads into it"), (("s", "element"), "nothing is inside it"),
-        (("r", "x", "y"), "nothing is inside it"), (("r", "y"), "no column 'y'"),
+        (("r", "x", "y"), "nothing is inside it"), (("r", "y"), "unknown column 'y'"),
     ],
 )  # fmt: skip
 def test_a_path_that_leads_nowhere_is_refused(path: tuple[str, ...], message: str) -> None:

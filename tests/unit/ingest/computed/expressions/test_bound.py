@@ -52,8 +52,8 @@ def test_results_have_types(text: str, data_type: str) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("1 + lwer(s)", "at character 5: there is no function 'lwer'; did you mean 'lower'?"),
-        ("zzzz(s)", "there is no function 'zzzz', only abs, "),
+        ("1 + lwer(s)", "at character 5: unknown function 'lwer'; did you mean 'lower'?"),
+        ("zzzz(s)", "unknown function 'zzzz'; known: abs, "),
         ("lower(s, s)", "lower takes 1 arguments, not 2"),
         ("coalesce()", "coalesce takes at least 1 arguments, not 0"),
         ("now(1)", "now takes 0 arguments"),

@@ -57,7 +57,7 @@ def test_a_listing_that_is_behind_hides_no_snapshot(hint: bytes | None) -> None:
 def test_a_snapshot_file_holds_the_snapshot_of_its_name() -> None:
     table = table_with_snapshots(2)
     table.io.overwrite(table.paths.snapshot(2), table.io.read_bytes(table.paths.snapshot(1)))
-    with pytest.raises(FormatError, match=r"snapshot-2 holds snapshot 1"):
+    with pytest.raises(FormatError, match=r"snapshot-2 contains snapshot 1"):
         read_snapshot(table.io, table.paths, 2)
 
 

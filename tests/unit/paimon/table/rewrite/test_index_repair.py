@@ -131,7 +131,7 @@ def test_without_index_manifest_the_whole_index_is_made_anew() -> None:
     assert snapshot is not None
     assert snapshot.index_manifest is not None
     table.io.delete_quietly(table.paths.manifest(snapshot.index_manifest))
-    assert [one.problem for one in repair(table).wrong] == ["there is none"] * 3
+    assert [one.problem for one in repair(table).wrong] == ["does not exist"] * 3
     assert verify(table) == []
 
 

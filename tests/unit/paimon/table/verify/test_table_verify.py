@@ -74,7 +74,7 @@ def test_a_snapshot_under_another_number_is_found(table: FileStoreTable) -> None
     _change_snapshot(table, 2, id=7)
     (finding,) = verify(table)
     assert (finding.code, finding.where) == ("unreadable", "snapshot-2")
-    assert "holds snapshot 7" in finding.message
+    assert "contains snapshot 7" in finding.message
 
 
 @pytest.mark.parametrize("field", ["total_record_count", "delta_record_count"])
