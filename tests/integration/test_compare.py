@@ -514,7 +514,7 @@ def test_statements_are_read_only_and_bounded(server: PostgresServer) -> None:
         (["--as-of", "latest", "nothing"], 2, "has not written ods.nothing"),
         (["--as-of", "latest", "orders=shop.nothing"], 2, "the source has no table shop.nothing"),
         (["--as-of", "latest", "orders=orders"], 2, "write TABLE or TABLE=SCHEMA.TABLE"),
-        (["--as-of", "2020-01-01", "orders"], 2, "no snapshot of that time"),
+        (["--as-of", "2020-01-01", "orders"], 2, "no snapshot at or before that time"),
         (["--as-of", "latest", "orders=shop.branches"], 2, "is not that of shop.branches"),
     ],
 )
