@@ -25,7 +25,7 @@ from ingestd.paimon.io.file_io import FileIO, file_io_for, storage_options
 
 
 class StartAt(StrEnum):
-    """Offsets from which a table is written."""
+    """A choice of the offsets from which a table is written."""
 
     ORIGIN = "origin"
     CLAIMS = "claims"
@@ -39,19 +39,19 @@ def begin(
         StartAt,
         typer.Option(
             "--at",
-            help="`origin`: where the pipeline began with each topic partition; `claims`: what the "
-            "claims file has of the table; `now`: the ends of the logs.",
+            help="`origin`: where the pipeline began with each topic partition; `claims`: as the "
+            "claims file states for the table; `now`: the ends of the logs.",
         ),
     ],
     as_json: AsJson = False,
 ) -> None:
     """Write a progress record to a table that has none in its snapshots.
 
-    For a table whose progress records another writer expired, or that another program filled. A
-    running daemon loses the lead to this command, and ends with exit code 6.
+    For a table whose records were expired by another writer, or that another program filled.
+    A running daemon loses the lead to this command, and ends with exit code 6.
 
-    `--at claims` is for a table that nothing rolled back, restored or overwrote since. It may write
-    rows of a table without a key twice if the daemon died in a commit.
+    Use `--at claims` only if the table was not rolled back, restored or overwritten since the last
+    batch. Rows of a table without a key may be written twice if the daemon died in a commit.
 
     **Examples**
 
@@ -68,7 +68,8 @@ def begin(
     columns = ("topic", "partition", "next_offset")
     rows = [dict(zip(columns, (name.topic, *at_), strict=True)) for name, *at_ in starts]
     document = {"table": table, "at": at.value, "offsets": rows}
-    print_result(f"{table} is fed from here on.", document, as_json=as_json, dry_run=False)
+    text = f"{table} is written from here on."
+    print_result(text, document, as_json=as_json, dry_run=False)
     if not as_json:
         print_table(rows, columns, none="no topic has been read yet")
 

@@ -1,4 +1,4 @@
-"""`ingestd branch`: branches of a table."""
+"""`ingestd branch`: create, list, delete and fast-forward branches of a table."""
 
 from typing import Annotated, TypeAlias
 
@@ -17,7 +17,7 @@ _Name: TypeAlias = Annotated[str, typer.Argument(metavar="BRANCH", help="The bra
 
 branch = group(
     "branch",
-    "Create, list, delete and fast-forward branches; `DB.TABLE$branch_NAME` is one.",
+    "Create, list, delete and fast-forward branches; read one as `DB.TABLE$branch_NAME`.",
     "ingestd branch create /lake shop.orders fix --tag 2024-01-31",
     "ingestd branch fast-forward /lake shop.orders fix --dry-run",
 )
@@ -36,9 +36,10 @@ def create(
     dry_run: DryRun = False,
     as_json: AsJson = False,
 ) -> None:
-    """Create a branch at a tag or a snapshot, or an empty one with the schemas of the table.
+    """Create a branch at a tag or a snapshot, or an empty branch with the schemas of the table.
 
-    A snapshot gets a tag with the name of the branch, which keeps the files that both share.
+    For a snapshot, a tag with the name of the branch is created too; it keeps the files that the
+    branch shares with the table.
 
     **Examples**
 
@@ -65,7 +66,7 @@ def create(
 
 @branch.command("list")
 def list_branches(warehouse: Warehouse, table: TableName, as_json: AsJson = False) -> None:
-    """List the branches of a table beside the main one.
+    """List the branches of a table, without the main branch.
 
     **Examples**
 
@@ -92,7 +93,7 @@ def delete(
     dry_run: DryRun = False,
     as_json: AsJson = False,
 ) -> None:
-    """Delete a branch; files that only it referred to are left as orphans.
+    """Delete a branch; files that only this branch referred to are left as orphans.
 
     **Examples**
 
@@ -114,9 +115,10 @@ def forward(
     dry_run: DryRun = False,
     as_json: AsJson = False,
 ) -> None:
-    """Replace the table's snapshots, schemas and tags by those of a branch.
+    """Replace the snapshots, schemas and tags of a table with those of a branch.
 
-    The table loses everything from the first snapshot of the branch on. Stop its writers first.
+    Everything in the table from the id of the branch's first snapshot on is replaced. Stop all
+    writers of the table first.
 
     **Examples**
 
@@ -125,6 +127,6 @@ def forward(
     opened = open_table(warehouse, table)
     on_branch(opened, name)
     deleted = [] if dry_run else fast_forward(opened, name)
-    text = f"{table}: forwarded to branch '{name}'; {counted(len(deleted), 'snapshot')} given up."
+    text = f"{table}: forwarded to branch '{name}'; {counted(len(deleted), 'snapshot')} deleted."
     document = {"table": table, "branch": name, "snapshots_given_up": deleted}
     print_result(text, document, as_json=as_json, dry_run=dry_run)

@@ -28,7 +28,7 @@ _MOST_BYTES = 4 << 20
 
 @dataclass(frozen=True, slots=True)
 class BrokerSurvey:
-    """Topics of a cluster, and the likely data format of each."""
+    """The logs of sampled topics, and a guess of the data format of each topic."""
 
     logs: TopicLogs
     guesses: Mapping[str, Guess]
@@ -48,7 +48,7 @@ def resolved_properties(properties: Mapping[str, str]) -> dict[str, str]:
 
 
 def list_topics(properties: Mapping[str, str]) -> list[str]:
-    """List the topics of a cluster. Raises SourceError if it does not respond."""
+    """Return the sorted topics of a cluster. Raises SourceError if it does not respond."""
     source = KafkaSource(_NAME, (), topic_pattern=".*", properties=properties)
     return sorted(topic_logs(source).end)
 
@@ -56,9 +56,10 @@ def list_topics(properties: Mapping[str, str]) -> list[str]:
 def sample_topics(
     properties: Mapping[str, str], topics: Sequence[str], schemas: SchemaLookup | None
 ) -> BrokerSurvey:
-    """Sample the oldest and newest messages of topics.
+    """Sample the oldest and newest messages of topics, and guess the data format of each topic.
 
-    Raises SourceError if the cluster or the registry does not respond, or has no such topic.
+    Raises SourceError if the cluster or the schema registry does not respond, or a topic does not
+    exist.
     """
     source = KafkaSource(_NAME, tuple(topics), properties=properties)
     logs = topic_logs(source)
@@ -77,19 +78,20 @@ def sample_topics(
 def proposed_sources(
     name: str, survey: BrokerSurvey, data_format: str | None, pattern: str | None
 ) -> list[SourceProposal]:
-    """Return a source for each data format found; topics without a known format join the largest.
+    """Return a source for each data format; topics of unknown format join the largest source.
 
-    A given format applies to all topics; a given pattern is kept if all topics have one format.
+    `data_format` overrides the guesses of all topics; `pattern` is used if all topics are of one
+    format.
     """
     groups: dict[str, list[str]] = defaultdict(list)
-    silent: list[str] = []
+    unknown: list[str] = []
     for topic, guess in survey.guesses.items():
         chosen_format = data_format or guess.data_format
-        (groups[chosen_format] if chosen_format else silent).append(topic)
+        (groups[chosen_format] if chosen_format else unknown).append(topic)
     largest = max(
         groups, key=lambda name_of_format: len(groups[name_of_format]), default=DEFAULT_FORMAT
     )
-    groups[largest] += silent
+    groups[largest] += unknown
     many = len(groups) > 1
     return [
         SourceProposal(
@@ -104,15 +106,22 @@ def proposed_sources(
 
 
 def with_tables(proposal: Proposal, text: str, folder: Path, records: int) -> Proposal:
-    """Return the proposal with the tables that the sampled messages would create."""
+    """Return the proposal with the tables that its YAML `text` would create, by a dry run.
+
+    At most `records` records of each topic are read; paths are relative to `folder`.
+    """
     tables = dry_run_of(text, folder, records)
     return replace(proposal, tables=tuple(tables))
 
 
 def dry_run_of(text: str, folder: Path, records: int) -> list[TablePreview]:
-    """Run a configuration dry over the messages. Raises what loading and reading raise."""
+    """Return previews of the tables that a configuration (YAML) would write, from a dry run.
+
+    At most `records` records of each topic are read; paths are relative to `folder`. Raises what
+    loading and reading raise.
+    """
     loaded = load_document(parse_document(text, "the proposal"), folder, os.environ)
-    return table_previews(dry_run_pipeline(pipeline_settings(loaded), records).found)
+    return table_previews(dry_run_pipeline(pipeline_settings(loaded), records).result)
 
 
 def _together(data_format: str, guesses: Sequence[Guess]) -> Guess:

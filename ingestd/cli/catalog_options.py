@@ -28,12 +28,15 @@ _CHOICE: ContextVar[CatalogChoice | None] = ContextVar("catalog", default=None)
 
 
 def chosen_catalog() -> CatalogChoice:
-    """Return the catalog of the command line; default the file system."""
+    """Return the catalog that the command line selects, by default a `filesystem` catalog."""
     return _CHOICE.get() or CatalogChoice()
 
 
 def add_catalog_options(command: Any) -> Any:  # noqa: ANN401  (typer keeps the type private)
-    """Add these options to every command of a group that has a WAREHOUSE argument."""
+    """Add the catalog options to a command with a WAREHOUSE argument, and return the command.
+
+    The subcommands of a group are changed likewise.
+    """
     for subcommand in getattr(command, "commands", {}).values():
         add_catalog_options(subcommand)
     if any(param.name == _WAREHOUSE for param in command.params):
@@ -42,7 +45,7 @@ def add_catalog_options(command: Any) -> Any:  # noqa: ANN401  (typer keeps the 
 
 
 def _set_metastore(value: str | None) -> None:
-    # The first of them on every command line, given or not: whatever was chosen before is over.
+    # Called before the other options on every command line, given or not: it resets the choice.
     _CHOICE.set(CatalogChoice() if value is None else CatalogChoice(value))
 
 
@@ -70,7 +73,7 @@ def _parameters() -> list[Any]:
     parameters = [param for param in typer.main.get_command(app).params if param.name in _NAMES]
     for parameter in parameters:
         parameter.expose_value = False
-    # Options that are given are handled in the order of the command line: this one is before all.
+    # Given options are processed in the order of the command line, but an eager one comes first.
     parameters[0].is_eager = True
     return parameters
 
@@ -101,4 +104,4 @@ def _options(
         ),
     ] = None,
 ) -> None:
-    """Template of the commands that get these options."""
+    """Declare the catalog options as parameters; never called."""

@@ -68,11 +68,12 @@ def compact(
     dry_run: DryRun = False,
     as_json: AsJson = False,
 ) -> None:
-    """Compact a table: files of a bucket become fewer, older rows of a key are dropped.
+    """Compact a table: merge the files of each bucket, and drop older rows of a key.
 
     Readers see the same rows as before; readers of `first-row` tables and of tables with deletion
-    vectors also see rows written since. Ingest can continue meanwhile. Without `--full` each
-    bucket is compacted once, as the table's triggers require. Postponed rows are first assigned
+    vectors also see the rows written since the last compaction. Ingestion can continue meanwhile.
+    Without `--full` each bucket is compacted once, as the table's triggers require. Postponed rows
+    are first assigned
     to buckets.
 
     **Examples**
@@ -100,14 +101,14 @@ def compact(
 
 
 def _waiting(table: FileStoreTable, partitions: PartitionFilter | None) -> int:
-    """Return the number of rows that a compaction moves into buckets first."""
+    """Return the number of postponed rows, which a compaction moves into buckets first."""
     if bucket_mode(table.schema) is not BucketMode.POSTPONE:
         return 0
     return count_postponed_rows(table, load_state(table), partitions)
 
 
 def _inputs(partitions: PartitionFilter | None, full: bool, table: FileStoreTable) -> int:
-    """Return the number of files to compact."""
+    """Return the number of files that a compaction reads."""
     plans = plan_compaction(table, now_ms=now_ms(), full=full, partition_filter=partitions)
     return sum(len(plan.inputs) for plan in plans)
 
@@ -208,7 +209,7 @@ def sort_table(
     dry_run: bool,
     as_json: bool,
 ) -> None:
-    """Sort the partitions of a table."""
+    """Sort the files of each partition of a table, or only plan it, and print the result."""
     columns, strategy = order
     if dry_run:
         sort_fields(table, columns, strategy)
@@ -242,7 +243,7 @@ def sort_table(
 
 
 def chosen_order(order_by: str | None, strategy: str | None, *, full: bool) -> Order | None:
-    """Return the order of the options, None for no sorting. Raises ConfigError for a conflict."""
+    """Return the requested sort order, or None. Raises ConfigError if the options conflict."""
     if order_by is None:
         if strategy is not None:
             raise ConfigError("--order-strategy requires --order-by")

@@ -20,7 +20,7 @@ from ingestd.errors import ConfigError
 
 _SHOWN_KEYS = 10
 _Result = Mapping[str, Any]
-_LEFT = "It changes nothing. With --progress-file the same command goes on where it stopped."
+_LEFT = "It changes nothing. With --progress-file the same command continues where it stopped."
 _Config: TypeAlias = Annotated[
     Path,
     typer.Option("--config", "-c", metavar="FILE", help="The pipeline's configuration."),
@@ -46,7 +46,8 @@ _AsOf: TypeAlias = Annotated[
     typer.Option(
         "--as-of",
         metavar="TIME",
-        help="The source stands still: compare the table as of this time (ISO 8601), or 'latest'.",
+        help="For a source without changes: compare the table as of this time (ISO 8601), or "
+        "'latest'.",
     ),
 ]
 _Slot: TypeAlias = Annotated[
@@ -77,7 +78,7 @@ _Connector: TypeAlias = Annotated[
         "--connector-delay",
         min=0,
         metavar="S",
-        help="After this time a slot that does not move is quiet.",
+        help="After this time a slot that does not advance is idle.",
     ),
 ]
 _Stream: TypeAlias = Annotated[
@@ -88,10 +89,10 @@ _Stream: TypeAlias = Annotated[
 ]
 _Progress: TypeAlias = Annotated[
     Path | None,
-    typer.Option("--progress-file", metavar="FILE", help="Keep progress here, and go on from it."),
+    typer.Option("--progress-file", metavar="FILE", help="Store progress here; resume from it."),
 ]
 _Hints: TypeAlias = Annotated[
-    bool, typer.Option("--repair-hint", help="Also print what would mend the differences.")
+    bool, typer.Option("--repair-hint", help="Also print how to repair the differences.")
 ]
 
 
@@ -113,11 +114,11 @@ def compare(
 ) -> None:
     """Compare tables with those of the source database (PostgreSQL) by key, while both change.
 
-    The database and the lake hash ranges of keys; ranges that differ are split until rows are
-    found. A row that differs is read again after the stream has passed, and reported if it still
-    differs. Nothing is changed on either side.
+    The database and the lake hash ranges of keys; ranges that differ are split down to single rows.
+    A row that differs is read again after the pipeline has caught up with the source, and reported
+    if it still differs. Nothing is changed on either side.
 
-    Exit code 0 if no row differs, 1 if some do, 3 if the source does not answer.
+    Exit code 0 if no row differs, 1 if some do, 3 if the source does not respond.
 
     **Examples**
 
@@ -136,18 +137,18 @@ def compare(
 def _compare(
     config: Path, tables: Sequence[str], options: CompareOptions, *, hints: bool, as_json: bool
 ) -> None:
-    place = public_url(options.source)
+    url = public_url(options.source)
     settings = pipeline_settings(load_config(config))
-    with interruptible("comparing with", place, _LEFT), waiting(f"comparing with {place}"):
-        found = list(compare_tables(settings, tables, options))
-    results = [one for one in found if not isinstance(one, Uncompared)]
-    left_out = [one for one in found if isinstance(one, Uncompared)]
+    with interruptible("comparing with", url, _LEFT), waiting(f"comparing with {url}"):
+        compared = list(compare_tables(settings, tables, options))
+    results = [result for result in compared if not isinstance(result, Uncompared)]
+    left_out = [result for result in compared if isinstance(result, Uncompared)]
     if not results:
-        reasons = "".join(f"\n{one.table}: {one.reason}" for one in left_out)
+        reasons = "".join(f"\n{table.table}: {table.reason}" for table in left_out)
         raise ConfigError(f"no table can be compared{reasons}")
-    repairs = [hint for one in results for hint in repair_hints(one)] if hints else []
+    repairs = [hint for result in results for hint in repair_hints(result)] if hints else []
     if as_json:
-        not_compared = [{"table": one.table, "reason": one.reason} for one in left_out]
+        not_compared = [{"table": table.table, "reason": table.reason} for table in left_out]
         print_json({"tables": results, "not_compared": not_compared, "repair_hints": repairs})
     else:
         _print(results, left_out, repairs)
@@ -158,11 +159,11 @@ def _print(
     results: Sequence[_Result], left_out: Sequence[Uncompared], hints: Sequence[str]
 ) -> None:
     columns = ("table", "source", "rows", "missing", "extra", "different", "moving", "result")
-    print_table([{**one, "result": _verdict(one)} for one in results], columns, none="")
-    for one in results:
-        _print_rows(one)
-        for column in one["columns_not_compared"]:
-            say(f"{one['table']}: column {column['column']} not compared: {column['reason']}")
+    print_table([{**result, "result": _verdict(result)} for result in results], columns, none="")
+    for result in results:
+        _print_rows(result)
+        for column in result["columns_not_compared"]:
+            say(f"{result['table']}: column {column['column']} not compared: {column['reason']}")
     for table in left_out:
         say(f"{table.table}: not compared: {table.reason}")
     for hint in hints:
@@ -178,23 +179,23 @@ def _verdict(result: _Result) -> str:
 def _print_rows(result: _Result) -> None:
     rows = [
         {
-            "kind": one["kind"],
-            "key": _pairs(one["key"]),
-            "source": _pairs(one["source"]),
-            "lake": _pairs(one["lake"]),
+            "kind": difference["kind"],
+            "key": _pairs(difference["key"]),
+            "source": _pairs(difference["source"]),
+            "lake": _pairs(difference["lake"]),
         }
-        for one in result["differences"]
+        for difference in result["differences"]
     ]
     if rows:
         say(f"\n{result['table']}: {counted(len(rows), 'row')}")
         print_table(rows, ("kind", "key", "source", "lake"), none="")
     if result["moving"]:
         keys = ", ".join(_pairs(key) for key in result["moving_keys"][:_SHOWN_KEYS])
-        say(f"{result['table']}: changed during every look, so not decided: {keys}")
+        say(f"{result['table']}: changed during every comparison, so undecided: {keys}")
 
 
 def _pairs(values: Mapping[str, str | None] | None) -> str:
-    """Return columns with their values, or a dash for a row that does not exist."""
+    """Format the columns of a row with their values; a row that does not exist is a dash."""
     if values is None:
         return "-"
     return ", ".join(f"{name}={'null' if text is None else text}" for name, text in values.items())

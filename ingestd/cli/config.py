@@ -22,7 +22,7 @@ def _config() -> None:
 def schema() -> None:
     """Print the JSON Schema of configuration files, for editors that complete and check keys.
 
-    A YAML language server reads it where a file begins with
+    A YAML language server uses the schema for files that begin with
     `# yaml-language-server: $schema=ingestd.schema.json`.
 
     **Examples**

@@ -47,7 +47,7 @@ def reset(
     dry_run: DryRun = False,
     as_json: AsJson = False,
 ) -> None:
-    """Set the next snapshot of a consumer, or create it.
+    """Set the snapshot that a consumer reads next; a new consumer is created.
 
     **Examples**
 
@@ -70,7 +70,7 @@ def delete(
     dry_run: DryRun = False,
     as_json: AsJson = False,
 ) -> None:
-    """Delete a consumer; its snapshots may expire.
+    """Delete a consumer; the snapshots that it protected may then expire.
 
     **Examples**
 

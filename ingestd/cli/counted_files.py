@@ -15,20 +15,20 @@ _DATA = "/bucket-"
 
 @dataclass
 class FileCounts:
-    """Counts of file operations, safe for threads; `changed` is called after each of them."""
+    """Thread-safe counts of file operations; `changed` is called after each operation."""
 
     changed: Callable[["FileCounts"], None]
     read: int = 0
     written: int = 0
     deleted: int = 0
     _known: set[str] = field(default_factory=set)
-    _seen: int = 0
+    _read_data_files: int = 0
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     @property
     def data_files(self) -> int:
-        """Return the number of distinct data files read, without those written here."""
-        return self._seen
+        """Return the number of distinct data files read, without those that were written before."""
+        return self._read_data_files
 
     def read_file(self, path: str) -> None:
         """Count a file that was opened."""
@@ -36,7 +36,7 @@ class FileCounts:
             self.read += 1
             if _DATA in path and path not in self._known:
                 self._known.add(path)
-                self._seen += 1
+                self._read_data_files += 1
         self.changed(self)
 
     def wrote_file(self, path: str) -> None:
@@ -54,7 +54,7 @@ class FileCounts:
         self.changed(self)
 
     def looked(self) -> None:
-        """Report that a directory was listed."""
+        """Report progress to `changed` after a directory was listed; no count changes."""
         self.changed(self)
 
 
@@ -76,7 +76,7 @@ class CountingFileIO:
         self.inner.write_new(path, data)
 
     def try_write_atomic(self, path: str, data: bytes) -> bool:
-        """Publish a file if the name is free."""
+        """Publish a file if the name is free; return whether it was."""
         self.counts.wrote_file(path)
         return self.inner.try_write_atomic(path, data)
 
@@ -107,12 +107,12 @@ class CountingFileIO:
         self.inner.make_directory(path)
 
     def delete_quietly(self, path: str) -> None:
-        """Delete a file if it exists."""
+        """Delete a file if it is there; a failure is logged, never raised."""
         self.counts.deleted_file()
         self.inner.delete_quietly(path)
 
     def delete_empty_directory(self, path: str) -> bool:
-        """Delete a directory if it is empty."""
+        """Delete a directory if it is empty; return whether it was."""
         return self.inner.delete_empty_directory(path)
 
     def delete_tree(self, path: str) -> None:

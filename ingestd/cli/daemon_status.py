@@ -49,7 +49,7 @@ class DaemonAddress:
         object.__setattr__(self, "_parts", split_url)
 
     def status(self) -> Document:
-        """Return the document of /status.
+        """Request /status, and return the JSON document.
 
         Raises DaemonSilentError if the daemon does not respond with a status, ConfigError if the
         token or the certificate is refused, or one of their files cannot be read.
@@ -57,17 +57,17 @@ class DaemonAddress:
         connection, headers = self._connection(), self._headers()
         try:
             connection.request("GET", self._parts.path.rstrip("/") + _PATH, headers=headers)
-            answer = connection.getresponse()
-            body = answer.read(_MOST_BYTES)
+            response = connection.getresponse()
+            body = response.read(_MOST_BYTES)
         except ssl.SSLCertVerificationError as error:
             raise ConfigError(f"{self.url}: {error.verify_message}; give --ca FILE") from error
         except (OSError, http.client.HTTPException) as error:
-            raise DaemonSilentError(f"{self.url} does not answer: {error}") from error
+            raise DaemonSilentError(f"{self.url} does not respond: {error}") from error
         finally:
             connection.close()
-        if answer.status in (http.HTTPStatus.UNAUTHORIZED, http.HTTPStatus.FORBIDDEN):
+        if response.status in (http.HTTPStatus.UNAUTHORIZED, http.HTTPStatus.FORBIDDEN):
             raise ConfigError(f"{self.url} asks for its token: give --auth-file FILE")
-        return self._document(answer.status, body)
+        return self._document(response.status, body)
 
     def _document(self, status: int, body: bytes) -> Document:
         try:
@@ -103,7 +103,7 @@ class DaemonAddress:
 
 
 def _has_port(split_url: SplitResult) -> bool:
-    """Return whether the port is valid or absent."""
+    """Return whether the port of a URL is valid or absent."""
     try:
         return split_url.port != 0
     except ValueError:

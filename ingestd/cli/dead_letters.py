@@ -1,4 +1,4 @@
-"""Selects dead letters for commands."""
+"""Options and filters that select dead letters for commands."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -20,15 +20,15 @@ from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.snapshot_manager import latest_snapshot
 from ingestd.paimon.table.read.table_read import TableReader
 
-Letters: TypeAlias = Annotated[
+DeadLetterTableName: TypeAlias = Annotated[
     str,
     typer.Argument(metavar="DB[.TABLE]", help="Database, and the table if it has another name."),
 ]
 OfSource: TypeAlias = Annotated[
-    str | None, typer.Option("--source", help="Only letters of this source.")
+    str | None, typer.Option("--source", help="Only dead letters of this source.")
 ]
 OfTopic: TypeAlias = Annotated[
-    str | None, typer.Option("--topic", help="Only letters of this topic.")
+    str | None, typer.Option("--topic", help="Only dead letters of this topic.")
 ]
 OfStage: TypeAlias = Annotated[
     str | None,
@@ -50,9 +50,10 @@ _MILLIS = 1000
 
 @dataclass(frozen=True, slots=True)
 class DeadLetterFilter:
-    """Selects dead letters; a field that is None selects all.
+    """A selection of dead letters: those that match every field that is not None.
 
-    `before_ms` is compared with the timestamp of the record; a letter without one is left out.
+    `before_ms`, in milliseconds since 1970, selects records with an older timestamp, and none
+    without a timestamp.
     """
 
     source: str | None = None
@@ -63,23 +64,23 @@ class DeadLetterFilter:
 
     @property
     def takes_all(self) -> bool:
-        """Return whether it selects every letter."""
+        """Return whether every dead letter is selected."""
         return self == DeadLetterFilter()
 
     def marks(self, rows: pa.Table) -> npt.NDArray[np.bool_]:
-        """Return the mask `(n,)` of selected rows, which have the columns of `FILTER_COLUMNS`."""
-        meant = np.ones(rows.num_rows, np.bool_)
+        """Return the mask `(n,)` of selected rows; `rows` needs the columns `FILTER_COLUMNS`."""
+        selected = np.ones(rows.num_rows, np.bool_)
         for name in ("source", "topic", "stage", "reason"):
             expected = getattr(self, name)
             if expected is not None:
-                meant &= np.array(
+                selected &= np.array(
                     [value == expected for value in rows.column(name).to_pylist()], np.bool_
                 )
         if self.before_ms is not None:
             times = map(millis_of, rows.column("timestamp").to_pylist())
             old = [time is not None and time < self.before_ms for time in times]
-            meant &= np.array(old, np.bool_)
-        return meant
+            selected &= np.array(old, np.bool_)
+        return selected
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,22 +90,25 @@ class DeadLetters:
     table: FileStoreTable
     replays: Replays
 
-    def kept(self, columns: tuple[str, ...]) -> tuple[str, ...]:
-        """Return the columns that the table has; an older version created it with fewer."""
+    def existing_columns(self, columns: tuple[str, ...]) -> tuple[str, ...]:
+        """Return those of `columns` that the table has: older versions created it with fewer."""
         return tuple(name for name in columns if name in self.table.schema.field_names)
 
-    def rows(self, letter_filter: DeadLetterFilter, columns: tuple[str, ...]) -> Iterator[pa.Table]:
-        """Yield the selected letters in parts, with these columns and `FILTER_COLUMNS`."""
+    def rows(self, selection: DeadLetterFilter, columns: tuple[str, ...]) -> Iterator[pa.Table]:
+        """Yield the selected dead letters in parts, with `columns` and `FILTER_COLUMNS`."""
         snapshot = latest_snapshot(self.table.io, self.table.paths)
         if snapshot is None:
             return
         names = tuple(dict.fromkeys((*FILTER_COLUMNS, *columns)))
-        for row in TableReader(self.table, names).rows(snapshot):
-            yield row.filter(pa.array(letter_filter.marks(row)))
+        for rows in TableReader(self.table, names).rows(snapshot):
+            yield rows.filter(pa.array(selection.marks(rows)))
 
 
 def open_dead_letters(warehouse: str, name: str) -> DeadLetters:
-    """Open the dead letters of a database, or a table of them. Raises ConfigError."""
+    """Open a dead-letter table, named as DB.TABLE, or as DB if it has the default name.
+
+    Raises ConfigError if the table does not exist or is not a dead-letter table.
+    """
     identifier = Identifier.parse(name if "." in name else f"{name}.{DEAD_LETTER_TABLE}")
     catalog = open_catalog(warehouse)
     table = catalog.get_table(identifier)
@@ -113,7 +117,10 @@ def open_dead_letters(warehouse: str, name: str) -> DeadLetters:
 
 
 def older_than(text: str | None) -> int | None:
-    """Return the time before now by this duration, in milliseconds since 1970."""
+    """Return the time that is a duration such as `30d` ago, in milliseconds since 1970.
+
+    Returns None for None. Raises ConfigError for an invalid duration.
+    """
     if text is None:
         return None
     try:
@@ -124,5 +131,5 @@ def older_than(text: str | None) -> int | None:
 
 
 def millis_of(value: Any) -> int | None:  # noqa: ANN401  (a cell)
-    """Return a timestamp of a letter in milliseconds since 1970."""
+    """Convert a timestamp of a dead letter to milliseconds since 1970; None stays None."""
     return None if value is None else round(value.timestamp() * _MILLIS)

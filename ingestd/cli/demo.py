@@ -1,6 +1,6 @@
 """`ingestd demo`: run a broker, a workload and the daemon on this machine, and show the result.
 
-The report shows tables, snapshots, the rate and next commands.
+The report shows tables, snapshots, the rate, and commands to try next.
 """
 
 import json
@@ -102,7 +102,10 @@ def demo(
 
 
 def worked(root: Path, workload: Workload, console: Console) -> Timings:
-    """Run the broker, produce the changes, and run the daemon until it has ingested them."""
+    """Run the broker, produce the changes, and run the daemon until it has ingested them.
+
+    Returns the number of records and the times.
+    """
     timings = Timings()
     with live(console) as progress:
         waiting = progress.add_task("Kafka broker", total=None)
@@ -119,7 +122,10 @@ def worked(root: Path, workload: Workload, console: Console) -> Timings:
 
 
 def prepared(folder: Path) -> Path:
-    """Return an empty folder of the demo. Raises ConfigError for a folder with other contents."""
+    """Create the folder of the demo, emptied of an earlier demo, and return its absolute path.
+
+    Raises ConfigError for a folder with other contents.
+    """
     root = folder.resolve()
     if root.exists() and any(root.iterdir()) and not (root / MARK).exists():
         raise ConfigError(f"{root} has contents other than a demo; name another --folder")
@@ -131,7 +137,7 @@ def prepared(folder: Path) -> Path:
 
 @contextmanager
 def live(console: Console) -> Iterator[Progress]:
-    """Show progress lines while the demo runs."""
+    """Yield a progress display, which is shown on the console until the block ends."""
     columns = (
         SpinnerColumn(),
         TextColumn("{task.description:<24}"),
@@ -144,7 +150,7 @@ def live(console: Console) -> Iterator[Progress]:
 
 
 def fill(progress: Progress, workload: Workload, bootstrap: str) -> int:
-    """Produce the workload and return the number of records."""
+    """Produce the workload, and return the number of produced records."""
     task = progress.add_task("producing changes", total=workload.events)
     count = produce(workload, bootstrap, lambda sent: progress.update(task, completed=sent))
     progress.update(task, total=count, completed=count)
@@ -152,7 +158,7 @@ def fill(progress: Progress, workload: Workload, bootstrap: str) -> int:
 
 
 def write_config(root: Path, workload: Workload, bootstrap: str) -> Path:
-    """Write the configuration of the demo's pipeline."""
+    """Write the configuration of the demo's pipeline, and return its path."""
     document = {
         "pipeline": {"name": PIPELINE, "trigger": "0s"},
         "warehouse": {"path": str(root / "warehouse"), "database": DATABASE},
@@ -172,7 +178,10 @@ def write_config(root: Path, workload: Workload, bootstrap: str) -> Path:
 
 
 def ingest(progress: Progress, config: Path, root: Path, records: int) -> None:
-    """Run the daemon until it has caught up. Raises IngestdError with the end of its log."""
+    """Run the daemon until it has caught up.
+
+    Raises IngestdError, with the end of its log, if it fails.
+    """
     task = progress.add_task("starting the daemon", total=records)
     with Child(["run", "-c", str(config), "--until-latest"], root / "ingestd.log") as child:
         while child.exit_code is None:
@@ -187,7 +196,7 @@ def ingest(progress: Progress, config: Path, root: Path, records: int) -> None:
 
 
 def show(progress: Progress, task: TaskID, warehouse: Path) -> None:
-    """Move the bar to the number of records in the tables."""
+    """Advance the progress bar to the number of records in the tables."""
     if not warehouse.exists():
         return
     count = records_in_tables(load_catalog("filesystem", str(warehouse)))
@@ -211,7 +220,10 @@ def records_in_tables(catalog: Catalog) -> int:
 def print_report(
     console: Console, root: Path, catalog: Catalog, workload: Workload, timings: Timings
 ) -> None:
-    """Print the report; tables are read back from the warehouse."""
+    """Print the report, with tables read back from the warehouse.
+
+    Raises SystemExit with 1 if a row is wrong.
+    """
     expected = workload.expected()
     right = True
     history: list[tuple[str, Snapshot]] = []
@@ -258,7 +270,7 @@ def report_document(
 
 
 def rows_by_key(table: FileStoreTable, key: str) -> list[dict[str, Any]]:
-    """Return all rows as readers print them, ordered by key."""
+    """Return the rows of a table as `ingestd read` prints them, ordered by the integer `key`."""
     rows = [json.loads(line) for line in json_lines(read_table(table), table.schema.fields)]
     return sorted(rows, key=lambda row: int(row[key]))
 
@@ -269,7 +281,7 @@ def snapshots(table: FileStoreTable) -> list[Snapshot]:
 
 
 def table_of_rows(title: str, columns: Sequence[str], rows: list[dict[str, Any]]) -> Table:
-    """Return the first rows of a table in these columns."""
+    """Return a printable table of the first rows, in these columns."""
     drawn = _drawn(f"{title}: {len(rows):,} rows")
     for name in columns:
         drawn.add_column(name, overflow="ellipsis", no_wrap=True, max_width=26)
@@ -281,7 +293,7 @@ def table_of_rows(title: str, columns: Sequence[str], rows: list[dict[str, Any]]
 
 
 def _cell(value: object) -> str:
-    """Format a value, without fractions of seconds."""
+    """Format a cell of a row; timestamps have no fractions of seconds."""
     if isinstance(value, str) and _TIMESTAMP.match(value):
         return value[:19].replace("T", " ")
     return "" if value is None else str(value)
@@ -294,7 +306,7 @@ def _drawn(title: str) -> Table:
 
 
 def table_of_snapshots(history: list[tuple[str, Snapshot]]) -> Table:
-    """Return a line for each snapshot, in the order of their commits."""
+    """Return a printable table of snapshots, each given with its table, in order of commit."""
     drawn = _drawn("snapshots")
     for name in ("committed (UTC)", "table", "snapshot", "kind", "schema", "changes", "records"):
         drawn.add_column(name, justify="right" if name in {"changes", "records"} else "left")
@@ -313,7 +325,7 @@ def table_of_snapshots(history: list[tuple[str, Snapshot]]) -> Table:
 
 
 def between_commits(history: list[tuple[str, Snapshot]], timings: Timings) -> str:
-    """Return the rate after the first batch, if there are enough snapshots."""
+    """Describe the rate after the first batch; return "" if there was only one batch."""
     times = sorted(snapshot.time_millis for _, snapshot in history)
     batches = max(sum(name == table for name, _ in history) for table in TABLES)
     if batches < 2 or times[-1] == times[0]:

@@ -11,7 +11,7 @@ import typer
 from ingestd.cli.dead_letters import (
     FILTER_COLUMNS,
     DeadLetterFilter,
-    Letters,
+    DeadLetterTableName,
     OfReason,
     OfSource,
     OfStage,
@@ -32,8 +32,8 @@ from ingestd.ingest.dead_letters.dead_letter_topic import record_headers
 from ingestd.paimon.table.rewrite.delete_rows import Deletion, delete_rows
 
 _SENT = (
-    "What was sent and noted is left out when the same command is run again; records of the file "
-    "that was at work may arrive twice."
+    "Records that were sent and marked are left out when the same command is run again; records "
+    "of the file in progress may arrive twice."
 )
 _GROUP = ("topic", "stage", "reason")
 _Form: TypeAlias = Annotated[
@@ -53,14 +53,14 @@ dlq = group(
 @dlq.command("list")
 def list_dead_letters(
     warehouse: Warehouse,
-    dead_letters: Letters,
+    dead_letters: DeadLetterTableName,
     source: OfSource = None,
     topic: OfTopic = None,
     stage: OfStage = None,
     reason: OfReason = None,
     as_json: AsJson = False,
 ) -> None:
-    """Count dead letters by topic, stage and reason, with the times of the first and the last.
+    """Count dead letters by topic, stage and reason, with the times of their first and last record.
 
     **Examples**
 
@@ -70,21 +70,21 @@ def list_dead_letters(
     """
     opened = open_dead_letters(warehouse, dead_letters)
     tables = [
-        letters.append_column("replayed", pa.array(opened.replays.marks(letters).astype(np.int64)))
-        for letters in opened.rows(DeadLetterFilter(source, topic, stage, reason), FILTER_COLUMNS)
+        rows.append_column("replayed", pa.array(opened.replays.marks(rows).astype(np.int64)))
+        for rows in opened.rows(DeadLetterFilter(source, topic, stage, reason), FILTER_COLUMNS)
     ]
-    rows = _counted(pa.concat_tables(tables)) if tables else []
+    groups = _counted(pa.concat_tables(tables)) if tables else []
     if as_json:
-        print_json({"table": opened.table.name, "groups": rows})
+        print_json({"table": opened.table.name, "groups": groups})
     else:
-        columns = (*_GROUP, "letters", "replayed", "first", "last")
-        print_table(rows, columns, none=f"{opened.table.name} has no such letters.")
+        columns = (*_GROUP, "dead_letters", "replayed", "first", "last")
+        print_table(groups, columns, none=f"{opened.table.name} has no such dead letters.")
 
 
 @dlq.command("show")
 def show(
     warehouse: Warehouse,
-    dead_letters: Letters,
+    dead_letters: DeadLetterTableName,
     topic: Annotated[str, typer.Argument(help="Topic of the record.")],
     partition: Annotated[int, typer.Argument(help="Its partition.")],
     offset: Annotated[int, typer.Argument(help="Its offset.")],
@@ -100,20 +100,21 @@ def show(
     ingestd dlq show /lake shop shop.public.orders 0 4711 --format hex
     """
     if form not in ("auto", "text", "hex"):
-        raise ConfigError(f"--format '{form}': there is auto, text and hex")
+        raise ConfigError(f"--format '{form}': choose auto, text or hex")
     opened = open_dead_letters(warehouse, dead_letters)
-    names = opened.kept(tuple(name for name, _ in COLUMNS))
+    names = opened.existing_columns(tuple(name for name, _ in COLUMNS))
     rows: list[dict[str, Any]] = []
-    for letters in opened.rows(DeadLetterFilter(topic=topic), names):
-        here = (letters.column("partition").to_numpy() == partition) & (
-            letters.column("offset").to_numpy() == offset
-        )
-        mine = letters.filter(pa.array(here))
+    for topic_rows in opened.rows(DeadLetterFilter(topic=topic), names):
+        same_partition = topic_rows.column("partition").to_numpy() == partition
+        same_offset = topic_rows.column("offset").to_numpy() == offset
+        mine = topic_rows.filter(pa.array(same_partition & same_offset))
         marks = opened.replays.marks(mine).tolist()
         pairs = zip(mine.select(names).to_pylist(), marks, strict=True)
         rows += [{**row, "replayed": mark} for row, mark in pairs]
     if not rows:
-        raise ConfigError(f"{opened.table.name} has no letter of {topic}/{partition} at {offset}")
+        raise ConfigError(
+            f"{opened.table.name} has no dead letter of {topic}/{partition} at {offset}"
+        )
     documents = [_document(row, form) for row in rows]
     if as_json:
         print_json(documents)
@@ -126,7 +127,7 @@ def show(
 @dlq.command("replay")
 def replay(
     warehouse: Warehouse,
-    dead_letters: Letters,
+    dead_letters: DeadLetterTableName,
     config: ConfigFile = None,
     bootstrap: Bootstrap = None,
     to_topic: Target = None,
@@ -135,16 +136,16 @@ def replay(
     stage: OfStage = None,
     reason: OfReason = None,
     again: Annotated[
-        bool, typer.Option("--again", help="Include letters that were replayed before.")
+        bool, typer.Option("--again", help="Include dead letters that were replayed before.")
     ] = False,
     dry_run: DryRun = False,
     as_json: AsJson = False,
 ) -> None:
-    """Send the records of dead letters to their topic again, or to another one, as they were.
+    """Send the unchanged records of dead letters to their topic again, or to another topic.
 
-    Replayed letters are marked in a second table, and the next replay leaves them out. A record is
-    appended after newer ones of its key. Headers are sent if they were stored, which depends on
-    the data format.
+    Replayed dead letters are marked in a second table, and the next replay leaves them out. A
+    record is appended to its topic, after newer records of its key. Headers are sent if they were
+    stored, which depends on the data format.
 
     **Examples**
 
@@ -154,13 +155,13 @@ def replay(
     """
     opened = open_dead_letters(warehouse, dead_letters)
     cluster = cluster_of(config, bootstrap)
-    letter_filter = DeadLetterFilter(source, topic, stage, reason)
+    selection = DeadLetterFilter(source, topic, stage, reason)
     how = Replayed(again=again, dry_run=dry_run)
-    with working("replaying letters of", opened.table, left=_SENT, files=live_count()) as watched:
-        done = replay_all(replace(opened, table=watched), letter_filter, cluster, to_topic, how)
-    text = (
-        f"{opened.table.name}: {counted(done.sent, 'record')} sent to {to_topic or 'their topics'}"
-    )
+    what = "replaying dead letters of"
+    with working(what, opened.table, left=_SENT, files=live_count()) as watched:
+        done = replay_all(replace(opened, table=watched), selection, cluster, to_topic, how)
+    sent, target = counted(done.sent, "record"), to_topic or "their topics"
+    text = f"{opened.table.name}: {sent} sent to {target}"
     text += f"; left out: {done.before} replayed before, {done.empty} without a record."
     document = {"table": opened.table.name, **done.document()}
     print_result(text, document, as_json=as_json, dry_run=dry_run)
@@ -169,22 +170,22 @@ def replay(
 @dlq.command("purge")
 def purge(
     warehouse: Warehouse,
-    dead_letters: Letters,
+    dead_letters: DeadLetterTableName,
     older: OlderThan = None,
     source: OfSource = None,
     topic: OfTopic = None,
     stage: OfStage = None,
     reason: OfReason = None,
     replayed: Annotated[
-        bool, typer.Option("--replayed", help="Only letters that were replayed.")
+        bool, typer.Option("--replayed", help="Only dead letters that were replayed.")
     ] = False,
-    everything: Annotated[bool, typer.Option("--all", help="All letters.")] = False,
+    everything: Annotated[bool, typer.Option("--all", help="All dead letters.")] = False,
     dry_run: DryRun = False,
     as_json: AsJson = False,
 ) -> None:
     """Delete dead letters, in one snapshot; older snapshots keep them until they expire.
 
-    A running pipeline may continue; letters that it adds meanwhile are kept.
+    A running pipeline may continue; dead letters that it adds meanwhile are kept.
 
     **Examples**
 
@@ -192,19 +193,19 @@ def purge(
 
     ingestd dlq purge /lake shop --replayed
     """
-    letter_filter = DeadLetterFilter(source, topic, stage, reason, older_than(older))
-    if (letter_filter.takes_all and not replayed) != everything:
+    selection = DeadLetterFilter(source, topic, stage, reason, older_than(older))
+    if (selection.takes_all and not replayed) != everything:
         raise ConfigError(
             "choose dead letters: by --older-than or another option, or by --all alone"
         )
     opened = open_dead_letters(warehouse, dead_letters)
 
-    def doomed(rows: pa.Table) -> npt.NDArray[np.bool_]:
-        marks = letter_filter.marks(rows)
+    def selected(rows: pa.Table) -> npt.NDArray[np.bool_]:
+        marks = selection.marks(rows)
         return marks & opened.replays.marks(rows) if replayed else marks
 
-    with working("purging letters of", opened.table, files=live_count()) as watched:
-        deletion = delete_rows(watched, doomed, FILTER_COLUMNS, now_ms=now_ms(), dry_run=dry_run)
+    with working("purging dead letters of", opened.table, files=live_count()) as watched:
+        deletion = delete_rows(watched, selected, FILTER_COLUMNS, now_ms=now_ms(), dry_run=dry_run)
     _print_deletion(opened.table.name, deletion, as_json=as_json, dry_run=dry_run)
 
 
@@ -213,12 +214,12 @@ def _print_deletion(name: str, deletion: Deletion, *, as_json: bool, dry_run: bo
     rows, files = counted(deletion.rows, "dead letter"), counted(deletion.files, "file")
     text = f"{name}: {rows} deleted from {files}"
     text += f" by snapshot {snapshot}." if snapshot else "."
-    document = {"table": name, "letters": deletion.rows, "snapshot": snapshot}
+    document = {"table": name, "dead_letters": deletion.rows, "snapshot": snapshot}
     print_result(text, document, as_json=as_json, dry_run=dry_run)
 
 
 def _counted(rows: pa.Table) -> list[dict[str, Any]]:
-    """Return a row for each topic, stage and reason, the most frequent first."""
+    """Return the counts of dead letters by topic, stage and reason, the largest first."""
     groups = rows.group_by(list(_GROUP)).aggregate(
         [("offset", "count"), ("replayed", "sum"), ("timestamp", "min"), ("timestamp", "max")]
     )
@@ -229,7 +230,7 @@ def _counted(rows: pa.Table) -> list[dict[str, Any]]:
     return [
         {
             **{name: group_row[name] for name in _GROUP},
-            "letters": group_row["offset_count"],
+            "dead_letters": group_row["offset_count"],
             "replayed": group_row["replayed_sum"],
             "first": time_text(millis_of(group_row["timestamp_min"])),
             "last": time_text(millis_of(group_row["timestamp_max"])),
@@ -239,7 +240,10 @@ def _counted(rows: pa.Table) -> list[dict[str, Any]]:
 
 
 def _document(row: dict[str, Any], form: str) -> dict[str, Any]:
-    """Return a letter for printing: timestamps as text, bytes as text or hex with the form used."""
+    """Return a dead letter for printing: its time as ISO 8601, its bytes as text or hex.
+
+    `key_is` and `value_is` name the form of its key and value: null, text or hex.
+    """
     document = {**row, "timestamp": time_text(millis_of(row["timestamp"]))}
     document["headers"] = {
         name: _shown(header, form)[0] for name, header in record_headers(row)
@@ -250,7 +254,7 @@ def _document(row: dict[str, Any], form: str) -> dict[str, Any]:
 
 
 def _shown(content: bytes | None, form: str) -> tuple[str | None, str]:
-    """Return bytes as they are printed, and their form: null, text or hex."""
+    """Return bytes as they are printed, and the form that was chosen: null, text or hex."""
     if content is None:
         return None, "null"
     if form != "hex":

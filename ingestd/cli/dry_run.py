@@ -35,15 +35,19 @@ class TopicLogs(NamedTuple):
 
 
 class Planned(NamedTuple):
-    """Topics by source, and the result of the dry run."""
+    """The logs of topics by source, the sampled records, and the result of a dry run over them."""
 
     logs: Mapping[str, TopicLogs]
     sample: Sample
-    found: DryRun
+    result: DryRun
 
 
 def dry_run_pipeline(settings: PipelineSettings, records: int) -> Planned:
-    """Return what at most `records` records of each topic would do to the tables of a pipeline."""
+    """Run a pipeline dry over samples of its topics, at most `records` offsets of each.
+
+    Raises SourceError if a topic does not exist or brokers do not respond, and what opening the
+    tables raises.
+    """
     logs = {name: topic_logs(source.kafka) for name, source in sorted(settings.sources.items())}
     registry = _dry_run_registry(settings)
 
@@ -72,7 +76,10 @@ def _run_sample(
 
 
 def topic_logs(source: KafkaSource) -> TopicLogs:
-    """Return the first and end offsets of topics. Raises SourceError for a missing topic."""
+    """Return the first and end offsets of the topics of a source.
+
+    Raises SourceError if one of its named topics does not exist or the cluster does not respond.
+    """
     cluster = OffsetClient(source, request_seconds=_ASK_SECONDS)
     partitions = cluster.list_topic_partitions()
     missing = sorted(set(source.topics) - partitions.keys())
@@ -98,7 +105,11 @@ def _dry_run_registry(settings: PipelineSettings) -> TableRegistry:
 def take_sample(
     logs: Mapping[str, TopicLogs], records: int, read: Callable[[OffsetRange], list[RecordChunk]]
 ) -> dict[OffsetRange, list[RecordChunk]]:
-    """Read the sample; ranges are small and mostly wait for the network, so several run at once."""
+    """Read a sample of each topic with `read`, at most `records` offsets, and return it by range.
+
+    `logs` has the topics by source. Reading a small range is mostly waiting for the network, so
+    several ranges are read concurrently.
+    """
     ranges = [
         sample_range
         for name, (begin, end) in logs.items()
@@ -112,7 +123,10 @@ def take_sample(
 
 
 def _slots(settings: PipelineSettings) -> int:
-    """Return the number of write tasks; on a cluster the setting is needed to know it."""
+    """Return the setting `write-tasks`, or else the number of cores of a local Spark.
+
+    The cores of a Spark cluster are unknown here: those of this machine are returned.
+    """
     local = _LOCAL.fullmatch(settings.spark.get("spark.master", "local[*]"))
     cores = int(local[1]) if local and local[1] else len(os.sched_getaffinity(0))
     return settings.limits.write_tasks or cores

@@ -1,4 +1,4 @@
-"""`ingestd executor`: an executor of Spark, in a pod."""
+"""`ingestd executor`: a Spark executor in a pod."""
 
 import os
 from typing import NoReturn
@@ -7,10 +7,10 @@ from ingestd.spark.startup.executor import executor_command
 
 
 def executor() -> NoReturn:
-    """Run an executor of Spark in a pod that Spark created.
+    """Run a Spark executor in a pod that Spark created.
 
     Spark on Kubernetes starts the image with this argument and sets the environment variables
-    (SPARK_DRIVER_URL and others). It is of no use elsewhere.
+    (SPARK_DRIVER_URL and others). The command is of no use elsewhere.
 
     **Examples**
 

@@ -26,7 +26,7 @@ from ingestd.paimon.table.retention.expire_snapshots import (
 from ingestd.paimon.table.retention.tags import delete_tag
 
 EXPIRED = (
-    "What has expired stays so; files that nothing needs any more may be left for "
+    "What has expired stays expired; files that nothing needs any more may be left for "
     "`ingestd remove-orphans`. Run the same command again for the rest."
 )
 _Least: TypeAlias = Annotated[
@@ -63,11 +63,11 @@ def snapshots(
     dry_run: DryRun = False,
     as_json: AsJson = False,
 ) -> None:
-    """Expire snapshots, the oldest first, with every file that nothing else needs.
+    """Expire snapshots, the oldest first, and delete the files that nothing else needs.
 
-    Without an option those of the table hold: `snapshot.num-retained.min` (10) and `.max`,
-    `snapshot.time-retained` (1 h), `snapshot.expire.limit` (50). Consumers, tags, branches and
-    the newest snapshot of each live commit user keep what they need.
+    Defaults are the options of the table: `snapshot.num-retained.min` (10) and `.max`,
+    `snapshot.time-retained` (1 h), `snapshot.expire.limit` (50). What consumers, tags and branches
+    need is kept, and so is the newest snapshot of each live commit user.
 
     **Examples**
 
@@ -97,8 +97,8 @@ def changelogs(
 ) -> None:
     """Expire changelogs that have outlived their snapshots.
 
-    A table has such if its `changelog.num-retained.min`, `.max` or `changelog.time-retained` is
-    more than that of its snapshots.
+    A table has such changelogs if its option `changelog.num-retained.min`, `.max` or
+    `changelog.time-retained` is larger than the same option of its snapshots.
 
     **Examples**
 
@@ -127,8 +127,8 @@ def partitions(
 ) -> None:
     """Drop partitions that are too old, by the time in their values or by their last change.
 
-    `partition.expiration-strategy` of the table is values-time, with `partition.timestamp-pattern`
-    and `partition.timestamp-formatter`, or update-time.
+    The table's option `partition.expiration-strategy` selects the time: `values-time`, with
+    `partition.timestamp-pattern` and `partition.timestamp-formatter`, or `update-time`.
 
     **Examples**
 
@@ -162,7 +162,7 @@ def partitions(
 def tags(
     warehouse: Warehouse, table: TableName, dry_run: DryRun = False, as_json: AsJson = False
 ) -> None:
-    """Delete the tags whose time to live is over, with the files that only they kept.
+    """Delete the tags whose retention time is over, and the files that only these tags kept.
 
     **Examples**
 
@@ -187,7 +187,10 @@ def _settings(
     time_retained: str | None,
     limit: int | None,
 ) -> ExpireSettings:
-    """Return the settings of the table, overridden by the command line."""
+    """Return the expiry settings of a table, overridden by the command line.
+
+    `what` is "snapshot" or "changelog".
+    """
     overrides = {
         f"{what}.num-retained.min": retain_min,
         f"{what}.num-retained.max": retain_max,
@@ -196,7 +199,7 @@ def _settings(
     }
     options = {name: str(value) for name, value in overrides.items() if value is not None}
     if retain_max is not None and retain_min is None:
-        # The least number of the table may be more than the most that is wanted now.
+        # The minimum of the table may be larger than the requested maximum.
         options[f"{what}.num-retained.min"] = "1"
     return expire_settings({**table.schema.options, **options})
 

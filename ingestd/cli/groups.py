@@ -30,7 +30,7 @@ _MILLIS = 1000
 
 
 def group(name: str, about: str, *examples: str) -> typer.Typer:
-    """Return a group of commands; `examples` are command lines."""
+    """Return a group of commands whose help is `about` and `examples`, which are command lines."""
     return typer.Typer(
         name=name,
         help="\n\n".join([about, "**Examples**", *examples]),
@@ -50,13 +50,13 @@ def now_ms() -> int:
 def table_now_ms(table: FileStoreTable) -> int:
     """Return the time of the table's store in milliseconds since 1970.
 
-    The age of files is compared with it. Raises StorageError as `store_now_ms`.
+    The ages of files are measured by this clock. Raises StorageError like `store_now_ms`.
     """
     return store_now_ms(table.io, table.paths.snapshot_dir)
 
 
 def chosen_snapshot(table: FileStoreTable, snapshot_id: int | None) -> Snapshot:
-    """Return a snapshot by id, default the newest. Raises ConfigError if there is none."""
+    """Return a snapshot by id, by default the newest. Raises ConfigError if it does not exist."""
     if snapshot_id is not None:
         return requested_snapshot(table.io, table.paths, snapshot_id)
     newest = latest_snapshot(table.io, table.paths)
@@ -66,7 +66,10 @@ def chosen_snapshot(table: FileStoreTable, snapshot_id: int | None) -> Snapshot:
 
 
 def chosen_partitions(table: FileStoreTable, texts: list[str] | None) -> PartitionFilter | None:
-    """Return the filter of `Partitions`, None for all. Raises ConfigError."""
+    """Return a filter of the partitions that `--partition` names, or None for all partitions.
+
+    Raises ConfigError for an invalid text.
+    """
     specs = [parse_partition_spec(table, text) for text in texts or ()]
     return partition_filter(table, specs) if specs else None
 
@@ -74,7 +77,10 @@ def chosen_partitions(table: FileStoreTable, texts: list[str] | None) -> Partiti
 def print_result(
     text: str, document: Mapping[str, object], *, as_json: bool, dry_run: bool
 ) -> None:
-    """Print what was done, or would be: a sentence, or a document with `dry_run`."""
+    """Print what was done: the sentence `text`, or `document` as JSON.
+
+    With `dry_run`, the output says that it was not done.
+    """
     if as_json:
         print_json({**document, "dry_run": dry_run})
     else:

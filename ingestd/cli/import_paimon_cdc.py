@@ -28,9 +28,9 @@ def import_paimon_cdc(
 ) -> None:
     """Print a configuration that does what a `kafka_sync_table` or `kafka_sync_database` job does.
 
-    The command line is read as a shell would read it. The result has been loaded once; comments
-    name every argument that has no counterpart, and why. Ends with 1 if the pipeline would do
-    something else without one of these; check them before the pipeline runs.
+    The command line is read as a shell would read it. The result was checked by loading it;
+    comments name every argument that has no counterpart, and why. Exit code 1 if the pipeline would
+    behave differently without one of these arguments: check them before it runs.
 
     **Examples**
 
@@ -49,7 +49,7 @@ def import_paimon_cdc(
         what = "to a shell the command ends before it; what follows was not read"
         imported.leave(line.rest, what, essential=ends)
     tree, notes = assemble(imported, validation_error_of)
-    title = f"Made of Paimon's {command.action} by ingestd import-paimon-cdc."
+    title = f"Converted from Paimon's {command.action} by ingestd import-paimon-cdc."
     _show(tree, notes, render(tree, notes, title), as_json=as_json)
     raise typer.Exit(_LOST if any(note.essential for note in notes) else 0)
 

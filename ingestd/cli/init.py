@@ -56,12 +56,12 @@ _Kafka: TypeAlias = Annotated[
 _Registry: TypeAlias = Annotated[str | None, typer.Option(help="URL of a schema registry.")]
 _Force: TypeAlias = Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")]
 SHOWN_TOPICS = 10
-"""Names of topics that are shown at once; the others are counted."""
+"""Maximum number of topics that a message names; the others are only counted."""
 
 
 @dataclass(frozen=True, slots=True)
 class _InitOptions:
-    """Values of options; None is asked for, guessed, or has a default."""
+    """The command's options; a value that is None is asked for, guessed, or has a default."""
 
     bootstrap: str | None
     kafka: Sequence[str]
@@ -90,8 +90,8 @@ def init(
 ) -> None:
     """Write a first configuration, with formats, keys and types inferred from the messages.
 
-    On a terminal, asks for values that no option sets; elsewhere they have defaults. Writes only
-    the file. Secrets among the properties are not written to it: pass them as `${env:NAME}` or
+    On a terminal, asks for values that no option sets; elsewhere they have defaults. Writes nothing
+    but the file. Secrets among the properties are not written: pass them as `${env:NAME}` or
     `${file:PATH}`, or they are replaced by such references.
 
     **Examples**
@@ -140,7 +140,10 @@ def _proposal(options: _InitOptions, file: Path) -> Proposal:
 def _survey(
     real: dict[str, str], topics: Sequence[str], options: _InitOptions
 ) -> tuple[BrokerSurvey, str | None]:
-    """Return the survey of the topics, and the schema registry if one is needed."""
+    """Return the survey of the topics, and the URL of the schema registry, or None.
+
+    Asks for the URL if messages need a registry; raises ConfigError without a terminal.
+    """
     url = options.registry
     while True:
         schemas = None
@@ -167,7 +170,7 @@ def _format_summary(guess: Guess, data_format: str | None) -> str:
     if data_format is not None:
         return data_format
     if guess.data_format is None:
-        return "nothing to tell its data format by" if guess.telling else "no messages yet"
+        return "data format not recognized" if guess.telling else "no messages yet"
     return f"{guess.data_format}, as {guess.agreeing} of {guess.telling} sampled messages look like"
 
 
@@ -184,7 +187,10 @@ def _pair(text: str) -> tuple[str, str]:
 
 
 def _previewed(proposal: Proposal, properties: dict[str, str], file: Path) -> Proposal:
-    """Return the proposal with its tables, tried with the properties as given."""
+    """Return the proposal with the tables that a dry run finds.
+
+    The dry run uses `properties` as given: in the proposal, secrets are replaced by references.
+    """
     folder = Path.cwd() if str(file) == _STDOUT else file.absolute().parent
     text = proposal_yaml(replace(proposal, kafka=properties))
     return with_tables(proposal, text, folder, _RECORDS)
@@ -238,7 +244,11 @@ def _document(file: Path, proposal: Proposal) -> dict[str, object]:
 def chosen_topics(
     existing: Sequence[str], named: Sequence[str] | None, pattern: str | None
 ) -> tuple[list[str], str | None]:
-    """Return the topics to read, and the regular expression that selects them, if any."""
+    """Return the topics to read, and the regular expression that selects them, if any.
+
+    Asks for the expression if neither topics nor a pattern is given. Raises ConfigError if no topic
+    exists or matches.
+    """
     if named:
         return sorted(named), None
     mine = own_topics(existing)
@@ -259,7 +269,10 @@ def chosen_topics(
 
 
 def _matching(topics: Sequence[str], pattern: str) -> list[str]:
-    """Return the topics that match a regular expression. Raises ConfigError if none does."""
+    """Return the topics that match a regular expression.
+
+    Raises ConfigError if the expression is invalid or no topic matches.
+    """
     try:
         chosen = [topic for topic in topics if re.fullmatch(pattern, topic)]
     except re.error as error:
@@ -275,6 +288,6 @@ def _some_of(topics: Sequence[str]) -> str:
 
 
 def pipeline_name(topics: Sequence[str]) -> str:
-    """Return a name for the pipeline: the common beginning of its topics' names."""
+    """Return a name for the pipeline: the first word of the first topic, or else "ingestd"."""
     word = re.split(r"[^A-Za-z0-9]", topics[0])[0].lower() if topics else ""
     return word if re.fullmatch(r"[a-z][a-z0-9]*", word) else "ingestd"

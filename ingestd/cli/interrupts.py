@@ -6,11 +6,11 @@ from contextlib import contextmanager
 from ingestd.log import printable
 
 EXIT_CODE = 130
-"""Of a process that was interrupted, as shells have it: 128 and the number of SIGINT."""
+"""Exit code of an interrupted process, as in shells: 128 plus the number of SIGINT."""
 COMMITTED = (
     "What was committed stays, the table is consistent. Run the same command again for the rest."
 )
-"""What is true of work that lands by commits, each of them whole or not at all."""
+"""State of the table after an interrupt of work that is done by atomic commits."""
 UNCHANGED = "It changes nothing. Run the same command again."
 _ANYWHERE = (
     "it has stopped before its end. What was committed stays, the table is consistent. "
@@ -28,7 +28,10 @@ class InterruptedWorkError(KeyboardInterrupt):
 
 @contextmanager
 def interruptible(what: str, name: str, left: str) -> Iterator[None]:
-    """Raise InterruptedWorkError for an interrupt of the block."""
+    """Convert an interrupt (Ctrl-C) of the block to InterruptedWorkError.
+
+    The message is `what` and `name`, the work and its object, and `left`, the state that is left.
+    """
     try:
         yield
     except KeyboardInterrupt as interrupt:
@@ -36,7 +39,7 @@ def interruptible(what: str, name: str, left: str) -> Iterator[None]:
 
 
 def interrupt_message(end: BaseException) -> str:
-    """Return the message of the interrupt that led to this exit, or a general one."""
+    """Return the message of the InterruptedWorkError that caused `end`, or a general message."""
     error: BaseException | None = end
     while error is not None:
         if isinstance(error, InterruptedWorkError):

@@ -22,7 +22,7 @@ from ingestd.errors import IngestdError
 from ingestd.log import configure_logging, printable, redact
 
 READER_GONE = 141
-"""The reader of the output has closed it: 128 and the number of SIGPIPE, as in shells."""
+"""Exit code if the reader of the output has closed it, as in shells: 128 plus SIGPIPE's number."""
 _UNREADABLE = 4
 _DEBUG = "--debug"
 
@@ -30,7 +30,7 @@ _DEBUG = "--debug"
 class CommandInfo(NamedTuple):
     """The module of a command, and its help in one line.
 
-    The function, or the group of commands, has the name of the command with _ for -.
+    In the module, the function or the group has the name of the command with _ for -.
     """
 
     module: str
@@ -85,13 +85,13 @@ COMMANDS: Mapping[str, CommandInfo] = {
     ),
     "demo": CommandInfo("ingestd.cli.demo", "Run a demo on this machine, with a real broker."),
     "executor": CommandInfo(
-        "ingestd.cli.executor", "Run an executor of Spark in a pod that Spark created."
+        "ingestd.cli.executor", "Run a Spark executor in a pod that Spark created."
     ),
 }
 
 
 class _LazyGroup(TyperGroup):
-    """Lists commands by placeholders and loads the one that is called."""
+    """A group of placeholders for commands; a command is loaded when it is called."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:  # noqa: ANN401  (typer keeps the types private)
         name, placeholder, rest = super().resolve_command(ctx, args)
@@ -108,7 +108,7 @@ app = typer.Typer(
 
 
 def load_command(name: str) -> Any:  # noqa: ANN401  (typer keeps the type private)
-    """Import the module of a command and return the command of its function or group."""
+    """Import the module of a command, and return its command or group with the catalog options."""
     function = getattr(importlib.import_module(COMMANDS[name].module), name.replace("-", "_"))
     if isinstance(function, typer.Typer):
         return add_catalog_options(typer.main.get_command(function))
@@ -120,7 +120,7 @@ def load_command(name: str) -> Any:  # noqa: ANN401  (typer keeps the type priva
 
 
 def _placeholder() -> None:
-    """Placeholder of a command that is not loaded yet."""
+    """Stand in for a command that is not loaded yet."""
 
 
 for _name, _info in COMMANDS.items():
@@ -150,7 +150,7 @@ def _options(
 
 
 def main() -> NoReturn:
-    """Run the command line of this process and end it."""
+    """Run the command line of this process, and exit with its exit code."""
     if _DEBUG not in sys.argv:
         sys.excepthook = _tell_unexpected
     sys.exit(execute(sys.argv[1:]))
@@ -193,7 +193,7 @@ def _tell(error: BaseException, message: str, *, debug: bool) -> None:
 def _tell_unexpected(
     kind: type[BaseException], error: BaseException, trace: TracebackType | None
 ) -> None:
-    """Print an unexpected error; an excepthook of Python, after which it exits with 1."""
+    """Print an unexpected error; used as `sys.excepthook`, after which Python exits with 1."""
     message = f"unexpected {kind.__name__}: {error}\nAdd {_DEBUG} to see where, and report it."
     _tell(error, message, debug=False)
 

@@ -23,7 +23,7 @@ _NAMING_SHARE = 2 / 3
 _MILLIS = 1000
 _JSON_CONTROL = re.compile("[\x7f-\x9f\u2028\u2029]")
 _NAMING = re.compile("(^|_)(id|snapshot|bucket|partition|offset|identifier|number)$")
-"""Columns whose numbers are names."""
+"""Names of columns whose numbers identify something, printed without thousands separators."""
 
 
 def say(
@@ -49,8 +49,8 @@ def print_table(
     """Print columns of rows as a table, or the text `none` if there are no rows.
 
     Numbers are aligned to the right. Nothing is truncated unless the output is a terminal; on a
-    narrow terminal texts are wrapped, those of the first column last. Without `titles` the names
-    of the columns are printed unchanged.
+    narrow terminal texts are wrapped, those of the first column last. With `titles` the names of
+    the columns are printed with spaces for _, without it unchanged.
     """
     console = Console() if sys.stdout.isatty() else Console(width=_WIDE)
     if not rows:
@@ -78,7 +78,7 @@ def print_table(
 
 
 def _title(name: str, *, narrow: bool) -> str:
-    """Return the words of a column's name, one a line for a narrow column."""
+    """Return the words of a column's name, one per line if the column is `narrow`."""
     return name.replace("_", "\n" if narrow else " ")
 
 
@@ -110,7 +110,7 @@ def counted(number: int, thing: str) -> str:
 
 
 def time_text(millis: int | None) -> str | None:
-    """Format milliseconds since 1970 as ISO 8601 in UTC."""
+    """Format milliseconds since 1970 as ISO 8601 in UTC; None stays None."""
     if millis is None:
         return None
     moment = datetime.fromtimestamp(millis / _MILLIS, UTC)

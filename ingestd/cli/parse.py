@@ -111,8 +111,8 @@ def parse(
 ) -> None:
     """Decode messages and show their rows, row kinds, types and errors.
 
-    Uses the daemon's decoder, without the schemas of target tables. Ends with 1 if a record is
-    rejected; it is shown with the stage and reason that its dead letter would have.
+    Uses the daemon's decoder, without the schemas of target tables. A rejected record is shown with
+    the stage and reason that its dead letter would have; the exit code is then 1.
 
     **Examples**
 
@@ -139,9 +139,13 @@ def _show(decoded: Sequence[Decoded], records: int, *, as_json: bool) -> None:
     tables = [table for batch in decoded for table in decoded_tables(batch)]
     rejected = [row for batch in decoded for row in rejected_documents(batch)]
     truncates = [
-        {"table": ".".join(filter(None, it.source)), "offset": it.offset, "position": it.position}
+        {
+            "table": ".".join(filter(None, truncate.source)),
+            "offset": truncate.offset,
+            "position": truncate.position,
+        }
         for batch in decoded
-        for it in batch.truncates
+        for truncate in batch.truncates
     ]
     control = sum(batch.control for batch in decoded)
     if as_json:
@@ -171,7 +175,7 @@ def _show(decoded: Sequence[Decoded], records: int, *, as_json: bool) -> None:
 
 
 def _document(table: DecodedTable) -> dict[str, object]:
-    """Return a table with the parts of its name, and each row as an object."""
+    """Return a decoded table as a JSON document; `source` has the parts of its name."""
     return {**asdict(table), "source": table.source._asdict()}
 
 
@@ -206,7 +210,7 @@ class MessageSelection:
     """The messages to read: a file, or records of a topic partition from an offset on.
 
     A negative offset counts from the end. With a file, `topic` is only a name for decoders.
-    `records` None reads one record of a topic, and all of a file.
+    If `records` is None, one record of a topic is read, or all of a file.
     """
 
     file: Path | None = None
@@ -220,7 +224,7 @@ class MessageSelection:
 
 @dataclass(frozen=True, slots=True)
 class MessageOptions:
-    """Options that override the source of a configuration."""
+    """A configuration with the source of the messages, if any, and options that override it."""
 
     config: Path | None = None
     data_format: str | None = None
@@ -231,7 +235,12 @@ class MessageOptions:
 
 
 def source_settings(reading: MessageOptions, topic: str | None) -> SourceSettings:
-    """Return the source of the options and the configuration. Raises ConfigError."""
+    """Return the source that reads the topic in the configuration, overridden by the options.
+
+    Without a configuration, the source has only the options. Raises ConfigError if the data format
+    or a required schema registry is missing, or if not exactly one source of the configuration
+    reads the topic.
+    """
     base = _configured(reading.config, topic) if reading.config else None
     data_format = reading.data_format or (base.data_format if base else None)
     if data_format is None:
@@ -257,7 +266,11 @@ def source_settings(reading: MessageOptions, topic: str | None) -> SourceSetting
 
 
 def read_messages(selection: MessageSelection, source: SourceSettings) -> list[RecordChunk]:
-    """Read the messages. Raises ConfigError if the file or the offset cannot be read."""
+    """Read the selected messages.
+
+    Raises ConfigError if neither a file nor a topic with brokers is given, if the partition or the
+    offset does not exist, or if the lines of a file cannot be messages of the data format.
+    """
     if selection.file is not None:
         return [_read_file(selection, selection.file, source)]
     if selection.topic is None or not source.kafka.bootstrap:
@@ -272,7 +285,10 @@ def read_messages(selection: MessageSelection, source: SourceSettings) -> list[R
 
 
 def _configured(path: Path, topic: str | None) -> SourceSettings:
-    """Return the source of a configuration that reads the topic, or its only source."""
+    """Return the source of a configuration that reads the topic, or its only source for None.
+
+    Raises ConfigError unless there is exactly one.
+    """
     sources = pipeline_settings(load_config(path)).sources
     reading = [
         source for source in sources.values() if topic is None or source.kafka.selects(topic)
@@ -297,7 +313,7 @@ def _read_file(selection: MessageSelection, file: Path, source: SourceSettings) 
         return whole_chunk(data, topic)
     if describe_format(source.data_format).registry == "required":
         raise ConfigError(
-            f"messages of '{source.data_format}' are no lines of text: add --whole if the file is "
+            f"messages of '{source.data_format}' are not lines of text: add --whole if the file is "
             "one message, or read them from their --topic"
         )
     separator = None if selection.key_separator is None else selection.key_separator.encode()

@@ -36,13 +36,13 @@ def plan(
     """Show what a pipeline would do to its tables, without doing it.
 
     Reads the oldest and the newest records of every topic and decodes and routes them as the
-    daemon does. Shows which table each source table goes to; its columns, and whether they are
-    new, widened or as they are; keys, partition keys, buckets and options; source tables that
-    meet in one target; and records that would become dead letters, with their coordinates.
+    daemon does. Shows which table each source table is written to; its columns, and whether they
+    are new, widened or unchanged; keys, partition keys, buckets and options; source tables that
+    share a target; and records that would become dead letters, with their coordinates.
 
-    Nothing is written: no table, no schema, no offset. Ends with 5 if a table could not be made,
-    if a topic would stop the pipeline, or if it would be set aside because its messages are of
-    another data format.
+    Nothing is written: no table, no schema, no offset. Exit code 5 if a table could not be created,
+    or if a topic would stop the pipeline or be set aside because its messages are of another data
+    format.
 
     **Examples**
 
@@ -55,12 +55,12 @@ def plan(
         print_json(plan_document(config, planned))
     else:
         print_plan(planned)
-    raise typer.Exit(0 if planned.found.passed else _STOPPED)
+    raise typer.Exit(0 if planned.result.passed else _STOPPED)
 
 
 def plan_document(config: Path, planned: Planned) -> Mapping[str, object]:
     """Return the plan as one JSON document."""
-    result = planned.found
+    result = planned.result
     return {
         "file": str(config),
         "passed": result.passed,
@@ -83,8 +83,8 @@ def plan_document(config: Path, planned: Planned) -> Mapping[str, object]:
 
 
 def print_plan(planned: Planned) -> None:
-    """Print the plan."""
-    result = planned.found
+    """Print the plan as tables and text."""
+    result = planned.result
     names = ("source", "topic", "partitions", "offsets", "sampled")
     print_table(_topic_rows(planned), names, none="No topic is there yet.")
     for table_preview in table_previews(result):
@@ -105,12 +105,12 @@ def print_plan(planned: Planned) -> None:
 
 
 def _topic_rows(planned: Planned) -> list[Row]:
-    """Return for each topic the size of its log, and how much of it was sampled."""
+    """Return a row for each topic: the size of its log, the sampled records, and any problem."""
     sampled: dict[tuple[str, str], int] = {}
     for offset_range, chunks in planned.sample.items():
         topic = (offset_range.source, offset_range.topic)
         sampled[topic] = sampled.get(topic, 0) + sum(len(chunk.offsets) for chunk in chunks)
-    problems = {**planned.found.set_aside, **planned.found.topic_problems}
+    problems = {**planned.result.set_aside, **planned.result.topic_problems}
     return [
         {
             "source": source,

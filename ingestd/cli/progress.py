@@ -38,7 +38,7 @@ _BAR = (
 )
 
 Files = Callable[[FileStoreTable], int]
-"""How many data files the work will read, at the most."""
+"""Returns the maximum number of data files that the work on a table will read."""
 
 
 def live_count(
@@ -63,9 +63,9 @@ def working(
 ) -> Iterator[FileStoreTable]:
     """Yield the table to work on, and show a progress line on standard error during the block.
 
-    The line is shown on a terminal only. With `files` it has a bar. An interrupt (Ctrl-C) becomes
+    The line is shown on a terminal only; with `files` it has a bar. An interrupt (Ctrl-C) becomes
     an InterruptedWorkError with the message `left` on the state of the table. After the block the
-    Iceberg metadata of the table is written, unless the command changes nothing.
+    Iceberg metadata of the table is written, unless `left` is `UNCHANGED`.
     """
     with interruptible(what, table.name, left), line_of(what, table, files) as watched:
         yield watched
@@ -77,7 +77,10 @@ def working(
 def line_of(
     what: str, table: FileStoreTable, files: Files | None = None
 ) -> Iterator[FileStoreTable]:
-    """Yield the table with its file operations counted in a line on the terminal."""
+    """Yield the table, and count its file operations in a line on the terminal during the block.
+
+    With `files` the line has a bar. Without a terminal nothing is counted.
+    """
     if not sys.stderr.isatty():
         yield table
         return
@@ -85,7 +88,7 @@ def line_of(
     total = _counted(files, table)
     bar: tuple[ProgressColumn, ...] = () if total is None else _BAR
     columns = (SpinnerColumn(), TextColumn("{task.description}"), *bar, TimeElapsedColumn())
-    # What the command prints itself must not go the way of the line: rows may be for a pipe.
+    # The command's own output must not be redirected with the line: its rows may be for a pipe.
     with Progress(
         *columns,
         console=Console(stderr=True),
@@ -106,7 +109,7 @@ def _counted(files: Files | None, table: FileStoreTable) -> int | None:
 
 @contextmanager
 def waiting(what: str) -> Iterator[None]:
-    """Show a line on the terminal with what the command waits for, until the block ends."""
+    """Show a line on the terminal that says what the command waits for, until the block ends."""
     if not sys.stderr.isatty():
         yield
         return
@@ -115,7 +118,7 @@ def waiting(what: str) -> Iterator[None]:
 
 
 class _Line:
-    """Shows counts in one task of a progress display, at a limited rate."""
+    """A line of a progress display with counts of file operations, updated at a limited rate."""
 
     def __init__(self, progress: Progress, task: TaskID, name: str, total: int | None) -> None:
         self._progress = progress

@@ -15,7 +15,7 @@ from ingestd.references import holds_reference
 
 _SHOWN_TOPICS = 12
 _OURS = re.compile(r"_.*|connect-(configs|offsets|status)")
-"""Topics that Kafka and its companions keep for themselves."""
+"""Internal topics of Kafka, Kafka Connect and similar services."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,10 @@ class SourceProposal:
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """Contents of the file; `kafka` are client properties, with secrets as references."""
+    """The contents of a proposed configuration.
+
+    `kafka` has client properties, in which references replace secrets.
+    """
 
     pipeline: str
     warehouse: str
@@ -44,12 +47,12 @@ class Proposal:
 
 
 def own_topics(names: Sequence[str]) -> list[str]:
-    """Return the sorted topics without internal ones."""
+    """Return the sorted topics without internal topics of Kafka and its services."""
     return sorted(name for name in names if not _OURS.fullmatch(name))
 
 
 def proposed_pattern(topics: Sequence[str]) -> str | None:
-    """Return a regular expression for topics with a common prefix up to a dot, else None."""
+    """Return a regular expression for the common prefix of topics up to a dot, or None."""
     if len(topics) < 2:
         return None
     first, last = min(topics).split("."), max(topics).split(".")
@@ -59,7 +62,10 @@ def proposed_pattern(topics: Sequence[str]) -> str | None:
 
 
 def kept_secrets(properties: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
-    """Return the properties with secrets as references, and the variables that these need."""
+    """Return the properties with references to environment variables for secrets, and their names.
+
+    Properties that contain a reference are not changed.
+    """
     kept, variables = dict(properties), []
     for name, value in properties.items():
         if is_secret_name(name) and not holds_reference(value):
@@ -70,7 +76,7 @@ def kept_secrets(properties: Mapping[str, str]) -> tuple[dict[str, str], list[st
 
 
 def proposal_yaml(proposal: Proposal) -> str:
-    """Return the text of the file, which `ingestd validate` accepts."""
+    """Return the proposal as commented YAML, which `ingestd validate` accepts."""
     lines = [
         "# yaml-language-server: $schema=ingestd.schema.json",
         "# (for editors; `ingestd config schema > ingestd.schema.json` writes that file)",

@@ -10,11 +10,11 @@ from ingestd.errors import ConfigError
 from ingestd.log import printable
 
 Check = Callable[[str], object]
-"""Raises ConfigError for an answer that will not do."""
+"""A function that raises ConfigError for an invalid answer."""
 
 
 def is_terminal() -> bool:
-    """Return whether input and output are a terminal."""
+    """Return whether standard input and standard output are both a terminal."""
     return sys.stdin.isatty() and sys.stdout.isatty()
 
 
@@ -42,7 +42,7 @@ def ask(what: str, default: str | None, option: str, check: Check = str) -> str:
 def confirm(what: str, option: str, *, given: bool) -> None:
     """Ask whether to continue, unless the option that confirms it is `given`.
 
-    Raises ConfigError if the answer is no, or without a terminal.
+    Raises ConfigError if the answer is no, or if there is no terminal.
     """
     if given:
         return

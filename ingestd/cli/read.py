@@ -46,7 +46,7 @@ _Output: TypeAlias = Annotated[
 
 
 class Format(StrEnum):
-    """Output formats of rows."""
+    """An output format of rows."""
 
     JSONL = "jsonl"
     CSV = "csv"
@@ -103,12 +103,12 @@ def _read(
     limit: int | None,
     output: Path | None,
 ) -> None:
-    found, view = opened
+    table, view = opened
     left = UNCHANGED if output is None else f"{output} is as it was. Run the same command again."
     elsewhere = view or request.changelog or request.is_range or request.tag or request.as_of
     files = None if elsewhere else live_count(request.snapshot)
-    with interruptible("reading", found.name, left), ExitStack() as line:
-        watched = line.enter_context(line_of("reading", found, files))
+    with interruptible("reading", table.name, left), ExitStack() as line:
+        watched = line.enter_context(line_of("reading", table, files))
         rows = requested_rows(watched, view, request)
         out = Output(output, limit, line.close)
         _print(rows, form, out)

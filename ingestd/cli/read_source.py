@@ -1,4 +1,4 @@
-"""The request of `ingestd read`, and the rows for it."""
+"""The options of `ingestd read`, and the rows that they request."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -31,14 +31,15 @@ AUDIT_LOG = "audit_log"
 BINLOG = "binlog"
 READ_OPTIMIZED = "ro"
 _DATA_VIEWS = frozenset({None, AUDIT_LOG, BINLOG, READ_OPTIMIZED})
-"""Views of the table's own rows; without a name, the table itself."""
+"""Names of the views of a table's own rows; None is the table itself."""
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """Options of the command. Raises ConfigError if they contradict each other.
+    """Options of `ingestd read`.
 
-    `view` is one of the views of the table's own rows.
+    Raises ConfigError if they contradict each other. `view` is the name of a view of the table's
+    own rows, None for the table itself.
     """
 
     where: str | None = None
@@ -53,12 +54,12 @@ class Request:
     view: str | None = None
 
     def __post_init__(self) -> None:
-        if sum(one is not None for one in (self.snapshot, self.tag, self.as_of)) > 1:
+        if sum(value is not None for value in (self.snapshot, self.tag, self.as_of)) > 1:
             raise ConfigError("--snapshot, --tag and --as-of name one point in time: give one")
         if self.changelog and self.travels:
             raise ConfigError("--changelog takes --from and --to instead of --snapshot")
         if self.travels and self.is_range:
-            raise ConfigError("--from and --to go without --snapshot, --tag and --as-of")
+            raise ConfigError("--from and --to exclude --snapshot, --tag and --as-of")
         if self.changelog and self.audit_log:
             raise ConfigError("--changelog prints row kinds already: leave out --audit-log")
         if self.view == READ_OPTIMIZED and (self.changelog or self.is_range):
@@ -66,17 +67,17 @@ class Request:
 
     @property
     def names(self) -> tuple[str, ...] | None:
-        """Return the requested columns, None for all."""
+        """Return the requested columns, or None for all columns."""
         return None if self.columns is None else tuple(self.columns.split(","))
 
     @property
     def travels(self) -> bool:
-        """Return whether a point in time other than now is requested."""
+        """Return whether the rows at a snapshot, a tag or a time are requested."""
         return self.snapshot is not None or self.tag is not None or self.as_of is not None
 
     @property
     def is_range(self) -> bool:
-        """Return whether rows between snapshots are requested."""
+        """Return whether the rows of a range of snapshots are requested."""
         return self.first is not None or self.last is not None
 
 
@@ -107,7 +108,7 @@ def _rows(table: FileStoreTable, request: Request) -> PrintedRows:
         return _added_rows(table, request, target.between)
     snapshot = target.snapshot
     if snapshot is not None and target.travels:
-        # In the columns that the table had then.
+        # With the columns that the table had at that snapshot.
         table = table.with_schema(table.schemas(snapshot.schema_id))
     reader = _reader(table, request)
     rows = iter(()) if snapshot is None else reader.rows(snapshot)
@@ -115,7 +116,11 @@ def _rows(table: FileStoreTable, request: Request) -> PrintedRows:
 
 
 def _added_rows(table: FileStoreTable, request: Request, between: tuple[int, int]) -> PrintedRows:
-    """Return the rows that the table's option `incremental-between` selects."""
+    """Return the rows that were added after the snapshot `between[0]`, up to `between[1]`.
+
+    These ids are set by the table's option `incremental-between`. Raises ConfigError if changes or
+    a view are requested.
+    """
     if request.audit_log or request.view is not None:
         raise ConfigError(
             f"table {table.name}: option '{BETWEEN}' applies to the table itself, not to its "
@@ -150,7 +155,11 @@ def _reader(table: FileStoreTable, request: Request) -> TableReader:
 
 
 def _as_binlog(rows: PrintedRows, kind: str | None = None) -> PrintedRows:
-    """Return rows with every column as an array, and updates in one row if `kind` is given."""
+    """Return rows in the layout of `$binlog`, in which every column is an array.
+
+    `kind` names the column of row kinds; with it, both rows of an update become one. Raises
+    ConfigError if the rows lack this column.
+    """
     fields = binlog_fields(rows.fields)
     if kind is None:
         return PrintedRows(
@@ -167,7 +176,7 @@ def _predicate(request: Request, fields: Sequence[DataField]) -> Predicate | Non
 
 
 def _target(table: FileStoreTable, request: Request) -> ScanTarget:
-    """Return the requested point in time, default that of the table's options."""
+    """Return the snapshot to read as requested, or by default as the table's options specify."""
     snapshot = _snapshot(table, request)
     return scan_target(table) if snapshot is None else ScanTarget(snapshot, travels=True)
 

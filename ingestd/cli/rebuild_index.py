@@ -17,12 +17,12 @@ from ingestd.paimon.table.rewrite.doubled_keys import Dropped
 from ingestd.paimon.table.rewrite.index_repair import IndexRepair, repair_hash_index
 
 MOST_KEYS = 1_000
-"""Keys in several buckets that are named; the others are counted."""
+"""Maximum number of keys in several buckets that are listed; the others are only counted."""
 
 DropDoubled = Annotated[
     bool,
     typer.Option(
-        "--drop-doubled", help="Of keys in several buckets, keep the row that was written last."
+        "--drop-doubled", help="Keep only the last written row of each key in several buckets."
     ),
 ]
 
@@ -37,10 +37,10 @@ def rebuild_index(
 ) -> None:
     """Rebuild the hash index of a dynamic-bucket table from the keys in its data files.
 
-    Writers may continue; one whose commit relied on the replaced index has to plan it again, which
-    ingestd does by itself (a Flink job has to be restarted). Keys that are in several buckets are
-    listed and left in place, with exit code 1. With `--drop-doubled` only the newest row of each
-    is kept.
+    Writers may continue; a writer whose commit relied on the replaced index has to plan the commit
+    again, which ingestd does by itself (a Flink job has to be restarted). Keys that are in several
+    buckets are listed and left in place, with exit code 1. With `--drop-doubled` only the newest
+    row of each such key is kept.
 
     **Examples**
 

@@ -37,7 +37,8 @@ def remove_orphans(
 ) -> None:
     """Delete files that no snapshot, tag, changelog or branch of a table refers to.
 
-    They are left by failed attempts, rollbacks and killed processes. Writers may continue: files
+    Such files are left by failed attempts, rollbacks and killed processes. Writers may continue:
+    files
     that are about to be committed must be younger than --older-than. Ages are measured by the clock
     of the store, not of this machine.
 
@@ -56,7 +57,7 @@ def remove_orphans(
     with working("looking for orphans of", opened, left=_LEFT) as watched:
         orphans = find_orphans(watched, table_now_ms(watched) - age)
         for leadership in stopped:
-            leadership.check()  # a daemon that was started since may write the files found here
+            leadership.check()  # a daemon that was started meanwhile may be writing these files
         if not dry_run:
             delete_orphans(watched, orphans)
     _print_result(table, orphans, stopped, dry_run=dry_run, as_json=as_json)
@@ -87,7 +88,8 @@ def _print_result(
 def _take_over(table: FileStoreTable, *, yes: bool) -> list[Leadership]:
     """Take over the lead of all pipelines of the warehouse, so that none commits deleted files.
 
-    Raises ConfigError if it is not confirmed.
+    Asks for confirmation unless `yes`. Returns the leaderships. Raises ConfigError if it is not
+    confirmed.
     """
     warehouse = table.path.rsplit("/", 2)[0]
     names = pipelines(table.io, warehouse)

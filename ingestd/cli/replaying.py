@@ -45,7 +45,7 @@ class ReplayCluster:
             return KafkaSource(source, (), properties={"bootstrap.servers": self.bootstrap})
         if source not in self.sources:
             raise ConfigError(
-                f"the configuration has no source '{source}', which letters came from; choose "
+                f"the configuration has no source '{source}', which dead letters came from; choose "
                 "others by --source, or give --bootstrap"
             )
         return self.sources[source]
@@ -53,22 +53,25 @@ class ReplayCluster:
 
 @dataclass(slots=True)
 class Replayed:
-    """Options of a replay, and its result: records sent by topic, and letters left out."""
+    """Options of a replay, and its result: records sent by topic, and dead letters left out.
+
+    `before` counts the dead letters that were replayed before, `empty` those without a record.
+    """
 
     again: bool = False
     dry_run: bool = False
     before: int = 0
     empty: int = 0
     topics: Counter[str] = field(default_factory=Counter)
-    seen: set[ReplayPosition] = field(default_factory=set)
+    positions: set[ReplayPosition] = field(default_factory=set)
 
     @property
     def sent(self) -> int:
-        """Return the number of records that were sent, or would be."""
+        """Return the number of records that were sent, or in a dry run would be sent."""
         return self.topics.total()
 
     def document(self) -> dict[str, object]:
-        """Return the result as a document."""
+        """Return the result as a JSON document."""
         return {
             "sent": self.sent,
             "replayed_before": self.before,
@@ -78,7 +81,10 @@ class Replayed:
 
 
 def cluster_of(config: Path | None, bootstrap: str | None) -> ReplayCluster:
-    """Return the cluster of the command line. Raises ConfigError unless one way is given."""
+    """Return the cluster of a configuration file, or of bootstrap servers.
+
+    Raises ConfigError unless exactly one of them is given.
+    """
     if (config is None) == (bootstrap is None):
         raise ConfigError("specify the cluster: --config FILE or --bootstrap HOST:PORT")
     if config is None:
@@ -89,18 +95,21 @@ def cluster_of(config: Path | None, bootstrap: str | None) -> ReplayCluster:
 
 def replay_all(
     dead_letters: DeadLetters,
-    wanted: DeadLetterFilter,
+    selection: DeadLetterFilter,
     cluster: ReplayCluster,
     to_topic: str | None,
     replayed: Replayed,
 ) -> Replayed:
-    """Send the records of the selected letters and mark them, file by file.
+    """Send the records of the selected dead letters and mark them, file by file.
 
-    Records are sent to the partition they came from, unless another topic is given. Raises what
-    producing and committing raise; letters marked by then are not sent again.
+    Records are sent to the partition they came from, unless another topic is given. Returns
+    `replayed`, with its counts. Raises what producing and committing raise; the next replay does
+    not send dead letters again that are marked by then.
     """
-    for part in dead_letters.rows(wanted, (*PLACE, *dead_letters.kept(_RECORD))):
-        ordered = part.sort_by([(name, "ascending") for name in PLACE])
+    for dead_rows in dead_letters.rows(
+        selection, (*PLACE, *dead_letters.existing_columns(_RECORD))
+    ):
+        ordered = dead_rows.sort_by([(name, "ascending") for name in PLACE])
         chosen = _chosen(dead_letters, ordered, replayed)
         for (source, topic), rows in chosen.items():
             target = to_topic or topic
@@ -115,7 +124,7 @@ def replay_all(
 def _chosen(
     dead_letters: DeadLetters, rows: pa.Table, replayed: Replayed
 ) -> dict[tuple[str, str], list[dict[str, Any]]]:
-    """Return the rows to send by source and topic, each record once."""
+    """Return the rows to send by source and topic, each record once; count the rows left out."""
     chosen: dict[tuple[str, str], list[dict[str, Any]]] = {}
     marks = dead_letters.replays.marks(rows).tolist()
     for row, marked in zip(rows.to_pylist(), marks, strict=True):
@@ -124,8 +133,8 @@ def _chosen(
             replayed.empty += 1
         elif marked and not replayed.again:
             replayed.before += 1
-        elif position not in replayed.seen:
-            replayed.seen.add(position)
+        elif position not in replayed.positions:
+            replayed.positions.add(position)
             chosen.setdefault((position.source, position.topic), []).append(row)
     return chosen
 

@@ -44,8 +44,8 @@ def rescale(
 
     Sets the option `bucket` and rewrites one partition after another. Partitions that are not
     rewritten yet can be read but not written: after an interrupt, or with `--partition`, run the
-    command again for them. A concurrent commit makes the rescale of its partition fail without
-    loss. Old files are deleted when the older snapshots expire.
+    command again for them. If a concurrent commit changes a partition, the rescale of this
+    partition fails, without loss. Old files are deleted when the older snapshots expire.
 
     **Examples**
 
@@ -71,7 +71,10 @@ def rescale(
 
 
 def _with_option(warehouse: str, name: str, table: FileStoreTable, buckets: int) -> FileStoreTable:
-    """Return the table with a schema that has this number of buckets."""
+    """Set the option `bucket` of a table if it has another value; return the table.
+
+    A table with postponed buckets is not changed. Raises ConfigError for a branch.
+    """
     if bucket_mode(table.schema) is BucketMode.POSTPONE or table.options.bucket == buckets:
         return table
     if table.branch != MAIN_BRANCH:

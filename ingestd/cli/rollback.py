@@ -28,7 +28,9 @@ _AsOf: TypeAlias = Annotated[
     typer.Option("--as-of", help="The time to roll back to, ISO 8601 (UTC without an offset)."),
 ]
 
-_LEFT = "The table is whole, but perhaps not back all the way. Run the same command again."
+_LEFT = (
+    "The table is consistent, but perhaps not rolled back completely. Run the same command again."
+)
 
 
 def rollback(
@@ -38,7 +40,7 @@ def rollback(
     tag: _Tag = None,
     as_of: _AsOf = None,
     force: Annotated[
-        bool, typer.Option("--force", help="Even if the progress of a pipeline is lost.")
+        bool, typer.Option("--force", help="Roll back even if the progress of a pipeline is lost.")
     ] = False,
     dry_run: DryRun = False,
     as_json: AsJson = False,
@@ -84,23 +86,23 @@ def _refuse_forgetting(table: str, plan: Rollback) -> None:
 def _target(
     table: FileStoreTable, snapshot: int | None, tag: str | None, as_of: str | None
 ) -> Snapshot:
-    if sum(one is not None for one in (snapshot, tag, as_of)) != 1:
+    if sum(value is not None for value in (snapshot, tag, as_of)) != 1:
         raise ConfigError("specify the target: one of --snapshot, --tag and --as-of")
     if tag is not None:
         return tagged_snapshot(table, tag)
     if as_of is not None:
         return snapshot_as_of(table, timestamp_millis(as_of))
-    wanted = snapshot or 0
-    found = find_snapshot(table.io, table.paths, wanted)
-    if found is not None:
-        return found
+    snapshot_id = snapshot or 0
+    existing = find_snapshot(table.io, table.paths, snapshot_id)
+    if existing is not None:
+        return existing
     tagged = (tagged_snapshot(table, name) for name in tag_names(table.io, table.paths))
-    kept = next((one for one in tagged if one.id == wanted), None)
-    return kept or requested_snapshot(table.io, table.paths, wanted)
+    kept = next((tag_ for tag_ in tagged if tag_.id == snapshot_id), None)
+    return kept or requested_snapshot(table.io, table.paths, snapshot_id)
 
 
 def _offsets(table: FileStoreTable, record: Snapshot | None) -> list[Mapping[str, object]]:
-    """Return where pipelines resume, by the newest remaining progress record."""
+    """Return the offsets at which pipelines resume, from the progress records of a snapshot."""
     if record is None:
         return []
     where = table.paths.snapshot(record.id)

@@ -1,4 +1,4 @@
-"""Write rows in the formats of `ingestd read`, sorted on request in bounded memory."""
+"""Write rows in the formats of `ingestd read`, sorted in bounded memory."""
 
 import csv
 import heapq
@@ -25,32 +25,32 @@ from ingestd.paimon.spec.arrow import to_arrow_type
 from ingestd.paimon.spec.data_types import DataField
 
 SHOWN_ROWS = 50
-"""Rows in a table for people, unless another limit is given."""
+"""Maximum number of rows of the format `table`, unless another limit is given."""
 _ROWS_AT_A_TIME = 20_000
 RUN_CHARS = 64 * 1024 * 1024
-"""Characters of lines that are sorted at a time."""
+"""Number of characters of the lines that are sorted in memory at a time."""
 
 
 @dataclass(frozen=True, slots=True)
 class PrintedRows:
-    """Parts of rows with their columns; `in_order` if their order is significant."""
+    """Rows in parts, with their columns; `in_order` is whether the order of rows is significant."""
 
     parts: Iterable[pa.Table]
     fields: tuple[DataField, ...]
     in_order: bool
 
     def lines(self, limit: int | None = None) -> Iterator[str]:
-        """Yield canonical JSON lines, in the given order or sorted.
+        """Yield at most `limit` rows as canonical JSON lines, in their order or sorted.
 
-        Sorting holds at most a run of lines in memory.
+        Sorting holds at most about `RUN_CHARS` characters of lines in memory.
         """
         slices = (slice_ for part in self.parts for slice_ in _slices(part))
-        found = (line for slice_ in slices for line in json_lines(slice_, self.fields))
-        return itertools.islice(found if self.in_order else sorted_lines(found), limit)
+        lines = (line for slice_ in slices for line in json_lines(slice_, self.fields))
+        return itertools.islice(lines if self.in_order else sorted_lines(lines), limit)
 
 
 def _slices(part: pa.Table) -> Iterator[pa.Table]:
-    """Yield slices of a part whose text is small."""
+    """Yield slices of a part, each of at most `_ROWS_AT_A_TIME` rows."""
     return (part.slice(at, _ROWS_AT_A_TIME) for at in range(0, part.num_rows, _ROWS_AT_A_TIME))
 
 
@@ -72,7 +72,7 @@ def write_json_lines(rows: PrintedRows, out: Output) -> None:
 
 
 def write_csv(rows: PrintedRows, out: Output) -> None:
-    """Write a line of column names, then the values of the JSON lines; null is empty."""
+    """Write CSV: a line of column names, then the values of the JSON lines; null is empty."""
     names = [field.name for field in rows.fields]
     values = (_cells(line) for line in rows.lines(out.limit))
     _write_lines(_csv_lines(itertools.chain([names], values)), out)
@@ -81,18 +81,18 @@ def write_csv(rows: PrintedRows, out: Output) -> None:
 def write_parquet(rows: PrintedRows, out: Output) -> None:
     """Write a Parquet file. Raises ConfigError if the output is a terminal."""
     if out.file is not None:
-        with _whole(out.file) as part, part.open("wb") as file:
+        with _whole(out.file) as path, path.open("wb") as file:
             _write_row_groups(rows, out.limit, pa.PythonFile(file, mode="w"))
     elif sys.stdout.isatty():
-        raise ConfigError("Parquet is nothing for a terminal: add --output FILE")
+        raise ConfigError("Parquet is not written to a terminal: add --output FILE")
     else:
-        buffer = pa.BufferOutputStream()  # a pipe cannot tell its position, which Parquet needs
+        buffer = pa.BufferOutputStream()  # a pipe has no position, which Parquet needs
         _write_row_groups(rows, out.limit, buffer)
         sys.stdout.buffer.write(buffer.getvalue())
 
 
 def print_rows(rows: PrintedRows, out: Output) -> None:
-    """Print a table. Raises ConfigError if an output file is given."""
+    """Print rows as a table for people. Raises ConfigError if an output file is given."""
     if out.file is not None:
         raise ConfigError("a table is for people: leave --output out, or choose another --format")
     lines = rows.lines()
@@ -128,7 +128,7 @@ def _csv_lines(rows: Iterable[list[str]]) -> Iterator[str]:
 
 def _write_lines(lines: Iterator[str], out: Output) -> None:
     if out.file is not None:
-        with _whole(out.file) as part, part.open("w", encoding="utf-8", newline="") as file:
+        with _whole(out.file) as path, path.open("w", encoding="utf-8", newline="") as file:
             file.writelines(f"{line}\n" for line in lines)
         return
     first = next(lines, None)
@@ -142,17 +142,20 @@ def _write_lines(lines: Iterator[str], out: Output) -> None:
 
 @contextmanager
 def _whole(file: Path) -> Iterator[Path]:
-    """Yield a path to write to, which replaces the file at the end of the block."""
+    """Yield a path to write to, which replaces `file` at the end of the block.
+
+    A pipe or a device is yielded itself. If the block raises, `file` is not changed.
+    """
     if file.exists() and not file.is_file():
         yield file  # a pipe or a device
         return
     target = file.resolve()
-    part = target.with_name(f".{target.name}.{os.getpid()}.part")
+    unfinished = target.with_name(f".{target.name}.{os.getpid()}.part")
     try:
-        yield part
-        part.replace(target)
+        yield unfinished
+        unfinished.replace(target)
     finally:
-        part.unlink(missing_ok=True)
+        unfinished.unlink(missing_ok=True)
 
 
 def _write_row_groups(rows: PrintedRows, limit: int | None, sink: pa.NativeFile) -> None:
@@ -167,7 +170,10 @@ def _write_row_groups(rows: PrintedRows, limit: int | None, sink: pa.NativeFile)
 
 
 def sorted_lines(lines: Iterable[str], run_chars: int = RUN_CHARS) -> Iterator[str]:
-    """Yield lines, which have no line breaks, ordered by their UTF-16 code units."""
+    """Yield lines, which have no line breaks, ordered by their UTF-16 code units.
+
+    Each `run_chars` characters of lines are sorted in memory and written to a temporary file.
+    """
     runs: list[IO[bytes]] = []
     held: list[str] = []
     size = 0

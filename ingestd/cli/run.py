@@ -27,8 +27,8 @@ def run(
 ) -> None:
     """Run a pipeline until it is stopped.
 
-    SIGTERM and Ctrl-C end the batch in flight and then the daemon, with exit code 0; a second one
-    ends it at once, which loses no data either.
+    SIGTERM and Ctrl-C end the batch in flight and then the daemon, with exit code 0; a second
+    signal ends the daemon at once, also without loss of data.
 
     **Examples**
 
@@ -39,10 +39,10 @@ def run(
     INGESTD__HTTP__LISTEN=0.0.0.0:8080 ingestd run -c shop.yaml
     """
     if as_json:
-        os.environ["INGESTD__LOGGING__FORMAT"] = "json"  # counts before what the file says
+        os.environ["INGESTD__LOGGING__FORMAT"] = "json"  # overrides the file
     spark = preload_spark(config, os.environ)
     if spark is not None:
         prestart(spark)
-    service = importlib.import_module(_SERVICE)  # takes as long as the JVM, beside it
+    service = importlib.import_module(_SERVICE)  # as slow as the start of the JVM, meanwhile
     fork_prestarted()
     raise typer.Exit(service.serve(config, until_latest=until_latest))

@@ -58,7 +58,7 @@ def drop_partition(
 ) -> None:
     """Drop partitions, in one snapshot; older snapshots keep their rows.
 
-    A partition is named by all of its columns or by some; `__DEFAULT_PARTITION__` is null.
+    `--partition` names all or some of the partition columns; `__DEFAULT_PARTITION__` is null.
 
     **Examples**
 
@@ -82,7 +82,8 @@ def analyze(
 ) -> None:
     """Compute statistics of a table and store them, for the planners of query engines.
 
-    Rows, bytes, and for each column: distinct values, minimum, maximum, nulls, lengths.
+    The statistics are the rows, the bytes, and for each column: distinct values, minimum, maximum,
+    nulls, lengths.
     `ingestd read 'DB.TABLE$statistics'` prints them.
 
     **Examples**
@@ -102,7 +103,7 @@ def analyze(
     say(
         f"{table}: {counted(statistics.merged_record_count or 0, 'row')} in about "
         f"{counted(statistics.merged_record_size or 0, 'byte')} as of snapshot "
-        f"{statistics.snapshot_id}; kept by snapshot {made}."
+        f"{statistics.snapshot_id}; stored by snapshot {made}."
     )
     rows = [{"column": column.name, **column.document()} for column in statistics.columns]
     shown = ("column", "distinctCount", "min", "max", "nullCount", "avgLen", "maxLen")

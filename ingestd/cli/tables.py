@@ -43,7 +43,7 @@ SnapshotId: TypeAlias = Annotated[
 def open_catalog(warehouse: str) -> Catalog:
     """Open the catalog of the command line. Raises ConfigError if the warehouse does not exist.
 
-    `warehouse` is a path, or its name at the catalog server.
+    `warehouse` is a path, or the name of a warehouse at the catalog server.
     """
     chosen = chosen_catalog()
     if chosen.metastore != "filesystem":
@@ -57,7 +57,7 @@ def open_catalog(warehouse: str) -> Catalog:
 def open_table(warehouse: str, name: str) -> FileStoreTable:
     """Open a table, or a branch of it (`db.table$branch_b`).
 
-    Raises ConfigError with the nearest name if it does not exist.
+    Raises ConfigError for a view, or, with the most similar name, if the table does not exist.
     """
     table, view = open_view(warehouse, name)
     if view is not None:
@@ -66,7 +66,10 @@ def open_table(warehouse: str, name: str) -> FileStoreTable:
 
 
 def open_view(warehouse: str, name: str) -> tuple[FileStoreTable, str | None]:
-    """Open a table, and return it with the name of the requested view, if any."""
+    """Open a table or a branch of it; return it and the name of the requested view, or None.
+
+    A view is one of the table's rows or a system table, as in `db.table$files`.
+    """
     table_name, branch, view = split_name(name)
     table = open_catalog(warehouse).get_table(Identifier.parse(table_name))
     return (table if branch is None else on_branch(table, branch)), view
@@ -86,12 +89,12 @@ def tables(
     ingestd tables /lake shop --json
     """
     catalog = open_catalog(warehouse)
-    names = [
-        Identifier(one, table)
-        for one in ([database] if database else catalog.list_databases())
-        for table in catalog.list_tables(one)
+    identifiers = [
+        Identifier(name, table)
+        for name in ([database] if database else catalog.list_databases())
+        for table in catalog.list_tables(name)
     ]
-    rows = [_table_row(catalog.get_table(name)) for name in names]
+    rows = [_table_row(catalog.get_table(identifier)) for identifier in identifiers]
     if as_json:
         print_json(rows)
         return
@@ -103,7 +106,7 @@ def tables(
 def snapshots(warehouse: Warehouse, table: TableName, as_json: AsJson = False) -> None:
     """List the snapshots of a table, oldest first.
 
-    With --json all fields of the snapshot files are shown, with the offsets that each snapshot of
+    With --json all fields of the snapshot files are shown, and the offsets that each snapshot of
     ingestd covers.
 
     **Examples**

@@ -40,7 +40,7 @@ def create(
     dry_run: DryRun = False,
     as_json: AsJson = False,
 ) -> None:
-    """Create a tag of a snapshot, default the newest.
+    """Create a tag of a snapshot, by default the newest.
 
     --time-retained defaults to the table's option `tag.default-time-retained`.
 
@@ -89,7 +89,7 @@ def delete(
     dry_run: DryRun = False,
     as_json: AsJson = False,
 ) -> None:
-    """Delete a tag, and the files that nothing else refers to if its snapshot has expired.
+    """Delete a tag and, if its snapshot has expired, the files that nothing else refers to.
 
     **Examples**
 
@@ -112,8 +112,9 @@ def auto(
 ) -> None:
     """Create the tags that are due by the table's option `tag.automatic-creation`.
 
-    It is process-time or watermark; `tag.creation-period`, `tag.creation-delay`,
-    `tag.num-retained-max`, `tag.default-time-retained` and others specify the tags.
+    The option is `process-time` or `watermark`; `tag.creation-period`, `tag.creation-delay`,
+    `tag.default-time-retained` and others specify the tags. The oldest automatic tags beyond
+    `tag.num-retained-max` are deleted.
 
     **Examples**
 
@@ -127,7 +128,7 @@ def auto(
         keep_iceberg(opened, tags=True)
     made = [{"tag": tag.name, "snapshot": tag.snapshot.id} for tag in tags.made]
     names = ", ".join(tag.name for tag in tags.made) or "-"
-    text = f"{table}: {counted(len(made), 'tag')} made ({names}), {len(tags.deleted)} deleted."
+    text = f"{table}: {counted(len(made), 'tag')} created ({names}), {len(tags.deleted)} deleted."
     document = {"table": table, "made": made, "deleted": list(tags.deleted)}
     print_result(text, document, as_json=as_json, dry_run=dry_run)
 
@@ -136,7 +137,7 @@ def auto(
 def expire(
     warehouse: Warehouse, table: TableName, dry_run: DryRun = False, as_json: AsJson = False
 ) -> None:
-    """Delete the tags whose time to live is over, as `ingestd expire tags` does.
+    """Delete the tags whose retention time is over, as `ingestd expire tags` does.
 
     **Examples**
 

@@ -25,10 +25,10 @@ _PROBE_SECONDS = 10.0
 
 
 class Check(NamedTuple):
-    """One online check: its name, its result, and the exit code (0 for success)."""
+    """One online check: what was checked, the result as text, and the exit code (0 for success)."""
 
     what: str
-    found: str
+    result: str
     code: int
 
 
@@ -78,7 +78,7 @@ def _document(config: Path, loaded: LoadedConfig, checks: list[Check]) -> Mappin
         ],
         "warnings": _warnings(loaded),
         "online": [
-            {"check": check.what, "ok": not check.code, "found": check.found} for check in checks
+            {"check": check.what, "ok": not check.code, "found": check.result} for check in checks
         ],
     }
 
@@ -96,7 +96,7 @@ def _print(config: Path, loaded: LoadedConfig, checks: list[Check]) -> None:
     for warning in _warnings(loaded):
         say(f"warning: {warning}", colour="yellow", err=True)
     for check in checks:
-        say(f"{'failed' if check.code else 'ok':<6} {check.what}: {check.found}")
+        say(f"{'failed' if check.code else 'ok':<6} {check.what}: {check.result}")
     if not any(check.code for check in checks):
         say(f"{config} is fine.")
 

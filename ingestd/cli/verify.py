@@ -42,10 +42,10 @@ def verify(
 ) -> None:
     """Check a table: its snapshots, manifests, data files, keys, statistics and index.
 
-    With --against-kafka, check the progress of tables: that the topics are the same ones, and that
+    With --against-kafka, check the progress of tables: that the topics are still the same, and that
     their logs still have the covered offsets, leader epochs and last records.
 
-    Exit code 1 if anything was found.
+    Exit code 1 if there are findings.
 
     **Examples**
 

@@ -37,19 +37,19 @@ from ingestd.paimon.table.verify.findings import Finding
 from ingestd.spark.batch import stream_of
 
 _LOST = frozenset({"log-truncated", "log-replaced", "topic-recreated", "topic-deleted"})
-"""With one of these, what a log has is not what was read of it."""
+"""Codes of findings after which the records of a log are not those that were read."""
 
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """Findings, the logs that were checked, and the tables that were recounted."""
+    """The findings of a comparison, the logs that were checked, and the recounts of tables."""
 
     findings: Sequence[Finding]
     logs: Sequence[Row]
     recounts: Sequence[Recount]
 
     def print(self, *, as_json: bool) -> None:
-        """Print the result as tables, or as one document."""
+        """Print the result as tables, or with `as_json` as one JSON document."""
         findings = [asdict(finding) for finding in self.findings]
         recounts = [_recount_row(recount) for recount in self.recounts]
         if as_json:
@@ -71,8 +71,9 @@ def compare_with_kafka(warehouse: str, table: str | None, config: Path, *, rows:
 
     With `rows` the logs are read again, decoded, and compared with the rows of the tables.
 
-    Raises ConfigError for a table that the pipeline does not write, ProgressLostError for one
-    without a record, SourceError if brokers do not respond, and what reading tables raises.
+    Raises ConfigError for a table that the pipeline does not write, ProgressLostError for a table
+    without a progress record, SourceError if brokers do not respond, and what reading tables
+    raises.
     """
     settings = pipeline_settings(load_config(config))
     filesystem = settings.metastore == "filesystem"
@@ -118,7 +119,10 @@ def _recounts(
     table: str | None,
     findings: Sequence[Finding],
 ) -> list[Recount]:
-    """Recount one table or all of them. Raises ConfigError if the logs were replaced."""
+    """Recount one table, or all tables for None, and return the results.
+
+    Raises ConfigError if a log has lost or replaced records, or for the dead-letter table.
+    """
     lost = next((finding for finding in findings if finding.code in _LOST), None)
     if lost is not None:
         raise ConfigError(

@@ -20,7 +20,7 @@ from ingestd.cli.output import AsJson, say
 from ingestd.log import printable
 
 _Polls: TypeAlias = Iterator[tuple[Document, str | None]]
-"""What was seen each time; where the daemon was silent the one before, and why."""
+"""The status at each poll and None, or the previous status and why the daemon did not respond."""
 _BARS = "▁▂▃▄▅▆▇█"
 _SHOWN_POINTS = 40
 _SHOWN_TABLES = 20
@@ -49,7 +49,7 @@ def watch(
 ) -> None:
     """Show what a running daemon does: state, rate, lag, batches, tables, errors.
 
-    On a terminal the view is updated until Ctrl-C; elsewhere a line is printed each time, with
+    On a terminal the view is updated until Ctrl-C; elsewhere each request prints a line, with
     --json the whole status as one line of JSON. After the first response, the command keeps
     polling a daemon that does not respond.
 
@@ -64,7 +64,7 @@ def watch(
         _show(polls, as_json=as_json)
     except KeyboardInterrupt:
         if count is not None:
-            raise  # it was to end by itself
+            raise  # the command was to end by itself
 
 
 def _show(polls: _Polls, *, as_json: bool) -> None:
@@ -79,7 +79,10 @@ def _show(polls: _Polls, *, as_json: bool) -> None:
 
 
 def _polls(daemon: DaemonAddress, interval: float, count: int | None) -> _Polls:
-    """Yield the status; if the daemon does not respond, the previous one and the reason."""
+    """Yield the status and None, or without a response the previous status and the reason.
+
+    Raises DaemonSilentError if there is no response to the first request.
+    """
     document = daemon.status()
     yield document, None
     left = None if count is None else count - 1
@@ -105,7 +108,7 @@ def _line(text: str) -> None:
 
 
 def status_line(document: Document) -> str:
-    """Return a summary of the status as one line: `name=value`, unknown values as -."""
+    """Summarize the status in one line of `name=value`; an unknown value is -."""
     recent = document["recent"]
     words = {
         "at": datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z"),
@@ -123,7 +126,7 @@ def status_line(document: Document) -> str:
 
 
 def status_view(document: Document, note: str | None = None) -> RenderableType:
-    """Return the view of the status; `note` is the reason why it is outdated."""
+    """Return the status as a view for the terminal; `note` says why it is outdated, if it is."""
     state = str(document["state"])
     recent = document["recent"]
     head = Text.assemble(
@@ -189,7 +192,7 @@ def _sources(document: Document) -> Table:
         partitions = [
             partition for topic in source["topics"].values() for partition in topic.values()
         ]
-        reachable = "" if source["reachable"] is not False else " (does not answer)"
+        reachable = "" if source["reachable"] is not False else " (does not respond)"
         lags = [partition["lag"] for partition in partitions]
         lag = None if not lags or None in lags else sum(lags)
         counts = (len(source["topics"]), len(partitions), lag)

@@ -66,8 +66,8 @@ def test_a_limit_stops_before_the_commit_and_what_was_mended_comes_back_once(
     catch_up(config(tmp_path, broker, topic, errors={"max-rejected-records": 3}, **tight), tmp_path)
     assert len(oracle.read(lake, DATABASE, "t")) == 18
     groups = dlq(capsys, "list", lake)["groups"]
-    assert sum(group["letters"] for group in groups) == 3
-    (reason,) = {group["reason"] for group in groups if group["letters"] == 2}
+    assert sum(group["dead_letters"] for group in groups) == 3
+    (reason,) = {group["reason"] for group in groups if group["dead_letters"] == 2}
 
     there = ("--bootstrap", broker.bootstrap, "--reason", reason)
     assert dlq(capsys, "replay", lake, *there)["sent"] == 2
@@ -77,7 +77,7 @@ def test_a_limit_stops_before_the_commit_and_what_was_mended_comes_back_once(
     assert sorted(rows) == list(range(20))
     assert rows[7] == rows[11] == "y" * 3000
 
-    assert dlq(capsys, "purge", lake, "--replayed")["letters"] == 2
+    assert dlq(capsys, "purge", lake, "--replayed")["dead_letters"] == 2
     (left,) = oracle.read(lake, DATABASE, LETTERS)
     assert (left["offset"], left["value"]) == (20, b"not JSON".hex())
     for table in (LETTERS, f"{LETTERS}_replays"):

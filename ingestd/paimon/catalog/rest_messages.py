@@ -122,7 +122,7 @@ def _move(name: ColumnPath, move: Move | None) -> _Document | None:
     return {
         "fieldName": _path(name)[-1],
         "referenceFieldName": move.reference,
-        "type": move.place.value.upper(),
+        "type": move.type.value.upper(),
     }
 
 

@@ -136,18 +136,18 @@ def _new_position(schema: TableSchema, fields: Fields) -> int:
 
 def _place(fields: Fields, move: Move) -> int:
     """Return the index at which a column is inserted into `fields`, which do not contain it."""
-    if move.place is MoveType.FIRST:
+    if move.type is MoveType.FIRST:
         return 0
-    if move.place is MoveType.LAST:
+    if move.type is MoveType.LAST:
         return len(fields)
     neighbour = fields.index(find_column(fields, move.reference or ""))
-    return neighbour + (move.place is MoveType.AFTER)
+    return neighbour + (move.type is MoveType.AFTER)
 
 
 def _move_column(schema: TableSchema, change: UpdateColumnPosition) -> TableSchema:
     column = find_column(schema.fields, change.name)
     others = tuple(field for field in schema.fields if field.id != column.id)
-    if change.move.reference == change.name and change.move.place in (
+    if change.move.reference == change.name and change.move.type in (
         MoveType.AFTER,
         MoveType.BEFORE,
     ):

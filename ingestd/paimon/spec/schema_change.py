@@ -28,11 +28,11 @@ class MoveType(Enum):
 class Move:
     """A column position; `reference` is the neighbour of AFTER and BEFORE."""
 
-    place: MoveType
+    type: MoveType
     reference: str | None = None
 
     def __str__(self) -> str:
-        return self.place.value + (f" {self.reference}" if self.reference is not None else "")
+        return self.type.value + (f" {self.reference}" if self.reference is not None else "")
 
 
 @dataclass(frozen=True, slots=True)

@@ -102,7 +102,7 @@ def offsets(capsys: Capture, lake: Path) -> list[int]:
 
 def test_letters_are_counted_by_topic_stage_and_reason(lake: Path, capsys: Capture) -> None:
     groups = shown(capsys, "list", lake, "db")["groups"]
-    assert [(g["topic"], g["stage"], g["reason"], g["letters"]) for g in groups] == [
+    assert [(g["topic"], g["stage"], g["reason"], g["dead_letters"]) for g in groups] == [
         ("t", "decode", "not_json", 2),
         ("t", "cast", "overflow", 1),
         ("t", "fetch", "offset-gap", 1),
@@ -112,9 +112,11 @@ def test_letters_are_counted_by_topic_stage_and_reason(lake: Path, capsys: Captu
     assert groups[0]["last"] == "1970-01-04T00:00:00.000Z"
     assert groups[2]["first"] is None
     (only,) = shown(capsys, "list", lake, "db.ingestd_dead_letters", "--topic", "u")["groups"]
-    assert only["letters"] == 1
+    assert only["dead_letters"] == 1
     assert "overflow" in run_command(capsys, "dlq", "list", lake, "db").out
-    assert "no such letters" in run_command(capsys, "dlq", "list", lake, "db", "--stage", "x").out
+    assert (
+        "no such dead letters" in run_command(capsys, "dlq", "list", lake, "db", "--stage", "x").out
+    )
 
 
 def test_a_letter_is_shown_with_its_bytes_as_text_or_hex(lake: Path, capsys: Capture) -> None:
@@ -137,7 +139,7 @@ def test_a_letter_that_is_not_there_and_other_tables_are_refused(
     lake: Path, capsys: Capture
 ) -> None:
     done = run_command(capsys, "dlq", "show", lake, "db", "t", 1, 1)
-    assert (done.code, "no letter of t/1 at 1" in done.err) == (2, True)
+    assert (done.code, "no dead letter of t/1 at 1" in done.err) == (2, True)
     assert run_command(capsys, "dlq", "show", lake, "db", "t", 0, 1, "--format", "x").code == 2
     assert run_command(capsys, "dlq", "list", lake, "db.other").code == 2
 
@@ -162,7 +164,7 @@ def test_a_replay_sends_each_record_once_and_again_only_when_asked(
     assert shown(capsys, *to)["sent"] == 0
     assert shown(capsys, *to, "--again", "--stage", "cast")["sent"] == 1
     groups = shown(capsys, "list", lake, "db")["groups"]
-    assert [(g["letters"], g["replayed"]) for g in groups] == [(2, 2), (1, 1), (1, 0), (1, 1)]
+    assert [(g["dead_letters"], g["replayed"]) for g in groups] == [(2, 2), (1, 1), (1, 0), (1, 1)]
 
 
 def test_another_topic_chooses_partitions_by_key(lake: Path, capsys: Capture, sent: Sent) -> None:
@@ -199,11 +201,13 @@ def test_a_configuration_knows_the_clusters_of_its_sources(
 
 
 def test_a_purge_deletes_what_is_asked_for(lake: Path, capsys: Capture, sent: Sent) -> None:
-    assert shown(capsys, "purge", lake, "db", "--older-than", "1h", "--dry-run")["letters"] == 4
+    assert (
+        shown(capsys, "purge", lake, "db", "--older-than", "1h", "--dry-run")["dead_letters"] == 4
+    )
     assert offsets(capsys, lake) == [1, 2, 3, 4, 5]
     shown(capsys, "replay", lake, "db", "--bootstrap", "b:1", "--stage", "cast")
     done = shown(capsys, "purge", lake, "db", "--replayed")
-    assert (done["letters"], done["snapshot"]) == (1, 3)
+    assert (done["dead_letters"], done["snapshot"]) == (1, 3)
     assert offsets(capsys, lake) == [1, 3, 4, 5]
     shown(capsys, "purge", lake, "db", "--topic", "t", "--reason", "not_json")
     assert offsets(capsys, lake) == [4, 5]

@@ -89,7 +89,7 @@ def test_views(warehouse: Path, capsys: Capture) -> None:
         (["db.t", "--tag", "x"], "has no tag 'x'; its tags: first"),
         (["db.t", "--as-of", "2001-01-01"], "no snapshot at or before that time"),
         (["db.t", "--as-of", "soon"], "'soon' is no value"),
-        (["db.t", "--from", "1", "--tag", "first"], "--from and --to go without"),
+        (["db.t", "--from", "1", "--tag", "first"], "--from and --to exclude"),
         (["db.t", "--changelog", "--audit-log"], "leave out --audit-log"),
     ],
 )

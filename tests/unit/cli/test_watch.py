@@ -50,7 +50,7 @@ def test_a_token_that_is_missing_is_asked_for(server: HttpServer, capsys: Captur
 
 def test_nobody_there_and_no_address_are_told(capsys: Capture) -> None:
     done = run_command(capsys, "watch", "http://127.0.0.1:1")
-    assert (done.code, "does not answer" in done.err) == (1, True)
+    assert (done.code, "does not respond" in done.err) == (1, True)
     assert run_command(capsys, "watch", "ftp://x").code == 2
 
 

@@ -36,7 +36,7 @@ from ingestd.paimon.table.buckets.hash_index import (
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.index_paths import index_path, new_index_path
 
-_Places = npt.NDArray[np.int64]
+_Indices = npt.NDArray[np.int64]
 
 _NO_HASHES = np.zeros(0, np.int32)
 
@@ -47,7 +47,10 @@ def assign_fixed(table: FileStoreTable, rows: pa.Table) -> Buckets:
 
 
 def assign_among(table: FileStoreTable, rows: pa.Table, n: int) -> Buckets:
-    """Return the bucket of each row for a bucket count of `n`; shape (rows,)."""
+    """Return the bucket of each row for a bucket count of `n`; shape (rows,).
+
+    Raises UnsupportedError if the table's bucket function does not take its bucket key.
+    """
     options = table.options
     keys = options.bucket_keys
     columns = [rows.column(key) for key in keys]
@@ -65,7 +68,7 @@ def assign_among(table: FileStoreTable, rows: pa.Table, n: int) -> Buckets:
 
 
 class DynamicBucketAssigner:
-    """Assigns the keys of one partition to buckets; creates buckets when they are full.
+    """The assigner of the keys of one partition to buckets; it creates buckets as needed.
 
     `partition` is the serialized row; entries of other partitions in `entries` are ignored.
     """
@@ -90,7 +93,8 @@ class DynamicBucketAssigner:
     def assign(self, hashes: Hashes) -> Buckets:
         """Return the bucket of each key hash, shape (rows,).
 
-        A hash that the index already contains keeps its bucket.
+        A hash that the index already contains keeps its bucket. Raises UnsupportedError if no
+        bucket is left for new hashes.
         """
         distinct, first, positions = _distinct(hashes)
         buckets = self._known(distinct)
@@ -103,7 +107,7 @@ class DynamicBucketAssigner:
     def prepare_commit(self, io: FileIO) -> tuple[IndexManifestEntry, ...]:
         """Write a new index file for each bucket with new hashes; return the index entries.
 
-        They must be committed in the same snapshot as the rows with these hashes.
+        The entries must be committed in the same snapshot as the rows with the new hashes.
         """
         buckets = dict(self._index.buckets)
         new_name = _names()
@@ -136,7 +140,7 @@ class DynamicBucketAssigner:
         data = encode_hash_index(hashes)
         io.write_new(path, data)
         reach(CrashPoint.INDEX_WRITTEN)
-        # The next batch reads this file; its predecessor would only use cache space.
+        # The next batch reads this file; the replaced file would only use cache space.
         HASH_CACHE.discard(self._files.get(bucket, ""))
         kept = HASH_CACHE.put(path, hashes)
         self._files[bucket] = path
@@ -146,19 +150,19 @@ class DynamicBucketAssigner:
         return entry, kept
 
 
-def _distinct(hashes: Hashes) -> tuple[Hashes, _Places, _Places]:
-    """Return distinct hashes in order, the first index of each, and the number of each row's hash.
+def _distinct(hashes: Hashes) -> tuple[Hashes, _Indices, _Indices]:
+    """Return the distinct hashes in order, the first row of each, and the index of each row's hash.
 
-    Sorting hash and index as one number takes a third of the time of `numpy.unique`.
+    Sorting hash and row as one number takes a third of the time of `numpy.unique`.
     """
     packed = (hashes.astype(np.int64) << 32) | np.arange(len(hashes))
     packed.sort()
-    ordered, places = (packed >> 32).astype(np.int32), packed & 0xFFFFFFFF
+    ordered, rows = (packed >> 32).astype(np.int32), packed & 0xFFFFFFFF
     starts = np.ones(len(ordered), bool)
     starts[1:] = ordered[1:] != ordered[:-1]
     positions = np.empty(len(hashes), np.int64)
-    positions[places] = np.cumsum(starts) - 1
-    return ordered[starts], places[starts], positions
+    positions[rows] = np.cumsum(starts) - 1
+    return ordered[starts], rows[starts], positions
 
 
 def _names() -> Callable[[], str]:

@@ -1,4 +1,4 @@
-"""Assign new keys to dynamic buckets: the first with free capacity, else a new bucket.
+"""Assign new keys to dynamic buckets: the first bucket with free capacity, or else a new one.
 
 Specification: https://paimon.apache.org/docs/1.4/primary-key-table/data-distribution/#dynamic-bucket
 """
@@ -19,9 +19,10 @@ _Unsigned = npt.NDArray[np.uint32] | npt.NDArray[np.uint64]
 
 
 class BucketFiller:
-    """Fills the buckets of one partition that an assigner owns; `counts` has the key count of each.
+    """The buckets of one partition that an assigner owns, with the key count of each.
 
-    An assigner owns the buckets whose number modulo the number of assigners equals its id.
+    An assigner owns the buckets whose number modulo the number of assigners equals its id. `counts`
+    has the key counts of all existing buckets of the partition.
     """
 
     def __init__(
@@ -33,11 +34,11 @@ class BucketFiller:
         self._counts = dict(sorted(own.items()))
 
     def place(self, keys: _Unsigned) -> Buckets:
-        """Return the bucket of each new key.
+        """Assign a bucket to each new key; shape (keys,).
 
-        The numbers spread the keys over full buckets when no new bucket is allowed.
-
-        Raises UnsupportedError if every bucket is full and no more may be created.
+        If every bucket is full and `dynamic-bucket.max-buckets` is reached, the keys, which are
+        unsigned integers, are spread over the full buckets. Raises UnsupportedError if every bucket
+        is full and the option is not set, or if the assigner owns no bucket.
         """
         placed = np.empty(len(keys), np.int32)
         done = 0
@@ -73,7 +74,7 @@ class BucketFiller:
             self._counts[bucket] = self._counts.get(bucket, 0) + keys
 
     def _spread(self, keys: _Unsigned) -> Buckets:
-        """Spread keys evenly over full buckets when no new bucket is allowed."""
+        """Return a full bucket for each key, by the key modulo the number of buckets."""
         options = self._table.options
         own = np.array(sorted(self._counts), np.int32)
         if options.dynamic_bucket_max_buckets == -1 or not len(own):

@@ -29,11 +29,11 @@ from ingestd.paimon.table.metadata.index_paths import index_path
 
 UNKNOWN_BUCKET = -1
 HASH_CACHE_BYTES = 64 << 20
-"""Default limit in bytes of the hashes in memory."""
+"""Default limit in bytes of the hashes cached in memory."""
 MAPPED_BYTES = 1 << 30
 """Maximum bytes of hashes that a process caches on its local disk in addition."""
 MAPPED_FILES = 400
-"""Maximum number of these files: each uses a file descriptor of the process."""
+"""Maximum number of files of cached hashes: each uses a file descriptor of the process."""
 _LEAST_MAPPED = 64 << 10
 """An index file below this size in bytes is read again instead of being cached on disk."""
 Hashes = npt.NDArray[np.int32]
@@ -44,7 +44,7 @@ class HashCache:
     """Sorted hashes by path of the index file; the least recently used are evicted.
 
     Hashes beyond `max_bytes` of memory are cached on the local disk if they are large enough, up to
-    a limit of its own.
+    `max_mapped` bytes.
     """
 
     def __init__(self, max_bytes: int, max_mapped: int = MAPPED_BYTES) -> None:
@@ -61,7 +61,8 @@ class HashCache:
     def put(self, path: str, hashes: Hashes) -> Hashes:
         """Cache the hashes of a file if there is room; return the array to use from now on.
 
-        An array larger than the limit is not cached in memory.
+        This is the cached array, or `hashes` itself. An array larger than the limit is not cached
+        in memory.
         """
         known = self.get(path)
         if known is not None:
@@ -77,7 +78,7 @@ class HashCache:
             return kept
 
     def limit(self, max_bytes: int) -> None:
-        """Set the limit in bytes of memory."""
+        """Set the limit in bytes of the hashes in memory, and evict those above it."""
         with self._lock:
             self._memory.max_bytes = max_bytes
             self._memory.evict()
@@ -100,7 +101,7 @@ class HashCache:
 
 
 class _LruArrays:
-    """Arrays by path within limits; the least recently used are evicted."""
+    """Arrays by path, limited in bytes and in number; the least recently used are evicted."""
 
     def __init__(self, max_bytes: int, max_arrays: int | None = None) -> None:
         self.max_bytes = max_bytes
@@ -147,16 +148,15 @@ class PartitionIndex:
 
     @classmethod
     def load(cls, table: FileStoreTable, entries: Sequence[IndexManifestEntry]) -> "PartitionIndex":
-        """Return the index from the HASH entries of one partition.
+        """Load the index of one partition from its HASH entries.
 
-        Raises FormatError for an index file that is missing, damaged or not the only one of its
-        bucket.
+        Raises FormatError if an index file is missing or damaged, or if a bucket has several.
         """
         buckets: dict[int, Hashes] = {}
         for entry in sorted(entries, key=lambda entry: entry.bucket):
             if entry.bucket in buckets:
                 path = index_path(table, entry)
-                raise FormatError(f"hash index {path}: bucket {entry.bucket} has another one too")
+                raise FormatError(f"hash index {path}: bucket {entry.bucket} has several files")
             buckets[entry.bucket] = load_hashes(table, entry)
         return cls(buckets)
 
@@ -166,7 +166,7 @@ class PartitionIndex:
         return self.lookup_sorted(distinct)[positions]
 
     def lookup_sorted(self, distinct: Hashes) -> npt.NDArray[np.int32]:
-        """Return the bucket of each hash, -1 for unknown hashes; the hashes must be sorted."""
+        """Return the bucket of each hash, -1 for unknown hashes; `distinct` must be sorted."""
         buckets = np.full(len(distinct), UNKNOWN_BUCKET, np.int32)
         left = np.arange(len(distinct))
         for bucket, known in self.buckets.items():
@@ -175,14 +175,17 @@ class PartitionIndex:
                 buckets[left] = bucket
                 break
             if among.any():
-                # A hash is in at most one bucket, so found hashes are not looked up in the others.
+                # A hash is in at most one bucket, so found hashes are not searched in others.
                 buckets[left[among]] = bucket
                 left, distinct = left[~among], distinct[~among]
         return buckets
 
 
 def load_hashes(table: FileStoreTable, entry: IndexManifestEntry) -> Hashes:
-    """Return the sorted hashes of one index file, from the cache if possible."""
+    """Return the sorted hashes of one index file, from the cache if possible.
+
+    Raises FormatError if the file is missing or damaged.
+    """
     path = index_path(table, entry)
     known = HASH_CACHE.get(path)
     if known is not None:
@@ -196,7 +199,7 @@ def load_hashes(table: FileStoreTable, entry: IndexManifestEntry) -> Hashes:
         ) from error
     if len(hashes) != entry.row_count:
         raise FormatError(f"hash index {path} has {len(hashes)} hashes, expected {entry.row_count}")
-    if not is_sorted(hashes):  # ingestd writes them sorted, others need not
+    if not is_sorted(hashes):  # other writers need not sort them
         hashes.sort()
     return HASH_CACHE.put(path, hashes)
 
@@ -217,27 +220,30 @@ def is_sorted(hashes: Hashes) -> bool:
 
 
 def with_gained(known: Hashes, gained: Sequence[Hashes]) -> Hashes:
-    """Merge new hashes into a sorted array; returns a new array."""
+    """Return a new sorted array of the sorted `known` hashes and the `gained` hashes."""
     new = np.sort(np.concatenate(gained))
     return np.insert(known, np.searchsorted(known, new), new)
 
 
 def is_among(hashes: Hashes, known: Hashes) -> npt.NDArray[np.bool_]:
-    """Return a mask of the hashes that a sorted array contains; faster if they are sorted, too."""
+    """Return a mask of the hashes that the sorted array `known` contains; shape (hashes,).
+
+    It is computed faster if `hashes` are sorted, too.
+    """
     if not len(known):
         return np.zeros(len(hashes), bool)
     native = native_columns()
     if native is not None and is_sorted(hashes):
         return np.frombuffer(native.sorted_among(hashes, known), np.bool_)
-    places = np.searchsorted(known, hashes)
-    among: npt.NDArray[np.bool_] = known[np.minimum(places, len(known) - 1)] == hashes
+    positions = np.searchsorted(known, hashes)
+    among: npt.NDArray[np.bool_] = known[np.minimum(positions, len(known) - 1)] == hashes
     return among
 
 
 def mapped(hashes: npt.NDArray[np.int32]) -> npt.NDArray[np.int32] | None:
     """Return the hashes as a read-only memory map of a file in `TMPDIR`.
 
-    Returns None if there is not enough disk space.
+    Returns None, and logs a warning, if the file cannot be written.
     """
     try:
         with tempfile.TemporaryFile(prefix="ingestd-hashes-", buffering=0) as file:

@@ -66,7 +66,10 @@ def write_manifest_list(
 def write_manifests(
     table: FileStoreTable, entries: Sequence[ManifestEntry]
 ) -> tuple[ManifestFileMeta, ...]:
-    """Write entries to manifests of about `manifest.target-file-size`; no entries, no manifest."""
+    """Write entries to manifests of about `manifest.target-file-size`; return their metadata.
+
+    Without entries no manifest is written.
+    """
     if not entries:
         return ()
     target = table.options.manifest_target_file_size
@@ -78,7 +81,10 @@ def write_index_manifest(
     entries: IndexEntries,
     repeated: Sequence[IndexManifestEntry] = (),
 ) -> str:
-    """Write the complete list of index files; return the name of the index manifest."""
+    """Write the complete list of index files; return the name of the index manifest.
+
+    `repeated` has further entries for keys that several index files share.
+    """
     name = f"index-manifest-{uuid.uuid4()}-0"
     records = [*entries.records(), *encode_index_records(repeated)]
     table.io.write_new(table.paths.manifest(name), pack_index_records(records))
@@ -88,7 +94,10 @@ def write_index_manifest(
 def merge_manifests(
     table: FileStoreTable, manifests: Sequence[ManifestFileMeta]
 ) -> MergedManifests:
-    """Return the base list of a snapshot after `manifests` (previous base, then previous delta)."""
+    """Merge manifests for the base list of the next snapshot.
+
+    `manifests` are those of the newest snapshot: of its base list, then of its delta list.
+    """
     full = _full_merge(table, manifests)
     return full if full is not None else _minor_merge(table, manifests)
 
@@ -96,9 +105,10 @@ def merge_manifests(
 def _full_merge(
     table: FileStoreTable, manifests: Sequence[ManifestFileMeta]
 ) -> MergedManifests | None:
-    """Rewrite manifests that are small, or have deletions or deleted files; None if it is not due.
+    """Rewrite manifests that are small, or have deletions or deleted files, if it is due.
 
-    Other manifests are listed first, so that a deletion never precedes its file.
+    Returns None if it is not due. The other manifests are listed first, so that a deletion never
+    precedes the addition of its file.
     """
     due = [meta for meta in manifests if _must_change(table, meta)]
     if len(due) < 2 or _size(due) < table.options.manifest_full_compaction_threshold:
@@ -146,7 +156,7 @@ def _minor_merge(table: FileStoreTable, manifests: Sequence[ManifestFileMeta]) -
 
 
 def _merged(table: FileStoreTable, group: Sequence[ManifestFileMeta]) -> Sequence[ManifestFileMeta]:
-    """Merge a group into as few manifests as possible; without deletions it is not decoded."""
+    """Merge a group of manifests into as few as possible, if possible without decoding them."""
     if _size(group) <= table.options.manifest_target_file_size * _OVERSIZE:
         joined = join_added(table, group)
         if joined is not None:
@@ -155,7 +165,7 @@ def _merged(table: FileStoreTable, group: Sequence[ManifestFileMeta]) -> Sequenc
 
 
 def _outweighing(group: Sequence[ManifestFileMeta]) -> int:
-    """Return the number of leading manifests more than twice as large as all later ones."""
+    """Return the number of leading manifests, each over twice as large as all later ones."""
     later_bytes = _size(group)
     for position, meta in enumerate(group):
         later_bytes -= meta.file_size
@@ -171,7 +181,7 @@ def _size(manifests: Iterable[ManifestFileMeta]) -> int:
 def _groups(
     manifests: Iterable[ManifestFileMeta], target: int
 ) -> Iterable[Sequence[ManifestFileMeta]]:
-    """Yield consecutive manifests that together reach the target size, then the remaining ones."""
+    """Yield groups of consecutive manifests that reach the target size in bytes, then the rest."""
     group: list[ManifestFileMeta] = []
     size = 0
     for meta in manifests:
@@ -194,7 +204,7 @@ def _entries(
 def join_added(table: FileStoreTable, metas: Sequence[ManifestFileMeta]) -> ManifestFileMeta | None:
     """Join manifests without deletions by copying their blocks; return the metadata of the result.
 
-    Returns None, and writes nothing, if the entries must be decoded.
+    Returns None, and writes nothing, if there are deletions or the blocks cannot be copied.
     """
     if any(meta.num_deleted_files for meta in metas):
         return None
@@ -210,9 +220,10 @@ def join_added(table: FileStoreTable, metas: Sequence[ManifestFileMeta]) -> Mani
 def _rolled(
     entries: Sequence[ManifestEntry], target: int
 ) -> Iterator[tuple[Sequence[ManifestEntry], bytes]]:
-    """Yield consecutive entries that together reach the target size, then the remaining ones.
+    """Yield groups of consecutive entries, each with its encoded manifest.
 
-    Only the last group may be below the target size: smaller manifests would be merged repeatedly.
+    Only the last manifest may be below the target size in bytes: smaller ones would be merged
+    repeatedly.
     """
     data = encode_manifest(entries)
     if len(data) <= target + target // 2:
@@ -277,7 +288,10 @@ def partition_stats(types: Sequence[DataType], partitions: Iterable[bytes]) -> S
 def joined_meta(
     types: Sequence[DataType], metas: Sequence[ManifestFileMeta], name: str, size: int
 ) -> ManifestFileMeta:
-    """Return the metadata of a manifest joined from several; `types` are those of the partition.
+    """Return the metadata of a manifest that joins those with the metadata `metas`.
+
+    `types` are the types of the partition columns, `name` and `size` are the name of the joined
+    manifest and its size in bytes.
 
     Unknown bounds stay unknown: bounds that are too narrow would hide files.
     """

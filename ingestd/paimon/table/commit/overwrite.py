@@ -42,7 +42,7 @@ _ABOUT_NEW_FILES = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class ReplacedPartition:
-    """Files of one partition that an overwrite would delete."""
+    """The number of files, rows and bytes of one partition that an overwrite would delete."""
 
     partition: bytes
     files: int
@@ -59,15 +59,16 @@ def overwrite(
     state: TableState,
     now_ms: int,
 ) -> CommitResult:
-    """Replace the content of a table by the files of a committable.
+    """Replace the content of a table with the files of a committable.
 
     By default, in a partitioned table, only partitions with new files are replaced; without new
     files nothing changes. With `dynamic-partition-overwrite`=false the partitions given by
-    `partition` (None or empty: the whole table) are replaced; ConfigError refuses files of other
-    partitions. With `overwrite-upgrade` (the default), files of a bucket that do not overlap are
-    added to the top level, where they need no merge.
+    `partition` (None or empty: the whole table) are replaced. With `overwrite-upgrade` (the
+    default), files of a bucket that do not overlap are added to the top level, where they need no
+    merge.
 
-    Raises as `commit`.
+    Raises what `commit` raises, UnsupportedError for a table that cannot be written, and
+    ConfigError for files outside the given partitions.
     """
     refuse_unsupported(table.schema, for_write=True)
     added = {message.partition for message in committable.messages if message.new_files}
@@ -87,16 +88,16 @@ def overwrite(
 
 
 def truncate_table(table: FileStoreTable, *, now_ms: int) -> CommitResult:
-    """Empty a table. Raises as `commit`."""
+    """Delete all rows of a table in one snapshot. Raises what `commit` raises."""
     return _take_out(table, None, now_ms)
 
 
 def drop_partitions(
     table: FileStoreTable, partitions: Sequence[PartitionSpec], *, now_ms: int
 ) -> CommitResult:
-    """Empty the partitions that match any of the specs, each with some or all partition columns.
+    """Empty the partitions that match any spec, which names some or all partition columns.
 
-    Raises as `commit`. Raises ConfigError without specs or for a spec without columns.
+    Raises what `commit` raises, and ConfigError without specs or for a spec without columns.
     """
     if not partitions or not all(partitions):
         raise ConfigError(f"table {table.name}: name at least one partition column and its value")
@@ -106,10 +107,13 @@ def drop_partitions(
 def replaced_partitions(
     table: FileStoreTable, snapshot: Snapshot | None, replaced: PartitionFilter | None
 ) -> list[ReplacedPartition]:
-    """Return the files that an overwrite of these partitions would delete, by partition."""
-    parts: dict[bytes, list[DataFileMeta]] = defaultdict(list)
+    """Return what an overwrite of the partitions `replaced` (None: all) would delete, by partition.
+
+    The files are those of `snapshot`, none if it is None.
+    """
+    by_partition: dict[bytes, list[DataFileMeta]] = defaultdict(list)
     for entry in live_files(table, snapshot, partition_filter=replaced):
-        parts[entry.partition].append(entry.file)
+        by_partition[entry.partition].append(entry.file)
     return [
         ReplacedPartition(
             partition,
@@ -117,24 +121,24 @@ def replaced_partitions(
             sum(file.row_count for file in files),
             sum(file.file_size for file in files),
         )
-        for partition, files in parts.items()
+        for partition, files in by_partition.items()
     ]
 
 
 def upgraded_messages(
     table: FileStoreTable, messages: Sequence[CommitMessage]
 ) -> list[CommitMessage]:
-    """Return the messages, with new files moved to the top level if their keys do not overlap.
+    """Return the messages, with the new files of a bucket on the top level if no keys overlap.
 
-    They are unchanged for a table without primary keys, for postponed buckets, and without the
-    option `overwrite-upgrade`.
+    The messages are unchanged for a table without primary keys, for postponed buckets, for files
+    above level 0, and without the option `overwrite-upgrade`.
     """
-    wanted = honoured.OVERWRITE_UPGRADE.of(table.schema.options)
-    settled = all(
+    is_enabled = honoured.OVERWRITE_UPGRADE.of(table.schema.options)
+    only_level_0 = all(
         message.bucket >= 0 and all(file.level == 0 for file in message.new_files)
         for message in messages
     )
-    if not (wanted and settled and table.schema.primary_keys):
+    if not (is_enabled and only_level_0 and table.schema.primary_keys):
         return list(messages)
     by_bucket: dict[tuple[bytes, int], list[DataFileMeta]] = defaultdict(list)
     for message in messages:

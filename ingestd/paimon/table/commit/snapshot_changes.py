@@ -71,10 +71,10 @@ class SnapshotChange:
 
     @property
     def is_empty(self) -> bool:
-        """Return whether the change is empty."""
-        speaks_for_itself = self.kind in (CommitKind.OVERWRITE, CommitKind.ANALYZE)
+        """Return whether the change has no files; an OVERWRITE or ANALYZE is never empty."""
+        never_empty = self.kind in (CommitKind.OVERWRITE, CommitKind.ANALYZE)
         files = self.entries or self.changelog or self.index or self.removed_index_files
-        return not (files or speaks_for_itself)
+        return not (files or never_empty)
 
     @property
     def relies_on_hash_index(self) -> bool:
@@ -85,16 +85,18 @@ class SnapshotChange:
 
     @property
     def partitions(self) -> frozenset[bytes]:
-        """Return the changed partitions."""
+        """Return the partitions with changed data files or index files, as serialized rows."""
         files = (entry.partition for entry in self.entries)
         return frozenset((*files, *(entry.partition for entry in self.index)))
 
 
 def plan_changes(committable: ManifestCommittable, *, allow_empty: bool) -> list[SnapshotChange]:
-    """Return the changes of a committable, one per snapshot, in order; [] for an empty one.
+    """Return the changes of a committable, one per snapshot, in order.
 
-    Raises UnsupportedError for index files other than the hash index of dynamic buckets and, in
-    compactions, deletion vectors.
+    An empty committable has no changes, or with `allow_empty` one empty APPEND. Raises
+    UnsupportedError for index files other than the hash index of dynamic buckets and, in
+    compactions, deletion vectors. Raises ValueError for an overwrite with compaction results, or
+    statistics with files.
     """
     messages = committable.messages
     for message in messages:
@@ -120,7 +122,8 @@ def index_after(
 ) -> tuple[IndexEntries, tuple[IndexManifestEntry, ...]]:
     """Return the index entries after a change of `state`, and the entries with duplicate keys.
 
-    Raises CommitConflictError if an index file to be replaced is not the current one of `state`.
+    Raises CommitConflictError if an index file to be replaced or removed is not in `state`, or is
+    one of several with its key.
     """
     if change.kind == CommitKind.OVERWRITE:
         return _index_overwritten(table, change, state)
@@ -248,7 +251,8 @@ def check_hash_index(
 def check_key_places(table: FileStoreTable, planned: TableState, current: TableState) -> None:
     """Raise CommitConflictError if another writer may have moved keys between partitions.
 
-    The partitions of the change were assigned by an older state, so a key could get into two.
+    The partitions of the change were assigned by an older state, so a key could get into two
+    partitions.
     """
     if bucket_mode(table.schema) is not BucketMode.KEY_DYNAMIC or current.snapshot is None:
         return
@@ -350,7 +354,7 @@ def _conflict(table: FileStoreTable, entry: ManifestEntry, problem: str) -> Comm
 def check_expected_files(
     table: FileStoreTable, live: Iterable[ManifestEntry], change: SnapshotChange
 ) -> None:
-    """Raise CommitConflictError if files of a compacted bucket above level 0 have changed."""
+    """Raise CommitConflictError if another commit changed a compacted bucket above level 0."""
     if not change.expected_files:
         return
     replaced = {entry.identifier for entry in change.entries if entry.kind == FileKind.DELETE}
@@ -369,7 +373,7 @@ def check_expected_files(
 def check_rewrites(
     table: FileStoreTable, live: Iterable[ManifestEntry], change: SnapshotChange
 ) -> None:
-    """Raise CommitConflictError if the overwrite would delete other files than expected."""
+    """Raise CommitConflictError if an overwrite would delete files other than `change.rewrites`."""
     if change.rewrites is None:
         return
     live_identifiers = {entry.identifier for entry in live}
@@ -377,8 +381,8 @@ def check_rewrites(
     if changed:
         raise CommitConflictError(
             f"table {table.name}: another commit has changed {len(changed)} files "
-            "of what was rewritten; nothing was changed by this commit: stop writing to it, and "
-            "call again"
+            "of what was rewritten; this commit changed nothing: stop writing to the table, and "
+            "try again"
         )
 
 
@@ -477,7 +481,11 @@ def _check_index_types(message: CommitMessage) -> None:
 def _index_without(
     table: FileStoreTable, change: SnapshotChange, state: TableState
 ) -> tuple[IndexEntries, tuple[IndexManifestEntry, ...]]:
-    """Return the index files without the removed ones, plus those of the change."""
+    """Return the index entries of `state` without the removed files, plus those of the change.
+
+    Entries with duplicate keys are returned separately. Raises CommitConflictError if a removed
+    file is not in `state`.
+    """
     before = (*state.index_entries.values(), *state.repeated_index_entries)
     missing = change.removed_index_files - {entry.file_name for entry in before}
     if missing:
@@ -493,7 +501,10 @@ def _index_without(
 def _index_overwritten(
     table: FileStoreTable, change: SnapshotChange, state: TableState
 ) -> tuple[IndexEntries, tuple[IndexManifestEntry, ...]]:
-    """Return the index files of unreplaced partitions, plus those of the change."""
+    """Return the index entries of partitions that are not replaced, plus those of the change.
+
+    Entries with duplicate keys are returned separately.
+    """
     is_replaced = partition_test(table, change.replaced)
     before = (*state.index_entries.values(), *state.repeated_index_entries)
     stay = [entry for entry in before if not is_replaced(entry.partition)]

@@ -117,7 +117,10 @@ class Delta:
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """A snapshot ready to be published, and the state of the table after it."""
+    """A snapshot ready to be published, and the state of the table after it.
+
+    `written` names the manifests and manifest lists to delete if the snapshot is not published.
+    """
 
     snapshot: Snapshot
     state: TableState
@@ -126,7 +129,7 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True)
 class _Base:
-    """Manifest references of a snapshot other than those of its delta."""
+    """The base list, index manifest and schema of a snapshot."""
 
     list_name: str
     list_size: int
@@ -392,7 +395,7 @@ def publish(
             break
     raise CommitUnknownError(
         f"table {table.name}: whether snapshot {snapshot.id} was published is not known, the "
-        f"storage does not tell ({problem}); its files stay, try again when the storage answers"
+        f"storage does not report it ({problem}); its files stay, try again when it responds"
     ) from problem
 
 
@@ -449,7 +452,10 @@ def prepare(
     request: CommitRequest,
     schema_id: int,
 ) -> Attempt:
-    """Write the base manifest list and the index manifest of a snapshot on top of `state`."""
+    """Write the base manifest list and the index manifest of the snapshot after `state`.
+
+    Returns the attempt, whose snapshot is not published yet.
+    """
     merged = merge_manifests(table, state.manifests)
     list_name, list_size = write_manifest_list(table, merged.manifests)
     reach(CrashPoint.BASE_WRITTEN)
@@ -479,7 +485,11 @@ def prepare(
 
 
 def _properties(state: TableState, committable: ManifestCommittable) -> dict[str, str]:
-    """Return carried properties overridden by those of the commit; an empty value removes one."""
+    """Return the carried properties overridden by those of the commit.
+
+    An empty value removes a property. If carried properties are committed, the base property names
+    the delta manifest list of the previous snapshot.
+    """
     own = committable.properties
     if any(name.startswith(CARRIED_PREFIX) for name in own):
         below = state.snapshot.delta_manifest_list if state.snapshot else ""

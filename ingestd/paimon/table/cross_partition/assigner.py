@@ -32,9 +32,10 @@ _Mask = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True)
 class KeyRows:
-    """Rows by key: the key number, the row kind, and the original partition of each.
+    """Rows ordered by key: the key number, the row kind and the own partition of each row.
 
-    `old` is the current partition of each key; keys are numbered in sort order.
+    `old` is the partition of each key before the batch, `NOWHERE` for a new key. Keys are numbered
+    from 0 in sort order; partitions are numbers too.
     """
 
     key: Numbers
@@ -44,26 +45,26 @@ class KeyRows:
 
     @property
     def first(self) -> Numbers:
-        """Return the first row of each key."""
+        """Return the index of the first row of each key; shape (keys,)."""
         return np.searchsorted(self.key, np.arange(len(self.old)))
 
     @property
     def last(self) -> Numbers:
-        """Return the last row of each key."""
+        """Return the index of the last row of each key; shape (keys,)."""
         return np.searchsorted(self.key, np.arange(len(self.old)), side="right") - 1
 
     @property
     def retracts(self) -> _Mask:
-        """Return a mask of the retractions."""
+        """Return a mask of the retractions (-U and -D); shape (rows,)."""
         marks: _Mask = (self.kind == RowKind.UPDATE_BEFORE) | (self.kind == RowKind.DELETE)
         return marks
 
 
 @dataclass(frozen=True, slots=True)
 class Moves:
-    """Moves of rows: the partition of each row, whether it is written, and the rows to delete.
+    """The target partition of each row, whether the row is written, and the moves of keys.
 
-    Row `left[i]` moves its key out of partition `left_in[i]`.
+    Row `left[i]` moves its key out of partition `left_in[i]`, in which the key is deleted.
     """
 
     target: Numbers
@@ -87,7 +88,7 @@ def moves_of(engine: str, rows: KeyRows, *, every_step: bool) -> Moves:
 
 
 def _followed(rows: KeyRows, every_step: bool) -> Moves:
-    """Return the moves of keys: each key moves to the partition of its last row."""
+    """Return the moves under `deduplicate`: a row that is no retraction moves its key with it."""
     old, here = rows.old[rows.key], np.arange(len(rows.key))
     adds = ~rows.retracts
     last_added = np.maximum.accumulate(np.where(adds, here, -1)) if len(here) else here
@@ -106,7 +107,7 @@ def _followed(rows: KeyRows, every_step: bool) -> Moves:
 
 
 def ends_deleted(rows: KeyRows, engine: str, *, remove_on_delete: bool) -> _Mask:
-    """Return a mask of the keys without a row after all rows are merged."""
+    """Return a mask of the keys that have no row after the batch is merged; shape (keys,)."""
     last = rows.kind[rows.last]
     if engine == "deduplicate":
         return rows.retracts[rows.last]
@@ -116,7 +117,10 @@ def ends_deleted(rows: KeyRows, engine: str, *, remove_on_delete: bool) -> _Mask
 
 @dataclass(frozen=True, slots=True)
 class PlacedRows:
-    """Rows with the partition columns of their targets: `partitions[codes[i]]`, `buckets[i]`."""
+    """Rows and their targets: row i is written to `partitions[codes[i]]` and bucket `buckets[i]`.
+
+    The partition columns of the rows have the values of the target.
+    """
 
     rows: pa.Table
     codes: Numbers
@@ -125,7 +129,10 @@ class PlacedRows:
 
 
 class CrossPartitionAssigner:
-    """Assigns the rows of a subset of a table's keys to partitions, for one batch."""
+    """The assigner of one batch's rows to partitions, for a subset of the keys of a table.
+
+    The batch is assigned on top of a snapshot; `snapshot_id` None is the empty table.
+    """
 
     def __init__(self, table: FileStoreTable, snapshot_id: int | None, share: KeyShare) -> None:
         self._table = table
@@ -134,11 +141,11 @@ class CrossPartitionAssigner:
         self._after: KeyIndex | None = None
 
     def place(self, rows: pa.Table, codes: Numbers, partitions: Sequence[bytes]) -> PlacedRows:
-        """Return the target of rows with sequence numbers and row kinds; takes the batch at once.
+        """Assign the rows of the batch to their targets; called once, with all rows of the batch.
 
-        `partitions[codes[i]]` is the original partition of row i. The result includes deletions of
-        moved rows. Raises the errors of reading the table, and UnsupportedError if no bucket is
-        left.
+        `rows` have sequence numbers and row kinds; `partitions[codes[i]]` is the own partition of
+        row i. The result also has the deletions of keys that move, in their old partitions. Raises
+        the errors of reading the table, and UnsupportedError if no bucket is left.
         """
         options = self._table.options
         order, key, keys = _by_key(prints_of(self._table, rows), rows)
@@ -160,7 +167,7 @@ class CrossPartitionAssigner:
         return PlacedRows(written, targets, known, placed)
 
     def partitions_of(self, rows: pa.Table) -> frozenset[bytes]:
-        """Return the partitions that contain the keys of the rows."""
+        """Return the partitions that contain the keys of the rows before the batch."""
         keys = prints_of(self._table, rows)
         index = INDEX_CACHE.open(self._table, self._snapshot_id, self._share, keys)
         places = np.unique(index.lookup(keys)).tolist()
@@ -169,7 +176,10 @@ class CrossPartitionAssigner:
         )
 
     def wrote(self, files: Collection[str]) -> None:
-        """Record the data files of the placed rows; afterwards the index contains their keys."""
+        """Record the data files that contain the placed rows.
+
+        The cached index has the keys of these rows as soon as a snapshot contains these files.
+        """
         if self._after is not None and files:
             INDEX_CACHE.note(self._table, self._share, files, self._after)
 
@@ -184,7 +194,8 @@ class CrossPartitionAssigner:
 class _Buckets:
     """The bucket of each key in each partition that it enters in the batch.
 
-    `before` has the current place of each key, `old` the partition of that place.
+    A place is the number of a partition and bucket. `before` has the place of each key before the
+    batch, `old` the partition of this place.
     """
 
     def __init__(
@@ -197,7 +208,7 @@ class _Buckets:
         self._numbers: Places = np.zeros(0, np.int32)
 
     def of(self, keys: KeyFingerprints, owners: Numbers, targets: Numbers) -> Numbers:
-        """Return the bucket for keys (by number) in given partitions."""
+        """Return the bucket of key number `owners[i]` in partition `targets[i]`, for each i."""
         self._pairs, inverse = np.unique(self._pair(owners, targets), return_inverse=True)
         owner, target = self._pairs // len(self._partitions), self._pairs % len(self._partitions)
         numbers = self._before[owner]
@@ -210,7 +221,7 @@ class _Buckets:
         return self._fillers.buckets(numbers)[inverse]
 
     def places(self, targets: Numbers) -> Places:
-        """Return the place of each key in its last partition."""
+        """Return the place of each key in its last partition, `targets`; call after `of`."""
         new = np.flatnonzero(targets != self._old)
         places = self._before.copy()
         places[new] = self._numbers[np.searchsorted(self._pairs, self._pair(new, targets[new]))]
@@ -222,7 +233,7 @@ class _Buckets:
 
 @dataclass(frozen=True, slots=True)
 class _Fillers:
-    """Assigns buckets to keys that are new in a partition."""
+    """The assigner of buckets to keys that are new in a partition."""
 
     table: FileStoreTable
     share: KeyShare
@@ -243,7 +254,7 @@ class _Fillers:
 
 
 def _by_key(prints: KeyFingerprints, rows: pa.Table) -> tuple[Numbers, Numbers, KeyFingerprints]:
-    """Return the order of rows by key and sequence, the number of each row's key, and the keys."""
+    """Return the order of rows by key and sequence, their key numbers, and the distinct keys."""
     numbers = rows.column(SEQUENCE_NUMBER).to_numpy()
     order = np.lexsort((numbers, prints.second, prints.first))
     ordered = prints.take(order)
@@ -254,26 +265,32 @@ def _by_key(prints: KeyFingerprints, rows: pa.Table) -> tuple[Numbers, Numbers, 
 
 
 def _partitions_of(places: Places, index: KeyIndex, known: list[bytes]) -> Numbers:
-    """Return the number in `known` of the partition of each place; unknown partitions are added."""
+    """Return the index in `known` of each place's partition, or `NOWHERE`.
+
+    Partitions that `known` lacks are appended to it.
+    """
     codes = {partition: code for code, partition in enumerate(known)}
     distinct, inverse = np.unique(places, return_inverse=True)
-    moves = []
+    codes_of_places = []
     for number in distinct.tolist():
         if number == UNKNOWN:
-            moves.append(NOWHERE)
+            codes_of_places.append(NOWHERE)
             continue
         partition = index.book.place(number)[0]
         if partition not in codes:
             codes[partition] = len(known)
             known.append(partition)
-        moves.append(codes[partition])
-    return np.array(moves, np.int64)[inverse]
+        codes_of_places.append(codes[partition])
+    return np.array(codes_of_places, np.int64)[inverse]
 
 
 def _written(
     table: FileStoreTable, rows: pa.Table, moves: Moves, codes: Numbers, known: Sequence[bytes]
 ) -> pa.Table:
-    """Return the rows to keep and the deletions of moved rows, with the partition of each."""
+    """Return the rows to write and the deletions of keys that move, with their target partitions.
+
+    `known[codes[i]]` is the partition of row i of the result.
+    """
     left = rows.take(moves.left)
     at = left.column_names.index(VALUE_KIND)
     kind = pa.array(np.full(len(moves.left), int(RowKind.DELETE), np.int8))

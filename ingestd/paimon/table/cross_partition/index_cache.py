@@ -22,10 +22,10 @@ from ingestd.paimon.table.metadata.snapshot_manager import find_snapshot, read_s
 from ingestd.paimon.table.metadata.table_state import is_same_snapshot
 
 INDEX_CACHE_BYTES = 64 << 20
-"""Default limit of the bytes of cached indexes."""
+"""Default limit in bytes of the cached indexes."""
 
 _MAX_STEPS = 32
-"""If more snapshots than this were committed in between, the index is loaded again."""
+"""A cached index that is more snapshots older than this is not advanced, but loaded again."""
 _MAX_PENDING = 4
 
 _Key = tuple[str, str, tuple[str, ...], KeyShare]
@@ -33,7 +33,10 @@ _Key = tuple[str, str, tuple[str, ...], KeyShare]
 
 @dataclass(slots=True)
 class _CachedIndex:
-    """The index as of a snapshot (None: before the first one), and its pending successors."""
+    """The index as of a snapshot (None: before the first one), and its pending successors.
+
+    `pending` pairs the names of a batch's data files with the index after this batch.
+    """
 
     snapshot: Snapshot | None
     index: KeyIndex
@@ -55,7 +58,7 @@ class IndexCache:
         self._lock = threading.Lock()
 
     def limit(self, max_bytes: int) -> None:
-        """Set the limit, and evict indexes above it."""
+        """Set the limit in bytes, and evict indexes above it."""
         with self._lock:
             self._max_bytes = max_bytes
             self._evict()
@@ -65,11 +68,13 @@ class IndexCache:
         table: FileStoreTable,
         snapshot_id: int | None,
         share: KeyShare,
-        wanted: KeyFingerprints,
+        needed: KeyFingerprints,
     ) -> KeyIndex:
-        """Return the index of a subset of a table's keys as of a snapshot; None is the empty table.
+        """Return the index of a subset of a table's keys as of a snapshot.
 
-        It contains at least the `wanted` keys. Raises the errors of reading the table.
+        `snapshot_id` None is the empty table. The index contains at least those of the `needed`
+        keys that exist; above the limit it contains no others and is not cached. Raises the errors
+        of reading the table.
         """
         if snapshot_id is None:
             return self._keep(table, share, _CachedIndex(None, KeyIndex()))
@@ -79,7 +84,7 @@ class IndexCache:
         if carried:
             return self._keep(table, share, carried)
         snapshot = read_snapshot(table.io, table.paths, snapshot_id)
-        index, whole = load_index(table, snapshot, share, self._max_bytes, wanted)
+        index, whole = load_index(table, snapshot, share, self._max_bytes, needed)
         if whole:
             return self._keep(table, share, _CachedIndex(snapshot, index))
         with self._lock:
@@ -89,7 +94,7 @@ class IndexCache:
     def note(
         self, table: FileStoreTable, share: KeyShare, files: Collection[str], index: KeyIndex
     ) -> None:
-        """Cache the index as of the snapshot that will contain these data files."""
+        """Cache the index that is valid as of the snapshot that will contain these data files."""
         with self._lock:
             kept = self._kept.get(_key(table, share))
             if kept is not None:
@@ -97,7 +102,7 @@ class IndexCache:
 
     @property
     def nbytes(self) -> int:
-        """Return the bytes of the cached indexes."""
+        """Return the size of the cached indexes in bytes."""
         return sum(kept.nbytes for kept in self._kept.values())
 
     def _keep(self, table: FileStoreTable, share: KeyShare, kept: _CachedIndex) -> KeyIndex:
@@ -124,7 +129,7 @@ def _key(table: FileStoreTable, share: KeyShare) -> _Key:
 def _carried(
     table: FileStoreTable, kept: _CachedIndex, snapshot_id: int, share: KeyShare
 ) -> _CachedIndex | None:
-    """Return the cached index advanced to a later snapshot; None if that is not possible."""
+    """Return the cached index advanced to a later snapshot, or None if it must be loaded again."""
     first = kept.snapshot.id if kept.snapshot else 0
     if not 0 <= snapshot_id - first <= _MAX_STEPS:
         return None

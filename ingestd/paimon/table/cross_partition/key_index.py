@@ -46,7 +46,7 @@ class BucketNumbers:
         return self._places[number]
 
     def of_partition(self, partition: bytes) -> Mapping[int, int]:
-        """Return the numbers of the known places of a partition by bucket."""
+        """Return the numbers of the buckets of a partition, by bucket."""
         return self._numbers.get(partition, {})
 
     def __len__(self) -> int:
@@ -55,7 +55,7 @@ class BucketNumbers:
 
 @dataclass(frozen=True, slots=True)
 class _Layer:
-    """Distinct keys, ordered by their first number, and their places."""
+    """Distinct keys, ordered by the first number of their fingerprints, and the place of each."""
 
     keys: KeyFingerprints
     places: Places
@@ -68,7 +68,7 @@ class _Layer:
 
     def find(self, keys: KeyFingerprints) -> _Positions:
         """Return the position of each key, -1 if it is not in the layer."""
-        place_numbers = np.full(len(keys), -1, np.int64)
+        positions = np.full(len(keys), -1, np.int64)
         count = len(self.keys)
         at = np.searchsorted(self.keys.first, keys.first)
         asked = np.arange(len(keys))
@@ -78,14 +78,14 @@ class _Layer:
             same = self.keys.first[here] == keys.first[asked]
             asked, here = asked[same], here[same]
             same = self.keys.second[here] == keys.second[asked]
-            place_numbers[asked[same]] = here[same]
+            positions[asked[same]] = here[same]
             # Another key with the same first number; the searched key may follow it.
             asked = asked[~same]
             at[asked] += 1
-        return place_numbers
+        return positions
 
     def over(self, newer: "_Layer") -> "_Layer":
-        """Return both merged into one layer, in which the newer one takes precedence."""
+        """Return this layer merged with a newer one, whose places take precedence."""
         replaced = self.find(newer.keys)
         kept = np.ones(len(self.places), bool)
         kept[replaced[replaced >= 0]] = False
@@ -93,7 +93,7 @@ class _Layer:
         return _Layer.of(keys, np.concatenate([self.places[kept], newer.places]))
 
     def settled(self) -> "_Layer":
-        """Return the keys that have a place."""
+        """Return the layer without the keys whose place is `UNKNOWN`."""
         there = self.places != UNKNOWN
         return _Layer(self.keys.take(there), self.places[there])
 
@@ -105,7 +105,7 @@ def _empty() -> _Layer:
 
 @dataclass(frozen=True, slots=True)
 class KeyIndex:
-    """The places of keys by the numbers of `book`; `counts` has the key count of each place."""
+    """The place of each key, as a number of `book`; `counts` has the key count of each place."""
 
     book: BucketNumbers = field(default_factory=BucketNumbers)
     counts: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
@@ -124,16 +124,16 @@ class KeyIndex:
         return cls(book, counts, _Layer(keys, places))
 
     def lookup(self, keys: KeyFingerprints) -> Places:
-        """Return the number of the place of each key, `UNKNOWN` without one."""
+        """Return the place of each key as a number of `book`, or `UNKNOWN`."""
         places = np.full(len(keys), UNKNOWN, np.int32)
         for layer in (self._base, self._recent):
-            layer_places = layer.find(keys)
-            there = layer_places >= 0
-            places[there] = layer.places[layer_places[there]]
+            positions = layer.find(keys)
+            there = positions >= 0
+            places[there] = layer.places[positions[there]]
         return places
 
     def with_changes(self, keys: KeyFingerprints, places: Places) -> "KeyIndex":
-        """Return the index after distinct keys have moved to other places (`UNKNOWN`: removed)."""
+        """Return an index in which the distinct keys have these places; `UNKNOWN` removes a key."""
         counts = np.zeros(len(self.book), np.int64)
         counts[: len(self.counts)] = self.counts
         for sign, changed in ((-1, self.lookup(keys)), (1, places)):
@@ -144,7 +144,7 @@ class KeyIndex:
         return KeyIndex(self.book, counts, base, recent)
 
     def counted(self, counts: npt.NDArray[np.int64]) -> "KeyIndex":
-        """Return the index with the key counts of places, including those of unknown keys."""
+        """Return the index with these key counts, which may include keys that it lacks."""
         return KeyIndex(self.book, counts, self._base, self._recent)
 
     def counts_of(self, partition: bytes) -> dict[int, int]:
@@ -155,7 +155,7 @@ class KeyIndex:
 
     @property
     def nbytes(self) -> int:
-        """Return the size of its arrays in bytes."""
+        """Return the size of the arrays in bytes."""
         return sum(
             layer.keys.first.nbytes + layer.keys.second.nbytes + layer.places.nbytes
             for layer in (self._base, self._recent)

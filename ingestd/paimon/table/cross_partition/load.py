@@ -47,13 +47,13 @@ class KeyShare:
     assigners: int
 
     def mine(self, hashes: npt.NDArray[np.int32]) -> _Mask:
-        """Return a mask of the keys in this subset, by the hash of the primary key."""
+        """Return a mask of the keys in this subset; `hashes` are those of `primary_key_hashes`."""
         marks: _Mask = assigners_of_keys(hashes, self.assigners) == self.assigner
         return marks
 
 
 def assigners_of_keys(hashes: npt.NDArray[np.int32], assigners: int) -> npt.NDArray[np.int64]:
-    """Return the assigner of each key, which does not depend on the partition."""
+    """Return the id of each key's assigner by the hash of the key, whatever its partition."""
     return np.abs(np.fmod(hashes.astype(np.int64), assigners))
 
 
@@ -74,14 +74,14 @@ def load_index(
     snapshot: Snapshot,
     share: KeyShare,
     max_bytes: int,
-    wanted: KeyFingerprints,
+    needed: KeyFingerprints,
 ) -> tuple[KeyIndex, bool]:
     """Return the index of a subset of keys as of a snapshot, and whether it is complete.
 
-    If it would exceed `max_bytes`, it contains the places of the `wanted` keys only. Reads the key
+    If the index would exceed `max_bytes`, it contains only the `needed` keys. Reads the key
     columns of all live files, one section of a bucket at a time.
     """
-    gathered = _Gathered(max_bytes, wanted)
+    gathered = _Gathered(max_bytes, needed)
     entries = live_entries(table, snapshot_manifests(table, snapshot))
     vectors = DeletionVectors.of(table, index_entries(table, snapshot))
     reader = BucketReader(table, _key_fields(table), None, DataFileReader(table, vectors))
@@ -96,7 +96,7 @@ def load_index(
 def index_after(
     table: FileStoreTable, snapshot: Snapshot, share: KeyShare, index: KeyIndex
 ) -> KeyIndex:
-    """Return an index advanced by the rows that an APPEND snapshot added."""
+    """Return the index advanced by the rows that an APPEND snapshot added."""
     added = [
         delta_entry
         for delta_entry in delta_entries(table, snapshot)
@@ -135,13 +135,13 @@ def _key_fields(table: FileStoreTable) -> tuple[DataField, ...]:
 
 
 class _Gathered:
-    """Keys and places read so far; above the limit only the wanted ones."""
+    """The keys read so far and their places; above `max_bytes` only those of the needed keys."""
 
-    def __init__(self, max_bytes: int, wanted: KeyFingerprints) -> None:
+    def __init__(self, max_bytes: int, needed: KeyFingerprints) -> None:
         self.book = BucketNumbers()
         self.is_whole = True
         self._max_bytes = max_bytes
-        self._wanted = np.unique(wanted.first)
+        self._needed = np.unique(needed.first)
         self._parts: list[tuple[KeyFingerprints, Places]] = []
         self._counts: Counter[int] = Counter()
         self._bytes = 0
@@ -152,12 +152,12 @@ class _Gathered:
         if self.is_whole and self._bytes > self._max_bytes:
             self.is_whole, held = False, self._parts
             self._parts, self._bytes = [], 0
-            for prints in held:
-                self._hold(*prints)
+            for keys_and_places in held:
+                self._hold(*keys_and_places)
 
     def _hold(self, keys: KeyFingerprints, places: Places) -> None:
         if not self.is_whole:
-            kept = np.isin(keys.first, self._wanted)
+            kept = np.isin(keys.first, self._needed)
             keys, places = keys.take(kept), places[kept]
         self._parts.append((keys, places))
         self._bytes += keys.first.nbytes + keys.second.nbytes + places.nbytes

@@ -67,7 +67,7 @@ def test_an_index_with_another_number_of_hashes_than_promised_is_refused() -> No
 
 def test_two_indexes_of_one_bucket_are_refused() -> None:
     table = _table()
-    with pytest.raises(FormatError, match="bucket 0 has another one"):
+    with pytest.raises(FormatError, match="bucket 0 has several files"):
         PartitionIndex.load(table, [_file(table, 0, [1]), _file(table, 0, [2])])
 
 

@@ -40,11 +40,11 @@ def _keys(keys: list[int]) -> pa.Table:
 
 
 def _load(
-    table: FileStoreTable, share: KeyShare = WHOLE, limit: int = LARGE, wanted: int = 0
+    table: FileStoreTable, share: KeyShare = WHOLE, limit: int = LARGE, needed: int = 0
 ) -> tuple[KeyIndex, bool]:
     snapshot = load_state(table).snapshot
     assert snapshot is not None
-    return load_index(table, snapshot, share, limit, prints_of(table, _keys([wanted])))
+    return load_index(table, snapshot, share, limit, prints_of(table, _keys([needed])))
 
 
 def _places(table: FileStoreTable, index: KeyIndex) -> dict[int, tuple[str | None, int]]:
@@ -84,7 +84,7 @@ def test_shares_have_all_keys_between_them_and_none_twice(table: FileStoreTable)
 
 def test_beyond_its_limit_it_knows_the_wanted_keys_and_counts_all(table: FileStoreTable) -> None:
     complete, _ = _load(table)
-    index, whole = _load(table, limit=40, wanted=7)
+    index, whole = _load(table, limit=40, needed=7)
     assert not whole
     assert list(_places(table, index)) == [7]
     assert index.counts.tolist() == complete.counts.tolist()
@@ -112,4 +112,4 @@ def test_rows_that_wait_for_compaction_are_known_too() -> None:
         "/w", columns, keys=["id"], partitions=["day"], options=options, io=MemoryFileIO()
     )
     Batch(table).write([{"id": 1, "day": "a"}]).commit()
-    assert _places(table, _load(table, wanted=1)[0]) == {1: ("a", 0)}
+    assert _places(table, _load(table, needed=1)[0]) == {1: ("a", 0)}
