@@ -68,7 +68,10 @@ class TagPeriods:
         return begin if begin.strftime(self.name) == text else None
 
     def time_of(self, snapshot: Snapshot) -> datetime | None:
-        """Return the time or watermark of a snapshot in `zone`, or None if it has no watermark."""
+        """Return the time of a snapshot in `zone`, or its watermark if `by_watermark`.
+
+        Returns None if the watermark is missing.
+        """
         millis = snapshot.watermark if self.by_watermark else snapshot.time_millis
         if millis is None or millis == _NO_WATERMARK:
             return None
