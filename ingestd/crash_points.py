@@ -54,7 +54,7 @@ class CrashPoint(StrEnum):
     MOVES_WRITTEN = "moves.written"
     COMPACTION_PLANNED = "compaction.planned"
     COMPACTION_WRITTEN = "compaction.written"
-    COMPACTION_LANDED = "compaction.landed"
+    COMPACTION_COMMITTED = "compaction.committed"
     EXPIRY_PLANNED = "expiry.planned"
     EXPIRED_SNAPSHOTS = "expiry.snapshots-gone"
     EXPIRY_HINTED = "expiry.hinted"

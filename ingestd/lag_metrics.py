@@ -100,7 +100,7 @@ FRESHNESS = Gauge(
 )
 
 
-def record_landed(table: str, oldest_age: float, newest_age: float, newest: float) -> None:
+def record_committed(table: str, oldest_age: float, newest_age: float, newest: float) -> None:
     """Record the ages of the oldest and the newest change of a commit, and the time of the newest.
 
     Ages are in seconds, the time in seconds since 1970.

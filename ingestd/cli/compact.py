@@ -157,15 +157,15 @@ def _print_compaction(
     table: FileStoreTable, result: CompactResult, waiting: int, *, as_json: bool
 ) -> None:
     rows = [_row(table, report) for report in result.buckets]
-    landed = [report for report in result.buckets if not report.lost]
+    committed = [report for report in result.buckets if not report.lost]
     made = result.snapshot.id if result.status == "compacted" and result.snapshot else None
-    before = counted(sum(report.files_before for report in landed), "file")
+    before = counted(sum(report.files_before for report in committed), "file")
     texts = {
         "nothing": f"{table.name}: nothing to compact.",
         "lost": f"{table.name}: another compaction was first; nothing was changed.",
         "compacted": f"{table.name}: {before} became "
-        f"{sum(report.files_after for report in landed)} by snapshot {made}, "
-        f"{sum(report.bytes_written for report in landed) / _MB:.1f} MB written in "
+        f"{sum(report.files_after for report in committed)} by snapshot {made}, "
+        f"{sum(report.bytes_written for report in committed) / _MB:.1f} MB written in "
         f"{result.seconds:.1f} s.",
     }
     document = {

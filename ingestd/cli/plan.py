@@ -69,7 +69,7 @@ def plan_document(config: Path, planned: Planned) -> Mapping[str, object]:
         "excluded": {
             str(source_table): rows for source_table, rows in sorted(result.excluded.items())
         },
-        "truncated": sorted(result.truncates.emptied),
+        "truncated": sorted(result.truncates.accepted),
         "control": result.counts.control,
         "rejected": {
             "total": result.counts.rejected.total(),
@@ -89,7 +89,7 @@ def print_plan(planned: Planned) -> None:
     print_table(_topic_rows(planned), names, none="No topic is there yet.")
     for table_preview in table_previews(result):
         _print_table(table_preview)
-        if table_preview.table in result.truncates.emptied:
+        if table_preview.table in result.truncates.accepted:
             _line("truncated", "a truncate is among the records; older rows are not counted")
     for source_table, rows in sorted(result.excluded.items()):
         say(f"\nleft out by routing: {printable(str(source_table))} ({counted(rows, 'row')})")

@@ -121,9 +121,9 @@ class BatchLog:
     def between_batches(self, stopping: threading.Event) -> None:
         """Wait for as long as maintenance throttles ingest, or until `stopping` is set."""
         if self._maintenance is not None:
-            self._status.held_back(held=True)
+            self._status.delayed(delayed=True)
             self._maintenance.between_batches(stopping)
-            self._status.held_back(held=False)
+            self._status.delayed(delayed=False)
 
 
 def _count(counts: Counts) -> None:

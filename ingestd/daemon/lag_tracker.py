@@ -106,12 +106,12 @@ class LagTracker:
             reading.batch_end = range_.until
             reading.settle()
 
-    def given_up(self) -> None:
+    def batch_ended(self) -> None:
         """Note that no batch is in progress."""
         for reading in self._partitions.values():
             reading.batch_end = None
 
-    def landed(self, summary: BatchSummary, now: float) -> None:
+    def batch_committed(self, summary: BatchSummary, now: float) -> None:
         """Note a committed batch, and record the ages of its changes by table."""
         for source, topics in summary.until.items():
             for partition, offset in by_partition(source, topics).items():
@@ -127,9 +127,9 @@ class LagTracker:
             if table in done:
                 newest, oldest = span.newest / 1000, span.oldest / 1000
                 ages = max(now - oldest, 0.0), max(now - newest, 0.0)
-                lag_metrics.record_landed(table, *ages, newest)
+                lag_metrics.record_committed(table, *ages, newest)
 
-    def answered(self, source: str, ends: TopicOffsets, now: float) -> list[SourcePartition]:
+    def ends_reported(self, source: str, ends: TopicOffsets, now: float) -> list[SourcePartition]:
         """Set the end offsets of a source; forget and return partitions that no longer exist."""
         reported = by_partition(source, ends)
         for partition, end in reported.items():

@@ -107,7 +107,7 @@ class Status:
                 self._batch_done, self._running = False, None
                 self._watchdog.started()
                 self._executors.counted(None)  # not expected yet
-                self._lag_tracker.given_up()
+                self._lag_tracker.batch_ended()
             elif state == "running":
                 self._watchdog.opened()
         metrics.record_state(state)
@@ -148,10 +148,10 @@ class Status:
             changed = self._executors.counted(count)
             return self._executors.is_missing if changed else None
 
-    def held_back(self, *, held: bool) -> None:
+    def delayed(self, *, delayed: bool) -> None:
         """Set whether the next batch is delayed on purpose."""
         with self._lock:
-            self._watchdog.hold(held=held)
+            self._watchdog.hold(held=delayed)
 
     def failed(self, error: IngestdError) -> None:
         """Note a failure of the query."""
@@ -196,7 +196,7 @@ class Status:
             self._watchdog.done()
             self._recent.finished(summary, now)
             self._count_tables(summary, now)
-            self._lag_tracker.landed(summary, now)
+            self._lag_tracker.batch_committed(summary, now)
             self._lag_tracker.publish(now)
 
     def _count_tables(self, summary: BatchSummary, now: float) -> None:
@@ -225,7 +225,7 @@ class Status:
             self._met.add(source)
             self._why_silent.pop(source, None)
             now = self._clock()
-            self._lag_tracker.answered(source, ends, now)
+            self._lag_tracker.ends_reported(source, ends, now)
             self._lag_tracker.publish(now)
         metrics.record_reachable(source, reachable=True)
         metrics.expect_reading(source, ends)

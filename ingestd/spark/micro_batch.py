@@ -221,7 +221,7 @@ class MicroBatch:
         truncates = batch.truncates
         reading = truncates.reading(batch.ranges, batch.stream)
         context = self._registry.context(
-            self._slots(), truncates.emptied, reading, batch.discovered
+            self._slots(), truncates.accepted, reading, batch.discovered
         )
         context = replace(
             context,
@@ -258,7 +258,7 @@ class MicroBatch:
         """
         # Includes ranges read again: offsets of a recreated topic refer to other records.
         self._commit_guard.check(batch.truncates.reading(batch.ranges, batch.stream))
-        names = sorted({*result.messages, *batch.truncates.emptied})
+        names = sorted({*result.messages, *batch.truncates.accepted})
         self._registry.mark(names)
         first = [name for name in names if name == self._registry.dead_letters]
         for group in (first, [name for name in names if name not in first]):
@@ -277,9 +277,11 @@ class MicroBatch:
         self, name: str, batch: Batch, result: AttemptResult, step: TableStep
     ) -> TableCommit:
         begin, begun = time.monotonic(), time.time()
-        messages, emptied = result.messages.get(name, ()), name in batch.truncates.emptied
+        messages, is_truncated = result.messages.get(name, ()), name in batch.truncates.accepted
         with bind(batch_id=batch.batch_id, table=name):  # runs in a pool thread
-            committed = self._registry.commit(name, messages, batch.span, step, overwrite=emptied)
+            committed = self._registry.commit(
+                name, messages, batch.span, step, overwrite=is_truncated
+            )
         return TableCommit(
             table=name,
             status=committed.status,
@@ -303,8 +305,8 @@ class MicroBatch:
         return TableGrowth(schema, committed.snapshot.id, files)
 
     def _step(self, name: str, batch: Batch, result: AttemptResult) -> TableStep:
-        emptied = batch.truncates.emptied.get(name)
-        lasting = emptied if outlives_batch(name, result, batch.stream) else None
+        truncate = batch.truncates.accepted.get(name)
+        lasting = truncate if outlives_batch(name, result, batch.stream) else None
         topics = result.topics.get(name, frozenset())
         return TableStep(
             topic_keys=frozenset(self._registry.keys[topic] for topic in topics),

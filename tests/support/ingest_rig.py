@@ -185,7 +185,7 @@ class Rig:
         stream = self.stream(changes.get("table_changes", {}))
         for _ in range(5):
             context = self.context(
-                emptied=truncates.emptied,
+                emptied=truncates.accepted,
                 refused_truncates=truncates.refused,
                 refused_tables=self.refused,
                 owners=self.owners,
@@ -205,7 +205,7 @@ class Rig:
         self.refused.clear()
         for name, source_tables in result.source_tables.items():
             self.source_tables[name] = self.source_tables.get(name, frozenset()) | source_tables
-        self.commit(result, frozenset(truncates.emptied))
+        self.commit(result, frozenset(truncates.accepted))
         self.committed.update({(range_.topic, range_.partition): range_.until for range_ in ranges})
         return result
 

@@ -36,7 +36,7 @@ def test_each_has_a_meaning_and_bounded_labels() -> None:
 
 
 def test_what_landed_gives_the_age_of_the_newest_and_two_latencies() -> None:
-    lag_metrics.record_landed("db.landed", 100.0, 4.0, 1_700_000_000.0)
+    lag_metrics.record_committed("db.landed", 100.0, 4.0, 1_700_000_000.0)
     assert value("ingestd_event_time_lag_seconds", table="db.landed") == 4
     assert value("ingestd_newest_event_timestamp_seconds", table="db.landed") == 1_700_000_000
     name = "ingestd_end_to_end_latency_seconds"

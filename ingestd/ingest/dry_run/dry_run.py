@@ -132,7 +132,7 @@ class _Run:
         """
         dry_run = self._dry_run
         self._start_over()
-        context = self._registry.context(self._slots, dry_run.truncates.emptied)
+        context = self._registry.context(self._slots, dry_run.truncates.accepted)
         context = replace(context, refused_truncates=dry_run.truncates.refused)
         dry_run.rows.clear()
         reports = [

@@ -103,7 +103,7 @@ def do_job(
 
 
 def _compacted(job: Job, result: CompactResult, *, iceberg_failed: bool) -> CompactionDone:
-    landed = [bucket for bucket in result.buckets if not bucket.lost]
+    committed = [bucket for bucket in result.buckets if not bucket.lost]
     made = result.snapshot if result.status == "compacted" else None
     return CompactionDone(
         job=job,
@@ -111,13 +111,13 @@ def _compacted(job: Job, result: CompactResult, *, iceberg_failed: bool) -> Comp
         snapshot_id=made.id if made else None,
         seconds=result.seconds,
         sorted_runs=result.sorted_runs,
-        buckets=len(landed),
-        lost=len(result.buckets) - len(landed),
-        files_before=sum(bucket.files_before for bucket in landed),
-        files_after=sum(bucket.files_after for bucket in landed),
-        bytes_read=sum(bucket.bytes_read for bucket in landed),
-        bytes_written=sum(bucket.bytes_written for bucket in landed),
-        changelog_rows=sum(bucket.changelog_rows for bucket in landed),
+        buckets=len(committed),
+        lost=len(result.buckets) - len(committed),
+        files_before=sum(bucket.files_before for bucket in committed),
+        files_after=sum(bucket.files_after for bucket in committed),
+        bytes_read=sum(bucket.bytes_read for bucket in committed),
+        bytes_written=sum(bucket.bytes_written for bucket in committed),
+        changelog_rows=sum(bucket.changelog_rows for bucket in committed),
         left=result.left,
         iceberg_failed=iceberg_failed,
     )

@@ -178,7 +178,7 @@ class Replay:
         self, ranges: Sequence[OffsetRange], truncates: Truncates, stream: Stream
     ) -> AttemptResult:
         for _ in range(_MAX_ATTEMPTS):
-            context = self._registry.context(1, truncates.emptied)
+            context = self._registry.context(1, truncates.accepted)
             context = replace(context, refused_truncates=truncates.refused)
             result = self._round(context, truncates.reading(ranges, stream))
             if not result.runs_again:
@@ -199,11 +199,11 @@ class Replay:
     def _commit(
         self, result: AttemptResult, span: BatchSpan, truncates: Truncates, stream: Stream
     ) -> None:
-        names = sorted({*result.messages, *truncates.emptied})
+        names = sorted({*result.messages, *truncates.accepted})
         self._registry.mark(names)
         for name in names:
-            emptied = truncates.emptied.get(name)
-            lasting = emptied if outlives_batch(name, result, stream) else None
+            truncate = truncates.accepted.get(name)
+            lasting = truncate if outlives_batch(name, result, stream) else None
             topics = result.topics.get(name, frozenset())
             step = TableStep(
                 topic_keys=frozenset(self._registry.keys[topic] for topic in topics),
@@ -212,7 +212,7 @@ class Replay:
                 position=result.positions.get(name, -1),
             )
             messages = result.messages.get(name, ())
-            self._registry.commit(name, messages, span, step, overwrite=emptied is not None)
+            self._registry.commit(name, messages, span, step, overwrite=truncate is not None)
 
 
 def recount(

@@ -200,9 +200,9 @@ class TableContext:
     position_reached: int = -1
     snapshot_id: int | None = None
 
-    def truncated(self, emptying: TruncatePoint) -> "TableContext":
+    def truncated(self, truncate: TruncatePoint) -> "TableContext":
         """Return the context of the table for a batch in which it is truncated."""
-        position, covered = emptying.position, emptying.covered
+        position, covered = truncate.position, truncate.covered
         return replace(
             self,
             truncate_before=self.truncate_before if position is None else position,

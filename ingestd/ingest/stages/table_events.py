@@ -81,23 +81,25 @@ class TableEvents:
         if truncate.offset < table.covered_until(self._source, chunk.topic, chunk.partition):
             return None
         coordinates = (chunk.topic, chunk.partition, truncate.offset)
-        emptying = TableTruncate(
+        table_truncate = TableTruncate(
             target.table, source_table, _known(truncate.position), *coordinates
         )
-        why = self._context.refused_truncates.get(emptying.place)
+        why = self._context.refused_truncates.get(table_truncate.place)
         if why is not None:
             cause = ("decode", "refused-truncate")
             ignored = target.settings.truncates.on_refused == "ignore"
             refused = None if ignored else rejected_record(chunk, truncate.offset, cause, why)
             return None if refused is None else DeadLetter(refused, target.table)
-        self._note_truncate(emptying, table)
+        self._note_truncate(table_truncate, table)
         return None
 
-    def _note_truncate(self, emptying: TableTruncate, table: TableContext) -> None:
+    def _note_truncate(self, table_truncate: TableTruncate, table: TableContext) -> None:
         """Record a truncate, unless the table has applied a later truncate."""
-        self._findings.note_source(emptying.table, emptying.source_table, emptying.topic, 0)
-        if emptying.position is None or emptying.position > _before(table):
-            self._findings.note_truncate(emptying)
+        self._findings.note_source(
+            table_truncate.table, table_truncate.source_table, table_truncate.topic, 0
+        )
+        if table_truncate.position is None or table_truncate.position > _before(table):
+            self._findings.note_truncate(table_truncate)
 
     def _change(self, chunk: RecordChunk, event: SchemaChangeEvent) -> DeadLetter | None:
         """Record a schema change for the table, or return a dead letter if it cannot be applied."""

@@ -64,7 +64,7 @@ class Stream:
 class Truncates:
     """The decisions for a batch: tables that it truncates, and truncates that are not applied."""
 
-    emptied: dict[str, TruncatePoint] = field(default_factory=dict)
+    accepted: dict[str, TruncatePoint] = field(default_factory=dict)
     refused: dict[_Record, str] = field(default_factory=dict)
 
     def settle(self, context: BatchContext, result: AttemptResult, stream: Stream) -> None:
@@ -92,8 +92,8 @@ class Truncates:
         self, context: BatchContext, truncate: TableTruncate, verdict: TruncatePoint | str
     ) -> None:
         if isinstance(verdict, TruncatePoint):
-            known = self.emptied.get(truncate.table)
-            self.emptied[truncate.table] = _both(known, verdict)
+            known = self.accepted.get(truncate.table)
+            self.accepted[truncate.table] = _both(known, verdict)
             return
         source, topic, partition, offset = truncate.place
         policy = context.settings_of(truncate.table).truncates
@@ -114,9 +114,9 @@ class Truncates:
         by_partition = {
             (range_.source, range_.topic, range_.partition): range_ for range_ in ranges
         }
-        for table, emptying in self.emptied.items():
+        for table, truncate_point in self.accepted.items():
             held = dict(_flat(stream.held(table)))
-            for topic_partition, start in _flat(emptying.covered or {}):
+            for topic_partition, start in _flat(truncate_point.covered or {}):
                 known = by_partition.get(topic_partition) or OffsetRange(
                     *topic_partition, start, held.get(topic_partition, start)
                 )

@@ -101,9 +101,9 @@ def _check_base(name: str, table: FileStoreTable, snapshot: Snapshot) -> None:
 
 
 def table_context(
-    name: str, managed: ManagedTable, covered: Coverage, emptying: TruncatePoint | None
+    name: str, managed: ManagedTable, covered: Coverage, truncate: TruncatePoint | None
 ) -> TableContext:
-    """Return the context of a table for tasks; `emptying` is set if the batch truncates the table.
+    """Return the context of a table for tasks; `truncate` is set if the batch truncates the table.
 
     `covered` are the covered offsets of the table in the topics of the batch.
     """
@@ -120,7 +120,7 @@ def table_context(
         position_reached=progress.position if progress else -1,
         snapshot_id=managed.state.snapshot.id if managed.state.snapshot else None,
     )
-    return context if emptying is None else context.truncated(emptying)
+    return context if truncate is None else context.truncated(truncate)
 
 
 def covered_before(managed: ManagedTable, pipeline: str, position: int) -> Vector | None:

@@ -203,10 +203,10 @@ class TableRegistry:
         )
 
     def _table_context(
-        self, name: str, topics: TopicKeys, emptying: TruncatePoint | None
+        self, name: str, topics: TopicKeys, truncate: TruncatePoint | None
     ) -> TableContext:
         managed = self.tables[name]
-        return table_context(name, managed, by_name(managed.covered, topics), emptying)
+        return table_context(name, managed, by_name(managed.covered, topics), truncate)
 
     @property
     def dead_letters(self) -> str:
@@ -240,7 +240,7 @@ class TableRegistry:
             }
             for key, starts in span.start.items()
         }
-        return self._land(name, messages, covered, finished, step, overwrite=overwrite)
+        return self._commit(name, messages, covered, finished, step, overwrite=overwrite)
 
     def record(
         self,
@@ -260,7 +260,7 @@ class TableRegistry:
             key: {p: offset_in(self.progress.end, key, p) for p in partitions}
             for key, partitions in covered.items()
         }
-        return self._land(name, messages, covered, finished, TableStep(dropped=dropped))
+        return self._commit(name, messages, covered, finished, TableStep(dropped=dropped))
 
     def finish(self, span: BatchSpan) -> None:
         """Record that a batch is committed, and write the claims file if positions changed.
@@ -371,7 +371,7 @@ class TableRegistry:
         """Return the covered offsets after a batch, cached by the identity of `covered`."""
         return self._memo.of(covered, span, lambda: furthest(covered, span.until))
 
-    def _land(
+    def _commit(
         self,
         name: str,
         messages: Iterable[CommitMessage],

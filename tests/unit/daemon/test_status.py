@@ -80,7 +80,7 @@ def test_a_batch_under_way_or_put_off_is_no_missing_round(clock: Clock) -> None:
     status.beat()
     assert status.is_live
     status.batch_finished(finished(1))
-    status.held_back(held=True)
+    status.delayed(delayed=True)
     clock.now += STUCK_SECONDS + 100
     status.beat()
     assert status.is_live

@@ -257,17 +257,17 @@ class _CommitRetry:
     def run(self) -> bool:
         """Publish the snapshot; return False if the same identifier was committed concurrently."""
         try:
-            landed = self._try_until_landed()
+            committed = self._try_until_published()
         except CommitUnknownError:
             raise
         except IngestdError:
             self._discard_delta()
             raise
-        if not landed:
+        if not committed:
             self._discard_delta()
-        return landed
+        return committed
 
-    def _try_until_landed(self) -> bool:
+    def _try_until_published(self) -> bool:
         while True:
             self.current = refresh_state(self._table, self.current)
             if self._is_committed_already():

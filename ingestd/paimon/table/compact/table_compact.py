@@ -203,11 +203,11 @@ def compact_table(
         return CompactResult("nothing", state.snapshot, (), time.monotonic() - started, sorted_runs)
     user = str(uuid.uuid4()) if commit_user is None else commit_user
     snapshot, lost = _commit(table, state, compacted, user, now_ms)
-    reach(CrashPoint.COMPACTION_LANDED)
-    landed = [job for job in compacted if not any(job is other for other in lost)]
+    reach(CrashPoint.COMPACTION_COMMITTED)
+    committed = [job for job in compacted if not any(job is other for other in lost)]
     reports = tuple(_report(job, lost=any(job is other for other in lost)) for job in compacted)
     status: CompactStatus = "lost" if snapshot is None else "compacted"
-    sorted_runs, left = _sorted_runs(table, state, buckets, landed), len(plans) - len(chosen)
+    sorted_runs, left = _sorted_runs(table, state, buckets, committed), len(plans) - len(chosen)
     return CompactResult(status, snapshot, reports, time.monotonic() - started, sorted_runs, left)
 
 
@@ -233,13 +233,13 @@ def _sorted_runs(
     table: FileStoreTable,
     state: TableState,
     buckets: Iterable[CompactBucket],
-    landed: Iterable[_CompactedBucket],
+    committed: Iterable[_CompactedBucket],
 ) -> SortedRuns:
     number = state.snapshot.id if state.snapshot else None
     if not table.schema.primary_keys:
         return SortedRuns(number)
     files = {(bucket.partition, bucket.bucket): bucket.files for bucket in buckets}
-    return sorted_runs_of(number, files, [job.message for job in landed])
+    return sorted_runs_of(number, files, [job.message for job in committed])
 
 
 def _plans(

@@ -27,7 +27,7 @@ from ingestd.paimon.table.files.data_files import DataFileReader
 from ingestd.paimon.table.metadata.file_store_scan import live_files
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.table_state import load_state
-from ingestd.paimon.table.rewrite.rewrite_commit import delete_written, land
+from ingestd.paimon.table.rewrite.rewrite_commit import commit_rewrite, delete_written
 from ingestd.paimon.table.write.commit_message import CommitMessage, ManifestCommittable
 
 RowTest = Callable[[pa.Table], npt.NDArray[np.bool_]]
@@ -85,7 +85,7 @@ def delete_rows(
         raise
     committable = ManifestCommittable(BATCH_COMMIT_IDENTIFIER, tuple(messages))
     abort_files = partial(delete_written, table, messages)
-    result = land(table, committable, abort_files, state=state, now_ms=now_ms)
+    result = commit_rewrite(table, committable, abort_files, state=state, now_ms=now_ms)
     return Deletion(rows, len(matching_files), result.snapshot)
 
 

@@ -29,7 +29,7 @@ from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.table_state import load_state
 from ingestd.paimon.table.read.key_filter import KeyFilter
 from ingestd.paimon.table.rewrite.bucket_keys import SharedHash
-from ingestd.paimon.table.rewrite.rewrite_commit import delete_written, land
+from ingestd.paimon.table.rewrite.rewrite_commit import commit_rewrite, delete_written
 from ingestd.paimon.table.write.commit_message import CommitMessage, ManifestCommittable
 
 _BATCH_SIZE = BatchSize(8 << 20)
@@ -93,8 +93,8 @@ def drop_older(
         return Dropped()
     committable = ManifestCommittable(BATCH_COMMIT_IDENTIFIER, tuple(messages))
     abort_files = partial(delete_written, table, messages)
-    landed = land(table, committable, abort_files, state=state, now_ms=now_ms)
-    return Dropped(dropped, len(messages), landed.snapshot)
+    committed = commit_rewrite(table, committable, abort_files, state=state, now_ms=now_ms)
+    return Dropped(dropped, len(messages), committed.snapshot)
 
 
 def _keys_to_delete(

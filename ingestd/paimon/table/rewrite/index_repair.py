@@ -40,7 +40,7 @@ from ingestd.paimon.table.metadata.table_state import (
 )
 from ingestd.paimon.table.rewrite.bucket_keys import SharedHash, shared_hashes, stored_hashes
 from ingestd.paimon.table.rewrite.doubled_keys import Dropped, drop_older, refuse_undecided
-from ingestd.paimon.table.rewrite.rewrite_commit import land
+from ingestd.paimon.table.rewrite.rewrite_commit import commit_rewrite
 from ingestd.paimon.table.write.commit_message import CommitMessage, ManifestCommittable
 
 _LOG = logging.getLogger(__name__)
@@ -260,7 +260,7 @@ def _commit(
         )
     committable = ManifestCommittable(BATCH_COMMIT_IDENTIFIER, tuple(messages))
     abort_files = partial(_delete, table, written)
-    return land(table, committable, abort_files, state=state, now_ms=now_ms).snapshot
+    return commit_rewrite(table, committable, abort_files, state=state, now_ms=now_ms).snapshot
 
 
 def _delete(table: FileStoreTable, entries: Iterable[IndexManifestEntry]) -> None:

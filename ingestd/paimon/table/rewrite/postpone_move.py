@@ -33,7 +33,7 @@ from ingestd.paimon.table.metadata.file_store_scan import PartitionFilter, live_
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.table_state import TableState
 from ingestd.paimon.table.rewrite.merged_stream import rounds
-from ingestd.paimon.table.rewrite.rewrite_commit import delete_written, land
+from ingestd.paimon.table.rewrite.rewrite_commit import commit_rewrite, delete_written
 from ingestd.paimon.table.write.commit_message import CommitMessage, ManifestCommittable
 from ingestd.paimon.table.write.table_write import data_file_names, write_bucket
 
@@ -64,7 +64,7 @@ def move_postponed(
         raise
     committable = ManifestCommittable(BATCH_COMMIT_IDENTIFIER, tuple(messages))
     abort_files = partial(delete_written, table, messages)
-    return land(
+    return commit_rewrite(
         table, committable, abort_files, state=state, now_ms=now_ms, commit_user=commit_user
     )
 

@@ -32,7 +32,7 @@ from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.metadata_text import partition_name
 from ingestd.paimon.table.metadata.table_state import TableState, load_state
 from ingestd.paimon.table.rewrite.merged_stream import bucket_rows, merged_runs
-from ingestd.paimon.table.rewrite.rewrite_commit import delete_written, land
+from ingestd.paimon.table.rewrite.rewrite_commit import commit_rewrite, delete_written
 from ingestd.paimon.table.write.commit_message import CommitMessage, ManifestCommittable
 
 _Index = dict[int, list[IndexManifestEntry]]
@@ -177,7 +177,7 @@ def _rescaled(
         rewrites=frozenset(entry.identifier for plan in plans for entry in plan.entries),
     )
     abort_files = partial(delete_written, table, messages)
-    result = land(table, committable, abort_files, state=state, now_ms=now_ms)
+    result = commit_rewrite(table, committable, abort_files, state=state, now_ms=now_ms)
     files = [file for message in messages for file in message.new_files]
     return Rescaled(
         tuple(plans), sum(file.row_count for file in files), len(files), result.snapshot

@@ -18,7 +18,7 @@ from ingestd.paimon.table.metadata.table_state import TableState
 from ingestd.paimon.table.write.commit_message import CommitMessage, ManifestCommittable
 
 
-def land(
+def commit_rewrite(
     table: FileStoreTable,
     committable: ManifestCommittable,
     abort_files: Callable[[], None],

@@ -36,7 +36,7 @@ from ingestd.paimon.table.rewrite.external_sort import (
     sorted_rows,
 )
 from ingestd.paimon.table.rewrite.merged_stream import stored_parts
-from ingestd.paimon.table.rewrite.rewrite_commit import land
+from ingestd.paimon.table.rewrite.rewrite_commit import commit_rewrite
 from ingestd.paimon.table.write.commit_message import CommitMessage, ManifestCommittable
 
 STRATEGIES = ("order", "zorder")
@@ -152,7 +152,7 @@ def _sorted(
         removed_index_files=tuple(vector.file_name for vector in vectors),
     )
     committable = ManifestCommittable(BATCH_COMMIT_IDENTIFIER, (message,))
-    result = land(table, committable, writer.abort, state=state, now_ms=now_ms)
+    result = commit_rewrite(table, committable, writer.abort, state=state, now_ms=now_ms)
     return Sorted(plan, files, result.snapshot)
 
 

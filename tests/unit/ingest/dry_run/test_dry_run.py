@@ -194,7 +194,7 @@ def test_a_truncate_is_followed(run: Run) -> None:
         )
     )
     assert found.passed
-    assert found.truncates.emptied["ods.orders"].position == 20
+    assert found.truncates.accepted["ods.orders"].position == 20
     assert found.rows["ods.orders", RowKind.INSERT] == 1
 
 

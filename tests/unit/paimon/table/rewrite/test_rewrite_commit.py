@@ -94,7 +94,7 @@ def test_files_are_taken_back_only_if_nothing_can_have_landed(
     monkeypatch.setattr(rewrite_commit, "commit", fails)
     table, calls = filled([]), list[None]()
     with pytest.raises(type(error)):
-        rewrite_commit.land(
+        rewrite_commit.commit_rewrite(
             table,
             ManifestCommittable(BATCH_COMMIT_IDENTIFIER, ()),
             lambda: calls.append(None),
