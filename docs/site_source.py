@@ -16,6 +16,7 @@ NAVIGATION: Mapping[str, Sequence[str]] = {
     "Concepts": ("docs/concepts.md", "docs/architecture.md", "docs/reliability.md"),
     "Configuration": (
         "docs/configuration.md",
+        "docs/rows.md",
         "docs/table-options.md",
         "docs/cdc-formats.md",
         "docs/migration.md",

@@ -59,7 +59,7 @@ ROWS_WRITTEN = Counter(
 SKIPPED_ROWS = Counter(
     "ingestd_skipped_rows",
     "Rows left out: covered (in the table already), truncated, repeated, ignored by table options, "
-    "excluded by routing.",
+    "filtered by `where` (tables with a primary key write deletes instead), excluded by routing.",
     ["table", "reason"],
 )
 UNKNOWN_VALUES = Counter(

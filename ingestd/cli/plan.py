@@ -154,6 +154,8 @@ def _print_table(preview: TablePreview) -> None:
     rows = ", ".join(f"{count} {kind}" for kind, count in preview.rows.items())
     options = ", ".join(f"{name}={value}" for name, value in sorted(preview.options.items()))
     _line("rows", rows or "none counted")
+    if preview.where is not None:
+        _line("where", f"{preview.where}: {counted(preview.filtered, 'row')} did not pass")
     _line("key", ", ".join(preview.primary_keys) or "none: an append table")
     _line("partition", ", ".join(preview.partition_keys) or "none")
     _line("buckets", preview.buckets)

@@ -75,6 +75,8 @@ def source_of(
 
 def refusal(table: FileStoreTable, source: DatabaseTable, settings: TableSettings) -> str | None:
     """Return why a table may differ from its source by design, or None if both must be equal."""
+    if settings.shape.where is not None:
+        return f"'{settings.shape.where}' keeps a part of the source's rows"
     schema = table.schema
     engine = honoured.MERGE_ENGINE.of(schema.options)
     if engine != "deduplicate":

@@ -17,6 +17,7 @@ from ingestd.config.source_section import SourceSection, check_positions
 from ingestd.config.table_sections import TableSection, settings_of
 from ingestd.config.validation_errors import ValidationIssue
 from ingestd.errors import ConfigError, IngestdError
+from ingestd.ingest.computed.row_filter import RowFilter, filter_refusal
 from ingestd.ingest.rows.router import Router
 from ingestd.ingest.settings.context import TableSettings
 from ingestd.ingest.settings.evolution_policy import check_policy
@@ -31,6 +32,7 @@ from ingestd.paimon.spec.data_types import DataField, DataType
 from ingestd.paimon.spec.merge_rules import columns_named, function_name
 from ingestd.paimon.spec.options import core_options, refuse_new_options, refuse_unsupported
 from ingestd.paimon.spec.schema import new_schema
+from ingestd.paimon.spec.table_schema import TableSchema
 
 _ONE_MACHINE = ("local", "local-cluster")
 """Kinds of `spark.master` whose tasks run on the machine of the driver."""
@@ -202,6 +204,8 @@ class _Checks:
             core_options(schema)
             refuse_new_options(settings.options)
             refuse_unsupported(schema, for_write=True)
+            if settings.shape.where is not None:
+                _check_filter(settings.shape.where, settings, schema)
         except IngestdError as error:
             self._add(path, error.message)
 
@@ -223,6 +227,17 @@ class _Checks:
                 "ordering 'source-position' cannot compare the logs of several databases: it "
                 "cannot be combined with merge-shards"
             )
+
+
+def _check_filter(where: RowFilter, settings: TableSettings, schema: TableSchema) -> None:
+    """Raise ConfigError if a row filter does not fit the types or the options of its table."""
+    types = dict(settings.column_types)
+    for name in where.sources:
+        if (added := settings.shape.added_type(name, settings.column_types)) is not None:
+            types[name] = added
+    where.check(types)
+    if (refusal := filter_refusal(schema)) is not None:
+        raise ConfigError(refusal)
 
 
 def _catalog_problems(catalog: CatalogSection) -> Iterator[tuple[str, str]]:

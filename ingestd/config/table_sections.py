@@ -11,6 +11,7 @@ from pydantic import Field
 
 from ingestd.config.section import Section
 from ingestd.config.values import (
+    Condition,
     Expressions,
     Keys,
     Metadata,
@@ -22,6 +23,7 @@ from ingestd.config.values import (
 from ingestd.ingest.computed.columns import parse_computed
 from ingestd.ingest.computed.functions import FUNCTIONS
 from ingestd.ingest.computed.metadata_columns import METADATA_TYPES
+from ingestd.ingest.computed.row_filter import parse_filter
 from ingestd.ingest.settings.context import KeylessTableMode, TableSettings
 from ingestd.ingest.settings.evolution_policy import (
     MAX_COLUMNS,
@@ -169,6 +171,13 @@ class TableSection(DefaultsSection):
     select: SelectSection = Field(
         default_factory=SelectSection, description="Which columns of the source to take."
     )
+    where: Condition = Field(
+        default=None,
+        description="SQL expression that is true for the rows to keep, such as `status <> "
+        "'draft'`, of columns of the source (selected or not), computed and metadata columns. In a "
+        "table with a primary key, a change to a row for which it is false or NULL deletes the "
+        "row; in other tables it is left out.",
+    )
 
 
 def settings_of(section: DefaultsSection) -> TableSettings:
@@ -176,6 +185,7 @@ def settings_of(section: DefaultsSection) -> TableSettings:
     follow = section.schema_
     of_table = follow if isinstance(follow, TableSchemaSection) else TableSchemaSection()
     select = section.select if isinstance(section, TableSection) else SelectSection()
+    where = section.where if isinstance(section, TableSection) else None
     computed = section.computed_columns.items()
     return TableSettings(
         primary_keys=section.primary_keys,
@@ -188,6 +198,7 @@ def settings_of(section: DefaultsSection) -> TableSettings:
             metadata_prefix=_own(section, "metadata_column_prefix", section.metadata_column_prefix),
             include=select.include,
             exclude=select.exclude,
+            where=None if where is None else parse_filter(where),
         ),
         evolution=EvolutionPolicy(
             mode=_own(follow, "evolution", follow.evolution),

@@ -10,6 +10,7 @@ from ingestd.config.units import format_duration, format_size, parse_duration, p
 from ingestd.errors import IngestdError
 from ingestd.ingest.computed.columns import parse_computed
 from ingestd.ingest.computed.metadata_columns import check_metadata
+from ingestd.ingest.computed.row_filter import parse_filter
 from ingestd.paimon.spec.data_types import DataType, parse_type
 
 FROM_KEY = "from-key"
@@ -64,6 +65,15 @@ def _expression(value: object) -> object:
     if isinstance(value, Mapping) and list(value) == ["expression"]:
         return f"= {value['expression']}"
     return value
+
+
+def _condition(text: str | None) -> str | None:
+    try:
+        if text is not None:
+            parse_filter(text)
+    except IngestdError as error:
+        raise ValueError(error.message) from error
+    return text
 
 
 def _metadata(names: tuple[str, ...] | None) -> tuple[str, ...] | None:
@@ -142,6 +152,7 @@ Expressions = Annotated[
     Mapping[str, str],
     BeforeValidator(_computed, json_schema_input_type=Mapping[str, str | Mapping[str, str]]),
 ]
+Condition = Annotated[str | None, AfterValidator(_condition)]
 AsList = BeforeValidator(_rules)
 Keys = Annotated[
     tuple[str, ...] | None,

@@ -56,6 +56,9 @@ SHOWN_BY = {
     ),
     ("docs/operations.md", "total = driver"): "not run: a sum, whose parts are measured",
     ("docs/operations.md", "ingestd "): OPERATIONS,
+    ("docs/rows.md", "# rows.yaml"): (
+        "tests/docs/test_rows_page.py::test_where_keeps_the_rows_that_the_page_says"
+    ),
     ("docs/security.md", "make sbom"): f"{SHOWN}every_make_target_can_be_made",
     ("helm/ingestd/README.md", "helm install"): (
         "tests/chart/test_shown_values.py::test_the_values_that_the_page_shows_are_installed"

@@ -1,6 +1,7 @@
 """`ingestd plan` and `ingestd parse` against a real broker; nothing is ever written."""
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -61,7 +62,8 @@ def test_a_plan_shows_every_table_and_writes_nothing(
     cust = ITEM._replace(table="cust")
     wide = event("c", {"id": 1, "qty": 1 << 40, "name": "x"}, table=cust)
     produce_transaction(broker, custs, [(key(id=1), wide), (key(id=2), b"{bad")], commit=True)
-    tables = {"item": {"options": {"bucket": "4"}, "primary-keys": ["id"]}}
+    item_settings = {"options": {"bucket": "4"}, "primary-keys": ["id"], "where": "id >= 5"}
+    tables = {"item": item_settings}
     config = config_of(tmp_path, broker, items, custs, tables=tables)
 
     before = files()
@@ -76,6 +78,9 @@ def test_a_plan_shows_every_table_and_writes_nothing(
     item, known = by_name[f"{DATABASE}.item"], by_name[f"{DATABASE}.cust"]
     assert (item["verdict"], item["buckets"]) == ("create", "4 fixed buckets by id")
     assert item["sources"] == ["shop:inv.item"]
+    assert item["where"] == "id >= 5"
+    assert 0 < item["filtered"] < 10
+    assert item["rows"] == {"insert": 9 - item["filtered"], "delete": item["filtered"]}
     assert [(one["column"], one["type"], one["key"]) for one in item["columns"]] == [
         ("id", "BIGINT NOT NULL", "primary"),
         ("price", "DOUBLE", ""),
@@ -93,6 +98,7 @@ def test_a_plan_shows_every_table_and_writes_nothing(
     text = run_command(capsys, "plan", "-c", config).out
     assert f"{DATABASE}.cust exists and would be changed" in text
     assert "widened from INT" in text
+    assert re.search(r"where +id >= 5: 5 rows did not pass", text)
     assert "decode/invalid-json" in text
 
 

@@ -30,6 +30,7 @@ ALL_ORDERS = {
     "metadata-columns": ["topic", "offset", "database_name"],
     "metadata-column-prefix": "m_",
     "select": {"exclude": ["secret"]},
+    "where": "secret <> 'draft' or n > 10",
 }
 MONTHLY = {
     "primary-keys": ["month", "id"],
@@ -69,6 +70,8 @@ def test_shards_share_a_table_that_computed_columns_partition(
         2: [
             (key(1), event(2, "c", order(1, JULY, 3))),
             (key(1), event(2, "u", order(1, JULY, 4))),
+            (key(3), event(2, "c", order(3, JULY, 4))),
+            (key(3), event(2, "u", order(3, JULY, 5) | {"secret": "draft"})),
         ],
     }
     moving = [

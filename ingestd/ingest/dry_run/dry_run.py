@@ -47,7 +47,8 @@ class DryRun:
     tables to the source tables and topics of their rows. `table_problems` maps tables to the reason
     why their rows cannot be written, `topic_problems` maps topics to the reason why they would stop
     the pipeline, and `set_aside` maps topics to the reason why they would no longer be read.
-    `excluded` counts rows of source tables that routing excludes.
+    `excluded` counts rows of source tables that routing excludes. `filters` maps tables to the
+    condition on their rows, if they have one.
     """
 
     before: dict[str, TableSchema] = field(default_factory=dict)
@@ -62,6 +63,7 @@ class DryRun:
     truncates: Truncates = field(default_factory=Truncates)
     counts: Counts = field(default_factory=Counts)
     rejected: tuple[RejectedSample, ...] = ()
+    filters: dict[str, str] = field(default_factory=dict)
 
     @property
     def passed(self) -> bool:
@@ -99,12 +101,15 @@ def run_dry(
         for name in dry_run.source_tables
         if name in registry.tables
     }
-    sources = registry.context(slots, {}).sources
+    context = registry.context(slots, {})
+    for name in dry_run.source_tables:
+        if (where := context.settings_of(name).shape.where) is not None:
+            dry_run.filters[name] = str(where.expression)
     for topic in WrongFormatDetector(trial).judge(dry_run.counts):
-        problem = topic.message(sources[topic.source].data_format)
+        problem = topic.message(context.sources[topic.source].data_format)
         dry_run.set_aside[topic.source, topic.topic] = problem
     if dry_run.counts.skipped["", "excluded"]:
-        _count_excluded(dry_run, registry.context(slots, {}), sample)
+        _count_excluded(dry_run, context, sample)
     return dry_run
 
 

@@ -39,7 +39,8 @@ class TablePreview:
     """A target table as the sample would create or change it.
 
     `problem` is the reason why that is impossible, or None; if it is set, the other fields describe
-    the existing table, if there is one.
+    the existing table, if there is one. `filtered` is the number of rows that do not pass the row
+    filter `where`; with a primary key, `rows` counts them as deletes.
     """
 
     table: str
@@ -54,6 +55,8 @@ class TablePreview:
     options: Mapping[str, str] = field(default_factory=dict)
     rows: Mapping[str, int] = field(default_factory=dict)
     dropped: tuple[str, ...] = ()
+    where: str | None = None
+    filtered: int = 0
 
 
 def table_previews(dry_run: DryRun) -> list[TablePreview]:
@@ -96,6 +99,8 @@ def _preview(dry_run: DryRun, table: str) -> TablePreview:
         dict(after.options),
         {kind: count for kind, count in rows.items() if count},
         dropped,
+        dry_run.filters.get(table),
+        dry_run.counts.skipped[table, "filtered"],
     )
 
 

@@ -23,7 +23,7 @@ from ingestd.cdc.base import ChangeBatch, RecordChunk, RejectedRecord
 from ingestd.errors import ConfigError, SchemaConflictError, UnsupportedError
 from ingestd.ingest.rows.blobs import KIND, OFFSET, POSITION, UNAVAILABLE_PREFIX
 from ingestd.ingest.rows.rejected_records import Failure, judge_records, rejected_whole
-from ingestd.ingest.rows.row_shape import RowShape, apply_shape, writes_before_images
+from ingestd.ingest.rows.row_shape import RowShape, ShapedBatch, apply_shape, writes_before_images
 from ingestd.ingest.rows.targets import Target
 from ingestd.ingest.schemas.column_history import (
     COLUMN_HISTORY_OPTION,
@@ -104,9 +104,8 @@ def shape_rows(
     batch, skipped = _wanted_rows(target, chunk, batch, mode)
     if not len(batch.offset):
         return ShapedRows(target.table, target.source_table, skipped)
-    shaped, uncomputed = batch, tuple[Failure, ...]()
-    if target.shape is not None:
-        shaped, uncomputed = apply_shape(target.shape, batch, chunk, source, table)
+    reshaped = _reshaped(target, chunk, batch, source)
+    skipped["filtered"], shaped = reshaped.filtered, reshaped.batch
     shaped, invalid = without_invalid(shaped, settings, table, case_sensitive=case_sensitive)
     rejected = rejected_whole(chunk, shaped.offset, invalid) if invalid else []
     if rejected:
@@ -122,7 +121,7 @@ def shape_rows(
         return ShapedRows(
             target.table, target.source_table, skipped, batch=batch, discovery=discovery
         )
-    if failures := (*invalid, *uncomputed, *conformed.failures):
+    if failures := (*invalid, *reshaped.failures, *conformed.failures):
         valid, rejected = judge_records(chunk, shaped.offset, failures)
         rows = rows.filter(valid)
     return ShapedRows(target.table, target.source_table, skipped, rejected, batch, rows)
@@ -149,6 +148,15 @@ def _wanted_rows(
         skipped["ignored"] = int(np.count_nonzero(gone))
         batch = _as_inserts(batch.filter(~gone))
     return batch, skipped
+
+
+def _reshaped(
+    target: Target, chunk: RecordChunk, batch: ChangeBatch, source: SourceSettings
+) -> ShapedBatch:
+    """Return the batch with the rows and columns that its target requires."""
+    if target.shape is None:
+        return ShapedBatch(batch)
+    return apply_shape(target.shape, batch, chunk, source, target.context)
 
 
 def _discovery(

@@ -1,7 +1,8 @@
 """Rename, add and drop columns of a source table, as the settings of its target require.
 
 Columns are renamed first; then route columns, metadata columns and computed columns are added; then
-columns that are not selected are dropped. Most tables have no such settings.
+the row filter is applied; then columns that are not selected are dropped. Most tables have no such
+settings.
 
 Before images of updates are dropped, too, unless the target needs them. A table with the changelog
 producer `input` provides its readers with the before images of updates and deletes, which only the
@@ -22,12 +23,13 @@ from ingestd.cdc.base import ChangeBatch, RecordChunk
 from ingestd.cdc.source_position import ordering_positions
 from ingestd.errors import SchemaConflictError
 from ingestd.ingest.computed.columns import ComputedColumn, compute
-from ingestd.ingest.computed.expressions.cells import Frame
+from ingestd.ingest.computed.expressions.cells import Frame, true_rows
 from ingestd.ingest.computed.metadata_columns import (
     METADATA_TYPES,
     SOURCE_POSITION,
     metadata_column,
 )
+from ingestd.ingest.computed.row_filter import RowFilter
 from ingestd.ingest.rows.rejected_records import Failure
 from ingestd.ingest.schemas.column_aliases import renamed
 from ingestd.ingest.settings.context import (
@@ -53,7 +55,8 @@ class RowShape:
     `table` is used in error messages. `aliases` maps new names to old names. `added` maps route
     columns to their values, and `key` are the route columns that precede the message key. `moving`
     are primary key columns that are computed from other columns, so that an update can change them.
-    If `by_position`, rows must have a source position.
+    If `by_position`, rows must have a source position. `declared` are the columns with a configured
+    type.
     """
 
     table: str
@@ -64,6 +67,7 @@ class RowShape:
     computed: tuple[ComputedColumn, ...] = ()
     moving: tuple[str, ...] = ()
     by_position: bool = False
+    declared: frozenset[str] = frozenset()
 
     def as_in_source(self, types: Mapping[str, DataType]) -> dict[str, DataType]:
         """Return the types of the target's columns under their names in the source.
@@ -84,40 +88,51 @@ class RowShape:
         return {**old_names, **own}
 
 
+@dataclass(frozen=True, slots=True)
+class ShapedBatch:
+    """A batch with the columns of its target, the rows that failed, and the number of `filtered`.
+
+    The rows of changes that do not pass the row filter are DELETE rows, or are left out if the
+    table has no primary key.
+    """
+
+    batch: ChangeBatch
+    failures: tuple[Failure, ...] = ()
+    filtered: int = 0
+
+
 def apply_shape(
     shape: RowShape,
     batch: ChangeBatch,
     chunk: RecordChunk,
     source: SourceSettings,
     target: TableContext | None,
-) -> tuple[ChangeBatch, tuple[Failure, ...]]:
-    """Apply a shape to a batch of a chunk, like `reshape` with the current time.
+) -> ShapedBatch:
+    """Apply a shape to a batch of a chunk; rows are filtered only if the table exists.
 
     If an update changed a computed key, a DELETE of the old key is added, unless the changelog of
-    the table contains before images.
+    the table contains before images. Raises SchemaConflictError if the source has a column with the
+    name of an added column, a key column is not selected, the row filter refers to a column that
+    does not exist, or a function does not accept a type.
     """
-    batch, failures = reshape(shape, batch, chunk, source, time.time_ns() // 1_000_000)
-    if not shape.moving or target is None or writes_before_images(target.table):
-        return batch, failures
-    batch, kept = deletes_of_moved(batch, shape.moving)
-    return batch, tuple(replace(failure, rows=failure.rows[kept]) for failure in failures)
-
-
-def reshape(
-    shape: RowShape, batch: ChangeBatch, chunk: RecordChunk, source: SourceSettings, now_ms: int
-) -> tuple[ChangeBatch, tuple[Failure, ...]]:
-    """Apply a shape to a batch of a chunk; return the batch, and the rows whose computation failed.
-
-    `now_ms` is the time that `now()` returns. Raises SchemaConflictError if the source has a column
-    with the name of an added column, a key column is not selected, or a function does not accept a
-    type.
-    """
-    work = _Work(shape, renamed(batch, shape.aliases))
+    work, now_ms = _Work(shape, renamed(batch, shape.aliases)), time.time_ns() // 1_000_000
     work.add_route()
     work.add_metadata(chunk, source)
     for column in shape.computed:
         work.compute(column, now_ms)
-    return work.result(), tuple(work.failures)
+    left_out, filtered = None, 0
+    if shape.settings.where is not None and target is not None:
+        filtered, left_out = work.filter(shape.settings.where, target.table)
+    batch, failures = work.result(), work.failures()
+    if left_out is not None:
+        kept = ~left_out
+        batch = batch.filter(kept)
+    elif shape.moving and target is not None and not writes_before_images(target.table):
+        batch, kept = deletes_of_moved(batch, shape.moving)
+    else:
+        return ShapedBatch(batch, failures, filtered)
+    failures = tuple(replace(failure, rows=failure.rows[kept]) for failure in failures)
+    return ShapedBatch(batch, failures, filtered)
 
 
 def _whole(values: Values) -> Values:
@@ -128,7 +143,9 @@ class _Work:
     """The columns of one batch while a shape is applied."""
 
     def __init__(self, shape: RowShape, batch: ChangeBatch) -> None:
-        self.failures: list[Failure] = []
+        self._failures: list[Failure] = []
+        self._uncomputed: dict[str, tuple[ComputedColumn, Mask]] = {}
+        """Computed columns with the rows for which they fail."""
         self._shape = shape
         self._batch = batch
         self._values: dict[str, Values] = {
@@ -181,7 +198,7 @@ class _Work:
         lacking = unknown & ~batch.snapshot_row
         if self._shape.by_position and bool(lacking.any()):
             message = f"its {data_format} message does not contain its position in the source's log"
-            self.failures.append(Failure(lacking, "cast", "unknown-position", message))
+            self._failures.append(Failure(lacking, "cast", "unknown-position", message))
         return pa.array(positions, pa.int64(), mask=unknown)
 
     def compute(self, column: ComputedColumn, now_ms: int) -> None:
@@ -194,18 +211,72 @@ class _Work:
         if made is None:
             return
         self._add(column.name, made.values, made.type)
-        failed = made.failed
-        if column.name not in self._shape.moving:
-            # Values of a retraction outside the key are not used.
-            failed = failed & ~self._retracts
-        if bool(failed.any()):
-            names = ", ".join(f"'{name}'" for name in column.sources)
-            message = f"{column}: invalid value of column {names}"
-            self.failures.append(Failure(failed, "cast", "computed", message))
+        if bool(made.failed.any()):
+            self._uncomputed[column.name] = column, made.failed
 
-    def _frame(self, column: ComputedColumn, now_ms: int) -> Frame:
+    def _frame(self, column: ComputedColumn | RowFilter, now_ms: int = 0) -> Frame:
         there = {name: self._values[name] for name in column.sources if name in self._values}
         return Frame({name: _whole(values) for name, values in there.items()}, self._rows, now_ms)
+
+    def failures(self) -> tuple[Failure, ...]:
+        """Return the rows that failed, with the reasons."""
+        found = list(self._failures)
+        for name, (column, failed) in self._uncomputed.items():
+            if name not in self._shape.moving:
+                # Values of a retraction outside the key are not used.
+                failed = failed & ~self._retracts
+            if bool(failed.any()):
+                names = ", ".join(f"'{source}'" for source in column.sources)
+                message = f"{column}: invalid value of column {names}"
+                found.append(Failure(failed, "cast", "computed", message))
+        return tuple(found)
+
+    def filter(self, where: RowFilter, table: FileStoreTable) -> tuple[int, Mask | None]:
+        """Apply the row filter of a table.
+
+        Changes to rows that do not pass become DELETE rows if the table has a primary key;
+        otherwise the mask of the rows to leave out is returned. Also returns their number.
+        """
+        self._check_sources(where, table)
+        made, retracts = where.run(self._types, self._frame(where)), self._retracts
+        marks = [self._unavailable[name] for name in where.sources if name in self._unavailable]
+        unknown = np.logical_or.reduce([made.failed, *marks, *self._failed_for(where)]) & ~retracts
+        if bool(unknown.any()):
+            message = (
+                f"{where}: a value that it depends on is invalid, or was left out by the source "
+                "because the update did not change it; let the source send whole rows, such as by "
+                "REPLICA IDENTITY FULL"
+            )
+            self._failures.append(Failure(unknown, "cast", "where", message))
+        passes = true_rows(made.values) | unknown
+        if not table.schema.primary_keys:
+            # A retraction can lack the values of columns outside the key.
+            failing = ~(passes | (retracts & np.asarray(made.values.is_null())))
+            return int(np.count_nonzero(failing)), failing
+        failing = ~(passes | retracts)
+        kinds = np.where(failing, np.int8(RowKind.DELETE), self._batch.row_kind)
+        self._batch = replace(self._batch, row_kind=kinds)
+        self._unavailable = {name: mask & ~failing for name, mask in self._unavailable.items()}
+        return int(np.count_nonzero(failing)), None
+
+    def _failed_for(self, where: RowFilter) -> list[Mask]:
+        """Return the failed rows of the computed columns on which the row filter depends."""
+        needed = set(where.sources)
+        for column in reversed(self._shape.computed):
+            needed.update(column.sources if column.name in needed else ())
+        return [failed for name, (_, failed) in self._uncomputed.items() if name in needed]
+
+    def _check_sources(self, where: RowFilter, table: FileStoreTable) -> None:
+        """Raise SchemaConflictError if neither the batch nor the table has a column of `where`."""
+        known = {*self._types, *self._unavailable, *table.schema.field_names, *self._shape.declared}
+        for name in where.sources:
+            if name not in known:
+                raise SchemaConflictError(
+                    f"table {self._shape.table}: {where}: the rows of "
+                    f"{'.'.join(part for part in self._batch.source if part)} have no column "
+                    f"'{name}'; correct the condition, or set the column's type in "
+                    "schema.column-types if messages leave it out when it is null"
+                )
 
     def _add(self, name: str, values: Values, data_type: DataType) -> None:
         if name in self._types:

@@ -13,6 +13,7 @@ import numpy as np
 
 from ingestd.cdc.base import ChangeBatch, RecordChunk, RejectedRecord, SourceTable
 from ingestd.ingest.computed.columns import in_order
+from ingestd.ingest.computed.row_filter import filter_refusal
 from ingestd.ingest.rows.rejected_records import Failure, judge_records
 from ingestd.ingest.rows.router import Route, Router, sharing_problem
 from ingestd.ingest.rows.row_shape import RowShape
@@ -93,7 +94,7 @@ def _target(context: BatchContext, route: Route, source_table: QualifiedSourceTa
         declared = None if declared is None else shape.as_in_source(declared)
     rejection = _rejection(context, route.table, source_table)
     if rejection is None and table is not None:
-        rejection = _ordering_rejection(table, settings)
+        rejection = _ordering_rejection(table, settings) or _filter_rejection(table, settings)
     return Target(
         table=route.table,
         source_table=source_table,
@@ -180,6 +181,7 @@ def row_shape(route: Route, settings: TableSettings) -> RowShape | None:
         computed=in_order(shape.computed),
         moving=settings.computed_key,
         by_position=settings.by_position,
+        declared=frozenset(settings.column_types),
     )
 
 
@@ -233,6 +235,14 @@ def _ordering_rejection(target: TableContext, settings: TableSettings) -> Source
         by_position=settings.by_position,
     )
     return None if conflict is None else SourceRejection("schema", "other-ordering", conflict)
+
+
+def _filter_rejection(target: TableContext, settings: TableSettings) -> SourceRejection | None:
+    """Return why a table cannot be written with the configured row filter, or None if it can."""
+    refusal = None if settings.shape.where is None else filter_refusal(target.table.schema)
+    if refusal is None:
+        return None
+    return SourceRejection("schema", "row-filter", f"table {target.identifier}: {refusal}")
 
 
 def rejected_unrouted(

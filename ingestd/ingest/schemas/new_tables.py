@@ -130,10 +130,14 @@ def _options(
 def _refuse_unfounded(
     table: str, settings: TableSettings, columns: Mapping[str, DataType], discovery: Discovery
 ) -> None:
-    """Raise SchemaConflictError for a computed column that depends on a missing column."""
-    pairs = [(column, source) for column in settings.shape.computed for source in column.sources]
+    """Raise SchemaConflictError if a computed column or `where` depends on a missing column."""
+    shape = settings.shape
+    pairs = [(str(column), source) for column in shape.computed for source in column.sources]
+    if shape.where is not None:
+        declared = settings.column_types
+        pairs += [(str(shape.where), name) for name in shape.where.sources if name not in declared]
     for column, source in pairs:
-        if source in columns or not settings.shape.selects(source):
+        if source in columns or not shape.selects(source):
             continue
         raise SchemaConflictError(
             f"table {table} cannot be created: {column} depends on column '{source}', which is "

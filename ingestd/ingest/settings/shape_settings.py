@@ -9,15 +9,17 @@ from dataclasses import dataclass, replace
 from ingestd.errors import ConfigError
 from ingestd.ingest.computed.columns import ComputedColumn, fixed_type, in_order
 from ingestd.ingest.computed.metadata_columns import METADATA_TYPES
+from ingestd.ingest.computed.row_filter import RowFilter
 from ingestd.paimon.spec.data_types import DataType
 
 
 @dataclass(frozen=True, slots=True)
 class ShapeSettings:
-    """Computed columns, metadata columns, and selected source columns; a None field is not set.
+    """Computed columns, metadata columns, selected columns and rows; a None field is not set.
 
     `include` are the selected source columns (None for all), minus the columns in `exclude`.
-    `metadata_prefix` is prepended to the names of metadata columns.
+    `metadata_prefix` is prepended to the names of metadata columns. `where` is the condition on
+    the rows to keep, None for all.
     """
 
     computed: tuple[ComputedColumn, ...] = ()
@@ -25,11 +27,12 @@ class ShapeSettings:
     metadata_prefix: str | None = None
     include: tuple[str, ...] | None = None
     exclude: tuple[str, ...] = ()
+    where: RowFilter | None = None
 
     def over(self, defaults: "ShapeSettings") -> "ShapeSettings":
         """Return these settings, with unset metadata and more computed columns from `defaults`.
 
-        The selection of source columns is not inherited.
+        The selection of source columns and of rows is not inherited.
         """
         own = {column.name for column in self.computed}
         computed = [column for column in defaults.computed if column.name not in own]
@@ -43,9 +46,9 @@ class ShapeSettings:
 
     @property
     def is_plain(self) -> bool:
-        """Whether the columns are exactly those of the source."""
+        """Whether columns and rows are exactly those of the source."""
         nothing_added = not self.computed and not self.metadata
-        return nothing_added and self.include is None and not self.exclude
+        return nothing_added and self.include is None and not self.exclude and self.where is None
 
     def metadata_columns(self) -> Iterator[tuple[str, str]]:
         """Yield the column name and the metadata name of each metadata column."""

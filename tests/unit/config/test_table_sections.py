@@ -88,6 +88,7 @@ tables:
     computed-columns: {month: "truncate(day, 7)"}
     metadata-columns: [key]
     select: {include: [id, at], exclude: [x]}
+    where: state <> 'draft' and day is not null
     schema: {evolution: evolve, aliases: {new: old}, drop: [gone], on-drop: drop, max-columns: 9}
 """,
     )
@@ -97,6 +98,7 @@ tables:
     ]
     assert list(settings.shape.metadata_columns()) == [("k_key", "key")]
     assert (settings.shape.include, settings.shape.exclude) == (("id", "at"), ("x",))
+    assert str(settings.shape.where) == "where state <> 'draft' and day is not null"
     names = {"new": "old"}
     policy = EvolutionPolicy("evolve", "dead-letter", names, ("gone",), "rename", "drop", 9)
     assert settings.evolution == policy
@@ -158,6 +160,17 @@ def test_stages_have_policies_of_their_own(tmp_path: Path) -> None:
             "tables: {t: {computed-columns: {x: a + b}, schema: {column-types: {a: INT, b: DATE}}}"
             "}",
             "tables.t: computed column 'x' = a + b: at character 1: + does not take INT, DATE",
+        ),
+        (
+            "tables: {t: {where: a >}}",
+            "tables.t.where: where a >: at character 3: it cannot be parsed",
+        ),
+        ("tables: {t: {where: 1 + 1}}", "where 1 + 1: it is INT, not BOOLEAN"),
+        ("tables: {t: {where: at > now()}}", "its result changes with the time"),
+        ("tables: {t: {where: a, schema: {column-types: {a: INT}}}}", "it is INT, not BOOLEAN"),
+        (
+            "tables: {t: {where: a = 1, options: {merge-engine: first-row}}}",
+            "set 'ignore-delete' = 'true'",
         ),
         ("tables: {t: {schema: {on-rename: maybe}}}", "must be 'add' or 'rename'"),
         ("errors: {decode: skip}", "errors.decode: must be 'dead-letter', 'fail' or 'drop'"),

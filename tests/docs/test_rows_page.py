@@ -1,0 +1,47 @@
+"""The pipelines of docs/rows.md do what the page says."""
+
+from pathlib import Path
+
+import pytest
+
+from ingestd.config.load import load_config
+from ingestd.config.runtime import pipeline_settings
+from tests.support.code_blocks import shown
+from tests.support.ingest_rig import Rig
+from tests.support.json_changes import UPDATE_AFTER, Change, JsonChanges, record
+
+SOURCE = "{kafka: {bootstrap.servers: 'b:9092'}, topics: [orders], format: debezium-json}"
+
+
+def rig_of(first: str, folder: Path) -> Rig:
+    """Return a rig with the tables of the block that begins with this line."""
+    file = folder / "rows.yaml"
+    smallest = f"warehouse: {{path: /lake}}\nsources: {{shop: {SOURCE}}}\n"
+    file.write_text(smallest + shown("docs/rows.md", first).text)
+    settings = pipeline_settings(load_config(file, {}))
+    return Rig(settings=settings.tables, defaults=settings.defaults)
+
+
+def test_where_keeps_the_rows_that_the_page_says(tmp_path: Path, json_changes: JsonChanges) -> None:
+    rig = rig_of("# rows.yaml", tmp_path)
+    rows = [
+        {"id": 1, "status": "paid", "tenant": 3},
+        {"id": 2, "status": "draft", "tenant": 3},
+        {"id": 3, "status": "paid", "tenant": 4},
+        {"id": 4, "status": None, "tenant": 7},
+    ]
+    rig.produce(*(record(Change(row)) for row in rows))
+    rig.run()
+    assert rig.rows("orders") == [{"id": 1, "status": "paid"}]
+    rig.produce(*(record(Change(row | {"tenant": 7}, UPDATE_AFTER)) for row in rows[2:]))
+    rig.produce(record(Change(rows[0] | {"status": "draft"}, UPDATE_AFTER)))
+    rig.run()
+    assert rig.rows("orders") == [{"id": 3, "status": "paid"}]
+
+
+@pytest.fixture
+def json_changes(monkeypatch: pytest.MonkeyPatch) -> JsonChanges:
+    """The data format of the rig."""
+    shared = JsonChanges()
+    monkeypatch.setattr("ingestd.ingest.stages.decode_stage.shared_data_format", lambda *_: shared)
+    return shared

@@ -1,0 +1,254 @@
+"""The condition `where` of a table: changes to rows that do not pass it delete them."""
+
+from typing import Any
+
+import pytest
+
+from ingestd.errors import SchemaConflictError
+from ingestd.ingest.computed.columns import parse_computed
+from ingestd.ingest.computed.row_filter import parse_filter
+from ingestd.ingest.settings.context import TableSettings
+from ingestd.ingest.settings.evolution_policy import EvolutionPolicy
+from ingestd.ingest.settings.shape_settings import ShapeSettings
+from ingestd.paimon.spec.data_types import DataType
+from tests.support.ingest_rig import Rig
+from tests.support.json_changes import (
+    DELETE,
+    INSERT,
+    UNAVAILABLE,
+    UPDATE_AFTER,
+    UPDATE_BEFORE,
+    Change,
+    record,
+)
+
+pytestmark = pytest.mark.usefixtures("json_changes")
+
+
+def rig_with(where: str, shape: dict[str, Any] | None = None, **settings: Any) -> Rig:
+    columns = ShapeSettings(where=parse_filter(where), **(shape or {}))
+    return Rig(settings={"orders": TableSettings(shape=columns, **settings)})
+
+
+def row(identity: int, state: str | None, kind: int = INSERT, **more: Any) -> bytes:
+    return record(Change({"id": identity, "state": state, **more}, kind))
+
+
+def dead_letters(rig: Rig) -> list[tuple[str, str]]:
+    return [(one["stage"], one["reason"]) for one in rig.rows("ingestd_dead_letters")]
+
+
+def test_only_rows_for_which_it_is_true_are_kept() -> None:
+    rig = rig_with("state <> 'draft'")
+    rig.produce(row(1, "paid"), row(2, "draft"), row(3, None))
+    result = rig.run()
+    assert rig.rows("orders") == [{"id": 1, "state": "paid"}]
+    assert result.counts.skipped["lake.orders", "filtered"] == 2
+    assert result.counts.rows["lake.orders", DELETE] == 2
+
+
+def test_an_update_takes_its_row_out_of_the_table_and_back_into_it() -> None:
+    rig = rig_with("state <> 'draft'")
+    rig.produce(row(1, "paid"), row(2, "paid"))
+    rig.run()
+    rig.produce(row(1, "draft", UPDATE_AFTER))
+    rig.run()
+    assert [found["id"] for found in rig.rows("orders")] == [2]
+    rig.produce(row(1, "sent", UPDATE_AFTER), row(2, "draft", UPDATE_AFTER))
+    rig.produce(row(2, "sent", UPDATE_AFTER), record(Change({"id": 2}, DELETE)))
+    rig.run()
+    assert rig.rows("orders") == [{"id": 1, "state": "sent"}]
+
+
+def test_it_sees_columns_that_the_table_does_not_have_and_computed_ones() -> None:
+    shape = {"computed": (parse_computed("size", "= n * 2"),), "exclude": ("secret",)}
+    rig = rig_with("secret is null and size > 4", shape)
+    rig.produce(row(1, "a", n=3, secret=None), row(2, "a", n=3, secret="x"))
+    rig.produce(row(3, "a", n=2, secret=None))
+    rig.run()
+    assert rig.rows("orders") == [{"id": 1, "state": "a", "n": 3, "size": 6}]
+
+
+def test_it_sees_columns_under_their_new_names() -> None:
+    rig = rig_with("status = 'a'", evolution=EvolutionPolicy(aliases={"status": "state"}))
+    rig.produce(row(1, "a"), row(2, "b"))
+    rig.run()
+    assert rig.rows("orders") == [{"id": 1, "status": "a"}]
+
+
+@pytest.mark.parametrize("mode", ["latest-only", "audit", "reject"])
+def test_rows_of_a_table_without_a_key_are_left_out(mode: Any) -> None:
+    rig = rig_with("state <> 'draft'", primary_keys=(), keyless_table_mode=mode)
+    rig.produce(
+        row(1, "draft"),
+        row(2, "paid"),
+        record(
+            Change({"id": 2, "state": "paid"}, UPDATE_BEFORE),
+            Change({"id": 2, "state": "draft"}, UPDATE_AFTER),
+        ),
+        record(Change({"id": 1, "state": "draft"}, DELETE)),
+    )
+    result = rig.run()
+    kept = {"audit": [("+I", 2), ("-U", 2)]}.get(mode, [(None, 2)])
+    found = [(one.get("row_kind"), one["id"]) for one in rig.rows("orders")]
+    assert sorted(found, key=str) == kept
+    assert result.counts.rows["lake.orders", DELETE] == 0
+    assert result.counts.skipped["lake.orders", "filtered"] == {"latest-only": 2}.get(mode, 3)
+    assert dead_letters(rig) == []
+
+
+def test_an_audit_keeps_a_delete_of_which_only_the_key_is_known() -> None:
+    rig = rig_with("state <> 'draft'", primary_keys=(), keyless_table_mode="audit")
+    rig.produce(row(1, "paid"), record(Change({"id": 1}, DELETE)))
+    rig.run()
+    assert [one["row_kind"] for one in rig.rows("orders")] == ["+I", "-D"]
+
+
+MONTHLY = {
+    "primary_keys": ("month", "id"),
+    "partition_keys": ("month",),
+    "options": {"bucket": "1"},
+}
+
+
+@pytest.mark.parametrize("passes", [True, False])
+def test_a_row_whose_computed_partition_changes_leaves_its_old_one(passes: bool) -> None:
+    shape = {"computed": (parse_computed("month", "truncate(day, 7)"),)}
+    rig = rig_with("state <> 'draft'", shape, **MONTHLY)
+    rig.produce(row(1, "paid", day="2025-06-01"), row(2, "paid", day="2025-06-02"))
+    rig.run()
+    after = {"id": 1, "state": "paid" if passes else "draft", "day": "2025-07-01"}
+    before = {"id": 1, "state": "paid", "day": "2025-06-01"}
+    rig.produce(record(Change(before, UPDATE_BEFORE), Change(after, UPDATE_AFTER)))
+    rig.run()
+    found = {one["id"]: one["month"] for one in rig.rows("orders")}
+    assert found == ({1: "2025-07", 2: "2025-06"} if passes else {2: "2025-06"})
+
+
+def test_a_row_whose_partition_is_not_in_its_key_is_deleted_where_it_is() -> None:
+    rig = rig_with("state <> 'draft'", partition_keys=("day",), options={"bucket": "-1"})
+    rig.produce(row(1, "paid", day="mon"), row(2, "paid", day="mon"))
+    rig.run()
+    rig.produce(row(1, "draft", UPDATE_AFTER, day="tue"))
+    rig.run()
+    assert [one["id"] for one in rig.rows("orders")] == [2]
+
+
+def test_a_condition_that_cannot_be_evaluated_is_a_dead_letter() -> None:
+    rig = rig_with("10 / n > 1")
+    rig.produce(row(1, "a", n=0), row(2, "a", n=1), row(3, "a", n=20))
+    rig.run()
+    assert [one["id"] for one in rig.rows("orders")] == [2]
+    assert dead_letters(rig) == [("cast", "where")]
+
+
+def test_a_failed_computed_column_matters_only_for_rows_that_pass() -> None:
+    shape = {"computed": (parse_computed("share", "10 div n"),)}
+    rig = rig_with("n <> 0", shape)
+    rig.produce(row(1, "a", n=0), row(2, "a", n=5))
+    rig.run()
+    assert [(one["id"], one["share"]) for one in rig.rows("orders")] == [(2, 2)]
+    assert dead_letters(rig) == []
+    rig = rig_with("coalesce(half, 9) > 1", {"computed": (*shape["computed"], HALF)})
+    rig.produce(row(1, "a", n=0), row(2, "a", n=1))
+    rig.run()
+    assert [one["id"] for one in rig.rows("orders")] == [2]
+    assert len(dead_letters(rig)) == 1
+
+
+HALF = parse_computed("half", "share div 2")
+
+
+def test_a_value_that_the_source_left_out_decides_nothing() -> None:
+    rig = rig_with("state <> 'draft'")
+    rig.produce(row(1, "paid", n=1))
+    rig.run()
+    rig.produce(row(1, UNAVAILABLE, UPDATE_AFTER, n=2))
+    rig.run()
+    assert rig.rows("orders") == [{"id": 1, "state": "paid", "n": 1}]
+    assert dead_letters(rig) == [("cast", "where")]
+
+
+def test_a_column_that_does_not_exist_deletes_nothing() -> None:
+    rig = Rig()
+    rig.produce(row(1, "paid"))
+    rig.run()
+    rig.settings = rig_with("stat = 'paid'").settings
+    rig.produce(row(1, "sent", UPDATE_AFTER))
+    rig.run()
+    assert rig.rows("orders") == [{"id": 1, "state": "paid"}]
+    assert dead_letters(rig) == [("schema", "impossible-columns")]
+    rig.settings = rig_with("stat = 'paid'", evolution=EvolutionPolicy(on_refused="fail")).settings
+    rig.produce(row(1, "sent", UPDATE_AFTER))
+    with pytest.raises(SchemaConflictError, match="have no column 'stat'; correct the condition"):
+        rig.run()
+
+
+def test_a_declared_column_that_messages_leave_out_is_null() -> None:
+    types = {"gone": DataType("STRING")}
+    rig = rig_with("gone is null", {"exclude": ("gone",)}, column_types=types)
+    rig.produce(row(1, "paid"))
+    rig.run()
+    rig.produce(row(2, "paid", gone="x"))
+    rig.run()
+    assert rig.rows("orders") == [{"id": 1, "state": "paid"}]
+
+
+def test_a_condition_that_is_none_is_a_conflict() -> None:
+    rig = rig_with("state", evolution=EvolutionPolicy(on_refused="fail"))
+    rig.produce(row(1, "paid"))
+    with pytest.raises(SchemaConflictError, match="it is STRING, not BOOLEAN"):
+        rig.run()
+
+
+ENGINES: list[tuple[dict[str, str], Any]] = [
+    ({"merge-engine": "first-row"}, "'ignore-delete'"),
+    ({"merge-engine": "partial-update"}, "'partial-update.remove-record-on-delete'"),
+    (
+        {"merge-engine": "aggregation", "fields.n.aggregate-function": "sum"},
+        "'aggregation.remove-record-on-delete'",
+    ),
+    ({"changelog-producer": "input"}, "'lookup'"),
+    ({"rowkind.field": "state"}, "remove one of them"),
+    ({"merge-engine": "partial-update", "ignore-delete": "true"}, [(1, 4), (3, 5)]),
+    (
+        {
+            "merge-engine": "aggregation",
+            "fields.n.aggregate-function": "sum",
+            "ignore-delete": "true",
+        },
+        [(1, 5), (3, 5)],
+    ),
+    (
+        {"merge-engine": "partial-update", "partial-update.remove-record-on-delete": "true"},
+        [(1, 4), (3, 5)],
+    ),
+    ({"changelog-producer": "lookup"}, [(1, 4), (3, 5)]),
+    ({"sequence.field": "n"}, [(1, 4), (3, 5)]),
+]
+
+
+@pytest.mark.parametrize(("options", "found"), ENGINES)
+def test_merge_options_have_a_meaning_or_are_refused(options: dict[str, str], found: Any) -> None:
+    """Row 1 passes twice, and does not in between; row 2 never does, row 3 does."""
+    rig = rig_with("state <> 'draft'", options={"bucket": "1", **options})
+    rig.produce(row(1, "+I", n=1), row(1, "draft", UPDATE_AFTER, n=2), row(2, "draft", n=3))
+    rig.produce(row(1, "+I", UPDATE_AFTER, n=4), row(3, "+I", n=5))
+    rig.run()
+    if isinstance(found, str):
+        assert rig.rows("orders") == []
+        letters = rig.rows("ingestd_dead_letters")
+        assert {(one["stage"], one["reason"]) for one in letters} == {("schema", "row-filter")}
+        assert found in letters[0]["message"]
+    else:
+        assert [(one["id"], one["n"]) for one in rig.rows("orders")] == found
+
+
+def test_a_delete_in_the_order_of_a_sequence_field() -> None:
+    rig = rig_with("state <> 'draft'", options={"bucket": "1", "sequence.field": "n"})
+    rig.produce(row(1, "paid", n=5), row(1, "draft", UPDATE_AFTER, n=4))
+    rig.run()
+    assert [one["n"] for one in rig.rows("orders")] == [5]
+    rig.produce(row(1, "draft", UPDATE_AFTER, n=6), row(1, "paid", UPDATE_AFTER, n=3))
+    rig.run()
+    assert rig.rows("orders") == []
