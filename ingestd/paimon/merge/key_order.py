@@ -126,8 +126,9 @@ def _whole(column: Column) -> Array:
 
 
 def _decimal_ranks(array: Array) -> list[Ranks]:
-    """Return the high and the low half of decimals, or only the low half if it holds every
-    value.
+    """Return arrays by which decimals sort: their high and low 64 bits, or one for all bits.
+
+    One array is enough for a precision of at most 18 digits.
     """
     kind: Any = array.type
     data: Any = array.buffers()[1]

@@ -79,8 +79,9 @@ class MergeInput:
 
 
 def _below_newest_level(levels: npt.NDArray[Any], events: MergeEvents) -> Mask:
-    """Return a mask of the rows above level 0, except those of the lowest such level of their
-    key.
+    """Return a mask of the rows above level 0 that have a newer row above level 0.
+
+    Of these levels, the lowest one with a row of the key has the newest row.
     """
     above = np.where(levels > 0, levels, np.iinfo(levels.dtype).max)
     lowest = np.minimum.reduceat(above, events.starts) if events.count else above

@@ -171,8 +171,10 @@ def _refuse_retractions(merge_input: MergeInput) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Updates:
-    """The operations of events on columns; `source` has the number of each event in the merge
-    input.
+    """The operations of events on columns.
+
+    `source` has the index of each event in the merge input. `base` are the operations before
+    sequence groups are considered.
     """
 
     events: MergeEvents

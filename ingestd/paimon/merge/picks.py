@@ -73,10 +73,10 @@ def first_non_null_value(column: Column, events: MergeEvents, ops: Ops) -> Colum
 
 
 def _with_older(events: MergeEvents, ops: Ops, known: np.ndarray, at: Index) -> Index:
-    """Return the positions `at` of the chosen events, with keys that have REVERSED events folded
-    again.
+    """Return the position of the chosen event of each key, which is `at` except for some keys.
 
-    `known` marks the events whose value is not null.
+    In keys with REVERSED events, the event is chosen again, one event after the other. `known`
+    marks the events whose value is not null.
     """
     at = at.copy()
     for key in np.unique(events.key[ops == REVERSED]).tolist():
@@ -125,8 +125,9 @@ def _without(at: Index, empty: np.ndarray) -> Index:
 
 
 def _floor(events: MergeEvents, since: Index) -> Index:
-    """Return, for each event, the last deciding event of its key; `since` is -1 for other
-    events.
+    """Return, for each event, the largest value in `since` among the events of its key.
+
+    `since` is the position of an event that decides, and -1 for other events.
     """
     newest: Index = np.maximum.reduceat(since, events.starts)
     return newest[events.key]

@@ -50,9 +50,7 @@ def prefixes(array: Array) -> Codes:
 
 
 def _offsets(array: Array) -> npt.NDArray[np.int64]:
-    """Return the offset of each string in the bytes of all strings, then the end of the last
-    one.
-    """
+    """Return the offsets of all strings in their joined bytes, and the end; shape (rows + 1,)."""
     buffer: Any = array.buffers()[1]
     every = np.frombuffer(buffer, np.int32)[array.offset : array.offset + len(array) + 1]
     return every.astype(np.int64) - int(every[0])
