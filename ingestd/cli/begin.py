@@ -47,8 +47,8 @@ def begin(
 ) -> None:
     """Write a progress record to a table that has none in its snapshots.
 
-    For a table whose records were expired by another writer, or that another program filled.
-    A running daemon loses the lead to this command, and ends with exit code 6.
+    Use it for a table whose records another writer expired, or that another program filled. A
+    running daemon loses the lead to this command, and ends with exit code 6.
 
     Use `--at claims` only if the table was not rolled back, restored or overwritten since the last
     batch. Rows of a table without a key may be written twice if the daemon died in a commit.

@@ -117,8 +117,8 @@ def forward(
 ) -> None:
     """Replace the snapshots, schemas and tags of a table with those of a branch.
 
-    Everything in the table from the id of the branch's first snapshot on is replaced. Stop all
-    writers of the table first.
+    From the id of the branch's first snapshot on, the snapshots, schemas and tags of the table are
+    lost. Stop all writers of the table first.
 
     **Examples**
 

@@ -106,7 +106,7 @@ def proposed_sources(
 
 
 def with_tables(proposal: Proposal, text: str, folder: Path, records: int) -> Proposal:
-    """Return the proposal with the tables that its YAML `text` would create, by a dry run.
+    """Return the proposal with the tables that a dry run of its YAML `text` would create.
 
     At most `records` records of each topic are read; paths are relative to `folder`.
     """

@@ -73,8 +73,7 @@ def compact(
     Readers see the same rows as before; readers of `first-row` tables and of tables with deletion
     vectors also see the rows written since the last compaction. Ingestion can continue meanwhile.
     Without `--full` each bucket is compacted once, as the table's triggers require. Postponed rows
-    are first assigned
-    to buckets.
+    are assigned to buckets first.
 
     **Examples**
 

@@ -117,7 +117,7 @@ def open_dead_letters(warehouse: str, name: str) -> DeadLetters:
 
 
 def older_than(text: str | None) -> int | None:
-    """Return the time that is a duration such as `30d` ago, in milliseconds since 1970.
+    """Subtract a duration such as `30d` from the current time; return milliseconds since 1970.
 
     Returns None for None. Raises ConfigError for an invalid duration.
     """

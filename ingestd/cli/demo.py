@@ -122,7 +122,7 @@ def worked(root: Path, workload: Workload, console: Console) -> Timings:
 
 
 def prepared(folder: Path) -> Path:
-    """Create the folder of the demo, emptied of an earlier demo, and return its absolute path.
+    """Create the folder of the demo, or empty that of an earlier demo; return its absolute path.
 
     Raises ConfigError for a folder with other contents.
     """
@@ -306,7 +306,7 @@ def _drawn(title: str) -> Table:
 
 
 def table_of_snapshots(history: list[tuple[str, Snapshot]]) -> Table:
-    """Return a printable table of snapshots, each given with its table, in order of commit."""
+    """Return a printable table of snapshots, given with their table names, in commit order."""
     drawn = _drawn("snapshots")
     for name in ("committed (UTC)", "table", "snapshot", "kind", "schema", "changes", "records"):
         drawn.add_column(name, justify="right" if name in {"changes", "records"} else "left")

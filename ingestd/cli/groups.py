@@ -68,7 +68,7 @@ def chosen_snapshot(table: FileStoreTable, snapshot_id: int | None) -> Snapshot:
 def chosen_partitions(table: FileStoreTable, texts: list[str] | None) -> PartitionFilter | None:
     """Return a filter of the partitions that `--partition` names, or None for all partitions.
 
-    Raises ConfigError for an invalid text.
+    Raises ConfigError for an invalid specification.
     """
     specs = [parse_partition_spec(table, text) for text in texts or ()]
     return partition_filter(table, specs) if specs else None
@@ -79,7 +79,7 @@ def print_result(
 ) -> None:
     """Print what was done: the sentence `text`, or `document` as JSON.
 
-    With `dry_run`, the output says that it was not done.
+    With `dry_run`, the output states that nothing was done.
     """
     if as_json:
         print_json({**document, "dry_run": dry_run})

@@ -187,7 +187,7 @@ def _pair(text: str) -> tuple[str, str]:
 
 
 def _previewed(proposal: Proposal, properties: dict[str, str], file: Path) -> Proposal:
-    """Return the proposal with the tables that a dry run finds.
+    """Return the proposal with the tables that a dry run would create.
 
     The dry run uses `properties` as given: in the proposal, secrets are replaced by references.
     """

@@ -10,7 +10,7 @@ EXIT_CODE = 130
 COMMITTED = (
     "What was committed stays, the table is consistent. Run the same command again for the rest."
 )
-"""State of the table after an interrupt of work that is done by atomic commits."""
+"""Describes the state that an interrupt leaves if the work is done by atomic commits."""
 UNCHANGED = "It changes nothing. Run the same command again."
 _ANYWHERE = (
     "it has stopped before its end. What was committed stays, the table is consistent. "
@@ -30,7 +30,8 @@ class InterruptedWorkError(KeyboardInterrupt):
 def interruptible(what: str, name: str, left: str) -> Iterator[None]:
     """Convert an interrupt (Ctrl-C) of the block to InterruptedWorkError.
 
-    The message is `what` and `name`, the work and its object, and `left`, the state that is left.
+    The message names the work, `what`, and its object, `name`, and ends with `left`, which
+    describes the state that is left.
     """
     try:
         yield

@@ -49,8 +49,8 @@ def print_table(
     """Print columns of rows as a table, or the text `none` if there are no rows.
 
     Numbers are aligned to the right. Nothing is truncated unless the output is a terminal; on a
-    narrow terminal texts are wrapped, those of the first column last. With `titles` the names of
-    the columns are printed with spaces for _, without it unchanged.
+    narrow terminal texts are wrapped, in the first column only if they are long. With `titles` the
+    names of the columns are printed with spaces for _, without it unchanged.
     """
     console = Console() if sys.stdout.isatty() else Console(width=_WIDE)
     if not rows:

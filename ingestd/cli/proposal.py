@@ -62,9 +62,9 @@ def proposed_pattern(topics: Sequence[str]) -> str | None:
 
 
 def kept_secrets(properties: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
-    """Return the properties with references to environment variables for secrets, and their names.
+    """Return the properties with references for secrets, and the environment variables to set.
 
-    Properties that contain a reference are not changed.
+    Properties that already contain a reference are not changed.
     """
     kept, variables = dict(properties), []
     for name, value in properties.items():

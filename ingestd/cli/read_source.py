@@ -176,7 +176,7 @@ def _predicate(request: Request, fields: Sequence[DataField]) -> Predicate | Non
 
 
 def _target(table: FileStoreTable, request: Request) -> ScanTarget:
-    """Return the snapshot to read as requested, or by default as the table's options specify."""
+    """Return the requested scan target, by default that of the table's options."""
     snapshot = _snapshot(table, request)
     return scan_target(table) if snapshot is None else ScanTarget(snapshot, travels=True)
 

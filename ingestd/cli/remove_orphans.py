@@ -38,9 +38,8 @@ def remove_orphans(
     """Delete files that no snapshot, tag, changelog or branch of a table refers to.
 
     Such files are left by failed attempts, rollbacks and killed processes. Writers may continue:
-    files
-    that are about to be committed must be younger than --older-than. Ages are measured by the clock
-    of the store, not of this machine.
+    files that are about to be committed must be younger than --older-than. Ages are measured by the
+    clock of the store, not of this machine.
 
     Below 6 hours the command asks for confirmation and stops the daemons of all pipelines of the
     warehouse. Stop all other writers of the table yourself.

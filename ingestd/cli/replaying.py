@@ -103,8 +103,8 @@ def replay_all(
     """Send the records of the selected dead letters and mark them, file by file.
 
     Records are sent to the partition they came from, unless another topic is given. Returns
-    `replayed`, with its counts. Raises what producing and committing raise; the next replay does
-    not send dead letters again that are marked by then.
+    `replayed`, with its counts. Raises what producing and committing raise; dead letters that are
+    marked by then are not sent again by the next replay.
     """
     for dead_rows in dead_letters.rows(
         selection, (*PLACE, *dead_letters.existing_columns(_RECORD))

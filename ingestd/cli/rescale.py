@@ -71,7 +71,7 @@ def rescale(
 
 
 def _with_option(warehouse: str, name: str, table: FileStoreTable, buckets: int) -> FileStoreTable:
-    """Set the option `bucket` of a table if it has another value; return the table.
+    """Set the option `bucket` of a table to `buckets`, if necessary; return the table.
 
     A table with postponed buckets is not changed. Raises ConfigError for a branch.
     """

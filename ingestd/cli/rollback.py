@@ -102,7 +102,10 @@ def _target(
 
 
 def _offsets(table: FileStoreTable, record: Snapshot | None) -> list[Mapping[str, object]]:
-    """Return the offsets at which pipelines resume, from the progress records of a snapshot."""
+    """Return the offsets at which pipelines resume, from the progress records of a snapshot.
+
+    `record` is the newest remaining snapshot with progress records; None returns [].
+    """
     if record is None:
         return []
     where = table.paths.snapshot(record.id)

@@ -40,7 +40,7 @@ class PrintedRows:
     in_order: bool
 
     def lines(self, limit: int | None = None) -> Iterator[str]:
-        """Yield at most `limit` rows as canonical JSON lines, in their order or sorted.
+        """Yield at most `limit` rows as canonical JSON lines, sorted unless `in_order`.
 
         Sorting holds at most about `RUN_CHARS` characters of lines in memory.
         """
@@ -172,7 +172,8 @@ def _write_row_groups(rows: PrintedRows, limit: int | None, sink: pa.NativeFile)
 def sorted_lines(lines: Iterable[str], run_chars: int = RUN_CHARS) -> Iterator[str]:
     """Yield lines, which have no line breaks, ordered by their UTF-16 code units.
 
-    Each `run_chars` characters of lines are sorted in memory and written to a temporary file.
+    Above `run_chars` characters, runs of lines are sorted in memory, written to temporary files and
+    merged.
     """
     runs: list[IO[bytes]] = []
     held: list[str] = []

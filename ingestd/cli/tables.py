@@ -68,7 +68,8 @@ def open_table(warehouse: str, name: str) -> FileStoreTable:
 def open_view(warehouse: str, name: str) -> tuple[FileStoreTable, str | None]:
     """Open a table or a branch of it; return it and the name of the requested view, or None.
 
-    A view is one of the table's rows or a system table, as in `db.table$files`.
+    A view shows the rows of the table in another form, or is a system table, as in
+    `db.table$files`.
     """
     table_name, branch, view = split_name(name)
     table = open_catalog(warehouse).get_table(Identifier.parse(table_name))

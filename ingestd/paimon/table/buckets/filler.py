@@ -36,9 +36,10 @@ class BucketFiller:
     def place(self, keys: _Unsigned) -> Buckets:
         """Assign a bucket to each new key; shape (keys,).
 
-        If every bucket is full and `dynamic-bucket.max-buckets` is reached, the keys, which are
-        unsigned integers, are spread over the full buckets. Raises UnsupportedError if every bucket
-        is full and the option is not set, or if the assigner owns no bucket.
+        If all buckets are full and `dynamic-bucket.max-buckets` allows no more, the keys are spread
+        over the full buckets by their values. Raises UnsupportedError if all buckets are full and
+        `MAX_BUCKETS` is reached without this option, or if the option leaves the assigner no
+        bucket.
         """
         placed = np.empty(len(keys), np.int32)
         done = 0

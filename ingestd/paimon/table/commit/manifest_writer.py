@@ -83,7 +83,7 @@ def write_index_manifest(
 ) -> str:
     """Write the complete list of index files; return the name of the index manifest.
 
-    `repeated` has further entries for keys that several index files share.
+    `repeated` has further entries, whose keys `entries` contains already.
     """
     name = f"index-manifest-{uuid.uuid4()}-0"
     records = [*entries.records(), *encode_index_records(repeated)]
@@ -105,7 +105,7 @@ def merge_manifests(
 def _full_merge(
     table: FileStoreTable, manifests: Sequence[ManifestFileMeta]
 ) -> MergedManifests | None:
-    """Rewrite manifests that are small, or have deletions or deleted files, if it is due.
+    """Rewrite the manifests that are small, have deletions, or list deleted files, if it is due.
 
     Returns None if it is not due. The other manifests are listed first, so that a deletion never
     precedes the addition of its file.
@@ -156,7 +156,7 @@ def _minor_merge(table: FileStoreTable, manifests: Sequence[ManifestFileMeta]) -
 
 
 def _merged(table: FileStoreTable, group: Sequence[ManifestFileMeta]) -> Sequence[ManifestFileMeta]:
-    """Merge a group of manifests into as few as possible, if possible without decoding them."""
+    """Merge a group of manifests; a small group without deletions is joined without decoding it."""
     if _size(group) <= table.options.manifest_target_file_size * _OVERSIZE:
         joined = join_added(table, group)
         if joined is not None:
@@ -165,7 +165,10 @@ def _merged(table: FileStoreTable, group: Sequence[ManifestFileMeta]) -> Sequenc
 
 
 def _outweighing(group: Sequence[ManifestFileMeta]) -> int:
-    """Return the number of leading manifests, each over twice as large as all later ones."""
+    """Return the number of leading manifests that outweigh the later ones.
+
+    A manifest does if it is more than twice as large as all later manifests together.
+    """
     later_bytes = _size(group)
     for position, meta in enumerate(group):
         later_bytes -= meta.file_size

@@ -487,7 +487,7 @@ def prepare(
 def _properties(state: TableState, committable: ManifestCommittable) -> dict[str, str]:
     """Return the carried properties overridden by those of the commit.
 
-    An empty value removes a property. If carried properties are committed, the base property names
+    An empty value removes a property. If carried properties are committed, `BASE_PROPERTY` names
     the delta manifest list of the previous snapshot.
     """
     own = committable.properties

@@ -88,7 +88,7 @@ def moves_of(engine: str, rows: KeyRows, *, every_step: bool) -> Moves:
 
 
 def _followed(rows: KeyRows, every_step: bool) -> Moves:
-    """Return the moves under `deduplicate`: a row that is no retraction moves its key with it."""
+    """Return the moves under `deduplicate`: each added row moves its key to its own partition."""
     old, here = rows.old[rows.key], np.arange(len(rows.key))
     adds = ~rows.retracts
     last_added = np.maximum.accumulate(np.where(adds, here, -1)) if len(here) else here
@@ -254,7 +254,7 @@ class _Fillers:
 
 
 def _by_key(prints: KeyFingerprints, rows: pa.Table) -> tuple[Numbers, Numbers, KeyFingerprints]:
-    """Return the order of rows by key and sequence, their key numbers, and the distinct keys."""
+    """Return the order of rows by key and sequence, the key numbers so ordered, and the keys."""
     numbers = rows.column(SEQUENCE_NUMBER).to_numpy()
     order = np.lexsort((numbers, prints.second, prints.first))
     ordered = prints.take(order)

@@ -94,7 +94,7 @@ class IndexCache:
     def note(
         self, table: FileStoreTable, share: KeyShare, files: Collection[str], index: KeyIndex
     ) -> None:
-        """Cache the index that is valid as of the snapshot that will contain these data files."""
+        """Cache an index that becomes valid with the snapshot that contains these data files."""
         with self._lock:
             kept = self._kept.get(_key(table, share))
             if kept is not None:

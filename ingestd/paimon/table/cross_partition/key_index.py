@@ -46,7 +46,7 @@ class BucketNumbers:
         return self._places[number]
 
     def of_partition(self, partition: bytes) -> Mapping[int, int]:
-        """Return the numbers of the buckets of a partition, by bucket."""
+        """Return the number of each known bucket of a partition."""
         return self._numbers.get(partition, {})
 
     def __len__(self) -> int:

@@ -53,7 +53,7 @@ class KeyShare:
 
 
 def assigners_of_keys(hashes: npt.NDArray[np.int32], assigners: int) -> npt.NDArray[np.int64]:
-    """Return the id of each key's assigner by the hash of the key, whatever its partition."""
+    """Return the id of the assigner of each key hash; it is the same in every partition."""
     return np.abs(np.fmod(hashes.astype(np.int64), assigners))
 
 
