@@ -1,5 +1,6 @@
 """The pipelines of docs/rows.md do what the page says."""
 
+import hmac
 from pathlib import Path
 
 import pytest
@@ -37,6 +38,34 @@ def test_where_keeps_the_rows_that_the_page_says(tmp_path: Path, json_changes: J
     rig.produce(record(Change(rows[0] | {"status": "draft"}, UPDATE_AFTER)))
     rig.run()
     assert rig.rows("orders") == [{"id": 3, "status": "paid"}]
+
+
+def test_functions_give_what_the_page_says(
+    tmp_path: Path, json_changes: JsonChanges, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PERSON_KEY", "key")
+    rig = rig_of("# functions.yaml", tmp_path)
+    row = {
+        "id": 1,
+        "email": "ann@Example.org",
+        "phone": "+49 30 1234",
+        "settings": '{"plan": {"name": "free"}}',
+        "country": None,
+    }
+    rig.produce(record(Change(row | {"country": "de"}, table="customers")))
+    rig.run()
+    rig.produce(record(Change(row, UPDATE_AFTER, table="customers")))
+    rig.run()
+    assert rig.rows("customers") == [
+        {
+            "id": 1,
+            "person": hmac.new(b"key", b"ann@Example.org", "sha256").hexdigest(),
+            "masked": "+** ** ****",
+            "domain": "example.org",
+            "plan": "free",
+            "country_known": "no",
+        }
+    ]
 
 
 @pytest.fixture

@@ -17,6 +17,7 @@ from ingestd.errors import ConfigError, UnsupportedError
 from ingestd.ingest.computed.expressions.casts import cast_kernel, lenient
 from ingestd.ingest.computed.expressions.cells import ExpressionCells, Frame, Kernel
 from ingestd.ingest.computed.expressions.choices import CHOICE_FUNCTIONS
+from ingestd.ingest.computed.expressions.digests import DIGEST_FUNCTIONS
 from ingestd.ingest.computed.expressions.function import (
     BOOLEAN,
     DATE,
@@ -25,6 +26,7 @@ from ingestd.ingest.computed.expressions.function import (
     Argument,
     Function,
 )
+from ingestd.ingest.computed.expressions.json_texts import JSON_FUNCTIONS
 from ingestd.ingest.computed.expressions.logic import LOGIC_FUNCTIONS
 from ingestd.ingest.computed.expressions.nodes import (
     CLOCK,
@@ -56,6 +58,8 @@ FUNCTIONS: Mapping[str, Function] = {
     **NUMBER_FUNCTIONS,
     **TEXT_FUNCTIONS,
     **TIME_FUNCTIONS,
+    **DIGEST_FUNCTIONS,
+    **JSON_FUNCTIONS,
 }
 NAMES = tuple(sorted(name for name in (*FUNCTIONS, *CLOCK, *CASTS) if name.isidentifier()))
 """The names of functions that are called with parentheses."""

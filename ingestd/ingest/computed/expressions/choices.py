@@ -128,6 +128,20 @@ def _of_all(data_type: DataType, *, largest: bool) -> Kernel:
     return strict(of_all, to_arrow_type(data_type))
 
 
+def _nvl2(arguments: Sequence[Argument]) -> Plan:
+    """Plan NVL2: the second argument if the first is not NULL, else the third."""
+    plan = _case((Argument(BOOLEAN), *arguments[1:]))
+    if plan.type is None:
+        return plan
+
+    def run(cells: Sequence[ExpressionCells]) -> ExpressionCells:
+        known: Values = cells[0].values.is_valid()
+        return _choose((ExpressionCells(known, cells[0].failed), *cells[1:]))
+
+    own = arguments[0].type or BOOLEAN
+    return Plan(plan.type, (own.as_nullable(), *plan.takes[1:]), run)
+
+
 CHOICE_FUNCTIONS: Mapping[str, Function] = {
     "case": Function(3, None, _case),
     "if": Function(2, 3, _if),
@@ -135,6 +149,7 @@ CHOICE_FUNCTIONS: Mapping[str, Function] = {
     "coalesce": Function(1, None, _coalesce),
     "ifnull": Function(2, 2, _coalesce),
     "nvl": Function(2, 2, _coalesce),
+    "nvl2": Function(3, 3, _nvl2),
     "nullif": Function(2, 2, _nullif),
     "greatest": _extreme("GREATEST", largest=True),
     "least": _extreme("LEAST", largest=False),

@@ -169,6 +169,37 @@ def _regexp_replace(arguments: Sequence[Argument]) -> Plan:
     return Plan(TEXT, (TEXT, TEXT, TEXT), strict(replace, _TEXTS))
 
 
+_MASKED = (r"\p{Lu}", r"\p{Ll}", r"\p{Nd}", r"[^\p{Lu}\p{Ll}\p{Nd}\x{FDD0}-\x{FDD2}]")
+"""Classes of characters: capitals, small letters, digits, others."""
+_MARKS = ("\ufdd0", "\ufdd1", "\ufdd2", "\ufdd3")
+"""Noncharacters, which stand for the replacements until all classes are replaced."""
+
+
+def _mask(arguments: Sequence[Argument]) -> Plan:
+    """Plan MASK, which replaces capitals, small letters, digits and other characters.
+
+    A replacement of NULL keeps the characters of its class, as by default those of the last class.
+    """
+    require("mask", arguments, CHARACTER_ROOTS)
+    signs: list[str | None] = ["X", "x", "n", None]
+    for index, argument in enumerate(arguments[1:]):
+        null = argument.is_constant and argument.constant is None
+        signs[index] = None if null else constant_text("a replacement of mask", argument)
+        if len(signs[index] or "*") != 1:
+            raise ConfigError("a replacement of mask is one character, or NULL")
+    classes = zip(_MASKED, _MARKS, signs, strict=True)
+    chosen = [(characters, mark, sign) for characters, mark, sign in classes if sign is not None]
+
+    def mask(texts: Values, *_: Values) -> Values:
+        for characters, mark, _sign in chosen:
+            texts = pc.replace_substring_regex(texts, characters, mark)
+        for _characters, mark, sign in chosen:
+            texts = pc.replace_substring(texts, mark, sign)
+        return texts
+
+    return Plan(TEXT, (TEXT,) * len(arguments), strict(mask, _TEXTS))
+
+
 def _check_growth(texts: Values, new: str, count: Callable[[Values], Values]) -> None:
     """Check that replacements enlarge no string beyond the larger of 16 times its size and 4 KiB.
 
@@ -255,6 +286,7 @@ TEXT_FUNCTIONS: Mapping[str, Function] = {
     "rpad": _pad("rpad", pc.utf8_rpad),
     "replace": Function(3, 3, _replace),
     "regexp_replace": Function(3, 3, _regexp_replace),
+    "mask": Function(1, 5, _mask),
     "starts_with": _has("starts_with", pc.starts_with),
     "ends_with": _has("ends_with", pc.ends_with),
     "contains": _has("contains", pc.match_substring),

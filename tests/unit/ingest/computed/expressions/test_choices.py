@@ -27,6 +27,8 @@ COLUMNS: Columns = {
         ("coalesce(b, 1 div a, 9)", [1, 0, 3, 5]),
         ("coalesce(1 div a, b)", [FAILED, 0, 3, 0]),
         ("nvl(b, 0)", [1, 0, 3, 5]),
+        ("nvl2(b, 'y', s)", ["y", "7", "y", "y"]),
+        ("nvl2(10 div a, 1 div b, 0)", [FAILED, None, 0, 0]),
         ("nullif(a, b)", [0, 2, None, None]),
         ("10 div nullif(a, 0)", [None, 5, None, 2]),
         ("greatest(a, b, 3)", [3, 3, 3, 5]),

@@ -1,0 +1,126 @@
+"""Functions that hash values: `md5`, `sha2` and `hmac`, as lower-case hexadecimal text.
+
+The key of `hmac` is a reference, `env:NAME` or `file:/PATH`, which is looked up in each process
+that computes it, so that no expression, log or task contains the key.
+"""
+
+import hashlib
+import hmac
+import os
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ingestd.errors import ConfigError
+from ingestd.ingest.computed.expressions.cells import strict
+from ingestd.ingest.computed.expressions.function import (
+    INT,
+    TEXT,
+    Argument,
+    Function,
+    Plan,
+    constant_number,
+    constant_text,
+    require,
+)
+from ingestd.ingest.values.row_groups import Values
+from ingestd.paimon.spec.data_types import BINARY_ROOTS, CHARACTER_ROOTS
+from ingestd.references import UnresolvedError, resolve
+
+_SHA2 = {
+    0: hashlib.sha256,
+    224: hashlib.sha224,
+    256: hashlib.sha256,
+    384: hashlib.sha384,
+    512: hashlib.sha512,
+}
+_HMAC = ("sha256", "sha384", "sha512")
+_MOST_BYTES = 2**31 - 1
+Digest = Callable[[memoryview], bytes]
+
+
+def _plan(name: str, arguments: Sequence[Argument], digest: Digest) -> Plan:
+    """Plan a call that hashes its first argument; its other arguments are constants."""
+    require(name, arguments[:1], CHARACTER_ROOTS | BINARY_ROOTS)
+    own = arguments[0].type or TEXT
+    hashed = own if own.root in BINARY_ROOTS else TEXT
+    others = [INT if isinstance(one.constant, int) else TEXT for one in arguments[1:]]
+
+    def run(values: Values, *_: Values) -> Values:
+        return _hashed(values, digest)
+
+    return Plan(TEXT, (hashed, *others), strict(run, pa.string()))
+
+
+def _hashed(values: Values, digest: Digest) -> Values:
+    """Return the digests of texts or bytes (n,) as hexadecimal text; null for null."""
+    count = len(values)
+    validity, bounds, data = values.buffers()
+    offsets = np.frombuffer(bounds, np.int32, count + 1, 4 * values.offset).tolist()
+    view = memoryview(b"" if data is None else data)
+    digests = [digest(view[start:end]) for start, end in pairwise(offsets)]
+    size = 2 * len(digests[0]) if digests else 0
+    if size * count > _MOST_BYTES:
+        raise pa.ArrowInvalid(f"{count} digests are too many for one array")
+    text = b"".join(digests).hex().encode()
+    places = pa.py_buffer((np.arange(count + 1, dtype=np.int32) * np.int32(size)).tobytes())
+    made: Values = pa.StringArray.from_buffers(count, places, pa.py_buffer(text))
+    if validity is None:
+        return made
+    return pc.if_else(values.is_valid(), made, pa.scalar(None, pa.string()))
+
+
+def _md5(arguments: Sequence[Argument]) -> Plan:
+    return _plan("md5", arguments, lambda data: hashlib.md5(data, usedforsecurity=False).digest())
+
+
+def _sha2(arguments: Sequence[Argument]) -> Plan:
+    bits = constant_number("the second argument of sha2", arguments[1], 0, 512)
+    if bits not in _SHA2:
+        raise ConfigError(f"the second argument of sha2 is 224, 256, 384 or 512, not {bits}")
+    function = _SHA2[bits]
+    return _plan("sha2", arguments, lambda data: function(data).digest())
+
+
+def _hmac(arguments: Sequence[Argument]) -> Plan:
+    reference = constant_text("the second argument of hmac", arguments[1])
+    algorithm = "sha256"
+    if len(arguments) > 2:
+        algorithm = constant_text("the third argument of hmac", arguments[2])
+    if algorithm not in _HMAC:
+        raise ConfigError(f"the third argument of hmac is one of {', '.join(_HMAC)}")
+    key = _key(reference)
+    return _plan("hmac", arguments, partial(_keyed, key, algorithm))
+
+
+def _keyed(key: bytes, algorithm: str, data: memoryview) -> bytes:
+    return hmac.digest(key, bytes(data), algorithm)
+
+
+def _key(reference: str) -> bytes:
+    """Return the key that a reference names. Raises ConfigError, without the text of the key."""
+    kind, _, name = reference.partition(":")
+    if kind not in ("env", "file") or not name or (kind == "file" and not name.startswith("/")):
+        raise ConfigError(
+            "the second argument of hmac is a reference to its key: 'env:NAME' of an environment "
+            "variable, or 'file:/PATH' of a file"
+        )
+    try:
+        key = resolve(f"${{{reference}}}", os.environ, Path("/"))
+    except UnresolvedError as error:
+        raise ConfigError(f"the key of hmac: {error}") from error
+    if not key:
+        raise ConfigError(f"the key of hmac, {reference}, is empty")
+    return key.encode()
+
+
+DIGEST_FUNCTIONS: Mapping[str, Function] = {
+    "md5": Function(1, 1, _md5),
+    "sha2": Function(2, 2, _sha2),
+    "hmac": Function(2, 3, _hmac),
+}
