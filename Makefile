@@ -86,12 +86,14 @@ rust-memory: ## the tests in Rust under AddressSanitizer and Miri, if there is a
 words: setup ## words and phrases that no text or name may have
 	$(PYTEST) tests/house/test_words.py
 
+# Two at a time: each of them uses one core.
 .PHONY: check
-check: lint layers types words rust workflows ## lint, layers, types, words, the native extension, the workflows
+check: setup ## lint, layers, types, words, the native extension, the workflows
+	@$(MAKE) --jobs=2 --output-sync=target lint layers types words rust workflows
 
 .PHONY: unit
 unit: setup ## fast tests: no network, no Spark
-	$(SHARED) tests/house tests/unit tests/bench tests/mutation
+	$(SHARED) --numprocesses=3 tests/house tests/unit tests/bench tests/mutation
 
 .PHONY: property
 property: setup ## property tests, irregular messages for every decoder, the model of recovery

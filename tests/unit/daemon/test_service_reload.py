@@ -86,6 +86,7 @@ NO_VALUE = {
     "sources.shop.startup_specific_offsets",
     "sources.shop.bounded_specific_offsets",
     "routing.rules",
+    "tables.orders.where",
 }
 """What another value made up here is refused for: that is to notice it as well."""
 
