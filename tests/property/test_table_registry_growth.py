@@ -96,7 +96,7 @@ def test_a_topic_that_fed_a_table_is_known_after_a_restart(
     again = TableRegistry(registry._settings, registry._catalog, registry._io, lambda: 1)
     again.open()
     again.keys = {("s", "topic"): "topic", ("s", "other"): "other"}
-    assert again.fed_topics("db.a") == {("s", "topic")}
+    assert again.source_topics("db.a") == {("s", "topic")}
     ours = again.context(1, {}, [_range("topic", 20)])
     assert set(ours.tables) == {DEAD, "db.a"}
     assert set(again.context(1, {}, [_range("other", 20)]).tables) == {DEAD}
