@@ -131,8 +131,9 @@ chart: setup ## check the chart with helm, Kubernetes' schemas and promtool
 	$(SHARED) tests/chart
 
 .PHONY: chart-e2e
-chart-e2e: setup ## the chart on a real API server, and its pod as a process with a real Prometheus
-	INGESTD_LONG=1 $(PYTEST) -s tests/chart/test_api_server.py tests/chart/test_chart_e2e.py
+chart-e2e: setup ## the chart on a real control plane, its pods as processes, and a real Prometheus
+	INGESTD_LONG=1 $(PYTEST) -s tests/chart/test_api_server.py tests/chart/test_chart_e2e.py \
+	  tests/chart/test_executors.py
 
 .PHONY: image-check
 image-check: setup ## run the stages of the image in a folder, without a container engine; check size and start

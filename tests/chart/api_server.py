@@ -1,7 +1,7 @@
 """A real Kubernetes API server with its etcd: it admits objects, and runs nothing.
 
-etcd is Debian's; the API server is built from its Go module, pinned by go.sum, once into the user's
-cache. That takes an idle machine of two cores ten minutes, so only a long run begins it.
+All programs are built from one Go module, pinned by go.sum, once into the user's cache. That takes
+an idle machine of two cores ten minutes.
 """
 
 import hashlib
@@ -20,13 +20,18 @@ from typing import Any, NamedTuple
 import yaml
 
 from ingestd.dev.jars import cache_folder
-from tests.support.chart import ROOT, debian_program
+from tests.support.chart import ROOT
 from tests.support.closing import Closing
 from tests.support.daemon import free_port
+from tests.support.made_once import alone
 
 _MODULE = ROOT / "tests" / "chart" / "apiserver"
 _CRDS = ROOT / "tests" / "chart" / "crds"
-_PACKAGE = "k8s.io/kubernetes/cmd/kube-apiserver"
+_CONTROL_PLANE = ("kube-apiserver", "kube-controller-manager", "kube-scheduler")
+_PACKAGES = {
+    "etcd": "go.etcd.io/etcd/server/v3",
+    **{name: f"k8s.io/kubernetes/cmd/{name}" for name in _CONTROL_PLANE},
+}
 _OPERATOR = "github.com/prometheus-operator/prometheus-operator"
 _TOKEN = "chart-e2e"
 _START_SECONDS = 180
@@ -40,21 +45,27 @@ class Answer(NamedTuple):
     warnings: list[str]
 
 
-def api_server_program() -> Path | None:
-    """The API server from the cache; a long run builds it. None without it, or without Go."""
+def can_be_had() -> bool:
+    """Whether the programs are in the cache, or there is Go to build them."""
+    return all(kubernetes_program(name) is not None for name in _PACKAGES)
+
+
+def kubernetes_program(name: str) -> Path | None:
+    """A program of Kubernetes from the cache, or built with Go; None if it has to be and cannot."""
     digest = hashlib.sha256((_MODULE / "go.sum").read_bytes()).hexdigest()[:16]
-    program = cache_folder() / "apiserver" / digest / "kube-apiserver"
-    if not program.exists() and "INGESTD_LONG" in os.environ and shutil.which("go"):
-        program.parent.mkdir(parents=True, exist_ok=True)
-        unfinished = program.with_suffix(".new")
-        build = ["go", "build", "-mod=readonly", "-trimpath", f"-ldflags={_link_flags()}"]
-        subprocess.run(
-            [*build, "-o", str(unfinished), _PACKAGE],
-            cwd=_MODULE,
-            env={**os.environ, "CGO_ENABLED": "0"},
-            check=True,
-        )
-        unfinished.rename(program)
+    program = cache_folder() / "apiserver" / digest / name
+    with alone(program):
+        if not program.exists() and shutil.which("go"):
+            program.parent.mkdir(parents=True, exist_ok=True)
+            unfinished = program.with_suffix(".new")
+            build = ["go", "build", "-mod=readonly", "-trimpath", f"-ldflags={_link_flags()}"]
+            subprocess.run(
+                [*build, "-o", str(unfinished), _PACKAGES[name]],
+                cwd=_MODULE,
+                env={**os.environ, "CGO_ENABLED": "0"},
+                check=True,
+            )
+            unfinished.rename(program)
     return program if program.exists() else None
 
 
@@ -88,12 +99,20 @@ def operator_kinds() -> list[dict[str, Any]]:
 
 
 class ApiServer(Closing):
-    """Runs while the block does; objects are applied as `helm` would have the server apply them."""
+    """Runs while the block does; objects are applied as `helm` would have the server apply them.
 
-    def __init__(self, folder: Path) -> None:
+    With `accounts`, pods need a service account, and get its token: controllers make the accounts.
+    """
+
+    def __init__(self, folder: Path, *, accounts: bool = False) -> None:
         self._folder = folder
+        self._accounts = accounts
         self._processes: list[subprocess.Popen[bytes]] = []
-        self._port = free_port()
+        self.port = free_port()
+        self.key = folder / "accounts.key"
+        """With which tokens of service accounts are signed."""
+        self.certificate = folder / "certificates" / "apiserver.crt"
+        """The server's own, with its authority."""
         self._kinds: dict[tuple[str, str], tuple[str, bool]] = {}
 
     def start(self) -> None:
@@ -128,7 +147,7 @@ class ApiServer(Closing):
     ) -> Answer:
         """One request."""
         request = urllib.request.Request(
-            f"https://127.0.0.1:{self._port}{path}",
+            f"https://127.0.0.1:{self.port}{path}",
             None if document is None else json.dumps(document).encode(),
             {"Authorization": f"Bearer {_TOKEN}", "Content-Type": content_type},
             method=method,
@@ -149,7 +168,7 @@ class ApiServer(Closing):
         return self._kinds[version, kind]
 
     def _start_etcd(self, store: str) -> None:
-        program = debian_program("etcd-server", "etcd")
+        program = kubernetes_program("etcd")
         assert program is not None
         peer = f"http://127.0.0.1:{free_port()}"
         self._start(
@@ -165,10 +184,9 @@ class ApiServer(Closing):
         )
 
     def _start_server(self, store: str) -> None:
-        program = api_server_program()
+        program = kubernetes_program("kube-apiserver")
         assert program is not None
-        key = self._folder / "accounts.key"
-        generate = ["openssl", "genrsa", "-out", str(key), "2048"]
+        generate = ["openssl", "genrsa", "-out", str(self.key), "2048"]
         subprocess.run(generate, check=True, capture_output=True)
         tokens = self._folder / "tokens.csv"
         tokens.write_text(f'{_TOKEN},chart-e2e,1,"system:masters"\n')
@@ -176,17 +194,42 @@ class ApiServer(Closing):
             "apiserver",
             program,
             f"--etcd-servers={store}",
-            f"--secure-port={self._port}",
+            f"--secure-port={self.port}",
             "--bind-address=127.0.0.1",
-            f"--cert-dir={self._folder / 'certificates'}",
+            f"--cert-dir={self.certificate.parent}",
             f"--token-auth-file={tokens}",
             "--authorization-mode=RBAC",
             "--service-cluster-ip-range=10.0.0.0/24",
             "--service-account-issuer=https://chart-e2e",
-            f"--service-account-key-file={key}",
-            f"--service-account-signing-key-file={key}",
-            "--disable-admission-plugins=ServiceAccount",  # no one makes the default account here
+            f"--service-account-key-file={self.key}",
+            f"--service-account-signing-key-file={self.key}",
+            *([] if self._accounts else ["--disable-admission-plugins=ServiceAccount"]),
         )
+
+    def run(self, name: str, *arguments: str) -> None:
+        """Start another program of Kubernetes, which ends with the server."""
+        program = kubernetes_program(name)
+        assert program is not None
+        self._start(name, program, f"--kubeconfig={self.kubeconfig()}", *arguments)
+
+    def kubeconfig(self) -> Path:
+        """A file with which clients have all rights."""
+        file = self._folder / "kubeconfig"
+        cluster = {
+            "server": f"https://127.0.0.1:{self.port}",
+            "certificate-authority": str(self.certificate),
+        }
+        context = {"cluster": "test", "user": "test"}
+        document = {
+            "apiVersion": "v1",
+            "kind": "Config",
+            "clusters": [{"name": "test", "cluster": cluster}],
+            "users": [{"name": "test", "user": {"token": _TOKEN}}],
+            "contexts": [{"name": "test", "context": context}],
+            "current-context": "test",
+        }
+        file.write_text(yaml.safe_dump(document))
+        return file
 
     def _start(self, name: str, program: Path, *arguments: str) -> None:
         with (self._folder / f"{name}.log").open("wb") as output:

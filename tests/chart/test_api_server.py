@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.chart.api_server import ApiServer, api_server_program, operator_kinds
-from tests.support.chart import VALUE_SETS, debian_program, objects
+from tests.chart.api_server import ApiServer, can_be_had, operator_kinds
+from tests.support.chart import VALUE_SETS, objects
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.timeout(3600)]
 RESTRICTED = {
@@ -22,8 +22,8 @@ FORBIDDEN = 403
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
     """With the kinds of the Prometheus operator, and the priority that some values name."""
-    if api_server_program() is None or debian_program("etcd-server", "etcd") is None:
-        pytest.skip("no API server in the cache; a long run builds it, if there is Go")
+    if not can_be_had():
+        pytest.skip("no API server in the cache, and no Go to build it")
     with ApiServer(tmp_path_factory.mktemp("cluster")) as running:
         for kind in operator_kinds():
             assert running.apply(kind, "").code in {200, 201}

@@ -33,6 +33,7 @@ spark.kubernetes.executor.podTemplateContainerName: executor
 spark.kubernetes.executor.disableConfigMap: "true"
 spark.driver.host: {{ $name }}-0.{{ $name }}-pods.{{ .Release.Namespace }}.svc
 spark.driver.bindAddress: 0.0.0.0
+spark.port.maxRetries: "0"
 spark.driver.port: {{ include "ingestd.driverPort" . | quote }}
 spark.driver.blockManager.port: {{ include "ingestd.driverBlocksPort" . | quote }}
 spark.blockManager.port: {{ include "ingestd.executorBlocksPort" . | quote }}
