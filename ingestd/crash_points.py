@@ -46,7 +46,7 @@ class CrashPoint(StrEnum):
     PUBLISH_LINKED = "publish.linked"
     SNAPSHOT_PUBLISHED = "snapshot.published"
     HINT_WRITTEN = "hint.written"
-    DEAD_LETTERS_COMMITTED = "letters.committed"
+    DEAD_LETTERS_COMMITTED = "dead-letters.committed"
     TABLES_COMMITTED = "tables.committed"
     CLAIMS_WRITTEN = "claims.written"
     BATCH_DONE = "batch.done"

@@ -195,7 +195,7 @@ def _print_rows(result: _Result) -> None:
 
 
 def _pairs(values: Mapping[str, str | None] | None) -> str:
-    """Format the columns of a row with their values; a row that does not exist is a dash."""
+    """Format a row as `column=value, ...`, or as a dash if the row does not exist."""
     if values is None:
         return "-"
     return ", ".join(f"{name}={'null' if text is None else text}" for name, text in values.items())

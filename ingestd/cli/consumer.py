@@ -47,7 +47,7 @@ def reset(
     dry_run: DryRun = False,
     as_json: AsJson = False,
 ) -> None:
-    """Set the snapshot that a consumer reads next; a new consumer is created.
+    """Set the snapshot that a consumer reads next; the consumer is created if it does not exist.
 
     **Examples**
 

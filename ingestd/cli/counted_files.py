@@ -27,7 +27,7 @@ class FileCounts:
 
     @property
     def data_files(self) -> int:
-        """Return the number of distinct data files that were read, but not written, here."""
+        """Return the number of distinct data files read, except for files written before."""
         return self._read_data_files
 
     def read_file(self, path: str) -> None:

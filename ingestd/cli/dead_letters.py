@@ -22,7 +22,9 @@ from ingestd.paimon.table.read.table_read import TableReader
 
 DeadLetterTableName: TypeAlias = Annotated[
     str,
-    typer.Argument(metavar="DB[.TABLE]", help="Database, and the table if it has another name."),
+    typer.Argument(
+        metavar="DB[.TABLE]", help="The database, or a dead-letter table of another name."
+    ),
 ]
 OfSource: TypeAlias = Annotated[
     str | None, typer.Option("--source", help="Only dead letters of this source.")

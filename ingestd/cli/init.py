@@ -253,7 +253,7 @@ def chosen_topics(
         return sorted(named), None
     mine = own_topics(existing)
     if not mine:
-        raise ConfigError("the brokers have no topic yet: name the ones to come with --topic")
+        raise ConfigError("the brokers have no topic yet: name future topics with --topic")
     common_pattern = proposed_pattern(mine)
     if pattern is None:
         print_on_terminal(f"Topics: {_some_of(mine)}")

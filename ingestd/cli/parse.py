@@ -224,7 +224,7 @@ class MessageSelection:
 
 @dataclass(frozen=True, slots=True)
 class MessageOptions:
-    """A configuration with the source of the messages, if any, and options that override it."""
+    """Options that override the source of the messages, which a configuration may define."""
 
     config: Path | None = None
     data_format: str | None = None
@@ -235,7 +235,7 @@ class MessageOptions:
 
 
 def source_settings(reading: MessageOptions, topic: str | None) -> SourceSettings:
-    """Return the source that reads the topic in the configuration, overridden by the options.
+    """Return the source of the configuration that reads the topic, overridden by the options.
 
     Without a configuration, the source has only the options. Raises ConfigError if the data format
     or a required schema registry is missing, or if not exactly one source of the configuration

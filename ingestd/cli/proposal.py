@@ -128,7 +128,7 @@ def _source(source: SourceProposal, proposal: Proposal) -> Iterator[str]:
     yield (
         f"    # {guess.agreeing} of {guess.telling} sampled messages look like it."
         if guess.telling
-        else "    # Nothing to tell it by: no message of these topics was there."
+        else "    # The default, because these topics have no messages to recognize it by."
     )
     yield f"    format: {source.data_format}"
     if proposal.registry:
@@ -140,7 +140,7 @@ def _tables(tables: Sequence[TablePreview]) -> Iterator[str]:
     if not tables:
         return
     yield ""
-    yield "# What the sampled messages would make, in full: `ingestd plan`. Settings for a"
+    yield "# Tables that the sampled messages would create, as `ingestd plan` shows. Settings for a"
     yield "# table go under its name: keys, partitions, options, types of columns."
     yield "#"
     yield "# tables:"

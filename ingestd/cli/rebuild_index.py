@@ -115,7 +115,7 @@ def _keys_summary(keys: int, dropped: Dropped | None) -> str:
         )
     return (
         f"{counted(keys, 'key')} in several buckets: readers get a row from each; new rows go to "
-        "the bucket of the newest. To be rid of the others: --drop-doubled, or overwrite the "
+        "the bucket of the newest. To remove the others: --drop-doubled, or overwrite the "
         "partition with one row for each key."
     )
 

@@ -94,8 +94,8 @@ def _take_over(table: FileStoreTable, *, yes: bool) -> list[Leadership]:
     names = pipelines(table.io, warehouse)
     daemons = f"the daemons of {', '.join(names)} are stopped" if names else "no daemon is known"
     confirm(
-        f"An age below 6 hours takes files of commits that are under way: {daemons}, any other "
-        f"writer of {table.name} loses rows unless you stop it. Go on?",
+        f"An age below 6 hours includes files of commits in progress: {daemons}, and any "
+        f"other writer of {table.name} loses rows unless you stop it. Continue?",
         "--yes",
         given=yes,
     )

@@ -119,9 +119,10 @@ def _recounts(
     table: str | None,
     findings: Sequence[Finding],
 ) -> list[Recount]:
-    """Recount one table, or all tables for None, and return the results.
+    """Return the recounts of one table, or for None of all tables except the dead-letter table.
 
-    Raises ConfigError if a log has lost or replaced records, or for the dead-letter table.
+    Raises ConfigError if a log has lost or replaced records, or if `table` is the dead-letter
+    table.
     """
     lost = next((finding for finding in findings if finding.code in _LOST), None)
     if lost is not None:

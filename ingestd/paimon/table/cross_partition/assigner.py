@@ -254,7 +254,10 @@ class _Fillers:
 
 
 def _by_key(prints: KeyFingerprints, rows: pa.Table) -> tuple[Numbers, Numbers, KeyFingerprints]:
-    """Return the order of rows by key and sequence, the key numbers so ordered, and the keys."""
+    """Order rows by key and sequence; return the order, the key of each row, and the distinct keys.
+
+    The key of a row is its index among the distinct keys, and the rows are in the new order.
+    """
     numbers = rows.column(SEQUENCE_NUMBER).to_numpy()
     order = np.lexsort((numbers, prints.second, prints.first))
     ordered = prints.take(order)
