@@ -1,7 +1,13 @@
 """Fingerprints of the positions that a batch reaches."""
 
 from ingestd.ingest.tables.batch_span import BatchSpan, where_less, with_fingerprints
-from ingestd.ingest.tables.positions import UNKNOWN, Position, fingerprint_at, record_offset_of
+from ingestd.ingest.tables.positions import (
+    UNKNOWN,
+    Position,
+    fingerprint_at,
+    offset_in,
+    record_offset_of,
+)
 from ingestd.ingest.values.counts import TopicPartition
 
 CHECKSUM = 0xABCDEF12
@@ -39,3 +45,9 @@ def test_the_start_of_a_batch_is_recorded_for_logs_of_which_it_has_records() -> 
     start = {"id": {0: 3, 1: 9}, "idle": {0: 5}}
     end = {"id": {0: Position(9), 1: Position(9)}, "idle": {0: Position(5)}}
     assert where_less(start, end) == {"id": {0: 3}}
+
+
+def test_a_log_that_a_vector_lacks_is_at_its_beginning() -> None:
+    vector = {"id": {1: Position(7)}}
+    offsets = [offset_in(vector, key, 1) for key in ("id", "other id")]
+    assert [*offsets, offset_in(vector, "id", 0), offset_in(vector, "id", 0, 5)] == [7, 0, 0, 5]

@@ -17,7 +17,7 @@ from ingestd.ingest.dead_letters.dead_letter import COLUMNS
 from ingestd.ingest.settings.context import RoutingConfig, TableSettings, TruncatePoint
 from ingestd.ingest.settings.pipeline_settings import PipelineSettings
 from ingestd.ingest.tables.batch_span import BatchSpan, TableStep
-from ingestd.ingest.tables.positions import Position
+from ingestd.ingest.tables.positions import Position, TopicName
 from ingestd.ingest.tables.table_registry import TableRegistry
 from ingestd.paimon.catalog.base import Identifier, load_catalog
 from ingestd.paimon.io.local import LocalFileIO
@@ -212,6 +212,15 @@ def test_a_commit_is_followed_by_iceberg_metadata_and_does_not_fail_with_it(
     again.iceberg.close()
     assert again.iceberg.take_failures() == []
     assert (metadata / "version-hint.text").read_text() == "2"
+
+
+def test_names_of_topics_are_noted_for_later_records(opened: Opened, schema: TableSchema) -> None:
+    registry = opened()
+    topics = {"id of t": TopicName("t", "src")}
+    registry.note_topics(topics)
+    registry.ensure(NAME, schema)
+    _commit(registry, 0, 10, 1)
+    assert opened().progress.topics == topics
 
 
 def test_a_second_process_of_the_pipeline_is_fenced(opened: Opened, schema: TableSchema) -> None:
