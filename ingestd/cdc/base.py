@@ -114,6 +114,7 @@ class RecordChunk:
 
     Timestamps are in milliseconds since the epoch. `headers` is None if they were not requested.
     `sizes` is the size of key plus value of each record in bytes, or None if not computed.
+    `timestamp_types` (0 unknown, 1 creation, 2 append to the log) are requested with the headers.
     """
 
     topic: str
@@ -124,10 +125,11 @@ class RecordChunk:
     values: Texts
     headers: list[list[tuple[str, bytes | None]] | None] | None
     sizes: npt.NDArray[np.int64] | None = None
+    timestamp_types: Sequence[int] | None = None
 
     def take(self, indices: npt.NDArray[np.int64]) -> "RecordChunk":
         """Return the records at these indices."""
-        headers = self.headers
+        headers, kinds = self.headers, self.timestamp_types
         return RecordChunk(
             topic=self.topic,
             partition=self.partition,
@@ -137,6 +139,7 @@ class RecordChunk:
             values=picked(self.values, indices),
             headers=None if headers is None else [headers[index] for index in indices.tolist()],
             sizes=None if self.sizes is None else self.sizes[indices],
+            timestamp_types=None if kinds is None else [kinds[index] for index in indices.tolist()],
         )
 
     def record_sizes(self) -> npt.NDArray[np.int64]:

@@ -58,7 +58,7 @@ def dry_run_pipeline(settings: PipelineSettings, records: int) -> Planned:
             offset_range,
             max_records=settings.limits.max_chunk_records,
             max_bytes=settings.limits.max_chunk_bytes,
-            headers=source.format_settings.framing.needs_headers,
+            headers=source.needs_headers,
         )
         return list(chunks)
 

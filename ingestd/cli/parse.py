@@ -344,7 +344,7 @@ def _read_topic(
         )
     until = min(end, start + (selection.records or 1))
     ranged = OffsetRange(source.kafka.name, topic, selection.partition, start, until)
-    headers = source.format_settings.framing.needs_headers
+    headers = source.needs_headers
     return list(
         fetch(
             source.kafka, ranged, max_records=until - start, max_bytes=_MAX_BYTES, headers=headers

@@ -5,11 +5,12 @@ from pathlib import Path as FilePath
 
 from ingestd.cdc.columns.type_mapping import read_type_mapping
 from ingestd.config.load import LoadedConfig
-from ingestd.config.model import CatalogSection, ProcessingSection
+from ingestd.config.model import CatalogSection, Config, ProcessingSection
 from ingestd.config.registry_section import registered_formats
 from ingestd.config.routing_section import routing_of
 from ingestd.config.source_section import SourceSection, positions_of
 from ingestd.config.table_sections import settings_of
+from ingestd.ingest.computed.metadata_columns import needs_headers
 from ingestd.ingest.settings.context import SourceSettings
 from ingestd.ingest.settings.pipeline_settings import BatchLimits, PipelineSettings
 from ingestd.kafka.properties import KafkaSource
@@ -33,7 +34,10 @@ def pipeline_settings(loaded: LoadedConfig) -> PipelineSettings:
         },
         database=config.warehouse.database,
         sources={
-            name: _source(name, section, loaded.folder) for name, section in config.sources.items()
+            name: replace(
+                _source(name, section, loaded.folder), header_columns=_has_header_columns(config)
+            )
+            for name, section in config.sources.items()
         },
         routing=replace(
             routing_of(config.routing), case_sensitive=_case_sensitive(config.warehouse.catalog)
@@ -59,6 +63,11 @@ def pipeline_settings(loaded: LoadedConfig) -> PipelineSettings:
 
 def _case_sensitive(section: CatalogSection) -> bool:
     return section.metastore == "rest" or section.case_sensitive
+
+
+def _has_header_columns(config: Config) -> bool:
+    sections = (config.defaults, *config.tables.values())
+    return any(needs_headers(section.metadata_columns or ()) for section in sections)
 
 
 def _catalog_options(section: CatalogSection, folder: FilePath) -> dict[str, str]:

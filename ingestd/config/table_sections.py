@@ -149,7 +149,9 @@ class DefaultsSection(Section):
     metadata_columns: Metadata = Field(
         default=(),
         description="Columns with the origin of a record: "
-        f"{', '.join(f'`{name}`' for name in METADATA_TYPES)}.",
+        f"{', '.join(f'`{name}`' for name in METADATA_TYPES)}, "
+        "`headers.NAME`. `headers` is a map of bytes; `headers.NAME` is the last header of this "
+        "name as text, in a column NAME.",
     )
     metadata_column_prefix: str = Field(
         default="", description="Prefix of the names of metadata columns."

@@ -87,15 +87,17 @@ class PythonReader:
             ]
             messages = [message for message in messages if message.error() is None]
         keys = list(map(Message.key, messages))
+        stamps = list(map(Message.timestamp, messages))
         value_sizes = _numbers(list(map(Message.__len__, messages)))
         return Records(
             offsets=_numbers(list(map(_offset_of, messages))),
-            timestamps=_numbers(list(map(_second, map(Message.timestamp, messages)))),
+            timestamps=_numbers(list(map(_second, stamps))),
             sizes=value_sizes + _numbers([0 if key is None else len(key) for key in keys]),
             keys=keys,
             values=list(map(Message.value, messages)),
             headers=list(map(_headers_of, messages)) if self._headers else None,
             events=events,
+            timestamp_types=[kind for kind, _ in stamps] if self._headers else None,
         )
 
     def problems(self) -> list[Problem]:

@@ -40,7 +40,8 @@ class Records:
     """Records of one topic partition with ascending offsets, as parallel columns.
 
     `timestamps` are in ms since 1970; `sizes` are the bytes of key and value together; `headers` is
-    None if headers were not requested. `events` are what the client returned besides records.
+    None if headers were not requested; `timestamp_types` are requested with them. `events` are what
+    the client returned besides records.
     """
 
     offsets: Numbers
@@ -50,6 +51,7 @@ class Records:
     values: Texts
     headers: list[list[Header] | None] | None
     events: Sequence[LogEvent] = ()
+    timestamp_types: Sequence[int] | None = None
 
     def __len__(self) -> int:
         return len(self.keys)
@@ -66,6 +68,7 @@ class Records:
             keys=self.keys[start:stop],
             values=self.values[start:stop],
             headers=None if self.headers is None else self.headers[start:stop],
+            timestamp_types=self.timestamp_types and self.timestamp_types[start:stop],
         )
 
 
@@ -101,6 +104,7 @@ class RecordColumns:
         self._values: list[Texts] = []
         self._records = 0
         self._headers: list[list[Header] | None] = []
+        self._timestamp_types: list[int] = []
         self._numbers: list[tuple[Numbers, Numbers, Numbers]] = []
         self._bytes = 0  # of keys and values
 
@@ -118,6 +122,7 @@ class RecordColumns:
         self._values.append(records.values)
         self._records += len(records)
         self._headers += records.headers or ()
+        self._timestamp_types += records.timestamp_types or ()
         self._numbers.append((records.offsets, records.timestamps, records.sizes))
         self._bytes += int(records.sizes.sum())
 
@@ -137,6 +142,7 @@ class RecordColumns:
         keys, self._keys = _cut(self._keys, count)
         values, self._values = _cut(self._values, count)
         headers, self._headers = self._headers[:count], self._headers[count:]
+        kinds, self._timestamp_types = self._timestamp_types[:count], self._timestamp_types[count:]
         return RecordChunk(
             topic=self._topic,
             partition=self._partition,
@@ -146,6 +152,7 @@ class RecordColumns:
             values=values,
             headers=headers or None,
             sizes=sizes[:count],
+            timestamp_types=kinds or None,
         )
 
 

@@ -62,6 +62,9 @@ SHOWN_BY = {
     ("docs/rows.md", "# functions.yaml"): (
         "tests/docs/test_rows_page.py::test_functions_give_what_the_page_says"
     ),
+    ("docs/rows.md", "# headers.yaml"): (
+        "tests/docs/test_rows_page.py::test_headers_are_in_the_columns_that_the_page_says"
+    ),
     ("docs/security.md", "make sbom"): f"{SHOWN}every_make_target_can_be_made",
     ("helm/ingestd/README.md", "helm install"): (
         "tests/chart/test_shown_values.py::test_the_values_that_the_page_shows_are_installed"

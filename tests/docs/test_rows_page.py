@@ -1,12 +1,17 @@
 """The pipelines of docs/rows.md do what the page says."""
 
 import hmac
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from ingestd.cdc.base import RecordChunk
 from ingestd.config.load import load_config
 from ingestd.config.runtime import pipeline_settings
+from ingestd.kafka.properties import KafkaSource
+from ingestd.kafka.ranges import OffsetRange
 from tests.support.code_blocks import shown
 from tests.support.ingest_rig import Rig
 from tests.support.json_changes import UPDATE_AFTER, Change, JsonChanges, record
@@ -64,6 +69,35 @@ def test_functions_give_what_the_page_says(
             "domain": "example.org",
             "plan": "free",
             "country_known": "no",
+        }
+    ]
+
+
+class HeaderRig(Rig):
+    """A rig whose records have headers."""
+
+    def fetch(self, source: KafkaSource, wanted: OffsetRange) -> Iterator[RecordChunk]:
+        """Records of a range in chunks of three."""
+        for chunk in super().fetch(source, wanted):
+            count = len(chunk.offsets)
+            headers: list[list[tuple[str, bytes | None]] | None] = [[("trace-id", b"t1")]] * count
+            yield replace(chunk, headers=headers, timestamp_types=[2] * count)
+
+
+def test_headers_are_in_the_columns_that_the_page_says(
+    tmp_path: Path, json_changes: JsonChanges
+) -> None:
+    plain = rig_of("# headers.yaml", tmp_path)
+    rig = HeaderRig(settings=plain.settings, defaults=plain.defaults)
+    rig.produce(record(Change({"id": 1, "sign": "AB"})))
+    rig.run()
+    assert rig.rows("orders") == [
+        {
+            "id": 1,
+            "kafka_timestamp_type": "LogAppendTime",
+            "kafka_trace-id": "t1",
+            "kafka_headers": [("trace-id", b"t1")],
+            "signature": "4142",
         }
     ]
 

@@ -27,7 +27,14 @@ ALL_ORDERS = {
         "month": "substring(day, 0, 7)",
         "day": "date_format(placed, yyyy-MM-dd, 3)",
     },
-    "metadata-columns": ["topic", "offset", "database_name"],
+    "metadata-columns": [
+        "topic",
+        "offset",
+        "database_name",
+        "timestamp_type",
+        "headers.trace",
+        "headers",
+    ],
     "metadata-column-prefix": "m_",
     "select": {"exclude": ["secret"]},
     "where": "secret <> 'draft' or n > 10",
@@ -86,7 +93,8 @@ def test_shards_share_a_table_that_computed_columns_partition(
     produce(broker, "s9.orders", moving[:3])
     for shard, messages in records.items():
         broker.create_topic(f"s{shard}.orders", 1)
-        produce(broker, f"s{shard}.orders", messages)
+        headers = [("trace", b"first"), ("trace", b"t%d" % shard)]
+        produce(broker, f"s{shard}.orders", messages, headers=headers)
     config = {
         "pipeline": {"name": "p", "trigger": "0s"},
         "warehouse": {"path": str(tmp_path / "warehouse"), "database": "ods"},
@@ -111,6 +119,12 @@ def test_shards_share_a_table_that_computed_columns_partition(
     ]
     assert oracle.fsck(tmp_path / "warehouse", "ods", "all_orders", "--all") == []
     rows = oracle.read(tmp_path / "warehouse", "ods", "all_orders")
+    assert [(row.pop("m_timestamp_type"), row.pop("m_trace")) for row in rows] == [
+        ("CreateTime", f"t{row['shard']}") for row in rows
+    ]
+    assert [row.pop("m_headers") for row in rows] == [
+        [["trace", f"t{row['shard']}".encode().hex()]] for row in rows
+    ]
     june = {"day": "2025-06-15", "month": "2025-06", "placed": JUNE}
     july = {"day": "2025-07-08", "month": "2025-07", "placed": JULY}
     assert sorted(rows, key=lambda row: str(row["shard"])) == [

@@ -3,7 +3,7 @@
 import struct
 import time
 import uuid
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Protocol
@@ -105,13 +105,14 @@ def produce(
     partition: int = 0,
     *,
     config: Mapping[str, str] | None = None,
+    headers: Sequence[tuple[str, bytes | None]] = (),
 ) -> None:
     """Append (key, value) records to one partition and wait until the broker has them."""
     client = Producer(
         {"bootstrap.servers": broker.bootstrap, "log_level": 0, "linger.ms": 5, **(config or {})}
     )
     for key, value in records:
-        client.produce(topic, value, key, partition)
+        client.produce(topic, value, key, partition, headers=list(headers))
         client.poll(0)
     assert client.flush(WAIT_SECONDS) == 0
 

@@ -2,10 +2,11 @@
 
 Names and types are the same as in Paimon's ingestion; `key` is an addition. `op_ts` is the time of
 the change in its database. `source_position` is the position of the change in the log of the
-database as a comparable number, or null if unknown.
+database as a comparable number, or null if unknown. `headers` are all headers of the record, and
+`headers.NAME` is the last header of this name as text, in a column NAME.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -26,31 +27,48 @@ METADATA_TYPES: Mapping[str, DataType] = {
     "partition": DataType("INT"),
     "offset": DataType("BIGINT"),
     "timestamp": DataType("TIMESTAMP_LTZ", precision=3),
+    "timestamp_type": _TEXT,
     "key": DataType("BYTES"),
+    "headers": DataType("MAP", key=_TEXT.not_null(), value=DataType("BYTES")),
     "database_name": _TEXT,
     "schema_name": _TEXT,
     "table_name": _TEXT,
     "op_ts": DataType("TIMESTAMP_LTZ", precision=3),
     SOURCE_POSITION: DataType("BIGINT"),
 }
-"""The type of each metadata column."""
-_ABSENT: Mapping[str, str] = {
-    "timestamp_type": "the reader does not return the timestamp type of a record",
-}
+"""The type of each metadata column, except columns of single headers."""
+_HEADER = "headers."
+"""Prefix of the metadata columns of single headers."""
+_TIMESTAMP_TYPES: Values = pa.array([None, "CreateTime", "LogAppendTime"], pa.string())
+"""Kafka's names of the timestamp types that the client numbers."""
 _CONSTANT = frozenset({"topic", "partition", "database_name", "schema_name", "table_name"})
 
 
 def check_metadata(names: tuple[str, ...]) -> None:
     """Raise ConfigError if a metadata column is unknown, not supported, or repeated."""
     for name in names:
-        if name in _ABSENT:
-            raise ConfigError(f"metadata column '{name}' is not supported: {_ABSENT[name]}")
-        if name not in METADATA_TYPES:
+        if name not in METADATA_TYPES and (name == _HEADER or not name.startswith(_HEADER)):
             raise ConfigError(
-                f"unknown metadata column '{name}'; known are: {', '.join(METADATA_TYPES)}"
+                f"unknown metadata column '{name}'; known are: {', '.join(METADATA_TYPES)}, "
+                "headers.NAME"
             )
         if names.count(name) > 1:
             raise ConfigError(f"metadata column '{name}' is listed twice")
+
+
+def metadata_type(name: str) -> DataType:
+    """Return the type of a metadata column."""
+    return _TEXT if name.startswith(_HEADER) else METADATA_TYPES[name]
+
+
+def metadata_column_name(name: str) -> str:
+    """Return the name of the table's column for a metadata column, without the prefix."""
+    return name.removeprefix(_HEADER)
+
+
+def needs_headers(names: Iterable[str]) -> bool:
+    """Return whether metadata columns need the headers or the timestamp types of records."""
+    return any(name == "timestamp_type" or name.partition(".")[0] == "headers" for name in names)
 
 
 def metadata_column(
@@ -67,7 +85,7 @@ def metadata_column(
     `framing` is how schema ids precede messages. Raises UnsupportedError for `op_ts` if messages of
     the data format do not contain it.
     """
-    arrow_type = to_arrow_type(METADATA_TYPES[name])
+    arrow_type = to_arrow_type(metadata_type(name))
     if name in _CONSTANT:
         values = {
             "topic": chunk.topic,
@@ -89,8 +107,28 @@ def metadata_column(
         messages = [chunk.values[index] for index in picked.tolist()]
         times = event_times(data_format, messages, framing)
         return times.take(pa.array(which)).cast(arrow_type)
-    keys: Values = pa.array(chunk.keys, arrow_type)
-    return keys.take(pa.array(records))
+    return _of_records(name, chunk).take(pa.array(records))
+
+
+def _of_records(name: str, chunk: RecordChunk) -> Values:
+    """Return a column of keys, headers or timestamp types, with one value for each record."""
+    if name == "timestamp_type":
+        return _TIMESTAMP_TYPES.take(pa.array(chunk.timestamp_types or [0] * len(chunk.keys)))
+    arrow_type: Values = to_arrow_type(metadata_type(name))
+    values = chunk.keys if name == "key" else _headers(chunk, metadata_column_name(name))
+    return pa.array(values, arrow_type)
+
+
+def _headers(chunk: RecordChunk, name: str) -> list[object]:
+    """Return the headers of each record: those of a name as text, or all if it is `headers`.
+
+    The last header of a name counts. Bytes that are not UTF-8 become U+FFFD in text.
+    """
+    found = (dict(headers or ()) for headers in chunk.headers or [None] * len(chunk.keys))
+    if name == "headers":
+        return [list(headers.items()) for headers in found]
+    values = (headers.get(name) for headers in found)
+    return [None if value is None else value.decode(errors="replace") for value in values]
 
 
 def event_times(

@@ -25,9 +25,9 @@ from ingestd.errors import SchemaConflictError
 from ingestd.ingest.computed.columns import ComputedColumn, compute
 from ingestd.ingest.computed.expressions.cells import Frame, true_rows
 from ingestd.ingest.computed.metadata_columns import (
-    METADATA_TYPES,
     SOURCE_POSITION,
     metadata_column,
+    metadata_type,
 )
 from ingestd.ingest.computed.row_filter import RowFilter
 from ingestd.ingest.rows.rejected_records import Failure
@@ -185,7 +185,7 @@ class _Work:
                 values = metadata_column(
                     column, chunk, batch.source, batch.offset, data_format, framing=framing
                 )
-            self._add(name, values, METADATA_TYPES[column])
+            self._add(name, values, metadata_type(column))
 
     def _positions(self, data_format: str) -> Values:
         """Return the source position of each row, and record rows that lack a required position.

@@ -157,11 +157,20 @@ class TableSettings:
 
 @dataclass(frozen=True, slots=True)
 class SourceSettings:
-    """One source: its Kafka settings, and the data format of its messages."""
+    """One source: its Kafka settings, and the data format of its messages.
+
+    `header_columns` is whether a table has a metadata column of headers or timestamp types.
+    """
 
     kafka: KafkaSource
     data_format: str
     format_settings: FormatSettings = field(default_factory=FormatSettings)
+    header_columns: bool = False
+
+    @property
+    def needs_headers(self) -> bool:
+        """Whether records must be fetched with their headers and timestamp types."""
+        return self.header_columns or self.format_settings.framing.needs_headers
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from ingestd.errors import ConfigError
 from ingestd.ingest.computed.columns import ComputedColumn, fixed_type, in_order
-from ingestd.ingest.computed.metadata_columns import METADATA_TYPES
+from ingestd.ingest.computed.metadata_columns import metadata_column_name, metadata_type
 from ingestd.ingest.computed.row_filter import RowFilter
 from ingestd.paimon.spec.data_types import DataType
 
@@ -53,7 +53,7 @@ class ShapeSettings:
     def metadata_columns(self) -> Iterator[tuple[str, str]]:
         """Yield the column name and the metadata name of each metadata column."""
         prefix = self.metadata_prefix or ""
-        return ((f"{prefix}{name}", name) for name in self.metadata or ())
+        return ((f"{prefix}{metadata_column_name(name)}", name) for name in self.metadata or ())
 
     def selects(self, name: str) -> bool:
         """Return whether a column of the source is included."""
@@ -97,7 +97,7 @@ class ShapeSettings:
         """
         for column, what in self.metadata_columns():
             if column == name:
-                return METADATA_TYPES[what]
+                return metadata_type(what)
         return next(
             (fixed_type(computed, types) for computed in self.computed if computed.name == name),
             None,

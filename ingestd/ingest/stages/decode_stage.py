@@ -136,7 +136,7 @@ class _DecodeTask:
             ranges,
             Bounds(context.max_chunk_records, context.max_chunk_bytes),
             self._findings.note_unreadable,
-            headers=settings.format_settings.framing.needs_headers,
+            headers=settings.needs_headers,
         )
 
     def decode(self, source: str, chunk: RecordChunk) -> Decoded:

@@ -1,4 +1,6 @@
-"""Functions that hash values: `md5`, `sha2` and `hmac`, as lower-case hexadecimal text.
+"""Functions of the bytes of values: `hex`, and the hashes `md5`, `sha2` and `hmac`.
+
+Hashes are lower-case hexadecimal text.
 
 The key of `hmac` is a reference, `env:NAME` or `file:/PATH`, which is looked up in each process
 that computes it, so that no expression, log or task contains the key.
@@ -40,6 +42,7 @@ _SHA2 = {
     512: hashlib.sha512,
 }
 _HMAC = ("sha256", "sha384", "sha512")
+_NO_TEXT: Values = pa.scalar(None, pa.string())
 _MOST_BYTES = 2**31 - 1
 Digest = Callable[[memoryview], bytes]
 
@@ -72,7 +75,26 @@ def _hashed(values: Values, digest: Digest) -> Values:
     made: Values = pa.StringArray.from_buffers(count, places, pa.py_buffer(text))
     if validity is None:
         return made
-    return pc.if_else(values.is_valid(), made, pa.scalar(None, pa.string()))
+    return pc.if_else(values.is_valid(), made, _NO_TEXT)
+
+
+def _hex(arguments: Sequence[Argument]) -> Plan:
+    """Plan HEX: the bytes of a value as upper-case hexadecimal text."""
+    require("hex", arguments, CHARACTER_ROOTS | BINARY_ROOTS)
+    own = arguments[0].type or TEXT
+
+    def run(values: Values) -> Values:
+        validity, bounds, data = values.buffers()
+        offsets = np.frombuffer(bounds, np.int32, len(values) + 1, 4 * values.offset)
+        first, last = int(offsets[0]), int(offsets[-1])
+        if 2 * (last - first) > _MOST_BYTES:
+            raise pa.ArrowInvalid("hexadecimal texts are too large for one array")
+        text = memoryview(b"" if data is None else data)[first:last].hex().upper().encode()
+        places = pa.py_buffer(((offsets - first) * 2).tobytes())
+        made: Values = pa.StringArray.from_buffers(len(values), places, pa.py_buffer(text))
+        return made if validity is None else pc.if_else(values.is_valid(), made, _NO_TEXT)
+
+    return Plan(TEXT, (own if own.root in BINARY_ROOTS else TEXT,), strict(run, pa.string()))
 
 
 def _md5(arguments: Sequence[Argument]) -> Plan:
@@ -120,6 +142,7 @@ def _key(reference: str) -> bytes:
 
 
 DIGEST_FUNCTIONS: Mapping[str, Function] = {
+    "hex": Function(1, 1, _hex),
     "md5": Function(1, 1, _md5),
     "sha2": Function(2, 2, _sha2),
     "hmac": Function(2, 3, _hmac),

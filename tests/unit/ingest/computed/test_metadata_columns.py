@@ -1,5 +1,6 @@
 """Metadata columns follow from the offsets of rows; a record may have several rows."""
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -8,7 +9,13 @@ import pytest
 
 from ingestd.cdc.base import RecordChunk, SourceTable
 from ingestd.errors import ConfigError
-from ingestd.ingest.computed.metadata_columns import METADATA_TYPES, check_metadata, metadata_column
+from ingestd.ingest.computed.metadata_columns import (
+    METADATA_TYPES,
+    check_metadata,
+    metadata_column,
+    metadata_type,
+    needs_headers,
+)
 from ingestd.paimon.spec.arrow import to_arrow_type
 
 CHUNK = RecordChunk(
@@ -18,7 +25,8 @@ CHUNK = RecordChunk(
     timestamps=np.array([1000, -1, 3000]),
     keys=[b"a", None, b"c"],
     values=[b'{"ts": 7}', b"{", b'{"ts": 9}'],
-    headers=None,
+    headers=[[("a", b"x"), ("b", None), ("a", "ä".encode())], None, [("a", b"\xff")]],
+    timestamp_types=[1, 0, 2],
 )
 
 
@@ -36,13 +44,17 @@ CHUNK = RecordChunk(
         ("database_name", ["d"] * 4),
         ("schema_name", [None] * 4),
         ("table_name", ["orders"] * 4),
+        ("timestamp_type", ["CreateTime", None, None, "LogAppendTime"]),
+        ("headers", [[("a", "ä".encode()), ("b", None)], [], [], [("a", b"\xff")]]),
+        ("headers.a", ["ä", None, None, "\ufffd"]),
+        ("headers.b", [None] * 4),
     ],
 )  # fmt: skip
 def test_values(name: str, wanted: list[Any]) -> None:
     source = SourceTable("d", None, "orders")
     values = metadata_column(name, CHUNK, source, np.array([10, 12, 12, 15]), "maxwell-json")
     assert values.to_pylist() == wanted
-    assert values.type == to_arrow_type(METADATA_TYPES[name])
+    assert values.type == to_arrow_type(metadata_type(name))
 
 
 @pytest.mark.parametrize(
@@ -50,7 +62,8 @@ def test_values(name: str, wanted: list[Any]) -> None:
     [
         (("topic", "ofset"), "unknown metadata column 'ofset'; known are: topic"),
         (("topic", "topic"), "'topic' is listed twice"),
-        (("timestamp_type",), "'timestamp_type' is not supported: the reader"),
+        (("headers.",), "unknown metadata column 'headers.'"),
+        (("header.a",), "known are: topic"),
     ],
 )
 def test_names_that_mean_nothing_are_refused(names: tuple[str, ...], message: str) -> None:
@@ -60,3 +73,19 @@ def test_names_that_mean_nothing_are_refused(names: tuple[str, ...], message: st
 
 def test_all_that_there_are_are_taken() -> None:
     check_metadata(tuple(METADATA_TYPES))
+
+
+def test_a_chunk_that_was_read_without_headers_has_none() -> None:
+    plain = replace(CHUNK, headers=None, timestamp_types=None)
+    for name, wanted in (("headers", []), ("headers.a", None), ("timestamp_type", None)):
+        values = metadata_column(name, plain, SourceTable("d", None, "t"), plain.offsets, "json")
+        assert values.to_pylist() == [wanted] * 3
+
+
+def test_headers_are_read_only_for_columns_that_need_them() -> None:
+    assert all(needs_headers([name]) for name in ("headers", "headers.a", "timestamp_type"))
+    assert not needs_headers(["topic", "timestamp", "key"])
+
+
+def test_records_that_are_taken_keep_their_timestamp_types() -> None:
+    assert CHUNK.take(np.array([2, 0])).timestamp_types == [2, 1]

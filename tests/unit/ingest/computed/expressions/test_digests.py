@@ -75,6 +75,15 @@ def test_an_expression_never_contains_the_key(monkeypatch: pytest.MonkeyPatch) -
     assert "very-secret" not in repr(expression)
 
 
+def test_hex_is_the_text_of_the_bytes() -> None:
+    assert values("hex(b)", COLUMNS) == ["FF00", "", None, "4869205468657265"]
+    assert values("hex(s)", COLUMNS) == ["616263", "", None, "4772C3B6C39F65"]
+    frame = Frame({"b": pa.array([b"a", None, b"\x01\xfe"], pa.binary()).slice(1)}, 2)
+    made = run_expression(read_expression("hex(b)"), {"b": DataType("BYTES")}, frame)
+    assert made is not None
+    assert made.values.to_pylist() == [None, "01FE"]
+
+
 @pytest.mark.parametrize(
     ("sql", "message"),
     [
