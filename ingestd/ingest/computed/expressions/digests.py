@@ -10,7 +10,6 @@ import hashlib
 import hmac
 import os
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from itertools import pairwise
 from pathlib import Path
 
@@ -44,10 +43,11 @@ _SHA2 = {
 _HMAC = ("sha256", "sha384", "sha512")
 _NO_TEXT: Values = pa.scalar(None, pa.string())
 _MOST_BYTES = 2**31 - 1
-Digest = Callable[[memoryview], bytes]
+Digests = Callable[[Sequence[bytes]], list[bytes]]
+"""A function that returns the digest of each value."""
 
 
-def _plan(name: str, arguments: Sequence[Argument], digest: Digest) -> Plan:
+def _plan(name: str, arguments: Sequence[Argument], digests_of: Digests) -> Plan:
     """Plan a call that hashes its first argument; its other arguments are constants."""
     require(name, arguments[:1], CHARACTER_ROOTS | BINARY_ROOTS)
     own = arguments[0].type or TEXT
@@ -55,18 +55,19 @@ def _plan(name: str, arguments: Sequence[Argument], digest: Digest) -> Plan:
     others = [INT if isinstance(one.constant, int) else TEXT for one in arguments[1:]]
 
     def run(values: Values, *_: Values) -> Values:
-        return _hashed(values, digest)
+        return _hashed(values, digests_of)
 
     return Plan(TEXT, (hashed, *others), strict(run, pa.string()))
 
 
-def _hashed(values: Values, digest: Digest) -> Values:
+def _hashed(values: Values, digests_of: Digests) -> Values:
     """Return the digests of texts or bytes (n,) as hexadecimal text; null for null."""
     count = len(values)
     validity, bounds, data = values.buffers()
-    offsets = np.frombuffer(bounds, np.int32, count + 1, 4 * values.offset).tolist()
-    view = memoryview(b"" if data is None else data)
-    digests = [digest(view[start:end]) for start, end in pairwise(offsets)]
+    offsets = np.frombuffer(bounds, np.int32, count + 1, 4 * values.offset)
+    content = bytes(memoryview(b"" if data is None else data)[offsets[0] : offsets[-1]])
+    bounds_of_values = pairwise((offsets - offsets[0]).tolist())
+    digests = digests_of([content[start:end] for start, end in bounds_of_values])
     size = 2 * len(digests[0]) if digests else 0
     if size * count > _MOST_BYTES:
         raise pa.ArrowInvalid(f"{count} digests are too many for one array")
@@ -98,7 +99,11 @@ def _hex(arguments: Sequence[Argument]) -> Plan:
 
 
 def _md5(arguments: Sequence[Argument]) -> Plan:
-    return _plan("md5", arguments, lambda data: hashlib.md5(data, usedforsecurity=False).digest())
+    return _plan(
+        "md5",
+        arguments,
+        lambda values: [hashlib.md5(value, usedforsecurity=False).digest() for value in values],
+    )
 
 
 def _sha2(arguments: Sequence[Argument]) -> Plan:
@@ -106,7 +111,7 @@ def _sha2(arguments: Sequence[Argument]) -> Plan:
     if bits not in _SHA2:
         raise ConfigError(f"the second argument of sha2 is 224, 256, 384 or 512, not {bits}")
     function = _SHA2[bits]
-    return _plan("sha2", arguments, lambda data: function(data).digest())
+    return _plan("sha2", arguments, lambda values: [function(value).digest() for value in values])
 
 
 def _hmac(arguments: Sequence[Argument]) -> Plan:
@@ -117,11 +122,9 @@ def _hmac(arguments: Sequence[Argument]) -> Plan:
     if algorithm not in _HMAC:
         raise ConfigError(f"the third argument of hmac is one of {', '.join(_HMAC)}")
     key = _key(reference)
-    return _plan("hmac", arguments, partial(_keyed, key, algorithm))
-
-
-def _keyed(key: bytes, algorithm: str, data: memoryview) -> bytes:
-    return hmac.digest(key, bytes(data), algorithm)
+    return _plan(
+        "hmac", arguments, lambda values: [hmac.digest(key, value, algorithm) for value in values]
+    )
 
 
 def _key(reference: str) -> bytes:

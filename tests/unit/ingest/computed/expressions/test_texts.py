@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from ingestd.errors import ConfigError
 from tests.support.sql_values import FAILED, Columns, values
 
 COLUMNS: Columns = {
@@ -66,3 +67,13 @@ def test_replacements_that_would_fill_the_memory_fail_for_their_row(
     rare = "b" * 300_000 + "c"
     found = values(sql, {"s": ("STRING", [growing, "a", None, rare])})
     assert found == [FAILED, short, None, rare]
+
+
+@pytest.mark.parametrize(("sql", "message"), [
+    ("mask(s, 'ab')", "a replacement of mask is one character, or NULL"),
+    ("mask(s, s)", "must be a constant text"),
+    ("mask(1)", "mask does not take INT"),
+])  # fmt: skip
+def test_other_replacements_of_mask_are_refused(sql: str, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        values(sql, COLUMNS)
