@@ -20,7 +20,7 @@ import numpy as np
 from pyspark import cloudpickle
 
 from ingestd.cdc.base import RecordChunk
-from ingestd.ingest.maintenance.batch_summary import BatchSummary
+from ingestd.ingest.batch_events import BatchSummary
 from ingestd.ingest.rows.blobs import Blob
 from ingestd.ingest.settings.context import (
     BatchContext,

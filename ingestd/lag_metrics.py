@@ -1,4 +1,4 @@
-"""Prometheus collectors of lag: the age of changes when they are committed, and the lag of tables.
+"""Prometheus collectors of topics and topic partitions: lag, ages, positions, set-aside topics.
 
 The time of a change is that of the source database if the message contains it, else that of the
 record. Labels are bounded as in `ingestd.metrics`. A pipeline may have thousands of topic

@@ -306,7 +306,7 @@ def record_compacted_bytes(table: str, read: int, written: int) -> None:
     COMPACTION_OUTPUT.labels(table).inc(written)
 
 
-def record_lag(table: str, level_0: int, runs: int) -> None:
+def record_sorted_runs(table: str, level_0: int, runs: int) -> None:
     """Set the level-0 files of a table, and the sorted runs of its bucket with the most runs."""
     LEVEL_0_FILES.labels(table).set(level_0)
     SORTED_RUNS.labels(table).set(runs)

@@ -1,6 +1,7 @@
 """The rows of a change batch: their row kinds, and the images from which they are taken.
 
-An insert becomes its after image, and a delete the key of its message. An update becomes its after
+An insert becomes its after image, and a delete the key of its message (see `assembly` for messages
+without a key). An update becomes its after
 image, preceded by a DELETE of the old key if it changed the key.
 
 For tables whose changelog contains before images, an update becomes two rows, -U and +U, or -D and

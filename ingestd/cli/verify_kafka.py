@@ -17,7 +17,7 @@ from ingestd.ingest.recovery.audit import (
     recount_findings,
     table_findings,
 )
-from ingestd.ingest.recovery.comparison import compare_logs, find_losses
+from ingestd.ingest.recovery.log_coverage import compare_logs, find_losses
 from ingestd.ingest.recovery.logs import Logs, ask_logs
 from ingestd.ingest.recovery.recount import (
     Recount,

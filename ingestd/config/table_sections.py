@@ -45,7 +45,8 @@ class SchemaSection(Section):
 
     evolution: EvolutionMode = Field(
         default="evolve",
-        description="Which schema changes are applied: `evolve` adds columns and widens types, "
+        description="Which schema changes are applied: `evolve` adds columns and widens types "
+        "(integers, decimals, booleans and dates to text, if the source sends text), "
         "`add-columns` only adds columns, `none` applies none.",
     )
     on_incompatible_schema: IncompatibleSchema = Field(

@@ -10,7 +10,7 @@ from ingestd.daemon.batch_trace import BatchTrace
 from ingestd.daemon.maintenance import Maintenance
 from ingestd.daemon.status import Status
 from ingestd.errors import IngestdError
-from ingestd.ingest.maintenance.batch_summary import BatchSummary, TableCommit
+from ingestd.ingest.batch_events import BatchSummary, TableCommit
 from ingestd.ingest.settings.error_policy import CLAIM_STAGES
 from ingestd.ingest.settings.wrong_format import SetAside
 from ingestd.ingest.values.counts import Counts

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
 from ingestd.errors import IngestdError
-from ingestd.ingest.maintenance.batch_summary import BatchSummary, TableCommit
+from ingestd.ingest.batch_events import BatchSummary, TableCommit
 from ingestd.kafka.ranges import OffsetRange
 from ingestd.log import redact
 from ingestd.telemetry.spans import Attribute, Span, SpanError, SpanSink

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from ingestd import lag_metrics
-from ingestd.ingest.maintenance.batch_summary import BatchSummary
+from ingestd.ingest.batch_events import BatchSummary
 from ingestd.kafka.ranges import OffsetRange, SourcePartition, TopicOffsets
 
 

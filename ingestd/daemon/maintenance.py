@@ -20,8 +20,8 @@ from typing import Any, Literal, Protocol
 from ingestd import metrics
 from ingestd.daemon.maintenance_process import MaintenanceClient, Opening
 from ingestd.errors import RetryableError
+from ingestd.ingest.batch_events import TableCommit
 from ingestd.ingest.maintenance.backlog import Backlog
-from ingestd.ingest.maintenance.batch_summary import TableCommit
 from ingestd.ingest.maintenance.jobs import CompactionDone, Done, Expired, NotDone
 from ingestd.ingest.maintenance.scheduler import Due, Job, MaintenancePace, MaintenanceScheduler
 from ingestd.ingest.maintenance.table_maintenance import CompactionOutcome
@@ -272,7 +272,7 @@ class MaintenanceRecord:
         """Record two counts of a table: level-0 files, and sorted runs in its fullest bucket."""
         level_0, runs = sorted_runs
         if level_0 is not None and runs is not None:
-            metrics.record_lag(table, level_0, runs)
+            metrics.record_sorted_runs(table, level_0, runs)
 
     def throttled(self, cause: str, tables: Sequence[str]) -> None:
         """Record that ingest begins to wait for maintenance of these tables."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
-from ingestd.ingest.maintenance.batch_summary import BatchSummary
+from ingestd.ingest.batch_events import BatchSummary
 from ingestd.ingest.values.counts import RejectedSample
 from ingestd.log import redact
 from ingestd.paimon.spec.data_types import DataType, encode_type

@@ -15,7 +15,7 @@ from ingestd.daemon.lag_tracker import LagTracker
 from ingestd.daemon.recent_history import Recent, RecentFailure, SchemaLog, total_lag
 from ingestd.daemon.watchdog import STUCK_SECONDS, Watchdog
 from ingestd.errors import IngestdError, RetryableError, SourceError
-from ingestd.ingest.maintenance.batch_summary import BatchSummary
+from ingestd.ingest.batch_events import BatchSummary
 from ingestd.ingest.settings.wrong_format import SetAside
 from ingestd.kafka.ranges import OffsetRange, TopicOffsets
 from ingestd.log import redact

@@ -27,7 +27,7 @@ from ingestd.daemon.restarts import RestartBudget, RestartPolicy
 from ingestd.daemon.signals import SignalRequests, handled_signals
 from ingestd.daemon.status import BATCH_SECONDS, Status
 from ingestd.errors import IngestdError, RetryableError, SourceSilentError, has_full_disk
-from ingestd.ingest.maintenance.batch_summary import BatchListener
+from ingestd.ingest.batch_events import BatchListener
 from ingestd.ingest.settings.pipeline_settings import PipelineSettings
 from ingestd.log import LogFormat
 from ingestd.metrics_page import MetricsPage

@@ -75,8 +75,8 @@ class KafkaSource:
 
     Either `topics` lists names, or `topic_pattern` is a regular expression that a whole name must
     match; names in `topic_exclude` are not read. `properties` are Kafka client properties,
-    unchanged. `startup_mode` determines where reading begins in topic partitions without a position
-    in the tables, `bounded_mode` where reading ends. Timestamps (ms since 1970) and offsets apply
+    unchanged. `startup_mode` determines where reading begins at the first start of the source,
+    `bounded_mode` where reading ends. Timestamps (ms since 1970) and offsets apply
     to the modes of the same names.
     """
 

@@ -1,7 +1,8 @@
 """Where reading a source starts for the first time, and where it ends, by the source's modes.
 
-The modes have the names of Flink's Kafka connector. Startup modes apply only to topic partitions
-without a position in the tables; all others continue at their position.
+The modes have the names of Flink's Kafka connector. Startup modes apply only to the first start of
+a source. Topics and partitions that appear later are read from their beginning, and all others
+continue at their position in the tables.
 """
 
 from collections.abc import Callable, Mapping

@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 
-from ingestd.ingest.maintenance.batch_summary import BatchListener, TableCommit
+from ingestd.ingest.batch_events import BatchListener, TableCommit
 from ingestd.ingest.schemas.discovery import CachedChunk
 from ingestd.ingest.settings.context import (
     BatchContext,

@@ -24,8 +24,8 @@ from pyspark import SparkContext
 
 from ingestd.crash_points import CrashPoint, reach
 from ingestd.errors import ConfigError, SchemaConflictError, WorkerLostError
+from ingestd.ingest.batch_events import BatchListener, BatchSummary, TableCommit
 from ingestd.ingest.maintenance.backlog import is_cut
-from ingestd.ingest.maintenance.batch_summary import BatchListener, BatchSummary, TableCommit
 from ingestd.ingest.maintenance.table_maintenance import TableGrowth
 from ingestd.ingest.schemas.schema_evolution import plan
 from ingestd.ingest.schemas.table_limits import within_limits
@@ -55,7 +55,7 @@ _COMMIT_THREADS = 8
 
 
 class CommitGuard(Protocol):
-    """Checks before a batch is read and before it is committed."""
+    """Checks before a batch is read and before it is committed: `pipeline.CommitPreconditions`."""
 
     @property
     def keys(self) -> TopicKeys:

@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from ingestd.errors import FencedError, IngestdError, RetryableError, SourceError
-from ingestd.ingest.maintenance.batch_summary import BatchListener
+from ingestd.ingest.batch_events import BatchListener
 from ingestd.ingest.recovery.logs import LogCluster, TopicKeyCheck
 from ingestd.ingest.recovery.losses import lost_records
 from ingestd.ingest.recovery.start import StartPositions, recover
@@ -278,7 +278,7 @@ class Pipeline:
 
 @dataclass(frozen=True)
 class CommitPreconditions:
-    """The checks of leadership and of topics before the commits of a batch."""
+    """The checks of leadership and of topics before a commit; implements `CommitGuard`."""
 
     leadership: Leadership
     topics: TopicKeyCheck

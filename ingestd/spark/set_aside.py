@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from ingestd.errors import PolicyStopError, SourceError
-from ingestd.ingest.maintenance.batch_summary import BatchListener
+from ingestd.ingest.batch_events import BatchListener
 from ingestd.ingest.settings.error_policy import UnreadablePolicy
 from ingestd.ingest.settings.pipeline_settings import PipelineSettings
 from ingestd.ingest.settings.wrong_format import SetAside, Topic, WrongFormatDetector, batch_without

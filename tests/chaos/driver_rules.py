@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 from unittest import mock
 
-from ingestd.ingest.recovery.comparison import LogComparison
+from ingestd.ingest.recovery.log_coverage import LogComparison
 from ingestd.ingest.tables.managed_table import ManagedTable, open_table
 from ingestd.ingest.tables.positions import furthest, shared_if_equal
 from ingestd.ingest.tables.progress import PipelineProgress
@@ -45,12 +45,12 @@ _patched(
 )
 _patched(
     "topics that were created again or deleted are noticed",
-    "ingest.recovery.comparison.lost_topics",
+    "ingest.recovery.log_coverage.lost_topics",
     _empty,
 )
 _patched(
     "records that expired unread are named",
-    "ingest.recovery.comparison.lost_ranges",
+    "ingest.recovery.log_coverage.lost_ranges",
     _empty,
 )
 _patched(

@@ -7,7 +7,7 @@ from typing import Any
 
 from ingestd.daemon.status import Status
 from ingestd.errors import SourceSilentError
-from ingestd.ingest.maintenance.batch_summary import BatchSummary, TableCommit
+from ingestd.ingest.batch_events import BatchSummary, TableCommit
 from ingestd.ingest.values.batch_times import BatchTimes
 from ingestd.ingest.values.counts import Counts, RejectedSample, TopicPartition
 from ingestd.kafka.ranges import OffsetRange

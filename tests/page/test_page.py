@@ -10,7 +10,7 @@ import pytest
 
 from ingestd.daemon.http_server import HttpServer
 from ingestd.daemon.status import Status
-from ingestd.ingest.maintenance.batch_summary import BatchSummary, TableCommit
+from ingestd.ingest.batch_events import BatchSummary, TableCommit
 from ingestd.ingest.values.counts import Counts
 from tests.support.browser import browser, document_after, picture
 

@@ -17,7 +17,7 @@ import numpy as np
 from ingestd.cdc.base import RecordChunk
 from ingestd.crash_points import CrashPoint, killer, watch
 from ingestd.errors import IngestdError, RetryableError
-from ingestd.ingest.maintenance.batch_summary import BatchSummary
+from ingestd.ingest.batch_events import BatchSummary
 from ingestd.ingest.maintenance.jobs import NotDone, do_job
 from ingestd.ingest.maintenance.scheduler import Job
 from ingestd.ingest.rows.blobs import as_bytes

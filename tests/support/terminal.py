@@ -19,7 +19,7 @@ import pyarrow as pa
 import ingestd.paimon as paimon
 from ingestd.daemon.status import Status
 from ingestd.errors import SourceError
-from ingestd.ingest.maintenance.batch_summary import BatchSummary, TableCommit
+from ingestd.ingest.batch_events import BatchSummary, TableCommit
 from ingestd.ingest.values.counts import Counts, TopicPartition
 from ingestd.kafka.ranges import OffsetRange
 from tests.support.screen import Screen

@@ -31,7 +31,7 @@ def filled() -> Iterator[None]:
     for number, table in enumerate(TABLES, 1):
         metrics.record_rows(table, "+I", 10 * number)
         metrics.record_commit(table, "committed", 1, 0.02 * number)
-        metrics.record_lag(table, level_0=number, runs=10 * number)
+        metrics.record_sorted_runs(table, level_0=number, runs=10 * number)
         lag_metrics.record_freshness(table, float(number))
     for partition in (0, 1):
         place = "s", 'a "quoted" \\ topic\nin two lines', partition

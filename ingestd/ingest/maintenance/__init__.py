@@ -1,1 +1,1 @@
-"""Scheduling of maintenance for each table, and the batch events from which it is derived."""
+"""Scheduling of maintenance for each table, and its jobs."""

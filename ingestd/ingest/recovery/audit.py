@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from ingestd.ingest.recovery.comparison import LogComparison, OpenTables
+from ingestd.ingest.recovery.log_coverage import LogComparison, OpenTables
 from ingestd.ingest.recovery.logs import Logs
 from ingestd.ingest.recovery.losses import TO_BE, Loss, named_losses
 from ingestd.ingest.recovery.recount import Recount

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from ingestd.errors import ConfigError
-from ingestd.ingest.recovery.comparison import routing_hash
+from ingestd.ingest.recovery.log_coverage import routing_hash
 from ingestd.ingest.recovery.logs import LogCluster, ask_logs
 from ingestd.ingest.settings.pipeline_settings import PipelineSettings
 from ingestd.ingest.tables.claims import Claims

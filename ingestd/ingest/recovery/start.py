@@ -17,17 +17,17 @@ from dataclasses import dataclass, replace
 
 from ingestd.errors import SchemaConflictError
 from ingestd.ingest.dead_letters.dead_letter import DeadLetter
-from ingestd.ingest.recovery.comparison import (
+from ingestd.ingest.recovery.dead_letters import (
+    overwritten_dead_letter,
+    table_dropped_dead_letter,
+    write_dead_letters,
+)
+from ingestd.ingest.recovery.log_coverage import (
     compare_logs,
     coverage_of,
     find_losses,
     policies_of,
     routing_hash,
-)
-from ingestd.ingest.recovery.dead_letters import (
-    overwritten_dead_letter,
-    table_dropped_dead_letter,
-    write_dead_letters,
 )
 from ingestd.ingest.recovery.logs import LogCluster, LogPartition, Logs, ask_logs
 from ingestd.ingest.recovery.losses import (

@@ -1,1 +1,1 @@
-"""The settings and policies of a pipeline, as frozen values."""
+"""The settings and policies of a pipeline, and the checks that apply limits."""

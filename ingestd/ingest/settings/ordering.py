@@ -1,8 +1,9 @@
 """Which of two rows with the same key is newer: by arrival, or by position in the source's log.
 
-"arrival" compares offsets in the topic partition. With "source-position", the table has a column
-with the position of each row in the log of its source. This column is the table's `sequence.field`,
-so that every writer and reader of the table compares rows in the same way.
+"arrival" compares offsets in a topic partition, and source positions between partitions. With
+"source-position", the table has a column with the position of each row in the log of its source.
+This column is the table's `sequence.field`, so that every writer and reader of the table compares
+rows in the same way.
 https://paimon.apache.org/docs/1.4/primary-key-table/sequence-rowkind/#sequence-field
 """
 

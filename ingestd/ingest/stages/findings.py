@@ -213,10 +213,10 @@ class Findings:
 
 @dataclass(frozen=True, slots=True)
 class EventClock:
-    """The recorder of the event times of a task.
+    """Records the event times of a task in `times`.
 
-    Only the first and the last record of a chunk are read, because a chunk is a short section of a
-    log. An event time is read without decoding the whole message.
+    Of a chunk, only the first and the last row of each table and the last record are read, because
+    a chunk is a short section of a log. An event time is read without decoding the whole message.
     """
 
     sources: Mapping[str, SourceSettings]

@@ -18,7 +18,7 @@ class EventSpan:
 
 @dataclass(slots=True)
 class BatchTimes:
-    """The event times of a task or batch, from the first and last record of each chunk.
+    """The event times of a task or batch, from the first and last row of each table in a chunk.
 
     `events` maps tables to event times. `reached` maps topic partitions to the largest offset and
     the time of its record.

@@ -73,10 +73,10 @@ def first_non_null_value(column: Column, events: MergeEvents, ops: Ops) -> Colum
 
 
 def _with_older(events: MergeEvents, ops: Ops, known: np.ndarray, at: Index) -> Index:
-    """Return the position of the chosen event of each key, which is `at` except for some keys.
+    """Return `at`, the chosen event of each key, corrected for keys with REVERSED events.
 
-    In keys with REVERSED events, the event is chosen again, one event after the other. `known`
-    marks the events whose value is not null.
+    The events of these keys are applied again, one by one. `known` marks the events whose value is
+    not null.
     """
     at = at.copy()
     for key in np.unique(events.key[ops == REVERSED]).tolist():

@@ -37,7 +37,11 @@ def merge_map_with_keytime(
 
 @dataclass(frozen=True, slots=True)
 class _Timed:
-    """Codes of the map keys of entries, whether each value is null, and its time (-1: no time)."""
+    """Entries of maps, as parallel arrays.
+
+    `code` identifies the map key, `removes` is whether the value is null, and `time` is a number in
+    the order of the times (-1: no time).
+    """
 
     code: Index
     removes: Mask

@@ -39,7 +39,10 @@ class ColumnStatistics:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableStatistics:
-    """Statistics of a table as of a snapshot: count and bytes of its merged rows, and columns."""
+    """Statistics of a table as of a snapshot: of its merged rows, and of its columns.
+
+    `merged_record_size` is in bytes. None means unknown.
+    """
 
     snapshot_id: int
     schema_id: int

@@ -124,9 +124,10 @@ def current_umask() -> int:
 
 
 def worker_path() -> str:
-    """Return the PYTHONPATH of workers: that of this process, which finds this package too.
+    """Return a PYTHONPATH with which workers can import this package.
 
-    Unless the package is installed, its parent folder precedes the PYTHONPATH of this process.
+    It is the PYTHONPATH of this process, preceded by the parent folder of this package unless the
+    package is installed.
     """
     parent = str(Path(ingestd.__file__).resolve().parent.parent)
     installed = {sysconfig.get_path("purelib"), sysconfig.get_path("platlib")}

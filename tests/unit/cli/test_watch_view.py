@@ -7,7 +7,7 @@ from rich.console import Console
 from ingestd.cli.watch import status_line, status_view
 from ingestd.daemon.status import Status
 from ingestd.errors import SourceError
-from ingestd.ingest.maintenance.batch_summary import BatchSummary, TableCommit
+from ingestd.ingest.batch_events import BatchSummary, TableCommit
 from ingestd.ingest.values.counts import Counts, TopicPartition
 from ingestd.kafka.ranges import OffsetRange
 

@@ -4,7 +4,7 @@ import threading
 from collections.abc import Sequence
 
 from ingestd.errors import ConfigError, IngestdError
-from ingestd.ingest.maintenance.batch_summary import BatchListener
+from ingestd.ingest.batch_events import BatchListener
 from ingestd.ingest.settings.context import RoutingConfig, TableSettings
 from ingestd.ingest.settings.pipeline_settings import PipelineSettings
 

@@ -7,7 +7,7 @@ from prometheus_client import REGISTRY
 from ingestd.cdc.format_guess import Guess
 from ingestd.daemon.batch_log import BatchLog
 from ingestd.daemon.status import Status
-from ingestd.ingest.maintenance.batch_summary import BatchSummary, TableCommit
+from ingestd.ingest.batch_events import BatchSummary, TableCommit
 from ingestd.ingest.settings.wrong_format import SetAside
 from ingestd.ingest.values.counts import Counts, RejectedSample, TopicPartition
 from ingestd.log import event_fields

@@ -6,7 +6,7 @@ import pytest
 
 from ingestd.daemon.batch_trace import BatchTrace
 from ingestd.errors import SourceError
-from ingestd.ingest.maintenance.batch_summary import BatchSummary, TableCommit
+from ingestd.ingest.batch_events import BatchSummary, TableCommit
 from ingestd.ingest.values.counts import Counts, TopicPartition
 from ingestd.kafka.ranges import OffsetRange
 from ingestd.log import add_secrets

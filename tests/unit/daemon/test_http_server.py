@@ -17,7 +17,7 @@ from ingestd.daemon.http_server import HttpServer, page
 from ingestd.daemon.status import Status
 from ingestd.daemon.watchdog import STUCK_SECONDS
 from ingestd.errors import ConfigError, SourceError
-from ingestd.ingest.maintenance.batch_summary import BatchSummary, TableCommit
+from ingestd.ingest.batch_events import BatchSummary, TableCommit
 from ingestd.ingest.values.counts import Counts
 from ingestd.metrics_page import MetricsPage, Scrape
 from tests.support.clock import Clock

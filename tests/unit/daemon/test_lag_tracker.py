@@ -4,7 +4,7 @@ import pytest
 from prometheus_client import REGISTRY
 
 from ingestd.daemon.lag_tracker import LagTracker
-from ingestd.ingest.maintenance.batch_summary import BatchSummary, CommitStatus, TableCommit
+from ingestd.ingest.batch_events import BatchSummary, CommitStatus, TableCommit
 from ingestd.ingest.values.batch_times import BatchTimes
 from ingestd.ingest.values.counts import Counts, TopicPartition
 from ingestd.kafka.ranges import OffsetRange

@@ -10,7 +10,7 @@ from prometheus_client import REGISTRY
 from ingestd.daemon.maintenance import Maintenance, MaintenanceSettings
 from ingestd.daemon.maintenance_process import Opening
 from ingestd.errors import RetryableError
-from ingestd.ingest.maintenance.batch_summary import TableCommit
+from ingestd.ingest.batch_events import TableCommit
 from ingestd.ingest.maintenance.jobs import CompactionDone, Done, Expired, NotDone
 from ingestd.ingest.maintenance.scheduler import Job
 from ingestd.ingest.maintenance.table_maintenance import TableGrowth

@@ -3,7 +3,7 @@ from collections import Counter
 import pytest
 
 from ingestd.daemon.recent_history import Recent, total_lag
-from ingestd.ingest.maintenance.batch_summary import BatchSummary, TableCommit
+from ingestd.ingest.batch_events import BatchSummary, TableCommit
 from ingestd.ingest.values.counts import Counts, RejectedSample, TopicPartition
 
 BAD = RejectedSample("s", "t", 0, 5, "decode", "not_json", "no JSON")

@@ -6,7 +6,7 @@ from ingestd.daemon.http_server import page
 from ingestd.daemon.status import Status
 from ingestd.daemon.watchdog import STUCK_SECONDS
 from ingestd.errors import SourceError
-from ingestd.ingest.maintenance.batch_summary import BatchSummary, TableCommit
+from ingestd.ingest.batch_events import BatchSummary, TableCommit
 from ingestd.ingest.values.batch_times import BatchTimes
 from ingestd.ingest.values.counts import Counts, TopicPartition
 from ingestd.kafka.ranges import OffsetRange

@@ -7,7 +7,7 @@ import pytest
 from ingestd.daemon.status import Status
 from ingestd.daemon.status_page import ASSETS, asset, status_page
 from ingestd.errors import SourceError
-from ingestd.ingest.maintenance.batch_summary import BatchSummary, TableCommit
+from ingestd.ingest.batch_events import BatchSummary, TableCommit
 from ingestd.ingest.values.counts import Counts, RejectedSample
 from ingestd.kafka.ranges import OffsetRange
 from ingestd.paimon.spec.data_types import DataField, parse_type

@@ -25,7 +25,7 @@ from ingestd.errors import (
     SourceError,
     SourceSilentError,
 )
-from ingestd.ingest.maintenance.batch_summary import BatchListener, BatchSummary
+from ingestd.ingest.batch_events import BatchListener, BatchSummary
 from ingestd.ingest.settings.context import SourceSettings
 from ingestd.ingest.settings.pipeline_settings import PipelineSettings
 from ingestd.ingest.values.counts import Counts

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from ingestd.ingest.maintenance.batch_summary import BatchSummary
+from ingestd.ingest.batch_events import BatchSummary
 from ingestd.ingest.settings.error_policy import UnreadablePolicy
 from ingestd.ingest.settings.pipeline_settings import BatchLimits
 from ingestd.ingest.settings.rejection import RejectionLimits

@@ -86,7 +86,8 @@ class Bound:
 def bind(node: Node, types: Mapping[str, DataType]) -> Bound:
     """Bind a node to columns of these types; an unknown column is NULL.
 
-    Raises ConfigError, which contains the position of the error.
+    Raises ConfigError, with the position, for an unknown function, a wrong number of arguments, or
+    incompatible types.
     """
     bound = _Binder(types, all_known=True).bind(node)
     if bound is None:

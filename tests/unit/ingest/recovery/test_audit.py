@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from ingestd.ingest.recovery.audit import log_rows, loss_findings, table_findings
-from ingestd.ingest.recovery.comparison import compare_logs, find_losses
+from ingestd.ingest.recovery.log_coverage import compare_logs, find_losses
 from ingestd.ingest.recovery.logs import ask_logs
 from ingestd.ingest.tables.registry_opening import RegistryOpening
 from ingestd.paimon.io.file_io import LocalFileIO

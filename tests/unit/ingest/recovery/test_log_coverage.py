@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ingestd.ingest.recovery.comparison import LogComparison, compare_logs
+from ingestd.ingest.recovery.log_coverage import LogComparison, compare_logs
 from ingestd.ingest.recovery.logs import Logs, LogState
 from ingestd.ingest.tables.positions import Position, TopicName, fingerprint_at
 from ingestd.ingest.tables.progress import PipelineProgress
