@@ -50,7 +50,8 @@ def now_ms() -> int:
 def table_now_ms(table: FileStoreTable) -> int:
     """Return the time of the table's store in milliseconds since 1970.
 
-    The ages of files are measured by this clock. Raises StorageError like `store_now_ms`.
+    The ages of files are measured by this clock. Writes a file to the snapshot directory and
+    deletes it, even in a dry run. Raises StorageError if that fails.
     """
     return store_now_ms(table.io, table.paths.snapshot_dir)
 

@@ -49,7 +49,11 @@ def pipelines(io: FileIO, warehouse: str) -> dict[str, str]:
 
 
 class Leadership:
-    """The terms of one pipeline: files in `folder`. `holder` is the unique name of this process."""
+    """Leadership of one pipeline, claimed and checked by the process with the unique name `holder`.
+
+    The files of the terms are in `folder`. `term` is the term that this process has claimed, 0
+    before `claim`.
+    """
 
     def __init__(self, io: FileIO, folder: str, pipeline: str, holder: str) -> None:
         self._io = io

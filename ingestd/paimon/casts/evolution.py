@@ -240,7 +240,7 @@ def cast_nested(array: Array, target: pa.DataType) -> Array:
     A NOT NULL field contains nulls wherever the enclosing ROW is null. Arrow's own cast rejects
     these nulls, because it does not take the enclosing struct into account.
 
-    Raises ArrowInvalid if the nesting differs.
+    Raises ArrowInvalid if the nesting or the names of fields differ, or a value does not fit.
     """
     nested: Any = array
     kind: Any = target
@@ -265,7 +265,10 @@ def cast_nested(array: Array, target: pa.DataType) -> Array:
         make = pa.ListArray.from_arrays
         lists: Array = make(_offsets(nested), values, type=kind)
         return lists
-    return array.cast(target)
+    try:
+        return array.cast(target)
+    except pa.ArrowNotImplementedError as error:
+        raise pa.ArrowInvalid(f"{array.type} cannot be cast to {target}") from error
 
 
 def _offsets(nested: Any) -> Array:  # noqa: ANN401  # ListArray or MapArray

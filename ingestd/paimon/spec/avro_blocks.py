@@ -234,7 +234,7 @@ def decode_records(schema: Json, count: int, payload: bytes) -> list[dict[str, A
 
     Raises one of `BROKEN` unless the block contains exactly `count` records.
     """
-    if count == 0:
+    if count == 0 and not payload:
         return []
     body = io.BytesIO(encode_long(count) + payload + b"\0")
     rows: Any = fastavro.schemaless_reader(body, schema, None)

@@ -1,9 +1,9 @@
-"""Write the file indexes of data files, and skip data files by them.
+"""Write the file indexes of data files, and use them to skip data files.
 
 Specification: https://paimon.apache.org/docs/1.4/concepts/spec/fileindex/#index-file
 
-An index is embedded in the manifest entry or stored in a file next to the data file. Unknown index
-types (bsi, range-bitmap, later layouts) exclude no file.
+An index is embedded in the manifest entry or stored in a file next to the data file. Indexes of
+other types (bsi, range-bitmap), and bitmaps in another layout, exclude no file.
 """
 
 from collections.abc import Iterable, Mapping

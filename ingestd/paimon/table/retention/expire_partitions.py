@@ -215,7 +215,7 @@ def _is_possible(numbers: Mapping[str, int]) -> bool:
 
 
 def _last_valid(year: int, month: int, day: int) -> datetime:
-    """Return a day of a month, or the last day of a shorter month."""
+    """Return a day of a month, or the last day of the month if it has fewer days."""
     first = datetime(year, month, 1)  # noqa: DTZ001  (a partition names no time zone)
     next_month = (first + timedelta(days=31)).replace(day=1)
     return min(first + timedelta(days=day - 1), next_month - timedelta(days=1))

@@ -45,8 +45,8 @@ from ingestd.paimon.table.retention.referenced_files import UsedFiles, files_of,
 class Expiry:
     """Expired snapshots or changelogs: their ids, and the paths of the deleted files.
 
-    `end` is the first id that is kept, None for a table without snapshots. `kept_as_changelogs` are
-    the ids that are kept as long-lived changelogs; `consumers` are the deleted consumers.
+    `end` is the id of the first one that is kept, None if the table has none. `kept_as_changelogs`
+    are the ids that are kept as long-lived changelogs; `consumers` are the deleted consumers.
     """
 
     ids: tuple[int, ...] = ()

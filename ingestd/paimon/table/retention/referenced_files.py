@@ -105,9 +105,10 @@ class UsedFiles:
             self._use([snapshot.statistics])
 
     def _add_changelog(self, branch: FileStoreTable, changelog: Snapshot) -> None:
-        """Add the existing manifest lists of a long-lived changelog.
+        """Add all existing files that a long-lived changelog refers to.
 
-        Lists without its changes may have been deleted, so a missing one is not an error.
+        Manifest lists and manifests that do not contain the changelog's own changes may have been
+        deleted with its snapshot, so a missing one is not an error.
         """
         lists = (
             changelog.base_manifest_list,

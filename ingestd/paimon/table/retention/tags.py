@@ -110,7 +110,10 @@ def _is_over(table: FileStoreTable, name: str, now_ms: int) -> bool:
 
 
 def _local_ms(parts: Iterable[int]) -> float:
-    """Return the milliseconds since 1970 of a local time in Java's JSON form."""
+    """Return the milliseconds since 1970 of a local time, given as numbers from year to nanosecond.
+
+    Java omits the nanoseconds, or the seconds and nanoseconds, if they are zero.
+    """
     year, month, day, hour, minute, second, nanos = [*parts, 0, 0][:7]
     moment = datetime(year, month, day, hour, minute, second, nanos // 1000).astimezone()
     return moment.timestamp() * 1000

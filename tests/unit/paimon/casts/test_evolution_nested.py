@@ -43,3 +43,11 @@ def test_parts_of_an_array_keep_their_rows() -> None:
 def test_another_shape_is_an_error(target: pa.DataType) -> None:
     with pytest.raises(pa.ArrowException):
         cast_nested(pa.array(VALUES, LOOSE), target)
+
+
+@pytest.mark.parametrize("target", [pa.list_(pa.int32()), pa.struct([("other", pa.int32())])])
+def test_another_nesting_is_invalid(target: pa.DataType) -> None:
+    with pytest.raises(pa.ArrowInvalid):
+        cast_nested(pa.array(VALUES, LOOSE), target)
+    with pytest.raises(pa.ArrowInvalid):
+        cast_nested(pa.array([[1]], pa.list_(pa.int32())), LOOSE)

@@ -107,3 +107,9 @@ def test_a_block_of_an_impossible_size_is_not_asked_of_the_stream() -> None:
     for head in (b"\x02" + b"\xfe" * 8 + b"\x7f", b"\x01\x02", b"\x02\x01"):
         with pytest.raises(BROKEN):
             decode_blocks(data + head + bytes(40))
+
+
+def test_a_block_of_no_records_has_no_bytes() -> None:
+    assert decode_records(SCHEMA, 0, b"") == []
+    with pytest.raises(BROKEN):
+        decode_records(SCHEMA, 0, encode_records(SCHEMA, ROWS[:1]))
