@@ -18,6 +18,7 @@
         ├── ProgressLostError       exit 4   a table has lost its progress record
         ├── SchemaConflictError     exit 5   a schema change that the table does not support
         ├── OffsetGapError          exit 5   a batch starts after the end of the table's offsets
+        ├── SecretLookupError       exit 2   a process cannot look up a secret
         ├── PolicyStopError         exit 5   a configured limit stopped the pipeline
         └── FencedError             exit 6   another daemon runs this pipeline
 
@@ -147,6 +148,12 @@ class OffsetGapError(FatalError):
     """A batch starts after the end of the table's offsets."""
 
     exit_code = 5
+
+
+class SecretLookupError(FatalError):
+    """A process cannot look up a secret to which the configuration refers."""
+
+    exit_code = 2
 
 
 class PolicyStopError(FatalError):

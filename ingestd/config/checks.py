@@ -17,9 +17,10 @@ from ingestd.config.source_section import SourceSection, check_positions
 from ingestd.config.table_sections import TableSection, settings_of
 from ingestd.config.validation_errors import ValidationIssue
 from ingestd.errors import ConfigError, IngestdError
+from ingestd.ingest.computed.columns import in_order
 from ingestd.ingest.computed.row_filter import RowFilter, filter_refusal
 from ingestd.ingest.rows.router import Router
-from ingestd.ingest.settings.context import TableSettings
+from ingestd.ingest.settings.context import KIND_COLUMN, TableSettings
 from ingestd.ingest.settings.evolution_policy import check_policy
 from ingestd.ingest.settings.ordering import refuse_ordering
 from ingestd.ingest.settings.shape_settings import check_shape
@@ -204,6 +205,8 @@ class _Checks:
             core_options(schema)
             refuse_new_options(settings.options)
             refuse_unsupported(schema, for_write=True)
+            if settings.keyless_table_mode == "audit":
+                _check_audit(settings)
             if settings.shape.where is not None:
                 _check_filter(settings.shape.where, settings, schema)
         except IngestdError as error:
@@ -229,6 +232,19 @@ class _Checks:
             )
 
 
+def _check_audit(settings: TableSettings) -> None:
+    """Raise ConfigError if an added column or a condition needs the name of the row-kind column."""
+    where, shape = settings.shape.where, settings.shape
+    used = {*shape.added(), *(where.sources if where is not None else ())}
+    used.update(shape.needed())
+    if KIND_COLUMN in used:
+        raise ConfigError(
+            f"keyless-table-mode 'audit' adds the column '{KIND_COLUMN}' after all others: no "
+            "condition can use it, and no other column can have its name (metadata columns: set a "
+            "metadata-column-prefix)"
+        )
+
+
 def _check_filter(where: RowFilter, settings: TableSettings, schema: TableSchema) -> None:
     """Raise ConfigError if a row filter does not fit the types or the options of its table."""
     types = dict(settings.column_types)
@@ -236,6 +252,15 @@ def _check_filter(where: RowFilter, settings: TableSettings, schema: TableSchema
         if (added := settings.shape.added_type(name, settings.column_types)) is not None:
             types[name] = added
     where.check(types)
+    needed = set(where.sources)
+    for column in reversed(in_order(settings.shape.computed)):
+        if column.name in needed:
+            needed.update(column.sources)
+            if column.is_another_each_time:
+                raise ConfigError(
+                    f"{where}: {column} changes with the time, so that records that are read again "
+                    "would give other rows; use another column"
+                )
     if (refusal := filter_refusal(schema)) is not None:
         raise ConfigError(refusal)
 

@@ -158,7 +158,8 @@ def test_nothing_is_lost_and_nothing_there_twice(name: str, tmp_path: Path, orac
     assert [worker.exitcode for worker in workers] == [0] * PROCESSES
     _check_rows(table, _found(read_table(table).to_pylist()))
     # Writers that know nothing of each other give the same numbers to rows of shared keys.
-    assert {one.code for one in verify(table)} <= {"sequence-overlap"}
+    # Of two that publish at the same time, the slower one may write its hint last.
+    assert {one.code for one in verify(table)} <= {"sequence-overlap", "hint"}
     assert compact_table(table, now_ms=NOW_MS, full=True).status in ("compacted", "nothing")
     run_maintenance(table, LATER_MS)
     ids = snapshot_ids(table.io, table.paths)

@@ -4,6 +4,7 @@ Some in each run; with INGESTD_LONG=1 two hundred. INGESTD_LIVES=FIRST:COUNT tak
 """
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from random import Random
 
@@ -12,6 +13,7 @@ import pytest
 from ingestd.dev.broker import DevBroker
 from tests.chaos.whole_lives import play_whole, whole_actions
 from tests.support.driver_lives import BrokenError
+from tests.support.kafka_broker import running_broker
 from tests.support.oracle import Oracle
 
 pytestmark = [pytest.mark.chaos, pytest.mark.slow, pytest.mark.timeout(36_000)]
@@ -23,6 +25,13 @@ KINDS = (
     ("earliest-offset", "latest"),
     ("latest-offset", "fail"),
 )
+
+
+@pytest.fixture
+def broker() -> Iterator[DevBroker]:
+    """A broker of its own: a life reads and deletes topics by a pattern that others match too."""
+    with running_broker() as running:
+        yield running
 
 
 def drawn(seed: int) -> tuple[tuple[str, str], list[str]]:

@@ -66,7 +66,7 @@ def test_an_address_that_is_taken_is_two(tmp_path: Path) -> None:
         address = f"127.0.0.1:{taken.getsockname()[1]}"
         done = run(config(tmp_path, http={"listen": address}))
     assert done.returncode == 2
-    assert f"http.listen: {address}" in done.stderr
+    assert f"http.listen: cannot listen on {address}" in done.stderr
     assert "Traceback" not in done.stderr
 
 

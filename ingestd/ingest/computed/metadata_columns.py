@@ -54,6 +54,10 @@ def check_metadata(names: tuple[str, ...]) -> None:
             )
         if names.count(name) > 1:
             raise ConfigError(f"metadata column '{name}' is listed twice")
+        column = metadata_column_name(name)
+        same = [other for other in names if metadata_column_name(other) == column]
+        if len(same) > 1:
+            raise ConfigError(f"metadata columns {' and '.join(same)} have the same name: {column}")
 
 
 def metadata_type(name: str) -> DataType:
@@ -115,19 +119,19 @@ def _of_records(name: str, chunk: RecordChunk) -> Values:
     if name == "timestamp_type":
         return _TIMESTAMP_TYPES.take(pa.array(chunk.timestamp_types or [0] * len(chunk.keys)))
     arrow_type: Values = to_arrow_type(metadata_type(name))
-    values = chunk.keys if name == "key" else _headers(chunk, metadata_column_name(name))
+    values = chunk.keys if name == "key" else _headers(chunk, name)
     return pa.array(values, arrow_type)
 
 
-def _headers(chunk: RecordChunk, name: str) -> list[object]:
-    """Return the headers of each record: those of a name as text, or all if it is `headers`.
+def _headers(chunk: RecordChunk, column: str) -> list[object]:
+    """Return the headers of each record: all for `headers`, or one as text for `headers.NAME`.
 
     The last header of a name counts. Bytes that are not UTF-8 become U+FFFD in text.
     """
-    found = (dict(headers or ()) for headers in chunk.headers or [None] * len(chunk.keys))
-    if name == "headers":
-        return [list(headers.items()) for headers in found]
-    values = (headers.get(name) for headers in found)
+    by_name = (dict(headers or ()) for headers in chunk.headers or [None] * len(chunk.keys))
+    if column == "headers":
+        return [list(headers.items()) for headers in by_name]
+    values = (headers.get(metadata_column_name(column)) for headers in by_name)
     return [None if value is None else value.decode(errors="replace") for value in values]
 
 

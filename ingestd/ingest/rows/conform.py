@@ -32,6 +32,7 @@ from ingestd.ingest.schemas.column_history import (
 )
 from ingestd.ingest.schemas.discovery import Discovery
 from ingestd.ingest.settings.context import (
+    KIND_COLUMN,
     KeylessTableMode,
     QualifiedSourceTable,
     SourceSettings,
@@ -50,6 +51,7 @@ from ingestd.paimon.merge.row_kinds import (
     retraction_refusal,
     retractions,
 )
+from ingestd.paimon.spec import honoured_options as honoured
 from ingestd.paimon.spec.arrow import Array, to_arrow_type
 from ingestd.paimon.spec.column_names import column_name_problems, nested_name_problems
 from ingestd.paimon.spec.data_types import CHARACTER_ROOTS, DataField, DataType, RowKind
@@ -61,8 +63,6 @@ _FOLLOW = EvolutionPolicy()
 IMPOSSIBLE = (SchemaConflictError, ConfigError, UnsupportedError)
 """The errors that `shape_rows` raises if rows conflict with the settings of their table."""
 REASON = "invalid-column-name"
-KIND_COLUMN = "row_kind"
-"""Column of an audit table with the row kind `+I`, `-U`, `+U` or `-D`, as in Paimon's audit log."""
 _KINDS: Array = pa.array(["+I", "-U", "+U", "-D"])
 
 
@@ -378,8 +378,11 @@ def conform(
     retracts = (batch.row_kind == RowKind.DELETE) | (batch.row_kind == RowKind.UPDATE_BEFORE)
     columns: dict[str, Values] = {}
     failures = list(_refused_columns(batch, schema, verdict.refused, policy, retracts))
+    used = {*schema.primary_keys, *honoured.SEQUENCE_FIELD.of(schema.options)}
     for target in schema.fields:
-        column = _Column(batch, target, target.name in schema.primary_keys, retracts)
+        is_key = target.name in schema.primary_keys
+        unused = np.zeros_like(retracts) if target.name in used else retracts
+        column = _Column(batch, target, is_key, unused)
         columns[target.name] = column.values(verdict.refused.get(target.name))
         failures.extend(column.failures)
     rules = merge_rules(schema)
@@ -513,12 +516,16 @@ def _unmergeable(kinds: Kinds, rules: MergeRules, keyed: bool) -> Iterator[Failu
 class _Column:
     """The conversion of one column of a batch for its target, with the rows that fail."""
 
-    def __init__(self, batch: ChangeBatch, target: DataField, is_key: bool, retracts: Mask) -> None:
+    def __init__(self, batch: ChangeBatch, target: DataField, is_key: bool, unused: Mask) -> None:
+        """Create a conversion; `unused` are the rows whose value is not used.
+
+        These are retractions, unless the column is part of the key or orders rows.
+        """
         self.failures: list[Failure] = []
         self._batch = batch
         self._target = target
         self._is_key = is_key
-        self._retracts = retracts
+        self._unused = unused
 
     def values(self, refused: str | None) -> Values:
         """Return the values in the type of the target; invalid values are null.
@@ -533,9 +540,8 @@ class _Column:
             column = self._batch.columns.column(name)
             source = self._batch.types[name]
             values, failed = cast_values(column, source, self._target.type)
-            # Values of a retraction outside the key are not used.
             self._fail(
-                failed if self._is_key else failed & ~self._retracts,
+                failed & ~self._unused,
                 "cast" if refused is None else "schema",
                 "cast" if refused is None else "refused-change",
                 f"column {name}: a value of {source} does not fit {self._target.type}"
@@ -552,7 +558,7 @@ class _Column:
             self._fail(nulls, "key", "null-key", f"primary key column {name} is null")
         else:
             self._fail(
-                nulls & ~self._retracts,
+                nulls & ~self._unused,
                 "cast",
                 "null",
                 f"column {name} is NOT NULL and has no value",

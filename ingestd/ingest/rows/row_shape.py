@@ -39,6 +39,7 @@ from ingestd.ingest.settings.context import (
 from ingestd.ingest.settings.shape_settings import ShapeSettings
 from ingestd.ingest.values.row_groups import Values
 from ingestd.paimon.merge.row_kinds import retraction_refusal
+from ingestd.paimon.spec import honoured_options as honoured
 from ingestd.paimon.spec.changelog_checks import writes_input
 from ingestd.paimon.spec.data_types import DataType, RowKind
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
@@ -237,8 +238,10 @@ class _Work:
         Changes to rows that do not pass become DELETE rows if the table has a primary key;
         otherwise the mask of the rows to leave out is returned. Also returns their number.
         """
-        self._check_sources(where, table)
-        made, retracts = where.run(self._types, self._frame(where)), self._retracts
+        retracts = self._retracts
+        if not bool(retracts.all()):
+            self._check_sources(where)
+        made = where.run(self._types, self._frame(where))
         marks = [self._unavailable[name] for name in where.sources if name in self._unavailable]
         unknown = np.logical_or.reduce([made.failed, *marks, *self._failed_for(where)]) & ~retracts
         if bool(unknown.any()):
@@ -250,14 +253,37 @@ class _Work:
             self._failures.append(Failure(unknown, "cast", "where", message))
         passes = true_rows(made.values) | unknown
         if not table.schema.primary_keys:
-            # A retraction can lack the values of columns outside the key.
-            failing = ~(passes | (retracts & np.asarray(made.values.is_null())))
+            failing = ~(passes | (retracts & self._lacks(where.sources)))
             return int(np.count_nonzero(failing)), failing
         failing = ~(passes | retracts)
+        if bool(failing.any()):
+            self._delete(failing, table)
+        return int(np.count_nonzero(failing)), None
+
+    def _lacks(self, names: Sequence[str]) -> Mask:
+        """Return a mask of the rows that lack a value of these columns, as before images can."""
+        lacking = np.zeros(self._rows, np.bool_)
+        for name in names:
+            if name not in self._values:
+                return np.ones(self._rows, np.bool_)
+            lacking |= np.asarray(self._values[name].is_null())
+            lacking |= self._unavailable.get(name, False)
+        return lacking
+
+    def _delete(self, failing: Mask, table: FileStoreTable) -> None:
+        """Make deletes of rows, without the values that a delete does not need.
+
+        Merge engines would merge these values into later rows, and files would contain them.
+        """
         kinds = np.where(failing, np.int8(RowKind.DELETE), self._batch.row_kind)
         self._batch = replace(self._batch, row_kind=kinds)
         self._unavailable = {name: mask & ~failing for name, mask in self._unavailable.items()}
-        return int(np.count_nonzero(failing)), None
+        schema = table.schema
+        needed = {*schema.primary_keys, *schema.partition_keys}
+        needed.update(honoured.SEQUENCE_FIELD.of(schema.options))
+        kept_rows = pa.array(np.arange(self._rows), mask=failing)
+        for name in self._values.keys() - needed:
+            self._values[name] = self._values[name].take(kept_rows)
 
     def _failed_for(self, where: RowFilter) -> list[Mask]:
         """Return the failed rows of the computed columns on which the row filter depends."""
@@ -266,9 +292,12 @@ class _Work:
             needed.update(column.sources if column.name in needed else ())
         return [failed for name, (_, failed) in self._uncomputed.items() if name in needed]
 
-    def _check_sources(self, where: RowFilter, table: FileStoreTable) -> None:
-        """Raise SchemaConflictError if neither the batch nor the table has a column of `where`."""
-        known = {*self._types, *self._unavailable, *table.schema.field_names, *self._shape.declared}
+    def _check_sources(self, where: RowFilter) -> None:
+        """Raise SchemaConflictError if the batch has no column of `where`, unless it is declared.
+
+        Such a column may have been renamed in the source: its rows must not become deletes.
+        """
+        known = {*self._types, *self._unavailable, *self._shape.declared}
         for name in where.sources:
             if name not in known:
                 raise SchemaConflictError(

@@ -32,6 +32,8 @@ KeylessTableMode = Literal["reject", "latest-only", "audit"]
 "reject" rejects them, "latest-only" appends only new rows, and "audit" appends all row images.
 """
 
+KIND_COLUMN = "row_kind"
+"""Column of an audit table with the row kind `+I`, `-U`, `+U` or `-D`, as in Paimon's audit log."""
 TEMPORARY_TABLES = r"_.*_(gho|ghc|del|new|old)"
 """Names that gh-ost and pt-online-schema-change give to their working copies of tables."""
 SIGNAL_TABLES = r"(dbz|debezium)[._]signals?([._].*)?"

@@ -169,6 +169,19 @@ def test_stages_have_policies_of_their_own(tmp_path: Path) -> None:
         ("tables: {t: {where: at > now()}}", "its result changes with the time"),
         ("tables: {t: {where: a, schema: {column-types: {a: INT}}}}", "it is INT, not BOOLEAN"),
         (
+            "tables: {t: {computed-columns: {y: year(now())}, where: y < 2030}}",
+            "computed column 'y' = year(now()) changes with the time",
+        ),
+        (
+            "tables: {t: {primary-keys: none, keyless-table-mode: audit, where: row_kind <> '-U'}}",
+            "adds the column 'row_kind' after all others",
+        ),
+        (
+            "tables: {t: {primary-keys: none, keyless-table-mode: audit, "
+            "metadata-columns: [headers.row_kind]}}",
+            "no other column can have its name",
+        ),
+        (
             "tables: {t: {where: a = 1, options: {merge-engine: first-row}}}",
             "set 'ignore-delete' = 'true'",
         ),

@@ -9,6 +9,7 @@ that computes it, so that no expression, log or task contains the key.
 import hashlib
 import hmac
 import os
+import platform
 from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -17,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ingestd.errors import ConfigError
+from ingestd.errors import ConfigError, SecretLookupError
 from ingestd.ingest.computed.expressions.cells import strict
 from ingestd.ingest.computed.expressions.function import (
     INT,
@@ -128,7 +129,10 @@ def _hmac(arguments: Sequence[Argument]) -> Plan:
 
 
 def _key(reference: str) -> bytes:
-    """Return the key that a reference names. Raises ConfigError, without the text of the key."""
+    """Return the key that a reference names.
+
+    Raises ConfigError for text that is not a reference, and SecretLookupError without the key.
+    """
     kind, _, name = reference.partition(":")
     if kind not in ("env", "file") or not name or (kind == "file" and not name.startswith("/")):
         raise ConfigError(
@@ -138,9 +142,9 @@ def _key(reference: str) -> bytes:
     try:
         key = resolve(f"${{{reference}}}", os.environ, Path("/"))
     except UnresolvedError as error:
-        raise ConfigError(f"the key of hmac: {error}") from error
+        raise SecretLookupError(f"the key of hmac on {platform.node()}: {error}") from error
     if not key:
-        raise ConfigError(f"the key of hmac, {reference}, is empty")
+        raise SecretLookupError(f"the key of hmac on {platform.node()}, {reference}, is empty")
     return key.encode()
 
 

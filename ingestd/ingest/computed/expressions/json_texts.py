@@ -36,7 +36,7 @@ def _parse_path(text: str) -> Path:
         if index is not None:
             steps.append(int(index))
         else:
-            steps.append(name if name is not None else _TEXT.decode(f'"{quoted}"'))
+            steps.append(name if name is not None else _unquoted(quoted))
         at = match.end()
     if not text.startswith("$") or at < len(text):
         raise ConfigError(
@@ -44,6 +44,13 @@ def _parse_path(text: str) -> Path:
             "wildcards, filters and modes)"
         )
     return tuple(steps)
+
+
+def _unquoted(quoted: str) -> str:
+    try:
+        return _TEXT.decode(f'"{quoted}"')
+    except msgspec.DecodeError as error:
+        raise ConfigError(f'the name "{quoted}" in the path of json_value: {error}') from error
 
 
 def scalar_at(text: bytes, path: Path) -> str | None:

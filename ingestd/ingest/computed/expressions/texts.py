@@ -185,7 +185,7 @@ def _mask(arguments: Sequence[Argument]) -> Plan:
     for index, argument in enumerate(arguments[1:]):
         null = argument.is_constant and argument.constant is None
         signs[index] = None if null else constant_text("a replacement of mask", argument)
-        if len(signs[index] or "*") != 1:
+        if not null and len(signs[index] or "") != 1:
             raise ConfigError("a replacement of mask is one character, or NULL")
     classes = zip(_MASKED, _MARKS, signs, strict=True)
     chosen = [(characters, mark, sign) for characters, mark, sign in classes if sign is not None]

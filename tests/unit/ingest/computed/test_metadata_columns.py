@@ -64,6 +64,7 @@ def test_values(name: str, wanted: list[Any]) -> None:
         (("topic", "topic"), "'topic' is listed twice"),
         (("headers.",), "unknown metadata column 'headers.'"),
         (("header.a",), "known are: topic"),
+        (("topic", "headers.topic"), "topic and headers.topic have the same name: topic"),
     ],
 )
 def test_names_that_mean_nothing_are_refused(names: tuple[str, ...], message: str) -> None:
@@ -89,3 +90,11 @@ def test_headers_are_read_only_for_columns_that_need_them() -> None:
 
 def test_records_that_are_taken_keep_their_timestamp_types() -> None:
     assert CHUNK.take(np.array([2, 0])).timestamp_types == [2, 1]
+
+
+def test_a_header_that_is_called_headers_is_one_text() -> None:
+    headers = [[("headers", b"x")] for _ in CHUNK.keys]
+    source = SourceTable("db", "shop", "orders")
+    chunk = replace(CHUNK, headers=headers)
+    values = metadata_column("headers.headers", chunk, source, chunk.offsets[:1], "maxwell-json")
+    assert values.to_pylist() == ["x"]

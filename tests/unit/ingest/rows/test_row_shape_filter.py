@@ -2,10 +2,13 @@
 
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
-from ingestd.errors import SchemaConflictError
+from ingestd.errors import SchemaConflictError, SecretLookupError
 from ingestd.ingest.computed.columns import parse_computed
+from ingestd.ingest.computed.expressions import expression
 from ingestd.ingest.computed.row_filter import parse_filter
 from ingestd.ingest.settings.context import TableSettings
 from ingestd.ingest.settings.evolution_policy import EvolutionPolicy
@@ -252,3 +255,88 @@ def test_a_delete_in_the_order_of_a_sequence_field() -> None:
     rig.produce(row(1, "draft", UPDATE_AFTER, n=6), row(1, "paid", UPDATE_AFTER, n=3))
     rig.run()
     assert rig.rows("orders") == []
+
+
+def test_a_renamed_column_of_the_condition_deletes_nothing() -> None:
+    rig = rig_with("state <> 'draft'")
+    rig.produce(row(1, "paid"), row(2, "paid"))
+    rig.run()
+    rig.produce(record(Change({"id": 1, "status": "sent"}, UPDATE_AFTER)))
+    rig.produce(record(Change({"id": 2}, DELETE)))
+    rig.run()
+    assert rig.rows("orders") == [{"id": 1, "state": "paid"}]
+    assert dead_letters(rig) == [("schema", "impossible-columns")]
+
+
+REMOVING = {
+    "aggregation": {"merge-engine": "aggregation", "fields.n.aggregate-function": "sum"},
+    "partial-update": {"merge-engine": "partial-update"},
+}
+
+
+@pytest.mark.parametrize(
+    ("engine", "later", "merged"), [("aggregation", 3, 3), ("partial-update", None, None)]
+)
+def test_values_of_a_row_that_did_not_pass_are_in_no_later_row(
+    engine: str, later: int | None, merged: int | None
+) -> None:
+    options = {"bucket": "1", f"{engine}.remove-record-on-delete": "true", **REMOVING[engine]}
+    rig = rig_with("state <> 'draft'", options=options)
+    rig.produce(row(1, "draft", n=2))
+    rig.run()
+    rig.produce(row(1, "paid", UPDATE_AFTER, n=later), row(2, "paid", n=1))
+    rig.run()
+    assert [one["n"] for one in rig.rows("orders")] == [merged, 1]
+
+
+def test_a_delete_that_it_writes_has_no_values_but_the_key_and_the_order() -> None:
+    options = {"bucket": "1", "sequence.field": "n"}
+    rig = rig_with("state <> 'draft'", options=options)
+    rig.produce(row(1, "draft", n=7, secret="of another tenant"))
+    rig.run()
+    files = {path: data for path, data in rig.io.files.items() if path.endswith(".parquet")}
+    [rows] = [
+        pq.read_table(pa.BufferReader(data)) for path, data in files.items() if "orders" in path
+    ]
+    assert rows.select(["id", "state", "n", "secret"]).to_pylist() == [
+        {"id": 1, "state": None, "n": 7, "secret": None}
+    ]
+
+
+def test_a_row_that_leaves_without_a_valid_order_is_a_dead_letter() -> None:
+    rig = rig_with(
+        "state <> 'draft'",
+        options={"bucket": "1", "sequence.field": "n"},
+        evolution=EvolutionPolicy(mode="add-columns"),
+    )
+    rig.produce(row(1, "paid", n=5))
+    rig.run()
+    rig.produce(row(1, "draft", UPDATE_AFTER, n="no number"))
+    rig.run()
+    assert len(dead_letters(rig)) == 1
+
+
+@pytest.mark.parametrize("where", ["state is not null", "coalesce(state, 'draft') <> 'draft'"])
+def test_an_audit_keeps_before_images_that_lack_a_column(where: str) -> None:
+    rig = rig_with(where, primary_keys=(), keyless_table_mode="audit")
+    before = Change({"id": 1, "state": UNAVAILABLE}, UPDATE_BEFORE)
+    rig.produce(row(1, "paid"), record(before, Change({"id": 1, "state": "sent"}, UPDATE_AFTER)))
+    rig.produce(record(Change({"id": 1}, DELETE)))
+    rig.run()
+    assert sorted(one["row_kind"] for one in rig.rows("orders")) == ["+I", "+U", "-D", "-U"]
+
+
+def test_a_task_that_cannot_look_up_a_key_stops_and_rejects_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("KEY_OF_TEST", "k")
+    shape = {"computed": (parse_computed("hashed", "hmac(state, 'env:KEY_OF_TEST')"),)}
+    rig = rig_with("id > 0", shape)
+    rig.produce(row(1, "a"))
+    rig.run()
+    monkeypatch.delenv("KEY_OF_TEST")
+    expression._bound.cache_clear()
+    rig.produce(row(2, "a"))
+    with pytest.raises(SecretLookupError, match=r"the key of hmac on .*KEY_OF_TEST"):
+        rig.run()
+    assert dead_letters(rig) == []

@@ -68,3 +68,8 @@ def test_it_finds_what_a_plain_walk_finds(document: Any, path: list[str | int]) 
 def test_other_paths_are_refused(path: str) -> None:
     with pytest.raises(ConfigError, match="is not like"):
         read_expression(f"json_value(s, '{path}')")
+
+
+def test_a_name_that_is_no_json_text_is_refused() -> None:
+    with pytest.raises(ConfigError, match="in the path of json_value"):
+        read_expression(r"""json_value(s, '$."\q"')""")

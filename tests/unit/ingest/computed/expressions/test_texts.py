@@ -71,6 +71,7 @@ def test_replacements_that_would_fill_the_memory_fail_for_their_row(
 
 @pytest.mark.parametrize(("sql", "message"), [
     ("mask(s, 'ab')", "a replacement of mask is one character, or NULL"),
+    ("mask(s, '')", "a replacement of mask is one character, or NULL"),
     ("mask(s, s)", "must be a constant text"),
     ("mask(1)", "mask does not take INT"),
 ])  # fmt: skip
