@@ -41,6 +41,9 @@ class SourceTable(NamedTuple):
     schema: str | None
     table: str
 
+    def __str__(self) -> str:
+        return ".".join(name for name in self if name)
+
 
 KnownColumns = Mapping[SourceTable, Mapping[str, DataType]]
 """Column types by source table and column name.

@@ -17,7 +17,6 @@ from ingestd.config.source_section import SourceSection, check_positions
 from ingestd.config.table_sections import TableSection, settings_of
 from ingestd.config.validation_errors import ValidationIssue
 from ingestd.errors import ConfigError, IngestdError
-from ingestd.ingest.computed.columns import in_order
 from ingestd.ingest.computed.row_filter import RowFilter, filter_refusal
 from ingestd.ingest.rows.router import Router
 from ingestd.ingest.settings.context import KIND_COLUMN, TableSettings
@@ -252,15 +251,13 @@ def _check_filter(where: RowFilter, settings: TableSettings, schema: TableSchema
         if (added := settings.shape.added_type(name, settings.column_types)) is not None:
             types[name] = added
     where.check(types)
-    needed = set(where.sources)
-    for column in reversed(in_order(settings.shape.computed)):
-        if column.name in needed:
-            needed.update(column.sources)
-            if column.is_another_each_time:
-                raise ConfigError(
-                    f"{where}: {column} changes with the time, so that records that are read again "
-                    "would give other rows; use another column"
-                )
+    needed = settings.shape.depends_on(where.sources)
+    for column in settings.shape.computed:
+        if column.name in needed and column.is_another_each_time:
+            raise ConfigError(
+                f"{where}: {column} changes with the time, so that records that are read again "
+                "would give other rows; use another column"
+            )
     if (refusal := filter_refusal(schema)) is not None:
         raise ConfigError(refusal)
 

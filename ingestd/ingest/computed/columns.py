@@ -71,8 +71,7 @@ def parse_computed(name: str, text: str) -> ComputedColumn:
     try:
         call = _read(text.strip())
     except (ConfigError, FormatError, UnsupportedError, pa.ArrowInvalid) as error:
-        problem = error.message if isinstance(error, ConfigError | FormatError) else str(error)
-        raise ConfigError(f"computed column '{name}' = {text}: {problem}") from error
+        raise ConfigError(f"computed column '{name}' = {text}: {error}") from error
     return ComputedColumn(name, call)
 
 

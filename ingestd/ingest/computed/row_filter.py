@@ -48,7 +48,7 @@ class RowFilter:
         except ConfigError as error:
             raise ConfigError(f"{self}: {error.message}") from error
         if data_type not in (None, _BOOLEAN):
-            raise ConfigError(f"{self}: it is {data_type}, not BOOLEAN; compare it with a value")
+            raise ConfigError(self._other_type(data_type))
 
     def run(self, types: Mapping[str, DataType], frame: Frame) -> Outcome:
         """Evaluate the condition for the rows of a frame; a missing column is NULL.
@@ -63,10 +63,11 @@ class RowFilter:
             nulls = pa.nulls(frame.rows, pa.bool_())
             return Outcome(nulls, _BOOLEAN, np.zeros(frame.rows, np.bool_))
         if outcome.type != _BOOLEAN:
-            raise SchemaConflictError(
-                f"{self}: it is {outcome.type}, not BOOLEAN; compare it with a value"
-            )
+            raise SchemaConflictError(self._other_type(outcome.type))
         return outcome
+
+    def _other_type(self, data_type: DataType | None) -> str:
+        return f"{self}: it is {data_type}, not BOOLEAN; compare it with a value"
 
     def __str__(self) -> str:
         return f"where {self.expression}"
@@ -80,8 +81,7 @@ def parse_filter(text: str) -> RowFilter:
     try:
         row_filter = RowFilter(read_expression(text.strip()))
     except (ConfigError, FormatError, UnsupportedError, pa.ArrowInvalid) as error:
-        problem = error.message if isinstance(error, ConfigError | FormatError) else str(error)
-        raise ConfigError(f"where {text.strip()}: {problem}") from error
+        raise ConfigError(f"where {text.strip()}: {error}") from error
     if row_filter.expression.tells_time:
         raise ConfigError(
             f"{row_filter}: its result changes with the time, so that records that are read again "

@@ -51,7 +51,6 @@ from ingestd.paimon.merge.row_kinds import (
     retraction_refusal,
     retractions,
 )
-from ingestd.paimon.spec import honoured_options as honoured
 from ingestd.paimon.spec.arrow import Array, to_arrow_type
 from ingestd.paimon.spec.column_names import column_name_problems, nested_name_problems
 from ingestd.paimon.spec.data_types import CHARACTER_ROOTS, DataField, DataType, RowKind
@@ -314,10 +313,9 @@ def keyless_mode(
 
 def _with_kinds(batch: ChangeBatch) -> ChangeBatch:
     if KIND_COLUMN in batch.types:
-        names = ".".join(name for name in batch.source if name)
         raise SchemaConflictError(
             f"keyless-table-mode 'audit' writes the kind of each change to '{KIND_COLUMN}', but "
-            f"{names} has a column of that name; leave it out by select.exclude, or let "
+            f"{batch.source} has a column of that name; leave it out by select.exclude, or let "
             "keyless-table-mode be latest-only"
         )
     column = _KINDS.take(batch.row_kind)
@@ -378,14 +376,14 @@ def conform(
     retracts = (batch.row_kind == RowKind.DELETE) | (batch.row_kind == RowKind.UPDATE_BEFORE)
     columns: dict[str, Values] = {}
     failures = list(_refused_columns(batch, schema, verdict.refused, policy, retracts))
-    used = {*schema.primary_keys, *honoured.SEQUENCE_FIELD.of(schema.options)}
+    rules = merge_rules(schema)
+    used = {*schema.primary_keys, *rules.sequence_fields}
     for target in schema.fields:
         is_key = target.name in schema.primary_keys
         unused = np.zeros_like(retracts) if target.name in used else retracts
         column = _Column(batch, target, is_key, unused)
         columns[target.name] = column.values(verdict.refused.get(target.name))
         failures.extend(column.failures)
-    rules = merge_rules(schema)
     kinds = _row_kinds(batch, columns, rules)
     failures.extend(_unmergeable(kinds, rules, bool(schema.primary_keys)))
     columns.update(_row_columns(batch, schema, kinds))

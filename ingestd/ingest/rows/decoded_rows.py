@@ -38,7 +38,7 @@ class DecodedTable:
     @property
     def name(self) -> str:
         """The name of the source table, qualified by database and schema."""
-        return ".".join(name for name in self.source if name)
+        return str(self.source)
 
 
 def decoded_tables(decoded: Decoded) -> list[DecodedTable]:

@@ -39,7 +39,6 @@ from ingestd.ingest.settings.context import (
 from ingestd.ingest.settings.shape_settings import ShapeSettings
 from ingestd.ingest.values.row_groups import Values
 from ingestd.paimon.merge.row_kinds import retraction_refusal
-from ingestd.paimon.spec import honoured_options as honoured
 from ingestd.paimon.spec.changelog_checks import writes_input
 from ingestd.paimon.spec.data_types import DataType, RowKind
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
@@ -278,18 +277,15 @@ class _Work:
         kinds = np.where(failing, np.int8(RowKind.DELETE), self._batch.row_kind)
         self._batch = replace(self._batch, row_kind=kinds)
         self._unavailable = {name: mask & ~failing for name, mask in self._unavailable.items()}
-        schema = table.schema
-        needed = {*schema.primary_keys, *schema.partition_keys}
-        needed.update(honoured.SEQUENCE_FIELD.of(schema.options))
+        schema, order = table.schema, table.merge_rules.sequence_fields
+        needed = {*schema.primary_keys, *schema.partition_keys, *order}
         kept_rows = pa.array(np.arange(self._rows), mask=failing)
         for name in self._values.keys() - needed:
             self._values[name] = self._values[name].take(kept_rows)
 
     def _failed_for(self, where: RowFilter) -> list[Mask]:
         """Return the failed rows of the computed columns on which the row filter depends."""
-        needed = set(where.sources)
-        for column in reversed(self._shape.computed):
-            needed.update(column.sources if column.name in needed else ())
+        needed = self._shape.settings.depends_on(where.sources)
         return [failed for name, (_, failed) in self._uncomputed.items() if name in needed]
 
     def _check_sources(self, where: RowFilter) -> None:
@@ -301,9 +297,8 @@ class _Work:
         for name in where.sources:
             if name not in known:
                 raise SchemaConflictError(
-                    f"table {self._shape.table}: {where}: the rows of "
-                    f"{'.'.join(part for part in self._batch.source if part)} have no column "
-                    f"'{name}'; correct the condition, or set the column's type in "
+                    f"table {self._shape.table}: {where}: the rows of {self._batch.source} have no "
+                    f"column '{name}'; correct the condition, or set the column's type in "
                     "schema.column-types if messages leave it out when it is null"
                 )
 
@@ -311,7 +306,7 @@ class _Work:
         if name in self._types:
             raise SchemaConflictError(
                 f"table {self._shape.table}: column '{name}' is to be added, but "
-                f"{'.'.join(name for name in self._batch.source if name)} has a column of that "
+                f"{self._batch.source} has a column of that "
                 "name; give it another name (metadata columns: a metadata-column-prefix), or "
                 "leave out the source's by select.exclude"
             )

@@ -54,8 +54,7 @@ class QualifiedSourceTable(NamedTuple):
         return SourceTable(self.database, self.schema, self.table)
 
     def __str__(self) -> str:
-        names = (self.database, self.schema, self.table)
-        return f"{self.source}:{'.'.join(name for name in names if name)}"
+        return f"{self.source}:{self.unqualified}"
 
 
 @dataclass(frozen=True, slots=True)

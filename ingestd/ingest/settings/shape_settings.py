@@ -3,7 +3,7 @@
 `row_shape` applies these settings to rows.
 """
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from ingestd.errors import ConfigError
@@ -72,22 +72,20 @@ class ShapeSettings:
         """Return whether an added column replaces the source column of this name."""
         return not self.selects(name) and name in self.added()
 
-    def sources_of(self, name: str) -> Iterator[str]:
-        """Yield the source columns that a column depends on, directly or through computed columns.
-
-        Yields the column itself if it is not computed.
-        """
-        by_name = {column.name: column for column in self.computed}
-        waiting, visited = [name], set[str]()
+    def depends_on(self, names: Iterable[str]) -> frozenset[str]:
+        """Return columns with all columns that they depend on, also through computed columns."""
+        sources = {column.name: column.sources for column in self.computed}
+        waiting, visited = [*names], set[str]()
         while waiting:
-            source = waiting.pop()
-            if source in visited:
-                continue
-            visited.add(source)
-            if source in by_name:
-                waiting += by_name[source].sources
-            else:
-                yield source
+            name = waiting.pop()
+            if name not in visited:
+                visited.add(name)
+                waiting += sources.get(name, ())
+        return frozenset(visited)
+
+    def sources_of(self, name: str) -> frozenset[str]:
+        """Return the source columns that a column depends on, which is itself if not computed."""
+        return self.depends_on([name]) - {column.name for column in self.computed}
 
     def added_type(self, name: str, types: Mapping[str, DataType]) -> DataType | None:
         """Return the type of an added column, given the declared types.

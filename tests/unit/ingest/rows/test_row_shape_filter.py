@@ -240,9 +240,9 @@ def test_merge_options_have_a_meaning_or_are_refused(options: dict[str, str], fo
     rig.run()
     if isinstance(found, str):
         assert rig.rows("orders") == []
-        letters = rig.rows("ingestd_dead_letters")
-        assert {(one["stage"], one["reason"]) for one in letters} == {("schema", "row-filter")}
-        assert found in letters[0]["message"]
+        dead_letters = rig.rows("ingestd_dead_letters")
+        assert {(one["stage"], one["reason"]) for one in dead_letters} == {("schema", "row-filter")}
+        assert found in dead_letters[0]["message"]
     else:
         assert [(one["id"], one["n"]) for one in rig.rows("orders")] == found
 
