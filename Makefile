@@ -27,6 +27,8 @@ FUZZ_SECONDS := 60
 # Timestamps in archives are those of the commit, so that builds are reproducible.
 DATED := SOURCE_DATE_EPOCH=$${SOURCE_DATE_EPOCH:-$$(git log -1 --format=%ct 2>/dev/null || echo 1580601600)}
 GUARDED := ingest/main floors upsert cold/small latency tiny
+# Sources and tests are compiled once for all processes, also where the environment says otherwise.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help
 help: ## list the targets
