@@ -23,9 +23,9 @@ from bench.load import COLUMN_TYPES, KEY
 from bench.process import BenchError
 from ingestd.cdc.base import ChangeBatch, KnownColumns, RecordChunk, load_data_format
 from ingestd.kafka.fetch import fetch
+from ingestd.kafka.offset_ranges import OffsetRange, ranges_between
 from ingestd.kafka.offsets import OffsetClient
 from ingestd.kafka.properties import KafkaSource
-from ingestd.kafka.ranges import OffsetRange, ranges_between
 from ingestd.paimon.format.base import load_format
 from ingestd.paimon.io.file_io import file_io_for
 from ingestd.paimon.merge.base import merge_rows

@@ -36,10 +36,10 @@ from bench.one_process import DATABASE, SOURCE, OneProcess
 from ingestd.cdc.base import RecordChunk, load_data_format
 from ingestd.ingest.rows.blobs import Blob
 from ingestd.ingest.settings.context import BatchContext
+from ingestd.ingest.stages.batch_result import WriteOutcome
 from ingestd.ingest.stages.decode_stage import decode_ranges
-from ingestd.ingest.stages.outcome import WriteOutcome
 from ingestd.ingest.stages.write_stage import write_slot
-from ingestd.kafka.ranges import OffsetRange
+from ingestd.kafka.offset_ranges import OffsetRange
 from ingestd.paimon.catalog.base import Identifier
 from ingestd.paimon.io.local import LocalFileIO
 from ingestd.paimon.table.compact import table_compact
@@ -53,7 +53,7 @@ VOCABULARY = (
     "errors",
     "ingest.settings.",
     "ingest.values.",
-    "kafka.ranges",
+    "kafka.offset_ranges",
     "log",
     "paimon.io.",
     "paimon.spec.",

@@ -21,10 +21,10 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from bench.one_process import SOURCE, OneProcess, Spent, spent
 from ingestd.dev.broker import DevBroker
 from ingestd.ingest.settings.context import BatchContext
-from ingestd.ingest.stages.outcome import WriteOutcome
+from ingestd.ingest.stages.batch_result import WriteOutcome
+from ingestd.kafka.offset_ranges import BatchOffsets, OffsetRange, Offsets
 from ingestd.kafka.planner import Planner
 from ingestd.kafka.properties import KafkaSource
-from ingestd.kafka.ranges import BatchOffsets, OffsetRange, Offsets
 
 ROWS = 250
 """Rows of a table in a batch: enough that the batch is divided into tasks."""

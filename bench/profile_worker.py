@@ -70,8 +70,8 @@ STEPS = (
     ),
     Step("ingestd.paimon.table.write.table_write:_prepare", "sort, merge"),
     Step("ingestd.paimon.table.write.table_write:_merged", "sort, merge"),
-    Step("ingestd.paimon.table.write.figures:FileStatsCollector.add", "statistics"),
-    Step("ingestd.paimon.table.write.figures:FileStatsCollector.meta", "statistics"),
+    Step("ingestd.paimon.table.write.file_metadata:FileStatsCollector.add", "statistics"),
+    Step("ingestd.paimon.table.write.file_metadata:FileStatsCollector.meta", "statistics"),
     Step("ingestd.paimon.format.parquet:write_file", "encode files"),
 )
 GENERATORS = (

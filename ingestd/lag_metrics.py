@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from prometheus_client import Gauge, Histogram, Metric
 from prometheus_client.core import GaugeMetricFamily
 
-from ingestd.kafka.ranges import SourcePartition
+from ingestd.kafka.offset_ranges import SourcePartition
 
 _PARTITION_LABELS = ("source", "topic", "partition")
 

@@ -12,12 +12,12 @@ from ingestd.cli.groups import now_ms, print_result
 from ingestd.cli.output import AsJson, print_table
 from ingestd.config.load import load_config
 from ingestd.config.runtime import pipeline_settings
-from ingestd.ingest.recovery.begin import at_claims, at_now, at_origin
-from ingestd.ingest.recovery.begin import begin as give_record
+from ingestd.ingest.recovery.set_progress import at_claims, at_now, at_origin
+from ingestd.ingest.recovery.set_progress import begin as give_record
 from ingestd.ingest.settings.pipeline_settings import PipelineSettings
 from ingestd.ingest.tables.claims import read_claims
 from ingestd.ingest.tables.leadership import Leadership, this_process
-from ingestd.ingest.tables.positions import Vector
+from ingestd.ingest.tables.log_positions import Vector
 from ingestd.ingest.tables.table_registry import TableRegistry
 from ingestd.kafka.offsets import OffsetClient
 from ingestd.paimon.catalog.base import load_catalog

@@ -9,17 +9,17 @@ from pathlib import Path
 from ingestd.cdc.base import DEFAULT_FORMAT, RecordChunk
 from ingestd.cdc.format_guess import Guess, guess_format
 from ingestd.cdc.schema_lookup import SchemaLookup
-from ingestd.cli.dry_run import TopicLogs, dry_run_pipeline, take_sample, topic_logs
 from ingestd.cli.proposal import Proposal, SourceProposal, proposed_pattern
+from ingestd.cli.sampled_dry_run import TopicLogs, dry_run_pipeline, take_sample, topic_logs
 from ingestd.config.document import parse_document
 from ingestd.config.load import load_document
-from ingestd.config.references import resolve_references
 from ingestd.config.runtime import pipeline_settings
+from ingestd.config.secret_resolution import resolve_references
 from ingestd.errors import ConfigError
 from ingestd.ingest.dry_run.table_preview import TablePreview, table_previews
 from ingestd.kafka.fetch import fetch
+from ingestd.kafka.offset_ranges import OffsetRange
 from ingestd.kafka.properties import KafkaSource
-from ingestd.kafka.ranges import OffsetRange
 
 _NAME = "init"
 _SAMPLED = 50

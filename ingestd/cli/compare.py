@@ -8,12 +8,12 @@ import typer
 
 from ingestd.cli.interrupts import interruptible
 from ingestd.cli.output import AsJson, counted, print_json, print_table, say
-from ingestd.cli.progress import waiting
+from ingestd.cli.progress_line import waiting
+from ingestd.compare.catch_up import Patience
+from ingestd.compare.compare_plan import Uncompared
 from ingestd.compare.drivers import public_url
 from ingestd.compare.pipeline_compare import CompareOptions, compare_tables
-from ingestd.compare.plan import Uncompared
 from ingestd.compare.report import has_differences, repair_hints
-from ingestd.compare.stream import Patience
 from ingestd.config.load import load_config
 from ingestd.config.runtime import pipeline_settings
 from ingestd.errors import ConfigError

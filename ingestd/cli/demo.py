@@ -37,8 +37,8 @@ from ingestd.dev.child import Child
 from ingestd.dev.produce import produce
 from ingestd.dev.workload import KEYS, TABLES, Workload
 from ingestd.errors import ConfigError, IngestdError
+from ingestd.ingest.tables.log_positions import Vector, furthest
 from ingestd.ingest.tables.managed_table import open_table
-from ingestd.ingest.tables.positions import Vector, furthest
 from ingestd.paimon.casts.rows_json import json_lines
 from ingestd.paimon.catalog.base import Catalog, Identifier, load_catalog
 from ingestd.paimon.spec.snapshot import Snapshot

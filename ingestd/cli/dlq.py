@@ -8,6 +8,14 @@ import numpy.typing as npt
 import pyarrow as pa
 import typer
 
+from ingestd.cli.dead_letter_replay import (
+    Bootstrap,
+    ConfigFile,
+    Replayed,
+    Target,
+    cluster_of,
+    replay_all,
+)
 from ingestd.cli.dead_letters import (
     FILTER_COLUMNS,
     DeadLetterFilter,
@@ -23,8 +31,7 @@ from ingestd.cli.dead_letters import (
 )
 from ingestd.cli.groups import DryRun, group, now_ms, print_result
 from ingestd.cli.output import AsJson, counted, print_json, print_table, time_text
-from ingestd.cli.progress import live_count, working
-from ingestd.cli.replaying import Bootstrap, ConfigFile, Replayed, Target, cluster_of, replay_all
+from ingestd.cli.progress_line import live_count, working
 from ingestd.cli.tables import Warehouse
 from ingestd.errors import ConfigError
 from ingestd.ingest.dead_letters.dead_letter import COLUMNS

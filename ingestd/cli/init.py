@@ -20,7 +20,8 @@ from ingestd.cli.broker_survey import (
 )
 from ingestd.cli.interrupts import interruptible
 from ingestd.cli.output import AsJson, counted, print_json, say
-from ingestd.cli.progress import waiting
+from ingestd.cli.progress_line import waiting
+from ingestd.cli.prompts import ask, is_terminal, print_on_terminal
 from ingestd.cli.proposal import (
     Proposal,
     kept_secrets,
@@ -28,7 +29,6 @@ from ingestd.cli.proposal import (
     proposal_yaml,
     proposed_pattern,
 )
-from ingestd.cli.questions import ask, is_terminal, print_on_terminal
 from ingestd.config.registry_section import SchemaRegistrySection, registered_formats
 from ingestd.errors import ConfigError
 

@@ -31,11 +31,11 @@ from ingestd.ingest.rows.decoded_rows import (
     rejected_documents,
 )
 from ingestd.ingest.settings.context import SourceSettings
-from ingestd.kafka.consumers import close_consumers
+from ingestd.kafka.consumer_pool import close_consumers
 from ingestd.kafka.fetch import fetch
+from ingestd.kafka.offset_ranges import OffsetRange
 from ingestd.kafka.offsets import OffsetClient
 from ingestd.kafka.properties import KafkaSource
-from ingestd.kafka.ranges import OffsetRange
 from ingestd.log import printable
 
 _FINDINGS = 1

@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from ingestd.cli.dry_run import Planned, dry_run_pipeline
 from ingestd.cli.output import AsJson, Row, counted, print_json, print_table, say
+from ingestd.cli.sampled_dry_run import Planned, dry_run_pipeline
 from ingestd.config.load import load_config
 from ingestd.config.runtime import pipeline_settings
 from ingestd.ingest.dry_run.dry_run import DryRun

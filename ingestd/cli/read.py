@@ -10,7 +10,7 @@ import typer
 from ingestd.cli import rows_output
 from ingestd.cli.interrupts import UNCHANGED, interruptible
 from ingestd.cli.output import AsJson
-from ingestd.cli.progress import line_of, live_count
+from ingestd.cli.progress_line import line_of, live_count
 from ingestd.cli.read_source import Request, requested_rows
 from ingestd.cli.rows_output import Output, PrintedRows
 from ingestd.cli.tables import SnapshotId, TableName, Warehouse, open_view

@@ -25,7 +25,7 @@ from ingestd.paimon.table.read.incremental_read import (
 )
 from ingestd.paimon.table.read.scan_options import BETWEEN, ScanTarget, scan_target
 from ingestd.paimon.table.read.table_read import TableReader
-from ingestd.paimon.table.system.tables import read_system_table, system_table
+from ingestd.paimon.table.system.system_tables import read_system_table, system_table
 
 AUDIT_LOG = "audit_log"
 BINLOG = "binlog"

@@ -7,13 +7,13 @@ import typer
 
 from ingestd.cli.groups import DryRun, Partitions, chosen_partitions, now_ms, print_result
 from ingestd.cli.output import AsJson, Row, counted, print_table, say
-from ingestd.cli.progress import live_count, working
+from ingestd.cli.progress_line import live_count, working
 from ingestd.cli.tables import TableName, Warehouse, open_table
 from ingestd.paimon.spec.paths import java_text
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.metadata_text import partition_name
 from ingestd.paimon.table.rewrite.bucket_keys import SharedHash
-from ingestd.paimon.table.rewrite.doubled_keys import Dropped
+from ingestd.paimon.table.rewrite.duplicate_keys import Dropped
 from ingestd.paimon.table.rewrite.index_repair import IndexRepair, repair_hash_index
 
 MOST_KEYS = 1_000

@@ -6,8 +6,8 @@ import typer
 
 from ingestd.cli.groups import DryRun, print_result, table_now_ms
 from ingestd.cli.output import AsJson, counted, print_table, time_text
-from ingestd.cli.progress import working
-from ingestd.cli.questions import confirm
+from ingestd.cli.progress_line import working
+from ingestd.cli.prompts import confirm
 from ingestd.cli.tables import TableName, Warehouse, open_table
 from ingestd.ingest.tables.leadership import Leadership, pipelines, this_process
 from ingestd.paimon.spec.option_types import parse_millis

@@ -7,7 +7,7 @@ import typer
 
 from ingestd.cli.groups import DryRun, Partitions, chosen_partitions, now_ms, print_result
 from ingestd.cli.output import AsJson, Row, counted, print_table
-from ingestd.cli.progress import working
+from ingestd.cli.progress_line import working
 from ingestd.cli.tables import TableName, Warehouse, open_catalog, open_table
 from ingestd.errors import ConfigError
 from ingestd.paimon.catalog.base import Identifier

@@ -7,7 +7,7 @@ import typer
 
 from ingestd.cli.groups import DryRun, print_result
 from ingestd.cli.output import AsJson, counted, print_table, time_text
-from ingestd.cli.progress import working
+from ingestd.cli.progress_line import working
 from ingestd.cli.tables import TableName, Warehouse, open_table
 from ingestd.errors import ConfigError
 from ingestd.ingest.tables.progress import decode_properties, pipelines_in

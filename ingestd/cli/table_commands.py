@@ -7,7 +7,7 @@ import typer
 
 from ingestd.cli.groups import DryRun, Partitions, now_ms, print_result
 from ingestd.cli.output import AsJson, counted, print_json, print_table, say
-from ingestd.cli.progress import live_count, working
+from ingestd.cli.progress_line import live_count, working
 from ingestd.cli.tables import TableName, Warehouse, open_table
 from ingestd.paimon.iceberg.iceberg_sync import keep_iceberg
 from ingestd.paimon.table.commit.overwrite import (

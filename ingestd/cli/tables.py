@@ -26,7 +26,7 @@ from ingestd.paimon.table.metadata.snapshot_manager import (
     snapshot_ids,
 )
 from ingestd.paimon.table.metadata.time_travel import on_branch
-from ingestd.paimon.table.system.tables import split_name
+from ingestd.paimon.table.system.system_tables import split_name
 
 Warehouse: TypeAlias = Annotated[
     str,

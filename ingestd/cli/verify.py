@@ -6,14 +6,14 @@ from typing import Annotated, TypeAlias
 import typer
 
 from ingestd.cli.catalog_options import CatalogChoice, chosen_catalog
+from ingestd.cli.dead_letter_replay import ConfigFile
 from ingestd.cli.interrupts import UNCHANGED
 from ingestd.cli.output import AsJson, print_json, print_table
-from ingestd.cli.progress import live_count, working
-from ingestd.cli.replaying import ConfigFile
+from ingestd.cli.progress_line import live_count, working
 from ingestd.cli.tables import SnapshotId, Warehouse, open_table
 from ingestd.errors import ConfigError
-from ingestd.paimon.table.verify.findings import Finding
 from ingestd.paimon.table.verify.table_verify import verify as verify_table
+from ingestd.paimon.table.verify.verify_findings import Finding
 
 _Table: TypeAlias = Annotated[
     str | None,

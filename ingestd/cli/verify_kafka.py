@@ -7,7 +7,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from ingestd.cli.output import Row, print_json, print_table, say
-from ingestd.cli.progress import waiting
+from ingestd.cli.progress_line import waiting
 from ingestd.config.load import load_config
 from ingestd.config.runtime import pipeline_settings
 from ingestd.errors import ConfigError
@@ -29,11 +29,11 @@ from ingestd.ingest.recovery.recount import (
 )
 from ingestd.ingest.settings.pipeline_settings import PipelineSettings
 from ingestd.ingest.tables.registry_opening import OpenedTables, RegistryOpening
-from ingestd.kafka.consumers import close_consumers
+from ingestd.kafka.consumer_pool import close_consumers
 from ingestd.kafka.offsets import OffsetClient
 from ingestd.paimon.catalog.base import load_catalog
 from ingestd.paimon.io.file_io import absolute_path, file_io_for, storage_options
-from ingestd.paimon.table.verify.findings import Finding
+from ingestd.paimon.table.verify.verify_findings import Finding
 from ingestd.spark.batch import stream_of
 
 _LOST = frozenset({"log-truncated", "log-replaced", "topic-recreated", "topic-deleted"})

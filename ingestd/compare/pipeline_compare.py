@@ -6,15 +6,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ingestd.compare.columns import DatabaseTable, Pairing, pair_columns
+from ingestd.compare.catch_up import ChangeStream, Patience
+from ingestd.compare.column_pairs import DatabaseTable, Pairing, pair_columns
+from ingestd.compare.compare_plan import Uncompared, parse_pairs, refusal, settings_of, source_of
 from ingestd.compare.drivers import Connection, SchemaMovedError, connect, public_url
-from ingestd.compare.lake import LakeReader
-from ingestd.compare.plan import Uncompared, parse_pairs, refusal, settings_of, source_of
+from ingestd.compare.lake_table import LakeReader
 from ingestd.compare.postgres import text_sql
 from ingestd.compare.progress_file import ProgressFile, TablePages
 from ingestd.compare.report import result_document
-from ingestd.compare.source import SourceReader, check_server, read_source_table
-from ingestd.compare.stream import ChangeStream, Patience
+from ingestd.compare.source_table import SourceReader, check_server, read_source_table
 from ingestd.compare.table_compare import TableComparison
 from ingestd.compare.throttle import Throttle
 from ingestd.errors import ConfigError, UnsupportedError

@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Mapping
 
 from ingestd.compare.canonical import HASH_DIGITS, NULL_CELL, PART_DIGITS, Form
-from ingestd.compare.columns import DatabaseColumn
+from ingestd.compare.column_pairs import DatabaseColumn
 from ingestd.paimon.spec.arrow import to_arrow_type
 from ingestd.paimon.spec.data_types import (
     BINARY_ROOTS,

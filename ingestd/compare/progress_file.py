@@ -11,7 +11,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from ingestd.compare.source import KeyRange, Page
+from ingestd.compare.source_table import KeyRange, Page
 from ingestd.errors import ConfigError
 
 _VERSION = 1

@@ -5,8 +5,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ingestd.compare.canonical import shown_text
-from ingestd.compare.columns import DatabaseTable, Key, Pairing
-from ingestd.compare.source import Texts
+from ingestd.compare.column_pairs import DatabaseTable, Key, Pairing
+from ingestd.compare.source_table import Texts
 from ingestd.compare.table_compare import ComparisonOutcome, Difference, Kind
 
 Document = dict[str, Any]

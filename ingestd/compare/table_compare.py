@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
-from ingestd.compare.columns import Key, Pairing
-from ingestd.compare.lake import LakeReader, PageIndex, PagePart
-from ingestd.compare.source import (
+from ingestd.compare.column_pairs import Key, Pairing
+from ingestd.compare.lake_table import LakeReader, PageIndex, PagePart
+from ingestd.compare.source_table import (
     Digest,
     KeyRange,
     Page,

@@ -7,12 +7,12 @@ from pathlib import Path as FilePath
 from ingestd.cdc.base import DATA_FORMATS, describe_format, format_descriptors
 from ingestd.cdc.columns.json_columns import refuse_unreadable
 from ingestd.cdc.columns.type_mapping import read_type_mapping
+from ingestd.config.allowed_keys import nearest
 from ingestd.config.document import Document, Path
 from ingestd.config.model import CatalogSection, Config
-from ingestd.config.references import plain_secrets
 from ingestd.config.registry_section import registry_settings
 from ingestd.config.routing_section import routing_of
-from ingestd.config.shape import nearest
+from ingestd.config.secret_resolution import plain_secrets
 from ingestd.config.source_section import SourceSection, check_positions
 from ingestd.config.table_sections import TableSection, settings_of
 from ingestd.config.validation_errors import ValidationIssue

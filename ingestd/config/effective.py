@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 from ingestd.config.document import Path, Tree, dotted
 from ingestd.config.load import LoadedConfig
-from ingestd.config.references import plain_secrets
+from ingestd.config.secret_resolution import plain_secrets
 from ingestd.log import MASK, is_secret_name, redact
-from ingestd.references import holds_reference
+from ingestd.secret_references import holds_reference
 
 DEFAULT = "default"
 

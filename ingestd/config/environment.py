@@ -7,8 +7,8 @@ an unknown key is an error, like an unknown key in the file.
 import json
 from collections.abc import Mapping
 
+from ingestd.config.allowed_keys import ConfigShape, nearest, plain
 from ingestd.config.document import Document, Path, Tree, dotted
-from ingestd.config.shape import ConfigShape, nearest, plain
 from ingestd.config.validation_errors import ValidationIssue
 
 PREFIX = "INGESTD__"

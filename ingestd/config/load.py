@@ -7,12 +7,12 @@ from pathlib import Path as FilePath
 
 from pydantic import ValidationError
 
+from ingestd.config.allowed_keys import shape_of
 from ingestd.config.checks import check
 from ingestd.config.document import Document, Tree, read_document
 from ingestd.config.environment import apply_environment
 from ingestd.config.model import Config
-from ingestd.config.references import resolve_references
-from ingestd.config.shape import shape_of
+from ingestd.config.secret_resolution import resolve_references
 from ingestd.config.validation_errors import refuse, validation_errors_of
 
 

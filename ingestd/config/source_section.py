@@ -10,9 +10,9 @@ from ingestd.config.registry_section import SchemaRegistrySection
 from ingestd.config.section import Section
 from ingestd.config.values import Names, Texts
 from ingestd.errors import ConfigError
-from ingestd.kafka.positions import parse_positions, positions_text
+from ingestd.kafka.offset_ranges import TopicOffsets
+from ingestd.kafka.offset_text import parse_positions, positions_text
 from ingestd.kafka.properties import BoundedMode, KafkaSource, StartupMode
-from ingestd.kafka.ranges import TopicOffsets
 
 _FORMATS = ", ".join(f"`{name}`" for name in sorted(DATA_FORMATS))
 _NEEDED = {"timestamp": "timestamp-millis", "specific-offsets": "specific-offsets"}

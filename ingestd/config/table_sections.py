@@ -20,7 +20,7 @@ from ingestd.config.values import (
     Texts,
     TypeText,
 )
-from ingestd.ingest.computed.columns import parse_computed
+from ingestd.ingest.computed.computed_columns import parse_computed
 from ingestd.ingest.computed.functions import FUNCTIONS
 from ingestd.ingest.computed.metadata_columns import METADATA_TYPES
 from ingestd.ingest.computed.row_filter import parse_filter

@@ -6,8 +6,8 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from ingestd.config.allowed_keys import ConfigShape, nearest
 from ingestd.config.document import Document, Path, dotted
-from ingestd.config.shape import ConfigShape, nearest
 from ingestd.errors import ConfigError
 from ingestd.log import printable, redact
 

@@ -8,7 +8,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, PlainSerializer
 
 from ingestd.config.units import format_duration, format_size, parse_duration, parse_size
 from ingestd.errors import IngestdError
-from ingestd.ingest.computed.columns import parse_computed
+from ingestd.ingest.computed.computed_columns import parse_computed
 from ingestd.ingest.computed.metadata_columns import check_metadata
 from ingestd.ingest.computed.row_filter import parse_filter
 from ingestd.paimon.spec.data_types import DataType, parse_type

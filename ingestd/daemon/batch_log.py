@@ -14,7 +14,7 @@ from ingestd.ingest.batch_events import BatchSummary, TableCommit
 from ingestd.ingest.settings.error_policy import CLAIM_STAGES
 from ingestd.ingest.settings.wrong_format import SetAside
 from ingestd.ingest.values.counts import Counts
-from ingestd.kafka.ranges import OffsetRange
+from ingestd.kafka.offset_ranges import OffsetRange
 from ingestd.log import bind_thread
 from ingestd.paimon.spec.data_types import RowKind
 from ingestd.paimon.spec.table_schema import TableSchema

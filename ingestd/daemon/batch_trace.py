@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from ingestd.errors import IngestdError
 from ingestd.ingest.batch_events import BatchSummary, TableCommit
-from ingestd.kafka.ranges import OffsetRange
+from ingestd.kafka.offset_ranges import OffsetRange
 from ingestd.log import redact
 from ingestd.telemetry.spans import Attribute, Span, SpanError, SpanSink
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from ingestd import lag_metrics
 from ingestd.ingest.batch_events import BatchSummary
-from ingestd.kafka.ranges import OffsetRange, SourcePartition, TopicOffsets
+from ingestd.kafka.offset_ranges import OffsetRange, SourcePartition, TopicOffsets
 
 
 @dataclass(slots=True)

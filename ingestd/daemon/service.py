@@ -22,7 +22,7 @@ from ingestd.log import configure_logging
 from ingestd.metrics_page import MetricsPage
 from ingestd.spark.startup.class_archive import create_in_background
 from ingestd.spark.startup.jvm import archive_wanted, end_unused
-from ingestd.telemetry.opening import open_sink
+from ingestd.telemetry.span_exporter import open_sink
 from ingestd.telemetry.spans import SpanSink
 
 _LOG = logging.getLogger(__name__)

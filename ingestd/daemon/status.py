@@ -17,7 +17,7 @@ from ingestd.daemon.watchdog import STUCK_SECONDS, Watchdog
 from ingestd.errors import IngestdError, RetryableError, SourceError
 from ingestd.ingest.batch_events import BatchSummary
 from ingestd.ingest.settings.wrong_format import SetAside
-from ingestd.kafka.ranges import OffsetRange, TopicOffsets
+from ingestd.kafka.offset_ranges import OffsetRange, TopicOffsets
 from ingestd.log import redact
 from ingestd.paimon.spec.table_schema import TableSchema
 

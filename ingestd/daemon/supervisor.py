@@ -17,10 +17,10 @@ from typing import Protocol
 from ingestd.daemon.batch_log import BatchLog
 from ingestd.daemon.batch_trace import BatchTrace
 from ingestd.daemon.build_info import BuildInfo, build_info
+from ingestd.daemon.end_offset_poller import LagMonitor
 from ingestd.daemon.executor_watch import MISSING_SECONDS
 from ingestd.daemon.http_access import HttpAccess
 from ingestd.daemon.http_server import HttpServer
-from ingestd.daemon.lag import LagMonitor
 from ingestd.daemon.maintenance import Maintenance, MaintenanceSettings
 from ingestd.daemon.maintenance_process import Opening
 from ingestd.daemon.restarts import RestartBudget, RestartPolicy

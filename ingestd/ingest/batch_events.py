@@ -9,7 +9,7 @@ from ingestd.ingest.maintenance.table_maintenance import TableGrowth
 from ingestd.ingest.settings.wrong_format import SetAside
 from ingestd.ingest.values.batch_times import BatchTimes
 from ingestd.ingest.values.counts import Counts, RejectedSample
-from ingestd.kafka.ranges import OffsetRange, Offsets
+from ingestd.kafka.offset_ranges import OffsetRange, Offsets
 from ingestd.paimon.spec.table_schema import TableSchema
 
 CommitStatus = Literal["committed", "replayed", "empty"]

@@ -16,7 +16,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # ClusterMeta
 
 from ingestd.errors import SourceError, SourceSilentError
 from ingestd.kafka.auth_errors import ClientErrors, explain, refused_properties
-from ingestd.kafka.consumers import LOG
+from ingestd.kafka.consumer_pool import LOG
 from ingestd.kafka.properties import KafkaSource, admin_properties
 
 PAUSE_SECONDS = 0.1

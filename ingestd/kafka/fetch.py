@@ -19,10 +19,10 @@ from confluent_kafka import KafkaError
 from ingestd.cdc.base import RecordChunk
 from ingestd.errors import LogChangedError, SourceError, SourceSilentError
 from ingestd.kafka.auth_errors import explain
-from ingestd.kafka.consumers import PooledConsumer, borrow_consumer
+from ingestd.kafka.consumer_pool import PooledConsumer, borrow_consumer
+from ingestd.kafka.offset_ranges import OffsetRange
 from ingestd.kafka.offsets import OffsetClient
 from ingestd.kafka.properties import KafkaSource
-from ingestd.kafka.ranges import OffsetRange
 from ingestd.kafka.records import LogEvent, Problem, RecordColumns, Records, TopicAndPartition
 
 _POLL_SECONDS = 0.02

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from ingestd.cdc.base import RecordChunk
 from ingestd.errors import SourceError, SourceSilentError
 from ingestd.kafka.fetch import Bounds, StalledError, bundles, fetch_all
+from ingestd.kafka.offset_ranges import OffsetRange
 from ingestd.kafka.offsets import OffsetClient
 from ingestd.kafka.properties import KafkaSource
-from ingestd.kafka.ranges import OffsetRange
 
 _LOG = logging.getLogger(__name__)
 _ASK_SECONDS = 10.0

@@ -16,7 +16,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Topic
 from ingestd.cdc.base import record_checksum
 from ingestd.errors import ConfigError, SourceError, SourceSilentError
 from ingestd.kafka.auth_errors import ClientErrors, explain
-from ingestd.kafka.consumers import LOG
+from ingestd.kafka.consumer_pool import LOG
 from ingestd.kafka.properties import KafkaSource, consumer_properties
 from ingestd.kafka.records import TopicAndPartition
 

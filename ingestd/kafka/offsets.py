@@ -21,10 +21,10 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # they are pu
 
 from ingestd.errors import SourceError, SourceSilentError
 from ingestd.kafka.admin_client import PAUSE_SECONDS, AdminConnection, Future
-from ingestd.kafka.group import ConsumerGroup
+from ingestd.kafka.consumer_group import ConsumerGroup
 from ingestd.kafka.log_checks import divergences, fingerprints
+from ingestd.kafka.offset_ranges import TopicOffsets
 from ingestd.kafka.properties import KafkaSource
-from ingestd.kafka.ranges import TopicOffsets
 
 _REQUEST_SECONDS = 30.0
 _MOVING = frozenset(

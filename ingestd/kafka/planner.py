@@ -9,9 +9,9 @@ from collections.abc import Callable, Mapping
 from typing import Protocol
 
 from ingestd.errors import LogChangedError, SourceError
+from ingestd.kafka.offset_ranges import BatchOffsets, Offsets, TopicOffsets, cut
 from ingestd.kafka.offsets import OffsetClient
 from ingestd.kafka.properties import KafkaSource
-from ingestd.kafka.ranges import BatchOffsets, Offsets, TopicOffsets, cut
 from ingestd.kafka.start_stop import Cluster, last_positions
 
 _NO_LIMIT = 1 << 62

@@ -7,7 +7,7 @@ from importlib.util import find_spec
 from typing import Any, Literal
 
 from ingestd.errors import ConfigError
-from ingestd.kafka.ranges import TopicOffsets
+from ingestd.kafka.offset_ranges import TopicOffsets
 
 StartupMode = Literal[
     "earliest-offset", "latest-offset", "group-offsets", "timestamp", "specific-offsets"

@@ -9,9 +9,9 @@ from collections.abc import Callable, Mapping
 from typing import Protocol
 
 from ingestd.errors import ConfigError, OffsetLostError
+from ingestd.kafka.offset_ranges import TopicOffsets
 from ingestd.kafka.offsets import TopicPartitions
 from ingestd.kafka.properties import KafkaSource
-from ingestd.kafka.ranges import TopicOffsets
 
 
 class Cluster(Protocol):

@@ -14,8 +14,8 @@ from dataclasses import replace
 
 from ingestd.errors import LogChangedError, SourceError
 from ingestd.kafka.fetch import fetch_all
+from ingestd.kafka.offset_ranges import OffsetRange
 from ingestd.kafka.properties import KafkaSource
-from ingestd.kafka.ranges import OffsetRange
 
 STALL_SECONDS = 10.0
 """Seconds without a record before ranges count as stalled."""

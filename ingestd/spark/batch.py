@@ -17,12 +17,18 @@ from ingestd.ingest.settings.pipeline_settings import PipelineSettings
 from ingestd.ingest.settings.rejection import SourceRejection
 from ingestd.ingest.stages.truncates import Stream, Truncates
 from ingestd.ingest.tables.batch_span import BatchSpan
+from ingestd.ingest.tables.log_positions import by_name, lowest
 from ingestd.ingest.tables.managed_table import covered_before
-from ingestd.ingest.tables.positions import by_name, lowest
 from ingestd.ingest.tables.table_registry import TableRegistry
 from ingestd.ingest.values.batch_times import BatchTimes
+from ingestd.kafka.offset_ranges import (
+    BatchOffsets,
+    OffsetRange,
+    Offsets,
+    SourcePartition,
+    starts_of,
+)
 from ingestd.kafka.offsets import OffsetClient
-from ingestd.kafka.ranges import BatchOffsets, OffsetRange, Offsets, SourcePartition, starts_of
 
 
 @dataclass(slots=True)

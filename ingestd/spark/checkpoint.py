@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from ingestd.errors import FormatError, RetryableError
-from ingestd.kafka.ranges import BatchOffsets, parse_offset_log
+from ingestd.kafka.offset_ranges import BatchOffsets, parse_offset_log
 
 _PREFIX = "ingestd-checkpoint-"
 

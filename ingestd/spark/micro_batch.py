@@ -33,13 +33,13 @@ from ingestd.ingest.settings.context import BatchContext
 from ingestd.ingest.settings.pipeline_settings import PipelineSettings
 from ingestd.ingest.settings.rejection import RejectionLimiter, SourceRejection
 from ingestd.ingest.settings.routing_rules import TableLimits
-from ingestd.ingest.stages.outcome import AttemptResult, merge_outcomes
+from ingestd.ingest.stages.batch_result import AttemptResult, merge_outcomes
 from ingestd.ingest.stages.truncates import Stream, outlives_batch
 from ingestd.ingest.tables.batch_span import TableStep, with_fingerprints
-from ingestd.ingest.tables.positions import TopicKeys
+from ingestd.ingest.tables.log_positions import TopicKeys
 from ingestd.ingest.tables.table_registry import TableRegistry
 from ingestd.ingest.values.counts import Counts
-from ingestd.kafka.ranges import BatchOffsets, OffsetRange, Offsets, split
+from ingestd.kafka.offset_ranges import BatchOffsets, OffsetRange, Offsets, split
 from ingestd.log import bind
 from ingestd.paimon.spec.data_types import RowKind
 from ingestd.paimon.spec.table_schema import TableSchema

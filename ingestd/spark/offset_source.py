@@ -19,9 +19,7 @@ from pyspark.sql.streaming.datasource import (
 
 from ingestd.errors import IngestdError
 from ingestd.ingest.maintenance.backlog import is_cut
-from ingestd.kafka.planner import Planner
-from ingestd.kafka.properties import KafkaSource
-from ingestd.kafka.ranges import (
+from ingestd.kafka.offset_ranges import (
     BatchOffsets,
     OffsetRange,
     Offsets,
@@ -30,6 +28,8 @@ from ingestd.kafka.ranges import (
     encode,
     encode_offsets,
 )
+from ingestd.kafka.planner import Planner
+from ingestd.kafka.properties import KafkaSource
 
 if TYPE_CHECKING:  # the planning worker does not import the recovery
     from ingestd.ingest.recovery.start import StartPositions

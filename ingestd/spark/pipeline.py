@@ -23,10 +23,10 @@ from ingestd.ingest.settings.context import SourceSettings
 from ingestd.ingest.settings.pipeline_settings import PipelineSettings
 from ingestd.ingest.settings.wrong_format import without_topics
 from ingestd.ingest.tables.leadership import Leadership, this_process
-from ingestd.ingest.tables.positions import TopicKeys
+from ingestd.ingest.tables.log_positions import TopicKeys
 from ingestd.ingest.tables.table_registry import TableRegistry
+from ingestd.kafka.offset_ranges import OffsetRange, Offsets, TopicOffsets, covers
 from ingestd.kafka.offsets import OffsetClient
-from ingestd.kafka.ranges import OffsetRange, Offsets, TopicOffsets, covers
 from ingestd.kafka.start_stop import last_positions
 from ingestd.paimon.catalog.base import load_catalog
 from ingestd.paimon.io.file_io import FileIO, file_io_for, is_local, storage_options

@@ -24,7 +24,7 @@ from pyspark.errors import PySparkException
 from ingestd.errors import RetryableError
 from ingestd.ingest.settings.context import BatchContext
 from ingestd.ingest.stages.decode_view import decode_view
-from ingestd.kafka.ranges import OffsetRange
+from ingestd.kafka.offset_ranges import OffsetRange
 from ingestd.spark.pyspark_internals import submit_map_stage, uses_optional_internals
 from ingestd.spark.stages import Exchange, Pairs, decoded, exchange_folder
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from ingestd.errors import ConfigError
-from ingestd.references import UnresolvedError, has_references, reference_of, resolve
+from ingestd.secret_references import UnresolvedError, has_references, reference_of, resolve
 
 Task = TypeVar("Task", bound=Callable[..., Iterator[Any]])
 

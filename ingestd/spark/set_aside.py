@@ -14,11 +14,11 @@ from ingestd.ingest.batch_events import BatchListener
 from ingestd.ingest.settings.error_policy import UnreadablePolicy
 from ingestd.ingest.settings.pipeline_settings import PipelineSettings
 from ingestd.ingest.settings.wrong_format import SetAside, Topic, WrongFormatDetector, batch_without
-from ingestd.ingest.stages.outcome import AttemptResult
+from ingestd.ingest.stages.batch_result import AttemptResult
 from ingestd.kafka.isolated_fetch import Unreadable
-from ingestd.kafka.ranges import BatchOffsets, OffsetRange, SourcePartition, starts_of
+from ingestd.kafka.offset_ranges import BatchOffsets, OffsetRange, SourcePartition, starts_of
 from ingestd.kafka.try_range import start_try
-from ingestd.kafka.unreadable import ReadableSearch, by_source, find_unreadable
+from ingestd.kafka.unreadable_ranges import ReadableSearch, by_source, find_unreadable
 
 _LOG = logging.getLogger(__name__)
 _POLL_SECONDS = 0.2

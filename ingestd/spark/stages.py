@@ -21,11 +21,11 @@ from pyspark.errors import PySparkException
 from ingestd.errors import FatalError
 from ingestd.ingest.schemas.discovery import CachedChunk
 from ingestd.ingest.settings.context import BatchContext
+from ingestd.ingest.stages.batch_result import WriteOutcome
 from ingestd.ingest.stages.decode_stage import decode_ranges
 from ingestd.ingest.stages.decode_view import decode_view
-from ingestd.ingest.stages.outcome import WriteOutcome
 from ingestd.ingest.stages.write_stage import write_slot
-from ingestd.kafka.ranges import OffsetRange
+from ingestd.kafka.offset_ranges import OffsetRange
 from ingestd.spark.exchange.local_exchange import FolderBlobStore, read_blobs, write_blobs
 from ingestd.spark.exchange.shared_folder import shared_folder
 from ingestd.spark.exchange.spool import Spool

@@ -7,8 +7,8 @@ from typing import Any
 from unittest import mock
 
 from ingestd.ingest.recovery.log_coverage import LogComparison
+from ingestd.ingest.tables.log_positions import furthest, shared_if_equal
 from ingestd.ingest.tables.managed_table import ManagedTable, open_table
-from ingestd.ingest.tables.positions import furthest, shared_if_equal
 from ingestd.ingest.tables.progress import PipelineProgress
 from ingestd.ingest.tables.registry_opening import OpenedTables, RegistryOpening
 

@@ -19,10 +19,10 @@ from ingestd.errors import (
     ProgressLostError,
     SchemaConflictError,
 )
-from ingestd.ingest.recovery.begin import at_claims, begin
+from ingestd.ingest.recovery.set_progress import at_claims, begin
 from ingestd.ingest.settings.context import TableSettings
 from ingestd.ingest.tables.claims import read_claims
-from ingestd.ingest.tables.positions import Vector
+from ingestd.ingest.tables.log_positions import Vector
 from ingestd.ingest.tables.table_registry import TableRegistry
 from ingestd.paimon.catalog.base import Identifier
 from ingestd.paimon.spec.snapshot import BATCH_COMMIT_IDENTIFIER, CommitKind, encode_snapshot

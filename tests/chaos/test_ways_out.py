@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 
 from ingestd.errors import ConfigError, OffsetLostError, ProgressLostError
-from ingestd.ingest.recovery.begin import at_claims, at_now, at_origin, begin
+from ingestd.ingest.recovery.set_progress import at_claims, at_now, at_origin, begin
 from ingestd.ingest.tables.claims import read_claims
 from ingestd.ingest.tables.managed_table import open_table
 from ingestd.ingest.tables.table_registry import TableRegistry
-from ingestd.kafka.ranges import OffsetRange
+from ingestd.kafka.offset_ranges import OffsetRange
 from ingestd.paimon.io.file_io import LocalFileIO
 from ingestd.paimon.table.metadata.snapshot_manager import latest_snapshot, read_snapshot
 from ingestd.paimon.table.retention.rollback import plan_rollback, rollback

@@ -13,7 +13,7 @@ import pytest
 
 from ingestd.daemon.http_server import HttpServer
 from ingestd.daemon.status import Status
-from ingestd.kafka.ranges import OffsetRange
+from ingestd.kafka.offset_ranges import OffsetRange
 from ingestd.metrics_page import MetricsPage, Scrape
 from tests.support.chart import ROOT, promtool
 from tests.support.prometheus import Prometheus, prometheus_program

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from ingestd.cli import interrupts, replaying
+from ingestd.cli import dead_letter_replay, interrupts
 from ingestd.cli.main import execute
 from ingestd.crash_points import CrashPoint
 from ingestd.ingest.dead_letters.dead_letter import COLUMNS
@@ -177,7 +177,7 @@ def test_an_interrupt_at_any_step_leaves_a_sound_table_and_the_command_finishes_
 ) -> None:
     work = WORKS[name]
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(replaying, "produce", lambda source, topic, sent: len(list(sent)))
+    monkeypatch.setattr(dead_letter_replay, "produce", lambda source, topic, sent: len(list(sent)))
     made = tmp_path / "made"
     work.make(made)
     calm, steps = copied(made, tmp_path / "calm"), Steps()

@@ -13,7 +13,7 @@ from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.snapshot_manager import latest_snapshot
 from ingestd.paimon.table.metadata.time_travel import branch_names, on_branch, tagged_snapshot
 from ingestd.paimon.table.read.table_read import TableReader, read_table
-from ingestd.paimon.table.system.tables import SYSTEM_TABLES, read_system_table
+from ingestd.paimon.table.system.system_tables import SYSTEM_TABLES, read_system_table
 from tests.support.java_fixtures import NAMES, JavaFixture, unpack
 from tests.support.oracle import Oracle
 

@@ -9,7 +9,7 @@ from ingestd.errors import CommitConflictError, ConfigError, SchemaConflictError
 from ingestd.ingest.settings.context import RoutingConfig, TableSettings
 from ingestd.ingest.settings.pipeline_settings import PipelineSettings
 from ingestd.ingest.tables.batch_span import BatchSpan, TableStep
-from ingestd.ingest.tables.positions import Position
+from ingestd.ingest.tables.log_positions import Position
 from ingestd.ingest.tables.table_registry import TableRegistry
 from ingestd.paimon.catalog.base import (
     Catalog,

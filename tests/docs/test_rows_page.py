@@ -10,8 +10,8 @@ import pytest
 from ingestd.cdc.base import RecordChunk
 from ingestd.config.load import load_config
 from ingestd.config.runtime import pipeline_settings
+from ingestd.kafka.offset_ranges import OffsetRange
 from ingestd.kafka.properties import KafkaSource
-from ingestd.kafka.ranges import OffsetRange
 from tests.support.code_blocks import shown
 from tests.support.ingest_rig import Rig
 from tests.support.json_changes import UPDATE_AFTER, Change, JsonChanges, record

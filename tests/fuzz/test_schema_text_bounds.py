@@ -10,7 +10,7 @@ from ingestd.cdc.columns.mysql_types import mysql_column
 from ingestd.cdc.columns.wire_column import Meaning
 from ingestd.cdc.ddl.alter_text import ColumnChange, added_columns, column_changes
 from ingestd.cdc.ddl.schema_events import ddl_events
-from ingestd.cdc.protobuf.schema import ProtobufSchemaError, parse_protobuf
+from ingestd.cdc.protobuf.proto_schema import ProtobufSchemaError, parse_protobuf
 
 MANY = 1_000_000
 PROTOBUF: dict[str, tuple[str, str]] = {

@@ -42,3 +42,12 @@ def test_two_public_classes_have_two_names() -> None:
         for name in re.findall(r"^class ([A-Z]\w*)", path.read_text(), re.MULTILINE):
             found[name].append(str(path.relative_to(ROOT)))
     assert {name: paths for name, paths in found.items() if len(paths) > 1} == {}
+
+
+def test_two_modules_of_a_layer_have_two_names() -> None:
+    paths: dict[tuple[str, str], list[str]] = defaultdict(list)
+    for path in sorted((ROOT / "ingestd").glob("*/**/*.py")):
+        inner = path.relative_to(ROOT / "ingestd")
+        if path.stem not in ("__init__", "base"):
+            paths[inner.parts[0], path.stem].append(str(inner))
+    assert {name: modules for name, modules in paths.items() if len(modules) > 1} == {}

@@ -15,9 +15,9 @@ import pytest
 import ingestd.paimon as paimon
 from ingestd.compare import pipeline_compare, postgres
 from ingestd.compare.canonical import canonical_texts
-from ingestd.compare.columns import DatabaseTable
+from ingestd.compare.column_pairs import DatabaseTable
 from ingestd.compare.drivers import Connection, connect
-from ingestd.compare.source import read_source_table
+from ingestd.compare.source_table import read_source_table
 from ingestd.errors import SourceError
 from ingestd.ingest.settings.context import QualifiedSourceTable
 from ingestd.ingest.tables.progress import (

@@ -13,8 +13,8 @@ from confluent_kafka import Consumer, TopicPartition
 
 from ingestd.dev.broker import BrokerError, DevBroker
 from ingestd.kafka.fetch import fetch
+from ingestd.kafka.offset_ranges import OffsetRange
 from ingestd.kafka.offsets import OffsetClient
-from ingestd.kafka.ranges import OffsetRange
 from tests.support.kafka_broker import WAIT_SECONDS, fresh_topic, produce, source_of
 
 pytestmark = pytest.mark.integration

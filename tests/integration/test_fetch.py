@@ -11,12 +11,12 @@ from confluent_kafka import Producer
 from ingestd.cdc.base import RecordChunk
 from ingestd.dev.broker import DevBroker
 from ingestd.errors import ConfigError, LogChangedError, SourceError
-from ingestd.kafka.consumers import close_consumers
+from ingestd.kafka.consumer_pool import close_consumers
 from ingestd.kafka.fetch import STALL_SECONDS, fetch
 from ingestd.kafka.native_reader import native_kafka
+from ingestd.kafka.offset_ranges import OffsetRange
 from ingestd.kafka.offsets import OffsetClient
 from ingestd.kafka.properties import KafkaSource
-from ingestd.kafka.ranges import OffsetRange
 from tests.support.kafka_broker import (
     WAIT_SECONDS,
     delete_records,
@@ -41,7 +41,7 @@ def reader(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> N
     """Every test reads by both readers; one that the other left idle is closed first."""
     close_consumers()
     if request.param == "python":
-        monkeypatch.setattr("ingestd.kafka.consumers.native_kafka", lambda: None)
+        monkeypatch.setattr("ingestd.kafka.consumer_pool.native_kafka", lambda: None)
     elif native_kafka() is None:
         pytest.skip("the native extension is not installed")
 

@@ -4,10 +4,10 @@ import pytest
 
 from ingestd.dev.broker import DevBroker
 from ingestd.errors import LogChangedError
-from ingestd.kafka.consumers import close_consumers
+from ingestd.kafka.consumer_pool import close_consumers
 from ingestd.kafka.fetch import fetch_all
 from ingestd.kafka.native_reader import native_kafka
-from ingestd.kafka.ranges import OffsetRange
+from ingestd.kafka.offset_ranges import OffsetRange
 from tests.support.kafka_broker import delete_records, fresh_topic, produce, source_of
 
 pytestmark = pytest.mark.integration
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.integration
 def reader(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     close_consumers()
     if request.param == "python":
-        monkeypatch.setattr("ingestd.kafka.consumers.native_kafka", lambda: None)
+        monkeypatch.setattr("ingestd.kafka.consumer_pool.native_kafka", lambda: None)
     elif native_kafka() is None:
         pytest.skip("the native extension is not installed")
 

@@ -11,7 +11,7 @@ from bench.usage import TreeMeter
 from ingestd.dev.broker import DevBroker
 from ingestd.errors import SourceError
 from ingestd.kafka import fetch
-from ingestd.kafka.ranges import OffsetRange
+from ingestd.kafka.offset_ranges import OffsetRange
 from tests.support.command_line import run_command
 from tests.support.daemon import run_daemon
 from tests.support.kafka_broker import fresh_topic, produce, source_of

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from ingestd.dev.broker import DevBroker
-from ingestd.kafka.consumers import close_consumers
+from ingestd.kafka.consumer_pool import close_consumers
 from ingestd.kafka.fetch import fetch
 from ingestd.kafka.log_checks import NO_EPOCH
+from ingestd.kafka.offset_ranges import OffsetRange
 from ingestd.kafka.offsets import OffsetClient
-from ingestd.kafka.ranges import OffsetRange
 from ingestd.kafka.records import TopicAndPartition
 from tests.support.kafka_broker import (
     WAIT_SECONDS,
@@ -148,7 +148,7 @@ def test_records_are_known_again_or_nothing_is_said_of_them(
     own_broker: DevBroker, reader: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if reader == "python":
-        monkeypatch.setattr("ingestd.kafka.consumers.native_kafka", lambda: None)
+        monkeypatch.setattr("ingestd.kafka.consumer_pool.native_kafka", lambda: None)
     plain, missing, empty, marked, expired = (fresh_topic(own_broker) for _ in range(5))
     compacted = fresh_topic(own_broker, config=COMPACTED)
     produce(own_broker, plain, [(b"k", b"v"), (None, b"w" * 100_000)])

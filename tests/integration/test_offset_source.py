@@ -13,8 +13,8 @@ from pyspark.sql import DataFrame, SparkSession
 from ingestd.dev.broker import DevBroker
 from ingestd.errors import LogChangedError, OffsetLostError, SourceError
 from ingestd.ingest.recovery.start import StartPositions
+from ingestd.kafka.offset_ranges import OffsetRange, Offsets, parse_offset_log
 from ingestd.kafka.properties import KafkaSource
-from ingestd.kafka.ranges import OffsetRange, Offsets, parse_offset_log
 from ingestd.spark.failure import raised_error
 from ingestd.spark.offset_source import FORMAT, OffsetRangeSource, source_options
 from ingestd.spark.startup.session import build_session

@@ -17,13 +17,13 @@ from ingestd.config.load import load_config
 from ingestd.config.runtime import pipeline_settings
 from ingestd.errors import ConfigError, IngestdError, SourceError
 from ingestd.kafka import properties
-from ingestd.kafka.consumers import close_consumers
+from ingestd.kafka.consumer_pool import close_consumers
 from ingestd.kafka.fetch import fetch_all
+from ingestd.kafka.offset_ranges import OffsetRange
 from ingestd.kafka.offsets import OffsetClient
-from ingestd.kafka.producing import Outgoing
-from ingestd.kafka.producing import produce as send
+from ingestd.kafka.producer import Outgoing
+from ingestd.kafka.producer import produce as send
 from ingestd.kafka.properties import KafkaSource
-from ingestd.kafka.ranges import OffsetRange
 from tests.support.certificates import HAS_OPENSSL, Authority
 from tests.support.kafka_broker import produce
 from tests.support.secured_broker import (

@@ -7,7 +7,7 @@ import pytest
 from pyspark import SparkContext
 
 from ingestd.ingest.settings.context import BatchContext, RoutingConfig
-from ingestd.kafka.ranges import OffsetRange
+from ingestd.kafka.offset_ranges import OffsetRange
 from ingestd.spark.stages import decoded
 from ingestd.spark.startup.session import build_session
 

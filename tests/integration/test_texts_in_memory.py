@@ -8,10 +8,10 @@ import pytest
 
 from ingestd.cdc.base import RecordChunk
 from ingestd.dev.broker import DevBroker
-from ingestd.kafka.consumers import close_consumers
+from ingestd.kafka.consumer_pool import close_consumers
 from ingestd.kafka.fetch import fetch, fetch_all
 from ingestd.kafka.native_reader import native_kafka
-from ingestd.kafka.ranges import OffsetRange
+from ingestd.kafka.offset_ranges import OffsetRange
 from tests.support.kafka_broker import fresh_topic, produce, source_of
 
 pytestmark = pytest.mark.integration

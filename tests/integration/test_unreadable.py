@@ -10,11 +10,11 @@ import pytest
 from ingestd.dev.broker import DevBroker
 from ingestd.errors import SourceSilentError
 from ingestd.kafka import fetch, isolated_fetch
-from ingestd.kafka.consumers import close_consumers
+from ingestd.kafka.consumer_pool import close_consumers
 from ingestd.kafka.fetch import Bounds
 from ingestd.kafka.isolated_fetch import Unreadable, fetch_readable
 from ingestd.kafka.native_reader import native_kafka
-from ingestd.kafka.ranges import OffsetRange
+from ingestd.kafka.offset_ranges import OffsetRange
 from ingestd.kafka.try_range import start_try
 from tests.support.daemon import catch_up, run_daemon
 from tests.support.kafka_broker import fresh_topic, produce, source_of
@@ -41,7 +41,7 @@ def test_what_is_read_with_it_goes_on(
     if native and native_kafka() is None:
         pytest.skip("the native extension is not installed")
     if not native:
-        monkeypatch.setattr("ingestd.kafka.consumers.native_kafka", lambda: None)
+        monkeypatch.setattr("ingestd.kafka.consumer_pool.native_kafka", lambda: None)
     close_consumers()
     monkeypatch.setattr(fetch, "STALL_SECONDS", 4.0)
     monkeypatch.setattr(isolated_fetch, "APART_SECONDS", 3.0)

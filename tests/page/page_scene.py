@@ -10,7 +10,7 @@ from ingestd.errors import SourceSilentError
 from ingestd.ingest.batch_events import BatchSummary, TableCommit
 from ingestd.ingest.values.batch_times import BatchTimes
 from ingestd.ingest.values.counts import Counts, RejectedSample, TopicPartition
-from ingestd.kafka.ranges import OffsetRange
+from ingestd.kafka.offset_ranges import OffsetRange
 from ingestd.paimon.spec.data_types import DataField, parse_type
 from ingestd.paimon.spec.table_schema import TableSchema
 

@@ -17,7 +17,7 @@ import numpy as np
 from bench.one_process import OneProcess
 from ingestd.cdc.base import RecordChunk
 from ingestd.ingest.stages.decode_stage import decode_ranges
-from ingestd.kafka.ranges import OffsetRange
+from ingestd.kafka.offset_ranges import OffsetRange
 
 folder, width, chunk_bytes, chunks = sys.argv[1], *map(int, sys.argv[2:])
 

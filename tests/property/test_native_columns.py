@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ingestd.paimon.spec import row_picking, simple_stats
+from ingestd.paimon.spec import row_selection, simple_stats
 from ingestd.paimon.spec.data_types import DataField, parse_type
 from ingestd.paimon.spec.extension import native_columns
-from ingestd.paimon.spec.row_picking import take_rows
+from ingestd.paimon.spec.row_selection import take_rows
 from ingestd.paimon.spec.simple_stats import collect_stats
 from ingestd.paimon.table.buckets import hash_index
 from ingestd.paimon.table.buckets.hash_index import is_among
@@ -39,7 +39,7 @@ def test_rows_are_taken_as_arrow_takes_them(texts: list[str | None], data: st.Da
     taken = take_rows(rows, places)
     taken.validate(full=True)
     assert taken.equals(rows.take(places))
-    with mock.patch.object(row_picking, "native_columns", return_value=None):
+    with mock.patch.object(row_selection, "native_columns", return_value=None):
         assert take_rows(rows, places).equals(taken)
 
 

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from ingestd.cdc.base import RecordChunk
 from ingestd.ingest.settings.context import TableSettings
 from ingestd.ingest.settings.ordering import Ordering
+from ingestd.kafka.offset_ranges import OffsetRange
 from ingestd.kafka.properties import KafkaSource
-from ingestd.kafka.ranges import OffsetRange
 from tests.support.ingest_rig import Rig
 
 Position = tuple[int, bool]

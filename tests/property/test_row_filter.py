@@ -15,8 +15,8 @@ from ingestd.ingest.computed.row_filter import parse_filter
 from ingestd.ingest.settings.context import TableSettings
 from ingestd.ingest.settings.shape_settings import ShapeSettings
 from ingestd.ingest.stages import decode_stage, map_side_dedup
+from ingestd.kafka.offset_ranges import OffsetRange
 from ingestd.kafka.properties import KafkaSource
-from ingestd.kafka.ranges import OffsetRange
 from ingestd.paimon.spec.data_types import DataType
 from tests.support.change_events import event
 from tests.support.decoded import both_decoders

@@ -9,9 +9,9 @@ import pytest
 from ingestd.ingest.settings.context import RoutingConfig, TableSettings, TruncatePoint
 from ingestd.ingest.settings.pipeline_settings import PipelineSettings
 from ingestd.ingest.tables.batch_span import BatchSpan, TableStep
-from ingestd.ingest.tables.positions import Position
+from ingestd.ingest.tables.log_positions import Position
 from ingestd.ingest.tables.table_registry import TableRegistry
-from ingestd.kafka.ranges import OffsetRange
+from ingestd.kafka.offset_ranges import OffsetRange
 from ingestd.paimon.catalog.base import Identifier, load_catalog
 from ingestd.paimon.io.local import LocalFileIO
 from ingestd.paimon.spec.data_types import DataType

@@ -28,12 +28,12 @@ from ingestd.ingest.settings.context import (
     TableSettings,
 )
 from ingestd.ingest.settings.pipeline_settings import BatchLimits, PipelineSettings
+from ingestd.ingest.stages.batch_result import WriteOutcome
 from ingestd.ingest.stages.decode_stage import decode_ranges
-from ingestd.ingest.stages.outcome import WriteOutcome
 from ingestd.ingest.stages.write_stage import write_slot
 from ingestd.ingest.tables.table_registry import TableRegistry
+from ingestd.kafka.offset_ranges import BatchOffsets, OffsetRange
 from ingestd.kafka.properties import KafkaSource
-from ingestd.kafka.ranges import BatchOffsets, OffsetRange
 from ingestd.paimon.catalog.base import Identifier
 from ingestd.paimon.catalog.filesystem import FilesystemCatalog
 from ingestd.paimon.io.file_io import FileIO, LocalFileIO

@@ -28,8 +28,8 @@ from ingestd.errors import (
     ProgressLostError,
     SchemaConflictError,
 )
-from ingestd.ingest.recovery.begin import at_claims, at_origin, begin
 from ingestd.ingest.recovery.losses import TO_BE
+from ingestd.ingest.recovery.set_progress import at_claims, at_origin, begin
 from ingestd.ingest.tables.claims import read_claims
 from ingestd.ingest.tables.progress import decode_properties, pipelines_in
 from ingestd.ingest.tables.table_registry import TableRegistry

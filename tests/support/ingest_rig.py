@@ -29,13 +29,13 @@ from ingestd.ingest.settings.context import (
     TableSettings,
 )
 from ingestd.ingest.settings.rejection import SourceRejection
+from ingestd.ingest.stages.batch_result import AttemptResult, merge_outcomes
 from ingestd.ingest.stages.decode_stage import decode_ranges
 from ingestd.ingest.stages.decode_view import decode_view
-from ingestd.ingest.stages.outcome import AttemptResult, merge_outcomes
 from ingestd.ingest.stages.truncates import Stream, Truncates
 from ingestd.ingest.stages.write_stage import write_slot
+from ingestd.kafka.offset_ranges import OffsetRange
 from ingestd.kafka.properties import KafkaSource
-from ingestd.kafka.ranges import OffsetRange
 from ingestd.paimon.io.file_io import MemoryFileIO
 from ingestd.paimon.spec.schema_apply import apply_changes
 from ingestd.paimon.spec.table_schema import TableSchema

@@ -15,7 +15,7 @@ import pyarrow as pa
 from ingestd.paimon.spec.binary_row import deserialize_row, serialize_row
 from ingestd.paimon.table.commit.table_commit import CommitResult, commit
 from ingestd.paimon.table.cross_partition.assigner import CrossPartitionAssigner, PlacedRows
-from ingestd.paimon.table.cross_partition.load import KeyShare
+from ingestd.paimon.table.cross_partition.load_key_index import KeyShare
 from ingestd.paimon.table.metadata.file_store_scan import live_entries
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.table_state import TableState, load_state

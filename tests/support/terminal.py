@@ -21,7 +21,7 @@ from ingestd.daemon.status import Status
 from ingestd.errors import SourceError
 from ingestd.ingest.batch_events import BatchSummary, TableCommit
 from ingestd.ingest.values.counts import Counts, TopicPartition
-from ingestd.kafka.ranges import OffsetRange
+from ingestd.kafka.offset_ranges import OffsetRange
 from tests.support.screen import Screen
 from tests.support.scripted_http import Reply, ScriptedServer
 from tests.support.tmux import TIMEOUT, Tmux

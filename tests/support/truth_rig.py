@@ -26,13 +26,13 @@ from ingestd.ingest.settings.context import (
     TableSettings,
 )
 from ingestd.ingest.settings.pipeline_settings import BatchLimits, PipelineSettings
+from ingestd.ingest.stages.batch_result import WriteOutcome, merge_outcomes
 from ingestd.ingest.stages.decode_stage import decode_ranges
-from ingestd.ingest.stages.outcome import WriteOutcome, merge_outcomes
 from ingestd.ingest.stages.write_stage import write_slot
 from ingestd.ingest.tables.table_registry import TableRegistry
+from ingestd.kafka.offset_ranges import BatchOffsets, OffsetRange, decode, encode
 from ingestd.kafka.planner import Planner
 from ingestd.kafka.properties import KafkaSource, OutOfRangePolicy, StartupMode
-from ingestd.kafka.ranges import BatchOffsets, OffsetRange, decode, encode
 from ingestd.paimon.catalog.base import Identifier
 from ingestd.paimon.catalog.filesystem import FilesystemCatalog
 from ingestd.paimon.io.file_io import FileIO, LocalFileIO

@@ -8,9 +8,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ingestd.cdc.avro.columns import record_columns
+from ingestd.cdc.avro.arrow_types import json_texts
 from ingestd.cdc.avro.nodes import AvroNode
-from ingestd.cdc.avro.storage import json_texts
+from ingestd.cdc.avro.record_columns import record_columns
 from ingestd.cdc.columns import unavailable
 from ingestd.cdc.columns.arrow_calls import (
     byte_lengths,

@@ -10,10 +10,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ingestd.cdc.avro.cursor import AvroCursor
+from ingestd.cdc.avro.invalid_messages import rejections
 from ingestd.cdc.avro.nodes import AvroNode
-from ingestd.cdc.avro.positions import POSITION_FIELDS
+from ingestd.cdc.avro.position_columns import POSITION_FIELDS
 from ingestd.cdc.avro.reader import Wanted, read_fields
-from ingestd.cdc.avro.refusals import rejections
 from ingestd.cdc.base import SourceTable
 from ingestd.cdc.columns.arrow_calls import keep_rows, members
 from ingestd.cdc.operations import ROW_OPERATIONS

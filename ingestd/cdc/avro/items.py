@@ -11,8 +11,8 @@ from typing import Any
 
 import msgspec
 
+from ingestd.cdc.avro.arrow_types import with_objects
 from ingestd.cdc.avro.nodes import AvroNode
-from ingestd.cdc.avro.storage import with_objects
 from ingestd.cdc.cell_budget import CellBudget
 
 _DOUBLE, _FLOAT = struct.Struct("<d"), struct.Struct("<f")
@@ -37,7 +37,7 @@ class ItemBytes:
 def read_item(data: ItemBytes, at: int, node: AvroNode) -> Found:
     """Return the value at the offset `at`, and the offset after it.
 
-    The value has the Python type that an array of `cdc.avro.storage.storage_type` is built from.
+    The Python type is that from which an array of `cdc.avro.arrow_types.storage_type` is built.
     Raises BrokenItemError if the bytes do not match the schema, and CellBudgetError if nested items
     exceed the budget.
     """

@@ -1,8 +1,8 @@
 """Read Avro messages with the same writer schema into Arrow arrays, one for each node.
 
 Each array has one element per requested row. Its type is determined only by the physical type;
-`cdc.avro.columns` derives the meaning of values from the schema. Unions of more than one type
-besides null become JSON text, and are the only values that are processed one by one.
+`cdc.avro.record_columns` derives the meaning of values from the schema. Unions of more than one
+type besides null become JSON text, and are the only values that are processed one by one.
 """
 
 from collections.abc import Collection, Mapping
@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from ingestd.cdc.avro.arrow_types import json_texts, storage_type
 from ingestd.cdc.avro.cursor import AvroCursor, Ints
 from ingestd.cdc.avro.items import (
     KEY,
@@ -24,7 +25,6 @@ from ingestd.cdc.avro.items import (
 )
 from ingestd.cdc.avro.nodes import AvroNode
 from ingestd.cdc.avro.scalars import SCALARS, Read, choices
-from ingestd.cdc.avro.storage import json_texts, storage_type
 from ingestd.cdc.cell_budget import CellBudgetError
 from ingestd.cdc.columns.arrow_calls import (
     make_list,

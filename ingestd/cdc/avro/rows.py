@@ -11,7 +11,7 @@ from ingestd.cdc.assembly import TableChanges, assemble_valid
 from ingestd.cdc.avro.cells import build_column, find_left_out, without
 from ingestd.cdc.avro.envelope import Changes
 from ingestd.cdc.avro.nodes import AvroNode
-from ingestd.cdc.avro.positions import source_positions, source_snapshots
+from ingestd.cdc.avro.position_columns import source_positions, source_snapshots
 from ingestd.cdc.base import ChangeBatch
 from ingestd.cdc.change_images import Cells, Image, OverlaidImage, invalid_values
 from ingestd.cdc.columns.arrow_calls import keep_rows, members, take_rows, valid_marks

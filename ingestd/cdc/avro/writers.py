@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from ingestd.cdc.avro.columns import record_columns
 from ingestd.cdc.avro.nodes import AvroNode, AvroSchemaError, parse_avro
+from ingestd.cdc.avro.record_columns import record_columns
 from ingestd.cdc.columns.wire_column import WireColumn
 from ingestd.cdc.record_errors import RecordError, refuse
 from ingestd.cdc.schema_frames import SchemaFrame

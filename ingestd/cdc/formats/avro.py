@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 from ingestd.cdc.avro.aliases import Names, former_names
 from ingestd.cdc.avro.cursor import AvroCursor
+from ingestd.cdc.avro.invalid_messages import rejections
 from ingestd.cdc.avro.reader import all_fields, read_fields
-from ingestd.cdc.avro.refusals import rejections
 from ingestd.cdc.avro.rows import AvroColumn
 from ingestd.cdc.avro.writers import AvroWriters
 from ingestd.cdc.base import FormatDescriptor, FormatSettings

@@ -19,10 +19,10 @@ from ingestd.cdc.avro.envelope import (
     row_node,
     sort_messages,
 )
+from ingestd.cdc.avro.invalid_messages import rejections
 from ingestd.cdc.avro.nodes import AvroNode
-from ingestd.cdc.avro.positions import source_positions
+from ingestd.cdc.avro.position_columns import source_positions
 from ingestd.cdc.avro.reader import all_fields, read_fields
-from ingestd.cdc.avro.refusals import rejections
 from ingestd.cdc.avro.rows import AvroChanges, AvroColumn, change_batch
 from ingestd.cdc.avro.writers import AvroRecord, AvroWriters
 from ingestd.cdc.base import (

@@ -13,8 +13,8 @@ from ingestd.cdc.avro.writers import registered_schema
 from ingestd.cdc.base import FormatDescriptor, FormatSettings
 from ingestd.cdc.cell_budget import CellBudgetError
 from ingestd.cdc.formats.plain_records import Fields, PlainRecords
-from ingestd.cdc.protobuf.columns import ProtoColumn, proto_column
-from ingestd.cdc.protobuf.schema import (
+from ingestd.cdc.protobuf.message_columns import ProtoColumn, proto_column
+from ingestd.cdc.protobuf.proto_schema import (
     ProtobufSchemaError,
     ProtoTypes,
     former_names,

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ingestd.cdc.cell_budget import CellBudget
-from ingestd.cdc.protobuf.schema import SCALARS, WELL_KNOWN, ProtoField, ProtoTypes
+from ingestd.cdc.protobuf.proto_schema import SCALARS, WELL_KNOWN, ProtoField, ProtoTypes
 
 _VARINT, _FIXED64, _SIZED, _FIXED32 = 0, 1, 2, 5
 _MAX_DEPTH = 64

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from ingestd.errors import ConfigError, SchemaConflictError, UnsupportedError
 from ingestd.ingest.computed.calls import Call
 from ingestd.ingest.computed.expressions.cells import BAD_VALUES, ExpressionCells, attempted
-from ingestd.ingest.computed.times import (
+from ingestd.ingest.computed.time_parts import (
     PARTS,
     check_pattern,
     check_precision,

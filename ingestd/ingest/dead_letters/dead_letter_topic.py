@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from ingestd.ingest.dead_letters.dead_letter import COLUMNS
 from ingestd.ingest.settings.context import BatchContext
-from ingestd.kafka.producing import Outgoing, produce
+from ingestd.kafka.producer import Outgoing, produce
 
 PREFIX = "ingestd."
 """Prefix of header names; a column name of the dead-letter table follows."""
@@ -25,7 +25,7 @@ def send_dead_letters(context: BatchContext, parts: Sequence[pa.Table]) -> int:
     """Send rows of the dead-letter table to the dead-letter topic; return their number.
 
     Each message is sent to the Kafka cluster of its original record. Raises the errors of
-    `kafka.producing.produce`.
+    `kafka.producer.produce`.
     """
     if context.dead_letter_topic is None:
         raise ValueError("the context has no dead-letter topic")

@@ -21,13 +21,13 @@ from ingestd.ingest.schemas.schema_evolution import plan
 from ingestd.ingest.schemas.table_limits import within_limits
 from ingestd.ingest.settings.context import BatchContext, QualifiedSourceTable
 from ingestd.ingest.settings.wrong_format import WrongFormatDetector, WrongFormatThreshold
+from ingestd.ingest.stages.batch_result import WriteOutcome, merge_outcomes
 from ingestd.ingest.stages.decode_stage import decode_ranges
-from ingestd.ingest.stages.outcome import WriteOutcome, merge_outcomes
 from ingestd.ingest.stages.truncates import Stream, Truncates
 from ingestd.ingest.tables.table_registry import TableRegistry
 from ingestd.ingest.values.counts import Counts, RejectedSample
+from ingestd.kafka.offset_ranges import OffsetRange
 from ingestd.kafka.properties import KafkaSource
-from ingestd.kafka.ranges import OffsetRange
 from ingestd.paimon.spec.data_types import RowKind
 from ingestd.paimon.spec.options import refuse_unsupported
 from ingestd.paimon.spec.table_schema import TableSchema

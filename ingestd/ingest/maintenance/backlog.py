@@ -7,7 +7,7 @@ batch.
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from ingestd.kafka.ranges import BatchOffsets
+from ingestd.kafka.offset_ranges import BatchOffsets
 
 _START_SECONDS = 30.0
 _PAUSE_SECONDS = 5.0

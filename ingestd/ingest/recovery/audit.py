@@ -6,8 +6,8 @@ from ingestd.ingest.recovery.log_coverage import LogComparison, OpenTables
 from ingestd.ingest.recovery.logs import Logs
 from ingestd.ingest.recovery.losses import TO_BE, Loss, named_losses
 from ingestd.ingest.recovery.recount import Recount
-from ingestd.ingest.tables.positions import TopicName, Vector
-from ingestd.paimon.table.verify.findings import Finding, Severity
+from ingestd.ingest.tables.log_positions import TopicName, Vector
+from ingestd.paimon.table.verify.verify_findings import Finding, Severity
 
 _MEANING = {
     "missing-rows": "rows of the logs are missing in the table",

@@ -16,13 +16,13 @@ from ingestd.ingest.recovery.losses import (
     rerouted_ranges,
 )
 from ingestd.ingest.settings.pipeline_settings import PipelineSettings
-from ingestd.ingest.tables.managed_table import ManagedTable
-from ingestd.ingest.tables.positions import (
+from ingestd.ingest.tables.log_positions import (
     UNKNOWN,
     Position,
     fingerprint_at,
     record_offset_of,
 )
+from ingestd.ingest.tables.managed_table import ManagedTable
 from ingestd.ingest.tables.progress import PipelineProgress
 from ingestd.kafka.properties import OutOfRangePolicy
 

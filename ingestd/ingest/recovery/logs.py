@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from ingestd.errors import ConfigError, LogChangedError
-from ingestd.ingest.tables.positions import UNKNOWN, TopicName
-from ingestd.kafka.ranges import OffsetRange, TopicOffsets
+from ingestd.ingest.tables.log_positions import UNKNOWN, TopicName
+from ingestd.kafka.offset_ranges import OffsetRange, TopicOffsets
 from ingestd.kafka.start_stop import Cluster
 
 LogPartition = tuple[str, int]

@@ -12,9 +12,9 @@ from ingestd.errors import OffsetLostError
 from ingestd.ingest.dead_letters.dead_letter import DeadLetter
 from ingestd.ingest.recovery.logs import LogPartition, Logs, LogState
 from ingestd.ingest.settings.rejection import GAP_STAGE
-from ingestd.ingest.tables.positions import LogOffsets, Position, TopicName, Vector, replaced
+from ingestd.ingest.tables.log_positions import LogOffsets, Position, TopicName, Vector, replaced
+from ingestd.kafka.offset_ranges import OffsetRange
 from ingestd.kafka.properties import OutOfRangePolicy
-from ingestd.kafka.ranges import OffsetRange
 
 TO_BE = "tables that are not created yet"
 """Represents all tables that are not created yet, to which lost rows may have been routed."""

@@ -17,15 +17,15 @@ from ingestd.ingest.settings.context import BatchContext
 from ingestd.ingest.settings.error_policy import ErrorPolicy
 from ingestd.ingest.settings.pipeline_settings import PipelineSettings
 from ingestd.ingest.settings.rejection import RejectionLimits
+from ingestd.ingest.stages.batch_result import AttemptResult, merge_outcomes
 from ingestd.ingest.stages.decode_stage import Fetch, decode_ranges
-from ingestd.ingest.stages.outcome import AttemptResult, merge_outcomes
 from ingestd.ingest.stages.truncates import Stream, Truncates, outlives_batch
 from ingestd.ingest.stages.write_stage import write_slot
 from ingestd.ingest.tables.batch_span import BatchSpan, TableStep
+from ingestd.ingest.tables.log_positions import LogOffsets, TopicKeys, by_name
 from ingestd.ingest.tables.managed_table import ManagedTable
-from ingestd.ingest.tables.positions import LogOffsets, TopicKeys, by_name
 from ingestd.ingest.tables.table_registry import TableRegistry
-from ingestd.kafka.ranges import BatchOffsets, OffsetRange, Offsets, cut
+from ingestd.kafka.offset_ranges import BatchOffsets, OffsetRange, Offsets, cut
 from ingestd.paimon.catalog.filesystem import FilesystemCatalog
 from ingestd.paimon.io.file_io import LocalFileIO
 from ingestd.paimon.spec import honoured_options as honoured

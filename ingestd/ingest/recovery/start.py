@@ -17,11 +17,6 @@ from dataclasses import dataclass, replace
 
 from ingestd.errors import SchemaConflictError
 from ingestd.ingest.dead_letters.dead_letter import DeadLetter
-from ingestd.ingest.recovery.dead_letters import (
-    overwritten_dead_letter,
-    table_dropped_dead_letter,
-    write_dead_letters,
-)
 from ingestd.ingest.recovery.log_coverage import (
     compare_logs,
     coverage_of,
@@ -30,6 +25,11 @@ from ingestd.ingest.recovery.log_coverage import (
     routing_hash,
 )
 from ingestd.ingest.recovery.logs import LogCluster, LogPartition, Logs, ask_logs
+from ingestd.ingest.recovery.loss_dead_letters import (
+    overwritten_dead_letter,
+    table_dropped_dead_letter,
+    write_dead_letters,
+)
 from ingestd.ingest.recovery.losses import (
     TO_BE,
     Loss,
@@ -41,18 +41,18 @@ from ingestd.ingest.recovery.losses import (
 )
 from ingestd.ingest.rows.router import Router
 from ingestd.ingest.settings.pipeline_settings import PipelineSettings
-from ingestd.ingest.tables.managed_table import marked_pipelines
-from ingestd.ingest.tables.positions import (
+from ingestd.ingest.tables.log_positions import (
     Position,
     TopicName,
     Vector,
     by_name,
     replaced,
 )
+from ingestd.ingest.tables.managed_table import marked_pipelines
 from ingestd.ingest.tables.progress import decode_properties, pipelines_in, property_names
 from ingestd.ingest.tables.routing_check import check_routing
 from ingestd.ingest.tables.table_registry import TableRegistry
-from ingestd.kafka.ranges import OffsetRange, Offsets, TopicOffsets
+from ingestd.kafka.offset_ranges import OffsetRange, Offsets, TopicOffsets
 from ingestd.kafka.start_stop import first_positions
 from ingestd.paimon.spec.snapshot import OVERWRITTEN_PROPERTY
 from ingestd.paimon.table.metadata.table_state import load_state, newest_record

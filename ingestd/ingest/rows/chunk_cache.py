@@ -19,7 +19,7 @@ from ingestd.ingest.schemas.column_history import COLUMN_HISTORY_OPTION
 from ingestd.ingest.schemas.discovery import CachedChunk
 from ingestd.ingest.settings.context import BatchContext
 from ingestd.ingest.values.counts import TopicPartition
-from ingestd.kafka.ranges import OffsetRange
+from ingestd.kafka.offset_ranges import OffsetRange
 from ingestd.paimon.spec.changelog_checks import writes_input
 
 LEAST_RECORDS = 1_000

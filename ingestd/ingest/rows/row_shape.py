@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 from ingestd.cdc.base import ChangeBatch, RecordChunk
 from ingestd.cdc.source_position import ordering_positions
 from ingestd.errors import SchemaConflictError
-from ingestd.ingest.computed.columns import ComputedColumn, compute
+from ingestd.ingest.computed.computed_columns import ComputedColumn, compute
 from ingestd.ingest.computed.expressions.cells import Frame, true_rows
 from ingestd.ingest.computed.metadata_columns import (
     SOURCE_POSITION,

@@ -12,7 +12,7 @@ from functools import cached_property
 import numpy as np
 
 from ingestd.cdc.base import ChangeBatch, RecordChunk, RejectedRecord, SourceTable
-from ingestd.ingest.computed.columns import in_order
+from ingestd.ingest.computed.computed_columns import in_order
 from ingestd.ingest.computed.row_filter import filter_refusal
 from ingestd.ingest.rows.rejected_records import Failure, judge_records
 from ingestd.ingest.rows.router import Route, Router, sharing_problem

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from ingestd.errors import ConfigError
-from ingestd.ingest.computed.columns import ComputedColumn, fixed_type, in_order
+from ingestd.ingest.computed.computed_columns import ComputedColumn, fixed_type, in_order
 from ingestd.ingest.computed.metadata_columns import metadata_column_name, metadata_type
 from ingestd.ingest.computed.row_filter import RowFilter
 from ingestd.paimon.spec.data_types import DataType

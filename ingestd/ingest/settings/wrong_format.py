@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from ingestd.cdc.format_guess import Guess, best_guess
 from ingestd.ingest.values.counts import Counts
-from ingestd.kafka.ranges import BatchOffsets, Offsets, SourcePartition
+from ingestd.kafka.offset_ranges import BatchOffsets, Offsets, SourcePartition
 
 Topic = tuple[str, str]
 """A topic as (source, topic name)."""

@@ -25,8 +25,8 @@ from ingestd.ingest.dead_letters.dead_letter import DeadLetter, dead_letter_rows
 from ingestd.ingest.rows.blobs import Blob, encode_abort_marker, encode_report
 from ingestd.ingest.rows.chunk_cache import BlobStore, chunk_without_records, keep, leading, take
 from ingestd.ingest.rows.conform import IMPOSSIBLE, ShapedRows, shape_rows
-from ingestd.ingest.rows.placement import place
 from ingestd.ingest.rows.rejected_records import rejected_record
+from ingestd.ingest.rows.slot_assignment import place
 from ingestd.ingest.rows.targets import (
     Target,
     TargetColumns,
@@ -42,8 +42,8 @@ from ingestd.ingest.stages.table_events import TableEvents
 from ingestd.ingest.values.counts import TopicPartition
 from ingestd.kafka.fetch import Bounds
 from ingestd.kafka.isolated_fetch import fetch_readable
+from ingestd.kafka.offset_ranges import OffsetRange
 from ingestd.kafka.properties import KafkaSource
-from ingestd.kafka.ranges import OffsetRange
 from ingestd.kafka.registry_http import take_figures
 
 Fetch = Callable[[KafkaSource, OffsetRange], Iterator[RecordChunk]]

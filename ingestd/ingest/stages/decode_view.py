@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from ingestd.ingest.settings.context import BatchContext, Coverage, TableContext
-from ingestd.kafka.ranges import OffsetRange, SourcePartition, starts_of
+from ingestd.kafka.offset_ranges import OffsetRange, SourcePartition, starts_of
 from ingestd.paimon.table.metadata.index_entries import IndexEntries
 
 _NO_INDEX = IndexEntries()

@@ -25,7 +25,7 @@ from ingestd.ingest.rows.blobs import (
     BlobOrigin,
     UnsentRows,
 )
-from ingestd.ingest.rows.placement import Slots
+from ingestd.ingest.rows.slot_assignment import Slots
 from ingestd.ingest.settings.context import BatchContext, TableContext
 from ingestd.ingest.values.counts import Counts, TopicPartition
 from ingestd.ingest.values.row_groups import Values

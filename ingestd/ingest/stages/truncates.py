@@ -20,8 +20,8 @@ from ingestd.ingest.settings.context import (
     QualifiedSourceTable,
     TruncatePoint,
 )
-from ingestd.ingest.stages.outcome import AttemptResult
-from ingestd.kafka.ranges import OffsetRange, SourcePartition
+from ingestd.ingest.stages.batch_result import AttemptResult
+from ingestd.kafka.offset_ranges import OffsetRange, SourcePartition
 
 _LOG = logging.getLogger(__name__)
 MAX_READ_AGAIN = 10_000_000

@@ -30,10 +30,10 @@ from ingestd.ingest.rows.blobs import (
     RowBlob,
     receive,
 )
-from ingestd.ingest.rows.placement import assigners_of, partition_values
-from ingestd.ingest.rows.unavailable import fill_unavailable
+from ingestd.ingest.rows.fill_unavailable import fill_unavailable
+from ingestd.ingest.rows.slot_assignment import assigners_of, partition_values
 from ingestd.ingest.settings.context import BatchContext
-from ingestd.ingest.stages.outcome import WriteOutcome
+from ingestd.ingest.stages.batch_result import WriteOutcome
 from ingestd.ingest.values.counts import Counts
 from ingestd.ingest.values.row_groups import group_rows, stable_places
 from ingestd.paimon.merge.row_kinds import ignored_kinds
@@ -41,12 +41,12 @@ from ingestd.paimon.spec.binary_row import deserialize_row, serialize_row
 from ingestd.paimon.spec.data_types import SEQUENCE_NUMBER
 from ingestd.paimon.spec.options import BucketMode, bucket_mode
 from ingestd.paimon.spec.paths import POSTPONE_BUCKET
-from ingestd.paimon.spec.row_picking import take_rows
+from ingestd.paimon.spec.row_selection import take_rows
 from ingestd.paimon.table.buckets.bucket_assigner import DynamicBucketAssigner
 from ingestd.paimon.table.buckets.hash_index import HASH_CACHE
 from ingestd.paimon.table.cross_partition.assigner import CrossPartitionAssigner, PlacedRows
 from ingestd.paimon.table.cross_partition.index_cache import INDEX_CACHE
-from ingestd.paimon.table.cross_partition.load import (
+from ingestd.paimon.table.cross_partition.load_key_index import (
     KeyShare,
     assigners_of_keys,
     primary_key_hashes,

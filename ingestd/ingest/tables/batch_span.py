@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 
 from ingestd.errors import OffsetGapError
 from ingestd.ingest.settings.context import QualifiedSourceTable
-from ingestd.ingest.tables.positions import (
+from ingestd.ingest.tables.log_positions import (
     LogOffsets,
     Position,
     TopicKeys,
@@ -17,7 +17,7 @@ from ingestd.ingest.tables.positions import (
 )
 from ingestd.ingest.tables.progress import PipelineProgress, TableProgress
 from ingestd.ingest.values.counts import TopicPartition
-from ingestd.kafka.ranges import BatchOffsets
+from ingestd.kafka.offset_ranges import BatchOffsets
 
 
 @dataclass(frozen=True, slots=True)

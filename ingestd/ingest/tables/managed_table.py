@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from ingestd.errors import FormatError, ProgressLostError
 from ingestd.ingest.settings.context import Coverage, TableContext, TruncatePoint
-from ingestd.ingest.tables.positions import Vector
+from ingestd.ingest.tables.log_positions import Vector
 from ingestd.ingest.tables.progress import TableProgress, decode_properties, property_names
 from ingestd.paimon.spec import honoured_options as honoured
 from ingestd.paimon.spec.snapshot import (

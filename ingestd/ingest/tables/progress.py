@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 
 from ingestd.errors import FormatError, UnsupportedError
 from ingestd.ingest.settings.context import QualifiedSourceTable
-from ingestd.ingest.tables.positions import (
+from ingestd.ingest.tables.log_positions import (
     UNKNOWN,
     LogOffsets,
     Position,

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from ingestd.errors import ProgressLostError
 from ingestd.ingest.settings.pipeline_settings import PipelineSettings
 from ingestd.ingest.tables.claims import Claims, read_claims
+from ingestd.ingest.tables.log_positions import LogOffsets, furthest, shared_if_equal
 from ingestd.ingest.tables.managed_table import ManagedTable, marked_pipelines, open_table
-from ingestd.ingest.tables.positions import LogOffsets, furthest, shared_if_equal
 from ingestd.ingest.tables.progress import PipelineProgress, TableProgress
 from ingestd.paimon.catalog.base import Catalog, Identifier
 from ingestd.paimon.io.file_io import FileIO

@@ -29,9 +29,8 @@ from ingestd.ingest.tables.claims import (
     claims_path,
     encode_claims,
 )
-from ingestd.ingest.tables.iceberg_keeper import IcebergKeeper
-from ingestd.ingest.tables.managed_table import ManagedTable, marked_pipelines, table_context
-from ingestd.ingest.tables.positions import (
+from ingestd.ingest.tables.iceberg_threads import IcebergKeeper
+from ingestd.ingest.tables.log_positions import (
     LogOffsets,
     TopicKeys,
     TopicName,
@@ -43,6 +42,7 @@ from ingestd.ingest.tables.positions import (
     offset_in,
     shared_if_equal,
 )
+from ingestd.ingest.tables.managed_table import ManagedTable, marked_pipelines, table_context
 from ingestd.ingest.tables.progress import (
     PipelineProgress,
     encode_pipeline,
@@ -50,7 +50,7 @@ from ingestd.ingest.tables.progress import (
     property_names,
 )
 from ingestd.ingest.tables.registry_opening import RegistryOpening
-from ingestd.kafka.ranges import BatchOffsets, OffsetRange
+from ingestd.kafka.offset_ranges import BatchOffsets, OffsetRange
 from ingestd.paimon.catalog.base import Catalog, Identifier
 from ingestd.paimon.io.file_io import FileIO
 from ingestd.paimon.spec.schema_change import SchemaChange, SetOption

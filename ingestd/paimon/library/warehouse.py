@@ -16,7 +16,7 @@ from ingestd.paimon.spec.arrow import from_arrow_type
 from ingestd.paimon.spec.options import refuse_new_options
 from ingestd.paimon.spec.schema import new_schema
 from ingestd.paimon.table.metadata.time_travel import on_branch
-from ingestd.paimon.table.system.tables import split_name
+from ingestd.paimon.table.system.system_tables import split_name
 
 _MILLIS = 1000
 _DATABASE = ".db"

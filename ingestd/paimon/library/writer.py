@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from ingestd.errors import CommitUnknownError, ConfigError, IngestdError, UnsupportedError
 from ingestd.paimon.iceberg.iceberg_sync import keep_iceberg
-from ingestd.paimon.library.placing import Placer
+from ingestd.paimon.library.row_writer import Placer
 from ingestd.paimon.library.table_rows import RowData, arrow_rows
 from ingestd.paimon.spec.data_types import SEQUENCE_NUMBER, VALUE_KIND, RowKind
 from ingestd.paimon.spec.options import BucketMode, bucket_mode

@@ -8,8 +8,8 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 
+from ingestd.paimon.merge.aggregate_functions import fold
 from ingestd.paimon.merge.events import AGG, RETRACT, SET, SKIP, Ops
-from ingestd.paimon.merge.functions import fold
 from ingestd.paimon.merge.key_order import SortedKeys
 from ingestd.paimon.merge.merged_rows import MergeInput
 from ingestd.paimon.spec.arrow import Column

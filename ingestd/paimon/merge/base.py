@@ -20,7 +20,7 @@ from ingestd.paimon.merge.merged_rows import MergeInput
 from ingestd.paimon.merge.value_codes import sequence_codes
 from ingestd.paimon.spec.data_types import SEQUENCE_NUMBER
 from ingestd.paimon.spec.merge_rules import MergeRules
-from ingestd.paimon.spec.row_picking import take_rows
+from ingestd.paimon.spec.row_selection import take_rows
 
 MERGE_ENGINES: Mapping[str, str] = {
     "aggregation": "ingestd.paimon.merge.aggregation",

@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from ingestd.errors import UnsupportedError
+from ingestd.paimon.merge.aggregate_functions import fold
 from ingestd.paimon.merge.events import (
     AGG,
     RETRACT,
@@ -24,7 +25,6 @@ from ingestd.paimon.merge.events import (
     MergeEvents,
     Ops,
 )
-from ingestd.paimon.merge.functions import fold
 from ingestd.paimon.merge.key_order import SortedKeys
 from ingestd.paimon.merge.merged_rows import MergeInput
 from ingestd.paimon.merge.value_codes import is_valid, sequence_ranks

@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ingestd.errors import UnsupportedError
+from ingestd.paimon.merge.aggregate_functions import takes_retractions
 from ingestd.paimon.merge.events import Mask
-from ingestd.paimon.merge.functions import takes_retractions
 from ingestd.paimon.spec.arrow import Column
 from ingestd.paimon.spec.data_types import VALUE_KIND, RowKind
 from ingestd.paimon.spec.merge_rules import MergeRules

@@ -14,7 +14,7 @@ from ingestd.cdc.format_guess import Guess, guess_format
 from ingestd.cdc.json.json_changes import JsonChanges
 from ingestd.cdc.native_module import native_module
 from ingestd.cli.broker_survey import BrokerSurvey, proposed_sources
-from ingestd.cli.dry_run import TopicLogs
+from ingestd.cli.sampled_dry_run import TopicLogs
 from ingestd.config.load import load_config
 from ingestd.config.runtime import pipeline_settings
 from ingestd.errors import ConfigError
@@ -24,10 +24,10 @@ from ingestd.ingest.settings.pipeline_settings import PipelineSettings
 from ingestd.ingest.settings.shape_settings import ShapeSettings
 from ingestd.ingest.tables.table_registry import TableRegistry
 from ingestd.ingest.values.batch_times import EventSpan
+from ingestd.kafka.offset_ranges import OffsetRange
 from ingestd.kafka.properties import KafkaSource
-from ingestd.kafka.ranges import OffsetRange
 from ingestd.paimon.catalog.base import load_catalog
-from ingestd.paimon.catalog.dry_run import DryRunCatalog
+from ingestd.paimon.catalog.dry_run_catalog import DryRunCatalog
 from ingestd.paimon.io.local import LocalFileIO
 from ingestd.paimon.spec.data_types import RowKind
 from tests.support.cdc_samples import decoded, samples

@@ -4,7 +4,7 @@ import pytest
 
 from ingestd.cdc.format_guess import Guess
 from ingestd.cli.broker_survey import BrokerSurvey, proposed_sources, resolved_properties
-from ingestd.cli.dry_run import TopicLogs
+from ingestd.cli.sampled_dry_run import TopicLogs
 from ingestd.errors import ConfigError
 from ingestd.log import redact
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from ingestd.cdc.base import RecordChunk, RejectedRecord
-from ingestd.cli import replaying
+from ingestd.cli import dead_letter_replay
 from ingestd.errors import SourceError
 from ingestd.ingest.dead_letters.dead_letter import (
     COLUMNS,
@@ -17,7 +17,7 @@ from ingestd.ingest.dead_letters.dead_letter import (
     dead_letter_rows,
     dead_letter_schema,
 )
-from ingestd.kafka.producing import Outgoing
+from ingestd.kafka.producer import Outgoing
 from ingestd.kafka.properties import KafkaSource
 from ingestd.paimon.catalog.base import Identifier, load_catalog
 from ingestd.paimon.spec.binary_row import EMPTY_ROW
@@ -85,7 +85,7 @@ def sent(monkeypatch: pytest.MonkeyPatch) -> Sent:
         found.extend(some)
         return len(some)
 
-    monkeypatch.setattr(replaying, "produce", produce)
+    monkeypatch.setattr(dead_letter_replay, "produce", produce)
     return found
 
 
@@ -178,7 +178,7 @@ def test_what_could_not_be_sent_is_not_marked(
     def silent(*_: object) -> int:
         raise SourceError("no broker")
 
-    monkeypatch.setattr(replaying, "produce", silent)
+    monkeypatch.setattr(dead_letter_replay, "produce", silent)
     assert run_command(capsys, "dlq", "replay", lake, "db", "--bootstrap", "b:1").code == 3
     assert shown(capsys, "replay", lake, "db", "--bootstrap", "b:1", "--dry-run")["sent"] == 4
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from ingestd.ingest.tables.positions import Position, TopicName
+from ingestd.ingest.tables.log_positions import Position, TopicName
 from ingestd.ingest.tables.progress import (
     PipelineProgress,
     TableProgress,

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from ingestd.compare.progress_file import ProgressFile, TablePages
-from ingestd.compare.source import KeyRange, Page
+from ingestd.compare.source_table import KeyRange, Page
 from ingestd.errors import ConfigError
 
 IDENTITY = {"source": "one"}

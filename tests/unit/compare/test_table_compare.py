@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ingestd.compare.canonical import cells_of, hash_of, part_of
-from ingestd.compare.columns import ComparedColumn, DatabaseColumn, Key, Pairing
-from ingestd.compare.lake import PageIndex, PagePart
-from ingestd.compare.source import Digest, KeyRange, Page, SourceRow
+from ingestd.compare.column_pairs import ComparedColumn, DatabaseColumn, Key, Pairing
+from ingestd.compare.lake_table import PageIndex, PagePart
+from ingestd.compare.source_table import Digest, KeyRange, Page, SourceRow
 from ingestd.compare.table_compare import ComparisonOutcome, TableComparison
 from ingestd.paimon.spec.data_types import DataType
 

@@ -2,10 +2,10 @@ from collections.abc import Mapping
 
 import pytest
 
+from ingestd.config.allowed_keys import shape_of
 from ingestd.config.document import Document, parse_document
 from ingestd.config.environment import apply_environment
 from ingestd.config.model import Config
-from ingestd.config.shape import shape_of
 
 FILE = """
 warehouse: {path: /lake}

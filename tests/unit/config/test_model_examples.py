@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
+from ingestd.config.allowed_keys import ConfigShape, shape_of
 from ingestd.config.document import Tree, read_document
 from ingestd.config.effective import DEFAULT, effective_settings
 from ingestd.config.load import load_config
 from ingestd.config.model import Config
-from ingestd.config.shape import ConfigShape, shape_of
 
 FOLDER = Path(__file__).resolve().parents[3] / "config"
 COMPLETE = FOLDER / "ingestd.yaml"

@@ -8,7 +8,7 @@ from ingestd.daemon.batch_trace import BatchTrace
 from ingestd.errors import SourceError
 from ingestd.ingest.batch_events import BatchSummary, TableCommit
 from ingestd.ingest.values.counts import Counts, TopicPartition
-from ingestd.kafka.ranges import OffsetRange
+from ingestd.kafka.offset_ranges import OffsetRange
 from ingestd.log import add_secrets
 from ingestd.telemetry.spans import Span, SpanError
 

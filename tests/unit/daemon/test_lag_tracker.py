@@ -7,7 +7,7 @@ from ingestd.daemon.lag_tracker import LagTracker
 from ingestd.ingest.batch_events import BatchSummary, CommitStatus, TableCommit
 from ingestd.ingest.values.batch_times import BatchTimes
 from ingestd.ingest.values.counts import Counts, TopicPartition
-from ingestd.kafka.ranges import OffsetRange
+from ingestd.kafka.offset_ranges import OffsetRange
 
 T0 = 1_700_000_000.0
 

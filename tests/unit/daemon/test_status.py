@@ -9,7 +9,7 @@ from ingestd.errors import SourceError
 from ingestd.ingest.batch_events import BatchSummary, TableCommit
 from ingestd.ingest.values.batch_times import BatchTimes
 from ingestd.ingest.values.counts import Counts, TopicPartition
-from ingestd.kafka.ranges import OffsetRange
+from ingestd.kafka.offset_ranges import OffsetRange
 from tests.support.clock import Clock
 
 

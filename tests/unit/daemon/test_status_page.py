@@ -9,7 +9,7 @@ from ingestd.daemon.status_page import ASSETS, asset, status_page
 from ingestd.errors import SourceError
 from ingestd.ingest.batch_events import BatchSummary, TableCommit
 from ingestd.ingest.values.counts import Counts, RejectedSample
-from ingestd.kafka.ranges import OffsetRange
+from ingestd.kafka.offset_ranges import OffsetRange
 from ingestd.paimon.spec.data_types import DataField, parse_type
 from ingestd.paimon.spec.table_schema import TableSchema
 

@@ -10,7 +10,7 @@ from confluent_kafka import KafkaException
 
 from ingestd.errors import ConfigError
 from ingestd.kafka import native_reader
-from ingestd.kafka.consumers import borrow_consumer
+from ingestd.kafka.consumer_pool import borrow_consumer
 from ingestd.kafka.native_reader import native_kafka
 from ingestd.kafka.properties import KafkaSource
 from ingestd.kafka.python_reader import PythonReader
@@ -63,7 +63,7 @@ def test_a_property_that_does_not_do_is_named_by_both_readers(
     native: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if not native:
-        monkeypatch.setattr("ingestd.kafka.consumers.native_kafka", lambda: None)
+        monkeypatch.setattr("ingestd.kafka.consumer_pool.native_kafka", lambda: None)
     elif native_kafka() is None:
         pytest.skip("the native extension is not installed")
     properties = {"bootstrap.servers": "127.0.0.1:1", "no.such.property": "1"}

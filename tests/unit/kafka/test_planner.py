@@ -6,9 +6,9 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from ingestd.errors import LogChangedError, SourceError
+from ingestd.kafka.offset_ranges import BatchOffsets, Offsets
 from ingestd.kafka.planner import Planner
 from ingestd.kafka.properties import KafkaSource
-from ingestd.kafka.ranges import BatchOffsets, Offsets
 
 SERVERS = {"bootstrap.servers": "a:9092"}
 

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from ingestd.errors import ConfigError, OffsetLostError
+from ingestd.kafka.offset_ranges import BatchOffsets, Offsets, TopicOffsets
 from ingestd.kafka.planner import Planner
 from ingestd.kafka.properties import KafkaSource
-from ingestd.kafka.ranges import BatchOffsets, Offsets, TopicOffsets
 from ingestd.kafka.start_stop import first_positions, last_positions
 
 Partitions = Mapping[str, tuple[int, ...]]

@@ -5,7 +5,7 @@ from typing import Any, cast
 import pytest
 
 from ingestd.ingest.tables.batch_span import BatchSpan
-from ingestd.kafka.ranges import OffsetRange
+from ingestd.kafka.offset_ranges import OffsetRange
 from ingestd.spark.batch import Batch
 
 A, B = OffsetRange("s", "a", 0, 5, 9), OffsetRange("s", "b", 0, 1, 2)

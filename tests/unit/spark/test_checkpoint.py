@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from ingestd.errors import FormatError, RetryableError
-from ingestd.kafka.ranges import BatchOffsets, encode
+from ingestd.kafka.offset_ranges import BatchOffsets, encode
 from ingestd.spark.checkpoint import checkpoint_folder, read_batch_offsets
 
 

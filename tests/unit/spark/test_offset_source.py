@@ -9,9 +9,9 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 
 from ingestd.errors import SourceError
 from ingestd.ingest.recovery.start import StartPositions
+from ingestd.kafka.offset_ranges import BatchOffsets, OffsetRange, Offsets, decode, encode
 from ingestd.kafka.planner import Planner
 from ingestd.kafka.properties import KafkaSource
-from ingestd.kafka.ranges import BatchOffsets, OffsetRange, Offsets, decode, encode
 from ingestd.spark.offset_source import (
     OPTION,
     OffsetRangeReader,

@@ -9,8 +9,8 @@ from ingestd.errors import ConfigError, LogChangedError
 from ingestd.ingest.recovery.logs import TopicKeyCheck
 from ingestd.ingest.settings.context import RoutingConfig, SourceSettings, TableSettings
 from ingestd.ingest.settings.pipeline_settings import PipelineSettings
+from ingestd.kafka.offset_ranges import OffsetRange, Offsets
 from ingestd.kafka.properties import KafkaSource
-from ingestd.kafka.ranges import OffsetRange, Offsets
 from ingestd.spark import pipeline as module
 
 

@@ -14,7 +14,7 @@ from py4j.protocol import Py4JError
 
 from ingestd.ingest.settings.context import BatchContext, RoutingConfig
 from ingestd.ingest.stages.decode_view import decode_view
-from ingestd.kafka.ranges import OffsetRange
+from ingestd.kafka.offset_ranges import OffsetRange
 from ingestd.spark import prefetch as module
 from ingestd.spark.exchange import shared_folder as folders
 from ingestd.spark.exchange.shared_folder import remove_kept_folder, shared_folder

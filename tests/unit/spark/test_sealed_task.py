@@ -13,7 +13,7 @@ from ingestd.errors import ConfigError
 from ingestd.ingest.settings.context import BatchContext, TableContext
 from ingestd.paimon.io.file_io import MemoryFileIO, file_io_for, storage_options
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
-from ingestd.references import resolve
+from ingestd.secret_references import resolve
 from ingestd.spark.sealed_task import SealedTask, seal
 from ingestd.spark.stages import DecodeTask
 from tests.support.native_tables import native_table
@@ -22,7 +22,7 @@ from tests.support.planted import Planted
 
 @pytest.fixture(autouse=True)
 def no_other_references(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ingestd.references._known", {})
+    monkeypatch.setattr("ingestd.secret_references._known", {})
 
 
 def planted_task(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, planted: Planted) -> DecodeTask:

@@ -4,7 +4,7 @@ import pytest
 
 from ingestd.errors import PolicyStopError, SourceError
 from ingestd.ingest.settings.error_policy import UnreadablePolicy
-from ingestd.kafka.ranges import OffsetRange
+from ingestd.kafka.offset_ranges import OffsetRange
 from ingestd.spark.set_aside import KnownRanges, QueryRetries
 from tests.support.clock import Clock
 

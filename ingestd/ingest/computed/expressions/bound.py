@@ -16,7 +16,7 @@ import pyarrow as pa
 from ingestd.errors import ConfigError, UnsupportedError
 from ingestd.ingest.computed.expressions.casts import cast_kernel, lenient
 from ingestd.ingest.computed.expressions.cells import ExpressionCells, Frame, Kernel
-from ingestd.ingest.computed.expressions.choices import CHOICE_FUNCTIONS
+from ingestd.ingest.computed.expressions.conditionals import CHOICE_FUNCTIONS
 from ingestd.ingest.computed.expressions.digests import DIGEST_FUNCTIONS
 from ingestd.ingest.computed.expressions.function import (
     BOOLEAN,
@@ -28,6 +28,7 @@ from ingestd.ingest.computed.expressions.function import (
 )
 from ingestd.ingest.computed.expressions.json_texts import JSON_FUNCTIONS
 from ingestd.ingest.computed.expressions.logic import LOGIC_FUNCTIONS
+from ingestd.ingest.computed.expressions.math_functions import NUMBER_FUNCTIONS
 from ingestd.ingest.computed.expressions.nodes import (
     CLOCK,
     CallNode,
@@ -38,9 +39,8 @@ from ingestd.ingest.computed.expressions.nodes import (
     Node,
     wrong,
 )
-from ingestd.ingest.computed.expressions.numbers import NUMBER_FUNCTIONS
-from ingestd.ingest.computed.expressions.texts import TEXT_FUNCTIONS
-from ingestd.ingest.computed.expressions.times import TIME_FUNCTIONS
+from ingestd.ingest.computed.expressions.string_functions import TEXT_FUNCTIONS
+from ingestd.ingest.computed.expressions.time_functions import TIME_FUNCTIONS
 from ingestd.paimon.spec.arrow import to_arrow_type
 from ingestd.paimon.spec.data_types import DataType
 

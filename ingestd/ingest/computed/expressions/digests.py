@@ -32,7 +32,7 @@ from ingestd.ingest.computed.expressions.function import (
 )
 from ingestd.ingest.values.row_groups import Values
 from ingestd.paimon.spec.data_types import BINARY_ROOTS, CHARACTER_ROOTS
-from ingestd.references import UnresolvedError, resolve
+from ingestd.secret_references import UnresolvedError, resolve
 
 _SHA2 = {
     0: hashlib.sha256,

@@ -25,7 +25,7 @@ from ingestd.paimon.spec.bucket import (
 from ingestd.paimon.spec.hive_hash import hive_buckets, hive_hashes
 from ingestd.paimon.spec.index_manifest import HASH_INDEX, IndexManifestEntry, encode_hash_index
 from ingestd.paimon.spec.manifest import FileKind
-from ingestd.paimon.table.buckets.filler import BucketFiller, Buckets
+from ingestd.paimon.table.buckets.dynamic_buckets import BucketFiller, Buckets
 from ingestd.paimon.table.buckets.hash_index import (
     HASH_CACHE,
     UNKNOWN_BUCKET,

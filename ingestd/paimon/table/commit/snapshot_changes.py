@@ -30,8 +30,8 @@ from ingestd.paimon.spec.options import BucketMode, bucket_mode, core_options
 from ingestd.paimon.spec.schema_rules import bucket_number
 from ingestd.paimon.spec.snapshot import CommitKind
 from ingestd.paimon.spec.table_schema import TableSchema
+from ingestd.paimon.table.files.data_file_indexes import index_file_path
 from ingestd.paimon.table.files.data_files import live_path
-from ingestd.paimon.table.files.file_index import index_file_path
 from ingestd.paimon.table.metadata.file_store_scan import (
     PartitionFilter,
     live_entries,

@@ -12,14 +12,14 @@ from ingestd.paimon.spec.compaction_options import compaction_options, lookup_ru
 from ingestd.paimon.spec.data_file import DataFileMeta
 from ingestd.paimon.spec.index_manifest import IndexManifestEntry
 from ingestd.paimon.table.compact.lookup_vectors import BucketVectors
-from ingestd.paimon.table.compact.rolling_write import FileTarget
-from ingestd.paimon.table.compact.sorted_runs import Levels
-from ingestd.paimon.table.compact.tree import (
+from ingestd.paimon.table.compact.merge_tree_compact import (
     BucketChange,
     TreeCompaction,
     TreeRules,
     partition_values,
 )
+from ingestd.paimon.table.compact.rolling_write import FileTarget
+from ingestd.paimon.table.compact.sorted_runs import Levels
 from ingestd.paimon.table.compact.universal_compaction import (
     CompactionPick,
     PlanningTime,

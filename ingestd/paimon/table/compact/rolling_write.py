@@ -20,6 +20,7 @@ from ingestd.paimon.spec import honoured_options as honoured
 from ingestd.paimon.spec.compaction_options import lookup_rules
 from ingestd.paimon.spec.data_file import DataFileMeta, FileSource
 from ingestd.paimon.spec.options import CoreOptions
+from ingestd.paimon.table.files.data_file_indexes import with_file_index
 from ingestd.paimon.table.files.data_files import (
     data_file_path,
     delete_files,
@@ -27,10 +28,9 @@ from ingestd.paimon.table.files.data_files import (
     name_for_options,
     options_for_rows,
 )
-from ingestd.paimon.table.files.file_index import with_file_index
 from ingestd.paimon.table.files.written_check import ColumnChecksums, check_written, is_checked
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
-from ingestd.paimon.table.write.figures import FileOrigin, FileStatsCollector
+from ingestd.paimon.table.write.file_metadata import FileOrigin, FileStatsCollector
 
 _GROUP_BYTES = 16 << 20
 """Bytes of a row group in memory."""

@@ -26,7 +26,7 @@ from ingestd.paimon.spec.manifest import ManifestEntry
 from ingestd.paimon.spec.options import BucketMode, bucket_mode, refuse_unsupported
 from ingestd.paimon.spec.snapshot import BATCH_COMMIT_IDENTIFIER, Snapshot
 from ingestd.paimon.table.commit.table_commit import commit
-from ingestd.paimon.table.compact.append import plan_append
+from ingestd.paimon.table.compact.append_compact import plan_append
 from ingestd.paimon.table.compact.compact_bucket import CompactBucket, plan_bucket
 from ingestd.paimon.table.compact.sorted_runs import SortedRuns, sorted_runs_of
 from ingestd.paimon.table.compact.universal_compaction import PlanningTime

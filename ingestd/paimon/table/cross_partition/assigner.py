@@ -19,10 +19,10 @@ from ingestd.paimon.spec.arrow import column_of
 from ingestd.paimon.spec.binary_row import deserialize_row
 from ingestd.paimon.spec.data_types import SEQUENCE_NUMBER, VALUE_KIND, RowKind
 from ingestd.paimon.spec.key_fingerprints import KeyFingerprints
-from ingestd.paimon.table.buckets.filler import BucketFiller
+from ingestd.paimon.table.buckets.dynamic_buckets import BucketFiller
 from ingestd.paimon.table.cross_partition.index_cache import INDEX_CACHE
 from ingestd.paimon.table.cross_partition.key_index import UNKNOWN, KeyIndex, Places
-from ingestd.paimon.table.cross_partition.load import KeyShare, prints_of
+from ingestd.paimon.table.cross_partition.load_key_index import KeyShare, prints_of
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 
 NOWHERE = -1

@@ -24,7 +24,7 @@ from ingestd.paimon.spec.options import BucketMode, bucket_mode
 from ingestd.paimon.spec.predicate import Comparison, IsIn, Predicate, Value, conjuncts, only_on
 from ingestd.paimon.spec.predicate_stats import may_match, stats_test
 from ingestd.paimon.table.buckets.bucket_assigner import assign_among
-from ingestd.paimon.table.files.file_index import indexes_may_match, read_file_indexes
+from ingestd.paimon.table.files.data_file_indexes import indexes_may_match, read_file_indexes
 from ingestd.paimon.table.metadata.file_stats import key_stats, partition_stats, value_stats
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 

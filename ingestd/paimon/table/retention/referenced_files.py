@@ -18,9 +18,9 @@ from ingestd.paimon.spec import honoured_options as honoured
 from ingestd.paimon.spec.manifest import ManifestEntry
 from ingestd.paimon.spec.paths import MAIN_BRANCH
 from ingestd.paimon.spec.snapshot import Snapshot
+from ingestd.paimon.table.files.data_file_indexes import index_file_path
 from ingestd.paimon.table.files.data_files import live_path
 from ingestd.paimon.table.files.deletion_vectors import dv_index_path
-from ingestd.paimon.table.files.file_index import index_file_path
 from ingestd.paimon.table.metadata.file_store_scan import (
     live_files,
     read_index_manifest,

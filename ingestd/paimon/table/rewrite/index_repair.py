@@ -39,7 +39,7 @@ from ingestd.paimon.table.metadata.table_state import (
     newest_record,
 )
 from ingestd.paimon.table.rewrite.bucket_keys import SharedHash, shared_hashes, stored_hashes
-from ingestd.paimon.table.rewrite.doubled_keys import Dropped, drop_older, refuse_undecided
+from ingestd.paimon.table.rewrite.duplicate_keys import Dropped, drop_older, refuse_undecided
 from ingestd.paimon.table.rewrite.rewrite_commit import commit_rewrite
 from ingestd.paimon.table.write.commit_message import CommitMessage, ManifestCommittable
 

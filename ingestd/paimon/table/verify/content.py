@@ -33,6 +33,7 @@ from ingestd.paimon.spec.manifest import ManifestEntry
 from ingestd.paimon.spec.options import BucketMode, bucket_mode
 from ingestd.paimon.table.buckets.bucket_assigner import assign_among
 from ingestd.paimon.table.buckets.hash_index import key_hashes
+from ingestd.paimon.table.files.data_file_indexes import read_file_indexes
 from ingestd.paimon.table.files.data_files import (
     RETRACTS,
     SYSTEM_FIELDS,
@@ -40,11 +41,10 @@ from ingestd.paimon.table.files.data_files import (
     live_path,
     stored_rows,
 )
-from ingestd.paimon.table.files.file_index import read_file_indexes
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.read.scan_plan import comparable_key
-from ingestd.paimon.table.verify.findings import VerifyFindings
 from ingestd.paimon.table.verify.stats import check_stats
+from ingestd.paimon.table.verify.verify_findings import VerifyFindings
 
 _CODE = "file-index"
 

@@ -28,7 +28,7 @@ from ingestd.paimon.table.metadata.file_store_scan import read_index_manifest
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.index_paths import index_path
 from ingestd.paimon.table.verify.content import BucketContent, all_hashes
-from ingestd.paimon.table.verify.findings import VerifyFindings
+from ingestd.paimon.table.verify.verify_findings import VerifyFindings
 
 _Bucket = tuple[bytes, int]
 _CODE = "deletion-vector"

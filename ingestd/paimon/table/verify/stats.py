@@ -15,7 +15,7 @@ from ingestd.paimon.spec.binary_row import EMPTY_ROW, deserialize_row
 from ingestd.paimon.spec.data_file import SimpleStats
 from ingestd.paimon.spec.data_types import BINARY_ROOTS, NESTED_ROOTS, DataField
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
-from ingestd.paimon.table.verify.findings import VerifyFindings
+from ingestd.paimon.table.verify.verify_findings import VerifyFindings
 
 _UNBOUNDED = BINARY_ROOTS | NESTED_ROOTS | {"VARIANT"}
 

@@ -29,9 +29,9 @@ from ingestd.paimon.table.retention.consumers import consumers
 from ingestd.paimon.table.retention.referenced_files import files_of
 from ingestd.paimon.table.system.statistics_table import read_statistics
 from ingestd.paimon.table.verify.content import BucketContent, check_buckets
-from ingestd.paimon.table.verify.findings import Finding, VerifyFindings
 from ingestd.paimon.table.verify.index import check_index
 from ingestd.paimon.table.verify.stats import check_partition_stats
+from ingestd.paimon.table.verify.verify_findings import Finding, VerifyFindings
 
 __all__ = ["Finding", "verify"]
 _Live = Mapping[object, ManifestEntry]

@@ -32,6 +32,7 @@ from ingestd.paimon.spec.file_index_options import column_indexes
 from ingestd.paimon.spec.options import CoreOptions
 from ingestd.paimon.spec.paths import POSTPONE_BUCKET
 from ingestd.paimon.spec.table_schema import TableSchema
+from ingestd.paimon.table.files.data_file_indexes import with_file_index
 from ingestd.paimon.table.files.data_files import (
     data_file_path,
     delete_files,
@@ -39,10 +40,9 @@ from ingestd.paimon.table.files.data_files import (
     name_for_options,
     options_for_rows,
 )
-from ingestd.paimon.table.files.file_index import with_file_index
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.write.commit_message import CommitMessage
-from ingestd.paimon.table.write.figures import (
+from ingestd.paimon.table.write.file_metadata import (
     KEY_STATS_MODE,
     FileOrigin,
     FileStatsCollector,

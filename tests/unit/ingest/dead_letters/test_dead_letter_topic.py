@@ -11,7 +11,7 @@ from ingestd.ingest.dead_letters import dead_letter_topic
 from ingestd.ingest.dead_letters.dead_letter import DeadLetter, dead_letter_rows
 from ingestd.ingest.dead_letters.dead_letter_topic import dead_letter_messages, send_dead_letters
 from ingestd.ingest.settings.context import SourceSettings
-from ingestd.kafka.producing import Outgoing
+from ingestd.kafka.producer import Outgoing
 from ingestd.kafka.properties import KafkaSource
 from tests.support.ingest_rig import DEAD_LETTERS, Rig
 from tests.support.json_changes import Change, JsonChanges, record

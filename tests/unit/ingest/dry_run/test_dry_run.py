@@ -14,10 +14,10 @@ from ingestd.ingest.dry_run.dry_run import DryRun, run_dry
 from ingestd.ingest.settings.context import RoutingConfig, SourceSettings, TableSettings
 from ingestd.ingest.settings.pipeline_settings import PipelineSettings
 from ingestd.ingest.tables.table_registry import TableRegistry
+from ingestd.kafka.offset_ranges import OffsetRange
 from ingestd.kafka.properties import KafkaSource
-from ingestd.kafka.ranges import OffsetRange
 from ingestd.paimon.catalog.base import Catalog, Identifier, load_catalog
-from ingestd.paimon.catalog.dry_run import DryRunCatalog
+from ingestd.paimon.catalog.dry_run_catalog import DryRunCatalog
 from ingestd.paimon.io.local import LocalFileIO
 from ingestd.paimon.spec.data_types import DataType, RowKind
 from ingestd.paimon.spec.schema import new_schema

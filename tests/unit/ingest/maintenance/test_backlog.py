@@ -1,7 +1,7 @@
 import pytest
 
 from ingestd.ingest.maintenance.backlog import Backlog, is_cut
-from ingestd.kafka.ranges import BatchOffsets
+from ingestd.kafka.offset_ranges import BatchOffsets
 
 
 def batch(**taken: int) -> BatchOffsets:

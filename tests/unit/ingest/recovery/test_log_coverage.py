@@ -6,7 +6,7 @@ from typing import Any
 
 from ingestd.ingest.recovery.log_coverage import LogComparison, compare_logs
 from ingestd.ingest.recovery.logs import Logs, LogState
-from ingestd.ingest.tables.positions import Position, TopicName, fingerprint_at
+from ingestd.ingest.tables.log_positions import Position, TopicName, fingerprint_at
 from ingestd.ingest.tables.progress import PipelineProgress
 from ingestd.ingest.tables.registry_opening import OpenedTables
 

@@ -6,7 +6,7 @@ from ingestd.ingest.dead_letters.dead_letter import dead_letter_rows
 from ingestd.ingest.recovery.audit import loss_findings
 from ingestd.ingest.recovery.logs import Logs
 from ingestd.ingest.recovery.losses import TO_BE, Coverage, Loss, lost_records, lost_topics
-from ingestd.ingest.tables.positions import Position, TopicName
+from ingestd.ingest.tables.log_positions import Position, TopicName
 
 
 def loss(reason: str) -> Loss:

@@ -8,8 +8,8 @@ from ingestd.ingest.rows import chunk_cache
 from ingestd.ingest.rows.blobs import Blob
 from ingestd.ingest.rows.chunk_cache import leading, take
 from ingestd.ingest.settings.context import TableSettings
-from ingestd.ingest.stages.outcome import AttemptResult
-from ingestd.kafka.ranges import OffsetRange
+from ingestd.ingest.stages.batch_result import AttemptResult
+from ingestd.kafka.offset_ranges import OffsetRange
 from ingestd.paimon.spec.data_types import DataType
 from tests.support.ingest_rig import Rig
 from tests.support.json_changes import DELETE, UNAVAILABLE, UPDATE_AFTER, Change, record

@@ -7,7 +7,7 @@ import pytest
 
 from ingestd.cdc.base import SourceTable
 from ingestd.errors import ConfigError, SchemaConflictError
-from ingestd.ingest.computed.columns import parse_computed
+from ingestd.ingest.computed.computed_columns import parse_computed
 from ingestd.ingest.rows.router import Route
 from ingestd.ingest.rows.targets import TargetColumns, Targets, row_shape
 from ingestd.ingest.settings.context import (

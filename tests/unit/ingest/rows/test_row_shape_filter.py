@@ -7,7 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from ingestd.errors import SchemaConflictError, SecretLookupError
-from ingestd.ingest.computed.columns import parse_computed
+from ingestd.ingest.computed.computed_columns import parse_computed
 from ingestd.ingest.computed.expressions import expression
 from ingestd.ingest.computed.row_filter import parse_filter
 from ingestd.ingest.settings.context import TableSettings

@@ -2,7 +2,7 @@
 
 import pytest
 
-from ingestd.ingest.computed.columns import parse_computed
+from ingestd.ingest.computed.computed_columns import parse_computed
 from ingestd.ingest.settings.context import TableSettings
 from ingestd.ingest.settings.shape_settings import ShapeSettings
 from tests.support.ingest_rig import DEAD_LETTERS, Rig

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from ingestd.errors import PolicyStopError
-from ingestd.ingest.computed.columns import parse_computed
+from ingestd.ingest.computed.computed_columns import parse_computed
 from ingestd.ingest.settings.context import RoutingConfig, TableSettings
 from ingestd.ingest.settings.error_policy import STAGES, ErrorAction, ErrorPolicy
 from ingestd.ingest.settings.evolution_policy import EvolutionPolicy

@@ -3,7 +3,7 @@
 import pytest
 
 from ingestd.errors import ConfigError
-from ingestd.ingest.computed.columns import parse_computed
+from ingestd.ingest.computed.computed_columns import parse_computed
 from ingestd.ingest.settings.shape_settings import ShapeSettings, check_shape
 
 DAY = parse_computed("day", "truncate(at, 10)")

@@ -8,7 +8,7 @@ from ingestd.ingest.settings.wrong_format import (
     batch_without,
 )
 from ingestd.ingest.values.counts import Counts, TopicPartition
-from ingestd.kafka.ranges import BatchOffsets
+from ingestd.kafka.offset_ranges import BatchOffsets
 
 SHOP = ("shop", "orders")
 

@@ -9,7 +9,7 @@ import pytest
 from ingestd.cdc.base import FormatSettings, RecordChunk
 from ingestd.cdc.schema_lookup import Framing, IdLocation
 from ingestd.ingest.stages import decode_stage
-from ingestd.kafka.ranges import OffsetRange
+from ingestd.kafka.offset_ranges import OffsetRange
 from tests.support.ingest_rig import Rig
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from ingestd.ingest.settings.context import BatchContext, QualifiedSourceTable, TableContext
 from ingestd.ingest.stages.decode_view import decode_view
-from ingestd.kafka.ranges import OffsetRange
+from ingestd.kafka.offset_ranges import OffsetRange
 from tests.support.ingest_rig import DEAD_LETTERS, Rig
 from tests.support.json_changes import Change, record
 

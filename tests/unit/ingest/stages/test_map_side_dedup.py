@@ -10,7 +10,7 @@ import pytest
 
 from ingestd.ingest.rows import chunk_cache
 from ingestd.ingest.rows.blobs import KIND, OFFSET, Blob, RowBlob, receive
-from ingestd.ingest.rows.placement import place
+from ingestd.ingest.rows.slot_assignment import place
 from ingestd.ingest.settings.context import BatchContext, TableContext, TableSettings
 from ingestd.ingest.stages import map_side_dedup
 from ingestd.ingest.stages.map_side_dedup import MapSideDedup

@@ -8,8 +8,8 @@ import pytest
 from ingestd.cdc.base import RecordChunk
 from ingestd.ingest.settings.context import TableSettings
 from ingestd.ingest.settings.evolution_policy import EvolutionPolicy
+from ingestd.kafka.offset_ranges import OffsetRange
 from ingestd.kafka.properties import KafkaSource
-from ingestd.kafka.ranges import OffsetRange
 from tests.support.captured_chunks import mariadb
 from tests.support.corpus import MART
 from tests.support.ingest_rig import Rig

@@ -11,8 +11,8 @@ import pytest
 
 from ingestd.cdc.base import RecordChunk
 from ingestd.ingest.settings.context import BatchContext, SourceSettings, TableSettings
+from ingestd.kafka.offset_ranges import OffsetRange
 from ingestd.kafka.properties import KafkaSource
-from ingestd.kafka.ranges import OffsetRange
 from ingestd.paimon.casts.rows_json import json_lines
 from ingestd.paimon.spec.data_types import encode_type
 from ingestd.paimon.table.read.table_read import read_table

@@ -15,8 +15,8 @@ from ingestd.cdc.base import RecordChunk
 from ingestd.errors import SchemaConflictError
 from ingestd.ingest.settings.context import TableSettings
 from ingestd.ingest.settings.evolution_policy import EvolutionPolicy
+from ingestd.kafka.offset_ranges import OffsetRange
 from ingestd.kafka.properties import KafkaSource
-from ingestd.kafka.ranges import OffsetRange
 from ingestd.paimon.table.verify.table_verify import verify
 from tests.support.ingest_rig import Rig
 

@@ -1,7 +1,7 @@
 """Fingerprints of the positions that a batch reaches."""
 
 from ingestd.ingest.tables.batch_span import BatchSpan, where_less, with_fingerprints
-from ingestd.ingest.tables.positions import (
+from ingestd.ingest.tables.log_positions import (
     UNKNOWN,
     Position,
     fingerprint_at,

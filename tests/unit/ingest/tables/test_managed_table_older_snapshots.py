@@ -3,8 +3,8 @@
 import pytest
 
 from ingestd.errors import FormatError
+from ingestd.ingest.tables.log_positions import Position
 from ingestd.ingest.tables.managed_table import ManagedTable, covered_before
-from ingestd.ingest.tables.positions import Position
 from ingestd.ingest.tables.progress import (
     PipelineProgress,
     TableProgress,

@@ -15,7 +15,7 @@ from ingestd.ingest.tables.batch_span import (
     refuse_gap,
     span_of,
 )
-from ingestd.ingest.tables.positions import Position, TopicName, furthest, lowest
+from ingestd.ingest.tables.log_positions import Position, TopicName, furthest, lowest
 from ingestd.ingest.tables.progress import (
     PipelineProgress,
     TableProgress,
@@ -25,7 +25,7 @@ from ingestd.ingest.tables.progress import (
     encode_properties,
     pipelines_in,
 )
-from ingestd.kafka.ranges import BatchOffsets
+from ingestd.kafka.offset_ranges import BatchOffsets
 
 SOURCE_TABLE = QualifiedSourceTable("src", "db", "shop", "orders")
 PIPELINE = PipelineProgress(

@@ -17,7 +17,7 @@ from ingestd.ingest.dead_letters.dead_letter import COLUMNS
 from ingestd.ingest.settings.context import RoutingConfig, TableSettings, TruncatePoint
 from ingestd.ingest.settings.pipeline_settings import PipelineSettings
 from ingestd.ingest.tables.batch_span import BatchSpan, TableStep
-from ingestd.ingest.tables.positions import Position, TopicName
+from ingestd.ingest.tables.log_positions import Position, TopicName
 from ingestd.ingest.tables.table_registry import TableRegistry
 from ingestd.paimon.catalog.base import Identifier, load_catalog
 from ingestd.paimon.io.local import LocalFileIO

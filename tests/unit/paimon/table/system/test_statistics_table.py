@@ -6,7 +6,7 @@ from ingestd.errors import FormatError
 from ingestd.paimon.io.file_io import MemoryFileIO
 from ingestd.paimon.table.metadata.snapshot_manager import latest_snapshot
 from ingestd.paimon.table.system.analyze import analyze_table
-from ingestd.paimon.table.system.tables import read_system_table
+from ingestd.paimon.table.system.system_tables import read_system_table
 from ingestd.paimon.table.verify.table_verify import verify
 from tests.support.native_tables import NOW_MS, native_table, put
 

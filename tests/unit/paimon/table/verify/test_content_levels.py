@@ -7,7 +7,7 @@ from ingestd.paimon.spec.binary_row import EMPTY_ROW, serialize_row
 from ingestd.paimon.spec.data_types import DataType
 from ingestd.paimon.spec.manifest import FileKind, ManifestEntry
 from ingestd.paimon.table.verify.content import check_levels
-from ingestd.paimon.table.verify.findings import VerifyFindings
+from ingestd.paimon.table.verify.verify_findings import VerifyFindings
 from tests.support.metadata_tables import data_file
 from tests.support.native_tables import native_table
 

@@ -8,8 +8,8 @@ import pytest
 from ingestd.paimon.spec.binary_row import EMPTY_ROW, serialize_row
 from ingestd.paimon.spec.data_file import EMPTY_STATS, SimpleStats
 from ingestd.paimon.spec.data_types import DataField, parse_type
-from ingestd.paimon.table.verify.findings import VerifyFindings
 from ingestd.paimon.table.verify.stats import check_stats
+from ingestd.paimon.table.verify.verify_findings import VerifyFindings
 
 
 def _problems(text: str, values: pa.Array, low: Any, high: Any, nulls: int | None) -> list[str]:

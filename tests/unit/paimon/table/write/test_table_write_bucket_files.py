@@ -8,7 +8,7 @@ import pytest
 from ingestd.errors import StorageError
 from ingestd.paimon.io.file_io import MemoryFileIO
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
-from ingestd.paimon.table.write.figures import retract_count
+from ingestd.paimon.table.write.file_metadata import retract_count
 from ingestd.paimon.table.write.table_write import WrittenBucketFiles
 from tests.support.native_tables import native_table, rows_table
 

@@ -1,0 +1,132 @@
+"""Runs a pipeline dry over sampled records; nothing is written."""
+
+import os
+import re
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import NamedTuple
+
+from ingestd.cdc.base import RecordChunk
+from ingestd.cli.groups import now_ms
+from ingestd.errors import SourceError
+from ingestd.ingest.dry_run.dry_run import DryRun, Sample, run_dry
+from ingestd.ingest.settings.pipeline_settings import PipelineSettings
+from ingestd.ingest.tables.table_registry import TableRegistry
+from ingestd.kafka.consumer_pool import close_consumers
+from ingestd.kafka.fetch import fetch
+from ingestd.kafka.offset_ranges import OffsetRange, TopicOffsets, sample_ranges
+from ingestd.kafka.offsets import OffsetClient
+from ingestd.kafka.properties import KafkaSource
+from ingestd.paimon.catalog.base import CASE_SENSITIVE, load_catalog
+from ingestd.paimon.catalog.dry_run_catalog import DryRunCatalog
+from ingestd.paimon.io.file_io import file_io_for, storage_options
+from ingestd.paimon.spec.option_types import parse_bool
+
+_ASK_SECONDS = 10.0
+_THREADS = 16
+_LOCAL = re.compile(r"local(?:\[(\d+)\b.*)?")
+
+
+class TopicLogs(NamedTuple):
+    """First and end offsets of the topics of one source."""
+
+    begin: TopicOffsets
+    end: TopicOffsets
+
+
+class Planned(NamedTuple):
+    """The logs of topics by source, the sampled records, and the result of a dry run over them."""
+
+    logs: Mapping[str, TopicLogs]
+    sample: Sample
+    result: DryRun
+
+
+def dry_run_pipeline(settings: PipelineSettings, records: int) -> Planned:
+    """Run a pipeline dry over samples of its topics, at most `records` offsets of each.
+
+    Raises SourceError if a topic does not exist or brokers do not respond, and what opening the
+    tables raises.
+    """
+    logs = {name: topic_logs(source.kafka) for name, source in sorted(settings.sources.items())}
+    registry = _dry_run_registry(settings)
+
+    def read(offset_range: OffsetRange) -> list[RecordChunk]:
+        source = settings.sources[offset_range.source]
+        chunks = fetch(
+            source.kafka,
+            offset_range,
+            max_records=settings.limits.max_chunk_records,
+            max_bytes=settings.limits.max_chunk_bytes,
+            headers=source.needs_headers,
+        )
+        return list(chunks)
+
+    sample = take_sample(logs, records, read)
+    return Planned(logs, sample, _run_sample(registry, sample, settings))
+
+
+def _run_sample(
+    registry: TableRegistry,
+    sample: Mapping[OffsetRange, list[RecordChunk]],
+    settings: PipelineSettings,
+) -> DryRun:
+    slots, trial = _slots(settings), settings.wrong_format_threshold
+    return run_dry(registry, sample, slots=slots, now_ms=now_ms, trial=trial)
+
+
+def topic_logs(source: KafkaSource) -> TopicLogs:
+    """Return the first and end offsets of the topics of a source.
+
+    Raises SourceError if one of its named topics does not exist or the cluster does not respond.
+    """
+    cluster = OffsetClient(source, request_seconds=_ASK_SECONDS)
+    partitions = cluster.list_topic_partitions()
+    missing = sorted(set(source.topics) - partitions.keys())
+    if missing:
+        raise SourceError(
+            f"source {source.name}: no topic {', '.join(missing)} at {source.bootstrap}; create "
+            f"it, or correct sources.{source.name}.topics"
+        )
+    return TopicLogs(cluster.beginning_offsets(partitions), cluster.end_offsets(partitions))
+
+
+def _dry_run_registry(settings: PipelineSettings) -> TableRegistry:
+    """Return the tables of the pipeline, over a catalog that keeps changes in memory."""
+    options = settings.catalog_options
+    real = load_catalog(settings.metastore, settings.warehouse, options)
+    catalog = DryRunCatalog(real, parse_bool(CASE_SENSITIVE, options.get(CASE_SENSITIVE, "true")))
+    io = file_io_for(settings.warehouse, storage_options(options))
+    registry = TableRegistry(settings, catalog, io, now_ms)
+    registry.open()
+    return registry
+
+
+def take_sample(
+    logs: Mapping[str, TopicLogs], records: int, read: Callable[[OffsetRange], list[RecordChunk]]
+) -> dict[OffsetRange, list[RecordChunk]]:
+    """Read a sample of each topic with `read`, at most `records` offsets, and return it by range.
+
+    `logs` has the topics by source. Reading a small range is mostly waiting for the network, so
+    several ranges are read concurrently.
+    """
+    ranges = [
+        sample_range
+        for name, (begin, end) in logs.items()
+        for sample_range in sample_ranges(name, begin, end, records)
+    ]
+    try:
+        with ThreadPoolExecutor(_THREADS, "sample") as pool:
+            return dict(zip(ranges, pool.map(read, ranges), strict=True))
+    finally:
+        close_consumers()
+
+
+def _slots(settings: PipelineSettings) -> int:
+    """Return the setting `write-tasks`, or else the number of cores of a local Spark.
+
+    The cores of a Spark cluster are unknown here: those of this machine are returned.
+    """
+    local = _LOCAL.fullmatch(settings.spark.get("spark.master", "local[*]"))
+    cores = int(local[1]) if local and local[1] else len(os.sched_getaffinity(0))
+    return settings.limits.write_tasks or cores

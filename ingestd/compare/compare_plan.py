@@ -1,0 +1,104 @@
+"""Decide which tables of a pipeline can be compared, and with which source tables."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from ingestd.compare.column_pairs import DatabaseTable
+from ingestd.errors import ConfigError
+from ingestd.ingest.settings.context import TableSettings
+from ingestd.ingest.settings.pipeline_settings import PipelineSettings
+from ingestd.ingest.tables.managed_table import ManagedTable
+from ingestd.paimon.spec import honoured_options as honoured
+from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
+
+
+@dataclass(frozen=True, slots=True)
+class TablePair:
+    """A table of the lake, and the schema and name of its source table."""
+
+    table: str
+    schema: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Uncompared:
+    """A table that is not compared, and the reason."""
+
+    table: str
+    reason: str
+
+
+def parse_pairs(names: Sequence[str], database: str) -> dict[str, tuple[str, str] | None]:
+    """Parse the requested tables; return each with its source table (None: not given).
+
+    A name is `TABLE` or `TABLE=SCHEMA.TABLE`; a `TABLE` without a dot is in the pipeline's
+    database. Raises ConfigError for a name of another form.
+    """
+    found: dict[str, tuple[str, str] | None] = {}
+    for text in names:
+        name, equals, source = text.partition("=")
+        schema, dot, table = source.partition(".")
+        if not name or (equals and not (dot and schema and table)):
+            raise ConfigError(f"'{text}': write TABLE or TABLE=SCHEMA.TABLE")
+        full = name if "." in name else f"{database}.{name}"
+        found[full] = (schema, table) if equals else None
+    return found
+
+
+def settings_of(settings: PipelineSettings, table: str) -> TableSettings:
+    """Return the settings of a table, completed with the defaults of the pipeline."""
+    own = settings.tables.get(table.partition(".")[2], TableSettings())
+    return own.over(settings.defaults).ordered()
+
+
+def source_of(
+    table: str, one: ManagedTable, given: tuple[str, str] | None, database: str
+) -> TablePair | Uncompared:
+    """Return the source table of a table: the given one, or the only one that it was written from.
+
+    Returns why the table is not compared if there is no such source table.
+    """
+    if given is not None:
+        return TablePair(table, *given)
+    source_tables = () if one.progress is None else sorted(one.progress.source_tables, key=str)
+    if not source_tables:
+        return Uncompared(table, "no record names its source; write TABLE=SCHEMA.TABLE")
+    if len(source_tables) > 1:
+        names = ", ".join(map(str, source_tables))
+        return Uncompared(table, f"several source tables feed it: {names}")
+    [source_table] = source_tables
+    if source_table.database not in (None, database):
+        return Uncompared(table, f"its source table {source_table} is in another database")
+    return TablePair(table, source_table.schema or "public", source_table.table)
+
+
+def refusal(table: FileStoreTable, source: DatabaseTable, settings: TableSettings) -> str | None:
+    """Return why a table may differ from its source by design, or None if both must be equal."""
+    if settings.shape.where is not None:
+        return f"'{settings.shape.where}' keeps a part of the source's rows"
+    schema = table.schema
+    engine = honoured.MERGE_ENGINE.of(schema.options)
+    if engine != "deduplicate":
+        return f"merge-engine {engine} does not keep the source's rows"
+    for option in (honoured.IGNORE_DELETE, honoured.PARTITION_EXPIRATION):
+        if option.of(schema.options):
+            return f"{option.name} keeps or drops rows regardless of the source"
+    if not schema.primary_keys:
+        return "it has no primary key"
+    renamed = {old: new for new, old in settings.evolution.aliases.items()}
+    names = schema.field_names
+    key = {name if name in names else renamed.get(name, name) for name in source.key}
+    added = _added(names, source, renamed)
+    if set(schema.primary_keys) - added != key:
+        ours, theirs = ", ".join(schema.primary_keys), ", ".join(source.key) or "none"
+        return f"its primary key ({ours}) is not that of {source} ({theirs})"
+    return None
+
+
+def _added(
+    names: Sequence[str], source: DatabaseTable, renamed: Mapping[str, str]
+) -> frozenset[str]:
+    """Return the columns of a table that its source does not have."""
+    targets = {renamed.get(name, name) for name in source.columns} | set(source.columns)
+    return frozenset(names) - targets

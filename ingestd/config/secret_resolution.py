@@ -1,0 +1,61 @@
+"""Resolves references to secrets when a configuration is loaded, and has logs mask the secrets."""
+
+from collections.abc import Mapping
+from pathlib import Path as FilePath
+
+from ingestd.config.document import Document, Path, Tree, walk
+from ingestd.config.validation_errors import ValidationIssue
+from ingestd.log import add_secrets, is_secret_name
+from ingestd.secret_references import UnresolvedError, holds_reference, resolve
+
+_OTHER_DOLLARS = ("routing", "rules")
+"""The path below which `${name}` refers to a group of a pattern."""
+
+
+def resolve_references(
+    document: Document, environ: Mapping[str, str], folder: FilePath
+) -> tuple[Tree, list[ValidationIssue]]:
+    """Return the tree with its references replaced, and an issue for each unresolved reference.
+
+    The path of a referenced file is relative to `folder`; line breaks at the end of the file are
+    removed. All secrets are registered, so that logs mask them.
+    """
+    issues: list[ValidationIssue] = []
+
+    def replaced(tree: Tree, path: Path) -> Tree:
+        if path == _OTHER_DOLLARS:
+            return tree
+        if isinstance(tree, dict):
+            return {name: replaced(child, (*path, name)) for name, child in tree.items()}
+        if isinstance(tree, list):
+            return [replaced(child, (*path, index)) for index, child in enumerate(tree)]
+        if tree is None or not holds_reference(tree):
+            return tree
+        try:
+            return resolve(tree, environ, folder)
+        except UnresolvedError as error:
+            issues.append(ValidationIssue.at(document, path, str(error)))
+            return tree
+
+    resolved = replaced(document.tree, ())
+    _register(document.tree, resolved)
+    return resolved, issues
+
+
+def _register(raw: Tree, resolved: Tree) -> None:
+    """Have logs mask all secrets: values of references, and values of keys named like a secret."""
+    before = dict(walk(raw))
+    add_secrets(
+        value
+        for path, value in walk(resolved)
+        if value and (value != before[path] or is_secret_name(str(path[-1])))
+    )
+
+
+def plain_secrets(document: Document) -> list[Path]:
+    """Return the paths of secrets that a document contains as plain text."""
+    return [
+        path
+        for path, text in walk(document.tree)
+        if text and is_secret_name(str(path[-1])) and not holds_reference(text)
+    ]

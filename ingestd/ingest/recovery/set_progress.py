@@ -1,0 +1,135 @@
+"""Set the progress record of a table as an operator requests it (`ingestd begin`)."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+from ingestd.errors import ConfigError
+from ingestd.ingest.recovery.log_coverage import routing_hash
+from ingestd.ingest.recovery.logs import LogCluster, ask_logs
+from ingestd.ingest.settings.pipeline_settings import PipelineSettings
+from ingestd.ingest.tables.claims import Claims
+from ingestd.ingest.tables.log_positions import Position, TopicName, Vector, offset_in
+from ingestd.ingest.tables.table_registry import TableRegistry
+from ingestd.paimon.catalog.base import Catalog, Identifier
+from ingestd.paimon.io.file_io import FileIO
+from ingestd.paimon.table.metadata.snapshot_manager import snapshot_ids
+
+
+def begin(
+    settings: PipelineSettings,
+    catalog: Catalog,
+    io: FileIO,
+    table: str,
+    vector_at: Callable[[TableRegistry], Vector],
+    now_ms: Callable[[], int],
+) -> list[tuple[TopicName, int, int]]:
+    """Commit a progress record with the positions `vector_at(registry)` to a table, without rows.
+
+    Returns the topic, partition and offset from which the table continues in each log. The caller
+    must be the leader of the pipeline, so that no daemon is running. Raises ConfigError if the
+    table does not exist, and the errors of `vector_at`.
+    """
+    if not catalog.table_exists(Identifier.parse(table)):
+        raise ConfigError(f"table {table} does not exist; it needs no progress record")
+    registry = TableRegistry(settings, catalog, io, now_ms)
+    registry.open(undecided=(table,))
+    if registry.adopt(table) is None:
+        raise ConfigError(f"table {table} was dropped; it needs no progress record")
+    vector = vector_at(registry)
+    known = registry.progress.accepted
+    accepted = known - _not_covered(registry, vector)
+    registry.note(replace(registry.progress, accepted=accepted, routing=routing_hash(settings)))
+    registry.record(table, vector)
+    registry.note(replace(registry.progress, accepted=known))
+    registry.write_claims()
+    return [
+        (registry.progress.topics.get(key, TopicName(key, "")), partition, position.offset)
+        for key, partitions in sorted(vector.items())
+        for partition, position in sorted(partitions.items())
+    ]
+
+
+def _not_covered(registry: TableRegistry, vector: Vector) -> set[str]:
+    """Return the keys of topics that `vector` does not cover up to the progress of the pipeline."""
+    return {
+        key
+        for key, ends in registry.progress.end.items()
+        if any(offset_in(vector, key, partition) < end.offset for partition, end in ends.items())
+    }
+
+
+def at_origin(table: str) -> Callable[[TableRegistry], Vector]:
+    """Return a function for `begin` that covers nothing after the origin of the pipeline.
+
+    The table then gets all records that the logs still have. The function raises ConfigError if the
+    table has rows that would be duplicated, because it has no primary key.
+    """
+
+    def vector(registry: TableRegistry) -> Vector:
+        managed = registry.tables[table]
+        rows = managed.state.snapshot.total_record_count if managed.state.snapshot else 0
+        if rows and not managed.table.schema.primary_keys:
+            raise ConfigError(
+                f"table {table} has no primary key and {rows} rows, which would be duplicated; "
+                f"empty it first with `ingestd truncate WAREHOUSE {table}`"
+            )
+        origin = registry.progress.origin
+        return {
+            key: {
+                partition: Position(origin.get(key, {}).get(partition, 0))
+                for partition in partitions
+            }
+            for key, partitions in registry.progress.end.items()
+        }
+
+    return vector
+
+
+def at_claims(table: str, claims: Claims | None) -> Callable[[TableRegistry], Vector]:
+    """Return a function for `begin` that covers the offsets of the claims file.
+
+    This is valid if only the progress records were removed. The function raises ConfigError if the
+    file is missing or damaged or has no entry for the table, or if the table was rolled back or
+    restored since the file was written.
+    """
+
+    def vector(registry: TableRegistry) -> Vector:
+        if claims is None or table not in claims.complete:
+            raise ConfigError(
+                f"the claims file has no entry for table {table} (it is missing, damaged, or the "
+                "table had not caught up yet); use --at origin to read everything again, or "
+                "--at now to read only new records"
+            )
+        managed = registry.tables[table].table
+        claimed = claims.complete[table].snapshot_id
+        earliest = min(snapshot_ids(managed.io, managed.paths), default=0)
+        # The oldest snapshots expire first, so all remaining ones are newer than the claimed one,
+        # unless a rollback or a restore gave their ids a second time.
+        if earliest <= claimed:
+            raise ConfigError(
+                f"table {table} was rolled back or restored since the claims file was written: it "
+                f"has snapshot {earliest}, and its record was in snapshot {claimed}. Empty it with "
+                f"`ingestd truncate WAREHOUSE {table}` and use --at origin to read everything "
+                "again, or use --at now to read only new records"
+            )
+        return claims.progress.end
+
+    return vector
+
+
+def at_now(clusters: Mapping[str, LogCluster]) -> Callable[[TableRegistry], Vector]:
+    """Return a function for `begin` that covers all records up to the current log ends.
+
+    The table then gets only new records. The function raises the errors of `ask_logs`.
+    """
+
+    def vector(registry: TableRegistry) -> Vector:
+        logs = ask_logs(clusters)
+        ends: dict[str, dict[int, Position]] = {}
+        for (key, partition), state in logs.states.items():
+            ends.setdefault(key, {})[partition] = Position(state.end, state.epoch)
+        topics = {**registry.progress.topics, **logs.names}
+        registry.note_topics(topics)
+        return {**registry.progress.end, **ends}
+
+    return vector

@@ -1,0 +1,98 @@
+"""Choose the write task of each row: all rows of a bucket, or bucket assigner, get the same task.
+
+Rows are sent with their bucket or key hash, so that it is computed only once.
+"""
+
+import zlib
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from ingestd.ingest.rows.blobs import BUCKET, HASH, POSITION
+from ingestd.ingest.settings.context import TableContext
+from ingestd.ingest.values.row_groups import group_rows
+from ingestd.paimon.spec.arrow import column_values
+from ingestd.paimon.spec.bucket import assigner_of, hash_columns, hash_row
+from ingestd.paimon.spec.options import BucketMode, bucket_mode
+from ingestd.paimon.table.buckets.bucket_assigner import assign_fixed
+from ingestd.paimon.table.buckets.hash_index import key_hashes
+from ingestd.paimon.table.cross_partition.load_key_index import (
+    assigners_of_keys,
+    primary_key_hashes,
+)
+from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
+
+Slots = npt.NDArray[np.int64]
+
+
+def place(
+    target: TableContext, rows: pa.Table, slots: int, task_index: int
+) -> tuple[pa.Table, Slots]:
+    """Return the rows with their bucket or key hash, and the slot (0 to slots - 1) of each row.
+
+    Rows of an append table without buckets stay in the task that decoded them, except rows with a
+    source position: repeats of a change must be in the same slot. All rows of a key in a partition
+    get the same slot. If keys can move between partitions, all rows of a key get the same slot.
+    """
+    mode = bucket_mode(target.table.schema)
+    if mode is BucketMode.BUCKET_UNAWARE:
+        return rows, _by_position(rows, slots, task_index)
+    salt = zlib.crc32(target.identifier.encode())
+    if mode is BucketMode.HASH_FIXED:
+        of_partitions = salt + partition_hashes(target.table, rows)
+        buckets = assign_fixed(target.table, rows)
+        return rows.append_column(BUCKET, pa.array(buckets)), (of_partitions + buckets) % slots
+    if mode is BucketMode.HASH_DYNAMIC:
+        hashes = key_hashes(target.table, rows)
+        assigners = assigners_of(target, rows, hashes)
+        slot_of = (salt + np.arange(target.assigners)) % slots
+        return rows.append_column(HASH, pa.array(hashes)), slot_of[assigners]
+    if mode is BucketMode.KEY_DYNAMIC:
+        hashes = primary_key_hashes(target.table, rows)
+        at = salt + assigners_of_keys(hashes, target.assigners)
+        return rows, at % slots
+    hashes = key_hashes(target.table, rows)
+    return rows, (salt + partition_hashes(target.table, rows) + hashes) % slots
+
+
+def _by_position(rows: pa.Table, slots: int, task_index: int) -> Slots:
+    placed: Slots = np.full(rows.num_rows, task_index % slots, np.int64)
+    if POSITION in rows.column_names:
+        positions = rows.column(POSITION).to_numpy()
+        known = positions >= 0
+        # Positions increase by record sizes, so their low bits alone are not evenly distributed.
+        placed[known] = (positions[known] * 0x9E3779B1 >> 15) % slots
+    return placed
+
+
+def partition_hashes(table: FileStoreTable, rows: pa.Table) -> npt.NDArray[np.int64]:
+    """Return the hash of the partition of each row, or 0 without partition keys; shape (rows,)."""
+    if not table.schema.partition_keys:
+        return np.zeros(rows.num_rows, np.int64)
+    columns = [rows.column(name) for name in table.schema.partition_keys]
+    return hash_columns(columns, table.partition_types).astype(np.int64)
+
+
+def assigners_of(
+    target: TableContext, rows: pa.Table, hashes: npt.NDArray[np.int32]
+) -> npt.NDArray[np.int64]:
+    """Return the number of the bucket assigner of each row; shape (rows,)."""
+    table, count = target.table, target.assigners
+    if not table.schema.partition_keys:
+        return assigner_of(hash_row((), ()), hashes, count, count).astype(np.int64)
+    groups = group_rows(rows, table.schema.partition_keys)
+    values = partition_values(table, rows, groups.first)
+    of_groups = np.array([hash_row(table.partition_types, value) for value in values], np.int64)
+    return assigner_of(of_groups[groups.codes], hashes, count, count).astype(np.int64)
+
+
+def partition_values(
+    table: FileStoreTable, rows: pa.Table, picked: npt.NDArray[np.int64]
+) -> list[tuple[object, ...]]:
+    """Return the partition values of the picked rows, ready to be encoded as partition rows."""
+    keys = table.schema.partition_keys
+    if not keys:
+        return [()] * len(picked)
+    chosen = rows.select(list(keys)).take(picked)
+    return list(zip(*map(column_values, chosen.columns), strict=True))

@@ -1,0 +1,136 @@
+"""Write rows of any partitions and buckets of a table to files.
+
+A placer writes the rows of one commit. It keeps the bucket assigners of a table with dynamic
+buckets until the index files are written.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ingestd.paimon.spec.arrow import column_values
+from ingestd.paimon.spec.binary_row import deserialize_row, serialize_row
+from ingestd.paimon.spec.options import BucketMode, bucket_mode
+from ingestd.paimon.spec.paths import POSTPONE_BUCKET
+from ingestd.paimon.table.buckets.bucket_assigner import DynamicBucketAssigner, assign_fixed
+from ingestd.paimon.table.buckets.hash_index import key_hashes
+from ingestd.paimon.table.cross_partition.assigner import CrossPartitionAssigner, PlacedRows
+from ingestd.paimon.table.cross_partition.load_key_index import KeyShare
+from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
+from ingestd.paimon.table.metadata.table_state import TableState
+from ingestd.paimon.table.write.commit_message import CommitMessage
+from ingestd.paimon.table.write.postpone import postponed_table
+from ingestd.paimon.table.write.table_write import data_file_names, write_bucket
+
+_Numbers = npt.NDArray[np.int64]
+_ALL_KEYS = KeyShare(0, 1)
+
+
+class Placer:
+    """Writer of the rows of one commit to the files of their partitions and buckets.
+
+    The commit is based on `state`; with `fresh`, its rows replace the existing rows.
+    """
+
+    def __init__(
+        self, table: FileStoreTable, state: TableState, commit_user: str, *, fresh: bool
+    ) -> None:
+        self._mode = bucket_mode(table.schema)
+        waits = self._mode is BucketMode.POSTPONE
+        self._table = postponed_table(table, commit_user) if waits else table
+        self._snapshot_id = state.snapshot.id if state.snapshot else None
+        self._index = [] if fresh else list(state.index_entries.values())
+        self._assigners: dict[bytes, DynamicBucketAssigner] = {}
+        self._new_name = data_file_names(self._table)
+
+    @property
+    def takes_all_at_once(self) -> bool:
+        """Return whether all rows of a commit must be written in one call.
+
+        This is so if keys may move between partitions.
+        """
+        return self._mode is BucketMode.KEY_DYNAMIC
+
+    def write(self, rows: pa.Table) -> Iterator[CommitMessage]:
+        """Write rows to files; yield one message for each bucket that received rows.
+
+        The rows have the columns that `write_bucket` requires.
+        """
+        table = self._table
+        codes, first = _partition_codes(rows, table.schema.partition_keys)
+        picked = rows.select(list(table.schema.partition_keys)).take(first)
+        values = list(zip(*map(column_values, picked.columns), strict=True)) or [()]
+        partitions = [serialize_row(table.partition_types, value) for value in values]
+        if self._mode is BucketMode.KEY_DYNAMIC:
+            assigner = CrossPartitionAssigner(table, self._snapshot_id, _ALL_KEYS)
+            written = list(self._files(assigner.place(rows, codes, partitions)))
+            yield from written
+            assigner.wrote([file.file_name for message in written for file in message.new_files])
+            return
+        buckets = self._buckets(rows, codes, partitions)
+        yield from self._files(PlacedRows(rows, codes, partitions, buckets))
+
+    def index_files(self) -> Iterator[CommitMessage]:
+        """Write the index files of buckets with new keys; yield additional messages to commit."""
+        for assigner in self._assigners.values():
+            for entry in assigner.prepare_commit(self._table.io):
+                yield CommitMessage(entry.partition, entry.bucket, -1, new_index_files=(entry,))
+
+    def _buckets(self, rows: pa.Table, codes: _Numbers, partitions: Sequence[bytes]) -> _Numbers:
+        if self._mode is BucketMode.POSTPONE:
+            return np.full(rows.num_rows, POSTPONE_BUCKET, np.int64)
+        if self._mode is BucketMode.HASH_FIXED:
+            return assign_fixed(self._table, rows).astype(np.int64)
+        buckets: _Numbers = np.zeros(rows.num_rows, np.int64)
+        if self._mode is BucketMode.BUCKET_UNAWARE:
+            return buckets
+        hashes = key_hashes(self._table, rows)
+        for number, partition in enumerate(partitions):
+            positions = np.flatnonzero(codes == number)
+            buckets[positions] = self._assigner(partition).assign(hashes[positions])
+        return buckets
+
+    def _assigner(self, partition: bytes) -> DynamicBucketAssigner:
+        if partition not in self._assigners:
+            self._assigners[partition] = DynamicBucketAssigner(
+                self._table, partition, self._index, 0, 1
+            )
+        return self._assigners[partition]
+
+    def _files(self, placed: PlacedRows) -> Iterator[CommitMessage]:
+        order = np.lexsort((placed.buckets, placed.codes))
+        codes, buckets = placed.codes[order], placed.buckets[order]
+        borders = np.flatnonzero((np.diff(codes) != 0) | (np.diff(buckets) != 0)) + 1
+        for positions in np.split(order, borders):
+            if not len(positions):
+                continue
+            partition = placed.partitions[int(placed.codes[positions[0]])]
+            yield write_bucket(
+                self._table,
+                partition,
+                deserialize_row(self._table.partition_types, partition),
+                int(placed.buckets[positions[0]]),
+                placed.rows.take(positions),
+                new_name=self._new_name,
+            )
+
+
+def _partition_codes(rows: pa.Table, keys: Sequence[str]) -> tuple[_Numbers, _Numbers]:
+    """Return the partition number of each row, and the index of the first row of each partition.
+
+    Null values of a partition column are equal.
+    """
+    codes: _Numbers = np.zeros(rows.num_rows, np.int64)
+    for name in keys:
+        column = rows.column(name).combine_chunks()
+        encoded: Any = pc.dictionary_encode(column, null_encoding="encode")
+        own = np.asarray(encoded.indices).astype(np.int64)
+        combined = codes * (int(own.max(initial=0)) + 1) + own
+        # Numbers are made consecutive after each column, so that the product cannot overflow.
+        codes = np.unique(combined, return_inverse=True)[1].astype(np.int64)
+    _, first = np.unique(codes, return_index=True)
+    return codes, first.astype(np.int64)

@@ -1,0 +1,81 @@
+"""The registry of aggregate functions, which fold the events of a key into one value.
+
+Specification: https://paimon.apache.org/docs/1.4/primary-key-table/merge-engine/aggregation/#aggregation-functions
+"""
+
+from collections.abc import Callable, Mapping
+
+import numpy as np
+
+from ingestd.errors import UnsupportedError
+from ingestd.paimon.merge import element_functions, listagg, sums, timed_maps, value_functions
+from ingestd.paimon.merge.events import RETRACT, SKIP, MergeEvents, Ops
+from ingestd.paimon.spec.arrow import Column
+from ingestd.paimon.spec.merge_rules import FieldFunction
+
+_Plain = Callable[[Column, MergeEvents, Ops], Column]
+_Configured = Callable[[Column, MergeEvents, Ops, FieldFunction], Column]
+
+PLAIN: Mapping[str, _Plain] = {
+    "sum": sums.total,
+    "product": sums.product,
+    "max": value_functions.largest,
+    "min": value_functions.smallest,
+    "last_value": value_functions.last_value,
+    "last_non_null_value": value_functions.last_non_null_value,
+    "first_value": value_functions.first_value,
+    "first_non_null_value": value_functions.first_non_null_value,
+    "first_not_null_value": value_functions.first_non_null_value,
+    "bool_and": value_functions.smallest,
+    "bool_or": value_functions.largest,
+    "primary-key": value_functions.primary_key,
+}
+"""Functions without options of their own."""
+
+CONFIGURED: Mapping[str, _Configured] = {
+    "listagg": listagg.listagg,
+    "collect": element_functions.collect,
+    "merge_map": element_functions.merge_map,
+    "merge_map_with_keytime": timed_maps.merge_map_with_keytime,
+    "nested_update": element_functions.nested_update,
+    "nested_partial_update": element_functions.nested_partial_update,
+}
+"""Functions with options."""
+
+RETRACTABLE = frozenset(
+    {
+        "sum", "product", "last_value", "last_non_null_value", "primary-key", "collect",
+        "merge_map", "nested_update",
+    }
+)  # fmt: skip
+"""Functions that can retract a value."""
+
+
+def takes_retractions(function: FieldFunction) -> bool:
+    """Return whether a column accepts deletions: it retracts values, or ignores deletions."""
+    return function.ignore_retract or function.name in RETRACTABLE
+
+
+def fold(
+    name: str, column: Column, events: MergeEvents, ops: Ops, function: FieldFunction
+) -> Column:
+    """Fold the column `name` by its aggregate function; return one cell per key.
+
+    Raises UnsupportedError for an unknown function, or one that cannot retract a value that the
+    events retract."""
+    if function.ignore_retract:
+        ops = np.where(ops == RETRACT, SKIP, ops)
+    elif function.name not in RETRACTABLE and bool((ops == RETRACT).any()):
+        raise UnsupportedError(
+            f"aggregate function '{function.name}' of column '{name}' cannot take back the value "
+            f"of a deleted row; set 'fields.{name}.ignore-retract' = 'true' or 'ignore-delete' = "
+            "'true'"
+        )
+    if function.name in PLAIN:
+        return PLAIN[function.name](column, events, ops)
+    if function.name not in CONFIGURED:
+        raise UnsupportedError(
+            f"aggregate function '{function.name}' of column '{name}' is not supported; these "
+            f"are: {', '.join(sorted({*PLAIN, *CONFIGURED}))}"
+        )
+    return CONFIGURED[function.name](column, events, ops, function)

@@ -1,0 +1,52 @@
+"""Dead letters of accepted losses."""
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+
+from ingestd.ingest.recovery import loss_dead_letters
+from ingestd.ingest.recovery.losses import Loss
+from ingestd.ingest.settings.context import RoutingConfig, SourceSettings, TableSettings
+from ingestd.ingest.settings.pipeline_settings import PipelineSettings
+from ingestd.ingest.tables.log_positions import Position, TopicName
+from ingestd.kafka.producer import Outgoing
+from ingestd.kafka.properties import KafkaSource
+from ingestd.paimon.io.file_io import MemoryFileIO
+from ingestd.paimon.table.metadata.table_state import load_state
+from tests.support.native_tables import native_table
+
+
+def test_each_source_gets_the_letters_of_its_own_losses(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sent: dict[str, list[bytes | None]] = {}
+
+    def produce(kafka: KafkaSource, topic: str, messages: Iterable[Outgoing]) -> None:
+        assert topic == "letters"
+        sent[kafka.name] = [dict(message.headers)["ingestd.topic"] for message in messages]
+
+    monkeypatch.setattr(loss_dead_letters, "produce", produce)
+    settings = PipelineSettings(
+        name="job",
+        warehouse=str(tmp_path),
+        metastore="filesystem",
+        database="db",
+        sources={
+            name: SourceSettings(KafkaSource(name, (), topic_pattern=".*"), "debezium-json")
+            for name in ("east", "west")
+        },
+        routing=RoutingConfig(),
+        defaults=TableSettings(),
+        tables={},
+        max_offsets_per_trigger={},
+        dead_letter_topic="letters",
+    )
+    table = native_table("/w", [("id", "INT")], io=MemoryFileIO())
+    letters = [
+        (source, Loss(TopicName(topic, source), (topic, 0), 5, 9, "t", "offset-gap", Position(9)))
+        for source, topic in (("east", "a"), ("west", "b"), ("west", "c"))
+    ]
+    pairs = [(source, loss.dead_letter()) for source, loss in letters]
+    assert loss_dead_letters.write_dead_letters(settings, table, load_state(table), pairs) == []
+    assert sent == {"east": [b"a"], "west": [b"b", b"c"]}
