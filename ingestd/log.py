@@ -37,7 +37,8 @@ _ESCAPE = r"\\{1,4}"
 _SHORT = {"\n": (r"\\+n",), "\t": (r"\\+t",), "\r": (r"\\+r",), " ": (r"\+",), "'": ("''",)}
 """Characters with an escape that is not hexadecimal."""
 _PLAIN = re.compile(r"[^\s\"=]+")
-_NOISY = {"py4j": logging.CRITICAL, "urllib3": logging.WARNING}
+# At lower levels botocore logs signatures.
+_NOISY = {"botocore": logging.WARNING, "py4j": logging.CRITICAL, "urllib3": logging.WARNING}
 
 _process_fields: dict[str, object] = {}
 _secrets: dict[str, re.Pattern[str]] = {}

@@ -1,6 +1,6 @@
 """Typed columns from JSON texts, Kafka records as columns, and functions of text columns."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, Final, final, overload
 
 import numpy as np
@@ -112,7 +112,12 @@ class Records:
 class Consumer:
     """A Kafka consumer with assigned topic partitions."""
 
-    def __new__(cls, addresses: dict[str, int], properties: dict[str, str]) -> Consumer: ...
+    def __new__(
+        cls,
+        addresses: dict[str, int],
+        properties: dict[str, str],
+        token: Callable[[str], tuple[str, float, str, dict[str, str]]] | None = None,
+    ) -> Consumer: ...
     def assign(self, places: list[tuple[str, int, int]]) -> None: ...
     def unassign(self) -> None: ...
     def consume(self, count: int, milliseconds: int, keep: bool) -> list[Records]: ...

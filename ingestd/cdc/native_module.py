@@ -14,7 +14,7 @@ from ingestd.cdc.columns.column_reader import Spec
 
 _LOG = logging.getLogger(__name__)
 _NAME = "ingestd_native"
-_FORMAT = 4
+_FORMAT = 5
 """The required version of the interface of the extension: plans, columns and Kafka records."""
 
 Path = tuple[str, ...]

@@ -40,7 +40,8 @@ class SourceSection(Section):
     kafka: Texts = Field(
         repr=False,
         description="Properties of the Kafka client (librdkafka), verbatim; `bootstrap.servers` "
-        "is required.",
+        "is required. One value is not librdkafka's: `sasl.mechanism: AWS_MSK_IAM`, for Amazon MSK "
+        "with IAM.",
     )
     format: str = Field(description=f"Data format of the messages: {_FORMATS}.")
     type_mapping: Names = Field(

@@ -16,7 +16,7 @@ import tempfile
 import time
 import uuid
 from base64 import urlsafe_b64encode
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -134,7 +134,8 @@ class DevBroker:
     `settings` are broker properties that override the defaults. `log` is the file of the broker's
     log (default: a temporary file, removed with the broker's data). `listeners` are additional
     listeners by name. `member` is the broker's membership in a cluster, whose brokers must start
-    together; None is a cluster of this broker alone.
+    together; None is a cluster of this broker alone. `classes` are folders of additional Java
+    classes, such as those that validate tokens.
     """
 
     def __init__(
@@ -143,7 +144,9 @@ class DevBroker:
         log: Path | None = None,
         listeners: Mapping[str, Listener] | None = None,
         member: Member | None = None,
+        classes: Sequence[Path] = (),
     ) -> None:
+        self._classes = tuple(classes)
         self._settings = dict(settings or {})
         self._listeners = dict(listeners or {})
         self._member = member
@@ -201,8 +204,8 @@ class DevBroker:
             return
         java = java_command()
         pins = read_pins(_PINS)
-        jars = fetch(list(pins), cache_folder() / "kafka", pins=pins)
-        command = [java, *_FLAGS, "-cp", ":".join(map(str, jars)), "kafka.Kafka"]
+        classpath = [*self._classes, *fetch(list(pins), cache_folder() / "kafka", pins=pins)]
+        command = [java, *_FLAGS, "-cp", ":".join(map(str, classpath)), "kafka.Kafka"]
         fresh = self._folder is None and self._member is None
         for attempt in range(_PORT_TRIES):
             folder = self._prepare(new_ports=fresh)

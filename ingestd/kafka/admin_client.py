@@ -6,7 +6,7 @@ unreachable.
 
 import time
 from concurrent.futures import TimeoutError as FutureTimeoutError
-from typing import Any, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import (  # type: ignore[attr-defined]  # ClusterMetadata is public
@@ -18,6 +18,7 @@ from ingestd.errors import SourceError, SourceSilentError
 from ingestd.kafka.auth_errors import ClientErrors, explain, refused_properties
 from ingestd.kafka.consumer_pool import LOG
 from ingestd.kafka.properties import KafkaSource, admin_properties
+from ingestd.kafka.tokens import with_token_function
 
 PAUSE_SECONDS = 0.1
 _FIRST_PATIENCE = 2.0
@@ -59,12 +60,11 @@ class AdminConnection:
         self._client_errors = ClientErrors(source)
         self._answered = False
         self.seconds = seconds
-        properties: dict[str, Any] = {
-            **admin_properties(source),
-            "error_cb": self._client_errors.note,
-        }
+        properties = admin_properties(source)
         with refused_properties(source):
-            self._open: AdminClient | None = AdminClient(properties, logger=LOG)
+            settings = with_token_function(source, properties)
+            settings["error_cb"] = self._client_errors.note
+            self._open: AdminClient | None = AdminClient(settings, logger=LOG)
 
     @property
     def client(self) -> AdminClient:

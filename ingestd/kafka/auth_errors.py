@@ -46,7 +46,7 @@ class ClientErrors:
     def __init__(self, source: KafkaSource, clock: Callable[[], float] = time.monotonic) -> None:
         # A client that was idle for longer than its token is valid presents the expired token
         # before it fetches a new one.
-        self._grace = _TOKEN_SECONDS if source.mechanism == "OAUTHBEARER" else 0.0
+        self._grace = _TOKEN_SECONDS if source.uses_tokens else 0.0
         self._clock = clock
         self._since: float | None = None
         self.problems: deque[Problem] = deque(maxlen=_KEPT)
@@ -156,10 +156,10 @@ def _certificate(source: KafkaSource, address: str) -> str:
 
 def _sasl_way_out(source: KafkaSource) -> str:
     where = f"sources.{source.name}.kafka"
-    if source.mechanism != "OAUTHBEARER":
+    if not source.uses_tokens:
         return f"check sasl.username, sasl.password and sasl.mechanism of {where}"
-    if source.signs_in_by_python:
-        return f"check sasl.oauthbearer.config of {where}, and the role of this process"
+    if source.signer is not None:
+        return f"check sasl.oauthbearer.config of {where}, and the AWS role of this process"
     if source.properties.get("sasl.oauthbearer.method", "").lower() == "oidc":
         return f"check sasl.oauthbearer.token.endpoint.url and the client's secret in {where}"
     return f"check sasl.oauthbearer.config of {where}"

@@ -13,6 +13,7 @@ from ingestd.errors import SourceError, SourceSilentError
 from ingestd.kafka.auth_errors import ClientErrors, explain, refused_properties
 from ingestd.kafka.consumer_pool import LOG
 from ingestd.kafka.properties import KafkaSource, admin_properties
+from ingestd.kafka.tokens import with_token_function
 
 _POLL_SECONDS = 0.05
 _PAUSE_SECONDS = 0.1
@@ -52,7 +53,8 @@ class ConsumerGroup:
         properties = {**admin_properties(source), **_NOT_JOINED, "group.id": name}
         hooks = {"error_cb": self._client_errors.note, "on_commit": self._note_commit}
         with refused_properties(source):
-            self._consumer = Consumer({**properties, **hooks}, logger=LOG)
+            settings = with_token_function(source, properties)
+            self._consumer = Consumer({**settings, **hooks}, logger=LOG)
 
     def committed(self, partitions: list[TopicPartition]) -> list[TopicPartition]:
         """Return the topic partitions with their committed offsets, negative for those without."""

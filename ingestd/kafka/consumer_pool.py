@@ -16,6 +16,7 @@ from ingestd.kafka.native_reader import NativeFetcher, native_kafka
 from ingestd.kafka.properties import KafkaSource, consumer_properties
 from ingestd.kafka.python_reader import PythonReader
 from ingestd.kafka.records import Reader
+from ingestd.kafka.tokens import token_function, with_token_function
 
 LOG = logging.getLogger(__name__)
 
@@ -77,6 +78,6 @@ def _connect(source: KafkaSource, headers: bool) -> Reader:
     properties = consumer_properties(source)
     native = native_kafka()
     with refused_properties(source):
-        if native is None or headers or source.signs_in_by_python:
-            return PythonReader(properties, headers=headers)
-        return NativeFetcher(*native, properties)
+        if native is None or headers:
+            return PythonReader(with_token_function(source, properties), headers=headers)
+        return NativeFetcher(*native, properties, token_function(source))

@@ -11,14 +11,15 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import closing
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
+from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
 
 from ingestd.cdc.base import record_checksum
-from ingestd.errors import ConfigError, SourceError, SourceSilentError
-from ingestd.kafka.auth_errors import ClientErrors, explain
+from ingestd.errors import SourceError, SourceSilentError
+from ingestd.kafka.auth_errors import ClientErrors, explain, refused_properties
 from ingestd.kafka.consumer_pool import LOG
 from ingestd.kafka.properties import KafkaSource, consumer_properties
 from ingestd.kafka.records import TopicAndPartition
+from ingestd.kafka.tokens import with_token_function
 
 NO_EPOCH = -1
 # One record of each partition is needed. The client increases the size by itself if the first
@@ -160,10 +161,7 @@ def _unanswered(
 
 
 def _connect(source: KafkaSource, client_errors: ClientErrors) -> Consumer:
-    properties = {**consumer_properties(source), **_SMALL, "error_cb": client_errors.note}
-    try:
-        return Consumer(properties, logger=LOG)
-    except KafkaException as error:
-        raise ConfigError(f"sources.{source.name}.kafka: {error.args[0].str()}") from error
-    except (ValueError, TypeError) as error:
-        raise ConfigError(f"sources.{source.name}.kafka: {error}") from error
+    properties = {**consumer_properties(source), **_SMALL}
+    with refused_properties(source):
+        settings = with_token_function(source, properties)
+        return Consumer({**settings, "error_cb": client_errors.note}, logger=LOG)

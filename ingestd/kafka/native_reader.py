@@ -17,6 +17,7 @@ from ingestd.cdc.base import Texts
 from ingestd.cdc.native_module import native_module
 from ingestd.errors import SourceError
 from ingestd.kafka.records import LogEvent, Numbers, Problem, Records, TopicAndPartition
+from ingestd.kafka.tokens import TokenFunction
 
 _LOG = logging.getLogger(__name__)
 _MAJOR = 2
@@ -51,7 +52,10 @@ class NativeKafka(Protocol):
     """Names of the client library's functions whose addresses the extension needs."""
 
     def Consumer(  # noqa: N802 - a class of the extension
-        self, addresses: Mapping[str, int], properties: Mapping[str, str]
+        self,
+        addresses: Mapping[str, int],
+        properties: Mapping[str, str],
+        token: TokenFunction | None,
     ) -> _NativeConsumer:
         """Create a client. Raises ValueError for invalid properties."""
         ...
@@ -97,9 +101,13 @@ class NativeFetcher:
     """A `Reader` in the native extension. Raises ValueError for invalid properties."""
 
     def __init__(
-        self, kafka: NativeKafka, addresses: Mapping[str, int], properties: Mapping[str, str]
+        self,
+        kafka: NativeKafka,
+        addresses: Mapping[str, int],
+        properties: Mapping[str, str],
+        token: TokenFunction | None = None,
     ) -> None:
-        self._consumer = kafka.Consumer(addresses, properties)
+        self._consumer = kafka.Consumer(addresses, properties, token)
         self._alone = False
 
     def assign(self, offsets: Mapping[TopicAndPartition, int]) -> None:

@@ -13,6 +13,7 @@ from ingestd.errors import ConfigError, PolicyStopError, SourceError, SourceSile
 from ingestd.kafka.auth_errors import ClientErrors, explain, refused_properties
 from ingestd.kafka.consumer_pool import LOG
 from ingestd.kafka.properties import KafkaSource, producer_properties
+from ingestd.kafka.tokens import with_token_function
 
 _FLUSHES = 130
 """Number of waits of one second: in total longer than `delivery.timeout.ms`, after which every
@@ -54,9 +55,8 @@ def produce(source: KafkaSource, topic: str, messages: Iterable[Outgoing]) -> in
     failures, count, client_errors = _Failures(), 0, ClientErrors(source)
     where = f"topic {topic} at {source.bootstrap}"
     with refused_properties(source):
-        producer = Producer(
-            {**producer_properties(source), "error_cb": client_errors.note}, logger=LOG
-        )
+        settings = with_token_function(source, producer_properties(source))
+        producer = Producer({**settings, "error_cb": client_errors.note}, logger=LOG)
     try:
         for message in messages:
             _send(producer, topic, message, failures)

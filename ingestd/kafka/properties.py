@@ -27,14 +27,22 @@ _OURS = {
 _FUNCTIONS = frozenset(
     {"error_cb", "logger", "on_commit", "on_delivery", "rebalance_cb", "stats_cb", "throttle_cb"}
 )
-_TOKEN_FUNCTION = "oauth_cb"  # noqa: S105  (the name of a property)
+TOKEN_FUNCTION = "oauth_cb"  # noqa: S105  (the name of a property)
+TOKEN_CONFIG = "sasl.oauthbearer.config"  # noqa: S105  (the name of a property)
+TOKEN_EXTENSIONS = "sasl.oauthbearer.extensions"  # noqa: S105  (the name of a property)
+_METHOD = "sasl.oauthbearer.method"
 _TOKENS_FROM = "sasl.oauthbearer.metadata.authentication.type"
-_AWS, _AWS_PACKAGE = "aws_iam", "boto3"
+_AWS, _MSK = "aws_iam", "AWS_MSK_IAM"
+_AWS_PACKAGES = {_AWS: "boto3", _MSK: "aws_msk_iam_sasl_signer"}
 _TOKEN_WAYS = (
-    "set sasl.oauthbearer.method: oidc with sasl.oauthbearer.token.endpoint.url, "
+    f"set {_METHOD}: oidc with sasl.oauthbearer.token.endpoint.url, "
     "sasl.oauthbearer.client.id and sasl.oauthbearer.client.secret, or for roles of AWS with "
-    f"{_TOKENS_FROM}: {_AWS} and sasl.oauthbearer.config: region=...,audience=..."
+    f"{_TOKENS_FROM}: {_AWS} and {TOKEN_CONFIG}: region=...,audience=...; for Amazon MSK set "
+    f"sasl.mechanism: {_MSK}"
 )
+_MECHANISMS = ("sasl.mechanism", "sasl.mechanisms")
+_MSK_HOST = re.compile(r"\.kafka(?:-serverless)?\.(?P<region>[a-z0-9-]+)\.amazonaws\.com")
+_REGION = re.compile(r"region=(?P<region>[a-z0-9-]+)")
 _BOOTSTRAP = "bootstrap.servers"
 
 # With the default back-off of 1000 ms a fetch that finds its queue full sleeps for a second.
@@ -116,13 +124,20 @@ class KafkaSource:
     @property
     def mechanism(self) -> str:
         """The SASL mechanism, by default `GSSAPI`."""
-        names = ("sasl.mechanism", "sasl.mechanisms")
-        return next((self.properties[name] for name in names if name in self.properties), "GSSAPI")
+        given = (self.properties[name] for name in _MECHANISMS if name in self.properties)
+        return next(given, "GSSAPI")
 
     @property
-    def signs_in_by_python(self) -> bool:
-        """Whether authentication tokens come from Python code, which needs the Python client."""
-        return self.properties.get(_TOKENS_FROM) == _AWS
+    def uses_tokens(self) -> bool:
+        """Whether the client authenticates by tokens, which expire."""
+        return self.mechanism in {"OAUTHBEARER", _MSK}
+
+    @property
+    def signer(self) -> Literal["aws_iam", "AWS_MSK_IAM"] | None:
+        """The service of AWS whose tokens are computed in Python, or None."""
+        if self.mechanism == _MSK:
+            return "AWS_MSK_IAM"
+        return "aws_iam" if self.properties.get(_TOKENS_FROM) == _AWS else None
 
     def selects(self, topic: str) -> bool:
         """Return whether the source reads this topic."""
@@ -160,7 +175,7 @@ def consumer_properties(source: KafkaSource) -> dict[str, str]:
     Raises ConfigError for a property that ingestd sets itself.
     """
     _refuse_properties(source)
-    return {**_TUNED, "group.id": source.group, **source.properties, **_FIXED}
+    return {**_TUNED, "group.id": source.group, **_client_properties(source), **_FIXED}
 
 
 def admin_properties(source: KafkaSource) -> dict[str, str]:
@@ -171,7 +186,7 @@ def admin_properties(source: KafkaSource) -> dict[str, str]:
     _refuse_properties(source)
     user_properties = {
         name: value
-        for name, value in source.properties.items()
+        for name, value in _client_properties(source).items()
         if not name.startswith(_CONSUMER_ONLY)
     }
     return {"reconnect.backoff.max.ms": "2000", "log_level": "2", **user_properties}
@@ -206,15 +221,42 @@ def check_properties(source: KafkaSource) -> None:
     functions = sorted(_FUNCTIONS & source.properties.keys())
     if functions:
         raise ConfigError(f"{functions[0]} is a Python function, which a file cannot contain")
-    if source.signs_in_by_python and find_spec(_AWS_PACKAGE) is None:
-        raise ConfigError(
-            f"{_TOKENS_FROM}: {_AWS} needs an extra of the Kafka client that is not "
-            "installed: pip install 'confluent-kafka[oauthbearer-aws]'"
-        )
-    if _TOKEN_FUNCTION in source.properties:
-        raise ConfigError(f"{_TOKEN_FUNCTION} is a Python function: {_TOKEN_WAYS}")
-    if source.protocol.startswith("SASL") and source.mechanism == "OAUTHBEARER":
+    if TOKEN_FUNCTION in source.properties:
+        raise ConfigError(f"{TOKEN_FUNCTION} is a Python function: {_TOKEN_WAYS}")
+    if source.signer is not None:
+        _check_signer(source)
+    elif source.protocol.startswith("SASL") and source.uses_tokens:
         _check_tokens(source.properties)
+
+
+def msk_region(source: KafkaSource) -> str:
+    """Return the AWS region of an Amazon MSK cluster.
+
+    It is stated in `sasl.oauthbearer.config`, or it is part of the names that MSK gives to brokers.
+    Raises ConfigError if both lack it.
+    """
+    stated = source.properties.get(TOKEN_CONFIG)
+    region = (
+        _MSK_HOST.search(source.bootstrap) if stated is None else _REGION.fullmatch(stated.strip())
+    )
+    if region is None:
+        raise ConfigError(
+            f"sasl.mechanism {_MSK} needs the region of the cluster: set {TOKEN_CONFIG}: "
+            "region=eu-central-1"
+        )
+    return region["region"]
+
+
+def _client_properties(source: KafkaSource) -> dict[str, str]:
+    """Return the user's properties as librdkafka knows them: MSK's mechanism is OAUTHBEARER."""
+    if source.signer != _MSK:
+        return dict(source.properties)
+    rest = {
+        name: value
+        for name, value in source.properties.items()
+        if name not in {*_MECHANISMS, TOKEN_CONFIG}
+    }
+    return {**rest, "sasl.mechanism": "OAUTHBEARER"}
 
 
 def _refuse_properties(source: KafkaSource) -> None:
@@ -225,8 +267,22 @@ def _refuse_properties(source: KafkaSource) -> None:
         raise ConfigError(f"sources.{source.name}.kafka: {error.message}") from error
 
 
+def _check_signer(source: KafkaSource) -> None:
+    """Raise ConfigError if the tokens of AWS cannot be computed."""
+    service = source.signer
+    if service == _MSK:
+        if source.protocol != "SASL_SSL":
+            raise ConfigError(f"sasl.mechanism {_MSK} needs security.protocol: SASL_SSL")
+        if _METHOD in source.properties:
+            raise ConfigError(f"sasl.mechanism {_MSK} has tokens of its own: remove {_METHOD}")
+        msk_region(source)
+    package = _AWS_PACKAGES[str(service)]
+    if find_spec(package) is None:
+        raise ConfigError(f"{service} needs the package {package}: pip install 'ingestd[aws]'")
+
+
 def _check_tokens(properties: Mapping[str, str]) -> None:
     """Raise ConfigError if tokens have no source: the client would wait for one forever."""
-    oidc = properties.get("sasl.oauthbearer.method", "").lower() == "oidc"
+    oidc = properties.get(_METHOD, "").lower() == "oidc"
     if not oidc and properties.get("enable.sasl.oauthbearer.unsecure.jwt") != "true":
         raise ConfigError(f"sasl.mechanism OAUTHBEARER needs a source of tokens: {_TOKEN_WAYS}")

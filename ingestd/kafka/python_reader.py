@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from itertools import groupby
 from operator import itemgetter
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
@@ -37,7 +37,7 @@ class PythonReader:
     Raises KafkaException, TypeError or ValueError for invalid properties.
     """
 
-    def __init__(self, properties: Mapping[str, str], *, headers: bool) -> None:
+    def __init__(self, properties: Mapping[str, Any], *, headers: bool) -> None:
         self._problems: list[Problem] = []
         self._headers = headers
         self._known: set[str] = set()

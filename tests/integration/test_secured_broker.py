@@ -7,26 +7,32 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from queue import SimpleQueue
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import yaml
+from confluent_kafka import TopicPartition
 
 from ingestd.config.load import load_config
 from ingestd.config.runtime import pipeline_settings
 from ingestd.errors import ConfigError, IngestdError, SourceError
-from ingestd.kafka import properties
-from ingestd.kafka.consumer_pool import close_consumers
+from ingestd.kafka.consumer_group import ConsumerGroup
+from ingestd.kafka.consumer_pool import borrow_consumer, close_consumers
 from ingestd.kafka.fetch import fetch_all
+from ingestd.kafka.log_checks import divergences
+from ingestd.kafka.native_reader import NativeFetcher
 from ingestd.kafka.offset_ranges import OffsetRange
 from ingestd.kafka.offsets import OffsetClient
 from ingestd.kafka.producer import Outgoing
 from ingestd.kafka.producer import produce as send
 from ingestd.kafka.properties import KafkaSource
+from ingestd.kafka.python_reader import PythonReader
 from tests.support.certificates import HAS_OPENSSL, Authority
 from tests.support.kafka_broker import produce
 from tests.support.secured_broker import (
+    AWS_KEY,
     PASSWORD,
     USER,
     Secured,
@@ -142,39 +148,87 @@ def test_records_are_read_by_every_mechanism(
         assert read(one, headers=headers) == wanted
 
 
+def msk(**more: str) -> dict[str, str]:
+    config = {"sasl.oauthbearer.config": "region=eu-west-1"}
+    return {"sasl.mechanism": "AWS_MSK_IAM", **config, **more}
+
+
+def test_amazon_msk_is_read_and_written_with_the_credentials_of_the_process(
+    secured: Secured, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in AWS_KEY.items():
+        monkeypatch.setenv(name, value)
+    way = {**protocol(secured, "MSK"), **msk()}
+    one = source(secured, tmp_path, monkeypatch, "MSK", way)
+    assert OffsetClient(one).end_offsets({TOPIC: (0,)}) == {TOPIC: {0: RECORDS}}
+    for headers in (False, True):
+        assert read(one, headers=headers) == [str(number).encode() for number in range(RECORDS)]
+    assert divergences(one, {(TOPIC, 0): (RECORDS, 0)}, 30.0) == {}
+    group = ConsumerGroup(one, "msk", 30.0)
+    group.commit([TopicPartition(TOPIC, 0, 7)])
+    assert group.committed([TopicPartition(TOPIC, 0)])[0].offset == 7
+    group.close()
+    secured.broker.create_topic("msk-letters")
+    assert send(one, "msk-letters", [Outgoing(None, b"letter")]) == 1
+
+
 def signed_in_by_python(
     secured: Secured, folder: Path, monkeypatch: pytest.MonkeyPatch, ask: Callable[[str], object]
 ) -> KafkaSource:
     """A source whose client asks `ask` for tokens, in place of a service of AWS."""
     asked = SimpleNamespace(create_handler=lambda *_: ask)
     monkeypatch.setitem(sys.modules, "confluent_kafka._oauthbearer.aws.aws_autowire", asked)
-    monkeypatch.setattr(properties, "find_spec", lambda _: asked)
     way = {**UNSIGNED, **protocol(secured, "SASL"), "sasl.oauthbearer.method": "oidc"}
     del way["enable.sasl.oauthbearer.unsecure.jwt"]
     way["sasl.oauthbearer.metadata.authentication.type"] = "aws_iam"
     return source(secured, folder, monkeypatch, "SASL", way)
 
 
-def test_tokens_that_the_client_gets_in_python_reach_the_reader(
+def test_tokens_computed_in_python_reach_both_readers_and_are_renewed_while_idle(
     secured: Secured, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked = []
+    asked: SimpleQueue[str] = SimpleQueue()
 
-    def ask(_: str) -> tuple[str, float, str, dict[str, str]]:
-        asked.append(1)
-        return unsigned_token(60.0, USER), time.time() + 60, USER, {}
+    def ask(config: str) -> tuple[str, float, str, dict[str, str]]:
+        asked.put(config)
+        return unsigned_token(60.0, USER), time.time() + 2, USER, {"trace": "7"}
 
     one = signed_in_by_python(secured, tmp_path, monkeypatch, ask)
     assert OffsetClient(one).end_offsets({TOPIC: (0,)}) == {TOPIC: {0: RECORDS}}
-    before = len(asked)
-    assert read(one, headers=False) == [str(number).encode() for number in range(RECORDS)]
-    assert len(asked) == before + 1
+    for headers, reader in ((False, NativeFetcher), (True, PythonReader)):
+        with borrow_consumer(one, headers=headers) as pooled:
+            assert isinstance(pooled.reader, reader)
+        assert read(one, headers=headers) == [str(number).encode() for number in range(RECORDS)]
+        close_consumers()
+    with borrow_consumer(one):
+        pass
+    while not asked.empty():
+        asked.get()
+    assert asked.get(timeout=30) == UNSIGNED["sasl.oauthbearer.config"]
+    close_consumers()
+
+
+def test_why_there_is_no_token_is_in_the_error_and_in_the_log(
+    secured: Secured,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    def ask(_: str) -> tuple[str, float, str, dict[str, str]]:
+        raise RuntimeError("the role may not ask")
+
+    one = signed_in_by_python(secured, tmp_path, monkeypatch, ask)
+    with pytest.raises(SourceError, match="the role may not ask") as caught:
+        read(one, headers=False)
+    assert "the AWS role of this process" in caught.value.message
+    [record, *_] = [one for one in caplog.records if one.message == "kafka_token_failed"]
+    assert "the role may not ask" in vars(record)["ctx"]["error"]
 
 
 def protocol(secured: Secured, listener: str) -> dict[str, str]:
     if listener == "SASL":
         return {"security.protocol": "SASL_PLAINTEXT"}
-    name = "SASL_SSL" if listener == "SASLS" else "SSL"
+    name = "SASL_SSL" if listener in {"SASLS", "MSK"} else "SSL"
     return {"security.protocol": name, "ssl.ca.location": str(secured.authority.path)}
 
 

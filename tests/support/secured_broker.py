@@ -12,13 +12,18 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # they are pu
     UserScramCredentialUpsertion,
 )
 
+from ingestd.dev import broker as dev_broker
 from ingestd.dev.broker import DevBroker, Listener
+from ingestd.dev.jars import cache_folder, fetch, read_pins
+from ingestd.dev.java_classes import compiled
 from tests.support.certificates import Authority, Certificate
 
 USER = "reader"
 PASSWORD = "planted-pass-8d1f"
 SCRAM = ("SCRAM-SHA-256", "SCRAM-SHA-512")
 REAUTH_MILLISECONDS = 2000
+AWS_KEY = {"AWS_ACCESS_KEY_ID": "AKIDEXAMPLE", "AWS_SECRET_ACCESS_KEY": "planted-aws-7c3e"}
+_JAVA = Path(__file__).with_name("broker_java")
 _MODULE = "org.apache.kafka.common.security"
 _LOGINS = {
     "plain": f'{_MODULE}.plain.PlainLoginModule required user_{USER}="{PASSWORD}";',
@@ -31,7 +36,7 @@ _LOGINS = {
 
 @dataclass(frozen=True)
 class Secured:
-    """The broker and its certificates; listeners are SASL, SASLS, TLS, MTLS, EXPIRED, SHORT."""
+    """The broker and its certificates; listeners: SASL, SASLS, TLS, MTLS, MSK, EXPIRED, SHORT."""
 
     broker: DevBroker
     authority: Authority
@@ -60,6 +65,30 @@ def short_sessions() -> dict[str, str]:
     return sasl(**{"connections.max.reauth.ms": str(REAUTH_MILLISECONDS)})
 
 
+def amazon_msk() -> dict[str, str]:
+    """Properties of a listener that takes tokens of Amazon MSK signed with `AWS_KEY`."""
+    login = f"{_MODULE}.oauthbearer.OAuthBearerLoginModule required " + " ".join(
+        f'{name}="{value}"'
+        for name, value in {
+            "unsecuredLoginStringClaim_sub": "broker",
+            "access_key": AWS_KEY["AWS_ACCESS_KEY_ID"],
+            "secret_key": AWS_KEY["AWS_SECRET_ACCESS_KEY"],
+        }.items()
+    )
+    return {
+        "sasl.enabled.mechanisms": "OAUTHBEARER",
+        "oauthbearer.sasl.jaas.config": f"{login};",
+        "oauthbearer.sasl.server.callback.handler.class": "MskTokenValidator",
+    }
+
+
+def _validators() -> Path:
+    """The compiled classes of `broker_java`."""
+    pins = read_pins(Path(dev_broker.__file__).with_name("kafka_jars.txt"))
+    jars = fetch(list(pins), cache_folder() / "kafka", pins=pins)
+    return compiled(sorted(_JAVA.glob("*.java")), jars, cache_folder() / "judges")
+
+
 @contextmanager
 def secured_broker(folder: Path) -> Iterator[Secured]:
     """The broker for the block, with certificates in a folder."""
@@ -70,11 +99,12 @@ def secured_broker(folder: Path) -> Iterator[Secured]:
         "SHORT": Listener("SASL_PLAINTEXT", short_sessions()),
         "SASLS": Listener("SASL_SSL", {**sasl(), **tls(server, authority)}),
         "TLS": Listener("SSL", tls(server, authority)),
+        "MSK": Listener("SASL_SSL", {**amazon_msk(), **tls(server, authority)}),
         "MTLS": Listener("SSL", tls(server, authority, clients=True)),
         "EXPIRED": Listener("SSL", tls(authority.sign("old", expired=True), authority)),
         "OTHER": Listener("SSL", tls(authority.sign("other", host="kafka.test"), authority)),
     }
-    with DevBroker(listeners=listeners) as broker:
+    with DevBroker(listeners=listeners, classes=[_validators()]) as broker:
         add_scram_user(broker)
         yield Secured(broker, authority, authority.sign(USER, password=PASSWORD))
 

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 
-use super::librdkafka::{Client, Library};
+use super::librdkafka::{Client, Library, TokenFunction};
 use super::records::{Batch, Records};
 
 /// A consumer with assigned partitions; it neither joins a group nor commits.
@@ -24,13 +24,18 @@ pub struct Consumer {
 #[pymethods]
 impl Consumer {
     /// Creates a client with these properties. Raises ValueError that names an invalid property.
+    ///
+    /// `token` is called on a thread of the client with `sasl.oauthbearer.config`; it returns a token
+    /// for OAUTHBEARER, its end in seconds since 1970, the principal, and extensions by name.
     #[new]
+    #[pyo3(signature = (addresses, properties, token=None))]
     fn connect(
         addresses: HashMap<String, usize>,
         properties: HashMap<String, String>,
+        token: Option<TokenFunction>,
     ) -> PyResult<Self> {
         let library = Library::at(&addresses).map_err(PyValueError::new_err)?;
-        let client = Client::connect(library, &properties).map_err(PyValueError::new_err)?;
+        let client = Client::connect(library, &properties, token).map_err(PyValueError::new_err)?;
         Ok(Consumer {
             client: Some(Arc::new(client)),
             known: HashSet::new(),

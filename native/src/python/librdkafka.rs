@@ -63,6 +63,7 @@ pub enum QueueKind {}
 pub enum ListKind {}
 pub enum MetadataKind {}
 pub enum TopicKind {}
+pub enum FailureKind {}
 
 type Conf = Opaque<ConfKind>;
 type Kafka = Opaque<KafkaKind>;
@@ -70,6 +71,7 @@ type Queue = Opaque<QueueKind>;
 type List = Opaque<ListKind>;
 type Metadata = Opaque<MetadataKind>;
 type Topic = Opaque<TopicKind>;
+type Failure = Opaque<FailureKind>;
 
 /// The head of `rd_kafka_message_t`, which is part of the library's stable interface.
 #[repr(C)]
@@ -100,9 +102,20 @@ impl Message {
     }
 }
 
-/// The latest errors of a client as a whole: code and text.
-type Errors = Mutex<VecDeque<(c_int, String)>>;
-type ErrorCallback = extern "C" fn(&Kafka, c_int, CText<'_>, &Errors);
+/// What a client reports to, and what it asks for tokens.
+pub struct Callbacks {
+    library: Library,
+    /// The latest errors of the client as a whole: code and text.
+    errors: Mutex<VecDeque<(c_int, String)>>,
+    token: Option<TokenFunction>,
+}
+
+/// A function of Python that returns a token for OAUTHBEARER: see `Token`.
+pub type TokenFunction = Py<PyAny>;
+/// The token, when it expires in seconds since 1970, the principal, and extensions by name.
+type Token = (String, f64, String, HashMap<String, String>);
+type ErrorCallback = extern "C" fn(&Kafka, c_int, CText<'_>, &Callbacks);
+type TokenCallback = extern "C" fn(&Kafka, CText<'_>, &Callbacks);
 
 macro_rules! functions {
     ($($name:ident: $type:ty = $symbol:literal,)*) => {
@@ -134,9 +147,27 @@ functions! {
     conf_destroy: extern "C" fn(Object<Conf>) = "rd_kafka_conf_destroy",
     conf_set: unsafe extern "C" fn(&Conf, *const c_char, *const c_char, *mut c_char, usize) -> c_int
         = "rd_kafka_conf_set",
-    conf_set_opaque: unsafe extern "C" fn(&Conf, &Errors) = "rd_kafka_conf_set_opaque",
+    conf_set_opaque: unsafe extern "C" fn(&Conf, &Callbacks) = "rd_kafka_conf_set_opaque",
     conf_set_error_cb: extern "C" fn(&Conf, ErrorCallback) = "rd_kafka_conf_set_error_cb",
     conf_set_log_cb: extern "C" fn(&Conf, Option<extern "C" fn()>) = "rd_kafka_conf_set_log_cb",
+    conf_set_token_cb: extern "C" fn(&Conf, TokenCallback)
+        = "rd_kafka_conf_set_oauthbearer_token_refresh_cb",
+    conf_enable_sasl_queue: extern "C" fn(&Conf, c_int) = "rd_kafka_conf_enable_sasl_queue",
+    sasl_in_background: extern "C" fn(&Kafka) -> Option<Object<Failure>>
+        = "rd_kafka_sasl_background_callbacks_enable",
+    failure_destroy: extern "C" fn(Object<Failure>) = "rd_kafka_error_destroy",
+    set_token: unsafe extern "C" fn(
+        &Kafka,
+        *const c_char,
+        i64,
+        *const c_char,
+        *const *const c_char,
+        usize,
+        *mut c_char,
+        usize,
+    ) -> c_int = "rd_kafka_oauthbearer_set_token",
+    set_token_failure: unsafe extern "C" fn(&Kafka, *const c_char) -> c_int
+        = "rd_kafka_oauthbearer_set_token_failure",
     new: unsafe extern "C" fn(c_int, &Conf, *mut c_char, usize) -> Option<Object<Kafka>>
         = "rd_kafka_new",
     poll_set_consumer: extern "C" fn(&Kafka) -> c_int = "rd_kafka_poll_set_consumer",
@@ -182,6 +213,38 @@ impl Library {
         }
     }
 
+    /// Gives a client the token of its brokers; the error says why it is invalid.
+    fn set_token(&self, kafka: &Kafka, token: Token) -> Result<(), String> {
+        let terminated = |text| CString::new(text).map_err(|error| error.to_string());
+        let (value, expiry, principal, extensions) = token;
+        let (value, principal) = (terminated(value)?, terminated(principal)?);
+        let pairs = extensions
+            .into_iter()
+            .flat_map(|(name, value)| [name, value]);
+        let pairs: Vec<CString> = pairs.map(terminated).collect::<Result<_, _>>()?;
+        let pairs: Vec<*const c_char> = pairs.iter().map(|text| text.as_ptr()).collect();
+        let mut text = [0; ERROR_TEXT];
+        // SAFETY: the texts end in zero and outlive the call, which copies them, and the room for
+        // an error has this size.
+        let status = unsafe {
+            (self.set_token)(
+                kafka,
+                value.as_ptr(),
+                (expiry * 1000.0) as i64,
+                principal.as_ptr(),
+                pairs.as_ptr(),
+                pairs.len(),
+                text.as_mut_ptr().cast(),
+                ERROR_TEXT,
+            )
+        };
+        if status == 0 {
+            Ok(())
+        } else {
+            Err(first_text(&text))
+        }
+    }
+
     /// Converts a status of the library; the error is the library's text for it.
     fn checked(&self, status: c_int) -> Result<(), String> {
         if status == 0 {
@@ -199,8 +262,8 @@ fn first_text(bytes: &[u8]) -> String {
 }
 
 /// Called by the client while its queue is read.
-extern "C" fn note_error(_: &Kafka, code: c_int, reason: CText<'_>, errors: &Errors) {
-    if let Ok(mut errors) = errors.lock() {
+extern "C" fn note_error(_: &Kafka, code: c_int, reason: CText<'_>, callbacks: &Callbacks) {
+    if let Ok(mut errors) = callbacks.errors.lock() {
         if errors.len() == KEPT_ERRORS {
             errors.pop_front();
         }
@@ -208,20 +271,50 @@ extern "C" fn note_error(_: &Kafka, code: c_int, reason: CText<'_>, errors: &Err
     }
 }
 
+/// Called on a thread of the client whenever it needs a token; after a failure it asks again.
+extern "C" fn refresh_token(kafka: &Kafka, config: CText<'_>, callbacks: &Callbacks) {
+    let library = &callbacks.library;
+    let asked = Python::try_attach(|py| {
+        let function = callbacks.token.as_ref()?;
+        let token = function.call1(py, (config.read(),));
+        let token = token.and_then(|token| token.extract::<Token>(py).map_err(PyErr::from));
+        Some(token.map_err(|error| error.value(py).to_string()))
+    });
+    let Some(token) = asked.flatten() else {
+        return; // the interpreter ends
+    };
+    let Err(reason) = token.and_then(|token| library.set_token(kafka, token)) else {
+        return;
+    };
+    let reason = CString::new(reason.replace('\0', " ")).unwrap_or_default();
+    // SAFETY: the text ends in zero; the library copies it.
+    unsafe { (library.set_token_failure)(kafka, reason.as_ptr()) };
+}
+
 /// A client of the brokers. Holders of its messages also hold the client, which must outlive them.
 pub struct Client {
     pub library: Library,
     kafka: Object<Kafka>,
     queue: Object<Queue>,
-    errors: Arc<Errors>,
+    callbacks: Arc<Callbacks>,
     /// The process of the client's threads.
     process: u32,
 }
 
 impl Client {
     /// Creates a client that consumes; the error names an invalid property.
-    pub fn connect(library: Library, properties: &HashMap<String, String>) -> Result<Self, String> {
-        let errors: Arc<Errors> = Arc::default();
+    ///
+    /// `token` is the source of tokens where the library has none of its own.
+    pub fn connect(
+        library: Library,
+        properties: &HashMap<String, String>,
+        token: Option<TokenFunction>,
+    ) -> Result<Self, String> {
+        let callbacks = Arc::new(Callbacks {
+            library,
+            errors: Mutex::default(),
+            token,
+        });
         let conf = (library.conf_new)();
         let set = |(name, value): (&String, &String)| library.set(&conf, name, value);
         if let Err(error) = properties.iter().try_for_each(set) {
@@ -230,12 +323,16 @@ impl Client {
         }
         (library.conf_set_error_cb)(&conf, note_error);
         (library.conf_set_log_cb)(&conf, None);
+        if callbacks.token.is_some() {
+            (library.conf_set_token_cb)(&conf, refresh_token);
+            (library.conf_enable_sasl_queue)(&conf, 1);
+        }
         let mut text = [0; ERROR_TEXT];
         let room = text.as_mut_ptr().cast();
-        // SAFETY: the errors are dropped after the client is destroyed, and the
+        // SAFETY: the callbacks are dropped after the client is destroyed, and the
         // room for an error has this size.
         let created = unsafe {
-            (library.conf_set_opaque)(&conf, &errors);
+            (library.conf_set_opaque)(&conf, &callbacks);
             (library.new)(CONSUMER, &conf, room, ERROR_TEXT)
         };
         let Some(kafka) = created else {
@@ -247,13 +344,26 @@ impl Client {
             (library.destroy)(kafka);
             return Err("a consumer needs the property group.id".to_owned());
         };
-        Ok(Client {
+        let client = Client {
             library,
             kafka,
             queue,
-            errors,
+            callbacks,
             process: std::process::id(),
-        })
+        };
+        if client.callbacks.token.is_some() {
+            client.ask_for_tokens_in_background()?;
+        }
+        Ok(client)
+    }
+
+    /// Has a thread of the client call `refresh_token`, so that an idle client has a valid token.
+    fn ask_for_tokens_in_background(&self) -> Result<(), String> {
+        let Some(failure) = (self.library.sasl_in_background)(&self.kafka) else {
+            return Ok(());
+        };
+        (self.library.failure_destroy)(failure);
+        Err("tokens need sasl.mechanism OAUTHBEARER and a SASL security.protocol".to_owned())
     }
 
     /// Whether this process created the client, rather than a fork of it.
@@ -306,7 +416,7 @@ impl Client {
 
     /// Removes and returns the latest errors of the client as a whole.
     pub fn take_errors(&self) -> Vec<(c_int, String)> {
-        let errors = self.errors.lock();
+        let errors = self.callbacks.errors.lock();
         errors.map_or_else(|_| Vec::new(), |mut errors| errors.drain(..).collect())
     }
 

@@ -32,5 +32,5 @@ mod ingestd_native {
     #[pymodule_export]
     const COLUMNS_FORMAT: u32 = 1;
     #[pymodule_export]
-    const FORMAT: u32 = 4;
+    const FORMAT: u32 = 5;
 }

@@ -12,6 +12,7 @@ from ingestd.kafka.properties import (
     admin_properties,
     check_properties,
     consumer_properties,
+    msk_region,
     producer_properties,
 )
 
@@ -113,10 +114,51 @@ def test_a_sign_in_whose_extra_is_not_installed_is_an_error_of_the_configuration
 ) -> None:
     source = KafkaSource("shop", ("t",), properties={**SERVERS, **AWS})
     monkeypatch.setattr(properties, "find_spec", lambda _: None)
-    with pytest.raises(ConfigError, match=r"pip install 'confluent-kafka\[oauthbearer-aws\]'"):
+    with pytest.raises(ConfigError, match=r"package boto3: pip install 'ingestd\[aws\]'"):
         check_properties(source)
     monkeypatch.setattr(properties, "find_spec", lambda _: find_spec("json"))
     check_properties(source)
+
+
+MSK = {"security.protocol": "SASL_SSL", "sasl.mechanism": "AWS_MSK_IAM"}
+BROKER = "b-1.shop.c2.kafka.eu-central-1.amazonaws.com:9098"
+
+
+@pytest.mark.parametrize(
+    ("given", "region"),
+    [
+        ({"bootstrap.servers": BROKER}, "eu-central-1"),
+        (
+            {"bootstrap.servers": "boot-x.c1.kafka-serverless.us-east-1.amazonaws.com:9098"},
+            "us-east-1",
+        ),
+        ({"bootstrap.servers": BROKER, "sasl.oauthbearer.config": "region=eu-west-1"}, "eu-west-1"),
+    ],
+)
+def test_the_region_of_a_cluster_is_stated_or_part_of_its_name(
+    given: dict[str, str], region: str
+) -> None:
+    source = KafkaSource("shop", ("t",), properties={**MSK, **given})
+    check_properties(source)
+    assert msk_region(source) == region
+    for made in (consumer_properties, admin_properties, producer_properties):
+        assert made(source)["sasl.mechanism"] == "OAUTHBEARER"
+        assert "sasl.oauthbearer.config" not in made(source)
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"bootstrap.servers": "broker.example.org:9098"}, "region=eu-central-1"),
+        ({"sasl.oauthbearer.config": "region=eu-west-1,audience=x"}, "region=eu-central-1"),
+        ({"security.protocol": "SASL_PLAINTEXT"}, "security.protocol: SASL_SSL"),
+        ({"sasl.oauthbearer.method": "oidc"}, "remove sasl.oauthbearer.method"),
+    ],
+)
+def test_amazon_msk_without_what_it_needs_is_refused(given: dict[str, str], words: str) -> None:
+    source = KafkaSource("shop", ("t",), properties={"bootstrap.servers": BROKER, **MSK, **given})
+    with pytest.raises(ConfigError, match=words):
+        check_properties(source)
 
 
 @pytest.mark.parametrize("name", ["oauth_cb", "error_cb", "on_commit", "stats_cb", "logger"])

@@ -1,0 +1,40 @@
+"""Tokens for Amazon MSK: signed requests to connect, by packages of the extra `ingestd[aws]`."""
+
+from aws_msk_iam_sasl_signer import MSKAuthTokenProvider
+from botocore.credentials import CredentialProvider, Credentials
+from botocore.session import Session
+
+from ingestd.errors import SourceError
+
+
+class _ProcessCredentials(CredentialProvider):  # type: ignore[misc]  # botocore has no types
+    """The credentials of this process, renewed before they expire."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._session = Session()
+
+    def load(self) -> Credentials:
+        """Return the credentials. Raises SourceError if the process has none."""
+        credentials = self._session.get_credentials()
+        if credentials is None:
+            raise SourceError(
+                "this process has no AWS credentials: set AWS_ACCESS_KEY_ID and "
+                "AWS_SECRET_ACCESS_KEY, or give it a role (on EKS: IRSA or Pod Identity)"
+            )
+        return credentials
+
+
+class MskTokens:
+    """The token function for the clusters of a region."""
+
+    def __init__(self, region: str) -> None:
+        self._region = region
+        self._credentials = _ProcessCredentials()
+
+    def __call__(self, _: str) -> tuple[str, float, str, dict[str, str]]:
+        """Return a token of 15 minutes and its expiry; the principal is in the token."""
+        token, milliseconds = MSKAuthTokenProvider.generate_auth_token_from_credentials_provider(
+            self._region, self._credentials
+        )
+        return token, milliseconds / 1000, "", {}
