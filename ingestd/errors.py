@@ -4,7 +4,7 @@
     ├── ConfigError                 exit 2   stop before anything starts
     ├── RetryableError                       restart the query with backoff, within a budget
     │   ├── SourceError             exit 3   a request to Kafka failed
-    │   │   ├── SourceSilentError   exit 3   no broker answers: retried without limit
+    │   │   ├── SourceSilentError   exit 3   no broker responds: retried without limit
     │   │   └── LogChangedError     exit 3   a log lost or replaced records: the next start decides
     │   ├── StorageError            exit 4   an operation on the warehouse failed
     │   │   └── DiskFullError       exit 4   a disk or a quota is full: retried without limit
@@ -61,7 +61,7 @@ class SourceError(RetryableError):
 
 
 class SourceSilentError(SourceError):
-    """No broker answers; the supervisor retries without limit."""
+    """No broker responds; the supervisor retries without limit."""
 
 
 class LogChangedError(SourceError):

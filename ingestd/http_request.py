@@ -27,7 +27,7 @@ _LEAST_SECONDS = 0.001
 
 
 @dataclass(frozen=True, slots=True)
-class HttpAnswer:
+class ClientResponse:
     """An HTTP response: status, headers and the first bytes of the body.
 
     `is_cut` is true if the body was longer.
@@ -44,7 +44,7 @@ def send(
     seconds: float,
     most_bytes: int,
     context: ssl.SSLContext | None = None,
-) -> HttpAnswer:
+) -> ClientResponse:
     """Send a request and return the response, whatever its status.
 
     At most `most_bytes` of the body are read. `context` is used for HTTPS; None is the default
@@ -59,7 +59,7 @@ def send(
             body = reply.read(most_bytes + 1)
             if reply.length and len(body) <= most_bytes:
                 raise IncompleteRead(body, reply.length)
-            return HttpAnswer(
+            return ClientResponse(
                 reply.status, reply.headers, body[:most_bytes], len(body) > most_bytes
             )
     except ValueError as error:  # raised by http.client for some malformed responses

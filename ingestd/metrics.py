@@ -48,7 +48,7 @@ SOURCE_GAP = Counter(
     ["source", "topic"],
 )
 SOURCE_REACHABLE = Gauge(
-    "ingestd_source_reachable", "1 if the brokers answered when last asked.", ["source"]
+    "ingestd_source_reachable", "1 if the brokers responded to the last request.", ["source"]
 )
 
 ROWS_WRITTEN = Counter(
@@ -162,7 +162,7 @@ THROTTLED_SECONDS = Counter(
 REGISTRY_REQUESTS = Counter("ingestd_registry_requests", "Requests to schema registries.")
 REGISTRY_FAILED = Counter(
     "ingestd_registry_failed_requests",
-    "Requests to schema registries without a usable answer; those of a batch that failed are lost "
+    "Requests to schema registries without a usable response; those of a failed batch are lost "
     "if its workers ended with it.",
 )
 REGISTRY_CACHE_HITS = Counter(
@@ -170,7 +170,7 @@ REGISTRY_CACHE_HITS = Counter(
 )
 REGISTRY_OUTAGE_SECONDS = Counter(
     "ingestd_registry_outage_seconds",
-    "Time that tasks waited for schema registries that did not answer; as with failed requests, "
+    "Time that tasks waited for schema registries that did not respond; as with failed requests, "
     "that of a failed batch is lost if its workers ended with it.",
 )
 
@@ -334,7 +334,7 @@ def record_throttled(cause: str, seconds: float) -> None:
 
 
 def record_reachable(source: str, *, reachable: bool) -> None:
-    """Set whether the brokers of a source answer."""
+    """Set whether the brokers of a source respond."""
     SOURCE_REACHABLE.labels(source).set(reachable)
 
 

@@ -40,9 +40,7 @@ from ingestd.cdc.record_errors import BUILD_ERRORS, Reason, Reasons, RecordError
 from ingestd.cdc.row_layout import (
     ABSENT,
     NO_KIND,
-    Indices,
     Kinds,
-    Mask,
     OldKeys,
     RowLayout,
     row_layout,
@@ -50,6 +48,7 @@ from ingestd.cdc.row_layout import (
 )
 from ingestd.paimon.spec.arrow import Array, to_arrow_type
 from ingestd.paimon.spec.data_types import DataType, RowKind
+from ingestd.paimon.spec.row_selection import Indices, Mask
 
 _NO_ROW = "a delete has neither a message key nor a before image: no row to delete"
 

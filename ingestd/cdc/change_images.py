@@ -14,9 +14,9 @@ import pyarrow as pa
 from ingestd.cdc.columns.arrow_calls import equal, if_else, take_rows
 from ingestd.cdc.columns.wire_column import WireColumn
 from ingestd.cdc.record_errors import BUILD_ERRORS, PARSE_ERRORS, Reason, explain_cell
-from ingestd.cdc.row_layout import Indices, Mask
 from ingestd.paimon.spec.arrow import Array
 from ingestd.paimon.spec.data_types import DataType
+from ingestd.paimon.spec.row_selection import Indices, Mask
 
 CELL_ERRORS = (*BUILD_ERRORS, *PARSE_ERRORS)
 """The errors that are raised if a value does not fit its column."""

@@ -17,10 +17,9 @@ import numpy as np
 import numpy.typing as npt
 
 from ingestd.paimon.spec.data_types import RowKind
+from ingestd.paimon.spec.row_selection import Indices, Mask
 
 Kinds = npt.NDArray[np.int8]
-Indices = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
 ABSENT = -1
 """The position of a cell that is null in a row."""
 NO_KIND = -1

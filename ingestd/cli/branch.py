@@ -128,5 +128,5 @@ def forward(
     on_branch(opened, name)
     deleted = [] if dry_run else fast_forward(opened, name)
     text = f"{table}: forwarded to branch '{name}'; {counted(len(deleted), 'snapshot')} deleted."
-    document = {"table": table, "branch": name, "snapshots_given_up": deleted}
+    document = {"table": table, "branch": name, "snapshots_deleted": deleted}
     print_result(text, document, as_json=as_json, dry_run=dry_run)

@@ -157,13 +157,13 @@ def _print_compaction(
 ) -> None:
     rows = [_row(table, report) for report in result.buckets]
     committed = [report for report in result.buckets if not report.lost]
-    made = result.snapshot.id if result.status == "compacted" and result.snapshot else None
+    snapshot_id = result.snapshot.id if result.status == "compacted" and result.snapshot else None
     before = counted(sum(report.files_before for report in committed), "file")
     texts = {
         "nothing": f"{table.name}: nothing to compact.",
         "lost": f"{table.name}: another compaction was first; nothing was changed.",
         "compacted": f"{table.name}: {before} became "
-        f"{sum(report.files_after for report in committed)} by snapshot {made}, "
+        f"{sum(report.files_after for report in committed)} by snapshot {snapshot_id}, "
         f"{sum(report.bytes_written for report in committed) / _MB:.1f} MB written in "
         f"{result.seconds:.1f} s.",
     }
@@ -171,7 +171,7 @@ def _print_compaction(
         "table": table.name,
         "status": result.status,
         "waiting_rows": waiting,
-        "snapshot": made,
+        "snapshot": snapshot_id,
         "seconds": round(result.seconds, 3),
         "buckets": rows,
     }

@@ -9,7 +9,7 @@ import typer
 from ingestd.cli.interrupts import interruptible
 from ingestd.cli.output import AsJson, counted, print_json, print_table, say
 from ingestd.cli.progress_line import waiting
-from ingestd.compare.catch_up import Patience
+from ingestd.compare.catch_up import CatchUpTimeouts
 from ingestd.compare.compare_plan import Uncompared
 from ingestd.compare.drivers import public_url
 from ingestd.compare.pipeline_compare import CompareOptions, compare_tables
@@ -128,9 +128,9 @@ def compare(
 
     ingestd compare -c ingestd.yaml orders=public.orders --source URL --as-of latest --json
     """
-    patience = Patience(connector_delay, stream_timeout)
+    timeouts = CatchUpTimeouts(connector_delay, stream_timeout)
     options = CompareOptions(source, as_of, slot, limit, rows_per_second, page_rows,
-                             statement_timeout, patience, progress_file)  # fmt: skip
+                             statement_timeout, timeouts, progress_file)  # fmt: skip
     _compare(config, tables or (), options, hints=repair_hint, as_json=as_json)
 
 

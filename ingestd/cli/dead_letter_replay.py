@@ -15,7 +15,7 @@ from ingestd.config.load import load_config
 from ingestd.config.runtime import pipeline_settings
 from ingestd.errors import ConfigError
 from ingestd.ingest.dead_letters.dead_letter_topic import record_headers
-from ingestd.ingest.dead_letters.replays import PLACE, ReplayPosition
+from ingestd.ingest.dead_letters.replays import COORDINATES, ReplayPosition
 from ingestd.kafka.producer import Outgoing, produce
 from ingestd.kafka.properties import KafkaSource
 
@@ -107,9 +107,9 @@ def replay_all(
     marked by then are not sent again by the next replay.
     """
     for dead_rows in dead_letters.rows(
-        selection, (*PLACE, *dead_letters.existing_columns(_RECORD))
+        selection, (*COORDINATES, *dead_letters.existing_columns(_RECORD))
     ):
-        ordered = dead_rows.sort_by([(name, "ascending") for name in PLACE])
+        ordered = dead_rows.sort_by([(name, "ascending") for name in COORDINATES])
         chosen = _chosen(dead_letters, ordered, replayed)
         for (source, topic), rows in chosen.items():
             target = to_topic or topic

@@ -13,7 +13,12 @@ from ingestd.cli.groups import now_ms
 from ingestd.cli.tables import open_catalog
 from ingestd.config.units import parse_duration
 from ingestd.errors import ConfigError
-from ingestd.ingest.dead_letters.replays import PLACE, Replays, check_dead_letters, read_replays
+from ingestd.ingest.dead_letters.replays import (
+    COORDINATES,
+    Replays,
+    check_dead_letters,
+    read_replays,
+)
 from ingestd.ingest.settings.pipeline_settings import DEAD_LETTER_TABLE
 from ingestd.paimon.catalog.base import Identifier
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
@@ -46,7 +51,7 @@ OlderThan: TypeAlias = Annotated[
     typer.Option("--older-than", help="Only records older than this, as 30d or 12h."),
 ]
 
-FILTER_COLUMNS = (*PLACE, "timestamp", "stage", "reason")
+FILTER_COLUMNS = (*COORDINATES, "timestamp", "stage", "reason")
 _MILLIS = 1000
 
 

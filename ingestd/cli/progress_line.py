@@ -26,7 +26,7 @@ from ingestd.cli.counted_files import CountingFileIO, FileCounts
 from ingestd.cli.interrupts import COMMITTED, UNCHANGED, interruptible
 from ingestd.errors import IngestdError
 from ingestd.log import printable
-from ingestd.paimon.iceberg.iceberg_sync import keep_iceberg
+from ingestd.paimon.iceberg.iceberg_sync import update_iceberg
 from ingestd.paimon.table.metadata.file_store_scan import PartitionFilter, live_files
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.snapshot_manager import find_snapshot, latest_snapshot
@@ -70,7 +70,7 @@ def working(
     with interruptible(what, table.name, left), line_of(what, table, files) as watched:
         yield watched
     if left != UNCHANGED:
-        keep_iceberg(table, tags=True)
+        update_iceberg(table, tags=True)
 
 
 @contextmanager

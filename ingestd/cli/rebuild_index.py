@@ -81,11 +81,11 @@ def _print_result(
         for repair in done.wrong
     ]
     keys = _keys(table, done.shared)
-    made = done.snapshot.id if done.snapshot else None
+    snapshot_id = done.snapshot.id if done.snapshot else None
     document = {
         "table": table.name,
         "buckets": done.buckets,
-        "snapshot": made,
+        "snapshot": snapshot_id,
         "repaired": rows,
         "keys_in_several_buckets": len(keys),
         "keys": keys[:MOST_KEYS],
@@ -94,7 +94,7 @@ def _print_result(
     buckets = counted(done.buckets, "bucket")
     text = f"{table.name}: nothing was changed, the index is correct in {buckets}."
     if rows:
-        by = "" if made is None else f" by snapshot {made}"
+        by = "" if snapshot_id is None else f" by snapshot {snapshot_id}"
         text = f"{table.name}: the index of {len(rows)} of {buckets} rebuilt{by}."
     print_result(text, document, as_json=as_json, dry_run=dry_run and bool(rows))
     if as_json:

@@ -9,7 +9,7 @@ from ingestd.cli.groups import DryRun, Partitions, now_ms, print_result
 from ingestd.cli.output import AsJson, counted, print_json, print_table, say
 from ingestd.cli.progress_line import live_count, working
 from ingestd.cli.tables import TableName, Warehouse, open_table
-from ingestd.paimon.iceberg.iceberg_sync import keep_iceberg
+from ingestd.paimon.iceberg.iceberg_sync import update_iceberg
 from ingestd.paimon.table.commit.overwrite import (
     drop_partitions,
     replaced_partitions,
@@ -95,14 +95,14 @@ def analyze(
     names = [] if no_columns else None if columns is None else columns.split(",")
     with working("analyzing", opened, files=live_count()) as watched:
         statistics, result = analyze_table(watched, names, now_ms=now_ms())
-    made = result.snapshot.id if result.snapshot else None
+    snapshot_id = result.snapshot.id if result.snapshot else None
     if as_json:
-        print_json({**statistics.document(), "snapshot": made})
+        print_json({**statistics.document(), "snapshot": snapshot_id})
         return
     say(
         f"{table}: {counted(statistics.merged_record_count or 0, 'row')} in about "
         f"{counted(statistics.merged_record_size or 0, 'byte')} as of snapshot "
-        f"{statistics.snapshot_id}; stored by snapshot {made}."
+        f"{statistics.snapshot_id}; stored by snapshot {snapshot_id}."
     )
     rows = [{"column": column.name, **column.document()} for column in statistics.columns]
     shown = ("column", "distinctCount", "min", "max", "nullCount", "avgLen", "maxLen")
@@ -126,7 +126,7 @@ def _empty(
         }
         for dropped in partitions_dropped
     ]
-    made: int | None = None
+    snapshot_id: int | None = None
     if not dry_run:
         now = now_ms()
         result = (
@@ -134,14 +134,14 @@ def _empty(
             if specs
             else truncate_table(table, now_ms=now)
         )
-        made = result.snapshot.id if result.snapshot else None
-        keep_iceberg(table)
+        snapshot_id = result.snapshot.id if result.snapshot else None
+        update_iceberg(table)
     files = sum(dropped.files for dropped in partitions_dropped)
     count = sum(dropped.rows for dropped in partitions_dropped)
     text = f"{table.name}: {counted(files, 'file')} with {counted(count, 'stored row')} taken out"
     print_result(
-        text + (f" by snapshot {made}." if made else "."),
-        {"table": table.name, "snapshot": made, "partitions": rows},
+        text + (f" by snapshot {snapshot_id}." if snapshot_id else "."),
+        {"table": table.name, "snapshot": snapshot_id, "partitions": rows},
         as_json=as_json,
         dry_run=dry_run,
     )

@@ -8,7 +8,7 @@ from ingestd.cli.expire import tags as expire_tags
 from ingestd.cli.groups import DryRun, chosen_snapshot, group, now_ms, print_result
 from ingestd.cli.output import AsJson, counted, print_json, print_table, time_text
 from ingestd.cli.tables import SnapshotId, TableName, Warehouse, open_table
-from ingestd.paimon.iceberg.iceberg_sync import keep_iceberg
+from ingestd.paimon.iceberg.iceberg_sync import update_iceberg
 from ingestd.paimon.spec import honoured_options as honoured
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.time_travel import tagged_snapshot
@@ -55,7 +55,7 @@ def create(
     retained = _retained(opened, time_retained)
     if not dry_run:
         create_tag(opened, name, at, retained_ms=retained, now_ms=now_ms(), must_exist=replace)
-        keep_iceberg(opened, tags=True)
+        update_iceberg(opened, tags=True)
     document = {"table": table, "tag": name, "snapshot": at.id, "time_retained_ms": retained}
     text = f"{table}: tag '{name}' at snapshot {at.id}."
     print_result(text, document, as_json=as_json, dry_run=dry_run)
@@ -99,7 +99,7 @@ def delete(
     at = tagged_snapshot(opened, name)
     files = [] if dry_run else delete_tag(opened, name)
     if not dry_run:
-        keep_iceberg(opened, tags=True)
+        update_iceberg(opened, tags=True)
     document = {"table": table, "tag": name, "snapshot": at.id, "deleted_files": files}
     deleted = counted(len(files), "file")
     text = f"{table}: tag '{name}' of snapshot {at.id} deleted, and {deleted} with it."
@@ -125,11 +125,13 @@ def auto(
     opened = open_table(warehouse, table)
     tags = make_auto_tags(opened, opened.schema.options, now_ms(), dry_run=dry_run)
     if not dry_run:
-        keep_iceberg(opened, tags=True)
-    made = [{"tag": tag.name, "snapshot": tag.snapshot.id} for tag in tags.made]
-    names = ", ".join(tag.name for tag in tags.made) or "-"
-    text = f"{table}: {counted(len(made), 'tag')} created ({names}), {len(tags.deleted)} deleted."
-    document = {"table": table, "made": made, "deleted": list(tags.deleted)}
+        update_iceberg(opened, tags=True)
+    created = [{"tag": tag.name, "snapshot": tag.snapshot.id} for tag in tags.created]
+    names = ", ".join(tag.name for tag in tags.created) or "-"
+    text = (
+        f"{table}: {counted(len(created), 'tag')} created ({names}), {len(tags.deleted)} deleted."
+    )
+    document = {"table": table, "created": created, "deleted": list(tags.deleted)}
     print_result(text, document, as_json=as_json, dry_run=dry_run)
 
 

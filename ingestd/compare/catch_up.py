@@ -21,7 +21,7 @@ _POLL_SECONDS = 0.5
 
 
 @dataclass(frozen=True, slots=True)
-class Patience:
+class CatchUpTimeouts:
     """Time limits of the waits for a table, in seconds.
 
     A slot that has not moved for `connector` seconds is regarded as idle. `table` limits each wait.
@@ -57,7 +57,7 @@ class ChangeStream:
     clusters: Mapping[str, LogCluster]
     open_tables: Callable[[], OpenedTables]
     table: str
-    patience: Patience
+    timeouts: CatchUpTimeouts
     clock: Callable[[], float] = time.monotonic
     sleep: Callable[[float], None] = time.sleep
 
@@ -68,13 +68,13 @@ class ChangeStream:
         exist or is ambiguous.
         """
         self._wait_for_connector()
-        ends = {place: state.end for place, state in ask_logs(self.clusters).states.items()}
-        deadline = self.clock() + self.patience.table
+        ends = {log: state.end for log, state in ask_logs(self.clusters).states.items()}
+        deadline = self.clock() + self.timeouts.table
         while left := self._uncovered(ends):
             if self.clock() > deadline:
                 raise SourceError(
                     f"table {self.table} has not reached the end of its topics within "
-                    f"{self.patience.table:g} s ({left} records left): check that the daemon runs; "
+                    f"{self.timeouts.table:g} s ({left} records left): check that the daemon runs; "
                     "for a source without changes, use --as-of"
                 )
             self.sleep(_POLL_SECONDS)
@@ -90,12 +90,12 @@ class ChangeStream:
             # A slot that moves has not caught up; one without a connector is not regarded as idle.
             if slot is not None and (slot != known or not slot.is_active):
                 known, moved = slot, self.clock()
-            if self.clock() - moved >= self.patience.connector:
+            if self.clock() - moved >= self.timeouts.connector:
                 return
-            if self.clock() - began > self.patience.table:
+            if self.clock() - began > self.timeouts.table:
                 raise SourceError(
                     f"the connector has not passed the log position {position} of the source "
-                    f"within {self.patience.table:g} s: check that it runs"
+                    f"within {self.timeouts.table:g} s: check that it runs"
                 )
             self.sleep(_POLL_SECONDS)
 

@@ -178,10 +178,10 @@ def _paired(
         left_out = not settings.shape.selects(target) or column.name in settings.evolution.drop
         return "left out by the configuration" if left_out else "not in the table of the lake"
     t = types[target]
-    made = text_sql(column, t) if has_canonical_text(t) else None
-    if made is None:
+    canonical = text_sql(column, t) if has_canonical_text(t) else None
+    if canonical is None:
         return f"{column.type_text} as {t} cannot be compared"
-    return ComparedColumn(target, t, column, made[0], made[1])
+    return ComparedColumn(target, t, column, canonical[0], canonical[1])
 
 
 def _check_key(

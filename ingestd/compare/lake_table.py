@@ -37,7 +37,7 @@ class PageIndex:
         self._is_open = bool(highs) and highs[-1] is None
         self._highs = [pairing.order_of(high) for high in highs if high is not None]
 
-    def place_of(self, key: Key) -> PagePart | None:
+    def part_of_key(self, key: Key) -> PagePart | None:
         """Return the page and part that a key belongs to, or None if it is in no page."""
         if not self._ordered:
             return -1, part_of(cells_of(key))
@@ -81,16 +81,16 @@ class LakeReader:
         """Return the digests of the rows in the pages of an index, by page and part."""
         found: dict[PagePart, Digest] = {}
         for key, row_hash in self._hashes(index.bounds()):
-            place = index.place_of(key)
-            if place is not None:
-                count, total = found.get(place, (0, 0))
-                found[place] = count + 1, total + row_hash
+            page_part = index.part_of_key(key)
+            if page_part is not None:
+                count, total = found.get(page_part, (0, 0))
+                found[page_part] = count + 1, total + row_hash
         return found
 
     def hashes(self, index: PageIndex, wanted: Collection[PagePart]) -> dict[Key, int]:
         """Return the hashes of the rows in the `wanted` pages and parts of an index, by key."""
         rows = self._hashes(index.bounds())
-        return {key: row_hash for key, row_hash in rows if index.place_of(key) in wanted}
+        return {key: row_hash for key, row_hash in rows if index.part_of_key(key) in wanted}
 
     def rows(self, keys: Sequence[Key]) -> dict[Key, Texts]:
         """Return the canonical texts of the rows with the given keys, by key.

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ingestd.compare.catch_up import ChangeStream, Patience
+from ingestd.compare.catch_up import CatchUpTimeouts, ChangeStream
 from ingestd.compare.column_pairs import DatabaseTable, Pairing, pair_columns
 from ingestd.compare.compare_plan import Uncompared, parse_pairs, refusal, settings_of, source_of
 from ingestd.compare.drivers import Connection, SchemaMovedError, connect, public_url
@@ -50,7 +50,7 @@ class CompareOptions:
     rows_per_second: int = 50_000
     page_rows: int = 50_000
     statement_seconds: float = 60.0
-    patience: Patience = field(default_factory=Patience)
+    timeouts: CatchUpTimeouts = field(default_factory=CatchUpTimeouts)
     progress_file: Path | None = None
 
 
@@ -223,7 +223,7 @@ class _TableWork:
             self.clusters,
             self.opening.open,
             self.name,
-            options.patience,
+            options.timeouts,
         )
 
 

@@ -44,9 +44,9 @@ WHERE n.nspname = %s AND c.relname = %s AND c.relkind IN ('r', 'p')
 KEY = """
 SELECT a.attname FROM pg_index i JOIN pg_class c ON c.oid = i.indrelid
 JOIN pg_namespace n ON n.oid = c.relnamespace
-CROSS JOIN LATERAL unnest(i.indkey) WITH ORDINALITY k(number, place)
+CROSS JOIN LATERAL unnest(i.indkey) WITH ORDINALITY k(number, position)
 JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = k.number
-WHERE n.nspname = %s AND c.relname = %s AND i.indisprimary ORDER BY k.place
+WHERE n.nspname = %s AND c.relname = %s AND i.indisprimary ORDER BY k.position
 """
 POSITION = """
 SELECT CASE WHEN pg_is_in_recovery() THEN pg_last_wal_replay_lsn()

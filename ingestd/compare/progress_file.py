@@ -77,8 +77,8 @@ class ProgressFile:
         digests = {
             str(part): (int(n), int(total)) for part, (n, total) in document["parts"].items()
         }
-        place = table, str(document["columns"])
-        self._pages.setdefault(place, []).append(Page(KeyRange(low, high), digests))
+        pages_key = table, str(document["columns"])
+        self._pages.setdefault(pages_key, []).append(Page(KeyRange(low, high), digests))
 
 
 @dataclass(frozen=True, slots=True)

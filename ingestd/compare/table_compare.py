@@ -101,12 +101,12 @@ class TableComparison:
         """Compare the table. Raises SourceError, and the errors of reading a table."""
         hashed = self._hash_pages(pages)
         outcome = ComparisonOutcome(rows=sum(page.rows for page in hashed))
-        differing, places = self._differing(hashed)
+        differing, row_counts = self._differing(hashed)
         if self.pairing.is_ordered and self.page_rows > _SPLIT:
             size = self.page_rows // _SPLIT
             small = [one for page in differing for one in self.source.pages(page.keys, size)]
-            differing, places = self._differing(small)
-        for keys in self._candidates(differing, places):
+            differing, row_counts = self._differing(small)
+        for keys in self._candidates(differing, row_counts):
             for chunk in chunks(keys, _KEYS_OF_LOOK):
                 self._settle(chunk, outcome)
                 if len(outcome.differences) > self.limit:
@@ -136,34 +136,34 @@ class TableComparison:
         found = self.open_lake().digests(PageIndex(self.pairing, pages))
         wanted = self._source_digests(pages)
         differing = {
-            place: max(wanted.get(place, _NO_ROWS)[0], found.get(place, _NO_ROWS)[0])
-            for place in {*wanted, *found}
-            if wanted.get(place, _NO_ROWS) != found.get(place, _NO_ROWS)
+            page_part: max(wanted.get(page_part, _NO_ROWS)[0], found.get(page_part, _NO_ROWS)[0])
+            for page_part in {*wanted, *found}
+            if wanted.get(page_part, _NO_ROWS) != found.get(page_part, _NO_ROWS)
         }
         if not self.pairing.is_ordered:
             return list(pages) if differing else [], differing
         numbers = sorted(page for page, _ in differing)
         return [pages[number] for number in numbers], {
-            (place, ""): differing[number, ""] for place, number in enumerate(numbers)
+            (index, ""): differing[number, ""] for index, number in enumerate(numbers)
         }
 
     def _source_digests(self, pages: Sequence[Page]) -> dict[PagePart, Digest]:
         digests: dict[PagePart, Digest] = {}
         for number, page in enumerate(pages):
             for part, (count, total) in page.digests.items():
-                place = (number if self.pairing.is_ordered else -1, part)
-                known = digests.get(place, _NO_ROWS)
-                digests[place] = known[0] + count, known[1] + total
+                page_part = (number if self.pairing.is_ordered else -1, part)
+                known = digests.get(page_part, _NO_ROWS)
+                digests[page_part] = known[0] + count, known[1] + total
         return digests
 
     def _candidates(
-        self, pages: Sequence[Page], places: Mapping[PagePart, int]
+        self, pages: Sequence[Page], row_counts: Mapping[PagePart, int]
     ) -> Iterator[list[Key]]:
         """Yield the keys whose rows have different hashes, in groups that fit into memory.
 
-        `places` has the number of rows by page and part.
+        `row_counts` has the number of rows by page and part.
         """
-        for group in _groups(places):
+        for group in _groups(row_counts):
             if self.pairing.is_ordered:
                 read = [pages[page] for page, _ in group]
                 index = PageIndex(self.pairing, read)
@@ -227,15 +227,15 @@ class _Look:
         return Difference(kind, self.key, source, self.lake)
 
 
-def _groups(places: Mapping[PagePart, int]) -> Iterator[list[PagePart]]:
+def _groups(row_counts: Mapping[PagePart, int]) -> Iterator[list[PagePart]]:
     """Yield groups of pages and parts with a bounded number of rows, at least one part each."""
     group: list[PagePart] = []
     rows = 0
-    for place in sorted(places):
-        if group and rows + places[place] > _ROWS_OF_GROUP:
+    for page_part in sorted(row_counts):
+        if group and rows + row_counts[page_part] > _ROWS_OF_GROUP:
             yield group
             group, rows = [], 0
-        group.append(place)
-        rows += places[place]
+        group.append(page_part)
+        rows += row_counts[page_part]
     if group:
         yield group

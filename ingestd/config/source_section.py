@@ -11,7 +11,7 @@ from ingestd.config.section import Section
 from ingestd.config.values import Names, Texts
 from ingestd.errors import ConfigError
 from ingestd.kafka.offset_ranges import TopicOffsets
-from ingestd.kafka.offset_text import parse_positions, positions_text
+from ingestd.kafka.offset_text import offsets_text, parse_offsets
 from ingestd.kafka.properties import BoundedMode, KafkaSource, StartupMode
 
 _FORMATS = ", ".join(f"`{name}`" for name in sorted(DATA_FORMATS))
@@ -28,7 +28,7 @@ def _positions(value: object) -> object:
         return value
     if not all(isinstance(partitions, dict) for partitions in value.values()):
         raise ValueError("a map of maps is needed: topic, then partition: offset")
-    return positions_text(value)
+    return offsets_text(value)
 
 
 Positions = Annotated[str | None, BeforeValidator(_positions)]
@@ -148,7 +148,7 @@ def positions_of(section: SourceSection, text: str | None) -> TopicOffsets:
 
     Raises ConfigError if the text is malformed.
     """
-    return {} if text is None else parse_positions(text, section.topics)
+    return {} if text is None else parse_offsets(text, section.topics)
 
 
 def check_positions(section: SourceSection, key: str) -> None:

@@ -17,7 +17,7 @@ _REQUEST_SECONDS = 10.0
 
 
 class LagCluster(Protocol):
-    """The part of `OffsetClient` that `LagMonitor` uses."""
+    """The part of `OffsetClient` that `EndOffsetPoller` uses."""
 
     def list_topic_partitions(self) -> TopicPartitions:
         """Return the partitions of the topics that the source selects."""
@@ -30,7 +30,7 @@ def _connect(source: KafkaSource) -> LagCluster:
     return OffsetClient(source, request_seconds=_REQUEST_SECONDS)
 
 
-class LagMonitor:
+class EndOffsetPoller:
     """A thread that polls the end offsets of all sources in turn, every few seconds.
 
     After a failure, a source gets a new client at its next poll.

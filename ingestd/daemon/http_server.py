@@ -44,7 +44,7 @@ _POLICY = (
 _PAGES: Mapping[str, str] = {
     "/metrics": "Prometheus metrics",
     "/livez": "200 while the daemon's loop is alive",
-    "/readyz": "200 while the query runs and its sources answer",
+    "/readyz": "200 while the query runs and its sources respond",
     "/status": "state, tables, offsets and lag as JSON",
 }
 

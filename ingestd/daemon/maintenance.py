@@ -351,14 +351,14 @@ class MaintenanceRecord:
             "changelogs": done.changelogs,
             "partitions": done.partitions,
             "tags": done.tags,
-            "tags_made": done.tags_made,
+            "tags_created": done.tags_created,
             "files": done.files,
         }
         if any(line[name] for name in ("snapshots", "changelogs", "partitions", "tags")):
             self._keep(self._expiries, line)
             _LOG.info("table_expired", extra={"ctx": line})
-        elif done.tags_made:
-            _LOG.info("tags_made", extra={"ctx": line})
+        elif done.tags_created:
+            _LOG.info("tags_created", extra={"ctx": line})
 
     def _not_done(self, done: NotDone) -> None:
         table = done.job.table

@@ -17,7 +17,7 @@ from typing import Protocol
 from ingestd.daemon.batch_log import BatchLog
 from ingestd.daemon.batch_trace import BatchTrace
 from ingestd.daemon.build_info import BuildInfo, build_info
-from ingestd.daemon.end_offset_poller import LagMonitor
+from ingestd.daemon.end_offset_poller import EndOffsetPoller
 from ingestd.daemon.executor_watch import MISSING_SECONDS
 from ingestd.daemon.http_access import HttpAccess
 from ingestd.daemon.http_server import HttpServer
@@ -294,10 +294,10 @@ def _running(maintenance: Maintenance) -> Iterator[None]:
 @contextmanager
 def _pages(
     daemon: DaemonSettings, settings: PipelineSettings, status: Status
-) -> Iterator[LagMonitor]:
+) -> Iterator[EndOffsetPoller]:
     """Serve the pages and poll for lag during the block."""
     server = HttpServer(daemon.listen, status, daemon.access, daemon.metrics)
-    lag = LagMonitor({name: source.kafka for name, source in settings.sources.items()}, status)
+    lag = EndOffsetPoller({name: source.kafka for name, source in settings.sources.items()}, status)
     server.start()
     lag.start()
     try:

@@ -90,11 +90,11 @@ class AdminConnection:
         while True:
             left = max(end - time.monotonic(), PAUSE_SECONDS)
             try:
-                return self._note_answer(client.list_topics(timeout=min(patience, left)))
+                return self._note_response(client.list_topics(timeout=min(patience, left)))
             except KafkaException as error:
                 self._check_rejected("topics", error)
                 if not is_unreachable(error) or time.monotonic() + PAUSE_SECONDS > end:
-                    raise self.unanswered("topics", error) from error
+                    raise self.no_response("topics", error) from error
             patience = min(2 * patience, _MOST_PATIENCE)
             time.sleep(PAUSE_SECONDS)
 
@@ -104,18 +104,18 @@ class AdminConnection:
         while True:
             left = max(end - time.monotonic(), 0)
             try:
-                return self._note_answer(future.result(min(_LISTEN_SECONDS, left)))
+                return self._note_response(future.result(min(_LISTEN_SECONDS, left)))
             except FutureTimeoutError as error:
                 self._check_rejected(what, error)
                 if left <= _LISTEN_SECONDS:
-                    raise self.unanswered(what, error) from error
+                    raise self.no_response(what, error) from error
             except KafkaException as error:
                 self._check_rejected(what, error)
-                raise self.unanswered(what, error) from error
+                raise self.no_response(what, error) from error
 
-    def unanswered(self, what: str, error: Exception) -> SourceError:
+    def no_response(self, what: str, error: Exception) -> SourceError:
         """Return the error to raise for a failed request for `what`."""
-        reason = error.args[0].str() if isinstance(error, KafkaException) else "no answer"
+        reason = error.args[0].str() if isinstance(error, KafkaException) else "no response"
         source = self._source
         newest = self._client_errors.newest
         message = (
@@ -126,9 +126,9 @@ class AdminConnection:
             message += f" The client reports: {explain(source, newest)}"
         return SourceSilentError(message) if is_unreachable(error) else SourceError(message)
 
-    def _note_answer(self, answer: _T) -> _T:
+    def _note_response(self, response: _T) -> _T:
         self._answered = True
-        return answer
+        return response
 
     def _polled(self) -> AdminClient:
         if self._open is None:

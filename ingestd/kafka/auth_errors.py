@@ -127,7 +127,7 @@ def explain(source: KafkaSource, problem: Problem) -> str:
         )
     if any(phrase in reason for phrase in _OTHER_PROTOCOL):
         return (
-            f"{address} does not answer as one of {_way(source)}: {reason}; if the "
+            f"{address} does not respond as one of {_way(source)}: {reason}; if the "
             f"broker is running, check security.protocol of {where}"
         )
     if problem.code in _DENIED:

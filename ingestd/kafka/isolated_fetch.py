@@ -69,7 +69,7 @@ def _fetch_apart(
     except StalledError as error:
         stalled = error
     left = stalled.left
-    if not answers(source, left):
+    if not is_reachable(source, left):
         raise SourceSilentError(stalled.message) from stalled
     if len(left) == 1:
         on_unreadable(Unreadable(left[0], stalled.message))
@@ -82,7 +82,7 @@ def _fetch_apart(
         )
 
 
-def answers(source: KafkaSource, ranges: Sequence[OffsetRange]) -> bool:
+def is_reachable(source: KafkaSource, ranges: Sequence[OffsetRange]) -> bool:
     """Return whether the leaders of the ranges' partitions respond to other requests."""
     by_topic: dict[str, list[int]] = {}
     for range_ in ranges:

@@ -53,7 +53,7 @@ def divergences(
     response or if the brokers reject the client.
     """
     ends: dict[TopicAndPartition, int] = {}
-    for partition, message in _first_answers(source, positions, seconds):
+    for partition, message in _first_responses(source, positions, seconds):
         error = message.error()
         if error is None or error.code() == KafkaError._PARTITION_EOF:
             continue
@@ -73,7 +73,7 @@ def fingerprints(
     """
     checksums: dict[TopicAndPartition, int] = {}
     positions = {partition: (offset - 1, NO_EPOCH) for partition, offset in offsets.items()}
-    for partition, message in _first_answers(source, positions, seconds):
+    for partition, message in _first_responses(source, positions, seconds):
         if message.error() is None and message.offset() == offsets[partition] - 1:
             key, value = _bytes(message.key()), _bytes(message.value())
             checksums[partition] = record_checksum(message.timestamp()[1], key, value)
@@ -103,7 +103,7 @@ def _epoch_end(source: KafkaSource, partition: TopicAndPartition, error: KafkaEr
     raise SourceError(f"cannot determine whether the log of {where} was truncated: {text}")
 
 
-def _first_answers(
+def _first_responses(
     source: KafkaSource, positions: Mapping[TopicAndPartition, tuple[int, int]], seconds: float
 ) -> Iterator[tuple[TopicAndPartition, Message]]:
     """Yield the first message from each position: a record, or an error of `_ANSWERS`."""
@@ -115,7 +115,7 @@ def _first_answers(
         )
         deadline = time.monotonic() + seconds
         while pending:
-            answered = []
+            responded = []
             for message in consumer.consume(_POLL_MESSAGES, _POLL_SECONDS):
                 partition = (message.topic() or "", _number(message.partition()))
                 error = message.error()
@@ -123,13 +123,13 @@ def _first_answers(
                     client_errors.note(error)
                 elif partition in pending:
                     pending.remove(partition)
-                    answered.append(TopicPartition(*partition))
+                    responded.append(TopicPartition(*partition))
                     yield partition, message
-            if answered:
-                consumer.pause(answered)
+            if responded:
+                consumer.pause(responded)
                 deadline = time.monotonic() + seconds
             elif client_errors.rejection_reason is not None or time.monotonic() > deadline:
-                raise _unanswered(source, pending, client_errors, seconds)
+                raise _no_response(source, pending, client_errors, seconds)
 
 
 def _number(partition: int | None) -> int:
@@ -142,7 +142,7 @@ def _assigned(partition: TopicAndPartition, offset: int, epoch: int) -> TopicPar
     return TopicPartition(*partition, offset, leader_epoch=epoch)
 
 
-def _unanswered(
+def _no_response(
     source: KafkaSource,
     pending: set[TopicAndPartition],
     client_errors: ClientErrors,
@@ -156,7 +156,7 @@ def _unanswered(
     newest = client_errors.newest
     clause = "" if newest is None else f"; the client reports: {explain(source, newest)}"
     return SourceSilentError(
-        f"{what}: {source.bootstrap} gave no answer for {seconds:.0f} s{clause}"
+        f"{what}: {source.bootstrap} did not respond for {seconds:.0f} s{clause}"
     )
 
 

@@ -15,7 +15,7 @@ _OF_ONE_TOPIC = re.compile(r"partition:(?P<partition>\d+),offset:(?P<offset>\d+)
 _FORM = "write TOPIC:PARTITION:OFFSET with ';' between, such as shop.orders:0:42;shop.orders:1:7"
 
 
-def parse_positions(text: str, topics: Sequence[str] = ()) -> TopicOffsets:
+def parse_offsets(text: str, topics: Sequence[str] = ()) -> TopicOffsets:
     """Parse offsets by topic and partition; `topics` are those that the source lists.
 
     Raises ConfigError for an invalid text, for a topic partition that occurs twice, and for Flink's
@@ -44,8 +44,8 @@ def _parsed(position: str, topics: Sequence[str]) -> tuple[str, int, int]:
     return topics[0], int(match["partition"]), int(match["offset"])
 
 
-def positions_text(document: Mapping[str, Mapping[str, object]]) -> str:
-    """Return a map topic -> partition -> offset as a text for `parse_positions`."""
+def offsets_text(document: Mapping[str, Mapping[str, object]]) -> str:
+    """Return a map topic -> partition -> offset as a text for `parse_offsets`."""
     return ";".join(
         f"{topic}:{partition}:{offset}"
         for topic, partitions in document.items()

@@ -73,7 +73,7 @@ def produce(source: KafkaSource, topic: str, messages: Iterable[Outgoing]) -> in
         why = "is the broker up?" if rejection_reason is None else explain(source, rejection_reason)
         kind = SourceSilentError if client_errors.rejection_reason is None else SourceError
         where = f"source {source.name}: {where}"
-        raise kind(f"{where} did not answer for {left} messages: {why}")
+        raise kind(f"{where} did not respond for {left} messages: {why}")
     return count
 
 

@@ -55,7 +55,7 @@ class PythonReader:
         if topics <= self._known:
             return
         # The client looks up the brokers of new topics once a second; this requests them at once.
-        with suppress(KafkaException):  # reading reports a missing answer
+        with suppress(KafkaException):  # reading reports a missing response
             self._consumer.list_topics(topics.pop() if len(topics) == 1 else "", _METADATA_SECONDS)
         self._known.update(topic for topic, _ in offsets)
 

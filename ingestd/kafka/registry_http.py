@@ -171,7 +171,7 @@ class RegistryHttp:
         except (OSError, HTTPException) as error:
             reason = error.reason if isinstance(error, urllib.error.URLError) else error
             raise SourceSilentError(
-                f"schema registry {shown(url)}: no answer ({shown(str(reason))})"
+                f"schema registry {shown(url)}: no response ({shown(str(reason))})"
             ) from error
         if not 200 <= response.status < 300:
             _check_status(response.status, response.body, shown(url))
@@ -198,7 +198,7 @@ def _check_status(status: int, data: bytes, url: str) -> None:
     reason = shown(document.get("message") or "no reason given")
     if status == 404 and isinstance(code, int | str) and str(code).startswith(_NOT_THERE):
         return
-    message = f"schema registry {url} answers {status}: {reason}"
+    message = f"schema registry {url} responds with {status}: {reason}"
     if status in (401, 403):
         raise ConfigError(f"{message}; check the credentials of schema-registry")
     if status == 404:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from ingestd.kafka.isolated_fetch import Unreadable, answers
+from ingestd.kafka.isolated_fetch import Unreadable, is_reachable
 from ingestd.kafka.offset_ranges import OffsetRange
 from ingestd.kafka.properties import KafkaSource
 from ingestd.kafka.try_range import out_of_memory, read_apart
@@ -49,7 +49,7 @@ def find_unreadable(
         again, reason = read(source, left, memory)
         if again != left:
             return find_unreadable(source, again, memory, read) if again else []
-    return [Unreadable(left[0], reason)] if answers(source, left) else []
+    return [Unreadable(left[0], reason)] if is_reachable(source, left) else []
 
 
 def by_source(ranges: Iterable[OffsetRange]) -> list[list[OffsetRange]]:

@@ -313,7 +313,7 @@ def _unreadable_message(unread: Unreadable) -> str:
     left = unread.range
     return (
         f"{left.topic}/{left.partition} of source {left.source} is set aside at offset "
-        f"{left.start}: {unread.reason}. The broker answers, so the client rejects the record or "
+        f"{left.start}: {unread.reason}. The broker responds, so the client rejects the record or "
         "cannot decompress it; reading it is retried at intervals"
     )
 

@@ -51,17 +51,19 @@ class OtlpSink:
         last.join(_CLOSE_SECONDS)
 
     def _queue(self, span: Span, parent: Context) -> None:
-        made = self._tracer.start_span(
+        otel_span = self._tracer.start_span(
             span.name, context=parent, start_time=span.begun, attributes=span.attributes
         )
-        inside = set_span_in_context(made, parent)
+        inside = set_span_in_context(otel_span, parent)
         for child in span.children:
             self._queue(child, inside)
         if span.error is not None:
             what = {"exception.type": span.error.kind, "exception.message": span.error.message}
-            made.add_event("exception", what, timestamp=span.ended)
-            made.set_status(Status(StatusCode.ERROR, f"{span.error.kind}: {span.error.message}"))
-        made.end(end_time=span.ended)
+            otel_span.add_event("exception", what, timestamp=span.ended)
+            otel_span.set_status(
+                Status(StatusCode.ERROR, f"{span.error.kind}: {span.error.message}")
+            )
+        otel_span.end(end_time=span.ended)
 
 
 def _resource(pipeline: str, version: str) -> Resource:

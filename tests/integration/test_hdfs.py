@@ -167,8 +167,8 @@ def test_a_namenode_that_stands_still_is_left_and_found_again(
     io.write_new(f"{root}/before", b"1")
     server.freeze()
     try:
-        monkeypatch.setattr(hdfs_client, "ANSWER_SECONDS", 0.5)
-        with pytest.raises(StorageError, match=r"no answer from the cluster within 0\.5 seconds"):
+        monkeypatch.setattr(hdfs_client, "RESPONSE_SECONDS", 0.5)
+        with pytest.raises(StorageError, match=r"no response from the cluster within 0\.5 seconds"):
             io.read_bytes(f"{root}/before")
     finally:
         server.thaw()

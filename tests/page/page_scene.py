@@ -51,7 +51,7 @@ def scene() -> Status:
         status.sample()
     status.failed(
         SourceSilentError(
-            "broker kafka-2:9092 of source shop does not answer: Connection refused; look at the "
+            "broker kafka-2:9092 of source shop does not respond: Connection refused; look at the "
             "broker and at the network policy; it is tried again until it does"
         )
     )

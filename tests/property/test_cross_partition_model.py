@@ -10,7 +10,7 @@ from ingestd.paimon.io.file_io import MemoryFileIO
 from ingestd.paimon.table.cross_partition import assigner as cross_partition
 from ingestd.paimon.table.cross_partition.index_cache import IndexCache
 from ingestd.paimon.table.read.table_read import read_table
-from tests.support.moving_keys import Batch, load_places
+from tests.support.moving_keys import Batch, load_buckets
 from tests.support.native_tables import native_table
 
 INSERT, UPDATE_BEFORE, UPDATE_AFTER, DELETE = range(4)
@@ -59,7 +59,7 @@ def test_every_key_is_where_its_last_row_said_and_nowhere_else(
                     model[row["id"]] = {name: row[name] for name in ("id", "day", "n")}
             found = sorted(read_table(table).to_pylist(), key=lambda row: row["id"])
             assert found == [model[key] for key in sorted(model)]
-    places = load_places(table)
+    places = load_buckets(table)
     assert {key: [day for day, _ in found] for key, found in places.items()} == {
         key: [row["day"]] for key, row in model.items()
     }

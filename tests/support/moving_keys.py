@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from ingestd.paimon.spec.binary_row import deserialize_row, serialize_row
 from ingestd.paimon.table.commit.table_commit import CommitResult, commit
-from ingestd.paimon.table.cross_partition.assigner import CrossPartitionAssigner, PlacedRows
+from ingestd.paimon.table.cross_partition.assigner import AssignedRows, CrossPartitionAssigner
 from ingestd.paimon.table.cross_partition.load_key_index import KeyShare
 from ingestd.paimon.table.metadata.file_store_scan import live_entries
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
@@ -40,21 +40,21 @@ class Batch:
     def __post_init__(self) -> None:
         self.state = load_state(self.table)
 
-    def place(self, rows: Rows) -> PlacedRows:
-        """Rows in arrival order, placed."""
-        return self._placed(rows)[1]
+    def assign(self, rows: Rows) -> AssignedRows:
+        """Rows in arrival order, assigned."""
+        return self._assigned(rows)[1]
 
     def write(self, rows: Rows) -> "Batch":
         """Rows in arrival order as files that are not committed."""
-        assigner, placed = self._placed(rows)
-        places = list(zip(placed.codes.tolist(), placed.buckets.tolist(), strict=True))
+        assigner, assigned = self._assigned(rows)
+        bucket_ids = list(zip(assigned.codes.tolist(), assigned.buckets.tolist(), strict=True))
         new_name = data_file_names(self.table)
         messages = []
-        for code, bucket in sorted(set(places)):
-            partition = placed.partitions[code]
-            mine = [i for i, place in enumerate(places) if place == (code, bucket)]
+        for code, bucket in sorted(set(bucket_ids)):
+            partition = assigned.partitions[code]
+            mine = [i for i, bucket_id in enumerate(bucket_ids) if bucket_id == (code, bucket)]
             values = deserialize_row(self.table.partition_types, partition)
-            own = placed.rows.take(mine)
+            own = assigned.rows.take(mine)
             messages.append(
                 write_bucket(self.table, partition, values, bucket, own, new_name=new_name)
             )
@@ -68,7 +68,7 @@ class Batch:
         committable = ManifestCommittable(number, self.messages)
         return commit(self.table, user, committable, state=self.state, now_ms=NOW_MS)
 
-    def _placed(self, rows: Rows) -> tuple[CrossPartitionAssigner, PlacedRows]:
+    def _assigned(self, rows: Rows) -> tuple[CrossPartitionAssigner, AssignedRows]:
         table, snapshot = self.table, self.state.snapshot
         whole = rows_table(table.schema, rows, self.state.max_sequence_number + 1)
         numbered = whole.append_column("_at", pa.array(np.arange(whole.num_rows)))
@@ -77,10 +77,10 @@ class Batch:
             codes[part.column("_at").to_numpy()] = len(partitions)
             partitions.append(serialize_row(table.partition_types, values))
         assigner = CrossPartitionAssigner(table, snapshot.id if snapshot else None, WHOLE)
-        return assigner, assigner.place(whole, codes, partitions)
+        return assigner, assigner.assign(whole, codes, partitions)
 
 
-def load_places(table: FileStoreTable) -> dict[Any, list[tuple[Any, int]]]:
+def load_buckets(table: FileStoreTable) -> dict[Any, list[tuple[Any, int]]]:
     """Where each key's live rows are: (partition value, bucket), by the first key column."""
     found: dict[Any, list[tuple[Any, int]]] = {}
     state = load_state(table)

@@ -103,7 +103,7 @@ class PostgresServer(Closing):
             except (OSError, SqlError):
                 running = self._process is not None and self._process.running
                 log = (self._folder / "server.log").read_text(errors="replace")
-                assert running and time.monotonic() < end, f"PostgreSQL does not answer\n{log}"
+                assert running and time.monotonic() < end, f"PostgreSQL does not respond\n{log}"
                 time.sleep(0.05)
             else:
                 return

@@ -129,7 +129,7 @@ def daemon() -> Iterator[Mapping[str, str]]:
     commits = (TableCommit("shop.orders", "committed", 3, 200, 0.1),)
     ends = {"shop": {"shop.public.orders": {0: 200, 1: 280}}}
     status.batch_finished(BatchSummary("7", ends, commits, counts))
-    status.failed(SourceError("source shop: broker-0:9092 did not answer"))
+    status.failed(SourceError("source shop: broker-0:9092 did not respond"))
     with ScriptedServer([Reply(200, status.document())] * 10_000) as server:
         yield {DAEMON: server.uri}
 

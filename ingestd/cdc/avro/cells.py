@@ -31,9 +31,9 @@ from ingestd.cdc.columns.json_columns import choose_reader
 from ingestd.cdc.columns.json_inference import kinds_of
 from ingestd.cdc.columns.temporal_columns import read_texts, time_of_day
 from ingestd.cdc.columns.wire_column import Meaning, WireColumn, recast
-from ingestd.cdc.row_layout import Mask
 from ingestd.paimon.spec.arrow import Array, to_arrow_type
 from ingestd.paimon.spec.data_types import TIMESTAMP_ROOTS
+from ingestd.paimon.spec.row_selection import Mask
 
 _MOST_DIGITS = 100_000
 """Maximum absolute scale of a decimal whose value contains its scale."""
@@ -81,13 +81,13 @@ def _among(array: Array, find: unavailable.Find, convert: Callable[[Any], Any]) 
     Only values with the length of a placeholder are examined.
     """
     lengths = list_lengths(array)
-    places = np.flatnonzero((lengths == 1) | (lengths == len(unavailable.CODES)))
-    values = take(array, pa.array(places)).to_pylist()
+    candidates = np.flatnonzero((lengths == 1) | (lengths == len(unavailable.CODES)))
+    values = take(array, pa.array(candidates)).to_pylist()
     placeholders = find([convert(value) for value in values])
     if not placeholders:
         return None
     marks = np.zeros(len(array), np.bool_)
-    marks[places[placeholders]] = True
+    marks[candidates[placeholders]] = True
     return marks
 
 

@@ -14,9 +14,9 @@ import pyarrow as pa
 
 from ingestd.cdc.cell_budget import CellBudget, most_cells
 from ingestd.cdc.columns.arrow_calls import py_buffer, take
-from ingestd.cdc.row_layout import Mask
 from ingestd.errors import ConfigError
 from ingestd.paimon.spec.arrow import Array
+from ingestd.paimon.spec.row_selection import Mask
 
 Ints = npt.NDArray[np.int64]
 _PADDING = bytes(16)

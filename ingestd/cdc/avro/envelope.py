@@ -18,8 +18,8 @@ from ingestd.cdc.base import SourceTable
 from ingestd.cdc.columns.arrow_calls import keep_rows, members
 from ingestd.cdc.operations import ROW_OPERATIONS
 from ingestd.cdc.record_errors import Reason, Reasons, refuse
-from ingestd.cdc.row_layout import Indices
 from ingestd.paimon.spec.arrow import Array
+from ingestd.paimon.spec.row_selection import Indices
 
 _OP, _BEFORE, _AFTER, _SOURCE = "op", "before", "after", "source"
 _TABLE_FIELDS = ("db", "schema", "table")
@@ -29,15 +29,15 @@ _HEARTBEAT_TOPIC = "__debezium-heartbeat"
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """Row changes of one table; `places` are the indices of their messages.
+    """Row changes of one table; `indices` are the indices of their messages.
 
-    All arrays are parallel to `places`. `operations` are the letters of `op`. `before` and `after`
+    All arrays are parallel to `indices`. `operations` are the letters of `op`. `before` and `after`
     are arrays of structs, or None if the envelope has no such field. `source` are the fields of
     `source` that contain the position.
     """
 
     table: SourceTable
-    places: Indices
+    indices: Indices
     operations: npt.NDArray[np.str_]
     before: Any
     after: Any
@@ -131,12 +131,12 @@ class _Sorter:
 
     def by_table(self, marks: npt.NDArray[np.bool_]) -> list[Changes]:
         """Return the marked messages by table. Messages without a table are rejected."""
-        places = np.flatnonzero(marks)
-        if not len(places):
+        indices = np.flatnonzero(marks)
+        if not len(indices):
             return []
-        source = members(_rows_of(self.fields[_SOURCE], places))
+        source = members(_rows_of(self.fields[_SOURCE], indices))
         images = {
-            name: _rows_of(self.fields[name], places)
+            name: _rows_of(self.fields[name], indices)
             for name in (_BEFORE, _AFTER)
             if name in self.fields
         }
@@ -145,13 +145,13 @@ class _Sorter:
             if not table.table:
                 message = "source of the message value names no table"
                 reason = Reason("decode", "missing-source", message)
-                self.refused.update(dict.fromkeys(places[own].tolist(), reason))
+                self.refused.update(dict.fromkeys(indices[own].tolist(), reason))
                 continue
             groups_of_tables.append(
                 Changes(
                     table,
-                    places[own],
-                    self.operations[places[own]],
+                    indices[own],
+                    self.operations[indices[own]],
                     _rows_of(images.get(_BEFORE), own),
                     _rows_of(images.get(_AFTER), own),
                     {name: _rows_of(array, own) for name, array in source.items()},

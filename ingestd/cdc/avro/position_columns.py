@@ -8,7 +8,6 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ingestd.cdc.row_layout import Mask
 from ingestd.cdc.source_position import (
     SourcePosition,
     file_number,
@@ -17,6 +16,7 @@ from ingestd.cdc.source_position import (
     positions,
 )
 from ingestd.paimon.spec.arrow import Array
+from ingestd.paimon.spec.row_selection import Mask
 
 Fields = Mapping[str, Array]
 """The fields of `source` in a schema, by name."""

@@ -61,9 +61,9 @@ def _some(cursor: AvroCursor, node: AvroNode, rows: Ints, wanted: Collection[str
         return read(cursor, node, rows)
     if node.kind == "record":
         return struct_of(_fields(cursor, node, rows, wanted), len(rows))
-    for child, places in _branches(cursor, node, rows):
+    for child, positions in _branches(cursor, node, rows):
         if child is node.present:
-            return _spread(_some(cursor, child, rows[places], wanted), places, len(rows))
+            return _spread(_some(cursor, child, rows[positions], wanted), positions, len(rows))
     return nulls(len(rows), storage_type(node, wanted))
 
 
@@ -104,8 +104,8 @@ def pass_over(cursor: AvroCursor, node: AvroNode, rows: Ints) -> None:
     elif kind in _FIXED_SIZE:
         cursor.skip(rows, _FIXED_SIZE[kind])
     elif kind in ("nullable", "union"):
-        for child, places in _branches(cursor, node, rows):
-            pass_over(cursor, child, rows[places])
+        for child, positions in _branches(cursor, node, rows):
+            pass_over(cursor, child, rows[positions])
     else:
         read(cursor, node, rows)
 
@@ -128,33 +128,33 @@ def _branches(
     """
     chosen = choices(cursor, node, rows, len(node.children))
     return [
-        (child, places)
+        (child, positions)
         for number, child in enumerate(node.children)
-        if len(places := np.flatnonzero(chosen == number))
+        if len(positions := np.flatnonzero(chosen == number))
     ]
 
 
 def _nullable(cursor: AvroCursor, node: AvroNode, rows: Ints) -> Array:
-    for child, places in _branches(cursor, node, rows):
+    for child, positions in _branches(cursor, node, rows):
         if child is node.present:
-            return _spread(read(cursor, child, rows[places]), places, len(rows))
+            return _spread(read(cursor, child, rows[positions]), positions, len(rows))
     return nulls(len(rows), storage_type(node))
 
 
-def _spread(values: Array, places: npt.NDArray[np.intp], size: int) -> Array:
-    """Return an array of length `size` with `values` at the indices `places`, else null."""
-    if len(places) == size:
+def _spread(values: Array, positions: npt.NDArray[np.intp], size: int) -> Array:
+    """Return an array of length `size` with `values` at `positions`, else null."""
+    if len(positions) == size:
         return values
     indices = np.full(size, -1, np.int64)
-    indices[places] = np.arange(len(places))
+    indices[positions] = np.arange(len(positions))
     return take_rows(values, indices)
 
 
 def _union(cursor: AvroCursor, node: AvroNode, rows: Ints) -> Array:
     texts: list[str | None] = [None] * len(rows)
-    for child, places in _branches(cursor, node, rows):
-        values = json_texts(read(cursor, child, rows[places]), child)
-        for index, text in zip(places.tolist(), values, strict=True):
+    for child, positions in _branches(cursor, node, rows):
+        values = json_texts(read(cursor, child, rows[positions]), child)
+        for index, text in zip(positions.tolist(), values, strict=True):
             texts[index] = text
     return pa.array(texts, pa.string())
 

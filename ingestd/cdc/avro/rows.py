@@ -18,8 +18,8 @@ from ingestd.cdc.columns.arrow_calls import keep_rows, members, take_rows, valid
 from ingestd.cdc.columns.wire_column import WireColumn, recast
 from ingestd.cdc.operations import kinds_of_operations
 from ingestd.cdc.record_errors import Reason, Reasons
-from ingestd.cdc.row_layout import Indices, Mask
 from ingestd.paimon.spec.arrow import Array
+from ingestd.paimon.spec.row_selection import Indices, Mask
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,7 @@ class AvroChanges:
         old = self.changes
         changes = Changes(
             old.table,
-            old.places[indices],
+            old.indices[indices],
             old.operations[indices],
             kept(old.before),
             kept(old.after),
@@ -117,8 +117,8 @@ def change_batch(table: AvroChanges, refused: Reasons) -> ChangeBatch | None:
     Its keys are the indices of messages in their group. Returns None if no change is valid.
     """
     batch, bad = assemble_valid(len(table.offsets), lambda indices: table.take(indices).by_column())
-    places = table.changes.places
-    refused.update({int(places[index]): reason for index, reason in bad.items()})
+    messages = table.changes.indices
+    refused.update({int(messages[index]): reason for index, reason in bad.items()})
     return batch
 
 

@@ -8,8 +8,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ingestd.cdc.row_layout import Mask
 from ingestd.paimon.spec.arrow import Array
+from ingestd.paimon.spec.row_selection import Mask
 
 take: Callable[[Array, Array], Array] = pc.take
 if_else: Callable[[Array, Any, Array], Array] = pc.if_else

@@ -41,10 +41,10 @@ from ingestd.cdc.columns.key_types import key_column
 from ingestd.cdc.columns.wire_column import WireColumn
 from ingestd.cdc.ddl.schema_events import ddl_events_of
 from ingestd.cdc.record_errors import Reasons, RecordError, refuse, rejected
-from ingestd.cdc.row_layout import Indices
 from ingestd.cdc.schema_frames import FrameGroup, grouped
 from ingestd.cdc.schema_lookup import Framing, RegisteredSchema, SchemaLookup, lookup_of
 from ingestd.paimon.spec.data_types import CHARACTER_ROOTS, DataType
+from ingestd.paimon.spec.row_selection import Indices
 
 Types = Mapping[str, DataType]
 _STATEMENT_FIELDS = ("source", "databaseName", "schemaName", "ddl", "tableChanges")
@@ -119,9 +119,9 @@ class DebeziumAvro:
             former = former_names(row_record.node)
             for changes in sorted_changes.changes:
                 table = _table_changes(changes, row_record, keys, declared.get(changes.table, {}))
-                offsets = chunk.offsets[indices[changes.places]]
+                offsets = chunk.offsets[indices[changes.indices]]
                 table = replace(table, offsets=offsets, images=self._images)
-                valid = np.flatnonzero(~np.isin(changes.places, list(refused)))
+                valid = np.flatnonzero(~np.isin(changes.indices, list(refused)))
                 batch = change_batch(table.take(valid), refused)
                 if batch is not None:
                     decoded.batches.append(batch)
@@ -176,11 +176,11 @@ def _table_changes(
     if keys is not None:
         own = {
             name: AvroColumn(
-                columns[name], fields_of_key.node, keep_rows(fields_of_key.array, changes.places)
+                columns[name], fields_of_key.node, keep_rows(fields_of_key.array, changes.indices)
             )
             for name, fields_of_key in keys.items()
         }
-    return AvroChanges(changes, columns, nodes, own, changes.places)
+    return AvroChanges(changes, columns, nodes, own, changes.indices)
 
 
 def as_declared(column: WireColumn, declared: DataType | None) -> WireColumn:
@@ -194,7 +194,7 @@ def as_declared(column: WireColumn, declared: DataType | None) -> WireColumn:
 
 def _truncates(chunk: RecordChunk, indices: Indices, changes: Changes) -> list[Truncate]:
     source: SourceTable = changes.table
-    places = source_positions(changes.source, len(changes.places)).tolist()
+    positions = source_positions(changes.source, len(changes.indices)).tolist()
     return [
         Truncate(
             source,
@@ -202,7 +202,7 @@ def _truncates(chunk: RecordChunk, indices: Indices, changes: Changes) -> list[T
             int(chunk.offsets[indices[index]]),
             None if position == UNKNOWN_POSITION else position,
         )
-        for index, position in zip(changes.places.tolist(), places, strict=True)
+        for index, position in zip(changes.indices.tolist(), positions, strict=True)
     ]
 
 

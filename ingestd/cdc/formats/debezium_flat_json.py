@@ -45,9 +45,10 @@ from ingestd.cdc.json.row_plan import RowPlan
 from ingestd.cdc.native_module import Columns, Path, native_module
 from ingestd.cdc.operations import ROW_OPERATIONS
 from ingestd.cdc.record_errors import PARSE_ERRORS, RecordError, refuse
-from ingestd.cdc.row_layout import Kinds, Mask
+from ingestd.cdc.row_layout import Kinds
 from ingestd.cdc.source_position import is_snapshot
 from ingestd.paimon.spec.data_types import RowKind
+from ingestd.paimon.spec.row_selection import Mask
 
 _NULL = msgspec.Raw(NULL)
 _SOURCE_FIELDS = (

@@ -158,7 +158,7 @@ def _table(
     after = struct_of({name: record_field.array for name, record_field in rows.items()}, size)
     changes = Changes(
         table=topic_table(chunk.topic),
-        places=np.arange(size),
+        indices=np.arange(size),
         operations=np.full(size, "c" if group.values else "d"),
         before=None,
         after=after if group.values else None,

@@ -19,8 +19,9 @@ from ingestd.cdc.columns.column_reader import PlanColumn, Value
 from ingestd.cdc.json.row_plan import Row, RowPlan
 from ingestd.cdc.operations import kinds_of_operations
 from ingestd.cdc.record_errors import Reason, Reasons
-from ingestd.cdc.row_layout import ABSENT, Indices, Kinds, Mask
+from ingestd.cdc.row_layout import ABSENT, Kinds
 from ingestd.cdc.source_position import positions, snapshot_rows
+from ingestd.paimon.spec.row_selection import Indices, Mask
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from ingestd.cdc.json.native_cells import to_cells
 from ingestd.cdc.json.normalized_events import TableNormalizer
 from ingestd.cdc.json.row_plan import RowPlan
 from ingestd.cdc.native_module import Columns, NativeModule, NativePlan, Path
-from ingestd.cdc.row_layout import Indices, Mask
+from ingestd.paimon.spec.row_selection import Indices, Mask
 
 MakeLayout = Callable[[TableNormalizer, RowPlan], Layout | None]
 """Returns the native layout of a table's messages, or None if only Python can decode them."""

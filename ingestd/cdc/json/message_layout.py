@@ -25,9 +25,10 @@ from ingestd.cdc.json.native_cells import (
 )
 from ingestd.cdc.native_module import Columns, NativeColumn, NativeModule, NativePlan, Path
 from ingestd.cdc.operations import ROW_OPERATIONS
-from ingestd.cdc.row_layout import NO_KIND, Indices, Kinds, Mask
+from ingestd.cdc.row_layout import NO_KIND, Kinds
 from ingestd.cdc.source_position import file_number, is_snapshot, packed_positions
 from ingestd.paimon.spec.data_types import RowKind
+from ingestd.paimon.spec.row_selection import Indices, Mask
 
 Numbers = npt.NDArray[np.int64]
 _decode_mark = msgspec.json.Decoder(str | bool | None).decode

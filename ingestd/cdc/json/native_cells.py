@@ -16,8 +16,9 @@ from ingestd.cdc.change_images import Cells, Image, OverlaidImage, choose, take
 from ingestd.cdc.columns.column_reader import RAW, ColumnEncoding, PlanColumn, Value, WireType
 from ingestd.cdc.native_module import Columns, NativeColumn, Path
 from ingestd.cdc.record_errors import Reason
-from ingestd.cdc.row_layout import ABSENT, Indices, Mask
+from ingestd.cdc.row_layout import ABSENT
 from ingestd.paimon.spec.arrow import Array
+from ingestd.paimon.spec.row_selection import Indices, Mask
 
 NativeImage = Image[PlanColumn]
 

@@ -142,8 +142,8 @@ def compute(column: ComputedColumn, types: Mapping[str, DataType], frame: Frame)
 def _of_call(call: Call, types: Mapping[str, DataType], frame: Frame) -> Outcome | None:
     source, data_type = source_of(call), type_of_call(call)
     if source is not None and source in types:
-        made = evaluate_call(call, frame.columns[source], types[source])
-        return Outcome(made.values, data_type or types[source].as_nullable(), made.marks)
+        outcome = evaluate_call(call, frame.columns[source], types[source])
+        return Outcome(outcome.values, data_type or types[source].as_nullable(), outcome.marks)
     if data_type is None:
         return None
     arrow_type: Values = to_arrow_type(data_type)

@@ -30,11 +30,11 @@ from ingestd.paimon.table.write.commit_message import ManifestCommittable
 from ingestd.paimon.table.write.table_write import data_file_names, write_bucket
 
 SUFFIX = "_replays"
-PLACE = ("source", "topic", "partition", "offset")
+COORDINATES = ("source", "topic", "partition", "offset")
 """The columns that identify the original record of a dead letter."""
 _STRING = DataType("STRING")
 _COLUMNS: tuple[tuple[str, DataType], ...] = (
-    *((name, kind) for name, kind in COLUMNS if name in PLACE),
+    *((name, kind) for name, kind in COLUMNS if name in COORDINATES),
     ("replayed_at", DataType("TIMESTAMP_LTZ", precision=3)),
     ("to_topic", _STRING),
 )
@@ -52,7 +52,7 @@ class ReplayPosition(NamedTuple):
     @classmethod
     def of(cls, row: Mapping[str, Any]) -> "ReplayPosition":
         """Return the position stored in a row of the dead-letter table."""
-        return cls(*(row[name] for name in PLACE))
+        return cls(*(row[name] for name in COORDINATES))
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ class Replays:
     positions: frozenset[ReplayPosition]
 
     def marks(self, rows: pa.Table) -> npt.NDArray[np.bool_]:
-        """Return a mask of the rows that are marked; `rows` has the columns of `PLACE`."""
+        """Return a mask of the rows that are marked; `rows` has the columns of `COORDINATES`."""
         if not self.positions:
             return np.zeros(rows.num_rows, np.bool_)
         return np.fromiter(
@@ -109,7 +109,7 @@ def read_replays(catalog: Catalog, dead_letters: Identifier) -> Replays:
         table = catalog.get_table(identifier)
         snapshot = latest_snapshot(table.io, table.paths)
         if snapshot is not None:
-            for row in TableReader(table, PLACE).rows(snapshot):
+            for row in TableReader(table, COORDINATES).rows(snapshot):
                 positions.update(_positions(row))
     return Replays(catalog, identifier, frozenset(positions))
 
@@ -125,5 +125,5 @@ def check_dead_letters(table: FileStoreTable) -> None:
 
 
 def _positions(rows: pa.Table) -> Iterator[ReplayPosition]:
-    columns = [rows.column(name).to_pylist() for name in PLACE]
+    columns = [rows.column(name).to_pylist() for name in COORDINATES]
     return map(ReplayPosition._make, zip(*columns, strict=True))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from ingestd.errors import IngestdError
 from ingestd.ingest.maintenance.scheduler import Job
 from ingestd.paimon.catalog.base import Catalog, Identifier
-from ingestd.paimon.iceberg.iceberg_sync import keep_iceberg
+from ingestd.paimon.iceberg.iceberg_sync import update_iceberg
 from ingestd.paimon.io.probes import store_now_ms
 from ingestd.paimon.spec.options import BucketMode, bucket_mode
 from ingestd.paimon.table.compact.sorted_runs import SortedRuns
@@ -58,7 +58,7 @@ class Expired:
     changelogs: int = 0
     partitions: int = 0
     tags: int = 0
-    tags_made: int = 0
+    tags_created: int = 0
     files: int = 0
     iceberg_failed: bool = False
 
@@ -99,16 +99,16 @@ def do_job(
         )
     except IngestdError as error:
         return NotDone(job, type(error).__name__, error.message)
-    return _compacted(job, result, iceberg_failed=not keep_iceberg(table))
+    return _compacted(job, result, iceberg_failed=not update_iceberg(table))
 
 
 def _compacted(job: Job, result: CompactResult, *, iceberg_failed: bool) -> CompactionDone:
     committed = [bucket for bucket in result.buckets if not bucket.lost]
-    made = result.snapshot if result.status == "compacted" else None
+    snapshot = result.snapshot if result.status == "compacted" else None
     return CompactionDone(
         job=job,
         status=result.status,
-        snapshot_id=made.id if made else None,
+        snapshot_id=snapshot.id if snapshot else None,
         seconds=result.seconds,
         sorted_runs=result.sorted_runs,
         buckets=len(committed),
@@ -126,7 +126,7 @@ def _compacted(job: Job, result: CompactResult, *, iceberg_failed: bool) -> Comp
 def _expire(job: Job, table: FileStoreTable, now_ms: int) -> Expired:
     begin = time.monotonic()
     done = run_maintenance(table, now_ms)
-    tags_changed = bool(done.expired_tags or done.tags.made or done.tags.deleted)
+    tags_changed = bool(done.expired_tags or done.tags.created or done.tags.deleted)
     return Expired(
         job=job,
         seconds=time.monotonic() - begin,
@@ -134,7 +134,7 @@ def _expire(job: Job, table: FileStoreTable, now_ms: int) -> Expired:
         changelogs=len(done.changelogs.ids),
         partitions=len(done.partitions.partitions),
         tags=len(done.expired_tags) + len(done.tags.deleted),
-        tags_made=len(done.tags.made),
+        tags_created=len(done.tags.created),
         files=len(done.snapshots.files) + len(done.changelogs.files),
-        iceberg_failed=not keep_iceberg(table, tags=tags_changed),
+        iceberg_failed=not update_iceberg(table, tags=tags_changed),
     )

@@ -27,7 +27,7 @@ def loss_findings(losses: Iterable[Loss], dead_letters: str, table: str | None) 
         Finding(
             "error" if loss.is_refusable else "warning",
             loss.reason,
-            f"{loss.name.topic}/{loss.place[1]}",
+            f"{loss.name.topic}/{loss.log[1]}",
             str(loss),
         )
         for loss in selected

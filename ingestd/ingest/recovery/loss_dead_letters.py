@@ -11,7 +11,7 @@ from ingestd.ingest.settings.rejection import GAP_STAGE
 from ingestd.ingest.tables.managed_table import ManagedTable
 from ingestd.ingest.tables.table_registry import TableRegistry
 from ingestd.kafka.producer import produce
-from ingestd.paimon.library.row_writer import Placer
+from ingestd.paimon.library.row_writer import RowWriter
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.table_state import TableState
 from ingestd.paimon.table.write.commit_message import CommitMessage
@@ -67,6 +67,6 @@ def write_dead_letters(
             kafka = settings.sources[name].kafka
             produce(kafka, settings.dead_letter_topic, dead_letter_messages(rows))
             continue
-        placer = Placer(table, state, settings.commit_user, fresh=False)
-        messages += placer.write(rows)
+        row_writer = RowWriter(table, state, settings.commit_user, fresh=False)
+        messages += row_writer.write(rows)
     return messages

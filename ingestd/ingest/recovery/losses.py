@@ -25,21 +25,21 @@ NO_END = -1
 class Loss:
     """Offsets [`start`, `until`) of a log that a table lacks, or for which it has other records.
 
-    `place` is the log. `reason` is a reason code as in dead letters. `until` is NO_END if the end
-    of the log is unknown. `goes_on` is the position of the table after the loss is accepted.
+    `reason` is a reason code as in dead letters. `until` is NO_END if the end of the log is
+    unknown. `next_position` is the position of the table after the loss is accepted.
     """
 
     name: TopicName
-    place: LogPartition
+    log: LogPartition
     start: int
     until: int
     table: str
     reason: str
-    goes_on: Position
+    next_position: Position
 
     def __str__(self) -> str:
         end = "its unknown end" if self.until == NO_END else str(self.until)
-        where = f"{self.name.topic}/{self.place[1]} of source {self.name.source}"
+        where = f"{self.name.topic}/{self.log[1]} of source {self.name.source}"
         return f"{_WHAT[self.reason]}: {where}, offsets {self.start} to {end}, table {self.table}"
 
     @property
@@ -51,7 +51,7 @@ class Loss:
 
     def dead_letter(self) -> DeadLetter:
         """Return a dead letter for this loss, which has coordinates but no key and value."""
-        coordinates = (self.name.topic, self.place[1], self.start)
+        coordinates = (self.name.topic, self.log[1], self.start)
         text = str(self)
         rejected = RejectedRecord(*coordinates, -1, GAP_STAGE, self.reason, text, None, None)
         return DeadLetter(rejected, self.table)
@@ -118,10 +118,10 @@ def lost_ranges(
         for table, held in covered.holders(log).items():
             loss = _loss_of(held, state, divergences.get(log), log in replaced_logs)
             if loss is not None:
-                start, until, reason, goes_on = loss
+                start, until, reason, next_position = loss
                 if latest:  # records skipped by the policy are reported with the lost ones
-                    goes_on, until = state.end, max(until, state.end)
-                position = Position(goes_on, state.epoch)
+                    next_position, until = state.end, max(until, state.end)
+                position = Position(next_position, state.epoch)
                 losses.append(Loss(name, log, start, until, table, reason, position))
     return losses
 
@@ -235,14 +235,14 @@ def named_losses(losses: Iterable[Loss], dead_letters: str) -> list[Loss]:
     """
     all_losses = list(losses)
     others = {
-        (loss.place, loss.start) for loss in all_losses if loss.table not in (TO_BE, dead_letters)
+        (loss.log, loss.start) for loss in all_losses if loss.table not in (TO_BE, dead_letters)
     }
     replaced_in_log = ("log-truncated", "log-replaced")
     return [
         loss
         for loss in all_losses
         if loss.table not in (TO_BE, dead_letters)
-        or ((loss.place, loss.start) not in others and loss.reason not in replaced_in_log)
+        or ((loss.log, loss.start) not in others and loss.reason not in replaced_in_log)
     ]
 
 
@@ -250,7 +250,7 @@ def lost_records(losses: Iterable[Loss]) -> dict[tuple[str, str], int]:
     """Return an upper bound of the number of lost records by (source, topic)."""
     most: dict[tuple[TopicName, LogPartition], int] = {}
     for loss in losses:
-        key = (loss.name, loss.place)
+        key = (loss.name, loss.log)
         if loss.is_refusable or loss.reason == "unreadable":
             most[key] = max(most.get(key, 0), loss.until - loss.start)
     lost: dict[tuple[str, str], int] = {}
@@ -287,7 +287,7 @@ def accepted_positions(covered: Coverage, losses: Iterable[Loss]) -> dict[str, V
     for loss in losses:
         if loss.until == NO_END or loss.reason == "rerouted":
             continue
-        key, partition = loss.place
+        key, partition = loss.log
         before = changed.get(loss.table, vectors[loss.table])
-        changed[loss.table] = replaced(before, {key: {partition: loss.goes_on}})
+        changed[loss.table] = replaced(before, {key: {partition: loss.next_position}})
     return changed

@@ -289,7 +289,7 @@ def _accept(
     logs: Logs,
 ) -> None:
     known = registry.progress
-    keys = {loss.place[0] for loss in losses if loss.reason.startswith("topic")}
+    keys = {loss.log[0] for loss in losses if loss.reason.startswith("topic")}
     dropped = {**known.dropped, **{name: known.tables[name] for name in registry.missing}}
     progress = replace(
         known,

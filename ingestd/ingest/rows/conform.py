@@ -55,9 +55,9 @@ from ingestd.paimon.spec.arrow import Array, to_arrow_type
 from ingestd.paimon.spec.column_names import column_name_problems, nested_name_problems
 from ingestd.paimon.spec.data_types import CHARACTER_ROOTS, DataField, DataType, RowKind
 from ingestd.paimon.spec.merge_rules import MergeRules, merge_rules
+from ingestd.paimon.spec.row_selection import Mask
 from ingestd.paimon.spec.table_schema import TableSchema
 
-Mask = npt.NDArray[np.bool_]
 _FOLLOW = EvolutionPolicy()
 IMPOSSIBLE = (SchemaConflictError, ConfigError, UnsupportedError)
 """The errors that `shape_rows` raises if rows conflict with the settings of their table."""
@@ -265,14 +265,14 @@ def _capitals(names: Iterable[str], target: TableContext | None) -> dict[str, st
     return {name: problem for name in names if name != name.lower() and name not in known}
 
 
-def _rows_of(batch: ChangeBatch, name: str, *, whole: bool) -> npt.NDArray[np.bool_]:
+def _rows_of(batch: ChangeBatch, name: str, *, whole: bool) -> Mask:
     if whole:
         return np.ones(len(batch.offset), np.bool_)
     if name not in batch.types:
         return np.zeros(len(batch.offset), np.bool_)
     # Values of a retraction outside the key are not used.
     retracts = (batch.row_kind == RowKind.DELETE) | (batch.row_kind == RowKind.UPDATE_BEFORE)
-    valued: npt.NDArray[np.bool_] = np.asarray(batch.columns.column(name).is_valid()) & ~retracts
+    valued: Mask = np.asarray(batch.columns.column(name).is_valid()) & ~retracts
     return valued
 
 

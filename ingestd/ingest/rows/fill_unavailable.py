@@ -17,17 +17,16 @@ import pyarrow.compute as pc
 from ingestd.errors import UnsupportedError
 from ingestd.ingest.rows.blobs import KIND, UNAVAILABLE_PREFIX
 from ingestd.ingest.settings.context import TableContext
-from ingestd.ingest.values.row_groups import RowGroups, Values, group_rows, stable_places
+from ingestd.ingest.values.row_groups import RowGroups, Values, group_rows, pair_order
 from ingestd.paimon.merge.key_order import stable_order
 from ingestd.paimon.merge.value_codes import sequence_codes
 from ingestd.paimon.spec.data_types import RowKind
 from ingestd.paimon.spec.merge_rules import MergeRules
 from ingestd.paimon.spec.options import BucketMode, bucket_mode
+from ingestd.paimon.spec.row_selection import Indices, Mask
 from ingestd.paimon.table.read.table_read import read_table
 
-_Index = npt.NDArray[np.int64]
-_Mask = npt.NDArray[np.bool_]
-Whereabouts = Callable[[pa.Table], frozenset[bytes]]
+PartitionLookup = Callable[[pa.Table], frozenset[bytes]]
 """Returns the partitions, as serialized rows, that contain the given keys."""
 
 _ASK_TABLE = -1
@@ -36,21 +35,21 @@ _NOT_KNOWN = -3
 
 
 def fill_unavailable(
-    target: TableContext, rows: pa.Table, whereabouts: Whereabouts | None = None
+    target: TableContext, rows: pa.Table, partition_lookup: PartitionLookup | None = None
 ) -> tuple[pa.Table, int]:
     """Replace omitted values by older values; return the rows, and the number of values not found.
 
     `rows` must be in order of arrival. The columns that mark omitted values are removed.
-    `whereabouts` finds the partitions of keys that do not include the partition columns. Raises
-    UnsupportedError if the table is in postpone bucket mode, in which older values cannot be looked
-    up.
+    `partition_lookup` finds the partitions of keys that do not include the partition columns.
+    Raises UnsupportedError if the table is in postpone bucket mode, in which older values cannot be
+    looked up.
     """
     marks = [name for name in rows.column_names if name.startswith(UNAVAILABLE_PREFIX)]
     plain = rows.drop_columns(marks)
     groups = group_rows(plain, target.table.schema.primary_keys)
     kinds, rules = plain.column(KIND).to_numpy(), target.table.merge_rules
     ages = _ages(plain, rules)
-    origins: dict[str, _Index] = {}
+    origins: dict[str, Indices] = {}
     for mark in marks:
         if rules.keeps_older(mark.removeprefix(UNAVAILABLE_PREFIX)):
             # The merge engine keeps the older value if a value is null.
@@ -62,7 +61,7 @@ def fill_unavailable(
     for origin in origins.values():
         # With a sequence field, the row in the table may be newer than rows of the batch.
         asking |= origin != _KEEP if rules.sequence_fields else origin == _ASK_TABLE
-    old = _OldRows(target, plain, asking, list(origins), whereabouts)
+    old = _OldRows(target, plain, asking, list(origins), partition_lookup)
     unknown = 0
     for name, batch_origin in origins.items():
         origin = old.newer(batch_origin)
@@ -75,7 +74,7 @@ def fill_unavailable(
     return plain, unknown
 
 
-def _ages(rows: pa.Table, rules: MergeRules) -> _Index:
+def _ages(rows: pa.Table, rules: MergeRules) -> Indices:
     """Return the rank of each row from oldest to newest; ties keep row order; shape (rows,)."""
     if not rules.sequence_fields:
         return np.arange(rows.num_rows)
@@ -87,15 +86,15 @@ def _ages(rows: pa.Table, rules: MergeRules) -> _Index:
 
 
 def _origins(
-    groups: RowGroups, kinds: npt.NDArray[np.int8], left_out: _Mask, ages: _Index
-) -> _Index:
+    groups: RowGroups, kinds: npt.NDArray[np.int8], left_out: Mask, ages: Indices
+) -> Indices:
     """Return the index of the row from which each row takes its value, or a marker; shape (rows,).
 
     That row is the newest earlier row with the same key that has a value or is a delete. The
     markers are _KEEP for a row that has its value, and _ASK_TABLE if there is no such earlier row.
     """
     count = len(kinds)
-    order = stable_places(groups.codes, ages)
+    order = pair_order(groups.codes, ages)
     codes, kind = groups.codes[order], kinds[order]
     is_value = (kind == RowKind.INSERT) | (kind == RowKind.UPDATE_AFTER)
     ends_row = kind == RowKind.DELETE
@@ -117,13 +116,13 @@ class _OldRows:
         self,
         target: TableContext,
         rows: pa.Table,
-        asking: _Mask,
+        asking: Mask,
         columns: list[str],
-        whereabouts: Whereabouts | None,
+        partition_lookup: PartitionLookup | None,
     ) -> None:
         self._rows = rows
         self._table_rows: pa.Table | None = None
-        self._at: _Index = np.full(rows.num_rows, -1, np.int64)
+        self._at: Indices = np.full(rows.num_rows, -1, np.int64)
         self._rules = target.table.merge_rules
         if bool(asking.any()) and bucket_mode(target.table.schema) is BucketMode.POSTPONE:
             raise UnsupportedError(
@@ -142,12 +141,12 @@ class _OldRows:
             target.table,
             snapshot_id=target.snapshot_id,
             columns=list(needed),
-            partition_filter=whereabouts(distinct_keys) if whereabouts else None,
+            partition_filter=partition_lookup(distinct_keys) if partition_lookup else None,
             key_filter=distinct_keys,
         )
         self._at = _positions_in(self._table_rows.select(keys), rows.select(keys))
 
-    def newer(self, origin: _Index) -> _Index:
+    def newer(self, origin: Indices) -> Indices:
         """Return `origin`, changed to refer to the table where the row in the table is newer."""
         fields, chosen = list(self._rules.sequence_fields), origin.copy()
         if self._table_rows is None or not fields:
@@ -160,12 +159,12 @@ class _OldRows:
         chosen[known[older]] = _ASK_TABLE
         return chosen
 
-    def count_unknown(self, origin: _Index) -> int:
+    def count_unknown(self, origin: Indices) -> int:
         """Return the number of values without an older value in the batch or the table."""
         absent = (origin == _ASK_TABLE) & (self._at < 0)
         return int(np.count_nonzero(absent | (origin == _NOT_KNOWN)))
 
-    def fill(self, name: str, origin: _Index) -> Values:
+    def fill(self, name: str, origin: Indices) -> Values:
         """Return the column with each value taken from its origin."""
         column = self._rows.column(name)
         count = len(column)
@@ -181,13 +180,13 @@ class _OldRows:
         return together.take(source)
 
 
-def _positions_in(table_keys: pa.Table, keys: pa.Table) -> _Index:
+def _positions_in(table_keys: pa.Table, keys: pa.Table) -> Indices:
     """Return the index of each key in `table_keys`, or -1; shape (keys,).
 
     The `table_keys` must be distinct.
     """
     both = pa.concat_tables([table_keys.cast(keys.schema), keys])
     groups = group_rows(both, keys.column_names)
-    row_of_group: _Index = np.full(groups.count, -1, np.int64)
+    row_of_group: Indices = np.full(groups.count, -1, np.int64)
     row_of_group[groups.codes[: table_keys.num_rows]] = np.arange(table_keys.num_rows)
     return row_of_group[groups.codes[table_keys.num_rows :]]

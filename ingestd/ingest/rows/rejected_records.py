@@ -7,8 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ingestd.cdc.base import RecordChunk, RejectedRecord
-
-Mask = npt.NDArray[np.bool_]
+from ingestd.paimon.spec.row_selection import Mask
 
 
 @dataclass(frozen=True, slots=True)

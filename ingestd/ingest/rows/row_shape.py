@@ -41,9 +41,9 @@ from ingestd.ingest.values.row_groups import Values
 from ingestd.paimon.merge.row_kinds import retraction_refusal
 from ingestd.paimon.spec.changelog_checks import writes_input
 from ingestd.paimon.spec.data_types import DataType, RowKind
+from ingestd.paimon.spec.row_selection import Mask
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 
-Mask = npt.NDArray[np.bool_]
 _TEXT = DataType("STRING")
 ColumnTypes = Mapping[str, DataType]
 
@@ -207,12 +207,12 @@ class _Work:
         ]
         if left_out:
             self._unavailable[column.name] = np.logical_or.reduce(left_out)
-        made = compute(column, self._types, self._frame(column, now_ms))
-        if made is None:
+        outcome = compute(column, self._types, self._frame(column, now_ms))
+        if outcome is None:
             return
-        self._add(column.name, made.values, made.type)
-        if bool(made.failed.any()):
-            self._uncomputed[column.name] = column, made.failed
+        self._add(column.name, outcome.values, outcome.type)
+        if bool(outcome.failed.any()):
+            self._uncomputed[column.name] = column, outcome.failed
 
     def _frame(self, column: ComputedColumn | RowFilter, now_ms: int = 0) -> Frame:
         there = {name: self._values[name] for name in column.sources if name in self._values}
@@ -240,9 +240,11 @@ class _Work:
         retracts = self._retracts
         if not bool(retracts.all()):
             self._check_sources(where)
-        made = where.run(self._types, self._frame(where))
+        outcome = where.run(self._types, self._frame(where))
         marks = [self._unavailable[name] for name in where.sources if name in self._unavailable]
-        unknown = np.logical_or.reduce([made.failed, *marks, *self._failed_for(where)]) & ~retracts
+        unknown = (
+            np.logical_or.reduce([outcome.failed, *marks, *self._failed_for(where)]) & ~retracts
+        )
         if bool(unknown.any()):
             message = (
                 f"{where}: a value that it depends on is invalid, or was left out by the source "
@@ -250,7 +252,7 @@ class _Work:
                 "REPLICA IDENTITY FULL"
             )
             self._failures.append(Failure(unknown, "cast", "where", message))
-        passes = true_rows(made.values) | unknown
+        passes = true_rows(outcome.values) | unknown
         if not table.schema.primary_keys:
             failing = ~(passes | (retracts & self._lacks(where.sources)))
             return int(np.count_nonzero(failing)), failing

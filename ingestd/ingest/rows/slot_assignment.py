@@ -26,7 +26,7 @@ from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 Slots = npt.NDArray[np.int64]
 
 
-def place(
+def assign_slots(
     target: TableContext, rows: pa.Table, slots: int, task_index: int
 ) -> tuple[pa.Table, Slots]:
     """Return the rows with their bucket or key hash, and the slot (0 to slots - 1) of each row.
@@ -57,13 +57,13 @@ def place(
 
 
 def _by_position(rows: pa.Table, slots: int, task_index: int) -> Slots:
-    placed: Slots = np.full(rows.num_rows, task_index % slots, np.int64)
+    assigned: Slots = np.full(rows.num_rows, task_index % slots, np.int64)
     if POSITION in rows.column_names:
         positions = rows.column(POSITION).to_numpy()
         known = positions >= 0
         # Positions increase by record sizes, so their low bits alone are not evenly distributed.
-        placed[known] = (positions[known] * 0x9E3779B1 >> 15) % slots
-    return placed
+        assigned[known] = (positions[known] * 0x9E3779B1 >> 15) % slots
+    return assigned
 
 
 def partition_hashes(table: FileStoreTable, rows: pa.Table) -> npt.NDArray[np.int64]:

@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -14,8 +13,7 @@ from ingestd.ingest.values.row_groups import Values
 from ingestd.ingest.values.type_merge import merge_types
 from ingestd.paimon.spec.arrow import to_arrow_type
 from ingestd.paimon.spec.data_types import DataType
-
-Mask = npt.NDArray[np.bool_]
+from ingestd.paimon.spec.row_selection import Mask
 
 
 def renamed(batch: ChangeBatch, aliases: Mapping[str, str]) -> ChangeBatch:

@@ -10,7 +10,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import astuple, dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -22,6 +21,7 @@ from ingestd.ingest.values.value_casts import cast_values
 from ingestd.paimon.spec import honoured_options as honoured
 from ingestd.paimon.spec.arrow import to_arrow_type
 from ingestd.paimon.spec.data_types import DataType
+from ingestd.paimon.spec.row_selection import Mask
 
 COLUMN_HISTORY_OPTION = honoured.COLUMN_CHANGES.name
 """Table option with a JSON list of [position, old, new or "", time, topic, partition, offset]."""
@@ -31,7 +31,6 @@ MAX_ENTRIES = 200
 Older changes are removed; rows older than a removed change would add the renamed or dropped column
 again.
 """
-Mask = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)

@@ -64,7 +64,7 @@ class TableTruncate:
     offset: int
 
     @property
-    def place(self) -> tuple[str, str, int, int]:
+    def coordinates(self) -> tuple[str, str, int, int]:
         """The source, topic, partition and offset of the record."""
         return self.source_table.source, self.topic, self.partition, self.offset
 

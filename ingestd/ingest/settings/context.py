@@ -136,8 +136,8 @@ class TableSettings:
     @property
     def computed_key(self) -> tuple[str, ...]:
         """Columns of the configured primary key that are computed from other columns."""
-        made = {column.name for column in self.shape.computed if column.sources}
-        return tuple(name for name in self.primary_keys or () if name in made)
+        computed_names = {column.name for column in self.shape.computed if column.sources}
+        return tuple(name for name in self.primary_keys or () if name in computed_names)
 
     def over(self, defaults: "TableSettings") -> "TableSettings":
         """Return these settings, with unset fields taken from `defaults`."""

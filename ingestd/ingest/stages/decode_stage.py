@@ -26,7 +26,7 @@ from ingestd.ingest.rows.blobs import Blob, encode_abort_marker, encode_report
 from ingestd.ingest.rows.chunk_cache import BlobStore, chunk_without_records, keep, leading, take
 from ingestd.ingest.rows.conform import IMPOSSIBLE, ShapedRows, shape_rows
 from ingestd.ingest.rows.rejected_records import rejected_record
-from ingestd.ingest.rows.slot_assignment import place
+from ingestd.ingest.rows.slot_assignment import assign_slots
 from ingestd.ingest.rows.targets import (
     Target,
     TargetColumns,
@@ -179,8 +179,8 @@ class _DecodeTask:
     def _place(self, target: TableContext, where: TopicPartition, rows: pa.Table) -> Pairs:
         """Yield blobs of rows by slot, unless rows are buffered or the batch runs again."""
         if rows.num_rows and not self._findings.runs_again:
-            placed, slots = place(target, rows, self._context.slots, self._task_index)
-            yield from self._dedup.add(target, where, placed, slots)
+            assigned, slots = assign_slots(target, rows, self._context.slots, self._task_index)
+            yield from self._dedup.add(target, where, assigned, slots)
 
     def _shape(self, source: str, chunk: RecordChunk, batch: ChangeBatch) -> Iterator[ShapedRows]:
         """Yield the rows of a batch of the chunk, in the columns of its target."""

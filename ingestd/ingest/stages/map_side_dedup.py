@@ -32,13 +32,13 @@ from ingestd.ingest.values.row_groups import Values
 from ingestd.paimon.spec.changelog_checks import writes_input
 from ingestd.paimon.spec.data_types import RowKind
 from ingestd.paimon.spec.options import BucketMode, bucket_mode
+from ingestd.paimon.spec.row_selection import Indices
 from ingestd.paimon.table.buckets.hash_index import key_hashes
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 
 Pairs = Iterator[tuple[int, Blob]]
 _LEAST_ROWS = 2048
 """Minimum number of rows of a topic partition for deduplication."""
-Places = npt.NDArray[np.int64]
 
 
 @dataclass(slots=True)
@@ -189,7 +189,7 @@ def can_be_left_out(rows: pa.Table) -> bool:
     return not bool((rows.column(KIND).to_numpy() == RowKind.UPDATE_BEFORE).any())
 
 
-def newest_rows(table: FileStoreTable, rows: pa.Table) -> Places:
+def newest_rows(table: FileStoreTable, rows: pa.Table) -> Indices:
     """Return the ascending indices of the rows that no later row with the same key replaces.
 
     If hashes are equal but keys are not known to be equal, both rows are kept.
@@ -225,7 +225,7 @@ def with_reached_positions(rows: pa.Table, slots: npt.NDArray[np.int64]) -> pa.T
     return rows.set_column(at, POSITION, pa.array(reached))
 
 
-def _equal(column: Values, rows: Places, others: Places) -> npt.NDArray[np.bool_]:
+def _equal(column: Values, rows: Indices, others: Indices) -> npt.NDArray[np.bool_]:
     if pa.types.is_integer(column.type) and not column.null_count:
         numbers = column.to_numpy()
         same: npt.NDArray[np.bool_] = numbers[rows] == numbers[others]

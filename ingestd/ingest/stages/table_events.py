@@ -84,7 +84,7 @@ class TableEvents:
         table_truncate = TableTruncate(
             target.table, source_table, _known(truncate.position), *coordinates
         )
-        why = self._context.refused_truncates.get(table_truncate.place)
+        why = self._context.refused_truncates.get(table_truncate.coordinates)
         if why is not None:
             cause = ("decode", "refused-truncate")
             ignored = target.settings.truncates.on_refused == "ignore"

@@ -95,7 +95,7 @@ class Truncates:
             known = self.accepted.get(truncate.table)
             self.accepted[truncate.table] = _both(known, verdict)
             return
-        source, topic, partition, offset = truncate.place
+        source, topic, partition, offset = truncate.coordinates
         policy = context.settings_of(truncate.table).truncates
         where = f"{topic}/{partition} at offset {offset}"
         if policy.fails:
@@ -103,7 +103,7 @@ class Truncates:
                 f"{truncate.source_table} was truncated ({where}), but table {truncate.table} "
                 f"cannot follow: {verdict}; {_WAY_OUT}"
             )
-        self.refused[truncate.place] = f"table {truncate.table} is not emptied: {verdict}"
+        self.refused[truncate.coordinates] = f"table {truncate.table} is not emptied: {verdict}"
         at = {"source": source, "topic": topic, "partition": partition, "offset": offset}
         _LOG.warning(
             "truncate_refused", extra={"ctx": {"table": truncate.table, **at, "reason": verdict}}
@@ -200,7 +200,7 @@ def _by_offset(
     shared = _shared(context, result, truncate)
     if shared is not None:
         return shared
-    source, topic, partition, offset = truncate.place
+    source, topic, partition, offset = truncate.coordinates
     topics = {
         *stream.source_topics(truncate.table),
         *result.topics.get(truncate.table, frozenset()),

@@ -35,7 +35,7 @@ from ingestd.ingest.rows.slot_assignment import assigners_of, partition_values
 from ingestd.ingest.settings.context import BatchContext
 from ingestd.ingest.stages.batch_result import WriteOutcome
 from ingestd.ingest.values.counts import Counts
-from ingestd.ingest.values.row_groups import group_rows, stable_places
+from ingestd.ingest.values.row_groups import group_rows, pair_order
 from ingestd.paimon.merge.row_kinds import ignored_kinds
 from ingestd.paimon.spec.binary_row import deserialize_row, serialize_row
 from ingestd.paimon.spec.data_types import SEQUENCE_NUMBER
@@ -44,7 +44,7 @@ from ingestd.paimon.spec.paths import POSTPONE_BUCKET
 from ingestd.paimon.spec.row_selection import take_rows
 from ingestd.paimon.table.buckets.bucket_assigner import DynamicBucketAssigner
 from ingestd.paimon.table.buckets.hash_index import HASH_CACHE
-from ingestd.paimon.table.cross_partition.assigner import CrossPartitionAssigner, PlacedRows
+from ingestd.paimon.table.cross_partition.assigner import AssignedRows, CrossPartitionAssigner
 from ingestd.paimon.table.cross_partition.index_cache import INDEX_CACHE
 from ingestd.paimon.table.cross_partition.load_key_index import (
     KeyShare,
@@ -145,8 +145,8 @@ class _TableWriter:
         rows = self._without_ignored(rows)
         if any(name.startswith(UNAVAILABLE_PREFIX) for name in rows.column_names):
             across = self._mode is BucketMode.KEY_DYNAMIC
-            whereabouts = self._partitions_of if across else None
-            rows, unknown = fill_unavailable(self._target, rows, whereabouts)
+            partition_lookup = self._partitions_of if across else None
+            rows, unknown = fill_unavailable(self._target, rows, partition_lookup)
             self._counts.unknown[identifier] += unknown
         kinds = np.bincount(rows.column(KIND).to_numpy())
         for kind in np.flatnonzero(kinds).tolist():
@@ -190,7 +190,7 @@ class _TableWriter:
             yield from self._write_moving(plain, groups.codes, partitions)
             return
         buckets = self._buckets(rows, groups.codes, partitions)
-        yield from self._write_placed(PlacedRows(plain, groups.codes, partitions, buckets))
+        yield from self._write_assigned(AssignedRows(plain, groups.codes, partitions, buckets))
 
     def _write_moving(
         self, rows: pa.Table, codes: _Numbers, partitions: list[bytes]
@@ -198,24 +198,24 @@ class _TableWriter:
         """Write rows whose keys can move between partitions, one hash range of keys at a time."""
         for share, mine in self._shares(rows):
             assigner = CrossPartitionAssigner(self._table, self._target.snapshot_id, share)
-            placed = assigner.place(rows.take(mine), codes[mine], partitions)
-            written = list(self._write_placed(placed))
+            assigned = assigner.assign(rows.take(mine), codes[mine], partitions)
+            written = list(self._write_assigned(assigned))
             yield from written
             assigner.wrote([file.file_name for message in written for file in message.new_files])
 
-    def _write_placed(self, placed: PlacedRows) -> Iterator[CommitMessage]:
+    def _write_assigned(self, assigned: AssignedRows) -> Iterator[CommitMessage]:
         table = self._table
-        if not placed.rows.num_rows:
+        if not assigned.rows.num_rows:
             return
-        order = stable_places(placed.codes, placed.buckets)
+        order = pair_order(assigned.codes, assigned.buckets)
         in_order = not bool((np.diff(order) < 0).any())
-        ordered = placed.rows if in_order else take_rows(placed.rows, order)
-        codes, numbers = placed.codes[order], placed.buckets[order]
+        ordered = assigned.rows if in_order else take_rows(assigned.rows, order)
+        codes, numbers = assigned.codes[order], assigned.buckets[order]
         borders = np.flatnonzero((np.diff(codes) != 0) | (np.diff(numbers) != 0)) + 1
         starts = [0, *borders.tolist()]
         ends = [*borders.tolist(), len(order)]
         for start, end in zip(starts, ends, strict=True):
-            partition = placed.partitions[int(codes[start])]
+            partition = assigned.partitions[int(codes[start])]
             yield write_bucket(
                 table,
                 partition,
@@ -235,7 +235,7 @@ class _TableWriter:
             return buckets
         hashes = rows.column(HASH).to_numpy()
         owners = assigners_of(self._target, rows, hashes)
-        order = stable_places(codes, owners)
+        order = pair_order(codes, owners)
         borders = np.flatnonzero((np.diff(codes[order]) != 0) | (np.diff(owners[order]) != 0)) + 1
         for mine in np.split(order, borders):
             assigner = self._assigner(partitions[int(codes[mine[0]])], int(owners[mine[0]]))
@@ -323,7 +323,7 @@ def arrival_ranks(blobs: Sequence[RowBlob]) -> list[_Numbers]:
     lengths = [blob.rows.num_rows for blob in blobs]
     offsets = _concatenated([blob.rows.column(OFFSET).to_numpy() for blob in blobs])
     owners = np.repeat([numbers[partition] for partition in partitions], lengths)
-    order = stable_places(owners, offsets)
+    order = pair_order(owners, offsets)
     if len(numbers) > 1:
         positions = _concatenated([_positions(blob) for blob in blobs])[order]
         reached = _reached(positions, owners[order])

@@ -7,14 +7,14 @@ for the newest snapshot.
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
-from ingestd.paimon.iceberg.iceberg_sync import keep_iceberg
+from ingestd.paimon.iceberg.iceberg_sync import update_iceberg
 from ingestd.paimon.spec.iceberg_rules import iceberg_settings
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 
 _THREADS = 4
 
 
-class IcebergKeeper:
+class IcebergThreads:
     """The background writer of Iceberg metadata; at most one thread works on a table at a time."""
 
     def __init__(self) -> None:
@@ -25,7 +25,7 @@ class IcebergKeeper:
         self._failed: list[str] = []
         self._closed = False
 
-    def keep(self, name: str, table: FileStoreTable) -> None:
+    def submit(self, name: str, table: FileStoreTable) -> None:
         """Request Iceberg metadata for a table's newest snapshot, if its options enable it."""
         if iceberg_settings(table.schema.options) is None:
             return
@@ -49,7 +49,7 @@ class IcebergKeeper:
 
     def _work(self, name: str) -> None:
         while (table := self._next(name)) is not None:
-            if not keep_iceberg(table):
+            if not update_iceberg(table):
                 with self._lock:
                     self._failed.append(name)
 

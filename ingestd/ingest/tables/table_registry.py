@@ -29,7 +29,7 @@ from ingestd.ingest.tables.claims import (
     claims_path,
     encode_claims,
 )
-from ingestd.ingest.tables.iceberg_threads import IcebergKeeper
+from ingestd.ingest.tables.iceberg_threads import IcebergThreads
 from ingestd.ingest.tables.log_positions import (
     LogOffsets,
     TopicKeys,
@@ -99,7 +99,7 @@ class TableRegistry:
         self.tables: dict[str, ManagedTable] = {}
         self.missing: tuple[str, ...] = ()
         self.others: Mapping[str, FileStoreTable] = {}
-        self.iceberg = IcebergKeeper()
+        self.iceberg = IcebergThreads()
 
     def open(self, undecided: Collection[str] = ()) -> None:
         """Load the tables with a record of this pipeline, and derive its progress.
@@ -414,7 +414,7 @@ class TableRegistry:
 
     def _after_commit(self, name: str, table: FileStoreTable, topic_keys: Iterable[str]) -> None:
         self._by_topic_note(name, topic_keys)
-        self.iceberg.keep(name, table)
+        self.iceberg.submit(name, table)
 
     def _number_tables(self) -> None:
         """Give the next number to each table that has its first record since it was created."""

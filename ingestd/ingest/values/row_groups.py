@@ -47,7 +47,7 @@ def group_rows(rows: pa.Table, columns: Sequence[str]) -> RowGroups:
     return RowGroups(dense.astype(np.int64), first.astype(np.int64))
 
 
-def stable_places(major: Codes, minor: Codes) -> Codes:
+def pair_order(major: Codes, minor: Codes) -> Codes:
     """Return the indices that sort rows by `major`, then `minor`; the sort is stable.
 
     Rows that are sorted already, which is the usual case, are not sorted again.

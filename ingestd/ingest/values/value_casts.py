@@ -1,7 +1,6 @@
 """Cast values to another type, and report which values the type cannot hold."""
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -10,8 +9,7 @@ from ingestd.ingest.values.row_groups import Values
 from ingestd.paimon.casts.evolution import cast_array
 from ingestd.paimon.spec.arrow import to_arrow_type
 from ingestd.paimon.spec.data_types import CHARACTER_ROOTS, NESTED_ROOTS, DataType
-
-Mask = npt.NDArray[np.bool_]
+from ingestd.paimon.spec.row_selection import Mask
 
 
 def cast_values(column: Values, source: DataType, target: DataType) -> tuple[Values, Mask]:

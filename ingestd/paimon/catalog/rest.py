@@ -21,7 +21,7 @@ from ingestd.paimon.catalog.base import (
     nearest_name_hint,
 )
 from ingestd.paimon.catalog.rest_auth import TOKEN, TOKEN_FILE, TOKEN_PROVIDER, bearer_token
-from ingestd.paimon.catalog.rest_http import Answer, NotFoundError, RestClient, base_uri
+from ingestd.paimon.catalog.rest_http import NotFoundError, RestClient, RestResponse, base_uri
 from ingestd.paimon.catalog.rest_messages import (
     change_document,
     commit_document,
@@ -60,13 +60,13 @@ def open_catalog(warehouse: str, options: Mapping[str, str]) -> "RestCatalog":
         raise ConfigError("the REST catalog needs the option 'uri': the address of its server")
     client = RestClient(base_uri(options["uri"]), bearer_token(options), _headers(options))
     name = options.get("warehouse", warehouse)
-    answer = client.get("/v1/config", {"warehouse": name})
-    if answer.missing is not None:
-        raise ConfigError(f"catalog {client.uri} has no warehouse '{name}': {answer.message}")
+    response = client.get("/v1/config", {"warehouse": name})
+    if response.missing is not None:
+        raise ConfigError(f"catalog {client.uri} has no warehouse '{name}': {response.message}")
     merged = {
-        **answer.members("defaults"),
+        **response.members("defaults"),
         **options,
-        **answer.members("overrides"),
+        **response.members("overrides"),
     }
     if str(merged.get("data-token.enabled", "false")).lower() == "true":
         raise UnsupportedError(
@@ -98,16 +98,16 @@ class RestCatalog:
         """Create a database, if it does not exist; an existing one keeps its properties."""
         check_name("database", name)
         document = {"name": name, "options": dict(properties or {})}
-        answer = self.client.post(self._at("databases"), document)
-        if answer.missing is not None:
-            raise ConfigError(f"database '{name}' cannot be created: {answer.message}")
+        response = self.client.post(self._at("databases"), document)
+        if response.missing is not None:
+            raise ConfigError(f"database '{name}' cannot be created: {response.message}")
 
     def database_properties(self, name: str) -> Mapping[str, str]:
         """Return the properties of a database. Raises TableNotFoundError."""
-        answer = self.client.get(self._database(name))
-        if answer.missing is not None:
+        response = self.client.get(self._database(name))
+        if response.missing is not None:
             raise self._no_database(name)
-        return {str(k): str(v) for k, v in answer.members("options").items()}
+        return {str(k): str(v) for k, v in response.members("options").items()}
 
     def alter_database(
         self, name: str, updates: Mapping[str, str], removals: Iterable[str] = ()
@@ -148,12 +148,12 @@ class RestCatalog:
 
         Raises TableNotFoundError, which suggests the most similar name.
         """
-        answer = self.client.get(self._table(identifier))
-        if answer.missing is not None:
+        response = self.client.get(self._table(identifier))
+        if response.missing is not None:
             hint = nearest_name_hint(identifier.table, self.list_tables(identifier.database))
             message = f"no table '{identifier.table}' in database '{identifier.database}'{hint}"
             raise TableNotFoundError(message)
-        return self._opened(identifier, answer)
+        return self._opened(identifier, response)
 
     def create_table(
         self, identifier: Identifier, schema: TableSchema, *, ignore_if_exists: bool = False
@@ -167,13 +167,13 @@ class RestCatalog:
             raise ValueError(f"the first schema of a table has id 0, not {schema.id}")
         path = f"{self._database(identifier.database)}/tables"
         document = {"identifier": _name(identifier), "schema": schema_document(schema)}
-        answer = self.client.post(path, document)
-        if answer.missing is not None:
+        response = self.client.post(path, document)
+        if response.missing is not None:
             self.create_database(identifier.database)
-            answer = self.client.post(path, document)
-        if answer.missing is not None:
-            raise TableNotFoundError(f"table '{identifier}': {answer.message}")
-        if answer.exists and not ignore_if_exists:
+            response = self.client.post(path, document)
+        if response.missing is not None:
+            raise TableNotFoundError(f"table '{identifier}': {response.message}")
+        if response.exists and not ignore_if_exists:
             raise TableExistsError(f"table '{identifier}' exists already in {self.warehouse}")
         return self.get_table(identifier)
 
@@ -191,15 +191,15 @@ class RestCatalog:
         newest = latest_snapshot_id(table.io, table.paths)
         apply_changes(table.schema, changes, now_ms, has_snapshots=newest is not None)
         document = {"changes": [change_document(change) for change in changes]}
-        answer = self.client.post(self._table(identifier), document)
-        if answer.missing is not None or answer.exists:
-            raise SchemaConflictError(f"table '{identifier}': {answer.message}")
+        response = self.client.post(self._table(identifier), document)
+        if response.missing is not None or response.exists:
+            raise SchemaConflictError(f"table '{identifier}': {response.message}")
         return self.get_table(identifier)
 
     def drop_table(self, identifier: Identifier) -> None:
         """Delete a table through the server. Raises TableNotFoundError if it does not exist."""
-        answer = self.client.delete(self._table(identifier))
-        if answer.missing is not None:
+        response = self.client.delete(self._table(identifier))
+        if response.missing is not None:
             raise TableNotFoundError(f"no table '{identifier}' in {self.warehouse}")
 
     def rename_table(self, source: Identifier, target: Identifier) -> None:
@@ -209,14 +209,14 @@ class RestCatalog:
         """
         document = {"source": _name(source), "destination": _name(target)}
         try:
-            answer = self.client.post(self._at("tables", "rename"), document)
+            response = self.client.post(self._at("tables", "rename"), document)
         except StorageError:
             if self.table_exists(source) or not self.table_exists(target):
                 raise
             return
-        if answer.missing is not None:
-            raise TableNotFoundError(f"table '{source}' cannot be renamed: {answer.message}")
-        if answer.exists:
+        if response.missing is not None:
+            raise TableNotFoundError(f"table '{source}' cannot be renamed: {response.message}")
+        if response.exists:
             raise TableExistsError(f"table '{target}' exists already in {self.warehouse}")
 
     def commit_snapshot(
@@ -229,10 +229,10 @@ class RestCatalog:
         dropped.
         """
         path = f"{self._line(identifier, branch)}/commit"
-        answer = self.client.post(path, commit_document(table_id, snapshot, changes))
-        if answer.missing is not None:
-            raise TableNotFoundError(f"table '{identifier}' was dropped: {answer.message}")
-        return bool(answer.document.get("success", False))
+        response = self.client.post(path, commit_document(table_id, snapshot, changes))
+        if response.missing is not None:
+            raise TableNotFoundError(f"table '{identifier}' was dropped: {response.message}")
+        return bool(response.document.get("success", False))
 
     def roll_back(
         self, identifier: Identifier, branch: str, snapshot_id: int, tag: str | None
@@ -242,23 +242,23 @@ class RestCatalog:
         Raises ConfigError if the server does not have the snapshot.
         """
         document = rollback_document(snapshot_id, tag)
-        answer = self.client.post(f"{self._line(identifier, branch)}/rollback", document)
-        if answer.missing is not None:
+        response = self.client.post(f"{self._line(identifier, branch)}/rollback", document)
+        if response.missing is not None:
             raise ConfigError(
                 f"table '{identifier}' cannot go back to snapshot {snapshot_id}: catalog "
-                f"{self.client.uri} doesn't have it ({answer.message})"
+                f"{self.client.uri} doesn't have it ({response.message})"
             )
 
-    def _opened(self, identifier: Identifier, answer: Answer) -> FileStoreTable:
+    def _opened(self, identifier: Identifier, response: RestResponse) -> FileStoreTable:
         source = f"table {identifier} of catalog {self.client.uri}"
-        path = answer.document.get("path")
+        path = response.document.get("path")
         if not path:
             raise UnsupportedError(f"{source} has no path: the server keeps its files to itself")
         io = file_io_for(str(path), {} if is_local(str(path)) else self.store)
-        table_id = str(answer.document.get("id") or "")
+        table_id = str(response.document.get("id") or "")
         return FileStoreTable(
             absolute_path(str(path)),
-            schema_of(answer.document, source),
+            schema_of(response.document, source),
             io,
             str(identifier),
             snapshot_commit=ServerCommit(self, identifier, table_id),

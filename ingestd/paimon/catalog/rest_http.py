@@ -35,7 +35,7 @@ Method = Literal["GET", "POST", "DELETE"]
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class RestResponse:
     """A response that the caller interprets: success, 404 (not found) or 409 (exists)."""
 
     status: int
@@ -87,16 +87,16 @@ class RestClient:
     timeout_seconds: float = 60.0
     sleep: Callable[[float], None] = time.sleep
 
-    def get(self, path: str, query: Mapping[str, str] | None = None) -> Answer:
+    def get(self, path: str, query: Mapping[str, str] | None = None) -> RestResponse:
         """Send a GET request and return the response."""
         suffix = f"?{urllib.parse.urlencode(query)}" if query else ""
         return self._request("GET", path + suffix, None)
 
-    def post(self, path: str, document: Mapping[str, Any]) -> Answer:
+    def post(self, path: str, document: Mapping[str, Any]) -> RestResponse:
         """Send a POST request and return the response."""
         return self._request("POST", path, json.dumps(document).encode())
 
-    def delete(self, path: str) -> Answer:
+    def delete(self, path: str) -> RestResponse:
         """Send a DELETE request and return the response.
 
         A resource that is missing at a retry counts as deleted, by the first attempt.
@@ -110,21 +110,21 @@ class RestClient:
         """
         query: dict[str, str] = {}
         for _ in range(_MOST_PAGES):
-            answer = self.get(path, query)
-            if answer.missing is not None:
-                raise NotFoundError(f"{self.uri}{path}: {answer.message or 'not found'}")
-            names = answer.document.get(member) or []
+            response = self.get(path, query)
+            if response.missing is not None:
+                raise NotFoundError(f"{self.uri}{path}: {response.message or 'not found'}")
+            names = response.document.get(member) or []
             if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
                 raise StorageError(f"{self.uri}{path}: {member} is not a list of names")
             yield from names
-            token = answer.document.get("nextPageToken")
+            token = response.document.get("nextPageToken")
             if not token or query.get("pageToken") == token:
                 return
             query = {"pageToken": str(token)}
         raise StorageError(f"{self.uri}{path}: more than {_MOST_PAGES} pages")
 
-    def _request(self, method: Method, path: str, body: bytes | None) -> Answer:
-        unanswered = False
+    def _request(self, method: Method, path: str, body: bytes | None) -> RestResponse:
+        unconfirmed = False
         for attempt in range(self.retries + 1):
             last = attempt == self.retries
             try:
@@ -132,7 +132,7 @@ class RestClient:
             except StorageError as error:
                 if last or not (method != "POST" or isinstance(error, _NotSentError)):
                     raise
-                unanswered = True
+                unconfirmed = True
                 self._wait(attempt, None, method, path, error.message)
                 continue
             if status in _BUSY and not last:
@@ -140,12 +140,12 @@ class RestClient:
                 continue
             if status == _UNAUTHORIZED and not last and self.token.renew():
                 continue
-            if status == 404 and method == "DELETE" and unanswered:
-                return Answer(200, {})
+            if status == 404 and method == "DELETE" and unconfirmed:
+                return RestResponse(200, {})
             if status < 300 or status in _TAKEN_IN:
-                return Answer(status, document)
+                return RestResponse(status, document)
             raise self._refusal(status, document, method, path)
-        raise StorageError(f"{method} {self.uri}{path}: no answer")
+        raise StorageError(f"{method} {self.uri}{path}: no response")
 
     def _send(
         self, method: Method, path: str, body: bytes | None
@@ -158,14 +158,18 @@ class RestClient:
             self.uri + path, data=body, headers=headers, method=method
         )
         try:
-            answer = send(request, self.timeout_seconds, _MOST_BYTES)
+            response = send(request, self.timeout_seconds, _MOST_BYTES)
         except (OSError, EOFError, HTTPException) as error:
-            raise _no_answer(error, f"{method} {self.uri}{path}") from error
-        if answer.status >= 300:
-            return answer.status, _error_document(answer.body), answer.headers.get("Retry-After")
-        if answer.is_cut:
-            raise StorageError(f"{method} {path}: the answer has more than {_MOST_BYTES} bytes")
-        return answer.status, _document(answer.body, f"{method} {path}"), None
+            raise _no_response(error, f"{method} {self.uri}{path}") from error
+        if response.status >= 300:
+            return (
+                response.status,
+                _error_document(response.body),
+                response.headers.get("Retry-After"),
+            )
+        if response.is_cut:
+            raise StorageError(f"{method} {path}: the response has more than {_MOST_BYTES} bytes")
+        return response.status, _document(response.body, f"{method} {path}"), None
 
     def _wait(
         self, attempt: int, retry_after: str | None, method: str, path: str, why: str
@@ -180,7 +184,7 @@ class RestClient:
         self, status: int, document: Mapping[str, Any], method: str, path: str
     ) -> IngestdError:
         reason = shown(document.get("message") or "it gives no reason")
-        message = f"catalog {self.uri} answers {status} to {method} {path}: {reason}"
+        message = f"catalog {self.uri} responds with {status} to {method} {path}: {reason}"
         if status == _UNAUTHORIZED:
             return ConfigError(f"{message}; check the catalog's token")
         if status in (400, 403):
@@ -211,12 +215,14 @@ def base_uri(text: str) -> str:
     return uri.rstrip("/")
 
 
-def _no_answer(error: Exception, request: str) -> StorageError:
+def _no_response(error: Exception, request: str) -> StorageError:
     reason = error.reason if isinstance(error, urllib.error.URLError) else error
     # Resolving and connecting fail inside URLError; so do broken writes, which may have arrived.
     unsent = isinstance(reason, ConnectionRefusedError) or type(reason).__name__ == "gaierror"
     kind = _NotSentError if unsent else StorageError
-    return kind(f"{request}: no answer ({shown(str(reason))}); whether it took effect is not known")
+    return kind(
+        f"{request}: no response ({shown(str(reason))}); whether it took effect is not known"
+    )
 
 
 def _document(data: bytes, request: str) -> Mapping[str, Any]:
@@ -225,7 +231,7 @@ def _document(data: bytes, request: str) -> Mapping[str, Any]:
     try:
         document = json_of(data)
     except ValueError as error:
-        raise StorageError(f"{request}: the answer is no JSON ({shown(str(error))})") from error
+        raise StorageError(f"{request}: the response is not JSON ({shown(str(error))})") from error
     return document if isinstance(document, dict) else {}
 
 

@@ -49,32 +49,32 @@ def schema_document(schema: TableSchema) -> _Document:
     }
 
 
-def schema_of(answer: Mapping[str, Any], source: str) -> TableSchema:
+def schema_of(response: Mapping[str, Any], source: str) -> TableSchema:
     """Return the schema of a server's response.
 
     Raises FormatError, naming `source`, if it is invalid. The schema must not be altered by the
     client, because only the server knows which field ids were ever used.
     """
     try:
-        return parse_schema(json.dumps(_schema_file(answer)).encode(), source)
+        return parse_schema(json.dumps(_schema_file(response)).encode(), source)
     except (AttributeError, KeyError, TypeError, ValueError, RecursionError) as error:
         raise FormatError(f"schema of {source} cannot be read: {type(error).__name__}") from error
 
 
-def _schema_file(answer: Mapping[str, Any]) -> _Document:
-    schema = answer.get("schema") or {}
+def _schema_file(response: Mapping[str, Any]) -> _Document:
+    schema = response.get("schema") or {}
     fields = schema.get("fields") or []
     options = {k: v for k, v in (schema.get("options") or {}).items() if k not in _SERVER_OPTIONS}
     return {
         "version": SCHEMA_VERSION,
-        "id": answer.get("schemaId"),
+        "id": response.get("schemaId"),
         "fields": fields,
         "highestFieldId": max_field_id(tuple(map(parse_field, fields))) if fields else -1,
         "partitionKeys": schema.get("partitionKeys") or [],
         "primaryKeys": schema.get("primaryKeys") or [],
         "options": options,
         "comment": schema.get("comment"),
-        "timeMillis": answer.get("updatedAt") or 0,
+        "timeMillis": response.get("updatedAt") or 0,
     }
 
 

@@ -271,8 +271,10 @@ def _stored_type(arrow_type: pa.DataType) -> pa.DataType:
         return pa.list_(_stored_field(nested.value_field))
     if pa.types.is_map(arrow_type):
         make: Any = pa.map_
-        made: pa.DataType = make(_stored_field(nested.key_field), _stored_field(nested.item_field))
-        return made
+        map_type: pa.DataType = make(
+            _stored_field(nested.key_field), _stored_field(nested.item_field)
+        )
+        return map_type
     return arrow_type
 
 

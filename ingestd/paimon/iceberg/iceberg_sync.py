@@ -47,7 +47,7 @@ _MILLIS = 1000
 _FAILURES = (IngestdError, *BROKEN)
 
 
-def keep_iceberg(table: FileStoreTable, *, tags: bool = False) -> bool:
+def update_iceberg(table: FileStoreTable, *, tags: bool = False) -> bool:
     """Update a table's Iceberg metadata, if its options enable it; return False if that failed.
 
     Failures are logged, not raised: they do not affect the commit of the table, and the next call

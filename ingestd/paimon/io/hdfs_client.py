@@ -33,7 +33,7 @@ _ATTEMPTS = {"dfs.client.failover.max.attempts": "4"}
 _NAMENODES = "dfs.ha.namenodes."
 _silences: Counter[str] = Counter()
 _lock = threading.Lock()
-ANSWER_SECONDS = 60.0
+RESPONSE_SECONDS = 60.0
 """Timeout of one call, in seconds."""
 PATIENCE_SECONDS = 60.0
 """How long a failing call is repeated, in seconds."""
@@ -141,12 +141,12 @@ class Hdfs:
     def once(self, work: Callable[[RawClient], _T]) -> _T:
         """Call `work` once with the client of the cluster, and return its result.
 
-        Raises TimeoutError after `ANSWER_SECONDS`, and the library's errors. After a TimeoutError
+        Raises TimeoutError after `RESPONSE_SECONDS`, and the library's errors. After a TimeoutError
         the call may still reach the cluster.
         """
         client = client_of(self.cluster, self.options)
         try:
-            return _within(ANSWER_SECONDS, lambda: work(client))
+            return _within(RESPONSE_SECONDS, lambda: work(client))
         except TimeoutError:
             forget_client(self.cluster)
             raise
@@ -206,7 +206,7 @@ def hdfs_error(what: str, path: str, error: Exception) -> StorageError | Unsuppo
 def failure_text(error: Exception) -> str:
     """Return a readable text of an error: its reason, and its message without Java stack trace."""
     if isinstance(error, TimeoutError):
-        return f"no answer from the cluster within {ANSWER_SECONDS:g} seconds"
+        return f"no response from the cluster within {RESPONSE_SECONDS:g} seconds"
     kind, text = _parts(error)
     if isinstance(error, OSError):
         text = f"no connection: {text}" if not isinstance(error, DEFINITE) else text

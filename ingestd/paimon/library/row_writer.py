@@ -1,6 +1,6 @@
 """Write rows of any partitions and buckets of a table to files.
 
-A placer writes the rows of one commit. It keeps the bucket assigners of a table with dynamic
+A row_writer writes the rows of one commit. It keeps the bucket assigners of a table with dynamic
 buckets until the index files are written.
 """
 
@@ -18,7 +18,7 @@ from ingestd.paimon.spec.options import BucketMode, bucket_mode
 from ingestd.paimon.spec.paths import POSTPONE_BUCKET
 from ingestd.paimon.table.buckets.bucket_assigner import DynamicBucketAssigner, assign_fixed
 from ingestd.paimon.table.buckets.hash_index import key_hashes
-from ingestd.paimon.table.cross_partition.assigner import CrossPartitionAssigner, PlacedRows
+from ingestd.paimon.table.cross_partition.assigner import AssignedRows, CrossPartitionAssigner
 from ingestd.paimon.table.cross_partition.load_key_index import KeyShare
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.table_state import TableState
@@ -30,7 +30,7 @@ _Numbers = npt.NDArray[np.int64]
 _ALL_KEYS = KeyShare(0, 1)
 
 
-class Placer:
+class RowWriter:
     """Writer of the rows of one commit to the files of their partitions and buckets.
 
     The commit is based on `state`; with `fresh`, its rows replace the existing rows.
@@ -67,12 +67,12 @@ class Placer:
         partitions = [serialize_row(table.partition_types, value) for value in values]
         if self._mode is BucketMode.KEY_DYNAMIC:
             assigner = CrossPartitionAssigner(table, self._snapshot_id, _ALL_KEYS)
-            written = list(self._files(assigner.place(rows, codes, partitions)))
+            written = list(self._files(assigner.assign(rows, codes, partitions)))
             yield from written
             assigner.wrote([file.file_name for message in written for file in message.new_files])
             return
         buckets = self._buckets(rows, codes, partitions)
-        yield from self._files(PlacedRows(rows, codes, partitions, buckets))
+        yield from self._files(AssignedRows(rows, codes, partitions, buckets))
 
     def index_files(self) -> Iterator[CommitMessage]:
         """Write the index files of buckets with new keys; yield additional messages to commit."""
@@ -101,20 +101,20 @@ class Placer:
             )
         return self._assigners[partition]
 
-    def _files(self, placed: PlacedRows) -> Iterator[CommitMessage]:
-        order = np.lexsort((placed.buckets, placed.codes))
-        codes, buckets = placed.codes[order], placed.buckets[order]
+    def _files(self, assigned: AssignedRows) -> Iterator[CommitMessage]:
+        order = np.lexsort((assigned.buckets, assigned.codes))
+        codes, buckets = assigned.codes[order], assigned.buckets[order]
         borders = np.flatnonzero((np.diff(codes) != 0) | (np.diff(buckets) != 0)) + 1
         for positions in np.split(order, borders):
             if not len(positions):
                 continue
-            partition = placed.partitions[int(placed.codes[positions[0]])]
+            partition = assigned.partitions[int(assigned.codes[positions[0]])]
             yield write_bucket(
                 self._table,
                 partition,
                 deserialize_row(self._table.partition_types, partition),
-                int(placed.buckets[positions[0]]),
-                placed.rows.take(positions),
+                int(assigned.buckets[positions[0]]),
+                assigned.rows.take(positions),
                 new_name=self._new_name,
             )
 

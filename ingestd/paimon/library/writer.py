@@ -12,8 +12,8 @@ import numpy as np
 import pyarrow as pa
 
 from ingestd.errors import CommitUnknownError, ConfigError, IngestdError, UnsupportedError
-from ingestd.paimon.iceberg.iceberg_sync import keep_iceberg
-from ingestd.paimon.library.row_writer import Placer
+from ingestd.paimon.iceberg.iceberg_sync import update_iceberg
+from ingestd.paimon.library.row_writer import RowWriter
 from ingestd.paimon.library.table_rows import RowData, arrow_rows
 from ingestd.paimon.spec.data_types import SEQUENCE_NUMBER, VALUE_KIND, RowKind
 from ingestd.paimon.spec.options import BucketMode, bucket_mode
@@ -67,7 +67,7 @@ class Writer:
         self._overwrite = overwrite
         self._state = load_state(table)
         self._next = self._state.max_sequence_number + 1
-        self._placer = Placer(table, self._state, self._user, fresh=overwrite)
+        self._row_writer = RowWriter(table, self._state, self._user, fresh=overwrite)
         self._buffered: list[pa.Table] = []
         self._messages: list[CommitMessage] = []
         self._open = True
@@ -102,7 +102,7 @@ class Writer:
         self._must_be_open()
         try:
             self._flush()
-            self._messages += self._placer.index_files()
+            self._messages += self._row_writer.index_files()
         except IngestdError:
             self.abort()
             raise
@@ -119,7 +119,7 @@ class Writer:
         if result.status == "replayed":
             self._delete_files()
         self.snapshot = None if result.status == "empty" else result.snapshot
-        keep_iceberg(self._table)
+        update_iceberg(self._table)
         return self.snapshot
 
     def abort(self) -> None:
@@ -159,15 +159,15 @@ class Writer:
             rows = rows.append_column(VALUE_KIND, pa.array(kinds))
         if not rows.num_rows:
             return
-        if self._placer.takes_all_at_once:
+        if self._row_writer.takes_all_at_once:
             self._buffered.append(rows)
         else:
-            self._messages += self._placer.write(rows)
+            self._messages += self._row_writer.write(rows)
 
     def _flush(self) -> None:
         if self._buffered:
             rows, self._buffered = pa.concat_tables(self._buffered), []
-            self._messages += self._placer.write(rows.combine_chunks())
+            self._messages += self._row_writer.write(rows.combine_chunks())
 
     def _publish(self) -> CommitResult:
         committable = ManifestCommittable(self._identifier, tuple(self._messages))

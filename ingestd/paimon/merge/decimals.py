@@ -16,8 +16,9 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from ingestd.errors import UnsupportedError
-from ingestd.paimon.merge.events import RETRACT, Chosen, Mask, MergeEvents, Ops, spread, whole
+from ingestd.paimon.merge.events import RETRACT, Chosen, MergeEvents, Ops, spread, whole
 from ingestd.paimon.spec.arrow import Array, Column
+from ingestd.paimon.spec.row_selection import Mask
 
 _COMPACT_DIGITS = 18
 _LIMB = 32

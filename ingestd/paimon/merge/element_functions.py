@@ -21,20 +21,11 @@ from ingestd.paimon.merge.elements import (
     list_array,
     list_offsets,
 )
-from ingestd.paimon.merge.events import (
-    RETRACT,
-    REVERSED,
-    SET,
-    SKIP,
-    Index,
-    Mask,
-    MergeEvents,
-    Ops,
-    whole,
-)
+from ingestd.paimon.merge.events import RETRACT, REVERSED, SET, SKIP, Index, MergeEvents, Ops, whole
 from ingestd.paimon.merge.value_codes import joint_codes, value_codes
 from ingestd.paimon.spec.arrow import Array, Column
 from ingestd.paimon.spec.merge_rules import FieldFunction
+from ingestd.paimon.spec.row_selection import Mask
 
 Part = tuple[int, int]
 """The code and the position of an element."""

@@ -11,16 +11,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ingestd.paimon.merge.events import (
-    Chosen,
-    Index,
-    Mask,
-    MergeEvents,
-    Ops,
-    in_virtual_order,
-    whole,
-)
+from ingestd.paimon.merge.events import Chosen, Index, MergeEvents, Ops, in_virtual_order, whole
 from ingestd.paimon.spec.arrow import Array, Column
+from ingestd.paimon.spec.row_selection import Mask
 
 
 @dataclass(frozen=True, slots=True)

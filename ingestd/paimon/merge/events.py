@@ -15,9 +15,9 @@ import pyarrow as pa
 
 from ingestd.paimon.merge.key_order import SortedKeys
 from ingestd.paimon.spec.arrow import Array, Column
+from ingestd.paimon.spec.row_selection import Mask
 
 Index = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
 Ops = npt.NDArray[np.uint8]
 
 SKIP = np.uint8(0)

@@ -10,18 +10,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ingestd.paimon.merge.elements import first_of_each, list_array, list_offsets
-from ingestd.paimon.merge.events import (
-    Chosen,
-    Index,
-    Mask,
-    MergeEvents,
-    Ops,
-    in_virtual_order,
-    whole,
-)
+from ingestd.paimon.merge.events import Chosen, Index, MergeEvents, Ops, in_virtual_order, whole
 from ingestd.paimon.merge.value_codes import value_codes
 from ingestd.paimon.spec.arrow import Array, Column
 from ingestd.paimon.spec.merge_rules import FieldFunction
+from ingestd.paimon.spec.row_selection import Mask
 
 
 def listagg(column: Column, events: MergeEvents, ops: Ops, function: FieldFunction) -> Column:

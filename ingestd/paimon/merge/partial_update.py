@@ -14,17 +14,7 @@ import pyarrow as pa
 
 from ingestd.errors import UnsupportedError
 from ingestd.paimon.merge.aggregate_functions import fold
-from ingestd.paimon.merge.events import (
-    AGG,
-    RETRACT,
-    REVERSED,
-    SET,
-    SKIP,
-    Index,
-    Mask,
-    MergeEvents,
-    Ops,
-)
+from ingestd.paimon.merge.events import AGG, RETRACT, REVERSED, SET, SKIP, Index, MergeEvents, Ops
 from ingestd.paimon.merge.key_order import SortedKeys
 from ingestd.paimon.merge.merged_rows import MergeInput
 from ingestd.paimon.merge.value_codes import is_valid, sequence_ranks
@@ -37,6 +27,7 @@ from ingestd.paimon.spec.merge_rules import (
     MergeRules,
     SequenceGroup,
 )
+from ingestd.paimon.spec.row_selection import Mask
 
 _FILL_IN = FieldFunction(LAST_NON_NULL_VALUE)
 _FOLLOW = FieldFunction(LAST_VALUE)

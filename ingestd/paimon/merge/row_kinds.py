@@ -12,10 +12,10 @@ import pyarrow.compute as pc
 
 from ingestd.errors import UnsupportedError
 from ingestd.paimon.merge.aggregate_functions import takes_retractions
-from ingestd.paimon.merge.events import Mask
 from ingestd.paimon.spec.arrow import Column
 from ingestd.paimon.spec.data_types import VALUE_KIND, RowKind
 from ingestd.paimon.spec.merge_rules import MergeRules
+from ingestd.paimon.spec.row_selection import Mask
 
 Kinds = npt.NDArray[np.int8]
 _SYMBOLS = pa.array([kind.symbol for kind in RowKind])

@@ -15,17 +15,9 @@ import pyarrow as pa
 
 from ingestd.errors import UnsupportedError
 from ingestd.paimon.merge.decimals import decimal_product, decimal_sum
-from ingestd.paimon.merge.events import (
-    RETRACT,
-    Chosen,
-    Index,
-    Mask,
-    MergeEvents,
-    Ops,
-    spread,
-    whole,
-)
+from ingestd.paimon.merge.events import RETRACT, Chosen, Index, MergeEvents, Ops, spread, whole
 from ingestd.paimon.spec.arrow import Array, Column
+from ingestd.paimon.spec.row_selection import Mask
 
 _LONG_KEY = 64
 """A key with at least this many events is folded by itself, not together with other keys."""

@@ -91,8 +91,8 @@ def _chunk(
     # Eight bytes from each position on, as one number.
     at_each = np.ndarray((len(data) - _CHUNK + 1,), ">u8", data, strides=(1,))
     inside = np.clip(lengths - start, 0, _CHUNK)
-    places = np.minimum(offsets[:-1] + start, len(at_each) - 1)
-    codes: Codes = at_each[places].astype(np.uint64)
+    indices = np.minimum(offsets[:-1] + start, len(at_each) - 1)
+    codes: Codes = at_each[indices].astype(np.uint64)
     # Mask the bytes of the next string.
     unused = (8 * (_CHUNK - inside)).astype(np.uint64)
     return np.where(inside > 0, (codes >> unused) << unused, np.uint64(0))

@@ -11,10 +11,11 @@ from typing import Any
 import numpy as np
 
 from ingestd.paimon.merge.elements import Elements, is_null
-from ingestd.paimon.merge.events import REVERSED, SET, Index, Mask, MergeEvents, Ops
+from ingestd.paimon.merge.events import REVERSED, SET, Index, MergeEvents, Ops
 from ingestd.paimon.merge.value_codes import order_codes, value_codes
 from ingestd.paimon.spec.arrow import Array, Column
 from ingestd.paimon.spec.merge_rules import FieldFunction
+from ingestd.paimon.spec.row_selection import Mask
 
 
 def merge_map_with_keytime(

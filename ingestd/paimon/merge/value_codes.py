@@ -14,9 +14,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ingestd.paimon.merge.events import Index, Mask, whole
+from ingestd.paimon.merge.events import Index, whole
 from ingestd.paimon.merge.key_order import Ranks, column_ranks, float_codes, stable_order
 from ingestd.paimon.spec.arrow import Array, Column
+from ingestd.paimon.spec.row_selection import Mask
 
 
 def value_codes(array: Array) -> Index:

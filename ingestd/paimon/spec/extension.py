@@ -29,13 +29,13 @@ class NativeColumns(Protocol):
 
     def take_texts(
         self,
-        places: npt.NDArray[np.int64],
+        indices: npt.NDArray[np.int64],
         offsets: npt.NDArray[np.int32],
         data: npt.NDArray[np.uint8],
         validity: npt.NDArray[np.uint8] | None,
         first: int,
     ) -> tuple[Bytes, Bytes, Bytes | None, int]:
-        """Return the texts at the indices `places`: offsets, bytes, validity and number of nulls.
+        """Return the texts at `indices`: offsets, bytes, validity and number of nulls.
 
         Raises IndexError for an index out of range, OverflowError for more than 2 GiB of text.
         """

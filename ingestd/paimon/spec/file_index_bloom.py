@@ -31,7 +31,7 @@ def encode_bloom_filter(hashes: Hashes, items: int, fpp: float) -> bytes:
     functions = max(1, math.floor(size / items * math.log(2) + 0.5))
     bits = np.zeros(size, bool)
     for i in range(1, functions + 1):
-        bits[_places(hashes, i, size)] = True
+        bits[_bit_positions(hashes, i, size)] = True
     return _COUNT.pack(functions) + np.packbits(bits, bitorder="little").tobytes()
 
 
@@ -48,12 +48,12 @@ def may_contain(data: bytes, hashes: Hashes, source: str) -> npt.NDArray[np.bool
     bits = np.frombuffer(data, np.uint8, offset=_COUNT.size)
     possible = np.ones(len(hashes), bool)
     for i in range(1, functions + 1):
-        places = _places(hashes, i, 8 * len(bits))
-        possible &= (bits[places >> 3] >> (places & 7).astype(np.uint8)) & 1 == 1
+        positions = _bit_positions(hashes, i, 8 * len(bits))
+        possible &= (bits[positions >> 3] >> (positions & 7).astype(np.uint8)) & 1 == 1
     return possible
 
 
-def _places(hashes: Hashes, i: int, size: int) -> npt.NDArray[np.int64]:
+def _bit_positions(hashes: Hashes, i: int, size: int) -> npt.NDArray[np.int64]:
     """Return the bit positions (below `size`) of hashes by the i-th hash function, as in Java."""
     low, high = hashes.astype(np.uint32), (hashes >> np.uint64(32)).astype(np.uint32)
     combined = (low + np.uint32(i) * high).view(np.int32)

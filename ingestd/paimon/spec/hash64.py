@@ -97,8 +97,8 @@ def _hash_bytes(array: Any) -> Hashes:  # noqa: ANN401  (strings or binaries)
     hashes = np.empty(count, np.uint64)
     for length in np.unique(lengths).tolist():
         rows = np.flatnonzero(lengths == length)
-        places = offsets[rows][:, np.newaxis] + np.arange(length)
-        hashes[rows] = _xxhash(data[places], length)
+        indices = offsets[rows][:, np.newaxis] + np.arange(length)
+        hashes[rows] = _xxhash(data[indices], length)
     return hashes
 
 

@@ -13,29 +13,30 @@ import pyarrow as pa
 from ingestd.paimon.spec.arrow import Array, Column
 from ingestd.paimon.spec.extension import NativeColumns, TextParts, native_columns, text_parts
 
-Places = npt.NDArray[np.int64]
+Indices = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
 
 
-def take_rows(rows: pa.Table, places: Places) -> pa.Table:
+def take_rows(rows: pa.Table, indices: Indices) -> pa.Table:
     """Return the rows at the given indices, in that order.
 
     Raises IndexError for an invalid index.
     """
     native = native_columns()
     if native is None or not rows.num_columns:
-        return rows.take(places)
-    wanted = pa.array(places)
-    columns: list[Any] = [_taken(native, column, places, wanted) for column in rows.columns]
+        return rows.take(indices)
+    wanted = pa.array(indices)
+    columns: list[Any] = [_taken(native, column, indices, wanted) for column in rows.columns]
     return pa.Table.from_arrays(columns, schema=rows.schema)
 
 
-def _taken(native: NativeColumns, column: Any, places: Places, wanted: Array) -> Column:  # noqa: ANN401  # of any type
+def _taken(native: NativeColumns, column: Any, indices: Indices, wanted: Array) -> Column:  # noqa: ANN401  # of any type
     if pa.types.is_string(column.type) or pa.types.is_binary(column.type):
         # More than 2 GiB of text do not fit into a single array and stay chunked.
         whole = column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
         parts = text_parts(whole) if isinstance(whole, pa.Array) else None
         if parts is not None:
-            native_result = _taken_texts(native, places, parts, column.type)
+            native_result = _taken_texts(native, indices, parts, column.type)
             if native_result is not None:
                 return native_result
     taken: Column = column.take(wanted)
@@ -44,15 +45,15 @@ def _taken(native: NativeColumns, column: Any, places: Places, wanted: Array) ->
 
 def _taken_texts(
     native: NativeColumns,
-    places: Places,
+    indices: Indices,
     parts: TextParts,
     kind: pa.DataType,
 ) -> Array | None:
     try:
-        offsets, data, validity, nulls = native.take_texts(places, *parts)
+        offsets, data, validity, nulls = native.take_texts(indices, *parts)
     except OverflowError:
         return None  # Arrow makes several arrays of it
     buffers = [None if validity is None else pa.py_buffer(validity)]
     buffers += [pa.py_buffer(offsets), pa.py_buffer(data)]
-    array: Array = pa.Array.from_buffers(kind, len(places), buffers, nulls)
+    array: Array = pa.Array.from_buffers(kind, len(indices), buffers, nulls)
     return array

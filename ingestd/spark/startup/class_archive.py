@@ -102,15 +102,15 @@ def temporary_archive(file: Path) -> Path:
     return Path(name)
 
 
-def publish(made: Path, file: Path) -> bool:
+def publish(recorded: Path, file: Path) -> bool:
     """Rename a finished archive to its final path; return False if the archive was not written.
 
     Also releases the reservation of the path, and removes archives older than 30 days.
     """
     _marker(file).unlink(missing_ok=True)
-    if not made.is_file():
+    if not recorded.is_file():
         return False
-    made.replace(file)
+    recorded.replace(file)
     for other in file.parent.glob("*.jsa"):
         if time.time() - other.stat().st_mtime > _OLD_SECONDS:
             other.unlink(missing_ok=True)

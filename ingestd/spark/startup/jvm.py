@@ -149,7 +149,7 @@ class Jvm:
                 if time.monotonic() > end:
                     self._process.kill()
                     raise RetryableError(
-                        f"Spark's JVM did not answer within {_START_SECONDS:.0f} s"
+                        f"Spark's JVM did not respond within {_START_SECONDS:.0f} s"
                     )
                 time.sleep(_POLL_SECONDS)
             return _read_gateway(file.read_bytes())

@@ -78,14 +78,14 @@ def create_archive() -> Path | None:
     file = class_archive_path()
     if file is None or file.is_file():
         return file
-    made = temporary_archive(file)
+    recorded = temporary_archive(file)
     os.environ[FOLDER] = OFF
-    session = build_session("training", {JVM_OPTIONS: " ".join(recording_flags(made))})
+    session = build_session("training", {JVM_OPTIONS: " ".join(recording_flags(recorded))})
     with tempfile.TemporaryDirectory() as folder:
         _stream(session, folder)
     session.stop()
     end_all()
-    return file if publish(made, file) else None
+    return file if publish(recorded, file) else None
 
 
 def _stream(session: SparkSession, folder: str) -> None:

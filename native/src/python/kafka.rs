@@ -45,7 +45,7 @@ impl Consumer {
     /// Reads only these topic partitions, each from its offset.
     ///
     /// The client looks up the brokers of new topics once a second; here they are requested at once.
-    /// If no broker answers, reading reports it.
+    /// If no broker responds, reading reports it.
     fn assign(&mut self, py: Python, offsets: Vec<(String, i32, i64)>) -> PyResult<()> {
         let client = self.open()?.clone();
         let mut names = Vec::with_capacity(offsets.len());

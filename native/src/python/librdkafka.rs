@@ -393,7 +393,7 @@ impl Client {
             .checked((self.library.assign)(&self.kafka, None))
     }
 
-    /// Looks up the brokers of all assigned topics; without an answer nothing changes.
+    /// Looks up the brokers of all assigned topics; without a response nothing changes.
     pub fn look_up_brokers(&self) {
         let mut metadata = None;
         (self.library.metadata)(&self.kafka, 0, None, &mut metadata, METADATA_MILLISECONDS);

@@ -10,8 +10,8 @@ import pytest
 from ingestd.cdc.change_images import Cells, Image, OverlaidImage
 from ingestd.cdc.columns.wire_column import WireColumn
 from ingestd.cdc.record_errors import Reason
-from ingestd.cdc.row_layout import Mask
 from ingestd.paimon.spec.data_types import DataType
+from ingestd.paimon.spec.row_selection import Mask
 
 COLUMN = WireColumn("n", DataType("INT"))
 ABSENT = None

@@ -12,7 +12,7 @@ from ingestd.cli import (
     compact,
     dlq,
     expire,
-    progress,
+    progress_line,
     read,
     rebuild_index,
     remove_orphans,
@@ -40,7 +40,7 @@ class Terminal(io.StringIO):
 
 @pytest.fixture
 def terminal(monkeypatch: pytest.MonkeyPatch) -> Terminal:
-    monkeypatch.setattr(progress, "_REFRESH_SECONDS", 0.0)
+    monkeypatch.setattr(progress_line, "_REFRESH_SECONDS", 0.0)
     monkeypatch.setenv("TERM", "xterm")
     return Terminal()
 
@@ -53,7 +53,7 @@ def made(warehouse: Path) -> FileStoreTable:
 
 
 def test_a_terminal_is_told_what_was_done_so_far(tmp_path: Path, terminal: Terminal) -> None:
-    with redirect_stderr(terminal), progress.working("verifying", made(tmp_path)) as watched:
+    with redirect_stderr(terminal), progress_line.working("verifying", made(tmp_path)) as watched:
         assert verify_table(watched) == []
         assert isinstance(watched.io, CountingFileIO)
         counts = watched.io.counts
@@ -62,14 +62,14 @@ def test_a_terminal_is_told_what_was_done_so_far(tmp_path: Path, terminal: Termi
 
 
 def test_a_bar_is_full_when_every_data_file_was_read(tmp_path: Path, terminal: Terminal) -> None:
-    files = progress.live_count()
+    files = progress_line.live_count()
     with (
         redirect_stderr(terminal),
-        progress.working("verifying", made(tmp_path), files=files) as watched,
+        progress_line.working("verifying", made(tmp_path), files=files) as watched,
     ):
         assert verify_table(watched) == []
     assert "3/3 files" in terminal.getvalue()
-    assert progress.live_count(1)(made(tmp_path / "other")) == 1
+    assert progress_line.live_count(1)(made(tmp_path / "other")) == 1
 
 
 def test_a_table_whose_files_cannot_be_counted_has_no_bar(
@@ -79,7 +79,7 @@ def test_a_table_whose_files_cannot_be_counted_has_no_bar(
         raise FormatError("damaged")
 
     table = made(tmp_path)
-    with redirect_stderr(terminal), progress.working("verifying", table, files=count):
+    with redirect_stderr(terminal), progress_line.working("verifying", table, files=count):
         pass
     assert "verifying db.t" in terminal.getvalue()
     assert "files" not in terminal.getvalue()
@@ -88,14 +88,14 @@ def test_a_table_whose_files_cannot_be_counted_has_no_bar(
 def test_what_a_command_prints_meanwhile_stays_out_of_the_line(
     tmp_path: Path, terminal: Terminal, capsys: Capture
 ) -> None:
-    with redirect_stderr(terminal), progress.line_of("reading", made(tmp_path)):
+    with redirect_stderr(terminal), progress_line.line_of("reading", made(tmp_path)):
         sys.stdout.write("a row\n")
     assert capsys.readouterr().out == "a row\n"
     assert "a row" not in terminal.getvalue()
 
 
 def test_waiting_is_told_on_a_terminal_and_ends(terminal: Terminal) -> None:
-    with redirect_stderr(terminal), progress.waiting("looking [at] brokers"):
+    with redirect_stderr(terminal), progress_line.waiting("looking [at] brokers"):
         pass
     assert "looking [at] brokers" in terminal.getvalue()
 
@@ -104,7 +104,7 @@ def test_a_pipe_is_told_nothing(tmp_path: Path, capsys: Capture) -> None:
     made(tmp_path)
     done = run_command(capsys, "verify", tmp_path, "db.t", "--json")
     assert (done.err, json.loads(done.out)) == ("", [])
-    with progress.waiting("in vain"):
+    with progress_line.waiting("in vain"):
         pass
     assert capsys.readouterr().err == ""
 
@@ -112,5 +112,5 @@ def test_a_pipe_is_told_nothing(tmp_path: Path, capsys: Capture) -> None:
 def test_every_command_of_long_work_goes_through_it() -> None:
     for module in (compact, dlq, expire, table_commands, remove_orphans, rebuild_index,
                    rescale, rollback, verify):  # fmt: skip
-        assert module.working is progress.working  # type: ignore[attr-defined]
-    assert read.line_of is progress.line_of  # type: ignore[attr-defined]
+        assert module.working is progress_line.working  # type: ignore[attr-defined]
+    assert read.line_of is progress_line.line_of  # type: ignore[attr-defined]

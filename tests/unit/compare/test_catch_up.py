@@ -7,14 +7,14 @@ from typing import Any
 import pytest
 
 from ingestd.compare import postgres
-from ingestd.compare.catch_up import ChangeStream, Patience
+from ingestd.compare.catch_up import CatchUpTimeouts, ChangeStream
 from ingestd.errors import ConfigError, SourceError
 from ingestd.ingest.tables.log_positions import Position
 from ingestd.ingest.tables.managed_table import ManagedTable
 from ingestd.ingest.tables.progress import PipelineProgress, TableProgress
 from ingestd.ingest.tables.registry_opening import OpenedTables
 
-PATIENCE = Patience(connector=10, table=100)
+TIMEOUTS = CatchUpTimeouts(connector=10, table=100)
 
 
 @dataclass
@@ -73,7 +73,7 @@ class World:
     def wait(self, slot: str | None = None) -> float:
         clusters: Any = {"shop": self}
         stream = ChangeStream(
-            self, slot, clusters, self.open_tables, "ods.orders", PATIENCE, self.clock, self.sleep
+            self, slot, clusters, self.open_tables, "ods.orders", TIMEOUTS, self.clock, self.sleep
         )
         stream.wait_until_passed()
         return self.seconds
@@ -104,7 +104,7 @@ def test_a_slot_that_moves_is_late_and_not_quiet() -> None:
 
     late = {float(second): moves for second in range(8, 50, 8)}
     assert World({"debezium": False}, events={**late, 53.0: passes}).wait() == 53.0
-    assert World({"debezium": False}, events=dict(late)).wait() == 48 + PATIENCE.connector
+    assert World({"debezium": False}, events=dict(late)).wait() == 48 + TIMEOUTS.connector
 
 
 def test_a_connector_that_does_not_run_is_an_error() -> None:
@@ -113,14 +113,14 @@ def test_a_connector_that_does_not_run_is_an_error() -> None:
 
 
 def test_a_slot_that_does_not_move_is_waited_for_as_long_as_the_connector_may_lag() -> None:
-    assert World({"debezium": False}).wait() == PATIENCE.connector
-    assert World().wait() == PATIENCE.connector
+    assert World({"debezium": False}).wait() == TIMEOUTS.connector
+    assert World().wait() == TIMEOUTS.connector
 
 
 def test_the_slot_that_is_named_decides() -> None:
     slots = {"debezium": True, "other": False}
     assert World(slots).wait("debezium") == 0
-    assert World(slots).wait("other") == PATIENCE.connector
+    assert World(slots).wait("other") == TIMEOUTS.connector
     with pytest.raises(ConfigError, match="by --slot: debezium, other"):
         World(slots).wait()
     with pytest.raises(ConfigError, match="no slot mine; its logical slots: debezium, other"):

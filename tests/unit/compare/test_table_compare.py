@@ -98,14 +98,14 @@ class Lake:
     def digests(self, index: PageIndex) -> dict[PagePart, Digest]:
         found: dict[PagePart, Digest] = {}
         for key, row_hash in self._hashes():
-            place = index.place_of(key)
-            if place is not None:
-                count, total = found.get(place, (0, 0))
-                found[place] = count + 1, total + row_hash
+            page_part = index.part_of_key(key)
+            if page_part is not None:
+                count, total = found.get(page_part, (0, 0))
+                found[page_part] = count + 1, total + row_hash
         return found
 
     def hashes(self, index: PageIndex, wanted: Any) -> dict[Key, int]:
-        return {key: one for key, one in self._hashes() if index.place_of(key) in wanted}
+        return {key: one for key, one in self._hashes() if index.part_of_key(key) in wanted}
 
     def rows(self, keys: Sequence[Key]) -> dict[Key, tuple[str, ...]]:
         there = [key for key in keys if int(key[0]) in self.table]

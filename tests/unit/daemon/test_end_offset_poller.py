@@ -3,7 +3,7 @@ import time
 
 import pytest
 
-from ingestd.daemon.end_offset_poller import LagMonitor
+from ingestd.daemon.end_offset_poller import EndOffsetPoller
 from ingestd.daemon.status import Status
 from ingestd.errors import SourceError
 from ingestd.kafka.offset_ranges import TopicOffsets
@@ -37,12 +37,12 @@ def status() -> Status:
     return Status("p", "1", SOURCES)
 
 
-def monitor(clusters: dict[str, Cluster], status: Status, calls: list[str]) -> LagMonitor:
+def monitor(clusters: dict[str, Cluster], status: Status, calls: list[str]) -> EndOffsetPoller:
     def connect(source: KafkaSource) -> Cluster:
         calls.append(source.name)
         return clusters[source.name]
 
-    return LagMonitor(SOURCES, status, connect)
+    return EndOffsetPoller(SOURCES, status, connect)
 
 
 def test_ends_of_all_sources_reach_the_status(clusters: dict[str, Cluster], status: Status) -> None:

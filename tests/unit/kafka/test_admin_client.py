@@ -80,7 +80,7 @@ def test_an_answer_that_does_not_come_is_silence(scripted: type[Scripted]) -> No
         def result(self, timeout: float) -> object:
             raise TimeoutError
 
-    with pytest.raises(SourceSilentError, match="report a group: no answer"):
+    with pytest.raises(SourceSilentError, match="report a group: no response"):
         AdminConnection(SOURCE, -1.0).result("a group", Late())
 
 

@@ -67,7 +67,7 @@ def test_a_group_without_a_coordinator_yet_is_asked_again(scripted: type[Scripte
 
 
 def test_silence_ends_with_the_time(scripted: type[Scripted]) -> None:
-    with pytest.raises(SourceSilentError, match="group readers: no answer"):
+    with pytest.raises(SourceSilentError, match="group readers: no response"):
         ConsumerGroup(SOURCE, "readers", 0.0).commit([PLACE])
     scripted.outcomes = [KafkaError(KafkaError._TIMED_OUT)]
     with pytest.raises(SourceSilentError, match="a:1 did not report group readers"):

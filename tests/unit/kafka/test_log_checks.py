@@ -38,7 +38,7 @@ def answer(
             error = errors[place[1]]
             yield place, SimpleNamespace(error=lambda error=error: error)
 
-    monkeypatch.setattr(log_checks, "_first_answers", answers)
+    monkeypatch.setattr(log_checks, "_first_responses", answers)
     return divergences(SOURCE, positions, 30)
 
 
@@ -64,7 +64,7 @@ def test_an_answer_that_is_not_understood_is_an_error(
 
 
 def test_silent_brokers_and_properties_that_do_not_do_are_reported() -> None:
-    silence = r"log of a/0 and 1 more of source shop: 127\.0\.0\.1:1 gave no answer for 0 s"
+    silence = r"log of a/0 and 1 more of source shop: 127\.0\.0\.1:1 did not respond for 0 s"
     with pytest.raises(SourceSilentError, match=silence):
         divergences(SOURCE, {("a", 0): (9, 1), ("a", 1): (9, 1)}, 0.1)
     with pytest.raises(SourceSilentError, match=r"log of a/0 of source shop"):

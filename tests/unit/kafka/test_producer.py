@@ -80,7 +80,7 @@ def test_a_message_that_is_not_taken_is_an_error(
 
 def test_silence_is_an_error(scripted: type[Scripted]) -> None:
     scripted.left = 4
-    with pytest.raises(SourceError, match="did not answer for 4 messages"):
+    with pytest.raises(SourceError, match="did not respond for 4 messages"):
         produce(SOURCE, "t", [Outgoing(b"k", b"v")])
 
 

@@ -158,7 +158,7 @@ def test_with_mtls_both_sides_show_who_they_are(tmp_path: Path) -> None:
         shown = {"ca_location": authority, "certificate_location": str(ours)}
         assert registry_at(server.url, **shown).find(1) is not None
         for wrong in ({}, {"ca_location": authority}):
-            with pytest.raises(SourceError, match="no answer"):
+            with pytest.raises(SourceError, match="no response"):
                 registry_at(server.url, retry_seconds=0.0, **wrong).find(3)
     with pytest.raises(ConfigError, match="TLS"):
         registry_at(server.url, ca_location=str(tmp_path / "absent")).find(3)

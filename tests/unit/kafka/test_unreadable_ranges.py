@@ -38,7 +38,7 @@ class Log:
 
 @pytest.fixture(autouse=True)
 def answering(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(unreadable_ranges, "answers", lambda source, ranges: True)
+    monkeypatch.setattr(unreadable_ranges, "is_reachable", lambda source, ranges: True)
 
 
 def test_only_culprits_are_found_at_their_offsets() -> None:
@@ -62,7 +62,7 @@ def test_nothing_is_blamed_where_all_can_be_read_or_nobody_answers(
 ) -> None:
     ranges = [OffsetRange("src", "t", partition, 0, 20) for partition in range(4)]
     assert find_unreadable(SOURCE, ranges, MEMORY, Log({}).read) == []
-    monkeypatch.setattr(unreadable_ranges, "answers", lambda source, ranges: False)
+    monkeypatch.setattr(unreadable_ranges, "is_reachable", lambda source, ranges: False)
     assert find_unreadable(SOURCE, ranges, MEMORY, Log({1: 1}).read) == []
 
 

@@ -258,8 +258,8 @@ def _bound_cast(inner: Bound, target: DataType, *, is_lenient: bool = False) -> 
 
 def _refuse_constant(inner: Bound, kernel: Kernel, target: DataType) -> None:
     """Raise ConfigError if the cast of a constant fails."""
-    made = kernel([inner.run(Frame({}, 1))])
-    if made.failed is not None and bool(made.failed.any()):
+    cells = kernel([inner.run(Frame({}, 1))])
+    if cells.failed is not None and bool(cells.failed.any()):
         raise ConfigError(f"'{inner.argument.constant}' is not a valid {target}")
 
 

@@ -72,8 +72,8 @@ def cast_kernel(source: DataType, target: DataType) -> Kernel | None:
 
     def run(arguments: Sequence[ExpressionCells]) -> ExpressionCells:
         (argument,) = arguments
-        made = attempted(plain, [argument.values], arrow_type)
-        return ExpressionCells(made.values, either(argument.failed, made.failed))
+        cells = attempted(plain, [argument.values], arrow_type)
+        return ExpressionCells(cells.values, either(argument.failed, cells.failed))
 
     return run
 
@@ -138,10 +138,10 @@ def _of_texts(target: DataType) -> Kernel:
     def run(arguments: Sequence[ExpressionCells]) -> ExpressionCells:
         (argument,) = arguments
         if form is not None and _all_like(argument.values, form):
-            made = attempted(read, [argument.values], arrow_type)
+            cells = attempted(read, [argument.values], arrow_type)
         else:
-            made = _by_distinct(argument.values, target, arrow_type)
-        return ExpressionCells(made.values, either(argument.failed, made.failed))
+            cells = _by_distinct(argument.values, target, arrow_type)
+        return ExpressionCells(cells.values, either(argument.failed, cells.failed))
 
     return run
 

@@ -9,14 +9,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from ingestd.errors import UnsupportedError
 from ingestd.ingest.values.row_groups import Values
+from ingestd.paimon.spec.row_selection import Mask
 
-Mask = npt.NDArray[np.bool_]
 BAD_VALUES = (pa.ArrowInvalid, pa.ArrowNotImplementedError, UnsupportedError)
 
 
@@ -69,9 +68,9 @@ def strict(kernel: PlainKernel, arrow_type: pa.DataType) -> Kernel:
     """Return a kernel that fails for a row if an argument has failed or `kernel` raises."""
 
     def run(arguments: Sequence[ExpressionCells]) -> ExpressionCells:
-        made = attempted(kernel, [argument.values for argument in arguments], arrow_type)
-        failed = either(made.failed, *(argument.failed for argument in arguments))
-        return ExpressionCells(made.values, failed)
+        result = attempted(kernel, [argument.values for argument in arguments], arrow_type)
+        failed = either(result.failed, *(argument.failed for argument in arguments))
+        return ExpressionCells(result.values, failed)
 
     return run
 

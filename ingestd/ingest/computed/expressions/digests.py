@@ -73,11 +73,11 @@ def _hashed(values: Values, digests_of: Digests) -> Values:
     if size * count > _MOST_BYTES:
         raise pa.ArrowInvalid(f"{count} digests are too many for one array")
     text = b"".join(digests).hex().encode()
-    places = pa.py_buffer((np.arange(count + 1, dtype=np.int32) * np.int32(size)).tobytes())
-    made: Values = pa.StringArray.from_buffers(count, places, pa.py_buffer(text))
+    text_offsets = pa.py_buffer((np.arange(count + 1, dtype=np.int32) * np.int32(size)).tobytes())
+    texts: Values = pa.StringArray.from_buffers(count, text_offsets, pa.py_buffer(text))
     if validity is None:
-        return made
-    return pc.if_else(values.is_valid(), made, _NO_TEXT)
+        return texts
+    return pc.if_else(values.is_valid(), texts, _NO_TEXT)
 
 
 def _hex(arguments: Sequence[Argument]) -> Plan:
@@ -92,9 +92,9 @@ def _hex(arguments: Sequence[Argument]) -> Plan:
         if 2 * (last - first) > _MOST_BYTES:
             raise pa.ArrowInvalid("hexadecimal texts are too large for one array")
         text = memoryview(b"" if data is None else data)[first:last].hex().upper().encode()
-        places = pa.py_buffer(((offsets - first) * 2).tobytes())
-        made: Values = pa.StringArray.from_buffers(len(values), places, pa.py_buffer(text))
-        return made if validity is None else pc.if_else(values.is_valid(), made, _NO_TEXT)
+        text_offsets = pa.py_buffer(((offsets - first) * 2).tobytes())
+        texts: Values = pa.StringArray.from_buffers(len(values), text_offsets, pa.py_buffer(text))
+        return texts if validity is None else pc.if_else(values.is_valid(), texts, _NO_TEXT)
 
     return Plan(TEXT, (own if own.root in BINARY_ROOTS else TEXT,), strict(run, pa.string()))
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from ingestd.ingest.computed.expressions.cells import Frame, Mask
+from ingestd.ingest.computed.expressions.cells import Frame
 from ingestd.ingest.computed.expressions.nodes import (
     CLOCK,
     CallNode,
@@ -20,6 +20,7 @@ from ingestd.ingest.computed.expressions.nodes import (
 )
 from ingestd.ingest.values.row_groups import Values
 from ingestd.paimon.spec.data_types import DataType
+from ingestd.paimon.spec.row_selection import Mask
 
 if TYPE_CHECKING:
     from ingestd.ingest.computed.expressions.bound import Bound
@@ -84,8 +85,8 @@ def run_expression(
     bound = _bound(_ByText(expression), used)
     if bound.type is None:
         return None
-    made = bound.run(frame)
-    return Outcome(made.values, bound.type, made.marks)
+    cells = bound.run(frame)
+    return Outcome(cells.values, bound.type, cells.marks)
 
 
 class _ByText:

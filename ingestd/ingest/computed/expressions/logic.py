@@ -148,16 +148,16 @@ def _backslashed(pattern: str, escape: str) -> str:
     """Rewrite a LIKE pattern to use a backslash as its escape character."""
     if len(escape) != 1:
         raise ConfigError("ESCAPE takes one character")
-    made, signs = "", iter(pattern)
+    like_pattern, signs = "", iter(pattern)
     for sign in signs:
         if sign == escape:
             following = next(signs, "")
             if following not in ("%", "_", escape) or not following:
                 raise ConfigError(f"in LIKE, '{escape}' must be followed by %, _ or itself")
-            made += f"\\{following}" if following in "%_\\" else following
+            like_pattern += f"\\{following}" if following in "%_\\" else following
         else:
-            made += "\\\\" if sign == "\\" else sign
-    return made
+            like_pattern += "\\\\" if sign == "\\" else sign
+    return like_pattern
 
 
 def _matches(arguments: Sequence[Argument]) -> Plan:

@@ -152,8 +152,8 @@ def _ratio(first: DataType, second: DataType) -> Plan:
         raise _too_many("/", first, second)
 
     def run(left: Values, right: Values) -> Values:
-        made = pc.divide(_wide(left, more), _wide(right))
-        return pc.round(made, scale, _HALF_UP).cast(arrow_type)
+        quotient = pc.divide(_wide(left, more), _wide(right))
+        return pc.round(quotient, scale, _HALF_UP).cast(arrow_type)
 
     return Plan(result, (first, second), _dividing(run, arrow_type))
 
@@ -169,9 +169,11 @@ def _dividing(kernel: PlainKernel, arrow_type: pa.DataType) -> Kernel:
         if not marks.any():
             return inner(cells)
         nothing: Values = pa.scalar(None, right.values.type)
-        made = inner([left, ExpressionCells(pc.if_else(zero, nothing, right.values), right.failed)])
+        quotient = inner(
+            [left, ExpressionCells(pc.if_else(zero, nothing, right.values), right.failed)]
+        )
         marks = marks & np.asarray(left.values.is_valid())
-        return ExpressionCells(made.values, either(made.failed, marks))
+        return ExpressionCells(quotient.values, either(quotient.failed, marks))
 
     return run
 

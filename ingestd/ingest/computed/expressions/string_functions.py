@@ -211,12 +211,12 @@ def _check_growth(texts: Values, new: str, count: Callable[[Values], Values]) ->
     limits = np.maximum(_MOST_GROWTH * sizes, _SHORT_BYTES)
     # The matched part may be repeated for each group reference in the replacement.
     copied, added = sizes * (1 + new.count("\\")), len(new.encode())
-    made = copied + (sizes + 1) * added
-    chosen = np.flatnonzero(made > limits)
+    result_sizes = copied + (sizes + 1) * added
+    chosen = np.flatnonzero(result_sizes > limits)
     if len(chosen):
         counts = _numbers(count(texts.take(pa.array(chosen))))
-        made[chosen] = np.where(counts, copied[chosen] + counts * added, sizes[chosen])
-    if np.any(made > limits) or made.sum() > _MOST:
+        result_sizes[chosen] = np.where(counts, copied[chosen] + counts * added, sizes[chosen])
+    if np.any(result_sizes > limits) or result_sizes.sum() > _MOST:
         raise UnsupportedError("a text would become too large by replacements")
 
 

@@ -10,7 +10,6 @@ import uuid
 from collections.abc import Callable, Iterable
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from ingestd.crash_points import CrashPoint, reach
@@ -25,7 +24,8 @@ from ingestd.paimon.spec.bucket import (
 from ingestd.paimon.spec.hive_hash import hive_buckets, hive_hashes
 from ingestd.paimon.spec.index_manifest import HASH_INDEX, IndexManifestEntry, encode_hash_index
 from ingestd.paimon.spec.manifest import FileKind
-from ingestd.paimon.table.buckets.dynamic_buckets import BucketFiller, Buckets
+from ingestd.paimon.spec.row_selection import Indices
+from ingestd.paimon.table.buckets.dynamic_buckets import Buckets, OwnedBuckets
 from ingestd.paimon.table.buckets.hash_index import (
     HASH_CACHE,
     UNKNOWN_BUCKET,
@@ -35,8 +35,6 @@ from ingestd.paimon.table.buckets.hash_index import (
 )
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.index_paths import index_path, new_index_path
-
-_Indices = npt.NDArray[np.int64]
 
 _NO_HASHES = np.zeros(0, np.int32)
 
@@ -87,7 +85,7 @@ class DynamicBucketAssigner:
         self._index = PartitionIndex.load(table, ours)
         self._files = {entry.bucket: index_path(table, entry) for entry in ours}
         counts = {bucket: len(hashes) for bucket, hashes in self._index.buckets.items()}
-        self._filler = BucketFiller(table, counts, assigner_id, assigners)
+        self._owned = OwnedBuckets(table, counts, assigner_id, assigners)
         self._gained: dict[int, list[Hashes]] = {}
 
     def assign(self, hashes: Hashes) -> Buckets:
@@ -101,7 +99,7 @@ class DynamicBucketAssigner:
         new = np.flatnonzero(buckets == UNKNOWN_BUCKET)
         if len(new):
             new = new[np.argsort(first[new], kind="stable")]
-            buckets[new] = self._place(distinct[new])
+            buckets[new] = self._assign_new(distinct[new])
         return buckets[positions]
 
     def prepare_commit(self, io: FileIO) -> tuple[IndexManifestEntry, ...]:
@@ -127,11 +125,11 @@ class DynamicBucketAssigner:
                 buckets[np.isin(distinct, gained)] = bucket
         return buckets
 
-    def _place(self, hashes: Hashes) -> Buckets:
-        placed = self._filler.place(hashes.view(np.uint32))
-        for bucket in np.unique(placed).tolist():
-            self._gained.setdefault(bucket, []).append(hashes[placed == bucket])
-        return placed
+    def _assign_new(self, hashes: Hashes) -> Buckets:
+        assigned = self._owned.assign(hashes.view(np.uint32))
+        for bucket in np.unique(assigned).tolist():
+            self._gained.setdefault(bucket, []).append(hashes[assigned == bucket])
+        return assigned
 
     def _write(
         self, io: FileIO, name: str, bucket: int, hashes: Hashes
@@ -150,7 +148,7 @@ class DynamicBucketAssigner:
         return entry, kept
 
 
-def _distinct(hashes: Hashes) -> tuple[Hashes, _Indices, _Indices]:
+def _distinct(hashes: Hashes) -> tuple[Hashes, Indices, Indices]:
     """Return the distinct hashes in order, the first row of each, and the index of each row's hash.
 
     Sorting hash and row as one number takes a third of the time of `numpy.unique`.

@@ -18,7 +18,7 @@ Buckets = npt.NDArray[np.int32]
 _Unsigned = npt.NDArray[np.uint32] | npt.NDArray[np.uint64]
 
 
-class BucketFiller:
+class OwnedBuckets:
     """The buckets of one partition that an assigner owns, with the key count of each.
 
     An assigner owns the buckets whose number modulo the number of assigners equals its id. `counts`
@@ -33,7 +33,7 @@ class BucketFiller:
         own = {bucket: n for bucket, n in counts.items() if bucket % assigners == self._id}
         self._counts = dict(sorted(own.items()))
 
-    def place(self, keys: _Unsigned) -> Buckets:
+    def assign(self, keys: _Unsigned) -> Buckets:
         """Assign a bucket to each new key; shape (keys,).
 
         If all buckets are full and `dynamic-bucket.max-buckets` allows no more, the keys are spread
@@ -41,19 +41,19 @@ class BucketFiller:
         `MAX_BUCKETS` is reached without this option, or if the option leaves the assigner no
         bucket.
         """
-        placed = np.empty(len(keys), np.int32)
+        assigned = np.empty(len(keys), np.int32)
         done = 0
         for bucket in self._candidates():
             if done == len(keys):
                 break
             room = self._table.options.dynamic_bucket_target_row_num - self._counts.get(bucket, 0)
             taken = len(keys[done : done + room])
-            placed[done : done + taken] = bucket
+            assigned[done : done + taken] = bucket
             self._gain(bucket, taken)
             done += taken
         if done < len(keys):
-            placed[done:] = self._spread(keys[done:])
-        return placed
+            assigned[done:] = self._spread(keys[done:])
+        return assigned
 
     def _candidates(self) -> Iterator[int]:
         """Yield own buckets with free capacity, then numbers of new buckets up to the limit."""
@@ -84,7 +84,7 @@ class BucketFiller:
                 "'dynamic-bucket.target-row-num', or 'dynamic-bucket.max-buckets' to at least "
                 f"the number of assigners ({self._assigners})"
             )
-        placed = own[keys % len(own)]
+        assigned = own[keys % len(own)]
         for bucket in own.tolist():
-            self._gain(bucket, int(np.count_nonzero(placed == bucket)))
-        return placed
+            self._gain(bucket, int(np.count_nonzero(assigned == bucket)))
+        return assigned

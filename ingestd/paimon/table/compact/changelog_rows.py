@@ -20,12 +20,12 @@ from ingestd.paimon.merge.row_kinds import retractions
 from ingestd.paimon.merge.value_codes import value_codes
 from ingestd.paimon.spec.arrow import Column
 from ingestd.paimon.spec.data_types import VALUE_KIND, RowKind
+from ingestd.paimon.spec.row_selection import Mask
 
 KEY_NUMBER = "_KEY_NUMBER"
 """Column with the number of each row's key in its block."""
 
 Index = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)

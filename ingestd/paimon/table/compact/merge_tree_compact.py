@@ -211,7 +211,7 @@ class TreeCompaction:
             self._partition,
             target.bucket,
             self._table.schema.trimmed_primary_keys,
-            places=rules.looks_up and lookups.vectors,
+            row_positions=rules.looks_up and lookups.vectors,
         )
         for block in bucket_input.blocks(sources):
             merged = compact_block(block, sources, rules)

@@ -21,6 +21,7 @@ from ingestd.paimon.merge.merged_rows import LEVEL
 from ingestd.paimon.merge.row_kinds import retractions
 from ingestd.paimon.spec.data_types import SEQUENCE_NUMBER, VALUE_KIND
 from ingestd.paimon.spec.merge_rules import MergeRules
+from ingestd.paimon.spec.row_selection import Mask
 from ingestd.paimon.table.compact.changelog_rows import KEY_NUMBER, ChangeRules, changes_between
 from ingestd.paimon.table.compact.sorted_input import FILE, POSITION, Source
 
@@ -29,7 +30,6 @@ SOURCE = "_SOURCE"
 
 Block = Sequence[tuple[int, pa.Table]]
 Index = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,7 @@ from ingestd.paimon.merge.merged_rows import LEVEL
 from ingestd.paimon.spec.arrow import Column, column_values
 from ingestd.paimon.spec.data_file import DataFileMeta
 from ingestd.paimon.spec.data_types import DataField
+from ingestd.paimon.spec.row_selection import Mask
 from ingestd.paimon.table.files.data_files import DataFileReader, KeyTest
 from ingestd.paimon.table.read.scan_plan import Key, comparable_key, comparable_value
 
@@ -33,7 +34,6 @@ POSITION = "_POSITION"
 """Column with the position of each row in its file."""
 _MEMORY = 16 << 20
 """Size in bytes of the batches of all runs together."""
-Mask = npt.NDArray[np.bool_]
 
 
 def touched_rows(rows: pa.Table, keys: pa.Table) -> pa.Table:
@@ -97,13 +97,16 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class BucketInput:
-    """A reader of the sources of a bucket; with `places`, rows also have `FILE` and `POSITION`."""
+    """A reader of the sources of a bucket.
+
+    With `row_positions`, rows also have `FILE` and `POSITION`.
+    """
 
     reader: DataFileReader
     partition: bytes
     bucket: int
     key_names: tuple[str, ...]
-    places: bool = False
+    row_positions: bool = False
 
     def blocks(self, sources: Sequence[Source]) -> Iterator[list[tuple[int, pa.Table]]]:
         """Yield blocks with ascending key ranges, each as a list of (source number, rows).
@@ -317,7 +320,7 @@ class _Cursor:
                 count = batch.num_rows
                 levels = np.full(count, source.level, np.int32)
                 batch = batch.append_column(LEVEL, pa.array(levels))
-                if bucket_input.places:
+                if bucket_input.row_positions:
                     batch = batch.append_column(FILE, pa.array(np.full(count, number, np.int32)))
                     batch = batch.append_column(POSITION, pa.array(positions))
                 ends = number + 1 == len(source.files) and int(positions[-1]) + 1 == file.row_count

@@ -19,28 +19,29 @@ from ingestd.paimon.spec.arrow import column_of
 from ingestd.paimon.spec.binary_row import deserialize_row
 from ingestd.paimon.spec.data_types import SEQUENCE_NUMBER, VALUE_KIND, RowKind
 from ingestd.paimon.spec.key_fingerprints import KeyFingerprints
-from ingestd.paimon.table.buckets.dynamic_buckets import BucketFiller
+from ingestd.paimon.spec.row_selection import Mask
+from ingestd.paimon.table.buckets.dynamic_buckets import OwnedBuckets
 from ingestd.paimon.table.cross_partition.index_cache import INDEX_CACHE
-from ingestd.paimon.table.cross_partition.key_index import UNKNOWN, KeyIndex, Places
+from ingestd.paimon.table.cross_partition.key_index import UNKNOWN, BucketIds, KeyIndex
 from ingestd.paimon.table.cross_partition.load_key_index import KeyShare, prints_of
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 
 NOWHERE = -1
 Numbers = npt.NDArray[np.int64]
-_Mask = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)
 class KeyRows:
-    """Rows ordered by key: the key number, the row kind and the own partition of each row.
+    """Rows ordered by key: the key number, row kind and partition of each row.
 
+    `partition` is the partition in the values of the row.
     `old` is the partition of each key before the batch, `NOWHERE` for a new key. Keys are numbered
     from 0 in sort order; partitions are numbers too.
     """
 
     key: Numbers
     kind: npt.NDArray[np.int8]
-    came: Numbers
+    partition: Numbers
     old: Numbers
 
     @property
@@ -54,26 +55,26 @@ class KeyRows:
         return np.searchsorted(self.key, np.arange(len(self.old)), side="right") - 1
 
     @property
-    def retracts(self) -> _Mask:
+    def retracts(self) -> Mask:
         """Return a mask of the retractions (-U and -D); shape (rows,)."""
-        marks: _Mask = (self.kind == RowKind.UPDATE_BEFORE) | (self.kind == RowKind.DELETE)
+        marks: Mask = (self.kind == RowKind.UPDATE_BEFORE) | (self.kind == RowKind.DELETE)
         return marks
 
 
 @dataclass(frozen=True, slots=True)
-class Moves:
+class KeyMoves:
     """The target partition of each row, whether the row is written, and the moves of keys.
 
-    Row `left[i]` moves its key out of partition `left_in[i]`, in which the key is deleted.
+    Row `moving[i]` moves its key out of partition `moved_from[i]`, in which the key is deleted.
     """
 
     target: Numbers
-    kept: _Mask
-    left: Numbers
-    left_in: Numbers
+    is_written: Mask
+    moving: Numbers
+    moved_from: Numbers
 
 
-def moves_of(engine: str, rows: KeyRows, *, every_step: bool) -> Moves:
+def moves_of(engine: str, rows: KeyRows, *, every_step: bool) -> KeyMoves:
     """Return the moves of the rows of a batch under a merge engine.
 
     Without `every_step`, a key moves directly to its last partition: in intermediate partitions
@@ -81,42 +82,44 @@ def moves_of(engine: str, rows: KeyRows, *, every_step: bool) -> Moves:
     """
     if engine == "deduplicate":
         return _followed(rows, every_step)
-    stays = np.where(rows.old != NOWHERE, rows.old, rows.came[rows.first])[rows.key]
-    kept = stays == rows.came if engine == "first-row" else np.ones(len(stays), bool)
+    stays = np.where(rows.old != NOWHERE, rows.old, rows.partition[rows.first])[rows.key]
+    written = stays == rows.partition if engine == "first-row" else np.ones(len(stays), bool)
     none: Numbers = np.zeros(0, np.int64)
-    return Moves(stays, kept, none, none)
+    return KeyMoves(stays, written, none, none)
 
 
-def _followed(rows: KeyRows, every_step: bool) -> Moves:
+def _followed(rows: KeyRows, every_step: bool) -> KeyMoves:
     """Return the moves under `deduplicate`: each added row moves its key to its own partition."""
     old, here = rows.old[rows.key], np.arange(len(rows.key))
     adds = ~rows.retracts
     last_added = np.maximum.accumulate(np.where(adds, here, -1)) if len(here) else here
     has_added = last_added >= rows.first[rows.key]
-    target = np.where(has_added, rows.came[last_added], np.where(old != NOWHERE, old, rows.came))
+    target = np.where(
+        has_added, rows.partition[last_added], np.where(old != NOWHERE, old, rows.partition)
+    )
     before = np.concatenate([old[:1], target[:-1]])
     before[rows.first] = rows.old
     moved = adds & (before != NOWHERE) & (before != target)
-    kept = np.ones(len(here), bool)
+    written = np.ones(len(here), bool)
     if not every_step:
         final = target[rows.last][rows.key]
-        kept = (target == final) | (target == old)
+        written = (target == final) | (target == old)
         moved &= (before == final) | (before == old)
-    left = np.flatnonzero(moved)
-    return Moves(target, kept, left, before[left])
+    moving = np.flatnonzero(moved)
+    return KeyMoves(target, written, moving, before[moving])
 
 
-def ends_deleted(rows: KeyRows, engine: str, *, remove_on_delete: bool) -> _Mask:
+def ends_deleted(rows: KeyRows, engine: str, *, remove_on_delete: bool) -> Mask:
     """Return a mask of the keys that have no row after the batch is merged; shape (keys,)."""
     last = rows.kind[rows.last]
     if engine == "deduplicate":
         return rows.retracts[rows.last]
-    gone: _Mask = last == (RowKind.DELETE if remove_on_delete else NO_KIND)
+    gone: Mask = last == (RowKind.DELETE if remove_on_delete else NO_KIND)
     return gone
 
 
 @dataclass(frozen=True, slots=True)
-class PlacedRows:
+class AssignedRows:
     """Rows and their targets: row i is written to `partitions[codes[i]]` and bucket `buckets[i]`.
 
     The partition columns of the rows have the values of the target.
@@ -140,12 +143,13 @@ class CrossPartitionAssigner:
         self._share = share
         self._after: KeyIndex | None = None
 
-    def place(self, rows: pa.Table, codes: Numbers, partitions: Sequence[bytes]) -> PlacedRows:
+    def assign(self, rows: pa.Table, codes: Numbers, partitions: Sequence[bytes]) -> AssignedRows:
         """Assign the rows of the batch to their targets; called once, with all rows of the batch.
 
-        `rows` have sequence numbers and row kinds; `partitions[codes[i]]` is the own partition of
-        row i. The result also has the deletions of keys that move, in their old partitions. Raises
-        the errors of reading the table, and UnsupportedError if no bucket is left.
+        `rows` have sequence numbers and row kinds; `partitions[codes[i]]` is the partition in the
+        values of row i. The result also has the deletions of keys that move, in their old
+        partitions. Raises the errors of reading the table, and UnsupportedError if no bucket is
+        left.
         """
         options = self._table.options
         order, key, keys = _by_key(prints_of(self._table, rows), rows)
@@ -158,54 +162,59 @@ class CrossPartitionAssigner:
         batch = KeyRows(key, kinds, codes[order], old)
         every_step = options.changelog_producer == "input"
         moves = moves_of(options.merge_engine, batch, every_step=every_step)
-        buckets = _Buckets(_Fillers(self._table, self._share, index), known, before, old)
-        targets = np.concatenate([moves.target[moves.kept], moves.left_in])
-        owners = np.concatenate([key[moves.kept], key[moves.left]])
-        placed = buckets.of(keys, owners, targets)
+        buckets = _Buckets(_NewKeyBuckets(self._table, self._share, index), known, before, old)
+        targets = np.concatenate([moves.target[moves.is_written], moves.moved_from])
+        owners = np.concatenate([key[moves.is_written], key[moves.moving]])
+        bucket_of_row = buckets.of(keys, owners, targets)
         self._after = index.with_changes(keys, self._final(batch, moves, buckets))
         written = _written(self._table, ordered, moves, targets, known)
-        return PlacedRows(written, targets, known, placed)
+        return AssignedRows(written, targets, known, bucket_of_row)
 
     def partitions_of(self, rows: pa.Table) -> frozenset[bytes]:
         """Return the partitions that contain the keys of the rows before the batch."""
         keys = prints_of(self._table, rows)
         index = INDEX_CACHE.open(self._table, self._snapshot_id, self._share, keys)
-        places = np.unique(index.lookup(keys)).tolist()
+        bucket_ids = np.unique(index.lookup(keys)).tolist()
         return frozenset(
-            index.book.place(place_number)[0] for place_number in places if place_number != UNKNOWN
+            index.dictionary.decode(bucket_id)[0]
+            for bucket_id in bucket_ids
+            if bucket_id != UNKNOWN
         )
 
     def wrote(self, files: Collection[str]) -> None:
-        """Record the data files that contain the placed rows.
+        """Record the data files that contain the assigned rows.
 
         The cached index has the keys of these rows as soon as a snapshot contains these files.
         """
         if self._after is not None and files:
             INDEX_CACHE.note(self._table, self._share, files, self._after)
 
-    def _final(self, batch: KeyRows, moves: Moves, buckets: "_Buckets") -> Places:
+    def _final(self, batch: KeyRows, moves: KeyMoves, buckets: "_Buckets") -> BucketIds:
         rules, engine = self._table.merge_rules, self._table.options.merge_engine
         gone = ends_deleted(batch, engine, remove_on_delete=rules.remove_on_delete)
-        places = buckets.places(moves.target[batch.last])
-        places[gone] = UNKNOWN
-        return places
+        bucket_ids = buckets.bucket_ids(moves.target[batch.last])
+        bucket_ids[gone] = UNKNOWN
+        return bucket_ids
 
 
 class _Buckets:
     """The bucket of each key in each partition that it enters in the batch.
 
-    A place is the number of a partition and bucket. `before` has the place of each key before the
-    batch, `old` the partition of this place.
+    `before` has the bucket id of each key before the batch, `old` the partition of this bucket.
     """
 
     def __init__(
-        self, fillers: "_Fillers", partitions: Sequence[bytes], before: Places, old: Numbers
+        self,
+        new_keys: "_NewKeyBuckets",
+        partitions: Sequence[bytes],
+        before: BucketIds,
+        old: Numbers,
     ) -> None:
-        self._fillers = fillers
+        self._new_keys = new_keys
         self._partitions = partitions
         self._before, self._old = before, old
         self._pairs: Numbers = np.zeros(0, np.int64)
-        self._numbers: Places = np.zeros(0, np.int32)
+        self._ids: BucketIds = np.zeros(0, np.int32)
 
     def of(self, keys: KeyFingerprints, owners: Numbers, targets: Numbers) -> Numbers:
         """Return the bucket of key number `owners[i]` in partition `targets[i]`, for each i."""
@@ -216,40 +225,40 @@ class _Buckets:
         for partition in np.unique(target[is_new]).tolist():
             new = np.flatnonzero(is_new & (target == partition))
             prints = keys.first[owner[new]]
-            numbers[new] = self._fillers.places(self._partitions[partition], prints)
-        self._numbers = numbers
-        return self._fillers.buckets(numbers)[inverse]
+            numbers[new] = self._new_keys.bucket_ids(self._partitions[partition], prints)
+        self._ids = numbers
+        return self._new_keys.buckets(numbers)[inverse]
 
-    def places(self, targets: Numbers) -> Places:
-        """Return the place of each key in its last partition, `targets`; call after `of`."""
+    def bucket_ids(self, targets: Numbers) -> BucketIds:
+        """Return the bucket id of each key in its last partition, `targets`; call after `of`."""
         new = np.flatnonzero(targets != self._old)
-        places = self._before.copy()
-        places[new] = self._numbers[np.searchsorted(self._pairs, self._pair(new, targets[new]))]
-        return places
+        bucket_ids = self._before.copy()
+        bucket_ids[new] = self._ids[np.searchsorted(self._pairs, self._pair(new, targets[new]))]
+        return bucket_ids
 
     def _pair(self, owners: Numbers, targets: Numbers) -> Numbers:
         return owners * len(self._partitions) + targets
 
 
 @dataclass(frozen=True, slots=True)
-class _Fillers:
+class _NewKeyBuckets:
     """The assigner of buckets to keys that are new in a partition."""
 
     table: FileStoreTable
     share: KeyShare
     index: KeyIndex
 
-    def places(self, partition: bytes, prints: npt.NDArray[np.uint64]) -> Places:
-        share, book = self.share, self.index.book
+    def bucket_ids(self, partition: bytes, prints: npt.NDArray[np.uint64]) -> BucketIds:
+        share, dictionary = self.share, self.index.dictionary
         counts = self.index.counts_of(partition)
-        filler = BucketFiller(self.table, counts, share.assigner, share.assigners)
-        buckets, inverse = np.unique(filler.place(prints), return_inverse=True)
-        numbers = [book.number(partition, bucket) for bucket in buckets.tolist()]
+        owned = OwnedBuckets(self.table, counts, share.assigner, share.assigners)
+        buckets, inverse = np.unique(owned.assign(prints), return_inverse=True)
+        numbers = [dictionary.encode(partition, bucket) for bucket in buckets.tolist()]
         return np.array(numbers, np.int32)[inverse]
 
-    def buckets(self, places: Places) -> Numbers:
-        distinct, inverse = np.unique(places, return_inverse=True)
-        buckets = [self.index.book.place(number)[1] for number in distinct.tolist()]
+    def buckets(self, bucket_ids: BucketIds) -> Numbers:
+        distinct, inverse = np.unique(bucket_ids, return_inverse=True)
+        buckets = [self.index.dictionary.decode(number)[1] for number in distinct.tolist()]
         return np.array(buckets, np.int64)[inverse]
 
 
@@ -267,38 +276,38 @@ def _by_key(prints: KeyFingerprints, rows: pa.Table) -> tuple[Numbers, Numbers, 
     return order, np.cumsum(starts) - 1, ordered.take(starts)
 
 
-def _partitions_of(places: Places, index: KeyIndex, known: list[bytes]) -> Numbers:
-    """Return the index in `known` of each place's partition, or `NOWHERE`.
+def _partitions_of(bucket_ids: BucketIds, index: KeyIndex, known: list[bytes]) -> Numbers:
+    """Return the index in `known` of the partition of each bucket id, or `NOWHERE`.
 
     Partitions that `known` lacks are appended to it.
     """
     codes = {partition: code for code, partition in enumerate(known)}
-    distinct, inverse = np.unique(places, return_inverse=True)
-    codes_of_places = []
+    distinct, inverse = np.unique(bucket_ids, return_inverse=True)
+    codes_of_buckets = []
     for number in distinct.tolist():
         if number == UNKNOWN:
-            codes_of_places.append(NOWHERE)
+            codes_of_buckets.append(NOWHERE)
             continue
-        partition = index.book.place(number)[0]
+        partition = index.dictionary.decode(number)[0]
         if partition not in codes:
             codes[partition] = len(known)
             known.append(partition)
-        codes_of_places.append(codes[partition])
-    return np.array(codes_of_places, np.int64)[inverse]
+        codes_of_buckets.append(codes[partition])
+    return np.array(codes_of_buckets, np.int64)[inverse]
 
 
 def _written(
-    table: FileStoreTable, rows: pa.Table, moves: Moves, codes: Numbers, known: Sequence[bytes]
+    table: FileStoreTable, rows: pa.Table, moves: KeyMoves, codes: Numbers, known: Sequence[bytes]
 ) -> pa.Table:
     """Return the rows to write and the deletions of keys that move, with their target partitions.
 
     `known[codes[i]]` is the partition of row i of the result.
     """
-    left = rows.take(moves.left)
-    at = left.column_names.index(VALUE_KIND)
-    kind = pa.array(np.full(len(moves.left), int(RowKind.DELETE), np.int8))
-    left = left.set_column(at, left.field(at), kind)
-    together = pa.concat_tables([rows.filter(pa.array(moves.kept)), left])
+    deletes = rows.take(moves.moving)
+    at = deletes.column_names.index(VALUE_KIND)
+    kind = pa.array(np.full(len(moves.moving), int(RowKind.DELETE), np.int8))
+    deletes = deletes.set_column(at, deletes.field(at), kind)
+    together = pa.concat_tables([rows.filter(pa.array(moves.is_written)), deletes])
     values = [deserialize_row(table.partition_types, partition) for partition in known]
     for number, name in enumerate(table.schema.partition_keys):
         field = together.schema.field(name)

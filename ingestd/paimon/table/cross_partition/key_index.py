@@ -15,56 +15,56 @@ import numpy.typing as npt
 from ingestd.paimon.spec.key_fingerprints import KeyFingerprints, Numbers
 
 UNKNOWN = -1
-"""The place of a key that does not exist."""
+"""The bucket id of a key that does not exist."""
 
-Places = npt.NDArray[np.int32]
+BucketIds = npt.NDArray[np.int32]
 _Positions = npt.NDArray[np.int64]
 
 _SMALL = 4096
 _SHARE = 8
 
 
-class BucketNumbers:
-    """Consecutive numbers, from 0, for pairs of a partition (its serialized row) and a bucket.
+class BucketDictionary:
+    """Ids, from 0, for pairs of a partition (its serialized row) and a bucket.
 
-    Pairs are added, never removed or renumbered.
+    Pairs are added; an id is never removed or changed.
     """
 
     def __init__(self) -> None:
-        self._places: list[tuple[bytes, int]] = []
-        self._numbers: dict[bytes, dict[int, int]] = {}
+        self._buckets: list[tuple[bytes, int]] = []
+        self._ids: dict[bytes, dict[int, int]] = {}
 
-    def number(self, partition: bytes, bucket: int) -> int:
-        """Return the number of a partition and bucket; assign one if it is new."""
-        number = self._numbers.setdefault(partition, {}).setdefault(bucket, len(self._places))
-        if number == len(self._places):
-            self._places.append((partition, bucket))
-        return number
+    def encode(self, partition: bytes, bucket: int) -> int:
+        """Return the id of a partition and bucket; assign one if it is new."""
+        bucket_id = self._ids.setdefault(partition, {}).setdefault(bucket, len(self._buckets))
+        if bucket_id == len(self._buckets):
+            self._buckets.append((partition, bucket))
+        return bucket_id
 
-    def place(self, number: int) -> tuple[bytes, int]:
-        """Return the partition and the bucket of a number."""
-        return self._places[number]
+    def decode(self, bucket_id: int) -> tuple[bytes, int]:
+        """Return the partition and the bucket of an id."""
+        return self._buckets[bucket_id]
 
     def of_partition(self, partition: bytes) -> Mapping[int, int]:
-        """Return the number of each known bucket of a partition."""
-        return self._numbers.get(partition, {})
+        """Return the id of each known bucket of a partition."""
+        return self._ids.get(partition, {})
 
     def __len__(self) -> int:
-        return len(self._places)
+        return len(self._buckets)
 
 
 @dataclass(frozen=True, slots=True)
 class _Layer:
-    """Distinct keys, ordered by the first number of their fingerprints, and the place of each."""
+    """Distinct keys and the bucket id of each, ordered by the first number of the fingerprint."""
 
     keys: KeyFingerprints
-    places: Places
+    bucket_ids: BucketIds
 
     @classmethod
-    def of(cls, keys: KeyFingerprints, places: Places) -> "_Layer":
+    def of(cls, keys: KeyFingerprints, bucket_ids: BucketIds) -> "_Layer":
         """Return a layer of distinct keys given in any order."""
         order = np.argsort(keys.first, kind="stable")
-        return cls(keys.take(order), places[order])
+        return cls(keys.take(order), bucket_ids[order])
 
     def find(self, keys: KeyFingerprints) -> _Positions:
         """Return the position of each key, -1 if it is not in the layer."""
@@ -85,17 +85,17 @@ class _Layer:
         return positions
 
     def over(self, newer: "_Layer") -> "_Layer":
-        """Return this layer merged with a newer one, whose places take precedence."""
+        """Return this layer merged with a newer one, whose bucket ids take precedence."""
         replaced = self.find(newer.keys)
-        kept = np.ones(len(self.places), bool)
+        kept = np.ones(len(self.bucket_ids), bool)
         kept[replaced[replaced >= 0]] = False
         keys = KeyFingerprints.concat([self.keys.take(kept), newer.keys])
-        return _Layer.of(keys, np.concatenate([self.places[kept], newer.places]))
+        return _Layer.of(keys, np.concatenate([self.bucket_ids[kept], newer.bucket_ids]))
 
     def settled(self) -> "_Layer":
-        """Return the layer without the keys whose place is `UNKNOWN`."""
-        there = self.places != UNKNOWN
-        return _Layer(self.keys.take(there), self.places[there])
+        """Return the layer without the keys whose bucket id is `UNKNOWN`."""
+        there = self.bucket_ids != UNKNOWN
+        return _Layer(self.keys.take(there), self.bucket_ids[there])
 
 
 def _empty() -> _Layer:
@@ -105,59 +105,61 @@ def _empty() -> _Layer:
 
 @dataclass(frozen=True, slots=True)
 class KeyIndex:
-    """The place of each key, as a number of `book`; `counts` has the key count of each place."""
+    """The bucket of each key, as an id of `dictionary`; `counts` has the key count by bucket id."""
 
-    book: BucketNumbers = field(default_factory=BucketNumbers)
+    dictionary: BucketDictionary = field(default_factory=BucketDictionary)
     counts: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
     _base: _Layer = field(default_factory=_empty)
     _recent: _Layer = field(default_factory=_empty)
 
     @classmethod
-    def of(cls, book: BucketNumbers, keys: KeyFingerprints, places: Places) -> "KeyIndex":
+    def of(
+        cls, dictionary: BucketDictionary, keys: KeyFingerprints, bucket_ids: BucketIds
+    ) -> "KeyIndex":
         """Return an index of keys given in any order.
 
-        The last place of a duplicate key takes precedence.
+        The last bucket of a duplicate key takes precedence.
         """
         distinct = last_of_each(keys)
-        keys, places = keys.take(distinct), places[distinct]
-        counts = np.bincount(places, minlength=len(book)).astype(np.int64)
-        return cls(book, counts, _Layer(keys, places))
+        keys, bucket_ids = keys.take(distinct), bucket_ids[distinct]
+        counts = np.bincount(bucket_ids, minlength=len(dictionary)).astype(np.int64)
+        return cls(dictionary, counts, _Layer(keys, bucket_ids))
 
-    def lookup(self, keys: KeyFingerprints) -> Places:
-        """Return the place of each key as a number of `book`, or `UNKNOWN`."""
-        places = np.full(len(keys), UNKNOWN, np.int32)
+    def lookup(self, keys: KeyFingerprints) -> BucketIds:
+        """Return the bucket id of each key, or `UNKNOWN`."""
+        bucket_ids = np.full(len(keys), UNKNOWN, np.int32)
         for layer in (self._base, self._recent):
             positions = layer.find(keys)
             there = positions >= 0
-            places[there] = layer.places[positions[there]]
-        return places
+            bucket_ids[there] = layer.bucket_ids[positions[there]]
+        return bucket_ids
 
-    def with_changes(self, keys: KeyFingerprints, places: Places) -> "KeyIndex":
-        """Return an index in which the distinct keys have these places; `UNKNOWN` removes a key."""
-        counts = np.zeros(len(self.book), np.int64)
+    def with_changes(self, keys: KeyFingerprints, bucket_ids: BucketIds) -> "KeyIndex":
+        """Return an index in which distinct keys have these bucket ids; `UNKNOWN` removes a key."""
+        counts = np.zeros(len(self.dictionary), np.int64)
         counts[: len(self.counts)] = self.counts
-        for sign, changed in ((-1, self.lookup(keys)), (1, places)):
+        for sign, changed in ((-1, self.lookup(keys)), (1, bucket_ids)):
             counts += sign * np.bincount(changed[changed != UNKNOWN], minlength=len(counts))
-        base, recent = self._base, self._recent.over(_Layer.of(keys, places))
-        if len(recent.places) > max(_SMALL, len(base.places) // _SHARE):
+        base, recent = self._base, self._recent.over(_Layer.of(keys, bucket_ids))
+        if len(recent.bucket_ids) > max(_SMALL, len(base.bucket_ids) // _SHARE):
             base, recent = base.over(recent).settled(), _empty()
-        return KeyIndex(self.book, counts, base, recent)
+        return KeyIndex(self.dictionary, counts, base, recent)
 
     def counted(self, counts: npt.NDArray[np.int64]) -> "KeyIndex":
         """Return the index with these key counts, which may include keys that it lacks."""
-        return KeyIndex(self.book, counts, self._base, self._recent)
+        return KeyIndex(self.dictionary, counts, self._base, self._recent)
 
     def counts_of(self, partition: bytes) -> dict[int, int]:
         """Return the key count of each bucket of a partition."""
-        places = self.book.of_partition(partition)
+        bucket_ids = self.dictionary.of_partition(partition)
         counts = self.counts
-        return {b: int(counts[n]) if n < len(counts) else 0 for b, n in places.items()}
+        return {b: int(counts[n]) if n < len(counts) else 0 for b, n in bucket_ids.items()}
 
     @property
     def nbytes(self) -> int:
         """Return the size of the arrays in bytes."""
         return sum(
-            layer.keys.first.nbytes + layer.keys.second.nbytes + layer.places.nbytes
+            layer.keys.first.nbytes + layer.keys.second.nbytes + layer.bucket_ids.nbytes
             for layer in (self._base, self._recent)
         )
 

@@ -19,8 +19,14 @@ from ingestd.paimon.spec.bucket import hash_columns
 from ingestd.paimon.spec.data_types import VALUE_KIND, DataField, RowKind
 from ingestd.paimon.spec.key_fingerprints import KeyFingerprints, key_fingerprints
 from ingestd.paimon.spec.manifest import FileKind, ManifestEntry
+from ingestd.paimon.spec.row_selection import Mask
 from ingestd.paimon.spec.snapshot import Snapshot
-from ingestd.paimon.table.cross_partition.key_index import UNKNOWN, BucketNumbers, KeyIndex, Places
+from ingestd.paimon.table.cross_partition.key_index import (
+    UNKNOWN,
+    BucketDictionary,
+    BucketIds,
+    KeyIndex,
+)
 from ingestd.paimon.table.files.data_files import DataFileReader
 from ingestd.paimon.table.files.deletion_vectors import DeletionVectors
 from ingestd.paimon.table.metadata.file_store_scan import (
@@ -36,8 +42,6 @@ from ingestd.paimon.table.read.table_read import index_entries
 _SEEDS = (int.from_bytes(os.urandom(8)), int.from_bytes(os.urandom(8)))
 """Random per process, so that colliding keys cannot be chosen on purpose."""
 
-_Mask = npt.NDArray[np.bool_]
-
 
 @dataclass(frozen=True, slots=True)
 class KeyShare:
@@ -46,9 +50,9 @@ class KeyShare:
     assigner: int
     assigners: int
 
-    def mine(self, hashes: npt.NDArray[np.int32]) -> _Mask:
+    def mine(self, hashes: npt.NDArray[np.int32]) -> Mask:
         """Return a mask of the keys in this subset; `hashes` are those of `primary_key_hashes`."""
-        marks: _Mask = assigners_of_keys(hashes, self.assigners) == self.assigner
+        marks: Mask = assigners_of_keys(hashes, self.assigners) == self.assigner
         return marks
 
 
@@ -86,7 +90,7 @@ def load_index(
     vectors = DeletionVectors.of(table, index_entries(table, snapshot))
     reader = BucketReader(table, _key_fields(table), None, DataFileReader(table, vectors))
     for bucket in group_by_bucket(entries):
-        number = gathered.book.number(bucket.partition, bucket.bucket)
+        number = gathered.dictionary.encode(bucket.partition, bucket.bucket)
         for rows in reader.read(bucket):
             own = share.mine(primary_key_hashes(table, rows))
             gathered.add(prints_of(table, rows).take(own), number)
@@ -102,22 +106,22 @@ def index_after(
         for delta_entry in delta_entries(table, snapshot)
         if delta_entry.kind == FileKind.ADD
     ]
-    retracted_keys: list[tuple[KeyFingerprints, Places]] = []
-    kept_keys: list[tuple[KeyFingerprints, Places]] = []
+    retracted_keys: list[tuple[KeyFingerprints, BucketIds]] = []
+    kept_keys: list[tuple[KeyFingerprints, BucketIds]] = []
     for bucket, rows in _rows_of(table, added):
-        number = index.book.number(bucket.partition, bucket.bucket)
+        number = index.dictionary.encode(bucket.partition, bucket.bucket)
         own = share.mine(primary_key_hashes(table, rows))
         keys, kinds = prints_of(table, rows).take(own), rows.column(VALUE_KIND).to_numpy()[own]
         retracted = (kinds == RowKind.DELETE) | (kinds == RowKind.UPDATE_BEFORE)
         for prints, marks in ((retracted_keys, retracted), (kept_keys, ~retracted)):
             prints.append((keys.take(marks), np.full(int(marks.sum()), number, np.int32)))
-    # A key that left one place may have entered another in the same snapshot.
-    for keys, places in retracted_keys:
-        leaves = index.lookup(keys) == places
+    # A key that left one bucket may have entered another in the same snapshot.
+    for keys, bucket_ids in retracted_keys:
+        leaves = index.lookup(keys) == bucket_ids
         left = keys.take(leaves)
         index = index.with_changes(left, np.full(len(left), UNKNOWN, np.int32))
-    for keys, places in kept_keys:
-        index = index.with_changes(keys, places)
+    for keys, bucket_ids in kept_keys:
+        index = index.with_changes(keys, bucket_ids)
     return index
 
 
@@ -135,38 +139,40 @@ def _key_fields(table: FileStoreTable) -> tuple[DataField, ...]:
 
 
 class _Gathered:
-    """The keys read so far and their places; above `max_bytes` only those of the needed keys."""
+    """The keys read so far, with bucket ids; above `max_bytes` only those of the needed keys."""
 
     def __init__(self, max_bytes: int, needed: KeyFingerprints) -> None:
-        self.book = BucketNumbers()
+        self.dictionary = BucketDictionary()
         self.is_whole = True
         self._max_bytes = max_bytes
         self._needed = np.unique(needed.first)
-        self._parts: list[tuple[KeyFingerprints, Places]] = []
+        self._parts: list[tuple[KeyFingerprints, BucketIds]] = []
         self._counts: Counter[int] = Counter()
         self._bytes = 0
 
-    def add(self, keys: KeyFingerprints, place_number: int) -> None:
-        self._counts[place_number] += len(keys)
-        self._hold(keys, np.full(len(keys), place_number, np.int32))
+    def add(self, keys: KeyFingerprints, bucket_id: int) -> None:
+        self._counts[bucket_id] += len(keys)
+        self._hold(keys, np.full(len(keys), bucket_id, np.int32))
         if self.is_whole and self._bytes > self._max_bytes:
             self.is_whole, held = False, self._parts
             self._parts, self._bytes = [], 0
-            for keys_and_places in held:
-                self._hold(*keys_and_places)
+            for keys_and_ids in held:
+                self._hold(*keys_and_ids)
 
-    def _hold(self, keys: KeyFingerprints, places: Places) -> None:
+    def _hold(self, keys: KeyFingerprints, bucket_ids: BucketIds) -> None:
         if not self.is_whole:
             kept = np.isin(keys.first, self._needed)
-            keys, places = keys.take(kept), places[kept]
-        self._parts.append((keys, places))
-        self._bytes += keys.first.nbytes + keys.second.nbytes + places.nbytes
+            keys, bucket_ids = keys.take(kept), bucket_ids[kept]
+        self._parts.append((keys, bucket_ids))
+        self._bytes += keys.first.nbytes + keys.second.nbytes + bucket_ids.nbytes
 
     def index(self) -> KeyIndex:
         keys = KeyFingerprints.concat([keys for keys, _ in self._parts])
         none = np.zeros(0, np.int32)
-        index = KeyIndex.of(self.book, keys, np.concatenate([none, *(p for _, p in self._parts)]))
+        index = KeyIndex.of(
+            self.dictionary, keys, np.concatenate([none, *(p for _, p in self._parts)])
+        )
         if self.is_whole:
             return index
-        counts = np.array([self._counts[n] for n in range(len(self.book))], np.int64)
+        counts = np.array([self._counts[n] for n in range(len(self.dictionary))], np.int64)
         return index.counted(counts)

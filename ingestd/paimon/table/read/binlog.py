@@ -54,9 +54,9 @@ def packed_rows(rows: pa.Table, fields: Sequence[DataField], kind: str) -> pa.Ta
 
 def _begins_pair(before: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
     """Return a mask of the rows that are joined to the next row: the odd rows of each run of -U."""
-    places = np.arange(len(before))
-    last_other = np.maximum.accumulate(np.where(before, -1, places))
-    begins: npt.NDArray[np.bool_] = before & ((places - last_other) % 2 == 1)
+    indices = np.arange(len(before))
+    last_other = np.maximum.accumulate(np.where(before, -1, indices))
+    begins: npt.NDArray[np.bool_] = before & ((indices - last_other) % 2 == 1)
     return begins
 
 

@@ -278,9 +278,9 @@ def _columns(rows: pa.Table) -> dict[str, Any]:
 
 def _take(columns: dict[str, Any], picked: Positions) -> pa.Table:
     """Return the picked rows; each column is removed from `columns` to free its memory."""
-    places = pa.array(picked)
+    indices = pa.array(picked)
     taken = {}
     for name in list(columns):
         # Combine chunks first: taking from chunks costs twice as much.
-        taken[name] = columns.pop(name).combine_chunks().take(places)
+        taken[name] = columns.pop(name).combine_chunks().take(indices)
     return pa.table(taken)

@@ -171,7 +171,7 @@ class DueTag:
 class AutoTags:
     """Tags created or due, and tags deleted, or to delete, beyond the number to retain."""
 
-    made: tuple[DueTag, ...] = ()
+    created: tuple[DueTag, ...] = ()
     deleted: tuple[str, ...] = ()
 
 

@@ -89,8 +89,8 @@ class ByAll:
     def _keys(self, rows: pa.Table) -> Keys:
         ranks = []
         for name, sample in self.samples.items():
-            places = np.searchsorted(sample, words(rows.column(name)), side="right")
-            ranks.append((places * _MOST_RANK // max(len(sample), 1)).astype(np.uint16))
+            quantiles = np.searchsorted(sample, words(rows.column(name)), side="right")
+            ranks.append((quantiles * _MOST_RANK // max(len(sample), 1)).astype(np.uint16))
         return interleaved(ranks)
 
 
@@ -165,8 +165,8 @@ class _Spill:
                 with contextlib.suppress(OSError):
                     file.close()
 
-    def add(self, rows: pa.Table, places: npt.NDArray[np.int64]) -> None:
-        for range_number, positions in positions_by_number(places):
+    def add(self, rows: pa.Table, range_numbers: npt.NDArray[np.int64]) -> None:
+        for range_number, positions in positions_by_number(range_numbers):
             self._write(range_number, rows.take(positions))
 
     def filled(self) -> list[int]:

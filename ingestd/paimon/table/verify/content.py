@@ -217,11 +217,11 @@ def _differs(data: bytes, rows: pa.Table, field: DataField, source: str) -> bool
     column: Any = rows.column(field.name)
     seen = np.zeros(rows.num_rows, np.int64)
     for value in (None, *index.values()):
-        places = index.positions(value)
-        if len(places) and int(places[-1]) >= rows.num_rows:
+        positions = index.positions(value)
+        if len(positions) and int(positions[-1]) >= rows.num_rows:
             return True
-        seen[places] += 1
-        cells = column.take(pa.array(places))
+        seen[positions] += 1
+        cells = column.take(pa.array(positions))
         if value is None:
             fits = cells.null_count == len(cells)
         elif value != value:

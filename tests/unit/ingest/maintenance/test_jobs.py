@@ -7,7 +7,7 @@ import pytest
 from ingestd.ingest.maintenance.jobs import CompactionDone, Expired, NotDone, do_job
 from ingestd.ingest.maintenance.scheduler import Job
 from ingestd.paimon.catalog.filesystem import FilesystemCatalog
-from ingestd.paimon.iceberg.iceberg_sync import keep_iceberg
+from ingestd.paimon.iceberg.iceberg_sync import update_iceberg
 from ingestd.paimon.io.local import LocalFileIO
 from ingestd.paimon.table.metadata import file_store_scan
 from ingestd.paimon.table.metadata.file_store_scan import ManifestCache
@@ -53,7 +53,7 @@ def test_a_compaction_and_new_tags_are_followed_by_iceberg_metadata(
         "tag.creation-period": "daily", "sink.process-time-zone": "UTC",
     }  # fmt: skip
     fill(tmp_path, 1, **options)
-    assert keep_iceberg(open_native(tmp_path))
+    assert update_iceberg(open_native(tmp_path))
     document = tmp_path / "db.db/t/metadata/v2.metadata.json"
     done = do_job(catalog, Job("full", "db.t"), USER, clock)
     assert isinstance(done, CompactionDone)
@@ -61,7 +61,7 @@ def test_a_compaction_and_new_tags_are_followed_by_iceberg_metadata(
     assert json.loads(document.read_bytes())["refs"] == {}
     expired = do_job(catalog, Job("expire", "db.t"), USER, clock)
     assert isinstance(expired, Expired)
-    assert (expired.tags_made, expired.iceberg_failed) == (1, False)
+    assert (expired.tags_created, expired.iceberg_failed) == (1, False)
     (tag,) = json.loads(document.read_bytes())["refs"].values()
     assert tag["type"] == "tag"
     hint = tmp_path / "db.db/t/metadata/version-hint.text"

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from ingestd.ingest.rows.blobs import BUCKET, HASH, POSITION
-from ingestd.ingest.rows.slot_assignment import place
+from ingestd.ingest.rows.slot_assignment import assign_slots
 from ingestd.ingest.settings.context import TableContext
 from ingestd.paimon.io.file_io import MemoryFileIO
 from ingestd.paimon.spec.data_types import DataType
@@ -38,7 +38,7 @@ def test_rows_of_a_fixed_bucket_share_a_slot_and_buckets_spread(
     partitions: tuple[str, ...],
 ) -> None:
     keys = (*partitions, "id")
-    rows, slots = place(target(8, keys, partitions), some_rows(), SLOTS, 0)
+    rows, slots = assign_slots(target(8, keys, partitions), some_rows(), SLOTS, 0)
     seen: dict[tuple[object, int], set[int]] = {}
     buckets = rows.column(BUCKET).to_pylist()
     groups = rows.column("day").to_pylist() if partitions else [None] * rows.num_rows
@@ -53,8 +53,8 @@ def test_keys_of_an_assigner_share_a_slot_and_a_key_always_goes_the_same_way(
     partitions: tuple[str, ...],
 ) -> None:
     one = target(-1, (*partitions, "id"), partitions, assigners=SLOTS)
-    rows, slots = place(one, some_rows(), SLOTS, 0)
-    again, same = place(one, some_rows(), SLOTS, 3)
+    rows, slots = assign_slots(one, some_rows(), SLOTS, 0)
+    again, same = assign_slots(one, some_rows(), SLOTS, 3)
     assert HASH in rows.column_names
     assert rows.equals(again)
     assert slots.tolist() == same.tolist()
@@ -62,14 +62,14 @@ def test_keys_of_an_assigner_share_a_slot_and_a_key_always_goes_the_same_way(
 
 
 def test_single_assigner_means_a_single_slot() -> None:
-    _, slots = place(target(-1, ("id",), assigners=1), some_rows(), SLOTS, 0)
+    _, slots = assign_slots(target(-1, ("id",), assigners=1), some_rows(), SLOTS, 0)
     assert len(set(slots.tolist())) == 1
 
 
 def test_append_rows_stay_with_their_task_unless_they_have_a_position() -> None:
     rows = some_rows(100).append_column(POSITION, pa.array([-1] * 50 + list(range(50))))
-    _, slots = place(target(-1, ()), rows, SLOTS, 6)
-    _, others = place(target(-1, ()), rows, SLOTS, 1)
+    _, slots = assign_slots(target(-1, ()), rows, SLOTS, 6)
+    _, others = assign_slots(target(-1, ()), rows, SLOTS, 1)
     assert set(slots[:50].tolist()) == {2}
     assert set(others[:50].tolist()) == {1}
     assert slots[50:].tolist() == others[50:].tolist()
@@ -78,7 +78,7 @@ def test_append_rows_stay_with_their_task_unless_they_have_a_position() -> None:
 def test_positions_of_evenly_sized_changes_spread_over_the_slots() -> None:
     positions = pa.array(np.arange(1000, dtype=np.int64) * 4096)
     rows = some_rows(1000).append_column(POSITION, positions)
-    _, slots = place(target(-1, ()), rows, SLOTS, 0)
+    _, slots = assign_slots(target(-1, ()), rows, SLOTS, 0)
     assert min(np.bincount(slots, minlength=SLOTS)) > 100
 
 
@@ -87,18 +87,18 @@ def test_a_key_that_moves_between_partitions_stays_in_its_slot(assigners: int) -
     one = target(-1, ("id",), ("day",), assigners)
     rows = some_rows(60)
     moved = rows.set_column(1, "day", pa.array(["elsewhere"] * 60))
-    _, slots = place(one, rows, SLOTS, 0)
-    _, others = place(one, moved, SLOTS, 3)
+    _, slots = assign_slots(one, rows, SLOTS, 0)
+    _, others = assign_slots(one, moved, SLOTS, 3)
     assert slots.tolist() == others.tolist()
     assert len(set(slots.tolist())) == assigners
 
 
 def test_rows_that_wait_for_their_bucket_are_spread_by_key_and_partition() -> None:
     one = target(-2, ("id", "day"), ("day",))
-    placed, slots = place(one, some_rows(), SLOTS, 0)
-    assert slots.tolist() == place(one, some_rows(), SLOTS, 2)[1].tolist()
+    assigned, slots = assign_slots(one, some_rows(), SLOTS, 0)
+    assert slots.tolist() == assign_slots(one, some_rows(), SLOTS, 2)[1].tolist()
     assert set(slots.tolist()) == set(range(SLOTS))
-    assert placed.column_names == some_rows().column_names
+    assert assigned.column_names == some_rows().column_names
 
 
 @pytest.mark.usefixtures("json_changes")

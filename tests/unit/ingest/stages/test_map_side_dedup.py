@@ -10,7 +10,7 @@ import pytest
 
 from ingestd.ingest.rows import chunk_cache
 from ingestd.ingest.rows.blobs import KIND, OFFSET, Blob, RowBlob, receive
-from ingestd.ingest.rows.slot_assignment import place
+from ingestd.ingest.rows.slot_assignment import assign_slots
 from ingestd.ingest.settings.context import BatchContext, TableContext, TableSettings
 from ingestd.ingest.stages import map_side_dedup
 from ingestd.ingest.stages.map_side_dedup import MapSideDedup
@@ -53,7 +53,7 @@ def few_rows_are_worth_it(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def added(held: MapSideDedup, target: TableContext, where: TopicPartition, some: pa.Table) -> Any:
-    return held.add(target, where, *place(target, some, 1, 0))
+    return held.add(target, where, *assign_slots(target, some, 1, 0))
 
 
 def test_of_several_chunks_only_the_newest_row_of_a_key_leaves_the_task() -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from ingestd.ingest.tables import iceberg_threads
-from ingestd.ingest.tables.iceberg_threads import IcebergKeeper
+from ingestd.ingest.tables.iceberg_threads import IcebergThreads
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from tests.support.native_tables import native_table, put
 
@@ -19,13 +19,13 @@ def table(tmp_path: Path) -> FileStoreTable:
 
 
 def test_what_was_requested_is_written_when_it_closes(table: FileStoreTable) -> None:
-    keeper = IcebergKeeper()
+    threads = IcebergThreads()
     for number in range(3):
         put(table, [{"id": number}])
-        keeper.keep("db.t", table)
-    keeper.close()
+        threads.submit("db.t", table)
+    threads.close()
     assert table.io.read_bytes(f"{table.path}/metadata/version-hint.text") == b"3"
-    assert keeper.take_failures() == []
+    assert threads.take_failures() == []
 
 
 def test_a_table_is_worked_on_once_at_a_time_and_again_for_what_came_meanwhile(
@@ -39,31 +39,31 @@ def test_a_table_is_worked_on_once_at_a_time_and_again_for_what_came_meanwhile(
         assert go.wait(30)
         return len(calls) > 1
 
-    monkeypatch.setattr(iceberg_threads, "keep_iceberg", slow)
-    keeper = IcebergKeeper()
-    keeper.keep("db.t", table)
+    monkeypatch.setattr(iceberg_threads, "update_iceberg", slow)
+    threads = IcebergThreads()
+    threads.submit("db.t", table)
     assert begun.acquire(timeout=30)
     for _ in range(5):
-        keeper.keep("db.t", table)
+        threads.submit("db.t", table)
     go.set()
-    keeper.close()
+    threads.close()
     assert calls == ["db.t", "db.t"]
-    assert keeper.take_failures() == ["db.t"]
-    assert keeper.take_failures() == []
+    assert threads.take_failures() == ["db.t"]
+    assert threads.take_failures() == []
 
 
 def test_a_table_without_the_option_starts_no_thread(tmp_path: Path) -> None:
     plain = native_table(tmp_path, [("id", "INT")], options={"bucket": "-1"})
     before = threading.active_count()
-    keeper = IcebergKeeper()
-    keeper.keep("db.t", plain)
+    threads = IcebergThreads()
+    threads.submit("db.t", plain)
     assert threading.active_count() == before
-    keeper.close()
+    threads.close()
 
 
 def test_a_request_after_closing_is_left_to_the_next_run(table: FileStoreTable) -> None:
-    keeper = IcebergKeeper()
-    keeper.close()
+    threads = IcebergThreads()
+    threads.close()
     put(table, [{"id": 1}])
-    keeper.keep("db.t", table)
+    threads.submit("db.t", table)
     assert table.io.list_names(f"{table.path}/metadata") == []

@@ -5,7 +5,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ingestd.ingest.values.row_groups import group_rows, stable_places
+from ingestd.ingest.values.row_groups import group_rows, pair_order
 
 
 def test_rows_of_equal_values_share_a_group_and_nulls_are_equal() -> None:
@@ -54,4 +54,4 @@ def test_places_are_those_of_a_stable_sort(pairs: list[tuple[int, int]], ordered
     major = np.array([one for one, _ in rows], np.int64)
     minor = np.array([one for _, one in rows], np.int64)
     wanted = sorted(range(len(rows)), key=lambda place: rows[place])
-    assert stable_places(major, minor).tolist() == wanted
+    assert pair_order(major, minor).tolist() == wanted

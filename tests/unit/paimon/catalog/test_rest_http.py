@@ -8,7 +8,7 @@ import pytest
 from ingestd.errors import ConfigError, IngestdError, StorageError, UnsupportedError
 from ingestd.paimon.catalog import rest_http
 from ingestd.paimon.catalog.rest_auth import BearerToken, bearer_token
-from ingestd.paimon.catalog.rest_http import Answer, RestClient, base_uri
+from ingestd.paimon.catalog.rest_http import RestClient, RestResponse, base_uri
 from tests.support.dripping_server import HEAD, DrippingServer, whole_answer
 from tests.support.scripted_http import Reply, ScriptedServer, Step
 
@@ -78,7 +78,7 @@ def test_a_change_that_never_left_is_sent_again() -> None:
     with ScriptedServer([]) as server:
         gone = server.uri
     waits = Waits()
-    with pytest.raises(StorageError, match="no answer"):
+    with pytest.raises(StorageError, match="no response"):
         RestClient(gone, BearerToken(), retries=2, sleep=waits).post("/v1/x", {})
     assert len(waits) == 2
 
@@ -187,8 +187,8 @@ def test_a_listing_that_is_none_is_an_error(names: object) -> None:
 @pytest.mark.parametrize("found", [5, ["a"], "text"])
 def test_members_of_an_answer_that_are_no_object_are_an_error(found: object) -> None:
     with pytest.raises(StorageError, match="defaults is not a JSON object"):
-        Answer(200, {"defaults": found}).members("defaults")
-    assert Answer(200, {"defaults": None}).members("defaults") == {}
+        RestResponse(200, {"defaults": found}).members("defaults")
+    assert RestResponse(200, {"defaults": None}).members("defaults") == {}
 
 
 def test_a_listing_without_an_end_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,7 +12,7 @@ import pytest
 
 import ingestd.paimon as paimon
 from ingestd.errors import UnsupportedError
-from ingestd.paimon.iceberg.iceberg_sync import keep_iceberg, metadata_folder, sync_iceberg
+from ingestd.paimon.iceberg.iceberg_sync import metadata_folder, sync_iceberg, update_iceberg
 from ingestd.paimon.iceberg.metadata_store import MetadataStore
 from ingestd.paimon.io.file_io import LocalFileIO, MemoryFileIO
 from ingestd.paimon.spec.data_types import parse_type
@@ -73,13 +73,13 @@ def shown(table: FileStoreTable) -> tuple[list[int], int]:
 def test_without_the_option_nothing_is_written() -> None:
     table = native_table("/w", COLUMNS, options={"bucket": "-1"}, io=MemoryFileIO())
     put(table, [{"id": 1}])
-    assert keep_iceberg(table)
+    assert update_iceberg(table)
     assert not table.io.exists(f"{table.path}/metadata")
 
 
 def test_a_table_without_a_snapshot_has_no_metadata() -> None:
     table = new_table()
-    assert keep_iceberg(table)
+    assert update_iceberg(table)
     assert not table.io.exists(f"{table.path}/metadata")
 
 
@@ -241,7 +241,7 @@ def test_tags_are_shown_when_they_are_made_and_kept_with_their_snapshots() -> No
 def test_a_branch_has_no_metadata_of_its_own() -> None:
     table = new_table()
     write(table, 1)
-    assert keep_iceberg(replace(table, branch="dev"))
+    assert update_iceberg(replace(table, branch="dev"))
     assert not table.io.exists(f"{table.path}/metadata")
 
 
@@ -254,11 +254,11 @@ def test_a_change_that_readers_cannot_follow_waits_for_a_compaction(
     table = alter(table, UpdateColumnType("n", parse_type("STRING")))
     put(table, [{"id": 5, "dt": "b", "n": "x"}])
     with caplog.at_level(logging.WARNING):
-        assert not keep_iceberg(table)
+        assert not update_iceberg(table)
     assert "column 'n': Iceberg readers cannot read" in str(caplog.records[-1].__dict__["ctx"])
     assert shown(table) == ([1], 2)
     compact_table(table, now_ms=NOW_MS, full=True)
-    assert keep_iceberg(table)
+    assert update_iceberg(table)
     assert shown(table) == ([3], 3)
 
 
@@ -268,7 +268,7 @@ def test_a_damaged_document_is_replaced() -> None:
         write(table, number)
         sync_iceberg(table)
     table.io.overwrite(f"{table.path}/metadata/v2.metadata.json", b"{")
-    assert keep_iceberg(table)
+    assert update_iceberg(table)
     store = MetadataStore(table.io, f"{table.path}/metadata")
     assert [one["snapshot-id"] for one in store.read(2)["snapshots"]] == [2]
 
@@ -281,7 +281,7 @@ def test_lost_manifests_are_made_again() -> None:
         if name.endswith(".avro"):
             table.io.delete_quietly(f"{table.path}/metadata/{name}")
     write(table, 2)
-    assert keep_iceberg(table)
+    assert update_iceberg(table)
     assert shown(table) == ([2], 2)
 
 
@@ -299,7 +299,7 @@ def test_a_failure_anywhere_leaves_whole_metadata_and_is_caught_up(
     truncate_table(table, now_ms=NOW_MS)
     write(table, 3)
     io.issues.append(ValidationIssue(operation, "/metadata/", when, first=number))
-    failed = not keep_iceberg(table)
+    failed = not update_iceberg(table)
     assert failed is ("iceberg_metadata_failed" in caplog.text)
     io.issues.clear()
     store = MetadataStore(io, f"{table.path}/metadata")
@@ -308,7 +308,7 @@ def test_a_failure_anywhere_leaves_whole_metadata_and_is_caught_up(
         for manifest in store.read_list(snapshot["manifest-list"]):
             store.read_manifest(manifest)
     write(table, 4)
-    assert keep_iceberg(table)
+    assert update_iceberg(table)
     assert document(table)["current-snapshot-id"] == 5
     assert sum(one.added_rows_count + one.existing_rows_count for one in store.read_list(
         document(table)["snapshots"][-1]["manifest-list"])) == 2  # fmt: skip

@@ -28,12 +28,12 @@ def test_who_keeps_silent_is_left_and_asked_by_another_client(
     forgotten: list[str] = []
     released = threading.Event()
     monkeypatch.setattr(hdfs_client, "forget_client", forgotten.append)
-    monkeypatch.setattr(hdfs_client, "ANSWER_SECONDS", 0.01)
+    monkeypatch.setattr(hdfs_client, "RESPONSE_SECONDS", 0.01)
     with pytest.raises(TimeoutError) as caught:
         HDFS.with_retries(lambda _: released.wait(60))
     released.set()
     assert forgotten == ["hdfs://c"]
-    assert failure_text(caught.value) == "no answer from the cluster within 0.01 seconds"
+    assert failure_text(caught.value) == "no response from the cluster within 0.01 seconds"
 
 
 def test_a_failure_of_the_library_itself_ends_the_call(monkeypatch: pytest.MonkeyPatch) -> None:

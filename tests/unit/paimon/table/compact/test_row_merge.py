@@ -17,7 +17,7 @@ TOP = 5
 
 
 def part(
-    rows: Sequence[tuple[Any, ...]], level: int, first: int, *, places: bool = False
+    rows: Sequence[tuple[Any, ...]], level: int, first: int, *, row_positions: bool = False
 ) -> pa.Table:
     """Rows of one run: (key, value) or (key, value, kind)."""
     columns: dict[str, Any] = {
@@ -27,7 +27,7 @@ def part(
         "v": pa.array([row[1] for row in rows], pa.int32()),
         LEVEL: np.full(len(rows), level, np.int32),
     }
-    if places:
+    if row_positions:
         columns[FILE] = np.zeros(len(rows), np.int32)
         columns[POSITION] = np.arange(len(rows)) + 100
     return pa.table(columns)
@@ -36,13 +36,13 @@ def part(
 def block(
     *runs: tuple[int, Sequence[tuple[Any, ...]]],
     picked: int = 9,
-    places: bool = False,
+    row_positions: bool = False,
     **rules: Any,
 ) -> Compacted:
     """Runs by level from the newest to the oldest; those after `picked` are only asked."""
     sources = [Source(level, (), (), n < picked) for n, (level, _) in enumerate(runs)]
     parts = [
-        (n, part(rows, level, 100 * (len(runs) - n), places=places))
+        (n, part(rows, level, 100 * (len(runs) - n), row_positions=row_positions))
         for n, (level, rows) in enumerate(runs)
         if rows
     ]
@@ -96,15 +96,15 @@ def test_a_lookup_finds_the_row_of_the_lowest_level_that_has_one() -> None:
 
 def test_the_older_row_is_deleted_by_its_place() -> None:
     runs = ((0, [(1, 1), (3, 3)]), (TOP, [(1, 9), (2, 9), (3, 9)]))
-    found = block(*runs, picked=1, looks_up=True, places=True, drops_deletes=True)
+    found = block(*runs, picked=1, looks_up=True, row_positions=True, drops_deletes=True)
     assert told(found.rows) == [("+I", 1, 1), ("+I", 3, 3)]
     ((source, file, positions),) = found.deleted
     assert (source, file, positions.tolist()) == (1, 0, [100, 102])
 
 
 def test_of_older_rows_the_keys_are_enough() -> None:
-    newer = part([(1, 1), (2, None, 3)], 0, 50, places=True)
-    older = part([(1, 9), (2, 9)], TOP, 0, places=True).select(["k", LEVEL, FILE, POSITION])
+    newer = part([(1, 1), (2, None, 3)], 0, 50, row_positions=True)
+    older = part([(1, 9), (2, 9)], TOP, 0, row_positions=True).select(["k", LEVEL, FILE, POSITION])
     rules = RowRules(
         MergeRules(), ("k",), ("k", "v"), drops_deletes=True, looks_up=True, keeps_older=False
     )

@@ -38,8 +38,8 @@ def sources_of(table: FileStoreTable) -> list[Source]:
     return [Source(0, (entry.file,), fields) for entry in entries]
 
 
-def given(table: FileStoreTable, *, places: bool = False) -> BucketInput:
-    return BucketInput(DataFileReader(table), EMPTY_ROW, 0, ("a", "b"), places=places)
+def given(table: FileStoreTable, *, row_positions: bool = False) -> BucketInput:
+    return BucketInput(DataFileReader(table), EMPTY_ROW, 0, ("a", "b"), row_positions=row_positions)
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 100])
@@ -74,7 +74,7 @@ def test_rows_tell_their_place_if_that_is_asked_for(
     table = table_of(tmp_path, [[("a", float(n)) for n in range(5)]])
     (source,) = sources_of(table)
     monkeypatch.setattr(compact_input, "batch_size", lambda _: BatchSize(1 << 20, 2))
-    blocks = list(given(table, places=True).blocks([source]))
+    blocks = list(given(table, row_positions=True).blocks([source]))
     assert [part.column(POSITION).to_pylist() for ((_, part),) in blocks] == [[0, 1], [2, 3], [4]]
     assert {value for ((_, part),) in blocks for value in part.column(FILE).to_pylist()} == {0}
     assert FILE not in next(given(table).blocks([source]))[0][1].column_names

@@ -59,7 +59,7 @@ def damaged(path: Path, group: int) -> None:
 
 def found(table: FileStoreTable, sources: list[Source]) -> dict[int, list[Pair]]:
     """The keys that each source gives."""
-    given = BucketInput(DataFileReader(table), EMPTY_ROW, 0, ("a", "b"), places=True)
+    given = BucketInput(DataFileReader(table), EMPTY_ROW, 0, ("a", "b"), row_positions=True)
     keys: dict[int, list[Pair]] = {number: [] for number in range(len(sources))}
     for block in given.blocks(sources):
         assert any(sources[number].picked for number, _ in block)

@@ -4,8 +4,8 @@ import numpy as np
 
 from ingestd.paimon.table.cross_partition.assigner import (
     NOWHERE,
+    KeyMoves,
     KeyRows,
-    Moves,
     ends_deleted,
     moves_of,
 )
@@ -16,22 +16,22 @@ ADD, BEFORE, AFTER, DELETE = range(4)
 
 def rows(old: int, *changes: tuple[int, int]) -> KeyRows:
     """One key that was in a partition, and (kind, partition) of its rows."""
-    kinds, came = zip(*changes, strict=True)
+    kinds, partitions = zip(*changes, strict=True)
     return KeyRows(
         np.zeros(len(changes), np.int64),
         np.array(kinds, np.int8),
-        np.array(came, np.int64),
+        np.array(partitions, np.int64),
         np.array([old], np.int64),
     )
 
 
-def moves(engine: str, one: KeyRows, *, every_step: bool = True) -> tuple[object, ...]:
-    return _plain(moves_of(engine, one, every_step=every_step))
+def moves(engine: str, key_rows: KeyRows, *, every_step: bool = True) -> tuple[object, ...]:
+    return _plain(moves_of(engine, key_rows, every_step=every_step))
 
 
-def _plain(found: Moves) -> tuple[object, ...]:
-    left = list(zip(found.left.tolist(), found.left_in.tolist(), strict=True))
-    return found.target.tolist(), found.kept.tolist(), left
+def _plain(key_moves: KeyMoves) -> tuple[object, ...]:
+    moving = list(zip(key_moves.moving.tolist(), key_moves.moved_from.tolist(), strict=True))
+    return key_moves.target.tolist(), key_moves.is_written.tolist(), moving
 
 
 def test_a_row_of_a_new_key_goes_where_it_says() -> None:
@@ -57,8 +57,8 @@ def test_deduplicate_follows_every_step_if_it_has_to() -> None:
 
 def test_deduplicate_leaves_out_what_a_key_only_passes() -> None:
     path = rows(A, (AFTER, B), (BEFORE, B), (AFTER, C))
-    found = moves("deduplicate", path, every_step=False)
-    assert found == ([B, B, C], [False, False, True], [(0, A)])
+    key_moves = moves("deduplicate", path, every_step=False)
+    assert key_moves == ([B, B, C], [False, False, True], [(0, A)])
     back = rows(A, (AFTER, B), (AFTER, A))
     assert moves("deduplicate", back, every_step=False) == ([B, A], [False, True], [(0, A)])
 
@@ -81,8 +81,8 @@ def test_keys_do_not_disturb_each_other() -> None:
         np.array([B, C, B, A]),
         np.array([A, NOWHERE, B]),
     )
-    found = _plain(moves_of("deduplicate", many, every_step=True))
-    assert found == ([B, C, B, A], [True] * 4, [(0, A), (1, B), (3, B)])
+    key_moves = _plain(moves_of("deduplicate", many, every_step=True))
+    assert key_moves == ([B, C, B, A], [True] * 4, [(0, A), (1, B), (3, B)])
     assert ends_deleted(many, "deduplicate", remove_on_delete=False).tolist() == [
         False,
         True,
@@ -96,7 +96,8 @@ def test_a_key_is_gone_if_its_last_row_removes_it() -> None:
         ("deduplicate", False, [True, True]), ("aggregation", False, [False, False]),
         ("aggregation", True, [True, False]), ("partial-update", True, [True, False]),
     ):  # fmt: skip
-        found = [
-            ends_deleted(one, engine, remove_on_delete=remove)[0] for one in (deleted, taken_back)
+        key_moves = [
+            ends_deleted(key_rows, engine, remove_on_delete=remove)[0]
+            for key_rows in (deleted, taken_back)
         ]
-        assert found == expected
+        assert key_moves == expected

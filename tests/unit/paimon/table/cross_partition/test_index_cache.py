@@ -17,7 +17,7 @@ from ingestd.paimon.table.metadata.file_store_scan import live_entries
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.table_state import load_state
 from ingestd.paimon.table.write.commit_message import CommitMessage, ManifestCommittable
-from tests.support.moving_keys import Batch, load_places
+from tests.support.moving_keys import Batch, load_buckets
 from tests.support.native_tables import NOW_MS, native_table
 
 LARGE = 1 << 30
@@ -73,7 +73,7 @@ def _day(table: FileStoreTable, day: str, *keys: int) -> Batch:
 
 
 def _days(table: FileStoreTable) -> dict[int, list[str]]:
-    return {key: [day for day, _ in found] for key, found in load_places(table).items()}
+    return {key: [day for day, _ in found] for key, found in load_buckets(table).items()}
 
 
 def test_batch_after_batch_nothing_is_read(table: FileStoreTable, reads: Reads) -> None:
@@ -158,7 +158,7 @@ def test_a_compaction_moves_no_key(table: FileStoreTable, reads: Reads) -> None:
 def test_an_emptied_table_has_no_keys(table: FileStoreTable, reads: Reads) -> None:
     _day(table, "a", 1).commit()
     truncate_table(table, now_ms=NOW_MS)
-    assert Batch(table).place([{"id": 1, "day": "b"}]).rows.num_rows == 1
+    assert Batch(table).assign([{"id": 1, "day": "b"}]).rows.num_rows == 1
     assert reads.both == (1, 0)
 
 

@@ -16,7 +16,7 @@ from ingestd.paimon.table.cross_partition.load_key_index import (
 )
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.table_state import load_state
-from tests.support.moving_keys import WHOLE, Batch, load_places
+from tests.support.moving_keys import WHOLE, Batch, load_buckets
 from tests.support.native_tables import native_table
 
 KEYS = list(range(12))
@@ -47,12 +47,12 @@ def _load(
     return load_index(table, snapshot, share, limit, prints_of(table, _keys([needed])))
 
 
-def _places(table: FileStoreTable, index: KeyIndex) -> dict[int, tuple[str | None, int]]:
-    from_book = [index.book.place(n) for n in range(len(index.book))]
+def _buckets(table: FileStoreTable, index: KeyIndex) -> dict[int, tuple[str | None, int]]:
+    buckets = [index.dictionary.decode(n) for n in range(len(index.dictionary))]
     numbers = index.lookup(prints_of(table, _keys(KEYS))).tolist()
-    partition = {p: _partition_value(table, p) for p, _ in from_book}
+    partition = {p: _partition_value(table, p) for p, _ in buckets}
     return {
-        key: (partition[from_book[n][0]], from_book[n][1])
+        key: (partition[buckets[n][0]], buckets[n][1])
         for key, n in zip(KEYS, numbers, strict=True)
         if n != UNKNOWN
     }
@@ -69,7 +69,7 @@ def _serialized(table: FileStoreTable, value: str | None) -> bytes:
 def test_every_live_key_is_known_where_it_is(table: FileStoreTable) -> None:
     index, whole = _load(table)
     assert whole
-    assert _places(table, index) == {key: where for key, (where,) in load_places(table).items()}
+    assert _buckets(table, index) == {key: where for key, (where,) in load_buckets(table).items()}
     assert len(index) == 9
 
 
@@ -77,16 +77,16 @@ def test_shares_have_all_keys_between_them_and_none_twice(table: FileStoreTable)
     hashes = primary_key_hashes(table, _keys(KEYS))
     marks = np.array([KeyShare(n, 3).mine(hashes) for n in range(3)])
     assert marks.sum(axis=0).tolist() == [1] * len(KEYS)
-    parts = [_places(table, _load(table, KeyShare(n, 3))[0]) for n in range(3)]
+    parts = [_buckets(table, _load(table, KeyShare(n, 3))[0]) for n in range(3)]
     assert sum(map(len, parts)) == 9
-    assert {k: v for part in parts for k, v in part.items()} == _places(table, _load(table)[0])
+    assert {k: v for part in parts for k, v in part.items()} == _buckets(table, _load(table)[0])
 
 
 def test_beyond_its_limit_it_knows_the_wanted_keys_and_counts_all(table: FileStoreTable) -> None:
     complete, _ = _load(table)
     index, whole = _load(table, limit=40, needed=7)
     assert not whole
-    assert list(_places(table, index)) == [7]
+    assert list(_buckets(table, index)) == [7]
     assert index.counts.tolist() == complete.counts.tolist()
 
 
@@ -100,7 +100,7 @@ def test_an_index_carried_over_a_snapshot_is_the_one_read_anew(table: FileStoreT
     assert snapshot is not None
     after = index_after(table, snapshot, WHOLE, before)
     renewed, _ = _load(table)
-    assert _places(table, after) == _places(table, renewed)
+    assert _buckets(table, after) == _buckets(table, renewed)
     assert len(after) == len(renewed) == 9
     assert len(before) == 9
 
@@ -112,4 +112,4 @@ def test_rows_that_wait_for_compaction_are_known_too() -> None:
         "/w", columns, keys=["id"], partitions=["day"], options=options, io=MemoryFileIO()
     )
     Batch(table).write([{"id": 1, "day": "a"}]).commit()
-    assert _places(table, _load(table, needed=1)[0]) == {1: ("a", 0)}
+    assert _buckets(table, _load(table, needed=1)[0]) == {1: ("a", 0)}

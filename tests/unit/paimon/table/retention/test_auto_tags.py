@@ -41,7 +41,7 @@ def test_the_first_snapshot_of_a_period_is_tagged_with_the_one_before(
 ) -> None:
     make_auto_tags(table, HOURLY, NOW)
     assert tags(table) == {"2024-03-02 00": 1, "2024-03-02 01": 3, "2024-03-02 04": 4}
-    assert make_auto_tags(table, HOURLY, NOW).made == ()
+    assert make_auto_tags(table, HOURLY, NOW).created == ()
 
 
 def test_missing_periods_are_made_up_for_one_a_snapshot(table: FileStoreTable) -> None:
@@ -60,7 +60,7 @@ def test_the_oldest_go_when_there_are_too_many(table: FileStoreTable) -> None:
 
 def test_a_plan_changes_nothing(table: FileStoreTable) -> None:
     plan = make_auto_tags(table, {**HOURLY, "tag.num-retained-max": "2"}, NOW, dry_run=True)
-    assert [one.name for one in plan.made][-1] == "2024-03-02 04"
+    assert [one.name for one in plan.created][-1] == "2024-03-02 04"
     assert plan.deleted == ("2024-03-02 00",)
     assert tags(table) == {}
 

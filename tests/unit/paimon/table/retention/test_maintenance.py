@@ -36,7 +36,7 @@ def test_what_the_options_ask_for_is_done_in_one_go() -> None:
     )  # fmt: skip
     done = run_maintenance(made, NOW_MS + DAY)
     assert planned.expired_tags == done.expired_tags == ("short",)
-    assert [one.name for one in done.tags.made] == ["2023-11-13"]
+    assert [one.name for one in done.tags.created] == ["2023-11-13"]
     assert len(done.partitions.partitions) == 2
     assert done.partitions.snapshots == (5,)
     # The partitions went just now: readers of snapshot 4 have not had the time to finish.
