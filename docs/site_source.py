@@ -25,6 +25,7 @@ NAVIGATION: Mapping[str, Sequence[str]] = {
     ),
     "Operation": (
         "docs/operations.md",
+        "docs/notices.md",
         "docs/compare.md",
         "docs/metrics.md",
         "docs/security.md",

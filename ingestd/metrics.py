@@ -32,6 +32,14 @@ LAST_ERROR = Gauge(
     "ingestd_last_error_timestamp_seconds", "When the query last failed; 0 if it never did."
 )
 
+NOTICES_SENT = Counter("ingestd_notices_sent", "Events that the webhook has taken.", ["type"])
+NOTICES_DROPPED = Counter(
+    "ingestd_notices_dropped",
+    "Events that were not delivered: the queue was full (queue-full), the receiver rejected them "
+    "(refused), or the daemon ended (stopped).",
+    ["reason"],
+)
+
 SOURCE_RECORDS = Counter(
     "ingestd_source_records", "Kafka records read, rejected ones included.", ["source", "topic"]
 )
@@ -326,6 +334,16 @@ def record_expiry_failure(table: str) -> None:
 def record_iceberg_failure(table: str) -> None:
     """Count a snapshot whose Iceberg metadata could not be written."""
     ICEBERG_FAILURES.labels(table).inc()
+
+
+def record_notice_sent(event_type: str) -> None:
+    """Count an event that the webhook has taken."""
+    NOTICES_SENT.labels(event_type).inc()
+
+
+def record_notice_dropped(reason: str) -> None:
+    """Count an event that was not delivered: `queue-full`, `refused` or `stopped`."""
+    NOTICES_DROPPED.labels(reason).inc()
 
 
 def record_throttled(cause: str, seconds: float) -> None:

@@ -12,6 +12,7 @@ from pydantic import BeforeValidator, Field, field_validator, model_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
 from ingestd.config.errors_section import ErrorsSection
+from ingestd.config.notices_section import NoticesSection
 from ingestd.config.routing_section import RoutingSection
 from ingestd.config.section import Section
 from ingestd.config.source_section import SourceSection
@@ -364,6 +365,9 @@ class Config(BaseSettings):
     logging: LoggingSection = Field(default_factory=LoggingSection, description="Log lines.")
     telemetry: TelemetrySection = Field(
         default_factory=TelemetrySection, description="Traces of batches."
+    )
+    notices: NoticesSection = Field(
+        default_factory=NoticesSection, description="Events of the pipeline, sent to a webhook."
     )
     spark: Texts = Field(
         default={}, description="Settings of the Spark session, verbatim; local by default."

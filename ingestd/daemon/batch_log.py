@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from ingestd import lag_metrics, metrics
 from ingestd.daemon.batch_trace import BatchTrace
 from ingestd.daemon.maintenance import Maintenance
+from ingestd.daemon.notices import Notices
 from ingestd.daemon.status import Status
 from ingestd.errors import IngestdError
 from ingestd.ingest.batch_events import BatchSummary, TableCommit
@@ -35,10 +36,12 @@ class BatchLog:
         *,
         maintenance: Maintenance | None = None,
         trace: BatchTrace | None = None,
+        notices: Notices | None = None,
     ) -> None:
         self._status = status
         self._maintenance = maintenance
         self._trace = trace
+        self._notices = notices
         self._succeeded = succeeded
         self._clock = clock
         self._ticks = ticks
@@ -51,6 +54,16 @@ class BatchLog:
         if self._maintenance is not None:
             self._maintenance.opened(tables)
 
+    def table_created(self, table: str, schema: TableSchema) -> None:
+        """Send a notice of a new table."""
+        if self._notices is not None:
+            self._notices.table_created(table, schema)
+
+    def schema_changed(self, table: str, before: TableSchema, after: TableSchema) -> None:
+        """Send a notice of a new schema."""
+        if self._notices is not None:
+            self._notices.schema_changed(table, before, after)
+
     def offsets_lost(self, source: str, topic: str, records: int) -> None:
         """Count records of a topic that were lost before they were read."""
         metrics.record_gap(source, topic, records)
@@ -59,11 +72,15 @@ class BatchLog:
         """Show a topic as set aside in status and metrics until the next run reads it again."""
         lag_metrics.record_set_aside(topic.source, topic.topic)
         self._status.set_aside.add(topic, message)
+        if self._notices is not None:
+            self._notices.topic_set_aside(topic, message)
 
     def partition_set_aside(self, left: OffsetRange, message: str) -> None:
         """Show a partition as set aside in status and metrics until the next run reads it again."""
         lag_metrics.record_unreadable(left.source, left.topic, left.partition)
         self._status.set_aside.add_partition(left, message)
+        if self._notices is not None:
+            self._notices.partition_set_aside(left, message)
 
     def batch_started(self, batch_id: str, ranges: tuple[OffsetRange, ...]) -> None:
         """Note the start of a batch, and add its id to all log lines of this thread."""

@@ -182,7 +182,7 @@ class SchemaLog:
             return
         what = f"new, {len(schema.fields)} columns"
         if known is not None:
-            what = "; ".join(_differences(known, schema)) or "options or comments"
+            what = "; ".join(schema_differences(known, schema))
         self._known[table] = schema
         self._changes.append(SchemaChanged(now, table, schema.id, what))
 
@@ -201,6 +201,11 @@ class SchemaLog:
             }
             for change in reversed(self._changes)
         ]
+
+
+def schema_differences(before: TableSchema, after: TableSchema) -> list[str]:
+    """Return descriptions of what differs between two schemas of a table."""
+    return list(_differences(before, after)) or ["options or comments"]
 
 
 def _differences(before: TableSchema, after: TableSchema) -> Iterator[str]:

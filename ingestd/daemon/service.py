@@ -12,10 +12,13 @@ from ingestd.config.effective import plain_secret_settings
 from ingestd.config.load import LoadedConfig, load_config
 from ingestd.config.model import Config
 from ingestd.config.runtime import pipeline_settings
+from ingestd.daemon.cloud_event import signing_key
 from ingestd.daemon.http_access import HttpAccess
 from ingestd.daemon.maintenance import MaintenanceSettings
+from ingestd.daemon.notices import Notices
 from ingestd.daemon.restarts import RestartPolicy
 from ingestd.daemon.supervisor import DaemonSettings, supervise
+from ingestd.daemon.webhook import Webhook, WebhookSettings
 from ingestd.errors import ConfigError
 from ingestd.ingest.settings.pipeline_settings import PipelineSettings
 from ingestd.log import configure_logging
@@ -26,6 +29,7 @@ from ingestd.telemetry.span_exporter import open_sink
 from ingestd.telemetry.spans import SpanSink
 
 _LOG = logging.getLogger(__name__)
+_CLOSE_SECONDS = 5.0
 _TRAINING = "ingestd.spark.startup.training"
 _FIXED = (
     "name",
@@ -38,7 +42,7 @@ _FIXED = (
     "spark",
 )
 """Settings that need a restart; all others take effect on a reload."""
-_FIXED_SECTIONS = ("http", "restart", "compaction", "expiry", "telemetry")
+_FIXED_SECTIONS = ("http", "restart", "compaction", "expiry", "telemetry", "notices")
 
 
 def reread(path: Path, running: LoadedConfig) -> LoadedConfig | None:
@@ -140,6 +144,28 @@ def _spans(loaded: LoadedConfig, version: str) -> Iterator[SpanSink | None]:
         sink.close()
 
 
+@contextmanager
+def _notices(loaded: LoadedConfig) -> Iterator[Notices | None]:
+    """Yield the source of notices, or None without a webhook; at the end, send those that wait."""
+    section = loaded.config.notices
+    if section.url is None:
+        yield None
+        return
+    secret, ca_location = section.signing_secret, section.ssl_ca_location
+    webhook = Webhook(
+        WebhookSettings(
+            section.url,
+            None if secret is None else signing_key(secret),
+            None if ca_location is None else str(loaded.folder / ca_location),
+        )
+    )
+    webhook.start()
+    try:
+        yield Notices(loaded.config.pipeline.name, webhook.offer)
+    finally:
+        webhook.close(_CLOSE_SECONDS)
+
+
 def serve(config: Path, *, until_latest: bool) -> int:
     """Run the pipeline of a file to its end; return the exit code.
 
@@ -155,8 +181,9 @@ def serve(config: Path, *, until_latest: bool) -> int:
         for secret in plain_secret_settings(loaded):
             _LOG.warning("secret_in_plain_text", extra={"ctx": {"key": secret.key}})
         version = importlib.metadata.version("ingestd")
-        with _spans(loaded, version) as spans:
+        with _spans(loaded, version) as spans, _notices(loaded) as notices:
             daemon = daemon_settings(loaded, version, spans, until_latest=until_latest)
+            daemon = replace(daemon, notices=notices)
             code = supervise(settings, daemon, reload=_Reload(config, loaded, settings))
     finally:
         end_unused()

@@ -23,6 +23,7 @@ from ingestd.daemon.http_access import HttpAccess
 from ingestd.daemon.http_server import HttpServer
 from ingestd.daemon.maintenance import Maintenance, MaintenanceSettings
 from ingestd.daemon.maintenance_process import Opening
+from ingestd.daemon.notices import Notices
 from ingestd.daemon.restarts import RestartBudget, RestartPolicy
 from ingestd.daemon.signals import SignalRequests, handled_signals
 from ingestd.daemon.status import BATCH_SECONDS, Status
@@ -75,7 +76,8 @@ class DaemonSettings:
     """The settings of the daemon, without those of the pipeline.
 
     The daemon is not live while a batch takes more than `batch_timeout` seconds. After a fatal
-    error the pages are served for another `linger` seconds. `spans` receives the traces of batches.
+    error the pages are served for another `linger` seconds. `spans` receives the traces of batches,
+    and `notices` sends events to a webhook.
     """
 
     listen: str
@@ -88,6 +90,7 @@ class DaemonSettings:
     metrics: MetricsPage = field(default_factory=MetricsPage)
     maintenance: MaintenanceSettings = field(default_factory=MaintenanceSettings)
     spans: SpanSink | None = None
+    notices: Notices | None = None
     log_level: str = "INFO"
     log_format: LogFormat = "auto"
 
@@ -121,8 +124,13 @@ class Supervisor:
         self._make_run = make_run
         self._budget = RestartBudget(daemon.restarts)
         trace = None if daemon.spans is None else BatchTrace(daemon.spans)
+        self._notices = daemon.notices
         self._listener = BatchLog(
-            status, self._budget.succeeded, maintenance=maintenance, trace=trace
+            status,
+            self._budget.succeeded,
+            maintenance=maintenance,
+            trace=trace,
+            notices=daemon.notices,
         )
         self._stopping = threading.Event()
         self._next: PipelineSettings | None = None
@@ -140,6 +148,7 @@ class Supervisor:
             if error is None or (self._stopping.is_set() and isinstance(error, RetryableError)):
                 self._status.enter("stopped")
                 _log_end(error)
+                self._notify_stopped(error, 0)
                 return 0
             if not self._wait_for_restart(error):
                 return self._give_up(error)
@@ -230,8 +239,13 @@ class Supervisor:
         self._status.enter("failed")
         context = {"error_type": type(error).__name__, "message": error.message}
         _LOG.error("pipeline_failed", extra={"ctx": {**context, "exit_code": error.exit_code}})
+        self._notify_stopped(error, error.exit_code)
         self._pause(self._linger)  # a scrape should see how it ended
         return error.exit_code
+
+    def _notify_stopped(self, error: IngestdError | None, exit_code: int) -> None:
+        if self._notices is not None:
+            self._notices.pipeline_stopped(error, exit_code)
 
 
 def supervise(
@@ -273,7 +287,7 @@ def supervise(
             # The query ended by itself, or maintenance has ended.
             if task.exception() is None and task.result() == 0:
                 maintenance.finish(requests.stop)
-    return _exit_code(task)
+    return _exit_code(task, daemon.notices)
 
 
 def _log_start(settings: PipelineSettings, build: BuildInfo) -> None:
@@ -307,12 +321,15 @@ def _pages(
         server.stop()
 
 
-def _exit_code(task: Future[int]) -> int:
+def _exit_code(task: Future[int], notices: Notices | None) -> int:
     error = task.exception()
     if error is None:
         return task.result()
     _LOG.error("pipeline_broke", exc_info=error)
-    return error.exit_code if isinstance(error, IngestdError) else UNEXPECTED
+    code = error.exit_code if isinstance(error, IngestdError) else UNEXPECTED
+    if notices is not None:
+        notices.pipeline_stopped(error, code)
+    return code
 
 
 def _log_end(error: IngestdError | None) -> None:

@@ -68,6 +68,14 @@ class BatchListener(Protocol):
         """Handle the start of a run; `tables` are the existing tables, by "database.table"."""
         ...
 
+    def table_created(self, table: str, schema: TableSchema) -> None:
+        """Handle a new table, "database.table"."""
+        ...
+
+    def schema_changed(self, table: str, before: TableSchema, after: TableSchema) -> None:
+        """Handle a new schema of a table, before rows with it are committed."""
+        ...
+
     def offsets_lost(self, source: str, topic: str, records: int) -> None:
         """Handle the loss of at most `records` records, which the policy accepted at startup."""
         ...

@@ -13,7 +13,7 @@ offsets that a table already covers.
 import logging
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -42,6 +42,7 @@ from ingestd.ingest.values.counts import Counts
 from ingestd.kafka.offset_ranges import BatchOffsets, OffsetRange, Offsets, split
 from ingestd.log import bind
 from ingestd.paimon.spec.data_types import RowKind
+from ingestd.paimon.spec.schema_change import SchemaChange
 from ingestd.paimon.spec.table_schema import TableSchema
 from ingestd.paimon.table.commit.table_commit import CommitResult
 from ingestd.spark.batch import Batch, reading_again, stream_of
@@ -209,7 +210,7 @@ class MicroBatch:
                 batch.kept.extend(result.kept)
                 with batch.phase("evolve"):
                     limits = self._settings.routing.limits
-                    _act_on_findings(self._registry, limits, context, batch, result)
+                    _act_on_findings(self._registry, self._listener, limits, context, batch, result)
                 context, groups = self._reading(batch)
         raise SchemaConflictError(
             f"batch {batch.batch_id} still discovers schema changes after {_MAX_ATTEMPTS} "
@@ -324,6 +325,7 @@ class MicroBatch:
 
 def _act_on_findings(
     registry: TableRegistry,
+    listener: BatchListener,
     limits: TableLimits,
     context: BatchContext,
     batch: Batch,
@@ -348,7 +350,7 @@ def _act_on_findings(
     known = registry.tables
     existing = [known[name].table for name in known if name != registry.dead_letters]
     evolution = within_limits(plan(context, new, now_ms), existing, limits, now_ms)
-    refused = {**evolution.refused, **_create(registry, context, evolution.creates)}
+    refused = {**evolution.refused, **_create(registry, listener, context, evolution.creates)}
     batch.refused.update(refused)
     for name, refusal in refused.items():
         at = {
@@ -358,14 +360,28 @@ def _act_on_findings(
             "problem": refusal.message,
         }
         _LOG.warning("table_refused", extra={"ctx": at})
-    for name, changes in evolution.changes.items():
+    _alter(registry, listener, evolution.changes)
+
+
+def _alter(
+    registry: TableRegistry,
+    listener: BatchListener,
+    changes_by_table: Mapping[str, Sequence[SchemaChange]],
+) -> None:
+    """Alter tables, and report their new schemas."""
+    for name, changes in changes_by_table.items():
+        before = registry.tables[name].table.schema
         registry.alter(name, changes)
+        listener.schema_changed(name, before, registry.tables[name].table.schema)
         done = [str(change) for change in changes]
         _LOG.info("schema_changed", extra={"ctx": {"table": name, "changes": done}})
 
 
 def _create(
-    registry: TableRegistry, context: BatchContext, creates: Mapping[str, TableSchema]
+    registry: TableRegistry,
+    listener: BatchListener,
+    context: BatchContext,
+    creates: Mapping[str, TableSchema],
 ) -> Mapping[str, SourceRejection]:
     """Create tables; return the reasons for those that the catalog refuses, by table name.
 
@@ -384,6 +400,7 @@ def _create(
                 refused[name] = SourceRejection("schema", "impossible-table", error.message)
     for name, schema in creates.items():
         if name not in refused:
+            listener.table_created(name, schema)
             columns = [column.name for column in schema.fields]
             _LOG.info("table_created", extra={"ctx": {"table": name, "columns": columns}})
     return refused

@@ -77,13 +77,20 @@ def test_a_job_becomes_a_configuration(
     assert [unknown_option(line) for line in others] == [None, None]
 
 
-def test_parts_of_a_configuration_fit_the_rest_of_it(tmp_path: Path) -> None:
+def test_parts_of_a_configuration_fit_the_rest_of_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NOTICES_SECRET", "whsec_c2VjcmV0")
     source = "{kafka: {bootstrap.servers: 'b:9092'}, topics: [orders], format: debezium-json}"
     smallest = f"warehouse: {{path: /lake}}\nsources: {{shop: {source}}}\n"
     file = tmp_path / "ingestd.yaml"
-    for page, first in (("docs/operations.md", "telemetry:"), ("docs/iceberg.md", "tables:")):
+    for page, first in (
+        ("docs/operations.md", "telemetry:"),
+        ("docs/iceberg.md", "tables:"),
+        ("docs/notices.md", "# notices.yaml"),
+    ):
         file.write_text(smallest + shown(page, first).text)
-        load_config(file, {})
+        load_config(file)
 
 
 def unknown_option(line: str) -> str | None:

@@ -24,7 +24,7 @@ def test_names_have_the_prefix_base_units_and_a_meaning() -> None:
 def test_labels_are_bounded() -> None:
     allowed = {"source", "topic", "partition", "table", "kind", "reason", "stage", "phase",
                "result", "error", "state", "version", "cause", "decoder",
-               "kafka_reader", "librdkafka"}  # fmt: skip
+               "kafka_reader", "librdkafka", "type"}  # fmt: skip
     assert {label for collector in COLLECTORS for label in collector._labelnames} <= allowed
 
 

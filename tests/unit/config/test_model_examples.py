@@ -54,6 +54,9 @@ def test_the_commented_example_shows_every_key() -> None:
         ".http.tls-certificate",
         ".http.tls-key",
         ".http.auth-file",
+        ".notices.url",
+        ".notices.signing-secret",
+        ".notices.ssl-ca-location",
     }
     for key in (
         "topics: [",
@@ -70,6 +73,9 @@ def test_the_commented_example_shows_every_key() -> None:
         "# auth-file: ",
         "# tls-certificate: ",
         "# tls-key: ",
+        "#   url: ",
+        "#   signing-secret: ",
+        "#   ssl-ca-location: ",
     ):
         assert key in COMPLETE.read_text()
 

@@ -13,6 +13,8 @@ import pytest
 from prometheus_client import REGISTRY
 
 from ingestd.daemon.build_info import build_info
+from ingestd.daemon.cloud_event import CloudEvent
+from ingestd.daemon.notices import Notices
 from ingestd.daemon.restarts import RestartPolicy
 from ingestd.daemon.status import Status
 from ingestd.daemon.supervisor import DaemonSettings, Supervisor, supervise
@@ -188,8 +190,28 @@ def test_the_daemon_reports_an_error_that_nobody_foresaw_as_one() -> None:
     def broken(_: PipelineSettings, __: BatchListener) -> Run:
         raise ZeroDivisionError
 
-    daemon = DaemonSettings("127.0.0.1:0", "1", QUICK)
+    sent: list[CloudEvent] = []
+    daemon = DaemonSettings("127.0.0.1:0", "1", QUICK, notices=Notices("p", sent.append))
     assert supervise(settings(), daemon, broken) == 1
+    assert [event.data["error_type"] for event in sent] == ["ZeroDivisionError"]
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "until_latest", "expected"),
+    [
+        ([None], True, (0, None)),
+        ([SourceError("a"), None], True, (0, None)),
+        ([FencedError("x")], False, (6, "FencedError")),
+    ],
+)
+def test_the_end_of_a_pipeline_is_one_notice_and_a_restart_is_none(
+    outcomes: list[IngestdError | None], until_latest: bool, expected: tuple[int, str | None]
+) -> None:
+    sent: list[CloudEvent] = []
+    notices = Notices("p", sent.append)
+    daemon = DaemonSettings("127.0.0.1:0", "1", QUICK, until_latest, notices=notices)
+    assert supervise(settings(), daemon, Runs(outcomes)) == expected[0]
+    assert [(one.data["exit_code"], one.data["error_type"]) for one in sent] == [expected]
 
 
 def test_a_daemon_that_cannot_listen_has_not_started(caplog: pytest.LogCaptureFixture) -> None:

@@ -1,0 +1,51 @@
+"""The section `notices`: the webhook to which the daemon reports events."""
+
+from typing import Self
+from urllib.parse import urlsplit
+
+from pydantic import Field, field_validator, model_validator
+
+from ingestd.config.section import Section
+
+
+class NoticesSection(Section):
+    """Events of the pipeline, sent to a webhook as CloudEvents."""
+
+    url: str | None = Field(
+        default=None,
+        min_length=1,
+        repr=False,
+        description="Address of a receiver of CloudEvents 1.0 (structured JSON mode, POST): new "
+        "tables, schema changes, topics and partitions that are set aside, and the end of the "
+        "pipeline. Write `${env:NAME}` or `${file:PATH}` if it contains a secret.",
+    )
+    signing_secret: str | None = Field(
+        default=None,
+        min_length=1,
+        repr=False,
+        description="Secret that signs requests as Standard Webhooks define (HMAC-SHA256, header "
+        "`webhook-signature`): `whsec_` and base64. Write `${env:NAME}` or `${file:PATH}`.",
+    )
+    ssl_ca_location: str | None = Field(
+        default=None,
+        min_length=1,
+        description="File with trusted CA certificates; by default those of the system.",
+    )
+
+    @field_validator("url")
+    @classmethod
+    def _is_url(cls, value: str | None) -> str | None:
+        if value is None:
+            return None
+        url = urlsplit(value)
+        if url.scheme not in {"http", "https"} or not url.hostname:
+            raise ValueError("give the address of the receiver, as https://host/path")
+        if url.username or url.password:
+            raise ValueError("the address contains a user; set 'signing-secret' instead")
+        return value
+
+    @model_validator(mode="after")
+    def _needs_url(self) -> Self:
+        if self.url is None and (self.signing_secret or self.ssl_ca_location):
+            raise ValueError("'signing-secret' and 'ssl-ca-location' need 'url'")
+        return self

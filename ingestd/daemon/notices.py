@@ -1,0 +1,88 @@
+"""Notices of a pipeline: events for people and programs that do not watch its metrics."""
+
+import time
+import uuid
+from collections.abc import Callable, Mapping
+from typing import Any
+from urllib.parse import quote
+
+from ingestd.daemon.cloud_event import CloudEvent
+from ingestd.daemon.recent_history import schema_differences
+from ingestd.errors import IngestdError
+from ingestd.ingest.settings.wrong_format import SetAside
+from ingestd.kafka.offset_ranges import OffsetRange
+from ingestd.log import redact
+from ingestd.paimon.spec.data_types import encode_type
+from ingestd.paimon.spec.table_schema import TableSchema
+
+TABLE_CREATED = "ingestd.table.created"
+SCHEMA_CHANGED = "ingestd.table.schema-changed"
+TOPIC_SET_ASIDE = "ingestd.topic.set-aside"
+PARTITION_SET_ASIDE = "ingestd.partition.set-aside"
+PIPELINE_STOPPED = "ingestd.pipeline.stopped"
+
+
+class Notices:
+    """The source of a pipeline's notices; `offer` takes each event and must not wait."""
+
+    def __init__(
+        self,
+        pipeline: str,
+        offer: Callable[[CloudEvent], None],
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._pipeline = pipeline
+        self._offer = offer
+        self._clock = clock
+
+    def table_created(self, table: str, schema: TableSchema) -> None:
+        """Report a new table."""
+        columns = [
+            {"name": column.name, "type": encode_type(column.type)} for column in schema.fields
+        ]
+        keys = {
+            "primary_keys": list(schema.primary_keys),
+            "partition_keys": list(schema.partition_keys),
+        }
+        self._report(TABLE_CREATED, table, {"table": table, "columns": columns, **keys})
+
+    def schema_changed(self, table: str, before: TableSchema, after: TableSchema) -> None:
+        """Report a new schema of a table."""
+        data = {"table": table, "schema_id": after.id, "changes": schema_differences(before, after)}
+        self._report(SCHEMA_CHANGED, table, data)
+
+    def topic_set_aside(self, topic: SetAside, message: str) -> None:
+        """Report a topic that is no longer read."""
+        data = {
+            "source": topic.source,
+            "topic": topic.topic,
+            "records": topic.records,
+            "rejected": topic.rejected,
+            "message": redact(message),
+        }
+        self._report(TOPIC_SET_ASIDE, f"{topic.source}/{topic.topic}", data)
+
+    def partition_set_aside(self, left: OffsetRange, message: str) -> None:
+        """Report a topic partition that is no longer read."""
+        data = {
+            "source": left.source,
+            "topic": left.topic,
+            "partition": left.partition,
+            "offset": left.start,
+            "message": redact(message),
+        }
+        self._report(PARTITION_SET_ASIDE, f"{left.source}/{left.topic}/{left.partition}", data)
+
+    def pipeline_stopped(self, error: BaseException | None, exit_code: int) -> None:
+        """Report the end of the pipeline, and the error that ended it."""
+        message = error.message if isinstance(error, IngestdError) else str(error)
+        data = {
+            "exit_code": exit_code,
+            "error_type": None if error is None else type(error).__name__,
+            "message": None if error is None else redact(message),
+        }
+        self._report(PIPELINE_STOPPED, self._pipeline, data)
+
+    def _report(self, kind: str, subject: str, data: Mapping[str, Any]) -> None:
+        source = f"/ingestd/pipelines/{quote(self._pipeline, safe='')}"
+        self._offer(CloudEvent(str(uuid.uuid4()), kind, source, subject, self._clock(), data))

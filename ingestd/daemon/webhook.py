@@ -1,0 +1,170 @@
+"""Deliver events to a webhook, in order, by a thread of its own.
+
+An event that cannot be delivered is sent again while the process lives. The queue is bounded: new
+events are dropped while it is full. What was delivered is stored nowhere.
+"""
+
+import logging
+import random
+import ssl
+import threading
+import time
+import urllib.request
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from http.client import HTTPException
+from typing import Literal
+from urllib.parse import urlsplit
+
+from ingestd import metrics
+from ingestd.daemon.cloud_event import CONTENT_TYPE, CloudEvent, signature_headers
+from ingestd.errors import ConfigError
+from ingestd.http_request import send, shown
+
+_LOG = logging.getLogger(__name__)
+_CAPACITY = 1000
+_FIRST_WAIT, _LONGEST_WAIT = 1.0, 60.0
+_REQUEST_SECONDS = 10.0
+_MOST_BYTES = 64 << 10
+_TRIED_AGAIN = frozenset({401, 403, 404, 408, 425, 429})
+"""Client errors that a change of the receiver, or time, may end."""
+
+Outcome = Literal["sent", "refused", "failed"]
+
+
+@dataclass(frozen=True, slots=True)
+class WebhookSettings:
+    """The address of a receiver, and the key that signs requests, or None.
+
+    `ca_location` is a file with trusted CA certificates; None uses those of the system.
+    `first_wait` is the wait in seconds before an event is sent again; it doubles each time.
+    At most `capacity` events wait.
+    """
+
+    url: str = field(repr=False)  # may contain a secret
+    key: bytes | None = field(default=None, repr=False)
+    ca_location: str | None = None
+    first_wait: float = _FIRST_WAIT
+    capacity: int = _CAPACITY
+
+    @property
+    def host(self) -> str:
+        """The host, for messages: the whole address may contain a secret."""
+        return urlsplit(self.url).netloc
+
+
+class Webhook:
+    """A queue of events and the thread that sends them.
+
+    Raises ConfigError for a file of certificates that cannot be used.
+    """
+
+    def __init__(self, settings: WebhookSettings, clock: Callable[[], float] = time.time) -> None:
+        self._settings = settings
+        self._clock = clock
+        self._tls = _tls(settings)
+        self._waiting: deque[CloudEvent] = deque()
+        self._changed = threading.Condition()
+        self._end: float | None = None
+        self._thread = threading.Thread(target=self._run, name="notices", daemon=True)
+
+    def start(self) -> None:
+        """Start the thread."""
+        self._thread.start()
+
+    def offer(self, event: CloudEvent) -> None:
+        """Queue an event, or drop it if the queue is full; never waits for the receiver."""
+        with self._changed:
+            is_full = len(self._waiting) >= self._settings.capacity
+            if not is_full:
+                self._waiting.append(event)
+                self._changed.notify()
+        if is_full:
+            _drop(event, "queue-full")
+
+    def close(self, seconds: float) -> None:
+        """Send what is queued for at most about `seconds`, drop the rest, and end the thread."""
+        with self._changed:
+            self._end = time.monotonic() + seconds
+            self._changed.notify()
+        self._thread.join(seconds)
+        with self._changed:
+            left = list(self._waiting)
+            self._waiting.clear()
+        for event in left:
+            _drop(event, "stopped")
+
+    def _run(self) -> None:
+        attempt = 0
+        while (event := self._next()) is not None:
+            outcome = self._send(event)
+            if outcome == "failed":
+                self._pause(attempt)
+                attempt += 1
+                continue
+            attempt = 0
+            with self._changed:
+                if self._waiting and self._waiting[0] is event:
+                    self._waiting.popleft()
+            if outcome == "refused":
+                _drop(event, "refused")
+            else:
+                metrics.record_notice_sent(event.type)
+
+    def _next(self) -> CloudEvent | None:
+        """Wait for an event; return None if there is none and none will follow."""
+        with self._changed:
+            while not self._waiting and self._end is None:
+                self._changed.wait()
+            is_over = self._end is not None and time.monotonic() >= self._end
+            return None if is_over or not self._waiting else self._waiting[0]
+
+    def _pause(self, attempt: int) -> None:
+        """Wait before the next attempt; once the webhook closes, only for the first wait."""
+        first = self._settings.first_wait
+        seconds = min(first * 2.0 ** min(attempt, 20), _LONGEST_WAIT)
+        with self._changed:
+            self._changed.wait_for(
+                lambda: self._end is not None,
+                seconds * (1 + random.uniform(0, 0.2)),  # noqa: S311  (no secret)
+            )
+            end = self._end
+        if end is not None:
+            time.sleep(max(min(first, end - time.monotonic()), 0))
+
+    def _send(self, event: CloudEvent) -> Outcome:
+        settings, body = self._settings, event.body()
+        headers = {"Content-Type": CONTENT_TYPE}
+        if settings.key is not None:
+            headers |= signature_headers(settings.key, event.id, int(self._clock()), body)
+        request = urllib.request.Request(settings.url, body, headers, method="POST")  # noqa: S310  (checked: http, https)
+        try:
+            answer = send(request, _REQUEST_SECONDS, _MOST_BYTES, self._tls)
+        except (OSError, HTTPException) as error:
+            return self._note_failure(event, shown(str(error)))
+        if 200 <= answer.status < 300:
+            return "sent"
+        self._note_failure(event, f"status {answer.status}")
+        is_final = 400 <= answer.status < 500 and answer.status not in _TRIED_AGAIN
+        return "refused" if is_final else "failed"
+
+    def _note_failure(self, event: CloudEvent, reason: str) -> Outcome:
+        context = {"host": self._settings.host, "type": event.type, "why": reason}
+        _LOG.warning("notice_not_delivered", extra={"ctx": context})
+        return "failed"
+
+
+def _drop(event: CloudEvent, reason: str) -> None:
+    metrics.record_notice_dropped(reason)
+    context = {"type": event.type, "subject": event.subject, "reason": reason}
+    _LOG.warning("notice_dropped", extra={"ctx": context})
+
+
+def _tls(settings: WebhookSettings) -> ssl.SSLContext | None:
+    if not settings.url.startswith("https:"):
+        return None
+    try:
+        return ssl.create_default_context(cafile=settings.ca_location)
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"notices: 'ssl-ca-location' cannot be used: {error}") from error

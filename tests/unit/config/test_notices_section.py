@@ -1,0 +1,44 @@
+"""The section `notices`."""
+
+from pathlib import Path
+
+import pytest
+
+from ingestd.config.effective import effective_settings
+from ingestd.config.load import load_config
+from ingestd.errors import ConfigError
+
+FILE = """
+warehouse: {path: w}
+sources: {shop: {kafka: {bootstrap.servers: a:1}, topics: [t], format: raw}}
+notices: NOTICES
+"""
+
+
+@pytest.mark.parametrize(
+    ("notices", "words"),
+    [
+        ("{url: 'ftp://a'}", "https://host/path"),
+        ("{url: 'https://me:planted-1@a/'}", "set 'signing-secret' instead"),
+        ("{signing-secret: whsec_planted-1}", "need 'url'"),
+    ],
+)
+def test_what_cannot_be_used_is_refused_without_being_shown(
+    notices: str, words: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "a.yaml"
+    path.write_text(FILE.replace("NOTICES", notices))
+    with pytest.raises(ConfigError, match=words) as caught:
+        load_config(path, {})
+    assert "planted-1" not in caught.value.message
+
+
+def test_secrets_are_references_that_no_command_resolves_for_the_reader(tmp_path: Path) -> None:
+    path = tmp_path / "a.yaml"
+    path.write_text(FILE.replace("NOTICES", "{url: '${env:HOOK}', signing-secret: '${env:KEY}'}"))
+    environ = {"HOOK": "https://hooks.example.org/planted-1", "KEY": "whsec_cGxhbnRlZC0y"}
+    loaded = load_config(path, environ)
+    assert loaded.config.notices.url == environ["HOOK"]
+    shown = {setting.key: setting.value for setting in effective_settings(loaded)}
+    assert shown["notices.url"] == "${env:HOOK}"
+    assert shown["notices.signing-secret"] == "${env:KEY}"
