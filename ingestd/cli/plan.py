@@ -156,6 +156,8 @@ def _print_table(preview: TablePreview) -> None:
     _line("rows", rows or "none counted")
     if preview.where is not None:
         _line("where", f"{preview.where}: {counted(preview.filtered, 'row')} did not pass")
+    if preview.deleted_at is not None:
+        _line("deletes", f"keep their rows, with the time in {preview.deleted_at}")
     _line("key", ", ".join(preview.primary_keys) or "none: an append table")
     _line("partition", ", ".join(preview.partition_keys) or "none")
     _line("buckets", preview.buckets)

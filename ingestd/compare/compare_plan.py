@@ -77,6 +77,8 @@ def refusal(table: FileStoreTable, source: DatabaseTable, settings: TableSetting
     """Return why a table may differ from its source by design, or None if both must be equal."""
     if settings.shape.where is not None:
         return f"'{settings.shape.where}' keeps a part of the source's rows"
+    if settings.shape.deletion_column is not None:
+        return "on-delete 'keep' keeps rows that the source deleted"
     schema = table.schema
     engine = honoured.MERGE_ENGINE.of(schema.options)
     if engine != "deduplicate":

@@ -23,6 +23,7 @@ from ingestd.ingest.settings.context import KIND_COLUMN, TableSettings
 from ingestd.ingest.settings.evolution_policy import check_policy
 from ingestd.ingest.settings.ordering import refuse_ordering
 from ingestd.ingest.settings.shape_settings import check_shape
+from ingestd.ingest.settings.soft_deletes import SoftDeletes, soft_delete_refusal
 from ingestd.kafka.properties import KafkaSource, check_properties
 from ingestd.kafka.registry_http import check_registry
 from ingestd.paimon.catalog.base import METASTORES, Identifier, check_name
@@ -208,6 +209,8 @@ class _Checks:
                 _check_audit(settings)
             if settings.shape.where is not None:
                 _check_filter(settings.shape.where, settings, schema)
+            if (soft := settings.shape.soft_deletes()) is not None:
+                _check_soft_deletes(soft, schema)
         except IngestdError as error:
             self._add(path, error.message)
 
@@ -259,6 +262,12 @@ def _check_filter(where: RowFilter, settings: TableSettings, schema: TableSchema
                 "would give other rows; use another column"
             )
     if (refusal := filter_refusal(schema)) is not None:
+        raise ConfigError(refusal)
+
+
+def _check_soft_deletes(soft: SoftDeletes, schema: TableSchema) -> None:
+    """Raise ConfigError if a table with this schema cannot keep deleted rows."""
+    if (refusal := soft_delete_refusal(schema, soft)) is not None:
         raise ConfigError(refusal)
 
 

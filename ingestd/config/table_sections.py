@@ -35,6 +35,7 @@ from ingestd.ingest.settings.evolution_policy import (
 )
 from ingestd.ingest.settings.ordering import Ordering
 from ingestd.ingest.settings.shape_settings import ShapeSettings
+from ingestd.ingest.settings.soft_deletes import DELETED_AT, OnDelete
 from ingestd.ingest.settings.truncate_policy import AmbiguousTruncate, OnTruncate, TruncatePolicy
 
 Value = TypeVar("Value")
@@ -119,6 +120,18 @@ class DefaultsSection(Section):
         "it: `dead-letter` makes a dead letter of it, `ignore` leaves it out, `fail` stops the "
         "pipeline.",
     )
+    on_delete: OnDelete = Field(
+        default="delete",
+        description="How deletes of the source are applied to a table with a primary key: `delete` "
+        "deletes the row, `keep` keeps it with its last values and the time of the delete in the "
+        "column `deleted-at`. A later insert or update of the key removes the time.",
+    )
+    deleted_at: str = Field(
+        default=DELETED_AT,
+        min_length=1,
+        description="Name of the column with the time of deletes, TIMESTAMP_LTZ(3), with "
+        "`on-delete: keep`.",
+    )
     keyless_table_mode: KeylessTableMode = Field(
         default="reject",
         description="How updates and deletes are written to a table without a primary key: "
@@ -202,6 +215,8 @@ def settings_of(section: DefaultsSection) -> TableSettings:
             include=select.include,
             exclude=select.exclude,
             where=None if where is None else parse_filter(where),
+            on_delete=_own(section, "on_delete", section.on_delete),
+            deleted_at=_own(section, "deleted_at", section.deleted_at),
         ),
         evolution=EvolutionPolicy(
             mode=_own(follow, "evolution", follow.evolution),

@@ -60,6 +60,9 @@ SHOWN_BY = {
     ("docs/rows.md", "# rows.yaml"): (
         "tests/docs/test_rows_page.py::test_where_keeps_the_rows_that_the_page_says"
     ),
+    ("docs/rows.md", "# deletes.yaml"): (
+        "tests/docs/test_rows_page.py::test_deleted_rows_stay_as_the_page_says"
+    ),
     ("docs/rows.md", "# functions.yaml"): (
         "tests/docs/test_rows_page.py::test_functions_give_what_the_page_says"
     ),

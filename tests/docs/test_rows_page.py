@@ -14,7 +14,7 @@ from ingestd.kafka.offset_ranges import OffsetRange
 from ingestd.kafka.properties import KafkaSource
 from tests.support.code_blocks import shown
 from tests.support.ingest_rig import Rig
-from tests.support.json_changes import UPDATE_AFTER, Change, JsonChanges, record
+from tests.support.json_changes import DELETE, UPDATE_AFTER, Change, JsonChanges, record
 
 SOURCE = "{kafka: {bootstrap.servers: 'b:9092'}, topics: [orders], format: debezium-json}"
 
@@ -43,6 +43,21 @@ def test_where_keeps_the_rows_that_the_page_says(tmp_path: Path, json_changes: J
     rig.produce(record(Change(rows[0] | {"status": "draft"}, UPDATE_AFTER)))
     rig.run()
     assert rig.rows("orders") == [{"id": 3, "status": "paid"}]
+
+
+def test_deleted_rows_stay_as_the_page_says(tmp_path: Path, json_changes: JsonChanges) -> None:
+    rig = rig_of("# deletes.yaml", tmp_path)
+    rig.produce(*(record(Change({"id": number, "status": "paid"})) for number in (1, 2)))
+    rig.run()
+    rig.produce(*(record(Change({"id": number}, DELETE)) for number in (1, 2, 3)))
+    rig.run()
+    found = [
+        (row["id"], row["status"], row["deleted_at"].microsecond) for row in rig.rows("orders")
+    ]
+    assert found == [(1, "paid", 2000), (2, "paid", 3000)]
+    rig.produce(record(Change({"id": 2, "status": "new"})))
+    rig.run()
+    assert rig.rows("orders")[1] == {"id": 2, "status": "new", "deleted_at": None}
 
 
 def test_functions_give_what_the_page_says(

@@ -63,6 +63,7 @@ def test_a_plan_shows_every_table_and_writes_nothing(
     wide = event("c", {"id": 1, "qty": 1 << 40, "name": "x"}, table=cust)
     produce_transaction(broker, custs, [(key(id=1), wide), (key(id=2), b"{bad")], commit=True)
     item_settings = {"options": {"bucket": "4"}, "primary-keys": ["id"], "where": "id >= 5"}
+    item_settings |= {"on-delete": "keep", "deleted-at": "gone"}
     tables = {"item": item_settings}
     config = config_of(tmp_path, broker, items, custs, tables=tables)
 
@@ -78,12 +79,13 @@ def test_a_plan_shows_every_table_and_writes_nothing(
     item, known = by_name[f"{DATABASE}.item"], by_name[f"{DATABASE}.cust"]
     assert (item["verdict"], item["buckets"]) == ("create", "4 fixed buckets by id")
     assert item["sources"] == ["shop:inv.item"]
-    assert item["where"] == "id >= 5"
+    assert (item["where"], item["deleted_at"]) == ("id >= 5", "gone")
     assert 0 < item["filtered"] < 10
     assert item["rows"] == {"insert": 9 - item["filtered"], "delete": item["filtered"]}
     assert [(one["column"], one["type"], one["key"]) for one in item["columns"]] == [
         ("id", "BIGINT NOT NULL", "primary"),
         ("price", "DOUBLE", ""),
+        ("gone", "TIMESTAMP(3) WITH LOCAL TIME ZONE", ""),
     ]
     assert known["verdict"] == "alter"
     assert {one["column"]: one["change"] for one in known["columns"]} == {
@@ -99,6 +101,7 @@ def test_a_plan_shows_every_table_and_writes_nothing(
     assert f"{DATABASE}.cust exists and would be changed" in text
     assert "widened from INT" in text
     assert re.search(r"where +id >= 5: 5 rows did not pass", text)
+    assert re.search(r"deletes +keep their rows, with the time in gone", text)
     assert "decode/invalid-json" in text
 
 

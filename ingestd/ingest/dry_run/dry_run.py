@@ -48,7 +48,8 @@ class DryRun:
     why their rows cannot be written, `topic_problems` maps topics to the reason why they would stop
     the pipeline, and `set_aside` maps topics to the reason why they would no longer be read.
     `excluded` counts rows of source tables that routing excludes. `filters` maps tables to the
-    condition on their rows, if they have one.
+    condition on their rows, and `kept_deletes` to the column with the time of deletes, if they have
+    one.
     """
 
     before: dict[str, TableSchema] = field(default_factory=dict)
@@ -64,6 +65,7 @@ class DryRun:
     counts: Counts = field(default_factory=Counts)
     rejected: tuple[RejectedSample, ...] = ()
     filters: dict[str, str] = field(default_factory=dict)
+    kept_deletes: dict[str, str] = field(default_factory=dict)
 
     @property
     def passed(self) -> bool:
@@ -102,15 +104,22 @@ def run_dry(
         if name in registry.tables
     }
     context = registry.context(slots, {})
-    for name in dry_run.source_tables:
-        if (where := context.settings_of(name).shape.where) is not None:
-            dry_run.filters[name] = str(where.expression)
+    _note_shapes(dry_run, context)
     for topic in WrongFormatDetector(trial).judge(dry_run.counts):
         problem = topic.message(context.sources[topic.source].data_format)
         dry_run.set_aside[topic.source, topic.topic] = problem
     if dry_run.counts.skipped["", "excluded"]:
         _count_excluded(dry_run, context, sample)
     return dry_run
+
+
+def _note_shapes(dry_run: DryRun, context: BatchContext) -> None:
+    for name in dry_run.source_tables:
+        shape = context.settings_of(name).shape
+        if shape.where is not None:
+            dry_run.filters[name] = str(shape.where.expression)
+        if shape.deletion_column is not None:
+            dry_run.kept_deletes[name] = shape.deletion_column
 
 
 class _Run:

@@ -40,7 +40,8 @@ class TablePreview:
 
     `problem` is the reason why that is impossible, or None; if it is set, the other fields describe
     the existing table, if there is one. `filtered` is the number of rows that do not pass the row
-    filter `where`; with a primary key, `rows` counts them as deletes.
+    filter `where`; with a primary key, `rows` counts them as deletes. `deleted_at` is the column
+    with the time of deletes if they are kept as updates, which `rows` counts.
     """
 
     table: str
@@ -57,6 +58,7 @@ class TablePreview:
     dropped: tuple[str, ...] = ()
     where: str | None = None
     filtered: int = 0
+    deleted_at: str | None = None
 
 
 def table_previews(dry_run: DryRun) -> list[TablePreview]:
@@ -101,6 +103,7 @@ def _preview(dry_run: DryRun, table: str) -> TablePreview:
         dropped,
         dry_run.filters.get(table),
         dry_run.counts.skipped[table, "filtered"],
+        dry_run.kept_deletes.get(table),
     )
 
 

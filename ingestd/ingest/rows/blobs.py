@@ -29,6 +29,8 @@ UNAVAILABLE_PREFIX = "ingestd:unavailable:"
 
 Rows are sent with these columns and the columns above, whose names are not valid in tables.
 """
+KEPT_DELETE = UNAVAILABLE_PREFIX
+"""Column that marks deletes of the source that are kept as updates: the whole row is omitted."""
 
 _METADATA_KEY = b"ingestd"
 _REPORT_MARK = b"ingestd-report\0"

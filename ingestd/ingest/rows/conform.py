@@ -22,6 +22,7 @@ import pyarrow.compute as pc
 from ingestd.cdc.base import ChangeBatch, RecordChunk, RejectedRecord
 from ingestd.errors import ConfigError, SchemaConflictError, UnsupportedError
 from ingestd.ingest.rows.blobs import KIND, OFFSET, POSITION, UNAVAILABLE_PREFIX
+from ingestd.ingest.rows.kept_deletes import keep_deletes, without_column
 from ingestd.ingest.rows.rejected_records import Failure, judge_records, rejected_whole
 from ingestd.ingest.rows.row_shape import RowShape, ShapedBatch, apply_shape, writes_before_images
 from ingestd.ingest.rows.targets import Target
@@ -40,6 +41,7 @@ from ingestd.ingest.settings.context import (
     TableSettings,
 )
 from ingestd.ingest.settings.evolution_policy import EvolutionPolicy, judge_growth
+from ingestd.ingest.settings.soft_deletes import SoftDeletes
 from ingestd.ingest.values.row_groups import Values
 from ingestd.ingest.values.type_merge import merge_types
 from ingestd.ingest.values.value_casts import cast_values
@@ -114,7 +116,8 @@ def shape_rows(
     conformed = Conformed(None, shaped.types)
     if table is not None:
         schema = table.table.schema
-        conformed = conform(shaped, schema, settings.column_types, settings.evolution)
+        soft = None if target.shape is None else target.shape.soft_deletes
+        conformed = conform(shaped, schema, settings.column_types, settings.evolution, soft)
     if (rows := conformed.rows) is None:
         discovery = _discovery(target, chunk, batch, shaped, conformed.beyond)
         return ShapedRows(
@@ -358,19 +361,20 @@ def conform(
     schema: TableSchema,
     declared: Mapping[str, DataType],
     policy: EvolutionPolicy = _FOLLOW,
+    soft: SoftDeletes | None = None,
 ) -> Conformed:
     """Convert the rows of a batch to rows of a table with this schema.
 
-    `declared` are the configured column types. `policy` sets which schema changes are allowed. If
-    the result has neither rows nor columns, the table has to apply declared changes of the policy
-    first.
+    `declared` are the configured column types, `policy` sets which schema changes are allowed, and
+    `soft` how deletes are kept. If the result has neither rows nor columns, the table has to apply
+    declared changes of the policy first.
     """
     types = {name: declared.get(name, batch.types[name]) for name in batch.types}
     verdict = judge_growth(schema, _beyond(batch, schema, types, policy), policy, types)
     if not policy.is_settled(schema):
         return Conformed(None, verdict.grow)
     if verdict.moved:
-        return conform(_moved(batch, verdict.moved), schema, declared, policy)
+        return conform(_moved(batch, verdict.moved), schema, declared, policy, soft)
     if verdict.grow:
         return Conformed(None, verdict.grow)
     retracts = (batch.row_kind == RowKind.DELETE) | (batch.row_kind == RowKind.UPDATE_BEFORE)
@@ -385,8 +389,12 @@ def conform(
         columns[target.name] = column.values(verdict.refused.get(target.name))
         failures.extend(column.failures)
     kinds = _row_kinds(batch, columns, rules)
-    failures.extend(_unmergeable(kinds, rules, bool(schema.primary_keys)))
     columns.update(_row_columns(batch, schema, kinds))
+    if soft is not None:
+        failures.extend(without_column(batch, schema, soft))
+        columns.update(keep_deletes(columns, schema, soft))
+        kinds = columns[KIND].to_numpy()
+    failures.extend(_unmergeable(kinds, rules, bool(schema.primary_keys)))
     return Conformed(pa.table(columns), {}, tuple(failures))
 
 

@@ -4,7 +4,8 @@ The value is taken from an earlier row with the same key in the batch, or else f
 tables with `sequence.field`, this field determines which rows are earlier, and the row in the table
 may be newer than some rows of the batch. If there is no earlier row (Debezium sends such a row when
 the key itself changed), the value becomes null and is counted, because the placeholder must never
-be stored as a value.
+be stored as a value. A kept delete (`kept_deletes`) omits all values. If there is no earlier row,
+it is written as a delete, or left out if the table takes no deletes.
 """
 
 from collections.abc import Callable
@@ -15,10 +16,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ingestd.errors import UnsupportedError
-from ingestd.ingest.rows.blobs import KIND, UNAVAILABLE_PREFIX
+from ingestd.ingest.rows.blobs import KEPT_DELETE, KIND, UNAVAILABLE_PREFIX
 from ingestd.ingest.settings.context import TableContext
 from ingestd.ingest.values.row_groups import RowGroups, Values, group_rows, pair_order
 from ingestd.paimon.merge.key_order import stable_order
+from ingestd.paimon.merge.row_kinds import retraction_refusal
 from ingestd.paimon.merge.value_codes import sequence_codes
 from ingestd.paimon.spec.data_types import RowKind
 from ingestd.paimon.spec.merge_rules import MergeRules
@@ -49,29 +51,47 @@ def fill_unavailable(
     groups = group_rows(plain, target.table.schema.primary_keys)
     kinds, rules = plain.column(KIND).to_numpy(), target.table.merge_rules
     ages = _ages(plain, rules)
+    kept = _marked(rows, KEPT_DELETE)
+    row_origin = _origins(groups, kinds, kept, ages)
     origins: dict[str, Indices] = {}
     for mark in marks:
+        if mark == KEPT_DELETE:
+            continue
         if rules.keeps_older(mark.removeprefix(UNAVAILABLE_PREFIX)):
             # The merge engine keeps the older value if a value is null.
             continue
-        marked: Values = rows.column(mark)
-        left_out = pc.fill_null(marked, False).to_numpy()
+        left_out = _marked(rows, mark)
         origins[mark.removeprefix(UNAVAILABLE_PREFIX)] = _origins(groups, kinds, left_out, ages)
     asking = np.zeros(plain.num_rows, np.bool_)
-    for origin in origins.values():
+    for origin in (row_origin, *origins.values()):
         # With a sequence field, the row in the table may be newer than rows of the batch.
         asking |= origin != _KEEP if rules.sequence_fields else origin == _ASK_TABLE
     old = _OldRows(target, plain, asking, list(origins), partition_lookup)
+    missing = old.missing(old.valid(row_origin, kinds))
     unknown = 0
     for name, batch_origin in origins.items():
-        origin = old.newer(batch_origin)
-        # After a delete, the row in the table is not a valid older value.
-        deleted = kinds[np.maximum(origin, 0)] == RowKind.DELETE
-        origin[(origin >= 0) & deleted] = _NOT_KNOWN
+        origin = old.valid(batch_origin, kinds)
+        origin[missing] = _KEEP
         position = plain.column_names.index(name)
         plain = plain.set_column(position, plain.field(name), old.fill(name, origin))
-        unknown += old.count_unknown(origin)
-    return plain, unknown
+        unknown += int(np.count_nonzero(old.missing(origin)))
+    return (_as_deletes(plain, missing, rules) if missing.any() else plain), unknown
+
+
+def _marked(rows: pa.Table, mark: str) -> Mask:
+    if mark not in rows.column_names:
+        return np.zeros(rows.num_rows, np.bool_)
+    marks: Values = rows.column(mark)
+    left_out: Mask = pc.fill_null(marks, False).to_numpy()
+    return left_out
+
+
+def _as_deletes(rows: pa.Table, missing: Mask, rules: MergeRules) -> pa.Table:
+    """Make deletes of the rows in a mask, or drop them if the table takes or applies no deletes."""
+    if rules.ignore_delete or retraction_refusal(rules) is not None:
+        return rows.filter(~missing)
+    kinds = np.where(missing, np.int8(RowKind.DELETE), rows.column(KIND).to_numpy())
+    return rows.set_column(rows.column_names.index(KIND), KIND, pa.array(kinds))
 
 
 def _ages(rows: pa.Table, rules: MergeRules) -> Indices:
@@ -146,7 +166,18 @@ class _OldRows:
         )
         self._at = _positions_in(self._table_rows.select(keys), rows.select(keys))
 
-    def newer(self, origin: Indices) -> Indices:
+    def valid(self, origin: Indices, kinds: npt.NDArray[np.int8]) -> Indices:
+        """Return `origin` with newer rows of the table, and no value from rows that were deleted.
+
+        `kinds` are the row kinds of the batch.
+        """
+        origin = self._newer(origin)
+        # After a delete, the row in the table is not a valid older value.
+        deleted = kinds[np.maximum(origin, 0)] == RowKind.DELETE
+        origin[(origin >= 0) & deleted] = _NOT_KNOWN
+        return origin
+
+    def _newer(self, origin: Indices) -> Indices:
         """Return `origin`, changed to refer to the table where the row in the table is newer."""
         fields, chosen = list(self._rules.sequence_fields), origin.copy()
         if self._table_rows is None or not fields:
@@ -159,10 +190,11 @@ class _OldRows:
         chosen[known[older]] = _ASK_TABLE
         return chosen
 
-    def count_unknown(self, origin: Indices) -> int:
-        """Return the number of values without an older value in the batch or the table."""
+    def missing(self, origin: Indices) -> Mask:
+        """Return a mask of the rows without an older value in the batch or the table."""
         absent = (origin == _ASK_TABLE) & (self._at < 0)
-        return int(np.count_nonzero(absent | (origin == _NOT_KNOWN)))
+        missing: Mask = absent | (origin == _NOT_KNOWN)
+        return missing
 
     def fill(self, name: str, origin: Indices) -> Values:
         """Return the column with each value taken from its origin."""

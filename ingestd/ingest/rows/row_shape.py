@@ -30,6 +30,7 @@ from ingestd.ingest.computed.metadata_columns import (
     metadata_type,
 )
 from ingestd.ingest.computed.row_filter import RowFilter
+from ingestd.ingest.rows.kept_deletes import deletion_times
 from ingestd.ingest.rows.rejected_records import Failure
 from ingestd.ingest.schemas.column_aliases import renamed
 from ingestd.ingest.settings.context import (
@@ -37,6 +38,7 @@ from ingestd.ingest.settings.context import (
     TableContext,
 )
 from ingestd.ingest.settings.shape_settings import ShapeSettings
+from ingestd.ingest.settings.soft_deletes import DELETED_AT_TYPE, SoftDeletes
 from ingestd.ingest.values.row_groups import Values
 from ingestd.paimon.merge.row_kinds import retraction_refusal
 from ingestd.paimon.spec.changelog_checks import writes_input
@@ -68,6 +70,11 @@ class RowShape:
     moving: tuple[str, ...] = ()
     by_position: bool = False
     declared: frozenset[str] = frozenset()
+
+    @property
+    def soft_deletes(self) -> SoftDeletes | None:
+        """How deletes are kept as rows, or None if they are applied."""
+        return self.settings.soft_deletes(self.added)
 
     def as_in_source(self, types: Mapping[str, DataType]) -> dict[str, DataType]:
         """Return the types of the target's columns under their names in the source.
@@ -118,6 +125,8 @@ def apply_shape(
     work, now_ms = _Work(shape, renamed(batch, shape.aliases)), time.time_ns() // 1_000_000
     work.add_route()
     work.add_metadata(chunk, source)
+    if shape.settings.deletion_column is not None:
+        work.add_deletion_times(shape.settings.deletion_column, chunk, source)
     for column in shape.computed:
         work.compute(column, now_ms)
     left_out, filtered = None, 0
@@ -186,6 +195,14 @@ class _Work:
                     column, chunk, batch.source, batch.offset, data_format, framing=framing
                 )
             self._add(name, values, metadata_type(column))
+
+    def add_deletion_times(self, name: str, chunk: RecordChunk, source: SourceSettings) -> None:
+        times = deletion_times(self._batch, chunk, source)
+        self._add(name, times, DELETED_AT_TYPE)
+        unknown = self._retracts & np.asarray(times.is_null())
+        if bool(unknown.any()):
+            message = f"column '{name}': neither the delete nor its Kafka record has a time"
+            self._failures.append(Failure(unknown, "cast", "unknown-time", message))
 
     def _positions(self, data_format: str) -> Values:
         """Return the source position of each row, and record rows that lack a required position.
@@ -309,7 +326,8 @@ class _Work:
             raise SchemaConflictError(
                 f"table {self._shape.table}: column '{name}' is to be added, but "
                 f"{self._batch.source} has a column of that "
-                "name; give it another name (metadata columns: a metadata-column-prefix), or "
+                "name; give it another name (metadata columns: a metadata-column-prefix, the time "
+                "of deletes: deleted-at), or "
                 "leave out the source's by select.exclude"
             )
         self._values[name], self._types[name] = values, data_type

@@ -30,6 +30,7 @@ from ingestd.ingest.settings.context import (
 )
 from ingestd.ingest.settings.ordering import ordering_conflict
 from ingestd.ingest.settings.rejection import SourceRejection
+from ingestd.ingest.settings.soft_deletes import soft_delete_refusal
 from ingestd.paimon.spec.data_types import DataType
 
 ColumnTypes = Mapping[str, DataType]
@@ -94,7 +95,11 @@ def _target(context: BatchContext, route: Route, source_table: QualifiedSourceTa
         declared = None if declared is None else shape.as_in_source(declared)
     rejection = _rejection(context, route.table, source_table)
     if rejection is None and table is not None:
-        rejection = _ordering_rejection(table, settings) or _filter_rejection(table, settings)
+        rejection = (
+            _ordering_rejection(table, settings)
+            or _filter_rejection(table, settings)
+            or _soft_delete_rejection(table, shape)
+        )
     return Target(
         table=route.table,
         source_table=source_table,
@@ -243,6 +248,15 @@ def _filter_rejection(target: TableContext, settings: TableSettings) -> SourceRe
     if refusal is None:
         return None
     return SourceRejection("schema", "row-filter", f"table {target.identifier}: {refusal}")
+
+
+def _soft_delete_rejection(target: TableContext, shape: RowShape | None) -> SourceRejection | None:
+    """Return why a table cannot keep deleted rows as configured, or None if it can."""
+    soft = None if shape is None else shape.soft_deletes
+    refusal = None if soft is None else soft_delete_refusal(target.table.schema, soft)
+    if refusal is None:
+        return None
+    return SourceRejection("schema", "soft-deletes", f"table {target.identifier}: {refusal}")
 
 
 def rejected_unrouted(

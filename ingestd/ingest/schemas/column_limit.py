@@ -52,9 +52,7 @@ def first_columns(
         return dict(columns)
     shape = settings.shape
     named = {*keys, *columns_named(settings.options), *shape.needed(), *settings.column_types}
-    named |= {column.name for column in shape.computed} | {
-        name for name, _ in shape.metadata_columns()
-    }
+    named |= shape.added()
     first = [name for name in columns if name in named]
     rest = [name for name in columns if name not in named]
     room = limit - len(first)

@@ -10,6 +10,12 @@ from ingestd.errors import ConfigError
 from ingestd.ingest.computed.computed_columns import ComputedColumn, fixed_type, in_order
 from ingestd.ingest.computed.metadata_columns import metadata_column_name, metadata_type
 from ingestd.ingest.computed.row_filter import RowFilter
+from ingestd.ingest.settings.soft_deletes import (
+    DELETED_AT,
+    DELETED_AT_TYPE,
+    OnDelete,
+    SoftDeletes,
+)
 from ingestd.paimon.spec.data_types import DataType
 
 
@@ -19,7 +25,7 @@ class ShapeSettings:
 
     `include` are the selected source columns (None for all), minus the columns in `exclude`.
     `metadata_prefix` is prepended to the names of metadata columns. `where` is the condition on
-    the rows to keep, None for all.
+    the rows to keep, None for all. `on_delete` is "keep" if deletes set the column `deleted_at`.
     """
 
     computed: tuple[ComputedColumn, ...] = ()
@@ -28,6 +34,8 @@ class ShapeSettings:
     include: tuple[str, ...] | None = None
     exclude: tuple[str, ...] = ()
     where: RowFilter | None = None
+    on_delete: OnDelete | None = None
+    deleted_at: str | None = None
 
     def over(self, defaults: "ShapeSettings") -> "ShapeSettings":
         """Return these settings, with unset metadata and more computed columns from `defaults`.
@@ -42,12 +50,27 @@ class ShapeSettings:
             computed=(*computed, *self.computed),
             metadata=defaults.metadata if self.metadata is None else self.metadata,
             metadata_prefix=defaults.metadata_prefix if prefix is None else prefix,
+            on_delete=self.on_delete or defaults.on_delete,
+            deleted_at=self.deleted_at or defaults.deleted_at,
         )
+
+    @property
+    def deletion_column(self) -> str | None:
+        """The column with the time of deletes, or None if deletes are applied."""
+        return (self.deleted_at or DELETED_AT) if self.on_delete == "keep" else None
+
+    def soft_deletes(self, route_columns: Iterable[str] = ()) -> SoftDeletes | None:
+        """Return how deletes are kept as rows, or None if they are applied."""
+        column = self.deletion_column
+        if column is None:
+            return None
+        metadata = (name for name, _ in self.metadata_columns())
+        return SoftDeletes(column, frozenset({column, *metadata, *route_columns}))
 
     @property
     def is_plain(self) -> bool:
         """Whether columns and rows are exactly those of the source."""
-        nothing_added = not self.computed and not self.metadata
+        nothing_added = not self.added()
         return nothing_added and self.include is None and not self.exclude and self.where is None
 
     def metadata_columns(self) -> Iterator[tuple[str, str]]:
@@ -62,7 +85,8 @@ class ShapeSettings:
     def added(self) -> frozenset[str]:
         """Return the names of the added columns."""
         names = {name for name, _ in self.metadata_columns()}
-        return frozenset(names | {column.name for column in self.computed})
+        names |= {column.name for column in self.computed}
+        return frozenset(names if self.deletion_column is None else {*names, self.deletion_column})
 
     def needed(self) -> Iterator[str]:
         """Yield the columns that computed columns depend on."""
@@ -96,6 +120,8 @@ class ShapeSettings:
         for column, what in self.metadata_columns():
             if column == name:
                 return metadata_type(what)
+        if name == self.deletion_column:
+            return DELETED_AT_TYPE
         return next(
             (fixed_type(computed, types) for computed in self.computed if computed.name == name),
             None,
@@ -118,6 +144,10 @@ def check_shape(shape: ShapeSettings, primary_keys: Collection[str] = ()) -> Non
     for column in shape.computed:
         if column.name in metadata:
             raise ConfigError(f"{column}: a metadata column has the same name")
+    if shape.deletion_column in {*metadata, *(column.name for column in shape.computed)}:
+        raise ConfigError(
+            f"deleted-at: a computed or metadata column is named '{shape.deletion_column}', too"
+        )
     both = sorted(set(shape.include or ()) & set(shape.exclude))
     if both:
         raise ConfigError(f"select: column '{both[0]}' is both included and excluded")

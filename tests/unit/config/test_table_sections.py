@@ -82,6 +82,7 @@ defaults:
   computed-columns: {day: "date_format(at, yyyy-MM-dd)"}
   metadata-columns: [topic, offset]
   metadata-column-prefix: k_
+  on-delete: keep
   schema: {evolution: add-columns, on-incompatible-schema: dead-letter, on-rename: rename}
 tables:
   t:
@@ -89,6 +90,7 @@ tables:
     metadata-columns: [key]
     select: {include: [id, at], exclude: [x]}
     where: state <> 'draft' and day is not null
+    deleted-at: gone
     schema: {evolution: evolve, aliases: {new: old}, drop: [gone], on-drop: drop, max-columns: 9}
 """,
     )
@@ -99,6 +101,7 @@ tables:
     assert list(settings.shape.metadata_columns()) == [("k_key", "key")]
     assert (settings.shape.include, settings.shape.exclude) == (("id", "at"), ("x",))
     assert str(settings.shape.where) == "where state <> 'draft' and day is not null"
+    assert settings.shape.deletion_column == "gone"
     names = {"new": "old"}
     policy = EvolutionPolicy("evolve", "dead-letter", names, ("gone",), "rename", "drop", 9)
     assert settings.evolution == policy
@@ -180,6 +183,23 @@ def test_stages_have_policies_of_their_own(tmp_path: Path) -> None:
             "tables: {t: {primary-keys: none, keyless-table-mode: audit, "
             "metadata-columns: [headers.row_kind]}}",
             "no other column can have its name",
+        ),
+        (
+            "tables: {t: {on-delete: keep, options: {merge-engine: first-row}}}",
+            "tables.t: on-delete 'keep' is not possible with 'merge-engine' = 'first-row'",
+        ),
+        (
+            "tables: {t: {on-delete: keep, options: {sequence.field: updated}}}",
+            "if column 'updated' orders rows",
+        ),
+        ("tables: {t: {on-delete: keep, primary-keys: none}}", "tables with a primary key"),
+        (
+            "tables: {t: {on-delete: keep, metadata-columns: [headers.deleted_at]}}",
+            "a computed or metadata column is named 'deleted_at', too",
+        ),
+        (
+            "tables: {t: {on-delete: keep, schema: {column-types: {deleted_at: STRING}}}}",
+            "to column 'deleted_at', which is STRING",
         ),
         (
             "tables: {t: {where: a = 1, options: {merge-engine: first-row}}}",

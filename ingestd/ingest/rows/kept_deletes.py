@@ -1,0 +1,89 @@
+"""Convert deletes of the source to updates of their rows, for tables with `on-delete: keep`.
+
+Such an update has the key, the time of the delete, and metadata; all other values are marked as
+omitted. The write task takes them from the last earlier row with the key, in the batch or in the
+table, or writes a delete if there is no such row (`fill_unavailable`). Therefore the result does
+not depend on whether messages of the data format contain the deleted row.
+"""
+
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ingestd.cdc.base import ChangeBatch, RecordChunk, describe_format
+from ingestd.ingest.computed.metadata_columns import metadata_column
+from ingestd.ingest.rows.blobs import KEPT_DELETE, KIND, UNAVAILABLE_PREFIX
+from ingestd.ingest.rows.rejected_records import Failure
+from ingestd.ingest.settings.context import SourceSettings
+from ingestd.ingest.settings.soft_deletes import DELETED_AT_TYPE, SoftDeletes
+from ingestd.ingest.values.row_groups import Values
+from ingestd.paimon.merge.row_kinds import retractions
+from ingestd.paimon.spec.arrow import to_arrow_type
+from ingestd.paimon.spec.data_types import RowKind
+from ingestd.paimon.spec.table_schema import TableSchema
+
+
+def deletion_times(batch: ChangeBatch, chunk: RecordChunk, source: SourceSettings) -> Values:
+    """Return the time of each retraction, and NULL for other rows; shape (rows,).
+
+    Retractions are deletes, and rows before updates, which can become deletes of an old key. The
+    time is that of the change in its database if the message contains it, otherwise the timestamp
+    of the record, and NULL if the record has none.
+    """
+    deletes = retractions(batch.row_kind)
+    arrow_type: Values = to_arrow_type(DELETED_AT_TYPE)
+    if not deletes.any():
+        return pa.nulls(len(deletes), arrow_type)
+    offsets = batch.offset[deletes]
+    times: Values = metadata_column("timestamp", chunk, batch.source, offsets, source.data_format)
+    if describe_format(source.data_format).event_time is not None:
+        framing = source.format_settings.framing
+        of_database: Values = metadata_column(
+            "op_ts", chunk, batch.source, offsets, source.data_format, framing=framing
+        )
+        times = pc.coalesce(of_database, times)
+    places = np.cumsum(deletes) - 1
+    return times.take(pa.array(places, mask=~deletes))
+
+
+def without_column(batch: ChangeBatch, schema: TableSchema, soft: SoftDeletes) -> Iterator[Failure]:
+    """Yield a failure for the deletes of a table that may not add the column for their time."""
+    deletes = batch.row_kind == RowKind.DELETE
+    if soft.column not in schema.field_names and bool(deletes.any()):
+        message = (
+            f"on-delete 'keep' needs column '{soft.column}', which schema.evolution or "
+            "schema.max-columns does not let the table add; add it by ALTER TABLE"
+        )
+        yield Failure(deletes, "schema", "refused-change", message)
+
+
+def keep_deletes(
+    columns: Mapping[str, Values], schema: TableSchema, soft: SoftDeletes
+) -> dict[str, Values]:
+    """Return the columns that change if the deletes with a time become updates.
+
+    `columns` are rows for a table with this schema, as in `Conformed`. Deletes without a time, such
+    as those of a row filter, remain deletes.
+    """
+    kinds = columns[KIND].to_numpy()
+    if soft.column not in columns:
+        return {}
+    rows = (kinds == RowKind.DELETE) & np.asarray(columns[soft.column].is_valid())
+    if not bool(rows.any()):
+        return {}
+    others, marks = pa.array(np.arange(len(rows)), mask=rows), pa.array(rows)
+    changed: dict[str, Values] = {
+        KIND: pa.array(np.where(rows, np.int8(RowKind.UPDATE_AFTER), kinds)),
+        KEPT_DELETE: marks,
+    }
+    own = {*soft.own, *schema.primary_keys}
+    for field in schema.fields:
+        if field.name in own:
+            continue
+        mark = UNAVAILABLE_PREFIX + field.name
+        changed[mark] = pc.or_(columns[mark], marks) if mark in columns else marks
+        if field.type.nullable:
+            changed[field.name] = columns[field.name].take(others)
+    return changed
