@@ -59,4 +59,4 @@ HEALTHCHECK --interval=30s --timeout=5s --start-period=5m \
     CMD ["/opt/ingestd/bin/python", "-c", "import urllib.request; urllib.request.urlopen('http://127.0.0.1:8080/livez', timeout=4)"]
 # With the argument `executor`, which Spark on Kubernetes gives, it is an executor.
 ENTRYPOINT ["/opt/ingestd/bin/ingestd"]
-CMD ["run", "-c", "/etc/ingestd/ingestd.yaml"]
+CMD ["run", "-c", "/etc/ingestd/ingestd.yaml", "--take-over"]

@@ -8,14 +8,16 @@ from typing import Annotated
 
 import typer
 
-from ingestd.cli.groups import now_ms, print_result
+from ingestd.cli.groups import Yes, now_ms, print_result
 from ingestd.cli.output import AsJson, print_table
+from ingestd.cli.prompts import confirm
 from ingestd.config.load import load_config
 from ingestd.config.runtime import pipeline_settings
 from ingestd.ingest.recovery.set_progress import at_claims, at_now, at_origin
 from ingestd.ingest.recovery.set_progress import begin as give_record
 from ingestd.ingest.settings.pipeline_settings import PipelineSettings
 from ingestd.ingest.tables.claims import read_claims
+from ingestd.ingest.tables.heartbeat import pipeline_folder, running_daemon
 from ingestd.ingest.tables.leadership import Leadership, this_process
 from ingestd.ingest.tables.log_positions import Vector
 from ingestd.ingest.tables.table_registry import TableRegistry
@@ -43,6 +45,7 @@ def begin(
             "claims file states for the table; `now`: the ends of the logs.",
         ),
     ],
+    yes: Yes = False,
     as_json: AsJson = False,
 ) -> None:
     """Write a progress record to a table that has none in its snapshots.
@@ -60,8 +63,7 @@ def begin(
     settings = pipeline_settings(load_config(config))
     io = file_io_for(settings.warehouse, storage_options(settings.catalog_options))
     catalog = load_catalog(settings.metastore, settings.warehouse, settings.catalog_options)
-    folder = f"{settings.warehouse}/.ingestd/{settings.name}"
-    Leadership(io, folder, settings.name, this_process()).claim()
+    _take_over(settings, io, yes=yes)
     with ExitStack() as stack:
         vector = _vector(at, table, settings, io, stack)
         starts = give_record(settings, catalog, io, table, vector, now_ms)
@@ -72,6 +74,15 @@ def begin(
     print_result(text, document, as_json=as_json, dry_run=False)
     if not as_json:
         print_table(rows, columns, none="no topic has been read yet")
+
+
+def _take_over(settings: PipelineSettings, io: FileIO, *, yes: bool) -> None:
+    folder = pipeline_folder(settings.warehouse, settings.name)
+    daemon = running_daemon(io, folder)
+    if daemon is not None:
+        what = f"pipeline {settings.name}: its daemon ({daemon}) will end with exit code 6."
+        confirm(f"{what} Continue?", "--yes", given=yes)
+    Leadership(io, folder, settings.name, this_process()).claim()
 
 
 def _vector(

@@ -4,8 +4,9 @@ from typing import Annotated, TypeAlias
 
 import typer
 
-from ingestd.cli.groups import DryRun, chosen_snapshot, group, now_ms, print_result
+from ingestd.cli.groups import DryRun, Yes, chosen_snapshot, group, now_ms, print_result
 from ingestd.cli.output import AsJson, counted, print_json, print_table
+from ingestd.cli.prompts import confirm
 from ingestd.cli.tables import SnapshotId, TableName, Warehouse, open_table
 from ingestd.errors import ConfigError
 from ingestd.paimon.table.metadata.snapshot_manager import latest_snapshot
@@ -112,6 +113,7 @@ def forward(
     warehouse: Warehouse,
     table: TableName,
     name: _Name,
+    yes: Yes = False,
     dry_run: DryRun = False,
     as_json: AsJson = False,
 ) -> None:
@@ -126,6 +128,9 @@ def forward(
     """
     opened = open_table(warehouse, table)
     on_branch(opened, name)
+    if not dry_run:
+        what = f"{table}: its snapshots, schemas and tags will be replaced by branch '{name}'."
+        confirm(f"{what} Writers must be stopped. Continue?", "--yes", given=yes)
     deleted = [] if dry_run else fast_forward(opened, name)
     text = f"{table}: forwarded to branch '{name}'; {counted(len(deleted), 'snapshot')} deleted."
     document = {"table": table, "branch": name, "snapshots_deleted": deleted}

@@ -19,6 +19,8 @@ DryRun: TypeAlias = Annotated[
     bool, typer.Option("--dry-run", help="Show what would be done without doing it.")
 ]
 
+Yes: TypeAlias = Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")]
+
 Partitions: TypeAlias = Annotated[
     list[str] | None,
     typer.Option(

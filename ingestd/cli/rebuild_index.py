@@ -5,9 +5,17 @@ from typing import Annotated
 
 import typer
 
-from ingestd.cli.groups import DryRun, Partitions, chosen_partitions, now_ms, print_result
+from ingestd.cli.groups import (
+    DryRun,
+    Partitions,
+    Yes,
+    chosen_partitions,
+    now_ms,
+    print_result,
+)
 from ingestd.cli.output import AsJson, Row, counted, print_table, say
 from ingestd.cli.progress_line import live_count, working
+from ingestd.cli.prompts import confirm
 from ingestd.cli.tables import TableName, Warehouse, open_table
 from ingestd.paimon.spec.paths import java_text
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
@@ -32,6 +40,7 @@ def rebuild_index(
     table: TableName,
     partition: Partitions = None,
     drop_doubled: DropDoubled = False,
+    yes: Yes = False,
     dry_run: DryRun = False,
     as_json: AsJson = False,
 ) -> None:
@@ -52,6 +61,8 @@ def rebuild_index(
     """
     opened = open_table(warehouse, table)
     partitions = chosen_partitions(opened, partition)
+    rows = ", and older rows of keys in several buckets deleted" if drop_doubled else ""
+    confirm(f"{table}: the index will be rebuilt{rows}. Continue?", "--yes", given=yes or dry_run)
     files = live_count(partition_filter=partitions)
     with working("repairing the index of", opened, files=files) as watched:
         done = repair_hash_index(

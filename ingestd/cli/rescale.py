@@ -5,9 +5,17 @@ from typing import Annotated
 
 import typer
 
-from ingestd.cli.groups import DryRun, Partitions, chosen_partitions, now_ms, print_result
+from ingestd.cli.groups import (
+    DryRun,
+    Partitions,
+    Yes,
+    chosen_partitions,
+    now_ms,
+    print_result,
+)
 from ingestd.cli.output import AsJson, Row, counted, print_table
 from ingestd.cli.progress_line import working
+from ingestd.cli.prompts import confirm
 from ingestd.cli.tables import TableName, Warehouse, open_catalog, open_table
 from ingestd.errors import ConfigError
 from ingestd.paimon.catalog.base import Identifier
@@ -37,6 +45,7 @@ def rescale(
     table: TableName,
     buckets: Annotated[int, typer.Option("--buckets", help="New number of buckets.")],
     partition: Partitions = None,
+    yes: Yes = False,
     dry_run: DryRun = False,
     as_json: AsJson = False,
 ) -> None:
@@ -61,8 +70,10 @@ def rescale(
     plans = plan_rescale(opened, buckets, partitions)
     done: list[Rescaled] = []
     if not dry_run:
-        opened = _with_option(warehouse, table, opened, buckets)
         files = sum(len(plan.entries) for plan in plans)
+        what = f"{table}: {counted(files, 'file')} will be rewritten into {buckets} buckets."
+        confirm(f"{what} Writers must be stopped. Continue?", "--yes", given=yes)
+        opened = _with_option(warehouse, table, opened, buckets)
         with working("rescaling", opened, left=_LEFT, files=lambda _: files) as watched:
             done.extend(
                 rescale_table(watched, buckets, clock_ms=now_ms, partition_filter=partitions)

@@ -5,11 +5,14 @@ from typing import Annotated, TypeAlias
 
 import typer
 
-from ingestd.cli.groups import DryRun, print_result
+from ingestd.cli.groups import DryRun, Yes, print_result
 from ingestd.cli.output import AsJson, counted, print_table, time_text
 from ingestd.cli.progress_line import working
+from ingestd.cli.prompts import confirm
 from ingestd.cli.tables import TableName, Warehouse, open_table
 from ingestd.errors import ConfigError
+from ingestd.ingest.tables.heartbeat import request_reopen
+from ingestd.ingest.tables.managed_table import marked_pipelines
 from ingestd.ingest.tables.progress import decode_properties, pipelines_in
 from ingestd.paimon.spec.literals import timestamp_millis
 from ingestd.paimon.spec.snapshot import Snapshot
@@ -27,6 +30,12 @@ _AsOf: TypeAlias = Annotated[
     str | None,
     typer.Option("--as-of", help="The time to roll back to, ISO 8601 (UTC without an offset)."),
 ]
+_Force: TypeAlias = Annotated[
+    bool, typer.Option("--force", help="Roll back even if the progress of a pipeline is lost.")
+]
+_DeleteTags: TypeAlias = Annotated[
+    bool, typer.Option("--delete-tags", help="Delete the tags of later snapshots.")
+]
 
 _LEFT = (
     "The table is consistent, but perhaps not rolled back completely. Run the same command again."
@@ -39,48 +48,78 @@ def rollback(
     snapshot: _SnapshotId = None,
     tag: _Tag = None,
     as_of: _AsOf = None,
-    force: Annotated[
-        bool, typer.Option("--force", help="Roll back even if the progress of a pipeline is lost.")
-    ] = False,
+    force: _Force = False,
+    delete_tags: _DeleteTags = False,
+    yes: Yes = False,
     dry_run: DryRun = False,
     as_json: AsJson = False,
 ) -> None:
-    """Roll a table back to a snapshot; later snapshots, tags and changelogs are deleted.
+    """Roll a table back to a snapshot; later snapshots and changelogs are deleted.
 
     The Kafka offsets that a table covers are part of its snapshots, so they are rolled back too:
-    the pipeline reads later records again. Stop all writers of the table first. Data files of
-    deleted snapshots remain until `ingestd remove-orphans` deletes them.
+    the pipeline reads later records again, a running daemon within 10 seconds. Stop all other
+    writers of the table first. Data files of deleted snapshots remain until `ingestd
+    remove-orphans` deletes them.
+
+    A tag of a later snapshot cannot remain: the command refuses, and names the tags, unless
+    `--delete-tags` is specified. A branch created from a tag keeps its rows.
 
     **Examples**
 
     ingestd rollback /lake shop.orders --snapshot 42 --dry-run
 
-    ingestd rollback /lake shop.orders --tag 2026-01-31
-
     ingestd rollback /lake shop.orders --as-of 2026-01-31T12:00:00Z
     """
     opened = open_table(warehouse, table)
     plan = plan_rollback(opened, _target(opened, snapshot, tag, as_of))
+    daemons: list[str] = []
     if not dry_run:
-        if not force:
-            _refuse_forgetting(table, plan)
+        _check(table, plan, force=force, delete_tags=delete_tags)
+        what = f"{_deleted(plan)} after snapshot {plan.target.id} will be deleted"
+        confirm(f"{table}: {what}. Continue?", "--yes", given=yes)
         with working("rolling back", opened, left=_LEFT) as watched:
             roll_back(watched, plan)
-    offsets = _offsets(opened, plan.record)
-    print_result(
-        _sentence(table, plan), _document(table, plan, offsets), as_json=as_json, dry_run=dry_run
-    )
+        daemons = _reopened(opened)
+    _print(table, plan, _offsets(opened, plan.record), daemons, as_json=as_json, dry_run=dry_run)
+
+
+def _print(
+    table: str,
+    plan: Rollback,
+    offsets: list[Mapping[str, object]],
+    daemons: list[str],
+    *,
+    as_json: bool,
+    dry_run: bool,
+) -> None:
+    text = _sentence(table, plan) + "".join(f" It is read again by {name}." for name in daemons)
+    document = {**_document(table, plan, offsets), "reopened_by": daemons}
+    print_result(text, document, as_json=as_json, dry_run=dry_run)
     if offsets and not as_json:
         print_table(offsets, ("pipeline", "topic", "partition", "next_offset"), none="")
 
 
-def _refuse_forgetting(table: str, plan: Rollback) -> None:
-    if plan.forgets_record:
+def _check(table: str, plan: Rollback, *, force: bool, delete_tags: bool) -> None:
+    if plan.forgets_record and not force:
         raise ConfigError(
             f"table {table}: no snapshot up to {plan.target.id} records which offsets the table "
             "covers, so the daemon could not continue; roll back to a newer snapshot, or add "
             "--force and give the table a record with `ingestd begin` before the next start"
         )
+    if plan.tags and not delete_tags:
+        raise ConfigError(
+            f"table {table}: {', '.join(plan.tags)}: tags of snapshots after {plan.target.id}, "
+            "which would be deleted; keep the rows of one with `ingestd branch create WAREHOUSE "
+            f"{table} BRANCH --tag {plan.tags[0]}`, or add --delete-tags"
+        )
+
+
+def _reopened(table: FileStoreTable) -> list[str]:
+    """Ask the running daemons that write a table to open it again; return their processes."""
+    warehouse = table.path.rsplit("/", 2)[0]
+    names = sorted(marked_pipelines(table))
+    asked = [request_reopen(table.io, warehouse, name) for name in names]
+    return [str(daemon) for daemon in asked if daemon is not None]
 
 
 def _target(
@@ -125,11 +164,15 @@ def _offsets(table: FileStoreTable, record: Snapshot | None) -> list[Mapping[str
     ]
 
 
-def _sentence(table: str, plan: Rollback) -> str:
+def _deleted(plan: Rollback) -> str:
     deleted = [counted(len(plan.snapshots), "snapshot")]
-    deleted += [counted(len(plan.tags), "tag")] if plan.tags else []
+    deleted += [f"{counted(len(plan.tags), 'tag')} ({', '.join(plan.tags)})"] if plan.tags else []
     deleted += [counted(len(plan.changelogs), "changelog")] if plan.changelogs else []
-    text = f"{table}: back at snapshot {plan.target.id}, without {', '.join(deleted)} after it."
+    return ", ".join(deleted)
+
+
+def _sentence(table: str, plan: Rollback) -> str:
+    text = f"{table}: back at snapshot {plan.target.id}, without {_deleted(plan)} after it."
     if plan.forgets_record:
         text += " No remaining snapshot records which offsets the table covers."
     return text

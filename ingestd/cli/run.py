@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from ingestd.cli.prompts import is_terminal
 from ingestd.config.preload import preload_spark
 from ingestd.spark.startup.jvm import fork_prestarted, prestart
 
@@ -20,6 +21,9 @@ def run(
         typer.Option(
             "--until-latest", help="Stop when the records present at the start are ingested."
         ),
+    ] = False,
+    take_over: Annotated[
+        bool, typer.Option("--take-over", help="Replace a running daemon of the same pipeline.")
     ] = False,
     as_json: Annotated[
         bool, typer.Option("--json", help="Log as JSON, regardless of the configuration.")
@@ -45,4 +49,6 @@ def run(
         prestart(spark)
     service = importlib.import_module(_SERVICE)  # as slow as the start of the JVM, meanwhile
     fork_prestarted()
-    raise typer.Exit(service.serve(config, until_latest=until_latest))
+    by_hand = until_latest or is_terminal()
+    code = service.serve(config, until_latest=until_latest, take_over=take_over or not by_hand)
+    raise typer.Exit(code)

@@ -5,9 +5,10 @@ from typing import Annotated, TypeAlias
 
 import typer
 
-from ingestd.cli.groups import DryRun, Partitions, now_ms, print_result
+from ingestd.cli.groups import DryRun, Partitions, Yes, now_ms, print_result
 from ingestd.cli.output import AsJson, counted, print_json, print_table, say
 from ingestd.cli.progress_line import live_count, working
+from ingestd.cli.prompts import confirm
 from ingestd.cli.tables import TableName, Warehouse, open_table
 from ingestd.paimon.iceberg.iceberg_sync import update_iceberg
 from ingestd.paimon.table.commit.overwrite import (
@@ -35,6 +36,7 @@ def truncate(
     warehouse: Warehouse,
     table: TableName,
     partition: Partitions = None,
+    yes: Yes = False,
     dry_run: DryRun = False,
     as_json: AsJson = False,
 ) -> None:
@@ -46,13 +48,15 @@ def truncate(
 
     ingestd truncate /lake shop.orders --partition dt=2024-01-01
     """
-    _empty(open_table(warehouse, table), partition or [], dry_run=dry_run, as_json=as_json)
+    opened = open_table(warehouse, table)
+    _empty(opened, partition or [], yes=yes, dry_run=dry_run, as_json=as_json)
 
 
 def drop_partition(
     warehouse: Warehouse,
     table: TableName,
     partition: _Partitions,
+    yes: Yes = False,
     dry_run: DryRun = False,
     as_json: AsJson = False,
 ) -> None:
@@ -66,7 +70,7 @@ def drop_partition(
 
     ingestd drop-partition /lake shop.orders --partition dt=2024-01-01,hr=3 --dry-run
     """
-    _empty(open_table(warehouse, table), partition, dry_run=dry_run, as_json=as_json)
+    _empty(open_table(warehouse, table), partition, yes=yes, dry_run=dry_run, as_json=as_json)
 
 
 def analyze(
@@ -110,7 +114,7 @@ def analyze(
 
 
 def _empty(
-    table: FileStoreTable, partitions: Sequence[str], *, dry_run: bool, as_json: bool
+    table: FileStoreTable, partitions: Sequence[str], *, yes: bool, dry_run: bool, as_json: bool
 ) -> None:
     specs = [parse_partition_spec(table, text) for text in partitions]
     snapshot = latest_snapshot(table.io, table.paths)
@@ -126,8 +130,12 @@ def _empty(
         }
         for dropped in partitions_dropped
     ]
+    files = sum(dropped.files for dropped in partitions_dropped)
+    count = sum(dropped.rows for dropped in partitions_dropped)
+    content = f"{counted(files, 'file')} with {counted(count, 'stored row')}"
     snapshot_id: int | None = None
     if not dry_run:
+        confirm(f"{table.name}: {content} will be taken out. Continue?", "--yes", given=yes)
         now = now_ms()
         result = (
             drop_partitions(table, specs, now_ms=now)
@@ -136,9 +144,7 @@ def _empty(
         )
         snapshot_id = result.snapshot.id if result.snapshot else None
         update_iceberg(table)
-    files = sum(dropped.files for dropped in partitions_dropped)
-    count = sum(dropped.rows for dropped in partitions_dropped)
-    text = f"{table.name}: {counted(files, 'file')} with {counted(count, 'stored row')} taken out"
+    text = f"{table.name}: {content} taken out"
     print_result(
         text + (f" by snapshot {snapshot_id}." if snapshot_id else "."),
         {"table": table.name, "snapshot": snapshot_id, "partitions": rows},

@@ -21,8 +21,10 @@ from ingestd.daemon.supervisor import DaemonSettings, supervise
 from ingestd.daemon.webhook import Webhook, WebhookSettings
 from ingestd.errors import ConfigError
 from ingestd.ingest.settings.pipeline_settings import PipelineSettings
+from ingestd.ingest.tables.heartbeat import refuse_second_daemon
 from ingestd.log import configure_logging
 from ingestd.metrics_page import MetricsPage
+from ingestd.paimon.io.file_io import file_io_for, storage_options
 from ingestd.spark.startup.class_archive import create_in_background
 from ingestd.spark.startup.jvm import archive_wanted, end_unused
 from ingestd.telemetry.span_exporter import open_sink
@@ -166,12 +168,12 @@ def _notices(loaded: LoadedConfig) -> Iterator[Notices | None]:
         webhook.close(_CLOSE_SECONDS)
 
 
-def serve(config: Path, *, until_latest: bool) -> int:
+def serve(config: Path, *, until_latest: bool, take_over: bool) -> int:
     """Run the pipeline of a file to its end; return the exit code.
 
     If `until_latest`, the pipeline ends at the offsets that are the latest when it starts. After
     the run, a missing class archive is created in the background. Raises ConfigError for an invalid
-    configuration.
+    configuration, and FencedError without `take_over` if another daemon of the pipeline is running.
     """
     try:
         loaded = load_config(config)
@@ -181,6 +183,8 @@ def serve(config: Path, *, until_latest: bool) -> int:
         for secret in plain_secret_settings(loaded):
             _LOG.warning("secret_in_plain_text", extra={"ctx": {"key": secret.key}})
         version = importlib.metadata.version("ingestd")
+        if not take_over:
+            _refuse_second_daemon(settings)
         with _spans(loaded, version) as spans, _notices(loaded) as notices:
             daemon = daemon_settings(loaded, version, spans, until_latest=until_latest)
             daemon = replace(daemon, notices=notices)
@@ -190,6 +194,11 @@ def serve(config: Path, *, until_latest: bool) -> int:
     if create_in_background(archive_wanted(), _TRAINING):
         _LOG.info("class_archive_begun")
     return code
+
+
+def _refuse_second_daemon(settings: PipelineSettings) -> None:
+    io = file_io_for(settings.warehouse, storage_options(settings.catalog_options))
+    refuse_second_daemon(io, settings.warehouse, (settings.name, *settings.formerly))
 
 
 def daemon_settings(

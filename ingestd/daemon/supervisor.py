@@ -19,6 +19,7 @@ from ingestd.daemon.batch_trace import BatchTrace
 from ingestd.daemon.build_info import BuildInfo, build_info
 from ingestd.daemon.end_offset_poller import EndOffsetPoller
 from ingestd.daemon.executor_watch import MISSING_SECONDS
+from ingestd.daemon.heartbeat_thread import heartbeat
 from ingestd.daemon.http_access import HttpAccess
 from ingestd.daemon.http_server import HttpServer
 from ingestd.daemon.maintenance import Maintenance, MaintenanceSettings
@@ -159,6 +160,10 @@ class Supervisor:
         if self._run is not None:
             self._run.stop()
 
+    def reopen(self) -> None:
+        """Finish the batch in progress, then open the tables again and continue."""
+        self.follow(self._settings)
+
     def stop(self) -> None:
         """Finish the batch in progress, then stop the pipeline.
 
@@ -263,8 +268,7 @@ def supervise(
     requests = SignalRequests()
     build = build_info(daemon.version)
     with handled_signals(requests):
-        limit = daemon.batch_timeout
-        status = Status(settings.name, daemon.version, settings.sources, batch_timeout=limit)
+        status = _status(settings, daemon)
         maintenance = Maintenance(daemon.maintenance, daemon.opening(settings))
         status.show_build(build)
         status.show_maintenance(maintenance.document)
@@ -272,6 +276,7 @@ def supervise(
         with (
             _pages(daemon, settings, status) as lag,
             _running(maintenance),
+            heartbeat(settings, supervisor.reopen),
             ThreadPoolExecutor(1, "query") as thread,
         ):
             _log_start(settings, build)
@@ -288,6 +293,11 @@ def supervise(
             if task.exception() is None and task.result() == 0:
                 maintenance.finish(requests.stop)
     return _exit_code(task, daemon.notices)
+
+
+def _status(settings: PipelineSettings, daemon: DaemonSettings) -> Status:
+    limit = daemon.batch_timeout
+    return Status(settings.name, daemon.version, settings.sources, batch_timeout=limit)
 
 
 def _log_start(settings: PipelineSettings, build: BuildInfo) -> None:

@@ -22,6 +22,7 @@ from ingestd.ingest.recovery.start import StartPositions, recover
 from ingestd.ingest.settings.context import SourceSettings
 from ingestd.ingest.settings.pipeline_settings import PipelineSettings
 from ingestd.ingest.settings.wrong_format import without_topics
+from ingestd.ingest.tables.heartbeat import pipeline_folder
 from ingestd.ingest.tables.leadership import Leadership, this_process
 from ingestd.ingest.tables.log_positions import TopicKeys
 from ingestd.ingest.tables.table_registry import TableRegistry
@@ -334,7 +335,7 @@ def lead(settings: PipelineSettings, io: FileIO) -> Leadership:
 
     Raises FencedError if another process has taken the leadership.
     """
-    folder = f"{settings.warehouse}/.ingestd/{settings.name}"
+    folder = pipeline_folder(settings.warehouse, settings.name)
     leadership = Leadership(io, folder, settings.name, this_process())
     leadership.claim()
     return leadership

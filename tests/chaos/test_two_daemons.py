@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from ingestd.dev.broker import DevBroker
-from tests.support.daemon import Daemon, catch_up, run_daemon
+from tests.support.daemon import Daemon, catch_up, ingestd, run_daemon
 from tests.support.ledger import PARTITIONS, Ledger
 from tests.support.ledger_judge import judge
 from tests.support.oracle import Oracle
@@ -80,6 +80,10 @@ def test_one_that_wakes_up_after_it_was_replaced_changes_nothing(
     ledger.produce(broker, 0, EVENTS // 2)
     with run_daemon(of(tmp_path, broker, ledger), tmp_path, name="a") as paused:
         until([paused], tmp_path, 2)
+        by_hand = ingestd("run", "-c", tmp_path / "a.yaml", "--until-latest")
+        assert by_hand.returncode == FENCED
+        assert f"process {paused.process.pid} on " in by_hand.stderr
+        assert paused.process.poll() is None
         os.killpg(paused.process.pid, signal.SIGSTOP)
         catch_up(of(tmp_path, broker, ledger), tmp_path)
         ledger.produce(broker, EVENTS // 2)

@@ -270,7 +270,7 @@ class WholeWorld(World):
         words = named[1].replace("CONFIG", str(file)).split()
         if self.claims_may_hold and ingestd(*words).returncode == 0:
             return
-        _succeed("truncate", self.home.warehouse, named[2])
+        _succeed("truncate", self.home.warehouse, named[2], "--yes")
         _succeed(*words[:-1], "origin")
 
 

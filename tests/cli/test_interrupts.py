@@ -122,8 +122,8 @@ WORKS = {
     "analyze": Work(keyed, ["analyze"]),
     "compact": Work(keyed, ["compact"], ["--full"]),
     "sort": Work(parted, ["compact"], ["--order-by", "k"]),
-    "rescale": Work(keyed, ["rescale"], ["--buckets", "3"]),
-    "rebuild-index": Work(unindexed, ["rebuild-index"]),
+    "rescale": Work(keyed, ["rescale"], ["--buckets", "3", "--yes"]),
+    "rebuild-index": Work(unindexed, ["rebuild-index"], ["--yes"]),
     "expire snapshots": Work(keyed, ["expire", "snapshots"], ["--retain-max", "1"]),
     "expire changelogs": Work(
         outlived, ["expire", "changelogs"], ["--retain-min", "2", "--retain-max", "2"]
@@ -131,8 +131,8 @@ WORKS = {
     "expire partitions": Work(parted, ["expire", "partitions"], ["--expiration-time", "9000 d"]),
     "expire tags": Work(tagged, ["expire", "tags"]),
     "remove-orphans": Work(littered, ["remove-orphans"], ["--older-than", "0 ms", "--yes"]),
-    "rollback": Work(keyed, ["rollback"], ["--snapshot", "2"]),
-    "truncate": Work(keyed, ["truncate"]),
+    "rollback": Work(keyed, ["rollback"], ["--snapshot", "2", "--yes"]),
+    "truncate": Work(keyed, ["truncate"], ["--yes"]),
     "dlq replay": Work(lettered, ["dlq", "replay"], ["--bootstrap", "broker-0:9092"]),
     "dlq purge": Work(lettered, ["dlq", "purge"], ["--stage", "cast"]),
 }

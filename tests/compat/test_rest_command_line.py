@@ -53,9 +53,9 @@ def test_commands_work_through_the_server(
     lake = server.warehouse
     assert [one["table"] for one in shown("tables", lake)] == ["db.t"]
     assert [one["id"] for one in shown("read", lake, "db.t")] == [0, 1, 2, 3]
-    assert shown("truncate", lake, "db.t")["snapshot"] == 5
+    assert shown("truncate", lake, "db.t", "--yes")["snapshot"] == 5
     assert shown("read", lake, "db.t") == []
-    assert shown("rollback", lake, "db.t", "--snapshot", 3)["deleted_snapshots"] == [4, 5]
+    assert shown("rollback", lake, "db.t", "--snapshot", 3, "--yes")["deleted_snapshots"] == [4, 5]
     assert [one["id"] for one in shown("read", lake, "db.t")] == [0, 1, 2]
     put(catalog.get_table(TABLE), [{"id": 9}])
     assert [one["id"] for one in shown("read", lake, "db.t")] == [0, 1, 2, 9]

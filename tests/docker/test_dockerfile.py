@@ -66,7 +66,8 @@ def test_base_images_have_an_exact_version_and_a_digest(stage: Stage) -> None:
 def test_the_container_runs_the_daemon_as_nobody_in_particular() -> None:
     assert FINAL.values("USER") == ["10001:10001"]
     assert json.loads(FINAL.values("ENTRYPOINT")[0]) == ["/opt/ingestd/bin/ingestd"]
-    assert json.loads(FINAL.values("CMD")[0]) == ["run", "-c", "/etc/ingestd/ingestd.yaml"]
+    arguments = ["run", "-c", "/etc/ingestd/ingestd.yaml", "--take-over"]
+    assert json.loads(FINAL.values("CMD")[0]) == arguments
     assert FINAL.values("STOPSIGNAL") == ["SIGTERM"]
 
 

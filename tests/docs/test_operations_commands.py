@@ -33,6 +33,7 @@ CLICKS = pa.schema(
     ]
 )
 DAYS = ("2026-01-01", "2026-01-02")
+ASKING = {"rollback", "rescale", "rebuild-index", "truncate", "drop-partition", "fast-forward"}
 A_SNAPSHOT = {"42": "2"}
 """The one that the page speaks of, and one that there is."""
 
@@ -68,7 +69,8 @@ def test_every_line_of_a_block_does_its_work(
         real = [
             str(tmp_path) if word == "LAKE" else A_SNAPSHOT.get(word, word) for word in words[1:]
         ]
-        done = run_command(capsys, *real)
+        asks = ASKING.intersection(words) and "--dry-run" not in words
+        done = run_command(capsys, *real, *(["--yes"] if asks else []))
         assert done.code == 0, (words, done.err)
         assert done.out or done.err, words
     for name in ("shop.orders", "shop.clicks"):

@@ -25,6 +25,25 @@ assert loaded <= sys.modules.keys(), loaded - sys.modules.keys()
 assert not [entry for entry in sys.path if entry.endswith(".zip")]
 print(len(os.listdir("/proc/self/task")))
 """
+PACKAGES = (
+    "aws_msk_iam_sasl_signer",
+    "boto3",
+    "botocore",
+    "hdfs_native",
+    "opentelemetry",
+    "psycopg",
+)
+"""Packages of extras, which an installation may lack."""
+WITHOUT_EXTRAS = f"""
+import sys
+
+class Missing:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in {PACKAGES!r}:
+            raise ModuleNotFoundError(name)
+
+sys.meta_path.insert(0, Missing())
+"""
 
 
 def test_the_daemon_preloads_the_stages_without_starting_a_thread() -> None:
@@ -33,6 +52,10 @@ def test_the_daemon_preloads_the_stages_without_starting_a_thread() -> None:
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip() == "1"
+
+
+def test_the_daemon_preloads_without_the_packages_of_extras() -> None:
+    subprocess.run([sys.executable, "-c", WITHOUT_EXTRAS + PROBE], timeout=60, check=True)
 
 
 def test_a_sigterm_to_all_ends_neither_daemon_nor_worker_and_the_closed_pipe_ends_both() -> None:

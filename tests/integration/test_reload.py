@@ -1,5 +1,6 @@
-"""SIGHUP on a running daemon: more topics are read from their beginning, nothing twice."""
+"""A running daemon follows changes from outside: a reloaded file, and a rolled back table."""
 
+import json
 import signal
 import time
 import uuid
@@ -9,7 +10,7 @@ import pytest
 import yaml
 
 from ingestd.dev.broker import DevBroker
-from tests.support.daemon import run_daemon
+from tests.support.daemon import ingestd, run_daemon
 from tests.support.ledger import Ledger
 from tests.support.ledger_judge import judge
 from tests.support.oracle import Oracle
@@ -19,7 +20,7 @@ pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
 EVENTS = 4_000
 
 
-def test_a_topic_that_joins_on_sighup_is_ingested(
+def test_a_topic_that_joins_and_a_table_rolled_back_are_ingested(
     tmp_path: Path, broker: DevBroker, oracle: Oracle
 ) -> None:
     ledger = Ledger(f"l{uuid.uuid4().hex[:8]}", EVENTS)
@@ -36,9 +37,25 @@ def test_a_topic_that_joins_on_sighup_is_ingested(
         daemon.process.send_signal(signal.SIGHUP)
         daemon.wait_until((tables / "entry" / "snapshot" / "snapshot-1").exists)
         ledger.produce(broker, EVENTS // 2)
-        end = time.monotonic() + 120
-        while judge(ledger, tmp_path / "warehouse", oracle) and time.monotonic() < end:
-            time.sleep(1)
+        _await_all(ledger, tmp_path, oracle)
+        first = min(_snapshots(tables / "entry"))
+        name = f"{DATABASE}.entry"
+        rolled = ingestd(
+            "rollback", tmp_path / "warehouse", name, "--snapshot", first, "--yes", "--json"
+        )
+        [reopened] = json.loads(rolled.stdout)["reopened_by"]
+        assert f"process {daemon.process.pid} on " in reopened
+        _await_all(ledger, tmp_path, oracle)  # no record arrives, and it is filled again
         daemon.terminate()
         assert daemon.wait() == 0
     assert judge(ledger, tmp_path / "warehouse", oracle) == []
+
+
+def _snapshots(table: Path) -> list[int]:
+    return [int(path.name.removeprefix("snapshot-")) for path in table.glob("snapshot/snapshot-*")]
+
+
+def _await_all(ledger: Ledger, folder: Path, oracle: Oracle) -> None:
+    end = time.monotonic() + 120
+    while judge(ledger, folder / "warehouse", oracle) and time.monotonic() < end:
+        time.sleep(1)

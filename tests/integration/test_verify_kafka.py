@@ -67,7 +67,7 @@ def test_offsets_and_rows_are_compared_with_a_real_log(
     assert all(one["rows_by_log"] == one["rows_found"] > 0 for one in counted.values())
 
     name = f"{DATABASE}.entry"
-    assert ingestd("truncate", tmp_path / "warehouse", name).returncode == 0
+    assert ingestd("truncate", tmp_path / "warehouse", name, "--yes").returncode == 0
     assert verify(tmp_path, config)[0] == 0  # the offsets are as they were
     code, emptied = verify(tmp_path, config, name, "--recount")
     assert (code, codes(emptied)) == (1, {("missing-rows", name)})

@@ -170,7 +170,7 @@ def run_daemon(
     file = folder / f"{name}.yaml"
     file.write_text(yaml.safe_dump(document, sort_keys=False), encoding="utf-8")
     log = folder / f"{name}.log"
-    flags = ["--until-latest"] if until_latest else []
+    flags = ["--until-latest", "--take-over"] if until_latest else []
     with log.open("ab") as output:
         process = subprocess.Popen(
             [*COMMAND, "run", "-c", str(file), *flags],

@@ -42,6 +42,8 @@ _PACKAGES = (
     "ingestd.paimon",
     "ingestd.ingest",
 )
+_OF_EXTRAS = ("ingestd.kafka.msk_tokens", "ingestd.paimon.io.hdfs", "ingestd.paimon.io.hdfs_client")
+"""Modules that need packages of extras; a task that uses one imports it."""
 _ENVIRONMENT: Mapping[str, str] = {
     # Read by numpy and by Arrow's allocator at import; otherwise both start threads.
     "OPENBLAS_NUM_THREADS": "1",
@@ -149,7 +151,8 @@ def _modules() -> Iterator[str]:
     for package in _PACKAGES:
         folders = importlib.import_module(package).__path__
         for module in pkgutil.walk_packages(folders, prefix=f"{package}."):
-            yield module.name
+            if module.name not in _OF_EXTRAS:
+                yield module.name
 
 
 def _wrap_worker(serve: Serve, mask: int) -> Serve:

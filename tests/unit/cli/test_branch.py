@@ -40,7 +40,7 @@ def test_a_branch_is_made_written_read_forwarded_and_deleted(
     ]
     assert rows(capsys, warehouse, "db.t$branch_fix") == [1, 2]
     assert rows(capsys, warehouse, "db.t") == [1]
-    forwarded = shown(capsys, "branch", "fast-forward", warehouse, "db.t", "fix")
+    forwarded = shown(capsys, "branch", "fast-forward", warehouse, "db.t", "fix", "--yes")
     assert forwarded["snapshots_deleted"] == [1]
     assert rows(capsys, warehouse, "db.t") == [1, 2]
     assert "deleted" in run_command(capsys, "branch", "delete", warehouse, "db.t", "fix").out

@@ -45,14 +45,14 @@ def double(table: FileStoreTable, key: int) -> None:
 def test_a_lost_index_is_made_anew_and_told(
     table: FileStoreTable, tmp_path: Path, capsys: Capture
 ) -> None:
-    sound = run_command(capsys, "rebuild-index", tmp_path, "db.t")
+    sound = run_command(capsys, "rebuild-index", tmp_path, "db.t", "--yes")
     assert sound.out == "db.t: nothing was changed, the index is correct in 2 buckets.\n"
     lose_indexes(table)
     planned = run_command(capsys, "rebuild-index", tmp_path, "db.t", "--dry-run")
     assert planned.code == 0
     assert "It would be: db.t: the index of 2 of 2 buckets rebuilt." in planned.out
     assert "is missing" in planned.out
-    done = run_command(capsys, "rebuild-index", tmp_path, "db.t", "--json")
+    done = run_command(capsys, "rebuild-index", tmp_path, "db.t", "--yes", "--json")
     told = json.loads(done.out)
     assert (told["snapshot"], told["dry_run"], told["keys"]) == (2, False, [])
     assert [(row["bucket"], row["keys"], row["missing"]) for row in told["repaired"]] == [
@@ -66,7 +66,7 @@ def test_keys_in_several_buckets_are_named(
     table: FileStoreTable, tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     double(table, 3)
-    done = run_command(capsys, "rebuild-index", tmp_path, "db.t", "--json")
+    done = run_command(capsys, "rebuild-index", tmp_path, "db.t", "--yes", "--json")
     told = json.loads(done.out)
     assert done.code == 1
     assert told["keys_in_several_buckets"] == 1
@@ -79,7 +79,7 @@ def test_keys_in_several_buckets_are_named(
         }
     ]
     monkeypatch.setattr(rebuild_index, "MOST_KEYS", 0)
-    again = run_command(capsys, "rebuild-index", tmp_path, "db.t")
+    again = run_command(capsys, "rebuild-index", tmp_path, "db.t", "--yes")
     assert again.code == 1
     assert "1 key in several buckets" in again.out
     assert "2022-01-08" not in again.out
@@ -89,17 +89,17 @@ def test_only_the_newest_rows_stay_where_that_is_asked_for(
     table: FileStoreTable, tmp_path: Path, capsys: Capture
 ) -> None:
     double(table, 3)
-    done = run_command(capsys, "rebuild-index", tmp_path, "db.t", "--drop-doubled")
+    done = run_command(capsys, "rebuild-index", tmp_path, "db.t", "--yes", "--drop-doubled")
     assert done.code == 0
     assert "1 older row dropped from 1 file by snapshot 5." in " ".join(done.out.split())
     assert run_command(capsys, "verify", tmp_path, "db.t").code == 0
-    again = run_command(capsys, "rebuild-index", tmp_path, "db.t", "--json")
+    again = run_command(capsys, "rebuild-index", tmp_path, "db.t", "--yes", "--json")
     told = json.loads(again.out)
     assert (again.code, told["keys_in_several_buckets"], told["rows_dropped"]) == (0, 0, 0)
 
 
 def test_a_table_without_index_is_refused(tmp_path: Path, capsys: Capture) -> None:
     native_table(tmp_path, [("id", "INT")], keys=["id"], options={"bucket": "2"})
-    done = run_command(capsys, "rebuild-index", tmp_path, "db.t")
+    done = run_command(capsys, "rebuild-index", tmp_path, "db.t", "--yes")
     assert done.code != 0
     assert "db.t has no hash index" in done.err

@@ -20,7 +20,7 @@ def lake(tmp_path: Path) -> Path:
 
 
 def test_a_table_gets_another_number_of_buckets(lake: Path, capsys: Capture) -> None:
-    done = run_command(capsys, "rescale", lake, "db.t", "--buckets", 3, "--json")
+    done = run_command(capsys, "rescale", lake, "db.t", "--buckets", 3, "--yes", "--json")
     told = json.loads(done.out)
     assert (done.code, told["snapshots"], told["rows_written"]) == (0, [2], 20)
     assert [(row["partition"], row["buckets_before"]) for row in told["partitions"]] == [
@@ -29,7 +29,7 @@ def test_a_table_gets_another_number_of_buckets(lake: Path, capsys: Capture) -> 
     ]
     assert open_native(lake).options.bucket == 3
     assert run_command(capsys, "verify", lake, "db.t").code == 0
-    again = run_command(capsys, "rescale", lake, "db.t", "--buckets", 3)
+    again = run_command(capsys, "rescale", lake, "db.t", "--buckets", 3, "--yes")
     assert again.out == "db.t: everything is in 3 buckets already.\n"
 
 
@@ -41,10 +41,10 @@ def test_a_dry_run_changes_nothing(lake: Path, capsys: Capture) -> None:
 
 def test_partitions_are_chosen_and_the_others_follow(lake: Path, capsys: Capture) -> None:
     one = run_command(
-        capsys, "rescale", lake, "db.t", "--buckets", 4, "--partition", "p=1", "--json"
+        capsys, "rescale", lake, "db.t", "--buckets", 4, "--yes", "--partition", "p=1", "--json"
     )
     assert [row["partition"] for row in json.loads(one.out)["partitions"]] == ["p=1"]
-    rest = run_command(capsys, "rescale", lake, "db.t", "--buckets", 4, "--json")
+    rest = run_command(capsys, "rescale", lake, "db.t", "--buckets", 4, "--yes", "--json")
     assert [row["partition"] for row in json.loads(rest.out)["partitions"]] == ["p=0"]
     assert run_command(capsys, "verify", lake, "db.t").code == 0
 
@@ -54,6 +54,6 @@ def test_what_cannot_be_is_refused_before_anything_is_changed(lake: Path, capsys
     assert none.code == 2
     assert "use at least 1" in none.err
     native_table(lake / "dynamic", [("id", "INT")], keys=["id"])
-    done = run_command(capsys, "rescale", lake / "dynamic", "db.t", "--buckets", 2)
+    done = run_command(capsys, "rescale", lake / "dynamic", "db.t", "--buckets", 2, "--yes")
     assert done.code == 2
     assert "'bucket' = '-1'" in done.err

@@ -41,7 +41,7 @@ def warehouse(tmp_path: Path) -> Path:
 
 
 def shown(capsys: Capture, warehouse: Path, *arguments: object) -> Any:
-    done = run_command(capsys, "rollback", warehouse, "db.t", *arguments, "--json")
+    done = run_command(capsys, "rollback", warehouse, "db.t", *arguments, "--yes", "--json")
     assert done.code == 0, done.err
     return json.loads(done.out)
 
@@ -64,7 +64,7 @@ def test_table_and_offsets_go_back_together(warehouse: Path, capsys: Capture) ->
 
 def test_tags_and_times_name_a_snapshot_too(warehouse: Path, capsys: Capture) -> None:
     assert shown(capsys, warehouse, "--as-of", "2023-11-15T00:30:00Z")["snapshot"] == 3
-    done = run_command(capsys, "rollback", warehouse, "db.t", "--tag", "a")
+    done = run_command(capsys, "rollback", warehouse, "db.t", "--tag", "a", "--yes")
     assert "back at snapshot 2, without 1 snapshot" in done.out
     assert "orders" in done.out
     assert snapshots(warehouse) == [1, 2]
@@ -76,7 +76,9 @@ def test_offsets_are_not_forgotten_by_mistake(warehouse: Path, capsys: Capture) 
     assert done.code == 2
     assert "--force" in done.err
     assert snapshots(warehouse) == [1, 2, 3, 4]
-    assert shown(capsys, warehouse, "--snapshot", 1, "--force")["deleted_tags"] == ["a"]
+    assert shown(capsys, warehouse, "--snapshot", 1, "--force", "--delete-tags")[
+        "deleted_tags"
+    ] == ["a"]
     assert snapshots(warehouse) == [1]
 
 

@@ -42,16 +42,16 @@ def test_a_dry_run_tells_what_would_go_and_takes_nothing(warehouse: Path, capsys
 
 
 def test_a_dropped_partition_is_gone(warehouse: Path, capsys: Capture) -> None:
-    found = shown(capsys, "drop-partition", warehouse, "db.t", "--partition", "dt=a")
+    found = shown(capsys, "drop-partition", warehouse, "db.t", "--partition", "dt=a", "--yes")
     assert (found["snapshot"], len(found["partitions"])) == (2, 1)
     assert left(warehouse) == {"b"}
 
 
 def test_truncating_takes_the_named_partition_or_all(warehouse: Path, capsys: Capture) -> None:
-    done = run_command(capsys, "truncate", warehouse, "db.t", "--partition", "dt=b")
+    done = run_command(capsys, "truncate", warehouse, "db.t", "--partition", "dt=b", "--yes")
     assert "1 file with 3 stored rows taken out by snapshot 2" in done.out
     assert left(warehouse) == {"a"}
-    assert run_command(capsys, "truncate", warehouse, "db.t").code == 0
+    assert run_command(capsys, "truncate", warehouse, "db.t", "--yes").code == 0
     assert left(warehouse) == set()
 
 

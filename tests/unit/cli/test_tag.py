@@ -54,12 +54,12 @@ def test_commands_that_change_a_table_keep_its_iceberg_metadata(
     assert newest()["refs"]["a"]["snapshot-id"] == 1
     shown(capsys, "tag", "delete", tmp_path, "db.t", "a")
     assert newest()["refs"] == {}
-    shown(capsys, "truncate", tmp_path, "db.t")
+    shown(capsys, "truncate", tmp_path, "db.t", "--yes")
     assert newest()["current-snapshot-id"] == 2
     put(open_native(tmp_path), [{"id": 2}])
     shown(capsys, "compact", tmp_path, "db.t")
     assert newest()["current-snapshot-id"] == 3, "it catches up with nothing to compact"
-    shown(capsys, "rollback", tmp_path, "db.t", "--snapshot", "1")
+    shown(capsys, "rollback", tmp_path, "db.t", "--snapshot", "1", "--yes")
     assert newest()["current-snapshot-id"] == 1
 
 

@@ -1,5 +1,6 @@
 """Runs of a pipeline that end as a test tells them to, without Spark."""
 
+import tempfile
 import threading
 from collections.abc import Sequence
 
@@ -54,11 +55,14 @@ class Runs:
         return run
 
 
-def settings() -> PipelineSettings:
+_WAREHOUSE = tempfile.TemporaryDirectory()
+
+
+def settings(warehouse: str = _WAREHOUSE.name) -> PipelineSettings:
     """Those of a pipeline without sources."""
     return PipelineSettings(
         name="p",
-        warehouse="/w",
+        warehouse=warehouse,
         metastore="filesystem",
         database="db",
         sources={},

@@ -43,7 +43,7 @@ def test_it_is_supervised_as_the_file_says(
         return 5
 
     monkeypatch.setattr(service, "supervise", supervise)
-    assert service.serve(file, until_latest=True) == 5
+    assert service.serve(file, until_latest=True, take_over=False) == 5
     [(name, daemon)] = seen
     assert (name, daemon.restarts.max_attempts, daemon.until_latest) == ("shop", 3, True)
     assert daemon.maintenance == MaintenanceSettings(
@@ -57,5 +57,5 @@ def test_a_mistake_ends_the_jvm_that_was_begun(tmp_path: Path, ended: list[str])
     file = tmp_path / "shop.yaml"
     file.write_text("pipelin: {}")
     with pytest.raises(ConfigError):
-        service.serve(file, until_latest=False)
+        service.serve(file, until_latest=False, take_over=True)
     assert ended == ["ended"]

@@ -1,0 +1,77 @@
+"""Renew the heartbeat of the daemon in a separate thread, and receive requests of commands."""
+
+import logging
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+
+from ingestd.errors import IngestdError
+from ingestd.ingest.settings.pipeline_settings import PipelineSettings
+from ingestd.ingest.tables.heartbeat import RENEWAL_SECONDS, Heartbeat, pipeline_folder
+from ingestd.ingest.tables.leadership import this_process
+from ingestd.paimon.io.file_io import file_io_for, storage_options
+
+_LOG = logging.getLogger(__name__)
+
+
+class HeartbeatThread:
+    """A thread that renews a heartbeat until `stop`, and calls `reopen` if a command asks for it.
+
+    A store that is not reachable stops neither the thread nor the daemon: one warning is logged.
+    """
+
+    def __init__(self, heartbeat: Heartbeat, reopen: Callable[[], None]) -> None:
+        self._heartbeat = heartbeat
+        self._reopen = reopen
+        self._stopping = threading.Event()
+        self._failing = False
+        self._thread = threading.Thread(target=self._run, name="heartbeat", daemon=True)
+
+    def start(self) -> None:
+        """Start the thread."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Withdraw the heartbeat, without waiting for a request in progress."""
+        self._stopping.set()
+        self._report(self._heartbeat.withdraw)
+
+    def renew(self) -> None:
+        """Renew the heartbeat, and take a request."""
+        self._report(self._beat)
+
+    def _beat(self) -> None:
+        self._heartbeat.renew()
+        if self._heartbeat.take_reopen_request():
+            _LOG.info("reopen_requested")
+            self._reopen()
+
+    def _report(self, request: Callable[[], None]) -> None:
+        try:
+            request()
+        except IngestdError as error:
+            if not self._failing:
+                _LOG.warning("heartbeat_not_renewed", extra={"ctx": {"error": error.message}})
+            self._failing = True
+        else:
+            self._failing = False
+
+    def _run(self) -> None:
+        while not self._stopping.is_set():
+            self.renew()
+            self._stopping.wait(RENEWAL_SECONDS)
+
+
+@contextmanager
+def heartbeat(settings: PipelineSettings, reopen: Callable[[], None]) -> Iterator[None]:
+    """Renew the heartbeat of this process during the block; `reopen` opens the tables again."""
+    io = file_io_for(settings.warehouse, storage_options(settings.catalog_options))
+    folder = pipeline_folder(settings.warehouse, settings.name)
+    started_at = datetime.now(UTC).isoformat(timespec="seconds")
+    thread = HeartbeatThread(Heartbeat(io, folder, this_process(), started_at), reopen)
+    thread.start()
+    try:
+        yield
+    finally:
+        thread.stop()

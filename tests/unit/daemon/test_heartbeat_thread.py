@@ -1,0 +1,67 @@
+import threading
+from pathlib import Path
+
+import pytest
+
+from ingestd.daemon.heartbeat_thread import HeartbeatThread
+from ingestd.daemon.supervisor import DaemonSettings, supervise
+from ingestd.errors import FencedError
+from ingestd.ingest.batch_events import BatchListener
+from ingestd.ingest.settings.pipeline_settings import PipelineSettings
+from ingestd.ingest.tables.heartbeat import (
+    Heartbeat,
+    pipeline_folder,
+    refuse_second_daemon,
+    request_reopen,
+    running_daemon,
+)
+from ingestd.paimon.io.file_io import LocalFileIO
+from tests.unit.daemon.made_runs import Run, settings
+from tests.unit.daemon.test_supervisor import QUICK
+
+IO = LocalFileIO()
+
+
+def test_a_daemon_is_visible_while_it_runs_and_not_after(tmp_path: Path) -> None:
+    mine = settings(str(tmp_path))
+    refused: list[bool] = []
+
+    def run(_: PipelineSettings, listener: BatchListener) -> Run:
+        while running_daemon(IO, pipeline_folder(mine.warehouse, mine.name)) is None:
+            threading.Event().wait(0.01)
+        with pytest.raises(FencedError):
+            refuse_second_daemon(IO, mine.warehouse, (mine.name,))
+        refused.append(True)
+        return Run(None, listener, mine)
+
+    daemon = DaemonSettings("127.0.0.1:0", "1", QUICK, until_latest=True)
+    assert supervise(mine, daemon, run) == 0
+    assert refused == [True]
+    refuse_second_daemon(IO, mine.warehouse, (mine.name,))
+
+
+def test_a_request_reaches_the_daemon(tmp_path: Path) -> None:
+    heartbeat = Heartbeat(IO, pipeline_folder(str(tmp_path), "shop"), "node:1:a", "now")
+    reopened: list[bool] = []
+    thread = HeartbeatThread(heartbeat, lambda: reopened.append(True))
+    thread.renew()
+    assert reopened == []
+    request_reopen(IO, str(tmp_path), "shop")
+    thread.renew()
+    thread.renew()
+    assert reopened == [True]
+
+
+def test_a_store_that_fails_is_reported_once(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    folder = tmp_path / "lake"
+    folder.write_text("a file where the warehouse should be")
+    heartbeat = Heartbeat(IO, pipeline_folder(str(folder), "shop"), "node:1:a", "now")
+    thread = HeartbeatThread(heartbeat, lambda: None)
+    thread.renew()
+    thread.renew()
+    assert [record.message for record in caplog.records] == ["heartbeat_not_renewed"]
+    folder.unlink()
+    thread.renew()
+    assert running_daemon(IO, pipeline_folder(str(folder), "shop")) is not None
