@@ -34,6 +34,7 @@ from unittest import mock
 import ingestd
 from bench.one_process import DATABASE, SOURCE, OneProcess
 from ingestd.cdc.base import RecordChunk, load_data_format
+from ingestd.ingest.key_changes.completion import complete_rows
 from ingestd.ingest.rows.blobs import Blob
 from ingestd.ingest.settings.context import BatchContext
 from ingestd.ingest.stages.batch_result import WriteOutcome
@@ -207,7 +208,7 @@ class Ground:
 
     def write(self, context: BatchContext, ranges: Sequence[OffsetRange]) -> WriteOutcome:
         """Both stages."""
-        return write_slot(context, self.decode(context, ranges))
+        return write_slot(context, self.decode(context, ranges), complete_rows)
 
 
 def debezium_to_parquet(ground: Ground) -> Journey:

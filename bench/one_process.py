@@ -21,6 +21,7 @@ from pyspark import cloudpickle
 
 from ingestd.cdc.base import RecordChunk
 from ingestd.ingest.batch_events import BatchSummary
+from ingestd.ingest.key_changes.completion import complete_rows
 from ingestd.ingest.rows.blobs import Blob
 from ingestd.ingest.settings.context import (
     BatchContext,
@@ -199,5 +200,6 @@ class OneProcess:
             for slot, blob in decode_ranges(there, ranges, task_index=index, fetch=self.fetch):
                 slots.setdefault(slot, []).append(blob)
         return [
-            pickle.loads(pickle.dumps(write_slot(there, slots[slot]))) for slot in sorted(slots)
+            pickle.loads(pickle.dumps(write_slot(there, slots[slot], complete_rows)))
+            for slot in sorted(slots)
         ]

@@ -72,8 +72,8 @@ SKIPPED_ROWS = Counter(
 )
 UNKNOWN_VALUES = Counter(
     "ingestd_unknown_values",
-    "Cells stored as null because the source left out an unchanged value and no older row of the "
-    "key is known, as when the key itself changed.",
+    "Cells stored as null because the source left out an unchanged value, and neither an older row "
+    "of the key nor, if the key changed, the row of the old key has it.",
     ["table"],
 )
 DROPPED_RECORDS = Counter(

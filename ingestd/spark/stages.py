@@ -19,6 +19,7 @@ from pyspark import RDD, SparkContext
 from pyspark.errors import PySparkException
 
 from ingestd.errors import FatalError
+from ingestd.ingest.key_changes.completion import complete_rows
 from ingestd.ingest.schemas.discovery import CachedChunk
 from ingestd.ingest.settings.context import BatchContext
 from ingestd.ingest.stages.batch_result import WriteOutcome
@@ -89,7 +90,7 @@ class WriteTask:
         try:
             for token in self.tokens:
                 token.prove()
-            yield write_slot(self.context, read_blobs(blobs.blobs()))
+            yield write_slot(self.context, read_blobs(blobs.blobs()), complete_rows)
         except FatalError as error:
             yield error
 

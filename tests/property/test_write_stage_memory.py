@@ -16,6 +16,7 @@ import json, resource, sys
 from pathlib import Path
 import numpy as np
 import pyarrow as pa
+from ingestd.ingest.key_changes.completion import complete_rows
 from ingestd.ingest.rows.blobs import HASH, KIND, OFFSET, POSITION, BlobOrigin, encode_rows
 from ingestd.ingest.settings.context import BatchContext, RoutingConfig, TableContext
 from ingestd.paimon.table.buckets.hash_index import key_hashes
@@ -52,7 +53,8 @@ pool = pa.default_memory_pool()
 before = pool.bytes_allocated()
 limited = pa.proxy_memory_pool(pool)
 pa.set_memory_pool(limited)
-outcome = write_slot(context, (mapped.slice(start, size) for start, size in places))
+blobs = (mapped.slice(start, size) for start, size in places)
+outcome = write_slot(context, blobs, complete_rows)
 print(json.dumps({"peak": limited.max_memory(), "rows": sum(
     file.row_count for m in outcome.messages["db.t"] for file in m.new_files)}))
 """

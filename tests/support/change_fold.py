@@ -20,6 +20,10 @@ class Fold:
         self.rows: dict[str, tuple[int, dict[str, Any] | None]] = {}
         self.chunks: list[list[ChangeBatch]] = []
         self.emptied_at = -2
+        self.deleted: dict[int, dict[str, Any]] = {}
+        """Deleted rows by position, which is that of the insert under another key, too."""
+        self.inserted: dict[int, tuple[dict[str, Any], list[str]]] = {}
+        """Inserted rows by position, with the values that they lack."""
 
     def add(self, batches: list[ChangeBatch]) -> None:
         """The batches of one chunk."""
@@ -53,11 +57,20 @@ class Fold:
             return
         if batch.row_kind[index] == RowKind.DELETE:
             self.rows[key] = position, None
+            self.deleted[position] = old or {}
+            self._carry(position)
             return
-        for name, left_out in batch.unavailable.items():
-            if left_out[index]:
-                row[name] = (old or {}).get(name)
+        left_out = [name for name, marks in batch.unavailable.items() if marks[index]]
+        row |= {name: (old or {}).get(name) for name in left_out}
         self.rows[key] = position, row
+        if left_out and batch.row_kind[index] == RowKind.INSERT:
+            self.inserted[position] = row, left_out
+            self._carry(position)
+
+    def _carry(self, position: int) -> None:
+        """Give a row whose key changed the values that only its row under the old key has."""
+        row, left_out = self.inserted.get(position, ({}, []))
+        row |= {name: self.deleted.get(position, {}).get(name) for name in left_out}
 
     def _cells(self, batch: ChangeBatch) -> dict[str, list[Any]]:
         fields = [

@@ -8,8 +8,8 @@ import base64
 import json
 import lzma
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cache
 from itertools import islice
 from pathlib import Path
@@ -180,9 +180,11 @@ def repeated_inserts(mode: Mode, home: Path = SHOP) -> dict[str, Counter[str]]:
 def folded(mode: Mode) -> dict[str, dict[str, dict[str, Any]]]:
     """Rows that the stream itself ends in: table -> key as JSON text -> column -> wire value.
 
-    A value that the connector left out keeps the older one. Only tables with a key.
+    A value that the connector left out keeps the older one, under the old key if the key changed.
+    Only tables with a key.
     """
     tables: dict[str, dict[str, dict[str, Any]]] = {}
+    moves: dict[int, _Move] = {}
     for record in captured(mode):
         event = payload(record)
         if event is None:
@@ -191,7 +193,8 @@ def folded(mode: Mode) -> dict[str, dict[str, dict[str, Any]]]:
         if event["op"] == "t":
             rows.clear()
         elif record.key is not None:
-            _fold(rows, record.key, event)
+            move = moves.setdefault(event["source"]["lsn"], _Move())
+            _fold(rows, move, record.key, event)
     return {table: rows for table, rows in tables.items() if rows}
 
 
@@ -199,17 +202,31 @@ UNAVAILABLE = "__debezium_unavailable_value"
 LEFT_OUT = {UNAVAILABLE, base64.b64encode(UNAVAILABLE.encode()).decode()}
 
 
-def _fold(rows: dict[str, dict[str, Any]], raw_key: bytes, event: dict[str, Any]) -> None:
+@dataclass
+class _Move:
+    """The deleted row of a position, and the inserted row under a new key with what it lacks."""
+
+    deleted: dict[str, Any] = field(default_factory=dict)
+    inserted: dict[str, Any] = field(default_factory=dict)
+    lacking: Sequence[str] = ()
+
+
+def _fold(
+    rows: dict[str, dict[str, Any]], move: _Move, raw_key: bytes, event: dict[str, Any]
+) -> None:
     document = json.loads(raw_key)
     key = json.dumps(list(document.get("payload", document).values()))
     if event["op"] == "d":
+        move.deleted = move.deleted or rows.pop(key, {})
         rows.pop(key, None)
-        return
-    old = rows.get(key, {})
-    rows[key] = {
-        name: old.get(name) if isinstance(value, str) and value in LEFT_OUT else value
-        for name, value in event["after"].items()
-    }
+    else:
+        row, old = dict(event["after"]), rows.get(key, {})
+        lacking = [name for name in row if isinstance(row[name], str) and row[name] in LEFT_OUT]
+        row |= {name: old.get(name) for name in lacking}
+        rows[key] = row
+        if event["op"] == "c":
+            move.inserted, move.lacking = row, lacking
+    move.inserted.update({name: move.deleted.get(name) for name in move.lacking})
 
 
 def _bytes(text: str | None) -> bytes | None:

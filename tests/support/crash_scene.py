@@ -18,6 +18,7 @@ from ingestd.cdc.base import RecordChunk
 from ingestd.crash_points import CrashPoint, killer, watch
 from ingestd.errors import IngestdError, RetryableError
 from ingestd.ingest.batch_events import BatchSummary
+from ingestd.ingest.key_changes.completion import complete_rows
 from ingestd.ingest.maintenance.jobs import NotDone, do_job
 from ingestd.ingest.maintenance.scheduler import Job
 from ingestd.ingest.rows.blobs import as_bytes
@@ -167,7 +168,7 @@ class Scene:
         ranges = [one for group in groups for one in group]
         pairs = decode_ranges(context, ranges, fetch=self._fetch)
         blobs = [as_bytes(blob) for _, blob in pairs]
-        return [write_slot(context, blobs)] if blobs else []
+        return [write_slot(context, blobs, complete_rows)] if blobs else []
 
     def _fetch(self, source: KafkaSource, wanted: OffsetRange) -> Iterator[RecordChunk]:
         offsets = np.arange(wanted.start, wanted.until, dtype=np.int64)

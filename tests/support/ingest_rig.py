@@ -5,6 +5,7 @@ Records carry a list of changes as JSON; `JsonChanges` is the data format that r
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from types import MappingProxyType
 from typing import Any
 
@@ -14,6 +15,7 @@ from ingestd.cdc.base import (
     RecordChunk,
 )
 from ingestd.ingest.dead_letters.dead_letter import dead_letter_schema
+from ingestd.ingest.key_changes.completion import complete_rows
 from ingestd.ingest.rows.blobs import as_bytes
 from ingestd.ingest.rows.chunk_cache import BlobStore
 from ingestd.ingest.schemas.discovery import CachedChunk
@@ -48,6 +50,28 @@ from ingestd.paimon.table.write.commit_message import ManifestCommittable
 
 DATABASE = "lake"
 DEAD_LETTERS = f"{DATABASE}.ingestd_dead_letters"
+
+
+@dataclass
+class RigLog:
+    """The logs of a rig, for reading records again."""
+
+    rig: "Rig"
+
+    def ranges(self, source: KafkaSource, topic: str) -> list[OffsetRange]:
+        """What the logs of a topic have."""
+        return [
+            OffsetRange(source.name, topic, partition, 0, end)
+            for (name, partition), end in self.rig.ends().items()
+            if name == topic
+        ]
+
+    def read(
+        self, source: KafkaSource, offset_range: OffsetRange, *, headers: bool
+    ) -> Iterator[RecordChunk]:
+        """Records of a range."""
+        del headers
+        return self.rig.fetch(source, offset_range)
 
 
 @dataclass
@@ -121,6 +145,10 @@ class Rig:
             source_tables=self.source_tables.get(name, frozenset()),
         )
 
+    def ends(self) -> dict[tuple[str, int], int]:
+        """Where the logs end."""
+        return {where: len(log) for where, log in self.logs.items()}
+
     def fetch(self, source: KafkaSource, wanted: OffsetRange) -> Iterator[RecordChunk]:
         """Records of a range in chunks of three."""
         log = self.logs[wanted.topic, wanted.partition]
@@ -157,7 +185,8 @@ class Rig:
             )
             for slot, blob in pairs:
                 slots.setdefault(slot, []).append(as_bytes(blob))
-        outcomes = [write_slot(context, blobs) for blobs in slots.values()]
+        complete = partial(complete_rows, log=RigLog(self))
+        outcomes = [write_slot(context, blobs, complete) for blobs in slots.values()]
         return merge_outcomes(context, outcomes)
 
     def stream(self, held: Mapping[str, Mapping[str, Any]] = MappingProxyType({})) -> Stream:

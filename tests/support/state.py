@@ -128,10 +128,10 @@ class _Comparison:
         if self._equal(column, wanted, got):
             return True
         loss = None if key is None else self.lost.get((self.wanted.name, key, column))
-        if loss is None:
+        # A value that the stream left out is that of an earlier row, also if its key was another.
+        if loss is None or loss["in_stream"] in LEFT_OUT:
             return False
-        known = None if loss["in_stream"] in LEFT_OUT else loss["in_stream"]
-        return self._equal(column, known, got)
+        return self._equal(column, loss["in_stream"], got)
 
     def _equal(self, column: str, wanted: Any, got: Any) -> bool:
         try:

@@ -16,6 +16,7 @@ import numpy as np
 
 from ingestd.cdc.base import RecordChunk, record_checksum
 from ingestd.errors import LogChangedError
+from ingestd.ingest.key_changes.completion import complete_rows
 from ingestd.ingest.recovery.logs import TopicKeyCheck
 from ingestd.ingest.recovery.start import recover
 from ingestd.ingest.rows.blobs import as_bytes
@@ -276,7 +277,7 @@ class Truth:
         ranges = [one for group in groups for one in group]
         pairs = decode_ranges(context, ranges, fetch=self.kafka.fetch)
         blobs = [as_bytes(blob) for _, blob in pairs]
-        outcomes = [write_slot(context, blobs)] if blobs else []
+        outcomes = [write_slot(context, blobs, complete_rows)] if blobs else []
         if not merge_outcomes(context, outcomes).runs_again:
             self.between()
         return outcomes

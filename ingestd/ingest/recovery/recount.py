@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from hashlib import blake2b
 
 from ingestd.errors import SchemaConflictError, UnsupportedError
+from ingestd.ingest.key_changes.completion import complete_rows
 from ingestd.ingest.recovery.logs import Logs
 from ingestd.ingest.schemas.schema_evolution import plan
 from ingestd.ingest.settings.context import BatchContext
@@ -194,7 +195,8 @@ class Replay:
 
     def _round(self, context: BatchContext, ranges: Iterable[OffsetRange]) -> AttemptResult:
         pairs = decode_ranges(context, ranges, fetch=self._fetch)
-        return merge_outcomes(context, [write_slot(context, (blob for _, blob in pairs))])
+        blobs = (blob for _, blob in pairs)
+        return merge_outcomes(context, [write_slot(context, blobs, complete_rows)])
 
     def _commit(
         self, result: AttemptResult, span: BatchSpan, truncates: Truncates, stream: Stream

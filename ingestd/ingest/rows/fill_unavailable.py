@@ -2,10 +2,11 @@
 
 The value is taken from an earlier row with the same key in the batch, or else from the table. In
 tables with `sequence.field`, this field determines which rows are earlier, and the row in the table
-may be newer than some rows of the batch. If there is no earlier row (Debezium sends such a row when
-the key itself changed), the value becomes null and is counted, because the placeholder must never
-be stored as a value. A kept delete (`kept_deletes`) omits all values. If there is no earlier row,
-it is written as a delete, or left out if the table takes no deletes.
+may be newer than some rows of the batch. If there is no earlier row, the value becomes null and is
+counted, because the placeholder must never be stored as a value. If the key itself changed,
+`ingest.key_changes` has already taken the value from the row of the old key. A kept delete
+(`kept_deletes`) omits all values. If there is no earlier row, it is written as a delete, or left
+out if the table takes no deletes.
 """
 
 from collections.abc import Callable
@@ -13,10 +14,15 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from ingestd.errors import UnsupportedError
-from ingestd.ingest.rows.blobs import KEPT_DELETE, KIND, UNAVAILABLE_PREFIX
+from ingestd.ingest.rows.blobs import KIND
+from ingestd.ingest.rows.omitted_values import (
+    kept_deletes,
+    omission_marks,
+    omitted,
+    omitted_columns,
+)
 from ingestd.ingest.settings.context import TableContext
 from ingestd.ingest.values.row_groups import RowGroups, Values, group_rows, pair_order
 from ingestd.paimon.merge.key_order import stable_order
@@ -46,22 +52,17 @@ def fill_unavailable(
     Raises UnsupportedError if the table is in postpone bucket mode, in which older values cannot be
     looked up.
     """
-    marks = [name for name in rows.column_names if name.startswith(UNAVAILABLE_PREFIX)]
-    plain = rows.drop_columns(marks)
+    plain = rows.drop_columns(omission_marks(rows))
     groups = group_rows(plain, target.table.schema.primary_keys)
     kinds, rules = plain.column(KIND).to_numpy(), target.table.merge_rules
     ages = _ages(plain, rules)
-    kept = _marked(rows, KEPT_DELETE)
-    row_origin = _origins(groups, kinds, kept, ages)
+    row_origin = _origins(groups, kinds, kept_deletes(rows), ages)
     origins: dict[str, Indices] = {}
-    for mark in marks:
-        if mark == KEPT_DELETE:
-            continue
-        if rules.keeps_older(mark.removeprefix(UNAVAILABLE_PREFIX)):
+    for name in omitted_columns(rows):
+        if rules.keeps_older(name):
             # The merge engine keeps the older value if a value is null.
             continue
-        left_out = _marked(rows, mark)
-        origins[mark.removeprefix(UNAVAILABLE_PREFIX)] = _origins(groups, kinds, left_out, ages)
+        origins[name] = _origins(groups, kinds, omitted(rows, name), ages)
     asking = np.zeros(plain.num_rows, np.bool_)
     for origin in (row_origin, *origins.values()):
         # With a sequence field, the row in the table may be newer than rows of the batch.
@@ -76,14 +77,6 @@ def fill_unavailable(
         plain = plain.set_column(position, plain.field(name), old.fill(name, origin))
         unknown += int(np.count_nonzero(old.missing(origin)))
     return (_as_deletes(plain, missing, rules) if missing.any() else plain), unknown
-
-
-def _marked(rows: pa.Table, mark: str) -> Mask:
-    if mark not in rows.column_names:
-        return np.zeros(rows.num_rows, np.bool_)
-    marks: Values = rows.column(mark)
-    left_out: Mask = pc.fill_null(marks, False).to_numpy()
-    return left_out
 
 
 def _as_deletes(rows: pa.Table, missing: Mask, rules: MergeRules) -> pa.Table:
@@ -164,7 +157,7 @@ class _OldRows:
             partition_filter=partition_lookup(distinct_keys) if partition_lookup else None,
             key_filter=distinct_keys,
         )
-        self._at = _positions_in(self._table_rows.select(keys), rows.select(keys))
+        self._at = indices_of(self._table_rows.select(keys), rows.select(keys))
 
     def valid(self, origin: Indices, kinds: npt.NDArray[np.int8]) -> Indices:
         """Return `origin` with newer rows of the table, and no value from rows that were deleted.
@@ -212,7 +205,7 @@ class _OldRows:
         return together.take(source)
 
 
-def _positions_in(table_keys: pa.Table, keys: pa.Table) -> Indices:
+def indices_of(table_keys: pa.Table, keys: pa.Table) -> Indices:
     """Return the index of each key in `table_keys`, or -1; shape (keys,).
 
     The `table_keys` must be distinct.

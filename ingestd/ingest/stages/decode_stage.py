@@ -82,6 +82,19 @@ def decode_ranges(
     yield from task.finish()
 
 
+def shape_again(
+    context: BatchContext, source: str, chunks: Iterable[RecordChunk]
+) -> Iterator[ShapedRows]:
+    """Decode chunks of a source to rows of their targets, which are not sent or counted.
+
+    Raises as `decode_ranges`.
+    """
+    task = _DecodeTask(context, 0, None)
+    for chunk in chunks:
+        for batch in task.decode(source, chunk).batches:
+            yield from task.shape(source, chunk, batch)
+
+
 class _DecodeTask:
     """One decode task: its context, its caches, and its findings."""
 
@@ -153,7 +166,7 @@ class _DecodeTask:
 
     def send(self, source: str, chunk: RecordChunk, decoded: Decoded) -> Pairs:
         """Yield blobs with the rows of a decoded chunk, and with its rejected records."""
-        shaped = [rows for batch in decoded.batches for rows in self._shape(source, chunk, batch)]
+        shaped = [rows for batch in decoded.batches for rows in self.shape(source, chunk, batch)]
         self._findings.counts.control += decoded.control
         self._findings.note_chunk(source, chunk, shaped)
         dead_letters = [DeadLetter(record) for record in decoded.rejected]
@@ -182,7 +195,7 @@ class _DecodeTask:
             assigned, slots = assign_slots(target, rows, self._context.slots, self._task_index)
             yield from self._dedup.add(target, where, assigned, slots)
 
-    def _shape(self, source: str, chunk: RecordChunk, batch: ChangeBatch) -> Iterator[ShapedRows]:
+    def shape(self, source: str, chunk: RecordChunk, batch: ChangeBatch) -> Iterator[ShapedRows]:
         """Yield the rows of a batch of the chunk, in the columns of its target."""
         source_table = QualifiedSourceTable(source, *batch.source)
         target = self._targets.of(chunk.topic, source_table)
@@ -232,7 +245,7 @@ class _DecodeTask:
             yield ShapedRows(None, target.source_table, rejected=decoded.rejected)
             for half_batch in decoded.batches:
                 if half_batch.source == batch.source:
-                    yield from self._shape(source, half, half_batch)
+                    yield from self.shape(source, half, half_batch)
 
     def _keep(
         self, blob_store: BlobStore, source: str, chunk: RecordChunk, decoded: Decoded

@@ -19,18 +19,19 @@ import pyarrow as pa
 
 from ingestd.crash_points import CrashPoint, reach
 from ingestd.ingest.dead_letters.dead_letter_topic import send_dead_letters
+from ingestd.ingest.rows.arrival import arrival_ranks, concatenated
 from ingestd.ingest.rows.blobs import (
     BUCKET,
     HASH,
     KIND,
     OFFSET,
     POSITION,
-    UNAVAILABLE_PREFIX,
     Blob,
     RowBlob,
     receive,
 )
 from ingestd.ingest.rows.fill_unavailable import fill_unavailable
+from ingestd.ingest.rows.omitted_values import omission_marks
 from ingestd.ingest.rows.slot_assignment import assigners_of, partition_values
 from ingestd.ingest.settings.context import BatchContext
 from ingestd.ingest.stages.batch_result import WriteOutcome
@@ -56,6 +57,8 @@ from ingestd.paimon.table.write.postpone import postponed_table
 from ingestd.paimon.table.write.table_write import data_file_names, write_bucket
 
 _Numbers = npt.NDArray[np.int64]
+CompleteRows = Callable[[BatchContext, str, list[RowBlob]], tuple[list[RowBlob], int]]
+"""Returns the rows of a table with values of other rows, and the number of values not found."""
 RANK = "ingestd:rank"
 """The position of a row in the order of all rows of its table in the task, starting at 0."""
 
@@ -68,13 +71,15 @@ class Run:
     topics: _Numbers
 
 
-def write_slot(context: BatchContext, blobs: Iterable[Blob]) -> WriteOutcome:
+def write_slot(
+    context: BatchContext, blobs: Iterable[Blob], complete: CompleteRows
+) -> WriteOutcome:
     """Write the rows of all blobs of a task; return commit messages, reports and counts.
 
     Rows get sequence numbers in order of their ranks. If a blob is an abort marker, nothing is
     written. If dead letters are written to a topic, they are sent immediately. Raises StorageError,
-    FormatError or UnsupportedError if a table cannot be written, and SourceError or PolicyStopError
-    if dead letters cannot be sent.
+    FormatError or UnsupportedError if a table cannot be written, SourceError or PolicyStopError if
+    dead letters cannot be sent, and the errors of `complete`.
     """
     received = receive(blobs)
     reach(CrashPoint.SLOT_RECEIVED)
@@ -86,7 +91,9 @@ def write_slot(context: BatchContext, blobs: Iterable[Blob]) -> WriteOutcome:
                 send_dead_letters(context, [blob.rows for blob in row_blobs])
                 continue
             writer = _TableWriter(context, identifier, counts)
-            written = writer.write(row_blobs, context.write_buffer_size)
+            completed, unknown = complete(context, identifier, row_blobs)
+            counts.unknown[identifier] += unknown
+            written = writer.write(completed, context.write_buffer_size)
             if written:
                 messages[identifier] = written
     reach(CrashPoint.SLOT_WRITTEN)
@@ -143,7 +150,7 @@ class _TableWriter:
             if bool(repeated.any()):
                 rows = rows.filter(~repeated)
         rows = self._without_ignored(rows)
-        if any(name.startswith(UNAVAILABLE_PREFIX) for name in rows.column_names):
+        if omission_marks(rows):
             across = self._mode is BucketMode.KEY_DYNAMIC
             partition_lookup = self._partitions_of if across else None
             rows, unknown = fill_unavailable(self._target, rows, partition_lookup)
@@ -271,9 +278,7 @@ def runs(
     than an earlier run, even if blobs must be split: changelog readers read the files of a snapshot
     in sequence, and the last row of a key is the newest for them.
     """
-    fills = any(
-        name.startswith(UNAVAILABLE_PREFIX) for blob in blobs for name in blob.rows.column_names
-    )
+    fills = any(omission_marks(blob.rows) for blob in blobs)
     together, in_order = whole or fills, fills or not by_number
     ranks = arrival_ranks(blobs)
     if by_number and not together and sum(blob.rows.nbytes for blob in blobs) > max_bytes:
@@ -315,45 +320,6 @@ def _picked(rows: pa.Table, indices: _Numbers) -> pa.Table:
     return rows.take(indices)
 
 
-def arrival_ranks(blobs: Sequence[RowBlob]) -> list[_Numbers]:
-    """Return, for each blob, the ranks of its rows in the order of the rows of all blobs."""
-    origins = [blob.origin for blob in blobs]
-    partitions = [(origin.source, origin.topic, origin.partition) for origin in origins]
-    numbers = {partition: number for number, partition in enumerate(sorted(set(partitions)))}
-    lengths = [blob.rows.num_rows for blob in blobs]
-    offsets = _concatenated([blob.rows.column(OFFSET).to_numpy() for blob in blobs])
-    owners = np.repeat([numbers[partition] for partition in partitions], lengths)
-    order = pair_order(owners, offsets)
-    if len(numbers) > 1:
-        positions = _concatenated([_positions(blob) for blob in blobs])[order]
-        reached = _reached(positions, owners[order])
-        order = order[np.argsort(reached, kind="stable")]
-    ranks = np.empty(len(order), np.int64)
-    ranks[order] = np.arange(len(order))
-    borders = np.cumsum(lengths)[:-1]
-    return np.split(ranks, borders)
-
-
-def _positions(blob: RowBlob) -> _Numbers:
-    if POSITION not in blob.rows.column_names:
-        return np.full(blob.rows.num_rows, -1, np.int64)
-    return blob.rows.column(POSITION).to_numpy()
-
-
-def _reached(positions: _Numbers, owners: _Numbers) -> _Numbers:
-    """Return the largest source position up to each row in its topic partition.
-
-    It never decreases, even if rows were sent twice, so sorting by it preserves the order of rows
-    in a topic partition.
-    """
-    borders = np.flatnonzero(np.diff(owners)) + 1
-    return _concatenated([np.maximum.accumulate(piece) for piece in np.split(positions, borders)])
-
-
-def _concatenated(parts: list[_Numbers]) -> _Numbers:
-    return np.concatenate(parts) if parts else np.empty(0, np.int64)
-
-
 def _run(
     blobs: Sequence[RowBlob], ranks: Sequence[_Numbers], picked: list[int], *, in_order: bool
 ) -> Run:
@@ -365,7 +331,7 @@ def _run(
     tables = [blobs[number].rows.append_column(RANK, pa.array(ranks[number])) for number in picked]
     rows = pa.concat_tables(tables, promote_options="default")
     of_topic = np.repeat(owners, [table.num_rows for table in tables])
-    rank = _concatenated([ranks[number] for number in picked])
+    rank = concatenated([ranks[number] for number in picked])
     if in_order and bool((np.diff(rank) < 0).any()):
         order = np.argsort(rank)
         rows, of_topic = rows.take(order), of_topic[order]

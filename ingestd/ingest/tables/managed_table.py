@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from ingestd.errors import FormatError, ProgressLostError
 from ingestd.ingest.settings.context import Coverage, TableContext, TruncatePoint
+from ingestd.ingest.tables.earlier_state import state_before
 from ingestd.ingest.tables.log_positions import Vector
 from ingestd.ingest.tables.progress import TableProgress, decode_properties, property_names
 from ingestd.paimon.spec import honoured_options as honoured
@@ -130,16 +131,5 @@ def covered_before(managed: ManagedTable, pipeline: str, position: int) -> Vecto
     newer. Returns an empty vector if no snapshot has only such rows, and None if the required
     snapshots have expired. Raises FormatError if a progress record is damaged.
     """
-    table = managed.table
-    shared = property_names(pipeline)[0]
-    snapshot = newest_record(table, managed.state.snapshot, shared)
-    while snapshot is not None:
-        where = table.paths.snapshot(snapshot.id)
-        progress = decode_properties(pipeline, snapshot.properties, where)
-        if progress is not None and progress.position <= position:
-            return progress.pipeline.end
-        if snapshot.id == 1:
-            return {}
-        below = find_snapshot(table.io, table.paths, snapshot.id - 1)
-        snapshot = newest_record(table, below, shared)
-    return None
+    state = state_before(managed.table, managed.state.snapshot, pipeline, position)
+    return None if state is None else state.progress.end

@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from ingestd.cdc.base import RecordChunk
+from ingestd.ingest.key_changes.completion import complete_rows
 from ingestd.ingest.rows.blobs import as_bytes
 from ingestd.ingest.settings.context import (
     BatchContext,
@@ -187,7 +188,7 @@ class Pipeline:
         self.fetched = ranges
         pairs = decode_ranges(context, ranges, fetch=self._fetch)
         blobs = [as_bytes(blob) for _, blob in pairs]
-        return [write_slot(context, blobs)] if blobs else []
+        return [write_slot(context, blobs, complete_rows)] if blobs else []
 
     def _fetch(self, source: KafkaSource, wanted: OffsetRange) -> Iterator[RecordChunk]:
         pairs = self.source.logs[wanted.partition][wanted.start : wanted.until]

@@ -121,7 +121,8 @@ def test_kept_rows_are_those_of_the_stream_without_deletes(
     deleted = 0
     for table, rows in kept.items():
         gone = {key: row.pop("deleted_at") for key, row in rows.items()}
-        assert rows == never_deleted[table]
+        # Values of a row whose key changed cannot be found without the delete of its old key.
+        assert rows == {**never_deleted[table], **applied[table]}
         assert {key for key, time in gone.items() if time is None} == applied[table].keys()
         for key, time in gone.items():
             if time is not None:

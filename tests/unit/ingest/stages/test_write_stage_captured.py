@@ -40,6 +40,9 @@ class CaptureRig(Rig):
             if until > self.committed.get(where, 0)
         ]
 
+    def ends(self) -> dict[tuple[str, int], int]:
+        return {where: len(log) for where, log in self.records.items()}
+
     def fetch(self, source: KafkaSource, wanted: OffsetRange) -> Iterator[RecordChunk]:
         log = self.records[wanted.topic, wanted.partition]
         for start in range(wanted.start, wanted.until, CHUNK):

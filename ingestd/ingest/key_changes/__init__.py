@@ -1,0 +1,1 @@
+"""Complete rows of updates that changed the primary key and left out large values."""

@@ -1,0 +1,124 @@
+"""Complete inserts of key-changing updates with the values that the source left out.
+
+Only batches with such inserts read anything; see `value_search`.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from ingestd.ingest.key_changes.value_search import FoundValues, Wanted, find_values
+from ingestd.ingest.rows.blobs import KIND, OFFSET, POSITION, UNAVAILABLE_PREFIX, RowBlob
+from ingestd.ingest.rows.omitted_values import omitted, omitted_columns
+from ingestd.ingest.settings.context import BatchContext
+from ingestd.ingest.values.counts import TopicPartition
+from ingestd.ingest.values.row_groups import Values
+from ingestd.kafka.fetch import Bounds
+from ingestd.kafka.record_log import KafkaRecordLog, RecordLog
+from ingestd.paimon.spec.data_types import RowKind
+from ingestd.paimon.spec.merge_rules import LAST_NON_NULL_VALUE, LAST_VALUE, MergeRules
+from ingestd.paimon.spec.options import BucketMode, bucket_mode
+
+_Indices = npt.NDArray[np.int64]
+_Mask = npt.NDArray[np.bool_]
+
+
+def complete_rows(
+    context: BatchContext, identifier: str, blobs: list[RowBlob], log: RecordLog | None = None
+) -> tuple[list[RowBlob], int]:
+    """Return the blobs of a table with the values that key-changing updates left out.
+
+    They are read from `log` (None: Kafka) and from the table. Values that are not found stay marked
+    as omitted. Also returns the number of those for which the merge engine would keep an older
+    value, because `fill_unavailable` does not count them. Raises the errors of reading the source
+    and the table.
+    """
+    table = context.tables[identifier].table
+    rules, schema = table.merge_rules, table.schema
+    if not schema.primary_keys or bucket_mode(schema) is BucketMode.POSTPONE:
+        return blobs, 0
+    moves = [move for blob in blobs if (move := _moves_of(blob, rules)) is not None]
+    if moves:
+        identity = [KIND, OFFSET, POSITION, *schema.primary_keys]
+        columns = tuple(dict.fromkeys(name for move in moves for name in move.columns))
+        wanted = [Wanted(move.where, move.inserts.select([*identity, *columns])) for move in moves]
+        log = log or KafkaRecordLog(Bounds(context.max_chunk_records, context.max_chunk_bytes))
+        values = find_values(context, identifier, columns, wanted, log)
+        filled = {
+            id(move.blob): _filled(move, found) for move, found in zip(moves, values, strict=True)
+        }
+        blobs = [filled.get(id(blob), blob) for blob in blobs]
+    return blobs, sum(_uncounted(blob.rows, rules) for blob in blobs)
+
+
+@dataclass(frozen=True, slots=True)
+class _Moves:
+    """The inserts of a blob that lack values of `columns`, as indices (n,) of its rows."""
+
+    blob: RowBlob
+    rows: _Indices
+    columns: tuple[str, ...]
+
+    @property
+    def where(self) -> TopicPartition:
+        origin = self.blob.origin
+        return TopicPartition(origin.source, origin.topic, origin.partition)
+
+    @property
+    def inserts(self) -> pa.Table:
+        return self.blob.rows.take(self.rows)
+
+
+def _moves_of(blob: RowBlob, rules: MergeRules) -> _Moves | None:
+    """Return the inserts that lack values: those of updates, if their position is known."""
+    columns = tuple(name for name in omitted_columns(blob.rows) if _is_of_source(rules, name))
+    if not columns or POSITION not in blob.rows.column_names:
+        return None
+    lacking = np.logical_or.reduce([omitted(blob.rows, name) for name in columns])
+    known = blob.rows.column(POSITION).to_numpy() >= 0
+    rows = np.flatnonzero(lacking & known & _inserts(blob.rows))
+    return _Moves(blob, rows, columns) if len(rows) else None
+
+
+def _is_of_source(rules: MergeRules, column: str) -> bool:
+    """Return whether a column in the table has the newest value of the source."""
+    function = rules.functions.get(column)
+    if function is not None:
+        return function.name in (LAST_VALUE, LAST_NON_NULL_VALUE)
+    return rules.engine != "first-row"
+
+
+def _uncounted(rows: pa.Table, rules: MergeRules) -> int:
+    columns = [name for name in omitted_columns(rows) if rules.keeps_older(name)]
+    return sum(int(np.count_nonzero(omitted(rows, name) & _inserts(rows))) for name in columns)
+
+
+def _inserts(rows: pa.Table) -> _Mask:
+    is_insert: _Mask = rows.column(KIND).to_numpy() == RowKind.INSERT
+    return is_insert
+
+
+def _filled(move: _Moves, found: Mapping[str, FoundValues]) -> RowBlob:
+    rows, count = move.blob.rows, move.blob.rows.num_rows
+    for name in found.keys() & set(move.columns):
+        column: Values = rows.column(name)
+        left_out, indices = omitted(rows, name).copy(), found[name].indices
+        has_value = (indices >= 0) & left_out[move.rows]
+        changed, source = move.rows[has_value], np.arange(count)
+        source[changed] = count + indices[has_value]
+        left_out[changed] = False
+        donors = found[name].values.cast(column.type)
+        values: Values = pa.chunked_array([*column.chunks, *donors.chunks], column.type)
+        rows = _replaced(rows, name, values.take(source))
+        if left_out.any():
+            rows = _replaced(rows, UNAVAILABLE_PREFIX + name, pa.array(left_out))
+        else:
+            rows = rows.drop_columns([UNAVAILABLE_PREFIX + name])
+    return RowBlob(move.blob.origin, rows)
+
+
+def _replaced(rows: pa.Table, name: str, values: Values) -> pa.Table:
+    return rows.set_column(rows.column_names.index(name), name, values)

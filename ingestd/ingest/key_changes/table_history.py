@@ -1,0 +1,156 @@
+"""Read the records of a table again, from an earlier state of the table.
+
+Kafka and the snapshots of the table are not changed by a batch, so a batch that is repeated has the
+same history.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+
+from ingestd.cdc.base import RecordChunk
+from ingestd.ingest.rows.blobs import POSITION
+from ingestd.ingest.settings.context import (
+    BatchContext,
+    Coverage,
+    QualifiedSourceTable,
+    TableSettings,
+)
+from ingestd.ingest.settings.evolution_policy import EvolutionPolicy
+from ingestd.ingest.stages.decode_stage import shape_again
+from ingestd.ingest.tables.earlier_state import state_before
+from ingestd.ingest.tables.log_positions import UNKNOWN, by_name
+from ingestd.ingest.values.counts import TopicPartition
+from ingestd.kafka.offset_ranges import OffsetRange
+from ingestd.kafka.record_log import RecordLog
+from ingestd.paimon.table.metadata.snapshot_manager import find_snapshot
+
+_AS_THE_TABLE_IS = TableSettings(evolution=EvolutionPolicy(mode="none", on_refused="ignore"))
+"""Settings under which columns that the table lacks are left out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Base:
+    """The state of a table from which its records are read again.
+
+    `snapshot_id` is None for an empty table. `position` is the largest source position of its rows,
+    -1 if unknown.
+    """
+
+    snapshot_id: int | None
+    covered: Coverage
+    position: int = UNKNOWN
+
+    def covered_until(self, where: TopicPartition) -> int:
+        """Return the first offset that the state does not cover, or 0 for a new topic partition."""
+        return self.covered.get(where.source, {}).get(where.topic, {}).get(where.partition, 0)
+
+
+def base_before(context: BatchContext, identifier: str, position: int) -> Base | None:
+    """Return the newest state of a table whose rows are all from before a source position.
+
+    Returns None if the required snapshots have expired.
+    """
+    target = context.tables[identifier]
+    if target.snapshot_id is None:
+        return Base(None, target.covered)
+    if target.position_reached < position:
+        return Base(target.snapshot_id, target.covered, target.position_reached)
+    newest = find_snapshot(target.table.io, target.table.paths, target.snapshot_id)
+    state = state_before(target.table, newest, context.pipeline, position - 1)
+    if state is None:
+        return None
+    names = {(name.source, name.topic): key for key, name in state.progress.topics.items()}
+    return Base(state.snapshot_id, by_name(state.progress.end, names), state.position)
+
+
+@dataclass(frozen=True, slots=True)
+class ReadRows:
+    """Rows of a table from records of one topic partition, as in `Conformed`."""
+
+    where: TopicPartition
+    source_table: QualifiedSourceTable
+    rows: pa.Table
+
+
+class TableHistory:
+    """The records of a table since `base`, in some topics, which are read as far as needed.
+
+    `records` is the number of rows that were read. `has_gap` is whether a log no longer has all
+    records since the base.
+    """
+
+    def __init__(self, context: BatchContext, identifier: str, base: Base, log: RecordLog) -> None:
+        tables, name = dict(context.tables), identifier.partition(".")[2]
+        tables[identifier] = replace(tables[identifier], covered=base.covered)
+        settings = _AS_THE_TABLE_IS.over(context.settings.get(name, TableSettings()))
+        self._context = replace(
+            context,
+            tables=tables,
+            settings={**context.settings, name: settings},
+            routing=replace(context.routing, only_target=identifier, unmatched="skip"),
+        )
+        self._base, self._log = base, log
+        self._next: dict[TopicPartition, int] = {}
+        self._reached: dict[TopicPartition, int] = {}
+        self.records = 0
+        self.has_gap = False
+
+    def passed(self, position: int) -> bool:
+        """Return whether no later record can be from before a source position.
+
+        In a single topic partition, this is true of the position of every record that was read.
+        """
+        return len(self._reached) == 1 or min(self._reached.values(), default=-1) > position
+
+    def read_on(
+        self, source: str, topic: str, position: int, ends: Mapping[TopicPartition, int]
+    ) -> Iterator[ReadRows]:
+        """Yield the rows of a topic up to a source position, or up to the ends of its logs.
+
+        `ends` are offsets up to which topic partitions are read in any case. The next call
+        continues where this one ended.
+        """
+        kafka = self._context.sources[source].kafka
+        for available in self._log.ranges(kafka, topic):
+            where = TopicPartition(source, topic, available.partition)
+            start = self._next.get(where, self._base.covered_until(where))
+            self.has_gap |= start < available.start
+            self._reached.setdefault(where, UNKNOWN)
+            rest = replace(available, start=max(start, available.start))
+            if rest.rows > 0:
+                yield from self._read_on(where, rest, position, ends.get(where, 0))
+
+    def _read_on(
+        self, where: TopicPartition, rest: OffsetRange, position: int, end: int
+    ) -> Iterator[ReadRows]:
+        def chunks() -> Iterator[RecordChunk]:
+            self._next[where] = rest.start
+            for chunk in self._chunks(rest):
+                if self._reached[where] > position and self._next[where] >= end:
+                    return
+                yield chunk
+                self._next[where] = int(chunk.offsets[-1]) + 1
+            self._next[where] = rest.until
+
+        for read in self._shaped(where, chunks()):
+            self.records += read.rows.num_rows
+            if POSITION in read.rows.column_names:
+                highest = int(read.rows.column(POSITION).to_numpy().max(initial=UNKNOWN))
+                self._reached[where] = max(self._reached[where], highest)
+            yield read
+
+    def read(self, where: TopicPartition, start: int, until: int) -> Iterator[ReadRows]:
+        """Yield the rows of a range again."""
+        offset_range = OffsetRange(where.source, where.topic, where.partition, start, until)
+        yield from self._shaped(where, self._chunks(offset_range))
+
+    def _chunks(self, offset_range: OffsetRange) -> Iterator[RecordChunk]:
+        settings = self._context.sources[offset_range.source]
+        return self._log.read(settings.kafka, offset_range, headers=settings.needs_headers)
+
+    def _shaped(self, where: TopicPartition, chunks: Iterator[RecordChunk]) -> Iterator[ReadRows]:
+        for shaped in shape_again(self._context, where.source, chunks):
+            if shaped.rows is not None and shaped.rows.num_rows:
+                yield ReadRows(where, shaped.source_table, shaped.rows)

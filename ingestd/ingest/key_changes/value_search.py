@@ -1,0 +1,278 @@
+"""Find the values that inserts of key-changing updates lack.
+
+A value is in the row of the old key, whose records are in any partition of the topic, and in this
+batch, earlier or later ones. So the records are read twice again, from a state of the table from
+before the update up to the update in every partition: first their keys, to trace each value to the
+row or the table that has it, then the rows that have values.
+"""
+
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from ingestd.cdc.base import UNKNOWN_POSITION
+from ingestd.ingest.key_changes.table_history import Base, ReadRows, TableHistory, base_before
+from ingestd.ingest.key_changes.value_origins import (
+    ABSENT,
+    RowHistory,
+    ValueOrigins,
+    deletes_of_inserts,
+    preceding_rows,
+    value_origins,
+)
+from ingestd.ingest.rows.arrival import arrival_ranks, concatenated
+from ingestd.ingest.rows.blobs import (
+    KIND,
+    OFFSET,
+    POSITION,
+    UNAVAILABLE_PREFIX,
+    BlobOrigin,
+    RowBlob,
+)
+from ingestd.ingest.rows.fill_unavailable import indices_of
+from ingestd.ingest.rows.omitted_values import kept_deletes, omitted
+from ingestd.ingest.settings.context import BatchContext
+from ingestd.ingest.values.counts import TopicPartition
+from ingestd.ingest.values.row_groups import Values, group_rows
+from ingestd.kafka.record_log import RecordLog
+from ingestd.paimon.spec.data_types import RowKind
+from ingestd.paimon.table.read.table_read import read_table
+
+_Indices = npt.NDArray[np.int64]
+MAX_RECORDS = 2_000_000
+"""Maximum number of records that are read again; they take about 100 bytes of memory each."""
+WAIT_SECONDS = 5.0
+"""Maximum time for a delete to appear in the log after the insert of the same update."""
+_PAUSE_SECONDS = 0.1
+_LOG = "ingestd:log"
+"""The number of a topic partition, which identifies a row together with its offset and key."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Inserts of one topic partition that lack values.
+
+    `rows` have kind, offset, position, key and the columns of the values.
+    """
+
+    where: TopicPartition
+    rows: pa.Table
+
+
+@dataclass(frozen=True, slots=True)
+class FoundValues:
+    """Values of a column, and for each of n inserts the index of its value or `ABSENT`."""
+
+    values: Values
+    indices: _Indices
+
+
+def find_values(
+    context: BatchContext,
+    identifier: str,
+    columns: Sequence[str],
+    wanted: Sequence[Wanted],
+    log: RecordLog,
+) -> list[Mapping[str, FoundValues]]:
+    """Return the values of some columns of a table for each of `wanted`.
+
+    They are empty if the required snapshots have expired, or if too many records would be read.
+    Raises the errors of reading the source and the table.
+    """
+    search = _Search(context, identifier, columns, wanted, log)
+    found = search.values()
+    borders = np.cumsum([each.rows.num_rows for each in wanted])[:-1]
+    split = {name: np.split(values.indices, borders) for name, values in found.items()}
+    return [
+        {name: FoundValues(values.values, split[name][number]) for name, values in found.items()}
+        for number in range(len(wanted))
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class _Trace:
+    """The origins of the values of n inserts.
+
+    `rows` identify the rows that were read again; the indices of `origins` refer to them, with
+    shape (n,). `unpaired` are the positions of inserts whose delete was not read.
+    """
+
+    base: Base
+    history: TableHistory
+    rows: pa.Table
+    origins: Mapping[str, ValueOrigins]
+    unpaired: _Indices
+
+
+class _Search:
+    """The search for the values of some columns of a table."""
+
+    def __init__(
+        self,
+        context: BatchContext,
+        identifier: str,
+        columns: Sequence[str],
+        wanted: Sequence[Wanted],
+        log: RecordLog,
+    ) -> None:
+        self._context, self._identifier, self._log = context, identifier, log
+        self._table = context.tables[identifier].table
+        self._keys = list(self._table.schema.primary_keys)
+        self._identity = [_LOG, OFFSET, *self._keys]
+        self._columns = list(columns)
+        self._numbers: dict[TopicPartition, int] = {}
+        self._ends: dict[TopicPartition, int] = {}
+        for each in wanted:
+            end = int(each.rows.column(OFFSET).to_numpy().max()) + 1
+            self._ends[each.where] = max(end, self._ends.get(each.where, 0))
+        inserts = [self._numbered(each.where, each.rows) for each in wanted]
+        self._inserts = pa.concat_tables(inserts)
+        self._positions: _Indices = self._inserts.column(POSITION).to_numpy()
+
+    def _numbered(self, where: TopicPartition, rows: pa.Table) -> pa.Table:
+        number = self._numbers.setdefault(where, len(self._numbers))
+        return rows.append_column(_LOG, pa.array(np.full(rows.num_rows, number)))
+
+    def values(self) -> dict[str, FoundValues]:
+        """Return the values of each column, with indices for all inserts."""
+        trace = self._traced()
+        if trace is None:
+            return {}
+        read, in_read = self._read_values(trace)
+        looked_up, in_table = self._table_values(trace)
+        found: dict[str, FoundValues] = {}
+        for name, origins in trace.origins.items():
+            column: Values = read.column(name)
+            chunks = [*column.chunks, *looked_up.column(name).cast(column.type).chunks]
+            second = _at(in_table, origins.table_keys)
+            second = np.where(second >= 0, read.num_rows + second, ABSENT)
+            indices = np.maximum(_at(in_read, origins.rows), second)
+            found[name] = FoundValues(pa.chunked_array(chunks, column.type), indices)
+        return found
+
+    def _traced(self) -> _Trace | None:
+        """Return the trace from a state that is old enough, or from the oldest that exists."""
+        trace, first = None, int(self._positions.min())
+        while (base := base_before(self._context, self._identifier, first)) is not None:
+            longer = self._trace_from(base)
+            if longer is None:
+                break
+            trace = longer
+            older = trace.unpaired[trace.unpaired <= base.position]
+            if not len(older):
+                break
+            first = int(older.min())
+        return trace
+
+    def _trace_from(self, base: Base) -> _Trace | None:
+        """Return the trace of all rows since a state, or None if these are too many."""
+        history = TableHistory(self._context, self._identifier, base, self._log)
+        topics = dict.fromkeys((where.source, where.topic) for where in self._ends)
+        last, deadline = int(self._positions.max()), time.monotonic() + WAIT_SECONDS
+        reads: list[ReadRows] = []
+        while True:
+            for source, topic in topics:
+                for read in history.read_on(source, topic, last, self._ends):
+                    if history.records > MAX_RECORDS:
+                        return None
+                    reads.append(replace(read, rows=self._without_values(read.rows)))
+            trace = self._trace(base, history, reads)
+            missing = bool((trace.unpaired > base.position).any())
+            if not missing or history.passed(last) or time.monotonic() > deadline:
+                return trace
+            time.sleep(_PAUSE_SECONDS)
+
+    def _without_values(self, rows: pa.Table) -> pa.Table:
+        columns: dict[str, Values] = {}
+        columns |= {name: rows.column(name) for name in (OFFSET, *self._keys)}
+        kinds = rows.column(KIND).to_numpy()
+        columns[KIND] = pa.array(np.where(kept_deletes(rows), np.int8(RowKind.DELETE), kinds))
+        unknown = pa.array(np.full(rows.num_rows, UNKNOWN_POSITION))
+        has_position = POSITION in rows.column_names
+        columns[POSITION] = rows.column(POSITION) if has_position else unknown
+        marks = {UNAVAILABLE_PREFIX + name: omitted(rows, name) for name in self._columns}
+        return pa.table({**columns, **marks})
+
+    def _trace(self, base: Base, history: TableHistory, reads: Sequence[ReadRows]) -> _Trace:
+        ranks = arrival_ranks(
+            [RowBlob(BlobOrigin(self._identifier, *read.where, 0), read.rows) for read in reads]
+        )
+        order = np.argsort(concatenated(ranks))
+        nothing = self._without_values(self._inserts.slice(0, 0))
+        read_rows = [self._numbered(read.where, read.rows) for read in reads]
+        rows = pa.concat_tables([nothing, *read_rows], promote_options="default").take(order)
+        changes = self._changes(rows, reads, order)
+        inserts = np.flatnonzero(changes.kinds == RowKind.INSERT)
+        identities, wanted = rows.select(self._identity), self._inserts.select(self._identity)
+        at = _at(inserts, indices_of(identities.take(inserts), wanted))
+        deletes, preceding = deletes_of_inserts(changes), preceding_rows(changes)
+        origins = {
+            name: value_origins(changes, omitted(rows, name), deletes, preceding).of(at)
+            for name in self._columns
+        }
+        unpaired = _used(each.unpaired for each in origins.values())
+        return _Trace(base, history, identities, origins, changes.positions[unpaired])
+
+    def _changes(self, rows: pa.Table, reads: Sequence[ReadRows], order: _Indices) -> RowHistory:
+        numbers = {read.source_table: number for number, read in enumerate(reads)}
+        sources = [np.full(read.rows.num_rows, numbers[read.source_table]) for read in reads]
+        return RowHistory(
+            keys=group_rows(rows, self._keys).codes,
+            kinds=rows.column(KIND).to_numpy(),
+            sources=concatenated(sources)[order],
+            positions=rows.column(POSITION).to_numpy(),
+        )
+
+    def _read_values(self, trace: _Trace) -> tuple[pa.Table, _Indices]:
+        """Return the rows that have values, and the index there of each row of the trace."""
+        needed = _used(origins.rows for origins in trace.origins.values())
+        wanted = trace.rows.take(needed)
+        logs, offsets = wanted.column(_LOG).to_numpy(), wanted.column(OFFSET).to_numpy()
+        picked = [OFFSET, *self._keys, *self._columns]
+        parts = [self._inserts.select([*picked, _LOG]).slice(0, 0)]
+        for where, number in self._numbers.items():
+            mine = offsets[logs == number]
+            if not len(mine):
+                continue
+            for read in trace.history.read(where, int(mine.min()), int(mine.max()) + 1):
+                kinds = read.rows.column(KIND).to_numpy()
+                has_value = np.isin(kinds, (RowKind.INSERT, RowKind.UPDATE_AFTER))
+                has_value &= np.isin(read.rows.column(OFFSET).to_numpy(), mine)
+                parts.append(self._numbered(where, read.rows.select(picked).filter(has_value)))
+        rows = pa.concat_tables(parts, promote_options="default")
+        at = np.full(trace.rows.num_rows, ABSENT, np.int64)
+        at[needed] = indices_of(rows.select(self._identity), wanted)
+        return rows, at
+
+    def _table_values(self, trace: _Trace) -> tuple[pa.Table, _Indices]:
+        """Return the rows of the table, and the index there of the key of each row of the trace."""
+        at = np.full(trace.rows.num_rows, ABSENT, np.int64)
+        needed = _used(origins.table_keys for origins in trace.origins.values())
+        keys = trace.rows.select(self._keys).take(needed)
+        if not len(needed) or trace.base.snapshot_id is None or trace.history.has_gap:
+            return self._inserts.slice(0, 0), at
+        rows = read_table(
+            self._table,
+            snapshot_id=trace.base.snapshot_id,
+            columns=[*self._keys, *(name for name in self._columns if name not in self._keys)],
+            key_filter=keys.take(group_rows(keys, self._keys).first),
+        )
+        at[needed] = indices_of(rows.select(self._keys), keys)
+        return rows, at
+
+
+def _at(values: _Indices, indices: _Indices) -> _Indices:
+    """Return the values at some indices, or `ABSENT` for an index that is `ABSENT`."""
+    if not len(values):
+        return np.full(len(indices), ABSENT, np.int64)
+    return np.where(indices >= 0, values[indices], ABSENT)
+
+
+def _used(arrays: Iterable[_Indices]) -> _Indices:
+    """Return the distinct indices of arrays that are not `ABSENT`, in order."""
+    indices = np.unique(concatenated(list(arrays)))
+    return indices[indices >= 0]

@@ -1,0 +1,55 @@
+"""The order in which the rows of a table arrived, over all topic partitions.
+
+Rows of a topic partition are ordered by offset, and rows of several ones by their position in the
+source's log.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from ingestd.ingest.rows.blobs import OFFSET, POSITION, RowBlob
+from ingestd.ingest.values.row_groups import pair_order
+
+Numbers = npt.NDArray[np.int64]
+
+
+def arrival_ranks(blobs: Sequence[RowBlob]) -> list[Numbers]:
+    """Return, for each blob, the ranks of its rows in the order of the rows of all blobs."""
+    origins = [blob.origin for blob in blobs]
+    partitions = [(origin.source, origin.topic, origin.partition) for origin in origins]
+    numbers = {partition: number for number, partition in enumerate(sorted(set(partitions)))}
+    lengths = [blob.rows.num_rows for blob in blobs]
+    offsets = concatenated([blob.rows.column(OFFSET).to_numpy() for blob in blobs])
+    owners = np.repeat([numbers[partition] for partition in partitions], lengths)
+    order = pair_order(owners, offsets)
+    if len(numbers) > 1:
+        positions = concatenated([_positions(blob) for blob in blobs])[order]
+        reached = _reached(positions, owners[order])
+        order = order[np.argsort(reached, kind="stable")]
+    ranks = np.empty(len(order), np.int64)
+    ranks[order] = np.arange(len(order))
+    borders = np.cumsum(lengths)[:-1]
+    return np.split(ranks, borders)
+
+
+def _positions(blob: RowBlob) -> Numbers:
+    if POSITION not in blob.rows.column_names:
+        return np.full(blob.rows.num_rows, -1, np.int64)
+    return blob.rows.column(POSITION).to_numpy()
+
+
+def _reached(positions: Numbers, owners: Numbers) -> Numbers:
+    """Return the largest source position up to each row in its topic partition.
+
+    It never decreases, even if rows were sent twice, so sorting by it preserves the order of rows
+    in a topic partition.
+    """
+    borders = np.flatnonzero(np.diff(owners)) + 1
+    return concatenated([np.maximum.accumulate(piece) for piece in np.split(positions, borders)])
+
+
+def concatenated(parts: list[Numbers]) -> Numbers:
+    """Concatenate arrays; no arrays give an empty one."""
+    return np.concatenate(parts) if parts else np.empty(0, np.int64)

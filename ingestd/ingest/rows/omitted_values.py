@@ -1,0 +1,40 @@
+"""The columns that mark values which the source omitted, in the rows of a table."""
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from ingestd.ingest.rows.blobs import KEPT_DELETE, UNAVAILABLE_PREFIX
+
+Mask = npt.NDArray[np.bool_]
+
+
+def omission_marks(rows: pa.Table) -> list[str]:
+    """Return the columns that are marks."""
+    return [name for name in rows.column_names if name.startswith(UNAVAILABLE_PREFIX)]
+
+
+def omitted_columns(rows: pa.Table) -> list[str]:
+    """Return the columns of the table of which rows lack values."""
+    marks = [name for name in omission_marks(rows) if name != KEPT_DELETE]
+    return [name.removeprefix(UNAVAILABLE_PREFIX) for name in marks]
+
+
+def omitted(rows: pa.Table, column: str) -> Mask:
+    """Return a mask of the rows that lack the value of a column; shape (rows,)."""
+    return _marked(rows, UNAVAILABLE_PREFIX + column)
+
+
+def kept_deletes(rows: pa.Table) -> Mask:
+    """Return a mask of the deletes of the source that are kept as updates; shape (rows,)."""
+    return _marked(rows, KEPT_DELETE)
+
+
+def _marked(rows: pa.Table, mark: str) -> Mask:
+    if mark not in rows.column_names:
+        return np.zeros(rows.num_rows, np.bool_)
+    marks: Any = rows.column(mark)
+    mask: Mask = np.asarray(marks.fill_null(False))
+    return mask
