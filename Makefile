@@ -89,9 +89,11 @@ words: setup ## words and phrases that no text or name may have
 	$(PYTEST) tests/house/test_words.py
 
 # Two at a time: each of them uses one core.
+CHECKS := lint layers types words rust workflows
+AT_ONCE := @$(MAKE) --jobs=2 --output-sync=target
 .PHONY: check
 check: setup ## lint, layers, types, words, the native extension, the workflows
-	@$(MAKE) --jobs=2 --output-sync=target lint layers types words rust workflows
+	$(AT_ONCE) $(CHECKS)
 
 .PHONY: unit
 unit: setup ## fast tests: no network, no Spark
@@ -155,7 +157,9 @@ live: setup ## two minutes of PostgreSQL, Debezium, a broker and ingestd, with a
 
 # The other tests in one run: the broker and the JVMs are started once, short files run beside long ones.
 .PHONY: test
-test: check unit site ## all checks and tests, fastest first; prints the slowest tests
+test: setup ## all checks and tests, fastest first; prints the slowest tests
+	$(AT_ONCE) $(CHECKS) site
+	@$(MAKE) unit
 	$(SHARED) --numprocesses=$(WAITING) --one-broker --durations=15 --durations-min=5 \
 	  $(INTEGRATION) $(CHAOS) $(COMPAT) tests/chart tests/page tests/docs tests/property tests/fuzz \
 	  tests/recovery

@@ -29,13 +29,9 @@ OTHERS = {
 """Steps of tables of other kinds than these."""
 FIRST = (CrashPoint.SCHEMA_CHOSEN, CrashPoint.SCHEMA_PUBLISHED)
 """Steps that are not passed again once the tables are there."""
-SOME = (
-    CrashPoint.SCHEMA_PUBLISHED,
-    CrashPoint.DATA_WRITTEN,
-    CrashPoint.SNAPSHOT_PUBLISHED,
-    CrashPoint.COMPACTION_WRITTEN,
-    CrashPoint.CLAIMS_WRITTEN,
-)
+PREFETCHING = (f"{CrashPoint.SNAPSHOT_PUBLISHED}:6", f"{CrashPoint.CLAIMS_WRITTEN}:4")
+"""Deaths during a prefetch: between two tables of the third batch, and after the sixth batch."""
+SOME = (CrashPoint.SCHEMA_PUBLISHED, CrashPoint.DATA_WRITTEN, CrashPoint.COMPACTION_WRITTEN)
 ALL = (*FIRST, *(point for point in CrashPoint if point not in OTHERS and point not in FIRST))
 POINTS = ALL if "INGESTD_LONG" in os.environ else SOME
 PIECE = 2_000
@@ -85,8 +81,7 @@ def test_a_driver_that_dies_while_a_batch_runs_ahead_goes_on_from_its_tables(
         processing={"small-batch-records": 10},
         logging={"format": "json", "level": "DEBUG"},
     )
-    # Two tables of data: the driver dies between them in the third batch, then after the sixth.
-    for death in (f"{CrashPoint.SNAPSHOT_PUBLISHED}:6", f"{CrashPoint.CLAIMS_WRITTEN}:4"):
+    for death in PREFETCHING:
         mark = tmp_path / f"killed-{death.partition(':')[0]}"
         taken = _taken_ahead(tmp_path)
         with run_daemon(config, tmp_path, environment={VARIABLE: f"{death}:{mark}"}) as daemon:

@@ -24,8 +24,8 @@ from tests.support.pipelines import pipeline
 pytestmark = [pytest.mark.integration, pytest.mark.chaos, pytest.mark.slow]
 
 LONG = "INGESTD_LONG" in os.environ
-EVENTS = int(os.environ.get("INGESTD_CHAOS_EVENTS", "100000" if LONG else "24000"))
-KILLS = int(os.environ.get("INGESTD_CHAOS_KILLS", "200" if LONG else "6"))
+EVENTS = int(os.environ.get("INGESTD_CHAOS_EVENTS", "100000" if LONG else "16000"))
+KILLS = int(os.environ.get("INGESTD_CHAOS_KILLS", "200" if LONG else "4"))
 SEED = int(os.environ.get("INGESTD_CHAOS_SEED", "20261121"))
 DRIVER, WORKER, MAINTENANCE = "driver", "ingestd-worker", "ingestd-maint"
 VICTIMS = {DRIVER: 35, WORKER: 35, MAINTENANCE: 30}
@@ -56,7 +56,8 @@ def test_killed_drivers_and_workers_lose_and_double_nothing(
         processing={"small-batch-records": rows // 3},
         expiry={"interval": "1s"},
     )
-    victims = [DRIVER, *dice.choices([*VICTIMS], [*VICTIMS.values()], k=KILLS - 2), WORKER]
+    drawn = dice.choices([*VICTIMS], [*VICTIMS.values()], k=KILLS - 3)
+    victims = [DRIVER, MAINTENANCE, *drawn, WORKER]
     killed: Counter[str] = Counter()
     while killed.total() < KILLS:
         with run_daemon(config, tmp_path) as daemon:
