@@ -93,8 +93,8 @@ def _run(
             **more,
         }
         config = folder / "bench.yaml"
-        document = _document(load.events // batches, broker, folder, {**spark, **LOOPBACK})
-        config.write_text(yaml.safe_dump(document))
+        pipeline = document(load.events // batches, broker, folder, {**spark, **LOOPBACK})
+        config.write_text(yaml.safe_dump(pipeline))
         byte_compile()
         log = folder / "bench.log"
         with log.open("wb") as out:
@@ -107,7 +107,7 @@ def _run(
             ).returncode
     if code:
         raise AssertionError(f"{master}: exit code {code}\n{log.read_text()[-4000:]}")
-    traffic, finished = driver_traffic(events), _batches(log)
+    traffic, finished = driver_traffic(events), finished_batches(log)
     return ClusterPoint(
         master=master,
         tasks=traffic.tasks,
@@ -141,9 +141,10 @@ def _executor_cores(master: str) -> int:
     return int(master.partition("x")[2] or 1) if master.startswith("standalone") else 1
 
 
-def _document(
+def document(
     limit: int, broker: DevBroker, folder: Path, spark: dict[str, str]
 ) -> dict[str, object]:
+    """Return a pipeline of `limit` records a batch into a warehouse in a folder."""
     return {
         "pipeline": {"name": "bench", "trigger": "10ms"},
         "warehouse": {"path": str(folder / "warehouse"), "database": "bench", "shared": True},
@@ -160,7 +161,7 @@ def _document(
     }
 
 
-def _batches(log: Path) -> list[dict[str, Any]]:
+def finished_batches(log: Path) -> list[dict[str, Any]]:
     """Return the log events of finished batches."""
     return [json.loads(line) for line in log.read_text().splitlines() if '"batch_finished"' in line]
 

@@ -53,6 +53,11 @@ class SparkCluster:
             error.add_note(self.log())
         self.stop()
 
+    @property
+    def worker_pids(self) -> list[int]:
+        """The processes of the workers, in the order of their starts."""
+        return [process.pid for process in self._processes[1:]]
+
     def add_worker(self) -> None:
         """Start one more worker and wait until the master knows it."""
         number = len(self._processes) - 1

@@ -2,6 +2,8 @@
 
     IngestdError                    exit 1
     ├── ConfigError                 exit 2   stop before anything starts
+    │   ├── SparkMasterError        exit 2   the Spark master does not accept the pipeline
+    │   └── SparkSettingError       exit 2   Spark does not start with its settings
     ├── RetryableError                       restart the query with backoff, within a budget
     │   ├── SourceError             exit 3   a request to Kafka failed
     │   │   ├── SourceSilentError   exit 3   no broker responds: retried without limit
@@ -12,6 +14,7 @@
     │   ├── CommitConflictError     exit 4   every attempt lost to other writers; nothing committed
     │   └── CommitUnknownError      exit 4   may be committed: check later, delete nothing
     └── FatalError                           the daemon stops; an operator must act
+        ├── JvmLostError            exit 1   Spark's JVM has ended: start the daemon again
         ├── OffsetLostError         exit 3   a range of offsets is no longer in the log
         ├── FormatError             exit 4   a file of a table violates the specification
         ├── UnsupportedError        exit 4   a table uses an unsupported option or type
@@ -48,6 +51,14 @@ class ConfigError(IngestdError):
     """The configuration or the command line cannot be used as given."""
 
     exit_code = 2
+
+
+class SparkMasterError(ConfigError):
+    """The master of `spark.master` does not respond, or does not accept the pipeline."""
+
+
+class SparkSettingError(ConfigError):
+    """Spark does not start with the settings of the section `spark`."""
 
 
 class RetryableError(IngestdError):
@@ -112,6 +123,10 @@ class CommitUnknownError(RetryableError):
 
 class FatalError(IngestdError):
     """An error that an operator must resolve; the daemon stops."""
+
+
+class JvmLostError(FatalError):
+    """Spark's JVM has ended; only a new process can start another one."""
 
 
 class OffsetLostError(FatalError):

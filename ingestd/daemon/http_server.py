@@ -19,7 +19,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, ClassVar, NamedTuple
 
 from ingestd.daemon.http_access import BoundedRequest, HttpAccess, Tls
-from ingestd.daemon.status import Status
+from ingestd.daemon.status import NOT_READY, Status
 from ingestd.daemon.status_page import ASSETS, asset, status_page
 from ingestd.errors import ConfigError
 from ingestd.metrics_page import MetricsPage
@@ -71,7 +71,9 @@ def page(path: str, status: Status) -> HttpResponse:
     if path == "/livez":
         return _probe(status.is_live, "alive", "the loop is stuck")
     if path == "/readyz":
-        return _probe(status.is_ready, "ready", status.why_not_ready)
+        reason = status.not_ready
+        why = "" if reason is None else f"not ready: {reason}: {NOT_READY[reason]}"
+        return _probe(reason is None, "ready", why)
     if path == "/status":
         body = json.dumps(status.document(), indent=2).encode() + b"\n"
         return HttpResponse(HTTPStatus.OK, "application/json", body)

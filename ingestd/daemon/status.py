@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
+from enum import StrEnum
 from typing import Any
 
 from ingestd import metrics
@@ -28,6 +29,24 @@ _HEALING: tuple[type[RetryableError], ...] = (
     *RetryableError.__subclasses__(),
     *SourceError.__subclasses__(),
 )
+
+
+class NotReady(StrEnum):
+    """A reason for which a daemon is not ready, as a code for `/readyz` and `/status`."""
+
+    NO_EXECUTORS = "no-executors"
+    NOT_RUNNING = "not-running"
+    POLL_OVERDUE = "poll-overdue"
+    NO_BATCH = "no-batch"
+
+
+NOT_READY: Mapping[NotReady, str] = {
+    NotReady.NO_EXECUTORS: f"Spark has had no executor for {MISSING_SECONDS:.0f} s or more",
+    NotReady.NOT_RUNNING: "the query does not run",
+    NotReady.POLL_OVERDUE: "the next poll of the sources is overdue",
+    NotReady.NO_BATCH: "no batch has finished yet, and no poll of all sources",
+}
+"""The reasons as sentences for `/readyz`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,23 +283,24 @@ class Status:
 
         It is false while a poll is overdue or executors are missing.
         """
-        with self._lock:
-            polled = self._watchdog.has_polled and all(self._reachable.values())
-            runs = self._state == "running" and not self._plans_too_long()
-            tasks_run = not self._executors.is_missing
-            return runs and tasks_run and (self._batch_done or polled)
+        return self.not_ready is None
 
     @property
-    def why_not_ready(self) -> str:
-        """The response text of `/readyz` while the daemon is not ready."""
+    def not_ready(self) -> NotReady | None:
+        """The reason for which the daemon is not ready, or None if it is ready."""
         with self._lock:
             if self._executors.is_missing:
-                return f"not ready: Spark has had no executor for {MISSING_SECONDS:.0f} s or more"
-        return "not ready"
+                return NotReady.NO_EXECUTORS
+            if self._state != "running":
+                return NotReady.NOT_RUNNING
+            if self._plans_too_long():
+                return NotReady.POLL_OVERDUE
+            polled = self._watchdog.has_polled and all(self._reachable.values())
+            return None if self._batch_done or polled else NotReady.NO_BATCH
 
     def document(self) -> dict[str, Any]:
         """Return the document for /status."""
-        live, ready, maintenance = self.is_live, self.is_ready, self._maintenance()
+        live, not_ready, maintenance = self.is_live, self.not_ready, self._maintenance()
         with self._lock:
             failure = self._recent.failures[-1] if self._recent.failures else None
             running = self._running
@@ -291,7 +311,8 @@ class Status:
                 "state": self._state,
                 "since": _time(self._since),
                 "live": live,
-                "ready": ready,
+                "ready": not_ready is None,
+                "not_ready": not_ready,
                 "restarts": self._restarts,
                 "executors": self._executors.count,
                 "last_error": failure

@@ -11,7 +11,13 @@ from contextlib import contextmanager, suppress
 from py4j.protocol import Py4JError
 
 import ingestd.errors
-from ingestd.errors import DiskFullError, FatalError, IngestdError, RetryableError, WorkerLostError
+from ingestd.errors import (
+    DiskFullError,
+    IngestdError,
+    JvmLostError,
+    RetryableError,
+    WorkerLostError,
+)
 from ingestd.spark.pyspark_internals import gateway_process
 from ingestd.spark.startup.jvm import session_jvm
 
@@ -69,7 +75,7 @@ def last_cause(text: str) -> str:
 
 @contextmanager
 def reported_jvm_exit() -> Iterator[None]:
-    """Turn connection errors in the block into a FatalError if the JVM has ended.
+    """Turn connection errors in the block into a JvmLostError if the JVM has ended.
 
     PySpark supports one JVM per process, so only a new process can continue.
     """
@@ -79,7 +85,7 @@ def reported_jvm_exit() -> Iterator[None]:
         code = _exit_code()
         if code is None:
             raise
-        raise FatalError(jvm_exit_message(code)) from error
+        raise JvmLostError(jvm_exit_message(code)) from error
 
 
 def jvm_exit_message(code: int) -> str:

@@ -145,8 +145,8 @@ class Pipeline:
     def await_termination(self, timeout: float) -> bool:
         """Wait up to `timeout` seconds; return whether the query has ended.
 
-        Raises the error that ended the query (RetryableError for a failure of Spark, FatalError if
-        the JVM ended), and the errors of retried partitions and of renewed progress records.
+        Raises the error that ended the query (RetryableError for a failure of Spark, JvmLostError
+        if the JVM ended), and the errors of retried partitions and of renewed progress records.
         """
         with reported_jvm_exit():
             return self._await_termination(timeout)

@@ -34,6 +34,9 @@ def test_every_error_survives_the_way_between_processes(kind: type[IngestdError]
     ("name", "code"),
     [
         ("ConfigError", 2),
+        ("SparkMasterError", 2),
+        ("SparkSettingError", 2),
+        ("JvmLostError", 1),
         ("SourceError", 3),
         ("OffsetLostError", 3),
         ("StorageError", 4),

@@ -14,7 +14,7 @@ from pyspark.errors import PySparkRuntimeError
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
-from ingestd.errors import ConfigError, RetryableError
+from ingestd.errors import ConfigError, RetryableError, SparkMasterError, SparkSettingError
 from ingestd.spark.pyspark_internals import (
     authenticate_callbacks,
     cache_classes,
@@ -44,14 +44,15 @@ def build_session(pipeline: str, extra: Mapping[str, str]) -> SparkSession:
 
     `extra` are Spark settings of the user, which override ours. A local master binds to the
     loopback interface only and runs its workers with this Python. Raises ConfigError if Java is
-    missing, if Spark refuses a setting, or if its master does not respond.
+    missing, SparkSettingError if Spark refuses a setting, SparkMasterError if its master does not
+    respond.
     """
     settings = {**session_settings(extra), "spark.app.name": f"ingestd-{pipeline}"}
     with _starting:
         try:
             session = _session(settings)
         except Py4JJavaError as error:
-            raise ConfigError(_refusal(settings, str(error))) from error
+            raise _refusal(settings["spark.master"], str(error)) from error
     skip_packaged_sources(session)
     cache_classes(session)
     return session
@@ -68,16 +69,17 @@ def _session(settings: Mapping[str, str]) -> SparkSession:
     return builder.getOrCreate()
 
 
-def _refusal(settings: Mapping[str, str], text: str) -> str:
-    """Return the error message for a session that Java could not start; `text` is Java's error."""
-    master = settings["spark.master"]
+def _refusal(master: str, text: str) -> ConfigError:
+    """Return the error for a session that Java could not start; `text` is Java's error."""
     if _STOPPED in text:
-        return (
+        return SparkMasterError(
             f"spark.master {master} does not accept the pipeline: no connection, or another "
             "spark.authenticate.secret; check that it runs and can be reached from here"
         )
     cause = " ".join(text.partition("\n: ")[2].partition("\n\tat ")[0].split()) or text
-    return f"Spark does not start with spark.master {master} and the settings of `spark`: {cause}"
+    return SparkSettingError(
+        f"Spark does not start with spark.master {master} and the settings of `spark`: {cause}"
+    )
 
 
 def _start_context(settings: Mapping[str, str]) -> None:

@@ -264,11 +264,14 @@ def test_a_cluster_without_executors_for_a_minute_is_not_ready(clock: Clock) -> 
     clock.now += 1
     assert status.executors_counted(0) is True
     assert status.executors_counted(0) is None, "stated twice"
-    assert b"no executor for 60 s" in page("/readyz", status).body
+    why = b"not ready: no-executors: Spark has had no executor for 60 s or more\n"
+    assert page("/readyz", status).body == why
     assert status.document()["executors"] == 0
+    assert (status.document()["ready"], status.document()["not_ready"]) == (False, "no-executors")
     assert status.is_live, "a restart brings no executors"
     assert status.executors_counted(1) is False
     assert page("/readyz", status).code == 200
+    assert status.document()["not_ready"] is None
 
 
 def test_a_local_master_and_a_new_query_need_no_executors(clock: Clock) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ingestd.errors import FatalError
+from ingestd.errors import JvmLostError
 from ingestd.spark.failure import jvm_exit_message, reported_jvm_exit
 from ingestd.spark.startup import jvm as module
 from ingestd.spark.startup.jvm import Jvm
@@ -24,7 +24,7 @@ def jvm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Jvm:
 
 def test_a_connection_that_broke_because_the_jvm_was_killed_says_so(jvm: Jvm) -> None:
     jvm._process.kill()
-    killed = pytest.raises(FatalError, match=r"JVM was killed by SIGKILL, .*memory is short")
+    killed = pytest.raises(JvmLostError, match=r"JVM was killed by SIGKILL, .*memory is short")
     with killed, reported_jvm_exit():
         raise ConnectionRefusedError("of the gateway")
 

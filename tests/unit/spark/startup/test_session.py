@@ -4,7 +4,7 @@ import pytest
 from py4j.protocol import Py4JJavaError
 from pyspark import SparkConf
 
-from ingestd.errors import ConfigError
+from ingestd.errors import ConfigError, SparkMasterError, SparkSettingError
 from ingestd.spark.startup import session
 from ingestd.spark.startup.session import build_session
 
@@ -32,22 +32,24 @@ def test_no_secret_is_on_the_command_line_of_spark_s_launcher(
 
 
 @pytest.mark.parametrize(
-    ("text", "message"),
+    ("text", "kind", "message"),
     [
         (
             "An error occurred while calling None.SparkSession.\n: java.lang.IllegalStateException:"
             " Cannot call methods on a stopped SparkContext.\n\tat org.Spark",
+            SparkMasterError,
             r"spark\.master spark://h:1 does not accept the pipeline: no connection",
         ),
         (
             "An error occurred.\n: java.lang.NumberFormatException: Size must be in bytes,\nnot abc"
             "\n\tat org.Spark",
+            SparkSettingError,
             r"spark\.master spark://h:1 and .*: java\.lang\.NumberFormatException: .* not abc$",
         ),
     ],
 )
 def test_what_spark_refuses_is_a_configuration_error(
-    monkeypatch: pytest.MonkeyPatch, text: str, message: str
+    monkeypatch: pytest.MonkeyPatch, text: str, kind: type[ConfigError], message: str
 ) -> None:
     class RefusedError(Py4JJavaError):
         def __init__(self) -> None:
@@ -60,5 +62,5 @@ def test_what_spark_refuses_is_a_configuration_error(
         raise RefusedError
 
     monkeypatch.setattr(session, "_session", refuse)
-    with pytest.raises(ConfigError, match=message):
+    with pytest.raises(kind, match=message):
         build_session("test", {"spark.master": "spark://h:1"})
