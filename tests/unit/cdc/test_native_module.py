@@ -57,7 +57,7 @@ def test_an_extension_of_another_version_is_left_alone(
 def test_the_extension_is_used_and_named_once(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    give(monkeypatch, SimpleNamespace(FORMAT=4))
+    give(monkeypatch, SimpleNamespace(FORMAT=native_module._FORMAT))
     with caplog.at_level(logging.INFO):
         assert native_module.decoder_name() == "native"
         assert native_module.decoder_name() == "native"
