@@ -6,7 +6,7 @@ All properties of a format are in its descriptor.
 
 import importlib
 import threading
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from struct import Struct
@@ -204,9 +204,40 @@ class Truncate:
 
 
 @dataclass(frozen=True, slots=True)
+class Comments:
+    """The comments of a source table and of its columns, as far as messages contain them."""
+
+    table: str | None = None
+    columns: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, table: object, columns: Iterable[tuple[str, object]]) -> "Comments":
+        """Return the comments that are texts and not blank, each with at most MAX_COMMENT."""
+        texts = {name: comment for name, text in columns if (comment := _comment(text))}
+        return cls(_comment(table), texts)
+
+    def __bool__(self) -> bool:
+        return self.table is not None or bool(self.columns)
+
+    def over(self, older: "Comments") -> "Comments":
+        """Return these comments, with those that they lack taken from `older`."""
+        return Comments(self.table or older.table, {**older.columns, **self.columns})
+
+
+MAX_COMMENT = 4096
+"""Maximum number of characters of a comment; a longer one is cut."""
+NO_COMMENTS = Comments()
+
+
+def _comment(text: object) -> str | None:
+    return text.strip()[:MAX_COMMENT] or None if isinstance(text, str) else None
+
+
+@dataclass(frozen=True, slots=True)
 class SchemaChangeEvent:
     """Renamed and dropped columns of a table, as (old name, new name or None if dropped).
 
+    `comments` are those that the statement or the schema contains.
     `position` is the position of the DDL statement in the source's log, or None if unknown. If
     `is_standing`, the event was derived from the schema of messages, and is repeated in every
     chunk.
@@ -218,19 +249,28 @@ class SchemaChangeEvent:
     position: int | None
     columns: tuple[tuple[str, str | None], ...]
     is_standing: bool = False
+    comments: Comments = NO_COMMENTS
 
 
 class DdlEvent(NamedTuple):
-    """The columns of a table that a DDL message renames or drops, as in `SchemaChangeEvent`."""
+    """The renames, drops and comments of a table in a DDL message, as in `SchemaChangeEvent`."""
 
     source: SourceTable
     position: int | None
     columns: tuple[tuple[str, str | None], ...]
+    comments: Comments = NO_COMMENTS
 
     def at(self, chunk: RecordChunk, index: int) -> SchemaChangeEvent:
         """Return the event for the record at this index of the chunk."""
         offset = int(chunk.offsets[index])
-        return SchemaChangeEvent(self.source, chunk.partition, offset, self.position, self.columns)
+        return SchemaChangeEvent(
+            self.source,
+            chunk.partition,
+            offset,
+            self.position,
+            self.columns,
+            comments=self.comments,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,13 +316,28 @@ class ChangeBatch:
         )
 
 
+def comment_events(
+    chunk: RecordChunk, batch: ChangeBatch, comments: Comments
+) -> list[SchemaChangeEvent]:
+    """Return the event with the comments in the schema of a batch, or [] if it has none."""
+    if not comments:
+        return []
+    offset = int(batch.offset[0])
+    return [
+        SchemaChangeEvent(
+            batch.source, chunk.partition, offset, None, (), is_standing=True, comments=comments
+        )
+    ]
+
+
 @dataclass(frozen=True, slots=True)
 class Decoded:
     """The result of decoding a chunk.
 
     Each record is counted in exactly one of the first four fields. `control` is the number of valid
     records without a row: tombstones, heartbeats, transaction events, schema changes and logical
-    messages. `schema_changes` are the column renames and drops that schema changes prove.
+    messages. `schema_changes` are the column renames and drops that schema changes prove, and
+    comments.
     """
 
     batches: list[ChangeBatch]

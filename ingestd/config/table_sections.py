@@ -30,6 +30,7 @@ from ingestd.ingest.settings.evolution_policy import (
     EvolutionMode,
     EvolutionPolicy,
     IncompatibleSchema,
+    OnComment,
     OnDrop,
     OnRename,
 )
@@ -69,6 +70,12 @@ class SchemaSection(Section):
         default="keep",
         description="What happens when a DDL statement of the source drops a column: `keep` keeps "
         "the table's column, null in new rows; `drop` drops it with its values.",
+    )
+    on_comment: OnComment = Field(
+        default="apply",
+        description="What happens with comments of the source's tables and columns, in schemas of "
+        "messages (Connect, Avro, Protobuf) and in Debezium's schema change topic: `apply` makes "
+        "them those of the table, `ignore` leaves them out.",
     )
     max_columns: int = Field(
         default=MAX_COLUMNS,
@@ -226,6 +233,7 @@ def settings_of(section: DefaultsSection) -> TableSettings:
             on_rename=_own(follow, "on_rename", follow.on_rename),
             on_drop=_own(follow, "on_drop", follow.on_drop),
             max_columns=_own(follow, "max_columns", follow.max_columns),
+            on_comment=_own(follow, "on_comment", follow.on_comment),
         ),
         truncates=TruncatePolicy(
             _own(section, "on_truncate", section.on_truncate),

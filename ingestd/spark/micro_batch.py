@@ -204,6 +204,8 @@ class MicroBatch:
                 result = merge_outcomes(context, outcomes)
                 batch.times.add(result.times)  # cached chunks reported theirs before
                 self._settled = not result.runs_again
+                if self._settled:
+                    self._take_comments(batch, context, result)
                 if self._settled or result.unreadable:
                     return result
                 self._prefetch.forget()
@@ -216,6 +218,13 @@ class MicroBatch:
             f"batch {batch.batch_id} still discovers schema changes after {_MAX_ATTEMPTS} "
             f"attempts: {'; '.join(map(str, result.discoveries[:3]))}"
         )
+
+    def _take_comments(self, batch: Batch, context: BatchContext, result: AttemptResult) -> None:
+        """Apply comments of the source, for which the batch need not run again."""
+        if result.discoveries:
+            with batch.phase("evolve"):
+                evolution = plan(context, result.discoveries, int(time.time() * 1000))
+                _alter(self._registry, self._listener, evolution.changes)
 
     def _reading(self, batch: Batch) -> tuple[BatchContext, list[list[OffsetRange]]]:
         """Return the context of a batch's next attempt, and the ranges to read, grouped by task."""

@@ -17,8 +17,21 @@ from tests.support.registry_server import RegistryServer
 
 pytestmark = pytest.mark.integration
 
-PROTO = 'syntax = "proto3"; message Item { int64 id = 1; optional string label = 2; }'
-ITEM = record("Item", [{"name": "id", "type": "long"}, {"name": "n", "type": ["null", "int"]}])
+PROTO = """
+syntax = "proto3";
+message Item {
+  int64 id = 1; // Number.
+  optional string label = 2;
+}
+"""
+ITEM = {
+    **dict(record("Item", [])),  # type: ignore[arg-type]
+    "doc": "All items.",
+    "fields": [
+        {"name": "id", "type": "long", "doc": "Number."},
+        {"name": "n", "type": ["null", "int"]},
+    ],
+}
 KEY = record("Key", [{"name": "id", "type": "long"}])
 
 
@@ -71,6 +84,10 @@ def test_rows_of_every_serializer_are_in_their_tables(
             "tables": {"proto_item": {"primary-keys": ["id"]}},
         }
         catch_up(config, tmp_path)
+    for table, comment in (("avro_item", "All items."), ("proto_item", None)):
+        schema = json.loads((warehouse / "ods.db" / table / "schema" / "schema-0").read_text())
+        assert schema.get("comment") == comment
+        assert [one.get("description") for one in schema["fields"]] == ["Number.", None]
     rows = {}
     for table in ("avro_item", "proto_item", "json_item"):
         shown = run_command(capsys, "read", warehouse, f"ods.{table}", "--format", "jsonl")

@@ -230,6 +230,7 @@ class Rig:
             self.evolve(context, result)
         self.kept.clear()
         assert not result.runs_again
+        self.evolve(context, result)
         self.owners.clear()
         self.refused.clear()
         for name, source_tables in result.source_tables.items():

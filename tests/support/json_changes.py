@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from ingestd.cdc.base import (
     ChangeBatch,
+    Comments,
     Decoded,
     KnownColumns,
     RecordChunk,
@@ -50,6 +51,12 @@ def statement(position: int | None, *, schema: str = "shop", **columns: str | No
     return json.dumps({"position": position, "columns": changes, "schema": schema}).encode()
 
 
+def documented(comment: str | None, *, schema: str = "shop", **columns: str) -> bytes:
+    """The value of a record with comments of the table of orders and its columns."""
+    comments = [comment, columns]
+    return json.dumps({"position": None, "columns": [], "schema": schema, "doc": comments}).encode()
+
+
 @dataclass
 class JsonChanges:
     """Data format of the records above; `types` fixes Paimon types of columns by name."""
@@ -82,7 +89,10 @@ class JsonChanges:
                 columns = tuple((old, new) for old, new in changes["columns"])
                 source = SourceTable("db", changes["schema"], "orders")
                 at = changes["position"]
-                proven.append(SchemaChangeEvent(source, chunk.partition, offset, at, columns))
+                event = SchemaChangeEvent(source, chunk.partition, offset, at, columns)
+                if "doc" in changes:
+                    event = replace(event, comments=Comments(*changes["doc"]))
+                proven.append(event)
                 continue
             for change in changes:
                 source = SourceTable("db", change["schema"], change["table"])

@@ -1,10 +1,16 @@
-"""Aliases in Avro schemas: former names of the fields of a record.
+"""Aliases and comments in Avro schemas: former names and `doc` of the fields of a record.
 
 An alias proves that the field was renamed.
 """
 
 from ingestd.cdc.avro.nodes import AvroNode
-from ingestd.cdc.base import ChangeBatch, RecordChunk, SchemaChangeEvent
+from ingestd.cdc.base import (
+    ChangeBatch,
+    Comments,
+    RecordChunk,
+    SchemaChangeEvent,
+    comment_events,
+)
 
 Names = tuple[tuple[str, str], ...]
 """Pairs of the old and the new name of a field."""
@@ -26,6 +32,28 @@ def former_names(record: AvroNode) -> Names:
                 if isinstance(alias, str) and alias not in record.names
             ]
     return tuple(renames)
+
+
+def record_comments(record: AvroNode) -> Comments:
+    """Return the `doc` of a record, as the comment of a table, and of its fields.
+
+    Connect's converter can write it as `connect.doc` of a type.
+    """
+    properties = record.properties
+    fields = zip(properties["fields"], record.names, record.children, strict=True)
+    columns = (
+        (name, field.get("doc") or child.present.properties.get("connect.doc"))
+        for field, name, child in fields
+    )
+    return Comments.of(properties.get("doc") or properties.get("connect.doc"), columns)
+
+
+def schema_events(
+    chunk: RecordChunk, batch: ChangeBatch, record: AvroNode
+) -> list[SchemaChangeEvent]:
+    """Return the events with the renames and comments in the record type of the rows of a batch."""
+    renames = alias_events(chunk, batch, former_names(record))
+    return renames + comment_events(chunk, batch, record_comments(record))
 
 
 def alias_events(chunk: RecordChunk, batch: ChangeBatch, names: Names) -> list[SchemaChangeEvent]:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
+from ingestd.cdc.base import Comments
 from ingestd.cdc.columns.wire_column import BIGINT, STRING, Meaning, WireColumn
 from ingestd.paimon.spec.data_types import DataType
 
@@ -50,14 +51,11 @@ def is_connect_schema(document: object) -> bool:
     )
 
 
-def row_columns(envelope: Schema) -> tuple[WireColumn, ...] | None:
-    """Return the row columns in the schema of a Debezium envelope, or None for another schema.
-
-    Raises ConnectSchemaError if the schema is invalid.
-    """
+def row_schema(envelope: Schema) -> Schema | None:
+    """Return the schema of rows in the schema of a Debezium envelope, or None if it has none."""
     for field in envelope["fields"]:
         if isinstance(field, dict) and field.get("field") == "after" and is_connect_schema(field):
-            return struct_columns(field)
+            return field
     return None
 
 
@@ -70,6 +68,12 @@ def struct_columns(schema: Schema) -> tuple[WireColumn, ...]:
         return tuple(_column(_name(field), field) for field in schema["fields"])
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise ConnectSchemaError(f"the schema of the message cannot be read: {error!r}") from error
+
+
+def struct_comments(schema: Schema) -> Comments:
+    """Return the `doc` of a struct, as the comment of a table, and of its fields."""
+    fields = ((field["field"], field.get("doc")) for field in schema["fields"])
+    return Comments.of(schema.get("doc"), fields)
 
 
 def _name(field: Schema) -> str:

@@ -1,14 +1,15 @@
-"""Debezium's schema change events: renamed and dropped columns of tables.
+"""Debezium's schema change events: renamed and dropped columns of tables, and comments.
 
 A change is proven if the DDL statement contains it, and the list of columns in the event contains
-the new name, if any, but not the old name. An event without a statement proves no change.
+the new name, if any, but not the old name. An event without a statement proves no change. Comments
+are those of the table in the event, which has them if the connector is so configured.
 """
 
 import re
 
 import msgspec
 
-from ingestd.cdc.base import UNKNOWN_POSITION, DdlEvent, SourceTable
+from ingestd.cdc.base import UNKNOWN_POSITION, Comments, DdlEvent, SourceTable
 from ingestd.cdc.ddl.alter_text import column_changes
 from ingestd.cdc.ddl.inference import proven_by_columns
 from ingestd.cdc.source_position import SourcePosition, is_snapshot, position_of
@@ -21,10 +22,12 @@ _NAME = re.compile(r'"((?:[^"]|"")*)"')
 
 class _Column(msgspec.Struct, gc=False):
     name: str
+    comment: str | None = None
 
 
 class _Table(msgspec.Struct, gc=False):
     columns: list[_Column] = []
+    comment: str | None = None
 
 
 class _TableChange(msgspec.Struct, gc=False):
@@ -45,7 +48,7 @@ _decode = msgspec.json.Decoder(_Event).decode
 
 
 def ddl_events(payload: bytes) -> list[DdlEvent]:
-    """Return the column changes that a control message proves; most control messages prove none."""
+    """Return the changes and comments in a control message; most control messages have none."""
     if _MARK not in payload:
         return []
     try:
@@ -55,7 +58,7 @@ def ddl_events(payload: bytes) -> list[DdlEvent]:
 
 
 def ddl_events_of(message: object) -> list[DdlEvent]:
-    """Return the column changes that a decoded control message proves, like `ddl_events`."""
+    """Return the changes and comments in a decoded control message, like `ddl_events`."""
     try:
         return _events(msgspec.convert(message, _Event))
     except msgspec.ValidationError:
@@ -65,14 +68,18 @@ def ddl_events_of(message: object) -> list[DdlEvent]:
 def _events(event: _Event) -> list[DdlEvent]:
     events = []
     stated = column_changes(event.ddl or "") if event.changes else []
-    altered = [change for change in event.changes or () if change.type == "ALTER"]
-    if len(altered) * len(stated) > _MOST_COMPARED:
+    changes = [change for change in event.changes or () if change.type in ("ALTER", "CREATE")]
+    if len(changes) * len(stated) > _MOST_COMPARED:
         return []
-    for change in altered:
-        names = [] if change.table is None else [column.name for column in change.table.columns]
+    for change in changes:
+        table = change.table or _Table()
+        names = [column.name for column in table.columns] if change.type == "ALTER" else []
         proven = proven_by_columns(stated, names)
-        if proven:
-            events.append(DdlEvent(_source(event, change.id), _position(event.source), proven))
+        columns = ((column.name, column.comment) for column in table.columns)
+        comments = Comments.of(table.comment, columns)
+        if proven or comments:
+            source = _source(event, change.id)
+            events.append(DdlEvent(source, _position(event.source), proven, comments))
     return events
 
 

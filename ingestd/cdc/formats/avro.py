@@ -2,13 +2,13 @@
 
 from collections.abc import Sequence
 
-from ingestd.cdc.avro.aliases import Names, former_names
+from ingestd.cdc.avro.aliases import Names, former_names, record_comments
 from ingestd.cdc.avro.cursor import AvroCursor
 from ingestd.cdc.avro.invalid_messages import rejections
 from ingestd.cdc.avro.reader import all_fields, read_fields
 from ingestd.cdc.avro.rows import AvroColumn
 from ingestd.cdc.avro.writers import AvroWriters
-from ingestd.cdc.base import FormatDescriptor, FormatSettings
+from ingestd.cdc.base import Comments, FormatDescriptor, FormatSettings
 from ingestd.cdc.formats.plain_records import Fields, PlainRecords
 from ingestd.cdc.record_errors import Reasons, refuse
 from ingestd.cdc.schema_frames import SchemaFrame
@@ -58,6 +58,10 @@ class AvroFields:
     def former(self, frame: SchemaFrame) -> Names:
         """Return the aliases of fields, which are their old names, each with the new name."""
         return former_names(self._writers.node(frame, "decode"))
+
+    def comments(self, frame: SchemaFrame) -> Comments:
+        """Return the `doc` of the record and of its fields."""
+        return record_comments(self._writers.node(frame, "decode"))
 
 
 def _is_avro(schema: RegisteredSchema) -> bool:

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from ingestd.cdc.avro.aliases import alias_events, former_names
+from ingestd.cdc.avro.aliases import schema_events
 from ingestd.cdc.avro.cursor import AvroCursor
 from ingestd.cdc.avro.envelope import (
     Changes,
@@ -116,7 +116,6 @@ class DebeziumAvro:
             decoded.truncates.extend(_truncates(chunk, indices, truncate))
         if row_record is not None and sorted_changes.changes:
             keys = None if key_record is None else _read_keys(key_record, group, refused)
-            former = former_names(row_record.node)
             for changes in sorted_changes.changes:
                 table = _table_changes(changes, row_record, keys, declared.get(changes.table, {}))
                 offsets = chunk.offsets[indices[changes.indices]]
@@ -125,7 +124,7 @@ class DebeziumAvro:
                 batch = change_batch(table.take(valid), refused)
                 if batch is not None:
                     decoded.batches.append(batch)
-                    decoded.schema_changes.extend(alias_events(chunk, batch, former))
+                    decoded.schema_changes.extend(schema_events(chunk, batch, row_record.node))
         return sorted_changes.control
 
     def _sorted(

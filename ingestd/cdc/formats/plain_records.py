@@ -15,7 +15,7 @@ import numpy as np
 from ingestd.cdc.avro.aliases import Names, alias_events
 from ingestd.cdc.avro.envelope import Changes
 from ingestd.cdc.avro.rows import AvroChanges, AvroColumn, change_batch
-from ingestd.cdc.base import Decoded, KnownColumns, RecordChunk
+from ingestd.cdc.base import Comments, Decoded, KnownColumns, RecordChunk, comment_events
 from ingestd.cdc.columns.arrow_calls import struct_of
 from ingestd.cdc.columns.key_types import key_column
 from ingestd.cdc.formats.debezium_avro import as_declared
@@ -50,6 +50,10 @@ class FieldReader(Protocol):
 
     def former(self, frame: SchemaFrame) -> Names:
         """Return pairs of the old and the new name of renamed fields that the schemas prove."""
+        ...
+
+    def comments(self, frame: SchemaFrame) -> Comments:
+        """Return the comments in the schema."""
         ...
 
 
@@ -135,6 +139,8 @@ class PlainRecords:
             if batch is not None and group.values:
                 names = self._reader.former(group.value)
                 decoded.schema_changes.extend(alias_events(chunk, batch, names))
+                comments = self._reader.comments(group.value)
+                decoded.schema_changes.extend(comment_events(chunk, batch, comments))
         decoded.rejected.extend(
             rejected(chunk, group.indices[index], reason) for index, reason in refused.items()
         )

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from ingestd.cdc.avro.aliases import Names
 from ingestd.cdc.avro.rows import AvroColumn
 from ingestd.cdc.avro.writers import registered_schema
-from ingestd.cdc.base import FormatDescriptor, FormatSettings
+from ingestd.cdc.base import NO_COMMENTS, Comments, FormatDescriptor, FormatSettings
 from ingestd.cdc.cell_budget import CellBudgetError
 from ingestd.cdc.formats.plain_records import Fields, PlainRecords
 from ingestd.cdc.protobuf.message_columns import ProtoColumn, proto_column
@@ -46,12 +46,16 @@ def new_format(settings: FormatSettings) -> PlainRecords:
 
 @dataclass(frozen=True, slots=True)
 class _Message:
-    """A message type of a schema; `former` are pairs of the old and new name of renamed fields."""
+    """A message type of a schema, with its comments.
+
+    `former` are pairs of the old and new name of renamed fields.
+    """
 
     name: str
     reader: MessageReader
     columns: tuple[ProtoColumn, ...]
     former: Names = ()
+    comments: Comments = NO_COMMENTS
 
 
 class ProtobufFields:
@@ -82,6 +86,14 @@ class ProtobufFields:
         """
         known = self._messages.get((frame.mark, _indexes(frame.detail, 0)[0]))
         return () if known is None else known.former
+
+    def comments(self, frame: SchemaFrame) -> Comments:
+        """Return the comments of the message type and its fields.
+
+        The messages of the frame must have been read before.
+        """
+        known = self._messages.get((frame.mark, _indexes(frame.detail, 0)[0]))
+        return NO_COMMENTS if known is None else known.comments
 
     def read(
         self, frame: SchemaFrame, messages: Sequence[bytes], stage: str, refused: Reasons
@@ -127,7 +139,10 @@ class ProtobufFields:
             except ProtobufSchemaError as error:
                 raise refuse(stage, "invalid-schema", str(error)) from error
             columns = tuple(proto_column(field, types) for field in types.messages[name])
-            known = _Message(name, MessageReader(types), columns, self._former(frame, types, name))
+            former = self._former(frame, types, name)
+            fields = ((field.name, field.comment) for field in types.messages[name])
+            comments = Comments.of(types.comments.get(name), fields)
+            known = _Message(name, MessageReader(types), columns, former, comments)
             self._messages[frame.mark, indexes] = known
         return known
 

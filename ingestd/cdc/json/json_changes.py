@@ -22,6 +22,7 @@ from ingestd.cdc.base import (
     RecordChunk,
     RejectedRecord,
     all_there,
+    comment_events,
     there,
 )
 from ingestd.cdc.json.format_readers import PYTHON_ONLY, FormatReaders, NativeFormat
@@ -113,7 +114,9 @@ class JsonChanges:
         if batch is None:
             return self._decode_mixed(chunk, known, declared)
         self._latest[chunk.topic] = group
-        return Decoded([batch], [], [], len(chunk.values) - len(messages.values))
+        control = len(chunk.values) - len(messages.values)
+        comments = comment_events(chunk, batch, group.normalizer.envelope.comments)
+        return Decoded([batch], [], [], control, comments)
 
     def _uniform(self, chunk: RecordChunk) -> _Uniform | None:
         """Return the messages of a chunk with their presumed group, or None if it is not uniform.
@@ -212,6 +215,8 @@ class JsonChanges:
         read = self._decode_tables(chunk, known, declared)
         records = self._sort(chunk, read)
         batches = {table.indices[0]: [table.batch] for table in read.values()}
+        for key, table in read.items():
+            records.altered += comment_events(chunk, table.batch, key.normalizer.envelope.comments)
         for group in records.groups.values():
             decoded, refused = self._decode_group(chunk, group, known, declared)
             for index, reason in refused.items():
@@ -219,6 +224,8 @@ class JsonChanges:
             batches[group.indices[0]] = decoded
             if decoded:
                 self._latest[chunk.topic] = group.key
+                comments = group.key.normalizer.envelope.comments
+                records.altered += comment_events(chunk, decoded[-1], comments)
         in_order = [batch for first in sorted(batches) for batch in batches[first]]
         return Decoded(
             _without_records(in_order, chunk, records.bad),

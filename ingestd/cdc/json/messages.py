@@ -13,11 +13,13 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from ingestd.cdc.base import NO_COMMENTS, Comments
 from ingestd.cdc.columns.connect_schema import (
     ConnectSchemaError,
     is_connect_schema,
-    row_columns,
+    row_schema,
     struct_columns,
+    struct_comments,
 )
 from ingestd.cdc.columns.wire_column import WireColumn
 from ingestd.cdc.record_errors import PARSE_ERRORS, RecordError, explain, refuse
@@ -38,14 +40,16 @@ change.
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Shape:
-    """An envelope: all bytes before and after the payload, and the columns of the schema.
+    """An envelope: all bytes before and after the payload, and what the schema describes.
 
-    `columns` is None if there is no schema, or if it does not describe rows.
+    `columns` is None if there is no schema, or if it does not describe rows. `comments` are those
+    of the columns.
     """
 
     prefix: bytes
     suffix: bytes
     columns: tuple[WireColumn, ...] | None
+    comments: Comments = NO_COMMENTS
 
     def cut(self, messages: Sequence[bytes]) -> list[bytes] | None:
         """Return the payloads of messages, or None if a message has another envelope."""
@@ -133,8 +137,10 @@ class Envelopes:
                 return BARE
             if not is_connect_schema(document):
                 return Shape(*around, None)
-            columns = struct_columns(document) if self._is_row else row_columns(document)
-            return Shape(*around, columns)
+            rows = document if self._is_row else row_schema(document)
+            if rows is None:
+                return Shape(*around, None)
+            return Shape(*around, struct_columns(rows), struct_comments(rows))
         except (ConnectSchemaError, ValueError, RecursionError) as error:
             message = f"the schema in the {self._part} cannot be read: {error}"
             raise refuse(self._stage, "invalid-schema", message) from error

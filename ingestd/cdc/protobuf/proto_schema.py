@@ -7,18 +7,19 @@ Specification: https://protobuf.dev/programming-guides/proto3/
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from ingestd.cdc.avro.aliases import Names
 
 # An unterminated comment or string is rejected, because searching for its end at every later
 # position would take quadratic time.
 _TOKEN = re.compile(
-    r"""//[^\n]*|/\*.*?\*/|\s+|(?P<endless>/\*)"""
+    r"""(?P<comment>//[^\n]*|/\*.*?\*/)|(?P<blank>\s+)|(?P<endless>/\*)"""
     r"""|(?P<string>"(?:[^"\\]|\\.)*+"|'(?:[^'\\]|\\.)*+')|(?P<unclosed>["'])"""
     r"""|(?P<word>[\w.]+)|(?P<sign>.)""",
     re.DOTALL,
 )
+_COMMENT_MARKS = re.compile(r"^[ \t]*(?:/{2,}|/\*+|\*+/?)[ \t]?|[ \t]*\*+/$", re.MULTILINE)
 _ENDLESS = {"endless": "comment", "unclosed": "string"}
 _MAX_DEPTH = 64
 _LONGEST_NAME = 500
@@ -42,7 +43,8 @@ class ProtoField:
 
     `type_name` is a scalar type, or the full name of a message or an enum. If `has_presence`, an
     absent field is null; otherwise it has the default of its type. For a map, `key_type` is the
-    type of its keys, and `type_name` the type of its values.
+    type of its keys, and `type_name` the type of its values. `comment` precedes the field, or
+    follows it on the same line.
     """
 
     name: str
@@ -51,12 +53,14 @@ class ProtoField:
     repeated: bool = False
     has_presence: bool = True
     key_type: str | None = None
+    comment: str | None = None
 
 
 @dataclass(slots=True)
 class ProtoTypes:
     """Types by full name: the fields of messages, and the names of enum values by number.
 
+    `comments` are those of messages.
     `tops` are the top-level messages of the main file in order, and `nested` the messages that are
     declared in each message.
     """
@@ -65,6 +69,7 @@ class ProtoTypes:
     enums: dict[str, dict[int, str]] = field(default_factory=dict)
     nested: dict[str, list[str]] = field(default_factory=dict)
     tops: list[str] = field(default_factory=list)
+    comments: dict[str, str] = field(default_factory=dict)
 
     def message_at(self, indexes: Iterable[int]) -> str:
         """Return the full name of the message to which the message indexes of a frame refer.
@@ -107,13 +112,7 @@ def _resolve(types: ProtoTypes) -> None:
         for index, proto_field in enumerate(fields):
             if proto_field.type_name not in SCALARS:
                 full = _full_name(types, proto_field.type_name, message)
-                fields[index] = _renamed(proto_field, full)
-
-
-def _renamed(field: ProtoField, full: str) -> ProtoField:
-    return ProtoField(
-        field.name, field.number, full, field.repeated, field.has_presence, field.key_type
-    )
+                fields[index] = replace(proto_field, type_name=full)
 
 
 def _full_name(types: ProtoTypes, name: str, scope: str) -> str:
@@ -136,7 +135,8 @@ class _File:
     """A parser of one file, which adds the declared types to `types`."""
 
     def __init__(self, text: str, types: ProtoTypes) -> None:
-        self._tokens = list(_tokens(text))
+        self._comments: dict[int, str] = {}
+        self._tokens = list(_tokens(text, self._comments))
         self._at = 0
         self._types = types
         self._package = ""
@@ -194,6 +194,8 @@ class _File:
             raise ProtobufSchemaError("the Protobuf schema is too deep")
         self._types.messages[full] = []
         self._types.nested[full] = []
+        if (comment := self._comments.get(self._at - 2)) is not None:
+            self._types.comments[full] = comment
         self._expect("{")
         self._members(full, depth, in_oneof=False)
         return full
@@ -216,6 +218,7 @@ class _File:
                 self._types.messages[full].append(self._field(word, in_oneof=in_oneof))
 
     def _field(self, word: str, *, in_oneof: bool) -> ProtoField:
+        comment = self._comments.get(self._at - 1)
         label = word if word in _LABELS else ""
         kind = self._next() if label else word
         if kind == "group":
@@ -235,7 +238,8 @@ class _File:
         else:
             self._expect(";")
         presence = in_oneof or label in ("optional", "required") or not self._implicit
-        return ProtoField(name, number, kind, label == "repeated", presence, key_type)
+        comment = comment or self._comments.get(-self._at)
+        return ProtoField(name, number, kind, label == "repeated", presence, key_type, comment)
 
     def _enum(self, scope: str) -> None:
         name = self._next()
@@ -256,20 +260,34 @@ class _File:
         self._types.enums[_scoped(scope, name)] = values
 
 
-def _tokens(text: str) -> Iterator[str]:
+def _tokens(text: str, comments: dict[int, str]) -> Iterator[str]:
     """Yield the words, strings and punctuation characters of a file.
 
-    Raises ProtobufSchemaError if a token is invalid.
+    Adds to `comments` the comment before the token with index n as n, and the comment after the
+    first n tokens, on the same line as the last of them, as -n. Raises ProtobufSchemaError if a
+    token is invalid.
     """
+    count, same_line, leading = 0, False, list[str]()
     for match in _TOKEN.finditer(text):
-        kind = match.lastgroup
-        if kind is None:
+        kind, word = match.lastgroup, match.group()
+        if kind == "blank":
+            same_line &= "\n" not in word
+            leading = leading if word.count("\n") < 2 else []
+            continue
+        if kind == "comment":
+            plain = _COMMENT_MARKS.sub("", word).strip()
+            if same_line:
+                comments[-count] = plain
+            else:
+                leading.append(plain)
             continue
         if kind in _ENDLESS:
             raise ProtobufSchemaError(f"the Protobuf schema has a {_ENDLESS[kind]} without an end")
-        word = match.group()
         if kind == "word" and len(word) > _LONGEST_NAME:
             raise ProtobufSchemaError(f"the Protobuf schema has a name of {len(word)} characters")
+        if leading:
+            comments[count] = "\n".join(leading)
+        count, same_line, leading = count + 1, True, []
         yield word
 
 

@@ -57,7 +57,8 @@ def keep(
     plain = (
         len(decoded.batches) == 1
         and not decoded.rejected
-        and not (decoded.truncates or decoded.schema_changes)
+        and not decoded.truncates
+        and not any(event.columns for event in decoded.schema_changes)
     )
     if not plain or len(chunk.offsets) < LEAST_RECORDS:
         return None

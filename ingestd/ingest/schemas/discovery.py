@@ -7,7 +7,7 @@ schema changes; truncates; and chunks that were cached for the next run.
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from ingestd.cdc.base import SourceTable
+from ingestd.cdc.base import NO_COMMENTS, Comments, SourceTable
 from ingestd.ingest.schemas.column_history import ProvenChange
 from ingestd.ingest.settings.context import QualifiedSourceTable
 from ingestd.ingest.values.counts import TopicPartition
@@ -21,7 +21,7 @@ class Discovery:
     If the target table does not exist (`fresh`), `columns` are all columns of the messages, and
     `primary_keys` are the columns of the message key. `topic`, `partition` and `offset` identify
     the first record with these columns. `proven` are renames and drops found in DDL that the table
-    has to apply.
+    has to apply, and `comments` those that differ from the comments of the table.
     """
 
     table: str
@@ -33,11 +33,17 @@ class Discovery:
     offset: int
     fresh: bool = False
     proven: tuple[ProvenChange, ...] = ()
+    comments: Comments = NO_COMMENTS
 
     @property
     def is_idle(self) -> bool:
-        """Whether the discovery only has renames and drops for a table that does not exist."""
-        return self.fresh and bool(self.proven) and not self.columns
+        """Whether the batch need not run again.
+
+        This is so for comments only, and for renames and drops of a table that does not exist.
+        """
+        if self.columns or (self.proven and not self.fresh):
+            return False
+        return bool(self.proven or self.comments)
 
     @property
     def order(self) -> tuple[str, int, int]:

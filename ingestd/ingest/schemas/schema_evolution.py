@@ -20,7 +20,8 @@ from ingestd.ingest.schemas.column_history import (
 from ingestd.ingest.schemas.column_limit import new_columns
 from ingestd.ingest.schemas.discovery import Discovery, in_order
 from ingestd.ingest.schemas.new_tables import first_schema, together
-from ingestd.ingest.settings.context import BatchContext, TableSettings
+from ingestd.ingest.schemas.source_comments import comment_changes, discovered_comments
+from ingestd.ingest.settings.context import BatchContext, TableContext, TableSettings
 from ingestd.ingest.settings.evolution_policy import EvolutionPolicy, rejection_reason
 from ingestd.ingest.settings.rejection import SourceRejection
 from ingestd.paimon.spec.data_types import DataType
@@ -65,7 +66,7 @@ def plan(context: BatchContext, discoveries: Iterable[Discovery], now_ms: int) -
     refused: dict[str, SourceRejection] = {}
     for table, of_table in sorted(by_table.items()):
         known = context.tables.get(table)
-        if all(discovery.is_idle for discovery in of_table):
+        if known is None and all(discovery.is_idle for discovery in of_table):
             continue
         if known is None:
             try:
@@ -77,6 +78,7 @@ def plan(context: BatchContext, discoveries: Iterable[Discovery], now_ms: int) -
             continue
         settings = context.settings_of(table)
         changed = _changes(known.table.schema, table, of_table, settings)
+        changed += _comment_changes(known, changed, of_table, settings)
         if changed:
             changes[table] = changed
     return Evolution(creates, changes, refused)
@@ -117,6 +119,22 @@ def _changes(
         elif name in current:
             changes.append(UpdateColumnType(name, _keeping_nulls(target, current[name])))
     return tuple(changes)
+
+
+def _comment_changes(
+    target: TableContext,
+    changes: tuple[SchemaChange, ...],
+    discoveries: list[Discovery],
+    settings: TableSettings,
+) -> tuple[SchemaChange, ...]:
+    """Return the changes of comments that follow other changes of a table."""
+    comments = discovered_comments(discoveries)
+    if not comments or settings.evolution.mode == "none":
+        return ()
+    table = target.table
+    schema = apply_changes(table.schema, changes, table.schema.time_millis)
+    sources = target.source_tables.union(discovery.source_table for discovery in discoveries)
+    return tuple(comment_changes(table, schema, comments, only_first=len(sources) > 1))
 
 
 def column_changes(schema: TableSchema, proven: ProvenChange) -> list[SchemaChange]:

@@ -15,6 +15,7 @@ EvolutionMode = Literal["evolve", "add-columns", "none"]
 IncompatibleSchema = Literal["fail", "dead-letter", "ignore", "string", "new-column"]
 OnRename = Literal["add", "rename"]
 OnDrop = Literal["keep", "drop"]
+OnComment = Literal["apply", "ignore"]
 _TEXT = DataType("STRING")
 MAX_COLUMNS = 2000
 """The default for the maximum number of columns of a table."""
@@ -29,8 +30,9 @@ class EvolutionPolicy:
     "ignore" omits new columns; "string" converts a column to STRING if no type holds old and new
     values; "new-column" stores the new values in a separate column. `aliases` maps the new names of
     renamed columns to the old names, and `drop` lists dropped columns. `on_rename` and `on_drop`
-    set whether the table applies renames and drops found in DDL of the source. `max_columns` is the
-    maximum number of columns of a table, including added columns.
+    set whether the table applies renames and drops found in DDL of the source, and `on_comment`
+    whether it takes the source's comments. `max_columns` is the maximum number of columns of a
+    table, including added columns.
     """
 
     mode: EvolutionMode | None = None
@@ -40,6 +42,7 @@ class EvolutionPolicy:
     on_rename: OnRename | None = None
     on_drop: OnDrop | None = None
     max_columns: int | None = None
+    on_comment: OnComment | None = None
 
     def over(self, defaults: "EvolutionPolicy") -> "EvolutionPolicy":
         """Return this policy, with unset fields taken from `defaults`."""
@@ -50,6 +53,7 @@ class EvolutionPolicy:
             on_rename=self.on_rename or defaults.on_rename,
             on_drop=self.on_drop or defaults.on_drop,
             max_columns=self.max_columns or defaults.max_columns,
+            on_comment=self.on_comment or defaults.on_comment,
         )
 
     def follows(self, old: str, new: str | None) -> bool:

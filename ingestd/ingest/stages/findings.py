@@ -50,7 +50,10 @@ class DiscoveryLog:
             return
         keys = known.primary_keys or discovery.primary_keys
         proven = tuple(sorted({*known.proven, *discovery.proven}))
-        self._merged[key] = replace(known, columns=merged, primary_keys=keys, proven=proven)
+        comments = discovery.comments.over(known.comments)
+        self._merged[key] = replace(
+            known, columns=merged, primary_keys=keys, proven=proven, comments=comments
+        )
 
     def findings(self) -> tuple[Discovery, ...]:
         """Return all discoveries."""

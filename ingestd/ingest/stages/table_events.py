@@ -22,6 +22,7 @@ from ingestd.ingest.schemas.column_history import (
 )
 from ingestd.ingest.schemas.discovery import Discovery, TableTruncate
 from ingestd.ingest.schemas.schema_evolution import column_changes
+from ingestd.ingest.schemas.source_comments import new_comments
 from ingestd.ingest.settings.context import BatchContext, QualifiedSourceTable, TableContext
 from ingestd.ingest.settings.evolution_policy import EvolutionPolicy
 from ingestd.ingest.settings.rejection import SourceRejection
@@ -52,9 +53,10 @@ class TableEvents:
         Raises SchemaConflictError if a schema change cannot be applied and the policy fails.
         """
         dead_letters = [self._truncate(chunk, truncate) for truncate in decoded.truncates]
-        dead_letters += [
-            self._change(chunk, schema_change) for schema_change in decoded.schema_changes
-        ]
+        for event in decoded.schema_changes:
+            self._note_comments(chunk, event)
+            if event.columns:
+                dead_letters.append(self._change(chunk, event))
         return [dead_letter for dead_letter in dead_letters if dead_letter is not None]
 
     def _ask_for(
@@ -136,6 +138,24 @@ class TableEvents:
             )
             self._findings.note_discovery(discovery)
         return None
+
+    def _note_comments(self, chunk: RecordChunk, event: SchemaChangeEvent) -> None:
+        """Record the comments that a table lacks, unless the table is not in the context."""
+        source_table = QualifiedSourceTable(self._source, *event.source)
+        target = self._targets.of(chunk.topic, source_table) if event.comments else None
+        if target is None or target.rejection or target.table in self._context.others:
+            return
+        table = target.context
+        schema = None if table is None else table.table.schema
+        comments = new_comments(event.comments, schema, target.settings)
+        if comments:
+            coordinates = (chunk.topic, chunk.partition, event.offset)
+            fresh = table is None
+            self._findings.note_discovery(
+                Discovery(
+                    target.table, source_table, {}, (), *coordinates, fresh=fresh, comments=comments
+                )
+            )
 
     def _proven_so_far(self, table: str) -> Iterator[ProvenChange]:
         """Yield earlier changes of the same table in the task, on which a change may depend."""

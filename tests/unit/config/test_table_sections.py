@@ -103,7 +103,9 @@ tables:
     assert str(settings.shape.where) == "where state <> 'draft' and day is not null"
     assert settings.shape.deletion_column == "gone"
     names = {"new": "old"}
-    policy = EvolutionPolicy("evolve", "dead-letter", names, ("gone",), "rename", "drop", 9)
+    policy = EvolutionPolicy(
+        "evolve", "dead-letter", names, ("gone",), "rename", "drop", 9, "apply"
+    )
     assert settings.evolution == policy
 
 

@@ -81,7 +81,10 @@ class FileStoreTable:
 
     def with_schema(self, schema: TableSchema) -> "FileStoreTable":
         """Return the same table with another schema."""
-        return replace(self, schema=schema)
+        table = replace(self, schema=schema)
+        table._schemas.update(self._schemas)
+        table._schemas[self.schema.id] = self.schema
+        return table
 
 
 @lru_cache(maxsize=_KEPT_HANDLES)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from ingestd.cdc.base import Decoded, load_data_format
-from ingestd.cdc.columns.connect_schema import ConnectSchemaError, row_columns, struct_columns
+from ingestd.cdc.columns.connect_schema import ConnectSchemaError, row_schema, struct_columns
 from ingestd.paimon.spec.data_types import DataType, parse_type
 from tests.support.change_events import TABLE, chunk, event, field, key, wrapped, wrapped_key
 
@@ -215,7 +215,7 @@ def test_absent_field_takes_the_default_of_its_schema() -> None:
 
 
 def test_schema_without_rows_has_no_columns() -> None:
-    assert row_columns({"type": "struct", "fields": [field("ts_ms", "int64")]}) is None
+    assert row_schema({"type": "struct", "fields": [field("ts_ms", "int64")]}) is None
 
 
 @pytest.mark.parametrize(

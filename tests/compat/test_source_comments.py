@@ -1,0 +1,40 @@
+"""Java reads the comments that a table takes from its source, and the table keeps Java's."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.ingest_rig import Rig
+from tests.support.json_changes import Change, JsonChanges, documented, record
+from tests.support.oracle import Oracle
+
+
+@pytest.fixture(autouse=True)
+def json_changes(monkeypatch: pytest.MonkeyPatch) -> None:
+    shared = JsonChanges()
+    monkeypatch.setattr("ingestd.ingest.stages.decode_stage.shared_data_format", lambda *_: shared)
+
+
+def as_java_sees(oracle: Oracle, rig: Rig, warehouse: Path) -> tuple[Any, dict[str, Any]]:
+    """The comments of the table and its columns, after its files are copied to a warehouse."""
+    for path, data in rig.io.files.items():
+        if path.startswith("/warehouse/lake.orders/"):
+            file = warehouse / "lake.db" / "orders" / path.removeprefix("/warehouse/lake.orders/")
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_bytes(data)
+    schemas = oracle.inspect(warehouse, "lake", "orders")["schemas"]
+    schema = max(schemas, key=lambda one: int(one["id"]))
+    return schema.get("comment"), {one["name"]: one.get("description") for one in schema["fields"]}
+
+
+def test_java_sees_the_comments(oracle: Oracle, tmp_path: Path) -> None:
+    rig = Rig()
+    row = record(Change({"id": 1, "n": 2}))
+    rig.produce(documented("all orders", n='amount: \u00e4 "quoted"'), row)
+    rig.run()
+    first = as_java_sees(oracle, rig, tmp_path)
+    assert first == ("all orders", {"id": None, "n": 'amount: \u00e4 "quoted"'})
+    rig.produce(documented("orders", id="number", n="sum"), row)
+    rig.run()
+    assert as_java_sees(oracle, rig, tmp_path) == ("orders", {"id": "number", "n": "sum"})
