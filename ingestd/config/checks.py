@@ -14,6 +14,7 @@ from ingestd.config.registry_section import registry_settings
 from ingestd.config.routing_section import routing_of
 from ingestd.config.secret_resolution import plain_secrets
 from ingestd.config.source_section import SourceSection, check_positions
+from ingestd.config.spark_master import has_executors, is_one_machine
 from ingestd.config.table_sections import TableSection, settings_of
 from ingestd.config.validation_errors import ValidationIssue
 from ingestd.errors import ConfigError, IngestdError
@@ -35,8 +36,6 @@ from ingestd.paimon.spec.options import core_options, refuse_new_options, refuse
 from ingestd.paimon.spec.schema import new_schema
 from ingestd.paimon.spec.table_schema import TableSchema
 
-_ONE_MACHINE = ("local", "local-cluster")
-"""Kinds of `spark.master` whose tasks run on the machine of the driver."""
 _REFUSED_SPARK: Mapping[str, str] = {
     "spark.speculation": "every copy of a task reads and writes the same records again, and the "
     "files of the slower copy stay in the table's folders until orphan files are removed; set "
@@ -135,7 +134,7 @@ class _Checks:
                 file_io_for(warehouse.path, warehouse.options)
         master = self._config.spark.get("spark.master", "local")
         on_disk = is_local(warehouse.path) and not warehouse.shared
-        if on_disk and master.partition("[")[0] not in _ONE_MACHINE:
+        if on_disk and not is_one_machine(master):
             problem = (
                 f"is a local path, and spark.master '{master}' runs tasks on other machines: use "
                 "an object store or HDFS, or set warehouse.shared if all of them mount the same "
@@ -154,7 +153,7 @@ class _Checks:
         for name, reason in _REFUSED_SPARK.items():
             if self._config.spark.get(name, "").strip().lower() == "true":
                 self._add(("spark", name), f"is not supported: {reason}")
-        if self._config.spark.get("spark.master", "local").partition("[")[0] == "local":
+        if not has_executors(self._config.spark.get("spark.master", "local")):
             return
         for path in plain_secrets(self._document):
             if path[0] in _OF_TASKS:

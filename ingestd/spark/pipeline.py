@@ -14,6 +14,7 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
+from ingestd.config.spark_master import has_executors
 from ingestd.errors import FencedError, IngestdError, RetryableError, SourceError
 from ingestd.ingest.batch_events import BatchListener
 from ingestd.ingest.recovery.logs import LogCluster, TopicKeyCheck
@@ -39,7 +40,7 @@ from ingestd.spark.offset_source import OffsetRangeSource, source_options
 from ingestd.spark.pyspark_internals import count_executors
 from ingestd.spark.set_aside import take_given_up
 from ingestd.spark.startup.session import build_session
-from ingestd.spark.startup.settings import has_executors, with_worker_memory
+from ingestd.spark.startup.settings import with_worker_memory
 
 _LOG = logging.getLogger(__name__)
 _REQUEST_SECONDS = 5.0

@@ -18,6 +18,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark import RDD, SparkContext
 from pyspark.errors import PySparkException
 
+from ingestd.config.spark_master import has_executors
 from ingestd.errors import FatalError
 from ingestd.ingest.key_changes.completion import complete_rows
 from ingestd.ingest.schemas.discovery import CachedChunk
@@ -33,7 +34,6 @@ from ingestd.spark.exchange.spool import Spool
 from ingestd.spark.failure import task_error
 from ingestd.spark.pyspark_internals import translate_task, use_java_serializer
 from ingestd.spark.sealed_task import SealedTask, Task, seal
-from ingestd.spark.startup.settings import has_executors
 from ingestd.spark.warehouse_token import WarehouseToken, warehouse_tokens
 
 _ERROR_MARK = b"ingestd-fatal-error\0"

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 
 from pyspark import SparkContext
 
+from ingestd.config.spark_master import has_executors
 from ingestd.errors import UnsupportedError
 from ingestd.ingest.settings.context import BatchContext
 from ingestd.paimon.io.file_io import FileIO
-from ingestd.spark.startup.settings import has_executors
 
 _written: dict[tuple[str, str], "WarehouseToken"] = {}
 """The tokens that this process wrote, by pipeline and warehouse."""

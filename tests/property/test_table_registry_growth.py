@@ -1,23 +1,21 @@
 """What the driver does for a batch follows what the batch touches, not what the lake holds."""
 
 import pickle
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from ingestd.ingest.settings.context import RoutingConfig, TableSettings, TruncatePoint
-from ingestd.ingest.settings.pipeline_settings import PipelineSettings
+from ingestd.ingest.settings.context import TruncatePoint
 from ingestd.ingest.tables.batch_span import BatchSpan, TableStep
 from ingestd.ingest.tables.log_positions import Position
 from ingestd.ingest.tables.table_registry import TableRegistry
 from ingestd.kafka.offset_ranges import OffsetRange
-from ingestd.paimon.catalog.base import Identifier, load_catalog
-from ingestd.paimon.io.local import LocalFileIO
+from ingestd.paimon.catalog.base import Identifier
 from ingestd.paimon.spec.data_types import DataType
 from ingestd.paimon.spec.schema import new_schema
 from ingestd.paimon.spec.table_schema import TableSchema
 from tests.support.native_tables import rows_table, write
+from tests.support.registries import open_registry, pipeline_of
 
 DEAD = "db.ingestd_dead_letters"
 
@@ -29,24 +27,11 @@ def schema() -> TableSchema:
 
 
 @pytest.fixture
-def registry(tmp_path: Path) -> Iterator[TableRegistry]:
-    settings = PipelineSettings(
-        name="job",
-        warehouse=str(tmp_path),
-        metastore="filesystem",
-        database="db",
-        sources={},
-        routing=RoutingConfig(),
-        defaults=TableSettings(),
-        tables={},
-        max_offsets_per_trigger={},
-    )
-    catalog = load_catalog("filesystem", str(tmp_path))
-    opened = TableRegistry(settings, catalog, LocalFileIO(sync=False), lambda: 1_700_000_000_000)
-    opened.open()
+def registry(tmp_path: Path) -> TableRegistry:
+    opened = open_registry(pipeline_of(tmp_path))
     topics = ("topic", "topic-a", "topic-b", "topic-c", *(f"topic-{n}" for n in range(20)))
     opened.keys = {("s", topic): topic for topic in topics}
-    yield opened
+    return opened
 
 
 def _range(topic: str, until: int = 10) -> OffsetRange:
@@ -93,8 +78,7 @@ def test_a_topic_that_fed_a_table_is_known_after_a_restart(
 ) -> None:
     registry.ensure("db.a", schema)
     _fill(registry, "db.a", "topic")
-    again = TableRegistry(registry._settings, registry._catalog, registry._io, lambda: 1)
-    again.open()
+    again = open_registry(pipeline_of(tmp_path))
     again.keys = {("s", "topic"): "topic", ("s", "other"): "other"}
     assert again.source_topics("db.a") == {("s", "topic")}
     ours = again.context(1, {}, [_range("topic", 20)])

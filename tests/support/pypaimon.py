@@ -55,7 +55,7 @@ class Pypaimon(Closing):
         program = HERE / "python_readers" / f"{self.name}_server.py"
         surroundings = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
         self._process = subprocess.Popen(
-            [str(environment(self.name)), "-P", str(program)],
+            [str(environment(self.name)), str(program)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,

@@ -146,7 +146,7 @@ def _wanted_rows(
             column_history = read_column_history(table.table.schema.options, target.table)
             batch = apply_renames(batch, column_history, chunk)
     if mode == "latest-only":
-        gone = np.isin(batch.row_kind, (RowKind.DELETE, RowKind.UPDATE_BEFORE))
+        gone = retractions(batch.row_kind)
         skipped["ignored"] = int(np.count_nonzero(gone))
         batch = _as_inserts(batch.filter(~gone))
     return batch, skipped
@@ -274,7 +274,7 @@ def _rows_of(batch: ChangeBatch, name: str, *, whole: bool) -> Mask:
     if name not in batch.types:
         return np.zeros(len(batch.offset), np.bool_)
     # Values of a retraction outside the key are not used.
-    retracts = (batch.row_kind == RowKind.DELETE) | (batch.row_kind == RowKind.UPDATE_BEFORE)
+    retracts = retractions(batch.row_kind)
     valued: Mask = np.asarray(batch.columns.column(name).is_valid()) & ~retracts
     return valued
 
@@ -377,7 +377,7 @@ def conform(
         return conform(_moved(batch, verdict.moved), schema, declared, policy, soft)
     if verdict.grow:
         return Conformed(None, verdict.grow)
-    retracts = (batch.row_kind == RowKind.DELETE) | (batch.row_kind == RowKind.UPDATE_BEFORE)
+    retracts = retractions(batch.row_kind)
     columns: dict[str, Values] = {}
     failures = list(_refused_columns(batch, schema, verdict.refused, policy, retracts))
     rules = merge_rules(schema)

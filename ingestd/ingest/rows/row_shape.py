@@ -40,7 +40,7 @@ from ingestd.ingest.settings.context import (
 from ingestd.ingest.settings.shape_settings import ShapeSettings
 from ingestd.ingest.settings.soft_deletes import DELETED_AT_TYPE, SoftDeletes
 from ingestd.ingest.values.row_groups import Values
-from ingestd.paimon.merge.row_kinds import retraction_refusal
+from ingestd.paimon.merge.row_kinds import retraction_refusal, retractions
 from ingestd.paimon.spec.changelog_checks import writes_input
 from ingestd.paimon.spec.data_types import DataType, RowKind
 from ingestd.paimon.spec.row_selection import Mask
@@ -176,9 +176,7 @@ class _Work:
 
     @property
     def _retracts(self) -> Mask:
-        kinds = self._batch.row_kind
-        marks: Mask = (kinds == RowKind.DELETE) | (kinds == RowKind.UPDATE_BEFORE)
-        return marks
+        return retractions(self._batch.row_kind)
 
     def add_route(self) -> None:
         for name, text in self._shape.added.items():

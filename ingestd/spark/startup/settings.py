@@ -13,6 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import ingestd
+from ingestd.config.spark_master import is_one_machine
 
 PYTHON = "spark.pyspark.python"
 JVM_OPTIONS = "spark.driver.extraJavaOptions"
@@ -79,7 +80,7 @@ def session_settings(extra: Mapping[str, str]) -> dict[str, str]:
     """Return all settings of a session; the user's `extra` settings override ours."""
     settings = {**_DEFAULTS, _WORKER_PATH: worker_path(), **extra}
     settings = {**settings, **_authentication(settings), **extra}
-    if is_local(settings):
+    if is_one_machine(settings["spark.master"]):
         settings = {**settings, **_LOOPBACK, **extra}
     if settings["spark.master"].startswith("k8s:"):
         settings = {**settings, **_KUBERNETES, **extra}
@@ -101,7 +102,7 @@ def with_worker_memory(extra: Mapping[str, str], most_bytes: int) -> dict[str, s
 def prepare_environment(settings: Mapping[str, str]) -> None:
     """Set the variables for the Python and the umask of workers, and for the local address."""
     os.environ[UMASK] = format(current_umask(), "o")
-    if is_local(settings):
+    if is_one_machine(settings["spark.master"]):
         os.environ["PYSPARK_PYTHON"] = settings.get(PYTHON, sys.executable)
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     elif PYTHON in settings:
@@ -133,16 +134,6 @@ def worker_path() -> str:
     installed = {sysconfig.get_path("purelib"), sysconfig.get_path("platlib")}
     parents = [] if parent in installed else [parent]
     return os.pathsep.join([*parents, *filter(None, [os.environ.get("PYTHONPATH")])])
-
-
-def is_local(settings: Mapping[str, str]) -> bool:
-    """Return whether driver and executors run on this machine."""
-    return settings["spark.master"].split("[")[0] in ("local", "local-cluster")
-
-
-def has_executors(master: str) -> bool:
-    """Return whether tasks of a master run in processes of executors, not in the driver's JVM."""
-    return master.split("[")[0] != "local"
 
 
 def _jvm_flags(given: str) -> str:

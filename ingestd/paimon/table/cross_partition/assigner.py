@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from ingestd.paimon.merge.row_kinds import NO_KIND
+from ingestd.paimon.merge.row_kinds import NO_KIND, retractions
 from ingestd.paimon.spec.arrow import column_of
 from ingestd.paimon.spec.binary_row import deserialize_row
 from ingestd.paimon.spec.data_types import SEQUENCE_NUMBER, VALUE_KIND, RowKind
@@ -57,8 +57,7 @@ class KeyRows:
     @property
     def retracts(self) -> Mask:
         """Return a mask of the retractions (-U and -D); shape (rows,)."""
-        marks: Mask = (self.kind == RowKind.UPDATE_BEFORE) | (self.kind == RowKind.DELETE)
-        return marks
+        return retractions(self.kind)
 
 
 @dataclass(frozen=True, slots=True)

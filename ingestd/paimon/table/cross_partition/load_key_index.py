@@ -15,8 +15,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from ingestd.paimon.merge.row_kinds import retractions
 from ingestd.paimon.spec.bucket import hash_columns
-from ingestd.paimon.spec.data_types import VALUE_KIND, DataField, RowKind
+from ingestd.paimon.spec.data_types import VALUE_KIND, DataField
 from ingestd.paimon.spec.key_fingerprints import KeyFingerprints, key_fingerprints
 from ingestd.paimon.spec.manifest import FileKind, ManifestEntry
 from ingestd.paimon.spec.row_selection import Mask
@@ -112,7 +113,7 @@ def index_after(
         number = index.dictionary.encode(bucket.partition, bucket.bucket)
         own = share.mine(primary_key_hashes(table, rows))
         keys, kinds = prints_of(table, rows).take(own), rows.column(VALUE_KIND).to_numpy()[own]
-        retracted = (kinds == RowKind.DELETE) | (kinds == RowKind.UPDATE_BEFORE)
+        retracted = retractions(kinds)
         for prints, marks in ((retracted_keys, retracted), (kept_keys, ~retracted)):
             prints.append((keys.take(marks), np.full(int(marks.sum()), number, np.int32)))
     # A key that left one bucket may have entered another in the same snapshot.

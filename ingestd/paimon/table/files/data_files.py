@@ -51,7 +51,6 @@ from ingestd.paimon.table.files.deletion_vectors import DeletionVectors
 from ingestd.paimon.table.metadata.file_stats import same_comparison
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 
-RETRACTS = (int(RowKind.UPDATE_BEFORE), int(RowKind.DELETE))
 SYSTEM_FIELDS = (
     DataField(SEQUENCE_NUMBER_ID, SEQUENCE_NUMBER, DataType("BIGINT", nullable=False)),
     DataField(VALUE_KIND_ID, VALUE_KIND, DataType("TINYINT", nullable=False)),

@@ -18,6 +18,7 @@ from ingestd.paimon.casts.evolution import evolve
 from ingestd.paimon.merge.base import merge_rows, picked_rows, picks_rows
 from ingestd.paimon.merge.key_order import Positions
 from ingestd.paimon.merge.merged_rows import LEVEL
+from ingestd.paimon.merge.row_kinds import retractions
 from ingestd.paimon.spec.data_file import DataFileMeta
 from ingestd.paimon.spec.data_types import (
     BINARY_ROOTS,
@@ -28,7 +29,7 @@ from ingestd.paimon.spec.data_types import (
     DataField,
     DataType,
 )
-from ingestd.paimon.table.files.data_files import RETRACTS, SYSTEM_FIELDS, DataFileReader
+from ingestd.paimon.table.files.data_files import SYSTEM_FIELDS, DataFileReader
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.read.key_filter import KeyFilter
 from ingestd.paimon.table.read.scan_plan import BucketFiles, sections
@@ -120,7 +121,7 @@ class BucketReader:
             rows = merge_rows(rows, names, rules, oldest_first=oldest_first)
         if self.drops_deletions(files):
             kinds = rows.column(VALUE_KIND).to_numpy()
-            rows = rows.filter(pa.array(~np.isin(kinds, RETRACTS)))
+            rows = rows.filter(pa.array(~retractions(kinds)))
         return rows
 
     def drops_deletions(self, files: Sequence[DataFileMeta]) -> bool:
@@ -212,7 +213,7 @@ class PickedSection:
         if not self._reader.drops_deletions(self.files):
             return picked
         kinds = rows.column(VALUE_KIND).to_numpy()[picked]
-        return picked[~np.isin(kinds, RETRACTS)]
+        return picked[~retractions(kinds)]
 
     def rows(self) -> pa.Table:
         """Return the picked rows with the columns of both passes."""

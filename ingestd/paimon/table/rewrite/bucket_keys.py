@@ -15,12 +15,13 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from ingestd.paimon.merge.key_order import sort_keys
+from ingestd.paimon.merge.row_kinds import retractions
 from ingestd.paimon.spec.arrow import column_values
 from ingestd.paimon.spec.data_file import DataFileMeta
 from ingestd.paimon.spec.data_types import SEQUENCE_NUMBER, VALUE_KIND
 from ingestd.paimon.table.buckets.hash_index import Hashes, is_among, key_hashes
 from ingestd.paimon.table.compact.sorted_input import batch_size
-from ingestd.paimon.table.files.data_files import RETRACTS, SYSTEM_FIELDS, DataFileReader
+from ingestd.paimon.table.files.data_files import SYSTEM_FIELDS, DataFileReader
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 
 Files = Mapping[int, Sequence[DataFileMeta]]
@@ -106,7 +107,7 @@ def _shared(table: FileStoreTable, rows: pa.Table) -> Iterator[SharedHash]:
     names = table.schema.trimmed_primary_keys
     hashes = key_hashes(table, rows)
     newest = _newest_of_places(rows, names)
-    live = ~np.isin(rows.column(VALUE_KIND).to_numpy(), RETRACTS)
+    live = ~retractions(rows.column(VALUE_KIND).to_numpy())
     buckets, numbers = rows.column(_BUCKET).to_numpy(), rows.column(SEQUENCE_NUMBER).to_numpy()
     keys = list(zip(*(column_values(rows.column(name)) for name in names), strict=True))
     order = newest[np.argsort(hashes[newest], kind="stable")]

@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 
 from ingestd.paimon.casts.evolution import evolve
 from ingestd.paimon.merge.key_order import is_key_sorted
+from ingestd.paimon.merge.row_kinds import retractions
 from ingestd.paimon.spec.arrow import column_of, column_values
 from ingestd.paimon.spec.binary_row import deserialize_row, serialize_row
 from ingestd.paimon.spec.data_file import DataFileMeta
@@ -35,7 +36,6 @@ from ingestd.paimon.table.buckets.bucket_assigner import assign_among
 from ingestd.paimon.table.buckets.hash_index import key_hashes
 from ingestd.paimon.table.files.data_file_indexes import read_file_indexes
 from ingestd.paimon.table.files.data_files import (
-    RETRACTS,
     SYSTEM_FIELDS,
     key_fields,
     live_path,
@@ -171,7 +171,7 @@ class _FileCheck:
                 f"{file.min_sequence_number}..{file.max_sequence_number}",
             )
         kinds = rows.column(VALUE_KIND).to_numpy()
-        deletes = int(np.isin(kinds, RETRACTS).sum())
+        deletes = int(retractions(kinds).sum())
         if file.delete_row_count is not None and deletes != file.delete_row_count:
             self._error("delete-row-count", f"has {deletes}, not {file.delete_row_count}")
 

@@ -12,7 +12,6 @@ from ingestd.cdc import base
 from ingestd.cdc.base import RecordChunk, SourceTable
 from ingestd.ingest.dry_run.dry_run import DryRun, run_dry
 from ingestd.ingest.settings.context import RoutingConfig, SourceSettings, TableSettings
-from ingestd.ingest.settings.pipeline_settings import PipelineSettings
 from ingestd.ingest.tables.table_registry import TableRegistry
 from ingestd.kafka.offset_ranges import OffsetRange
 from ingestd.kafka.properties import KafkaSource
@@ -23,6 +22,7 @@ from ingestd.paimon.spec.data_types import DataType, RowKind
 from ingestd.paimon.spec.schema import new_schema
 from ingestd.paimon.spec.table_schema import TableSchema
 from tests.support.change_events import TABLE, event, key
+from tests.support.registries import pipeline_of
 
 Run = Callable[..., DryRun]
 Record = tuple[bytes | None, bytes | None]
@@ -58,15 +58,8 @@ def run(tmp_path: Path, catalog: Catalog) -> Run:
     """Run chunks dry, and look that nothing was written."""
 
     def dry_run_of(*chunks: RecordChunk, **settings: Any) -> DryRun:
-        pipeline = PipelineSettings(
-            name="job",
-            warehouse=str(tmp_path),
-            metastore="filesystem",
-            database="ods",
-            sources={"s": SourceSettings(KafkaSource("s", ()), "debezium-json")},
-            max_offsets_per_trigger={},
-            **{"routing": RoutingConfig(), "defaults": TableSettings(), "tables": {}, **settings},
-        )
+        sources = {"s": SourceSettings(KafkaSource("s", ()), "debezium-json")}
+        pipeline = pipeline_of(tmp_path, database="ods", sources=sources, **settings)
         before = sorted(tmp_path.rglob("*"))
         registry = TableRegistry(
             pipeline, DryRunCatalog(catalog), LocalFileIO(sync=False), lambda: 1

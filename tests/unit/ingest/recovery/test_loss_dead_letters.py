@@ -7,14 +7,14 @@ import pytest
 
 from ingestd.ingest.recovery import loss_dead_letters
 from ingestd.ingest.recovery.losses import Loss
-from ingestd.ingest.settings.context import RoutingConfig, SourceSettings, TableSettings
-from ingestd.ingest.settings.pipeline_settings import PipelineSettings
+from ingestd.ingest.settings.context import SourceSettings
 from ingestd.ingest.tables.log_positions import Position, TopicName
 from ingestd.kafka.producer import Outgoing
 from ingestd.kafka.properties import KafkaSource
 from ingestd.paimon.io.file_io import MemoryFileIO
 from ingestd.paimon.table.metadata.table_state import load_state
 from tests.support.native_tables import native_table
+from tests.support.registries import pipeline_of
 
 
 def test_each_source_gets_the_letters_of_its_own_losses(
@@ -27,21 +27,11 @@ def test_each_source_gets_the_letters_of_its_own_losses(
         sent[kafka.name] = [dict(message.headers)["ingestd.topic"] for message in messages]
 
     monkeypatch.setattr(loss_dead_letters, "produce", produce)
-    settings = PipelineSettings(
-        name="job",
-        warehouse=str(tmp_path),
-        metastore="filesystem",
-        database="db",
-        sources={
-            name: SourceSettings(KafkaSource(name, (), topic_pattern=".*"), "debezium-json")
-            for name in ("east", "west")
-        },
-        routing=RoutingConfig(),
-        defaults=TableSettings(),
-        tables={},
-        max_offsets_per_trigger={},
-        dead_letter_topic="letters",
-    )
+    sources = {
+        name: SourceSettings(KafkaSource(name, (), topic_pattern=".*"), "debezium-json")
+        for name in ("east", "west")
+    }
+    settings = pipeline_of(tmp_path, sources=sources, dead_letter_topic="letters")
     table = native_table("/w", [("id", "INT")], io=MemoryFileIO())
     letters = [
         (source, Loss(TopicName(topic, source), (topic, 0), 5, 9, "t", "offset-gap", Position(9)))

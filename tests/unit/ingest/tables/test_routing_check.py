@@ -11,7 +11,6 @@ from ingestd.ingest.settings.context import (
     QualifiedSourceTable,
     RoutingConfig,
     SourceSettings,
-    TableSettings,
 )
 from ingestd.ingest.settings.pipeline_settings import PipelineSettings
 from ingestd.ingest.settings.routing_rules import RouteRule
@@ -19,10 +18,9 @@ from ingestd.ingest.tables.progress import TableProgress
 from ingestd.ingest.tables.routing_check import check_routing
 from ingestd.ingest.tables.table_registry import TableRegistry
 from ingestd.kafka.properties import KafkaSource
-from ingestd.paimon.catalog.base import load_catalog
-from ingestd.paimon.io.local import LocalFileIO
 from ingestd.paimon.spec.data_types import DataType
 from ingestd.paimon.spec.schema import new_schema
+from tests.support.registries import open_registry, pipeline_of
 
 EU, US = (
     QualifiedSourceTable("shop", "eu", None, "item"),
@@ -40,17 +38,7 @@ def sources(**topics: str) -> dict[str, SourceSettings]:
 
 @pytest.fixture
 def settings(tmp_path: Path) -> PipelineSettings:
-    return PipelineSettings(
-        name="job",
-        warehouse=str(tmp_path),
-        metastore="filesystem",
-        database="db",
-        sources=sources(shop=".*"),
-        routing=RoutingConfig(),
-        defaults=TableSettings(),
-        tables={},
-        max_offsets_per_trigger={},
-    )
+    return pipeline_of(tmp_path, sources=sources(shop=".*"))
 
 
 def fed(
@@ -60,10 +48,7 @@ def fed(
     *source_tables: QualifiedSourceTable,
 ) -> TableRegistry:
     """The pipeline's tables, one of which has rows of source tables out of topics."""
-    registry = TableRegistry(
-        settings, load_catalog("filesystem", settings.warehouse), LocalFileIO(), lambda: 1
-    )
-    registry.open()
+    registry = open_registry(settings)
     name = f"db.{table}"
     registry.ensure(name, new_schema([("id", DataType("INT"))], ("id",), (), {"bucket": "1"}, 1))
     add(registry, name, topics, *source_tables)

@@ -14,13 +14,11 @@ from ingestd.errors import (
     UnsupportedError,
 )
 from ingestd.ingest.dead_letters.dead_letter import COLUMNS
-from ingestd.ingest.settings.context import RoutingConfig, TableSettings, TruncatePoint
-from ingestd.ingest.settings.pipeline_settings import PipelineSettings
+from ingestd.ingest.settings.context import TruncatePoint
 from ingestd.ingest.tables.batch_span import BatchSpan, TableStep
 from ingestd.ingest.tables.log_positions import Position, TopicName
 from ingestd.ingest.tables.table_registry import TableRegistry
 from ingestd.paimon.catalog.base import Identifier, load_catalog
-from ingestd.paimon.io.local import LocalFileIO
 from ingestd.paimon.spec.data_types import DataType
 from ingestd.paimon.spec.schema import new_schema
 from ingestd.paimon.spec.snapshot import encode_snapshot, parse_snapshot
@@ -28,6 +26,7 @@ from ingestd.paimon.spec.table_schema import TableSchema
 from ingestd.paimon.table.compact.table_compact import compact_table
 from ingestd.paimon.table.metadata.table_state import load_state
 from tests.support.native_tables import rows_table, write
+from tests.support.registries import NOW_MS, open_registry, pipeline_of
 
 NAME = "db.t"
 Opened = Callable[..., TableRegistry]
@@ -41,25 +40,8 @@ def schema() -> TableSchema:
 
 @pytest.fixture
 def opened(tmp_path: Path) -> Opened:
-    settings = PipelineSettings(
-        name="job",
-        warehouse=str(tmp_path),
-        metastore="filesystem",
-        database="db",
-        sources={},
-        routing=RoutingConfig(),
-        defaults=TableSettings(),
-        tables={},
-        max_offsets_per_trigger={},
-    )
-
     def open_lake(later_ms: int = 0) -> TableRegistry:
-        catalog = load_catalog("filesystem", str(tmp_path))
-        registry = TableRegistry(
-            settings, catalog, LocalFileIO(sync=False), lambda: 1_700_000_000_000 + later_ms
-        )
-        registry.open()
-        return registry
+        return open_registry(pipeline_of(tmp_path), NOW_MS + later_ms)
 
     return open_lake
 

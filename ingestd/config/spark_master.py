@@ -1,0 +1,15 @@
+"""What a `spark.master` implies: where Spark runs the tasks of a pipeline."""
+
+
+def has_executors(master: str) -> bool:
+    """Return whether tasks run in processes of executors, and not in the driver's JVM."""
+    return _kind(master) != "local"
+
+
+def is_one_machine(master: str) -> bool:
+    """Return whether all tasks run on the machine of the driver."""
+    return _kind(master) in ("local", "local-cluster")
+
+
+def _kind(master: str) -> str:
+    return master.partition("[")[0]
