@@ -48,7 +48,7 @@ from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.read.table_read import read_table
 
 PACKAGE = str(Path(next(iter(ingestd.__path__))))
-ROUTING = "_DecodeTask._shape"
+ROUTING = "_DecodeTask.shape"
 VOCABULARY = (
     "crash_points",
     "errors",

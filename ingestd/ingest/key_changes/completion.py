@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from ingestd.ingest.key_changes.value_search import FoundValues, Wanted, find_values
@@ -21,9 +20,7 @@ from ingestd.kafka.record_log import KafkaRecordLog, RecordLog
 from ingestd.paimon.spec.data_types import RowKind
 from ingestd.paimon.spec.merge_rules import LAST_NON_NULL_VALUE, LAST_VALUE, MergeRules
 from ingestd.paimon.spec.options import BucketMode, bucket_mode
-
-_Indices = npt.NDArray[np.int64]
-_Mask = npt.NDArray[np.bool_]
+from ingestd.paimon.spec.row_selection import Indices, Mask
 
 
 def complete_rows(
@@ -59,7 +56,7 @@ class _Moves:
     """The inserts of a blob that lack values of `columns`, as indices (n,) of its rows."""
 
     blob: RowBlob
-    rows: _Indices
+    rows: Indices
     columns: tuple[str, ...]
 
     @property
@@ -96,8 +93,8 @@ def _uncounted(rows: pa.Table, rules: MergeRules) -> int:
     return sum(int(np.count_nonzero(omitted(rows, name) & _inserts(rows))) for name in columns)
 
 
-def _inserts(rows: pa.Table) -> _Mask:
-    is_insert: _Mask = rows.column(KIND).to_numpy() == RowKind.INSERT
+def _inserts(rows: pa.Table) -> Mask:
+    is_insert: Mask = rows.column(KIND).to_numpy() == RowKind.INSERT
     return is_insert
 
 

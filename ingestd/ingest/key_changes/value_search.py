@@ -11,7 +11,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from ingestd.cdc.base import UNKNOWN_POSITION
@@ -40,9 +39,9 @@ from ingestd.ingest.values.counts import TopicPartition
 from ingestd.ingest.values.row_groups import Values, group_rows
 from ingestd.kafka.record_log import RecordLog
 from ingestd.paimon.spec.data_types import RowKind
+from ingestd.paimon.spec.row_selection import Indices
 from ingestd.paimon.table.read.table_read import read_table
 
-_Indices = npt.NDArray[np.int64]
 MAX_RECORDS = 2_000_000
 """Maximum number of records that are read again; they take about 100 bytes of memory each."""
 WAIT_SECONDS = 5.0
@@ -68,7 +67,7 @@ class FoundValues:
     """Values of a column, and for each of n inserts the index of its value or `ABSENT`."""
 
     values: Values
-    indices: _Indices
+    indices: Indices
 
 
 def find_values(
@@ -105,7 +104,7 @@ class _Trace:
     history: TableHistory
     rows: pa.Table
     origins: Mapping[str, ValueOrigins]
-    unpaired: _Indices
+    unpaired: Indices
 
 
 class _Search:
@@ -131,7 +130,7 @@ class _Search:
             self._ends[each.where] = max(end, self._ends.get(each.where, 0))
         inserts = [self._numbered(each.where, each.rows) for each in wanted]
         self._inserts = pa.concat_tables(inserts)
-        self._positions: _Indices = self._inserts.column(POSITION).to_numpy()
+        self._positions: Indices = self._inserts.column(POSITION).to_numpy()
 
     def _numbered(self, where: TopicPartition, rows: pa.Table) -> pa.Table:
         number = self._numbers.setdefault(where, len(self._numbers))
@@ -217,7 +216,7 @@ class _Search:
         unpaired = _used(each.unpaired for each in origins.values())
         return _Trace(base, history, identities, origins, changes.positions[unpaired])
 
-    def _changes(self, rows: pa.Table, reads: Sequence[ReadRows], order: _Indices) -> RowHistory:
+    def _changes(self, rows: pa.Table, reads: Sequence[ReadRows], order: Indices) -> RowHistory:
         numbers = {read.source_table: number for number, read in enumerate(reads)}
         sources = [np.full(read.rows.num_rows, numbers[read.source_table]) for read in reads]
         return RowHistory(
@@ -227,7 +226,7 @@ class _Search:
             positions=rows.column(POSITION).to_numpy(),
         )
 
-    def _read_values(self, trace: _Trace) -> tuple[pa.Table, _Indices]:
+    def _read_values(self, trace: _Trace) -> tuple[pa.Table, Indices]:
         """Return the rows that have values, and the index there of each row of the trace."""
         needed = _used(origins.rows for origins in trace.origins.values())
         wanted = trace.rows.take(needed)
@@ -248,7 +247,7 @@ class _Search:
         at[needed] = indices_of(rows.select(self._identity), wanted)
         return rows, at
 
-    def _table_values(self, trace: _Trace) -> tuple[pa.Table, _Indices]:
+    def _table_values(self, trace: _Trace) -> tuple[pa.Table, Indices]:
         """Return the rows of the table, and the index there of the key of each row of the trace."""
         at = np.full(trace.rows.num_rows, ABSENT, np.int64)
         needed = _used(origins.table_keys for origins in trace.origins.values())
@@ -265,14 +264,14 @@ class _Search:
         return rows, at
 
 
-def _at(values: _Indices, indices: _Indices) -> _Indices:
+def _at(values: Indices, indices: Indices) -> Indices:
     """Return the values at some indices, or `ABSENT` for an index that is `ABSENT`."""
     if not len(values):
         return np.full(len(indices), ABSENT, np.int64)
     return np.where(indices >= 0, values[indices], ABSENT)
 
 
-def _used(arrays: Iterable[_Indices]) -> _Indices:
+def _used(arrays: Iterable[Indices]) -> Indices:
     """Return the distinct indices of arrays that are not `ABSENT`, in order."""
     indices = np.unique(concatenated(list(arrays)))
     return indices[indices >= 0]

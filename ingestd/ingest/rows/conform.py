@@ -51,13 +51,12 @@ from ingestd.paimon.merge.row_kinds import (
     ignored_kinds,
     kinds_of,
     retraction_refusal,
-    retractions,
 )
 from ingestd.paimon.spec.arrow import Array, to_arrow_type
 from ingestd.paimon.spec.column_names import column_name_problems, nested_name_problems
 from ingestd.paimon.spec.data_types import CHARACTER_ROOTS, DataField, DataType, RowKind
 from ingestd.paimon.spec.merge_rules import MergeRules, merge_rules
-from ingestd.paimon.spec.row_selection import Mask
+from ingestd.paimon.spec.row_selection import Mask, retractions
 from ingestd.paimon.spec.table_schema import TableSchema
 
 _FOLLOW = EvolutionPolicy()

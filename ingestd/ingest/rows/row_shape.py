@@ -40,10 +40,10 @@ from ingestd.ingest.settings.context import (
 from ingestd.ingest.settings.shape_settings import ShapeSettings
 from ingestd.ingest.settings.soft_deletes import DELETED_AT_TYPE, SoftDeletes
 from ingestd.ingest.values.row_groups import Values
-from ingestd.paimon.merge.row_kinds import retraction_refusal, retractions
+from ingestd.paimon.merge.row_kinds import retraction_refusal
 from ingestd.paimon.spec.changelog_checks import writes_input
 from ingestd.paimon.spec.data_types import DataType, RowKind
-from ingestd.paimon.spec.row_selection import Mask
+from ingestd.paimon.spec.row_selection import Mask, retractions
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 
 _TEXT = DataType("STRING")

@@ -70,8 +70,9 @@ class ShapeSettings:
     @property
     def is_plain(self) -> bool:
         """Whether columns and rows are exactly those of the source."""
-        nothing_added = not self.added()
-        return nothing_added and self.include is None and not self.exclude and self.where is None
+        if self.computed or self.metadata or self.deletion_column is not None:
+            return False
+        return self.include is None and not self.exclude and self.where is None
 
     def metadata_columns(self) -> Iterator[tuple[str, str]]:
         """Yield the column name and the metadata name of each metadata column."""

@@ -10,11 +10,11 @@ import pyarrow as pa
 
 from ingestd.paimon.merge.events import Index, MergeEvents
 from ingestd.paimon.merge.key_order import SortedKeys
-from ingestd.paimon.merge.row_kinds import Kinds, retractions
+from ingestd.paimon.merge.row_kinds import Kinds
 from ingestd.paimon.spec.arrow import Column
 from ingestd.paimon.spec.data_types import SEQUENCE_NUMBER, VALUE_KIND, RowKind
 from ingestd.paimon.spec.merge_rules import MergeRules
-from ingestd.paimon.spec.row_selection import Mask
+from ingestd.paimon.spec.row_selection import Mask, retractions
 
 LEVEL = "_LEVEL"
 """The column with the level of each row's file, for rules with `newest_level_only`."""

@@ -15,7 +15,7 @@ from ingestd.paimon.merge.aggregate_functions import takes_retractions
 from ingestd.paimon.spec.arrow import Column
 from ingestd.paimon.spec.data_types import VALUE_KIND, RowKind
 from ingestd.paimon.spec.merge_rules import MergeRules
-from ingestd.paimon.spec.row_selection import Mask
+from ingestd.paimon.spec.row_selection import Mask, retractions
 
 Kinds = npt.NDArray[np.int8]
 _SYMBOLS = pa.array([kind.symbol for kind in RowKind])
@@ -27,12 +27,6 @@ def kinds_of(column: Column) -> Kinds:
     codes: Any = pc.index_in(column, value_set=_SYMBOLS)
     kinds: npt.NDArray[Any] = pc.fill_null(codes, NO_KIND).to_numpy()
     return kinds.astype(np.int8)
-
-
-def retractions(kinds: Kinds) -> Mask:
-    """Return a mask of the row kinds that retract a row."""
-    marks: Mask = (kinds == RowKind.DELETE) | (kinds == RowKind.UPDATE_BEFORE)
-    return marks
 
 
 def ignored_kinds(rules: MergeRules, kinds: Kinds) -> Mask:

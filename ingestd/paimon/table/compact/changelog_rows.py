@@ -16,11 +16,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ingestd.paimon.merge.merged_rows import LEVEL
-from ingestd.paimon.merge.row_kinds import retractions
 from ingestd.paimon.merge.value_codes import value_codes
 from ingestd.paimon.spec.arrow import Column
 from ingestd.paimon.spec.data_types import VALUE_KIND, RowKind
-from ingestd.paimon.spec.row_selection import Mask
+from ingestd.paimon.spec.row_selection import Mask, retractions
 
 KEY_NUMBER = "_KEY_NUMBER"
 """Column with the number of each row's key in its block."""

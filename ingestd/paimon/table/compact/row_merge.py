@@ -18,10 +18,9 @@ import pyarrow as pa
 from ingestd.paimon.merge.base import merge_sorted, ordered_rows
 from ingestd.paimon.merge.key_order import SortedKeys, sort_keys
 from ingestd.paimon.merge.merged_rows import LEVEL
-from ingestd.paimon.merge.row_kinds import retractions
 from ingestd.paimon.spec.data_types import SEQUENCE_NUMBER, VALUE_KIND
 from ingestd.paimon.spec.merge_rules import MergeRules
-from ingestd.paimon.spec.row_selection import Mask
+from ingestd.paimon.spec.row_selection import Mask, retractions
 from ingestd.paimon.table.compact.changelog_rows import KEY_NUMBER, ChangeRules, changes_between
 from ingestd.paimon.table.compact.sorted_input import FILE, POSITION, Source
 

@@ -14,12 +14,12 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from ingestd.paimon.merge.row_kinds import NO_KIND, retractions
+from ingestd.paimon.merge.row_kinds import NO_KIND
 from ingestd.paimon.spec.arrow import column_of
 from ingestd.paimon.spec.binary_row import deserialize_row
 from ingestd.paimon.spec.data_types import SEQUENCE_NUMBER, VALUE_KIND, RowKind
 from ingestd.paimon.spec.key_fingerprints import KeyFingerprints
-from ingestd.paimon.spec.row_selection import Mask
+from ingestd.paimon.spec.row_selection import Mask, retractions
 from ingestd.paimon.table.buckets.dynamic_buckets import OwnedBuckets
 from ingestd.paimon.table.cross_partition.index_cache import INDEX_CACHE
 from ingestd.paimon.table.cross_partition.key_index import UNKNOWN, BucketIds, KeyIndex

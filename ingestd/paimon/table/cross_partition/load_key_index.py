@@ -15,12 +15,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from ingestd.paimon.merge.row_kinds import retractions
 from ingestd.paimon.spec.bucket import hash_columns
 from ingestd.paimon.spec.data_types import VALUE_KIND, DataField
 from ingestd.paimon.spec.key_fingerprints import KeyFingerprints, key_fingerprints
 from ingestd.paimon.spec.manifest import FileKind, ManifestEntry
-from ingestd.paimon.spec.row_selection import Mask
+from ingestd.paimon.spec.row_selection import Mask, retractions
 from ingestd.paimon.spec.snapshot import Snapshot
 from ingestd.paimon.table.cross_partition.key_index import (
     UNKNOWN,

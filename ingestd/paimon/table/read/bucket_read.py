@@ -18,7 +18,6 @@ from ingestd.paimon.casts.evolution import evolve
 from ingestd.paimon.merge.base import merge_rows, picked_rows, picks_rows
 from ingestd.paimon.merge.key_order import Positions
 from ingestd.paimon.merge.merged_rows import LEVEL
-from ingestd.paimon.merge.row_kinds import retractions
 from ingestd.paimon.spec.data_file import DataFileMeta
 from ingestd.paimon.spec.data_types import (
     BINARY_ROOTS,
@@ -29,6 +28,7 @@ from ingestd.paimon.spec.data_types import (
     DataField,
     DataType,
 )
+from ingestd.paimon.spec.row_selection import retractions
 from ingestd.paimon.table.files.data_files import SYSTEM_FIELDS, DataFileReader
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.read.key_filter import KeyFilter

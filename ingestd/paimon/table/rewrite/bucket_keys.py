@@ -15,10 +15,10 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from ingestd.paimon.merge.key_order import sort_keys
-from ingestd.paimon.merge.row_kinds import retractions
 from ingestd.paimon.spec.arrow import column_values
 from ingestd.paimon.spec.data_file import DataFileMeta
 from ingestd.paimon.spec.data_types import SEQUENCE_NUMBER, VALUE_KIND
+from ingestd.paimon.spec.row_selection import retractions
 from ingestd.paimon.table.buckets.hash_index import Hashes, is_among, key_hashes
 from ingestd.paimon.table.compact.sorted_input import batch_size
 from ingestd.paimon.table.files.data_files import SYSTEM_FIELDS, DataFileReader

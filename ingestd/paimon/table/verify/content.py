@@ -15,7 +15,6 @@ import pyarrow.compute as pc
 
 from ingestd.paimon.casts.evolution import evolve
 from ingestd.paimon.merge.key_order import is_key_sorted
-from ingestd.paimon.merge.row_kinds import retractions
 from ingestd.paimon.spec.arrow import column_of, column_values
 from ingestd.paimon.spec.binary_row import deserialize_row, serialize_row
 from ingestd.paimon.spec.data_file import DataFileMeta
@@ -32,6 +31,7 @@ from ingestd.paimon.spec.file_index_bloom import may_contain
 from ingestd.paimon.spec.hash64 import hash_values, is_hashable
 from ingestd.paimon.spec.manifest import ManifestEntry
 from ingestd.paimon.spec.options import BucketMode, bucket_mode
+from ingestd.paimon.spec.row_selection import retractions
 from ingestd.paimon.table.buckets.bucket_assigner import assign_among
 from ingestd.paimon.table.buckets.hash_index import key_hashes
 from ingestd.paimon.table.files.data_file_indexes import read_file_indexes

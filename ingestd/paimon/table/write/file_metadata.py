@@ -9,13 +9,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 
-from ingestd.paimon.merge.row_kinds import retractions
 from ingestd.paimon.spec.arrow import column_values
 from ingestd.paimon.spec.binary_row import EMPTY_ROW, serialize_row
 from ingestd.paimon.spec.data_file import EMPTY_STATS, DataFileMeta, FileSource, SimpleStats
 from ingestd.paimon.spec.data_types import SEQUENCE_NUMBER, VALUE_KIND
 from ingestd.paimon.spec.file_index_options import column_indexes
 from ingestd.paimon.spec.options import CoreOptions
+from ingestd.paimon.spec.row_selection import retractions
 from ingestd.paimon.spec.simple_stats import StatsTotal
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 
