@@ -29,8 +29,9 @@ CREATE TABLE transfers (src bigint, seq bigint, dst bigint NOT NULL, amount nume
   at timestamp(3), exact timestamp, memo varchar(80), PRIMARY KEY (src, seq));
 ALTER TABLE transfers REPLICA IDENTITY FULL;
 CREATE TABLE sessions (token uuid PRIMARY KEY, account bigint, big text, raw bytea, hits int,
-  seen timestamptz);
-ALTER TABLE sessions ALTER big SET STORAGE EXTERNAL, ALTER raw SET STORAGE EXTERNAL;
+  seen timestamptz, tags text[], extra jsonb);
+ALTER TABLE sessions ALTER big SET STORAGE EXTERNAL, ALTER raw SET STORAGE EXTERNAL,
+  ALTER tags SET STORAGE EXTERNAL, ALTER extra SET STORAGE EXTERNAL;
 CREATE TABLE branches (code char(4), region varchar(10), n int, ratio double precision, parts int[],
   PRIMARY KEY (region, code));
 CREATE TABLE staging (id int PRIMARY KEY, v numeric, at timestamp);
@@ -153,15 +154,26 @@ def _account(dice: random.Random) -> str:
 
 
 def _session(dice: random.Random) -> str:
-    token = f"md5('{dice.randint(1, 80)}')::uuid"
-    big = "(SELECT string_agg(md5(random()::text), '') FROM generate_series(1, 120))"
+    token, other, third = (f"md5('{number}')::uuid" for number in dice.sample(range(80), 3))
+    parts = "(SELECT {}(md5(random()::text){}) FROM generate_series(1, 120))"
+    big, tags = parts.format("string_agg", ", ''"), parts.format("array_agg", "")
+    extra = parts.format("jsonb_agg", "")
+    move = "UPDATE sessions SET token = {1}, hits = hits + 1 WHERE token = {0}"
     return dice.choice(
         [
-            f"INSERT INTO sessions VALUES ({token}, 1, {big}, {big}::bytea, 1, now())"
-            " ON CONFLICT (token) DO UPDATE SET hits = sessions.hits + 1",
+            f"INSERT INTO sessions VALUES ({token}, 1, {big}, {big}::bytea, 1, now(), {tags},"
+            f" {extra}) ON CONFLICT (token) DO UPDATE SET hits = sessions.hits + 1",
             f"UPDATE sessions SET hits = hits + 1, seen = clock_timestamp() WHERE token = {token}",
-            f"UPDATE sessions SET big = {big} WHERE token = {token}",
+            f"UPDATE sessions SET big = {big}, tags = NULL WHERE token = {token}",
+            f"UPDATE sessions SET tags = {tags}, extra = {extra} WHERE token = {token}",
             f"DELETE FROM sessions WHERE token = {token}",
+            # A change of the key leaves out the large values that it does not change.
+            move.format(token, other),
+            f"UPDATE sessions SET token = {other}, big = {big} WHERE token = {token}",
+            f"BEGIN; {move.format(token, other)}; {move.format(other, third)}; COMMIT",
+            f"BEGIN; UPDATE sessions SET raw = {big}::bytea WHERE token = {token};"
+            f" {move.format(token, other)}; INSERT INTO sessions (token, big) VALUES ({token},"
+            f" {big}); {move.format(other, third)}; COMMIT",
         ]
     )
 
@@ -227,7 +239,7 @@ STATEMENTS: dict[Callable[[random.Random], str], int] = {
     _transfer: 30,
     _rolled_back: 2,
     _account: 15,
-    _session: 15,
+    _session: 25,
     _branch: 10,
     _staged: 10,
     _noted: 6,
