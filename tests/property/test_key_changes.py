@@ -5,6 +5,7 @@ batches of random size, and some are sent again. The table must equal the databa
 """
 
 import json
+import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -18,6 +19,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ingestd.cdc.base import RecordChunk, record_checksum
+from ingestd.ingest.key_changes import value_search
 from ingestd.ingest.key_changes.completion import complete_rows
 from ingestd.ingest.rows.blobs import as_bytes
 from ingestd.ingest.settings.context import BatchContext, SourceSettings, TableSettings
@@ -31,20 +33,34 @@ from ingestd.paimon.table.read.table_read import read_table
 from tests.support.truth_rig import Kafka, Log, Topic, Truth
 
 TOPIC = "shop.orders"
+EXAMPLES = 400 if "INGESTD_LONG" in os.environ else 12
 LEFT_OUT = "__debezium_unavailable_value"
 Row = dict[str, Any]
 
 
 @dataclass
 class Messages(Kafka):
-    """Logs of keys and values instead of numbers."""
+    """Logs of keys and values instead of numbers; those of `late` partitions are not sent yet."""
+
+    late: set[int] = field(default_factory=set)
+    waiting: list[tuple[Row, Row]] = field(default_factory=list)
 
     def send(self, key: Row, value: Row) -> None:
         """Append a message to the partition of its key."""
         logs = self.topics[TOPIC].logs
-        log = logs[key["id"] % len(logs)]
+        number = key["id"] % len(logs)
+        if number in self.late:
+            self.waiting.append((key, value))
+            return
         record: Any = json.dumps(key).encode(), json.dumps(value).encode()
-        log.records.append((record, 0))
+        logs[number].records.append((record, 0))
+
+    def send_late(self) -> None:
+        """Append the messages of late partitions."""
+        self.late.clear()
+        waiting, self.waiting = self.waiting, []
+        for key, value in waiting:
+            self.send(key, value)
 
     def fetch(self, source: KafkaSource, wanted: OffsetRange) -> Iterator[RecordChunk]:
         log: Any = self.topics[wanted.topic].logs[wanted.partition]
@@ -206,7 +222,11 @@ OPTIONS = {
 
 
 @pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
-@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(
+    max_examples=400 if "INGESTD_LONG" in os.environ else 12,
+    deadline=None,
+    suppress_health_check=list(HealthCheck),
+)
 @given(
     life=actions(),
     partitions=st.integers(1, 3),
@@ -225,9 +245,8 @@ def test_the_table_equals_the_database(
     slots: int,
 ) -> None:
     with TemporaryDirectory() as folder:
-        pipeline = Pipeline(Path(folder), batch_rows=batch_rows, options=options, slots=slots)
-        logs = [Log() for _ in range(partitions)]
-        pipeline.kafka.topics[TOPIC] = Topic("id of orders", logs)
+        pipeline = new_pipeline(Path(folder), options, partitions)
+        pipeline.batch_rows, pipeline.slots = batch_rows, slots
         database = Database(pipeline.kafka)
         batches = iter(range(10**6))
 
@@ -242,12 +261,23 @@ def test_the_table_equals_the_database(
             if number in pauses:
                 run(pipeline)
         run(pipeline)
-        rows = read_table(pipeline.table("orders")).to_pylist()
-        found = {row["id"]: (row["n"], row["big"]) for row in rows}
-        wanted = {key: (row["n"], row["big"]) for key, row in database.rows.items()}
-        assert found == wanted
-        assert len(rows) == len(wanted)
+        assert found(pipeline) == wanted(database)
         assert pipeline.unknown == 0
+
+
+def new_pipeline(folder: Path, options: dict[str, str], partitions: int = 2) -> Pipeline:
+    pipeline = Pipeline(folder, batch_rows=1000, options=options)
+    pipeline.kafka.topics[TOPIC] = Topic("id of orders", [Log() for _ in range(partitions)])
+    return pipeline
+
+
+def found(pipeline: Pipeline) -> list[tuple[int, int, str | None]]:
+    rows = read_table(pipeline.table("orders")).to_pylist()
+    return sorted((row["id"], row["n"], row["big"]) for row in rows)
+
+
+def wanted(database: Database) -> list[tuple[int, int, str | None]]:
+    return sorted((key, row["n"], row["big"]) for key, row in database.rows.items())
 
 
 def run(pipeline: Pipeline) -> None:
@@ -258,3 +288,120 @@ def run(pipeline: Pipeline) -> None:
         except ProcessEndError:
             continue
         return
+
+
+def test_a_delete_that_was_committed_before_its_insert(tmp_path: Path) -> None:
+    pipeline = new_pipeline(tmp_path, OPTIONS["fixed buckets"])
+    database = Database(pipeline.kafka)
+    database.put(0, "of the moved row")
+    run(pipeline)
+    pipeline.kafka.late.add(1)
+    database.move(0, 1)
+    database.put(0, "of another row")
+    run(pipeline)
+    pipeline.kafka.send_late()
+    run(pipeline)
+    assert found(pipeline) == wanted(database)
+    assert pipeline.unknown == 0
+
+
+def test_an_insert_that_comes_before_the_last_change_of_the_old_key(tmp_path: Path) -> None:
+    pipeline = new_pipeline(tmp_path, OPTIONS["fixed buckets"])
+    pipeline.batch_rows = 2
+    database = Database(pipeline.kafka)
+    database.put(0, "old")
+    database.put(1, "other")
+    run(pipeline)
+    database.put(0, None)
+    database.put(0, "new")
+    for _ in range(4):
+        database.put(0, None)
+    database.delete(1)
+    database.move(0, 1)
+    pipeline.live(batches=1)
+    assert (1, database.rows[1]["n"], "new") not in found(pipeline)
+    run(pipeline)
+    assert found(pipeline) == wanted(database)
+
+
+@pytest.mark.parametrize("last", range(2, 14, 2))
+def test_a_chain_over_tasks_of_which_a_part_was_committed_before(tmp_path: Path, last: int) -> None:
+    pipeline = new_pipeline(tmp_path, {"bucket": "4"})
+    pipeline.slots = 4
+    database = Database(pipeline.kafka)
+    database.put(0, "of all keys")
+    run(pipeline)
+    pipeline.kafka.late.add(1)
+    database.move(0, 1)
+    database.put(100, "keeps the position of the table behind the first move")
+    run(pipeline)
+    database.move(1, last)
+    pipeline.kafka.send_late()
+    run(pipeline)
+    assert found(pipeline) == wanted(database)
+    assert pipeline.unknown == 0
+
+
+UNKNOWN_IN = {
+    "deduplicate": {"bucket": "1"},
+    "partial-update": OPTIONS["partial-update"],
+}
+
+
+@pytest.mark.parametrize("options", UNKNOWN_IN.values(), ids=UNKNOWN_IN)
+def test_a_value_without_the_old_row_is_null_and_counted(
+    options: dict[str, str], tmp_path: Path
+) -> None:
+    pipeline = new_pipeline(tmp_path, options)
+    database = Database(pipeline.kafka)
+    database.put(2, "known")
+    database.rows[0] = {"id": 0, "n": 1, "big": "never sent", "more": "1"}
+    database.move(0, 1)
+    database.move(2, 3)
+    run(pipeline)
+    assert [big for _, _, big in found(pipeline)] == [None, "known"]
+    assert pipeline.unknown == 1
+
+
+def test_a_value_whose_snapshot_has_expired_is_null_and_counted(tmp_path: Path) -> None:
+    pipeline = new_pipeline(tmp_path, OPTIONS["fixed buckets"])
+    database = Database(pipeline.kafka)
+    database.put(0, "of the moved row")
+    run(pipeline)
+    pipeline.kafka.late.add(1)
+    database.move(0, 1)
+    run(pipeline)
+    table = pipeline.table("orders")
+    table.io.delete_quietly(table.paths.snapshot(1))
+    pipeline.kafka.send_late()
+    run(pipeline)
+    assert [big for _, _, big in found(pipeline)] == [None]
+    assert pipeline.unknown == 1
+
+
+def test_a_delete_that_never_comes_is_waited_for_and_then_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(value_search, "WAIT_SECONDS", 0.2)
+    pipeline = new_pipeline(tmp_path, OPTIONS["fixed buckets"])
+    database = Database(pipeline.kafka)
+    database.put(0, "of the moved row")
+    run(pipeline)
+    pipeline.kafka.late.add(0)
+    database.move(0, 1)
+    run(pipeline)
+    assert [big for _, _, big in found(pipeline)] == ["of the moved row", None]
+    assert pipeline.unknown == 1
+
+
+def test_values_that_the_table_aggregates_are_not_values_of_the_source(tmp_path: Path) -> None:
+    options = {**OPTIONS["aggregation"], "fields.big.aggregate-function": "max"}
+    pipeline = new_pipeline(tmp_path, options)
+    database = Database(pipeline.kafka)
+    database.put(0, "z")
+    database.put(0, "a")
+    run(pipeline)
+    database.move(0, 1)
+    run(pipeline)
+    assert [big for _, _, big in found(pipeline)] == [None]
+    assert pipeline.unknown == 1
