@@ -102,7 +102,6 @@ class Pipeline(Truth):
     """A pipeline that reads Debezium's messages."""
 
     kafka: Messages = field(default_factory=Messages)
-    ordering: Any = None
     slots: int = 1
     unknown: int = 0
 
@@ -112,7 +111,10 @@ class Pipeline(Truth):
         sources = {
             name: SourceSettings(one.kafka, "debezium-json") for name, one in plain.sources.items()
         }
-        table = TableSettings(None, (), dict(self.options), {}, ordering=self.ordering)
+        options = dict(self.options)
+        partition_keys = tuple(filter(None, options.pop("partition", "").split(",")))
+        ordering: Any = options.pop("ordering", None)
+        table = TableSettings(None, partition_keys, options, ordering=ordering)
         return replace(plain, sources=sources, defaults=table)
 
     def _run_stages(
@@ -146,7 +148,7 @@ class Database:
         """Insert or update a row; without `big` an update leaves it as it is."""
         self.position += 1
         old = self.rows.get(key)
-        row = {"id": key, "n": self.position, "big": big, "more": str(self.position)}
+        row = {"id": key, "n": self.position, "big": big, "region": f"r{self.position % 3}"}
         if old is not None and big is None:
             row["big"] = old["big"]
         self.rows[key] = row
@@ -211,6 +213,8 @@ OPTIONS = {
         "merge-engine": "partial-update",
         "partial-update.remove-record-on-delete": "true",
     },
+    "keys across partitions": {"bucket": "-1", "partition": "region"},
+    "order of the source": {"bucket": "2", "ordering": "source-position"},
     "lookup": {"bucket": "1", "changelog-producer": "lookup"},
     "aggregation": {
         "bucket": "1",
@@ -355,7 +359,7 @@ def test_a_value_without_the_old_row_is_null_and_counted(
     pipeline = new_pipeline(tmp_path, options)
     database = Database(pipeline.kafka)
     database.put(2, "known")
-    database.rows[0] = {"id": 0, "n": 1, "big": "never sent", "more": "1"}
+    database.rows[0] = {"id": 0, "n": 1, "big": "never sent", "region": "r1"}
     database.move(0, 1)
     database.move(2, 3)
     run(pipeline)

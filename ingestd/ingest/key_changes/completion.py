@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from ingestd.ingest.key_changes.value_search import FoundValues, Wanted, find_values
 from ingestd.ingest.rows.blobs import KIND, OFFSET, POSITION, UNAVAILABLE_PREFIX, RowBlob
-from ingestd.ingest.rows.omitted_values import omitted, omitted_columns
+from ingestd.ingest.rows.omitted_values import omission_marks, omitted, omitted_columns
 from ingestd.ingest.settings.context import BatchContext
 from ingestd.ingest.values.counts import TopicPartition
 from ingestd.ingest.values.row_groups import Values
@@ -35,9 +35,10 @@ def complete_rows(
     """
     table = context.tables[identifier].table
     rules, schema = table.merge_rules, table.schema
-    if not schema.primary_keys or bucket_mode(schema) is BucketMode.POSTPONE:
+    marked = [blob for blob in blobs if omission_marks(blob.rows)]
+    if not marked or not schema.primary_keys or bucket_mode(schema) is BucketMode.POSTPONE:
         return blobs, 0
-    moves = [move for blob in blobs if (move := _moves_of(blob, rules)) is not None]
+    moves = [move for blob in marked if (move := _moves_of(blob, rules)) is not None]
     if moves:
         identity = [KIND, OFFSET, POSITION, *schema.primary_keys]
         columns = tuple(dict.fromkeys(name for move in moves for name in move.columns))
