@@ -20,6 +20,7 @@ from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 import yaml
 
@@ -27,6 +28,7 @@ from bench.cluster import EXECUTORS, LOOPBACK, TOPIC, document, finished_batches
 from bench.control_groups import ControlGroup
 from bench.ingestd_run import COMMAND, byte_compile
 from bench.load import Load
+from bench.plots import lines
 from bench.process import BenchError, end_all_on_signals
 from bench.spark_cluster import SparkCluster
 from bench.topics import Topics
@@ -79,8 +81,17 @@ def measure(executors: Sequence[int], settings: Settings, runs: int) -> Iterator
 
 def predicted_ratio(first: ScalingRun, executors: int) -> float:
     """Return the rate with a number of executors divided by that of `first`, by the model."""
-    tasks = first.executors_us * first.executors  # as if one executor did them alone
-    return (first.driver_us + first.executors_us) / (first.driver_us + tasks / executors)
+    driver, tasks = first.driver_us, first.executors_us
+    return (driver + tasks / first.executors) / (driver + tasks / executors)
+
+
+def plot(runs: Sequence[ScalingRun]) -> str:
+    """Return a plot of the rates and of the model, which knows the first run only."""
+    first = runs[0]
+    rates = {run.executors: run.records_per_second for run in runs}
+    model = {n: first.records_per_second * predicted_ratio(first, n) for n in rates}
+    series = {"measured": sorted(rates.items()), "model": sorted(model.items())}
+    return lines("rate by executors", "executors", "records/s", series)
 
 
 def _run(broker: DevBroker, folder: Path, count: int, settings: Settings) -> ScalingRun:
@@ -135,7 +146,7 @@ def _end(daemon: "subprocess.Popen[bytes]") -> None:
 
 def _wait_for_batches(
     daemon: "subprocess.Popen[bytes]", log: Path, count: int
-) -> list[dict[str, object]]:
+) -> list[dict[str, Any]]:
     """Return the log events of the first `count` batches once they have finished."""
     while len(done := finished_batches(log)) < count:
         if daemon.poll() is not None:
@@ -156,17 +167,20 @@ def main() -> None:
     parser.add_argument("--batch", type=int, default=500_000, help="records of a batch")
     parser.add_argument("--batches", type=int, default=3, help="measured batches")
     parser.add_argument("--runs", type=int, default=1)
+    parser.add_argument("--plot", type=Path, help="file for the rates and the model as SVG")
     given = parser.parse_args()
     end_all_on_signals()
-    first: ScalingRun | None = None
     settings = Settings(given.percent / 100, given.batch, given.batches)
+    done: list[ScalingRun] = []
     for run in measure(given.executors, settings, given.runs):
-        first = first or run
+        done.append(run)
         ratios = {
-            "ratio": round(run.records_per_second / first.records_per_second, 2),
-            "predicted": round(predicted_ratio(first, run.executors), 2),
+            "ratio": round(run.records_per_second / done[0].records_per_second, 2),
+            "predicted": round(predicted_ratio(done[0], run.executors), 2),
         }
         print(json.dumps(asdict(run) | ratios), flush=True)
+    if given.plot:
+        given.plot.write_text(plot(done))
 
 
 if __name__ == "__main__":

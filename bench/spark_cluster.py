@@ -9,6 +9,8 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -58,13 +60,19 @@ class SparkCluster:
         """The processes of the workers, in the order of their starts."""
         return [process.pid for process in self._processes[1:]]
 
-    def add_worker(self) -> None:
-        """Start one more worker and wait until the master knows it."""
+    def add_worker(self, environment: Mapping[str, str] | None = None) -> None:
+        """Start one more worker and wait until the master knows it.
+
+        `environment` is added to that of the worker and its executors.
+        """
         number = len(self._processes) - 1
         sizes = ("--cores", str(self._cores), "--memory", self._memory)
         work = ("--work-dir", str(self._folder / f"work-{number}"))
         log = self._start(
-            f"worker-{number}", _WORKER, "--host", "127.0.0.1", *sizes, *work, self.url
+            f"worker-{number}",
+            _WORKER,
+            *("--host", "127.0.0.1", *sizes, *work, self.url),
+            more=environment,
         )
         self._wait(log, r"Successfully registered with master")
 
@@ -80,7 +88,7 @@ class SparkCluster:
     def stop(self) -> None:
         """End every process of the cluster, executors included."""
         for process in reversed(self._processes):
-            if process.poll() is None:
+            with suppress(ProcessLookupError):  # executors may outlive their worker
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait(30)
 
@@ -89,7 +97,7 @@ class SparkCluster:
         files = [*self._folder.glob("*.log"), *self._folder.glob("work-*/*/*/stderr")]
         return "\n".join(f"{path}\n{path.read_text(errors='replace')[-3000:]}" for path in files)
 
-    def _start(self, name: str, *arguments: str) -> Path:
+    def _start(self, name: str, *arguments: str, more: Mapping[str, str] | None = None) -> Path:
         log = self._folder / f"{name}.log"
         environment = {
             **os.environ,
@@ -100,6 +108,7 @@ class SparkCluster:
             "SPARK_MASTER_WEBUI_PORT": "0",
             "SPARK_WORKER_WEBUI_PORT": "0",
             "PYSPARK_PYTHON": sys.executable,
+            **(more or {}),
         }
         with log.open("wb") as out:
             process = subprocess.Popen(

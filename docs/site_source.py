@@ -30,6 +30,7 @@ NAVIGATION: Mapping[str, Sequence[str]] = {
         "docs/metrics.md",
         "docs/security.md",
         "docs/performance.md",
+        "docs/scaling.md",
         "helm/ingestd/README.md",
     ),
     "Development": (

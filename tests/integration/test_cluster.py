@@ -1,9 +1,18 @@
-"""The daemon on clusters of Spark: executors that are processes of their own, as elsewhere."""
+"""The daemon on clusters of Spark: executors that are processes of their own, as elsewhere.
+
+One daemon lives through the faults of executors, one after the other. With INGESTD_LONG=1 each
+fault also meets a daemon of its own, for a minute and longer, and the traffic is counted on
+another kind of master.
+"""
 
 import json
 import os
+import signal
+import time
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -11,17 +20,21 @@ import pytest
 
 from bench.event_log import SETTINGS, driver_traffic
 from bench.spark_cluster import SparkCluster
+from ingestd.daemon.executor_watch import MISSING_SECONDS
 from ingestd.dev.broker import DevBroker
+from tests.integration.hdfs_server import running_hdfs
 from tests.support.daemon import Daemon, catch_up, ingestd, run_daemon
-from tests.support.ledger import Ledger
+from tests.support.ledger import PARTITIONS, Ledger
 from tests.support.ledger_judge import judge
 from tests.support.oracle import Oracle
 from tests.support.pipelines import DATABASE, pipeline
-from tests.support.planted import Planted, files_below
+from tests.support.planted import Planted, files_below, processes
+from tests.support.processes import session_of
 from tests.support.s3_server import S3Server, built, can_be_had, running_s3
+from tests.support.standing import Watched
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.timeout(900)]
-EVENTS = 30_000
+PIECE = 10_000
 RECORD_BYTES = 200  # at the least
 LOOPBACK = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
 EXECUTORS = {
@@ -32,6 +45,10 @@ EXECUTORS = {
     "spark.scheduler.minRegisteredResourcesRatio": "1.0",
     "spark.scheduler.maxRegisteredResourcesWaitingTime": "180s",
 }
+KAFKA_SECRET = "planted-kafka-secret-aB3$x"
+FAKE_CLOCK = Path(f"/usr/lib/{os.uname().machine}-linux-gnu/faketime/libfaketimeMT.so.1")
+SKEWED = {"FAKETIME": "+1h", "FAKETIME_DONT_FAKE_MONOTONIC": "1", "DONT_FAKE_MONOTONIC": "1"}
+long_form = pytest.mark.skipif("INGESTD_LONG" not in os.environ, reason="takes minutes")
 
 
 @pytest.fixture(scope="module")
@@ -47,6 +64,14 @@ def cluster(folder: Path) -> Iterator[SparkCluster]:
         yield running
 
 
+@pytest.fixture
+def own_cluster(tmp_path: Path) -> Iterator[SparkCluster]:
+    """A cluster of one test."""
+    (tmp_path / "cluster").mkdir()
+    with SparkCluster(tmp_path / "cluster", workers=2, cores=1) as running:
+        yield running
+
+
 @pytest.fixture(scope="module")
 def s3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
     """A store that is the only thing which driver and executors share."""
@@ -56,46 +81,178 @@ def s3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
         yield server
 
 
-def configuration(
+@dataclass(frozen=True)
+class Scene:
+    """A daemon with two executors over a ledger, whose pieces are produced one by one.
+
+    `events` is the folder of Spark's event log; `s3` the server with the warehouse.
+    """
+
+    daemon: Daemon
+    broker: DevBroker
+    ledger: Ledger
+    cluster: SparkCluster
+    s3: S3Server
+    events: Path
+
+    @property
+    def watched(self) -> Watched:
+        """How far the daemon got."""
+        return Watched(self.daemon, "shop", 2 * PARTITIONS)
+
+    def produce(self, piece: int) -> None:
+        """Put a piece of the ledger into its topics."""
+        self.ledger.produce(self.broker, piece * PIECE, (piece + 1) * PIECE)
+
+    def await_pieces(self, pieces: int) -> None:
+        """Return when this many pieces are in the tables."""
+        self.watched.await_offsets(pieces * PIECE)
+
+    def await_executors(self, count: int) -> None:
+        """Return when `/status` counts this number of executors."""
+        self.daemon.wait_until(lambda: self.status()["executors"] == count)
+
+    def status(self) -> dict[str, Any]:
+        """The document of `/status`."""
+        document: dict[str, Any] = json.loads(self.daemon.get("/status")[1])
+        return document
+
+    def hosts(self) -> list["Host"]:
+        """The workers that run an executor, oldest first."""
+        every = [Host.of(worker) for worker in self.cluster.worker_pids]
+        return [host for host in every if host.jvms]
+
+    def stop_in_decode(self, piece: int) -> None:
+        """Produce a piece, and return while all tasks of the first stage of its batch wait."""
+        self.await_executors(2)
+        pause(pid for host in self.hosts() for pid in host.pythons)
+        self.produce(piece)
+        self.daemon.wait_until(lambda: completed_stages(self.events) == 0)
+
+    def stop_in_write(self, piece: int) -> None:
+        """Produce a piece, and return while tasks of the second stage of its batch wait for S3."""
+        self.stop_in_decode(piece)
+        pause([self.s3.pid])
+        resume(pid for host in self.hosts() for pid in host.pythons)
+        self.daemon.wait_until(lambda: completed_stages(self.events) == 1)
+
+    def stop_in_commit(self, piece: int) -> None:
+        """Produce a piece, and return while the commits of one of its batches wait for S3."""
+        self.produce(piece)
+        while True:
+            self.daemon.wait_until(lambda: "stages" in (self.status()["batch"]["phases"] or ()))
+            pause([self.s3.pid])
+            time.sleep(0.3)  # the batch ends meanwhile if its commits were done
+            if "stages" in (self.status()["batch"]["phases"] or ()):
+                return
+            resume([self.s3.pid])
+
+    def snapshots(self) -> set[str]:
+        """The snapshot files of all tables."""
+        return {str(path) for path in self.s3.folder.rglob("snapshot-*")}
+
+
+@dataclass(frozen=True)
+class Host:
+    """The processes of a worker with its executor: JVMs, and Python with the daemon first."""
+
+    worker: int
+    jvms: tuple[int, ...]
+    pythons: tuple[int, ...]
+
+    @staticmethod
+    def of(worker: int) -> "Host":
+        """The processes that run now."""
+        family = sorted(session_of(worker).items())
+        return Host(
+            worker,
+            tuple(pid for pid, line in family if "CoarseGrainedExecutorBackend" in line),
+            tuple(pid for pid, line in family if line.startswith("ingestd-worker:")),
+        )
+
+    @property
+    def every(self) -> tuple[int, ...]:
+        """All processes of the host."""
+        return (self.worker, *self.jvms, *self.pythons)
+
+    def kill(self) -> None:
+        """End the executor as the kernel does without memory; Python ends by the closed pipe."""
+        for pid in self.jvms:
+            os.kill(pid, signal.SIGKILL)
+
+
+def pause(pids: Iterable[int]) -> None:
+    """Stop processes, as on a host that is frozen."""
+    for pid in pids:
+        os.kill(pid, signal.SIGSTOP)
+
+
+def resume(pids: Iterable[int]) -> None:
+    """Let processes continue that are still there."""
+    for pid in pids:
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGCONT)
+
+
+def completed_stages(events: Path) -> int | None:
+    """The completed stages of the job that runs, by the event log; None between jobs."""
+    completed: int | None = None
+    for file in sorted(path for path in events.rglob("*") if path.is_file()):
+        for line in file.read_text(encoding="utf-8").splitlines():
+            if line.startswith('{"Event":"SparkListenerJobStart"'):
+                completed = 0
+            elif line.startswith('{"Event":"SparkListenerJobEnd"'):
+                completed = None
+            elif (
+                line.startswith('{"Event":"SparkListenerStageCompleted"') and completed is not None
+            ):
+                completed += 1
+    return completed
+
+
+@contextmanager
+def scene(
     tmp_path: Path,
     broker: DevBroker,
-    ledger: Ledger,
-    spark: Mapping[str, str],
+    cluster: SparkCluster,
+    s3: S3Server,
     *,
-    batches: int,
-    warehouse: Mapping[str, Any] | None = None,
-) -> dict[str, Any]:
-    """A pipeline over the ledger on both executors, in this many batches."""
-    return pipeline(
+    pieces: int,
+    spark: Mapping[str, str] | None = None,
+) -> Iterator[Scene]:
+    """Yield a scene whose first piece is in the tables; the store's keys are in files only."""
+    (tmp_path / "id").write_text(s3.options["s3.access-key"])
+    (tmp_path / "key").write_text(s3.options["s3.secret-key"])
+    (tmp_path / "kafka").write_text(KAFKA_SECRET)
+    events = tmp_path / "events"
+    events.mkdir()
+    ledger = Ledger(f"l{uuid.uuid4().hex[:8]}", pieces * PIECE)
+    options = {**s3.options, "s3.secret-key": "${file:key}", "s3.access-key": "${file:id}"}
+    config = pipeline(
         tmp_path,
         broker.bootstrap,
         ledger.pattern,
-        batch_rows=ledger.events // batches,
-        spark={**LOOPBACK, **EXECUTORS, **spark},
-        processing={"small-batch-records": 100},
+        spark={
+            **LOOPBACK,
+            **EXECUTORS,
+            **SETTINGS,
+            "spark.eventLog.dir": events.as_uri(),
+            "spark.master": cluster.url,
+            **(spark or {}),
+        },
+        processing={"small-batch-records": 1},
         warehouse={
-            "path": str(tmp_path / "warehouse"),
+            "path": f"s3://{s3.bucket}/{ledger.prefix}",
             "database": DATABASE,
-            "shared": True,
-            **(warehouse or {}),
+            "options": options,
         },
     )
-
-
-def running(daemon: Daemon) -> Any:
-    """The batch under way, as `/status` shows it."""
-    return batch(daemon).get("running")
-
-
-def executors(daemon: Daemon) -> int:
-    """The executors that `/status` counts."""
-    return int(json.loads(daemon.get("/status")[1])["executors"])
-
-
-def batch(daemon: Daemon) -> dict[str, Any]:
-    code, page = daemon.get("/status")
-    found: dict[str, Any] = json.loads(page)["batch"] if code == 200 else {}
-    return found
+    config["sources"]["shop"]["kafka"]["ssl.key.password"] = "${file:kafka}"
+    ledger.produce(broker, 0, PIECE)
+    with run_daemon(config, tmp_path) as daemon:
+        running = Scene(daemon, broker, ledger, cluster, s3, events)
+        running.await_pieces(1)
+        yield running
 
 
 def test_executors_with_another_disk_write_nothing(
@@ -104,9 +261,13 @@ def test_executors_with_another_disk_write_nothing(
     """One path that is another folder for each process, as a disk of its own is."""
     ledger = Ledger(f"l{uuid.uuid4().hex[:8]}", 200)
     ledger.produce(broker)
-    spark = {"spark.master": cluster.url}
-    elsewhere = {"path": "/proc/self/cwd/warehouse"}
-    config = configuration(tmp_path, broker, ledger, spark, batches=1, warehouse=elsewhere)
+    config = pipeline(
+        tmp_path,
+        broker.bootstrap,
+        ledger.pattern,
+        spark={**LOOPBACK, **EXECUTORS, "spark.master": cluster.url},
+        warehouse={"path": "/proc/self/cwd/warehouse", "database": DATABASE, "shared": True},
+    )
     with run_daemon(config, tmp_path, until_latest=True) as daemon:
         assert daemon.wait() == 4, daemon.tail(80)
     assert "is not in the warehouse of the executor" in daemon.log.read_text()
@@ -118,7 +279,8 @@ def test_executors_with_another_disk_write_nothing(
     assert [path.name for path in folder.rglob("*.parquet")] == []
 
 
-def test_both_stages_run_on_all_executors_and_only_metadata_passes_the_driver(
+@pytest.mark.chaos
+def test_a_stream_goes_on_after_the_loss_of_executors_in_every_phase(
     tmp_path: Path,
     broker: DevBroker,
     oracle: Oracle,
@@ -126,68 +288,244 @@ def test_both_stages_run_on_all_executors_and_only_metadata_passes_the_driver(
     folder: Path,
     s3: S3Server,
 ) -> None:
-    """The warehouse is a store, whose keys executors look up themselves."""
+    """Executors share only a store with the driver, and look up its keys themselves."""
     planted = Planted()
-    planted.by_place["s3"] = s3.options["s3.secret-key"]
-    (tmp_path / "key").write_text(s3.options["s3.secret-key"])
-    options = {**s3.options, "s3.secret-key": "${file:key}", "s3.access-key": "${file:id}"}
-    (tmp_path / "id").write_text(s3.options["s3.access-key"])
-    warehouse = {"path": "s3://lake/warehouse", "options": options, "shared": False}
-    check_traffic(tmp_path, broker, oracle, cluster.url, s3.folder / "warehouse", warehouse)
-    assert planted.search([*files_below(tmp_path / "events"), *files_below(folder)]) == {}
+    planted.by_place |= {"s3": s3.options["s3.secret-key"], "kafka": KAFKA_SECRET}
+    with scene(tmp_path, broker, cluster, s3, pieces=5) as one:
+        one.stop_in_decode(1)
+        decoding = one.hosts()
+        decoding[0].kill()
+        resume(pid for host in decoding for pid in host.pythons)
+        one.await_pieces(2)
+
+        one.stop_in_commit(2)
+        one.hosts()[1].kill()
+        resume([s3.pid])
+        one.await_pieces(3)
+
+        one.await_executors(2)
+        leaders = (one.daemon.process.pid, *cluster.worker_pids)
+        secrets = planted.search(processes(pid for leader in leaders for pid in session_of(leader)))
+
+        one.stop_in_write(3)
+        late = one.hosts()[0]
+        with frozen((*late.jvms, *late.pythons)):
+            os.kill(late.worker, signal.SIGKILL)  # so that the cluster gives the executor up
+            resume([s3.pid])
+            one.await_pieces(4)
+            one.await_executors(1)
+            committed = one.snapshots()
+            assert set(late.pythons) <= session_of(late.worker).keys()
+            resume(late.pythons[1:])  # an attempt that wakes up after its batch was committed
+            time.sleep(1)
+        one.daemon.wait_until(lambda: not session_of(late.worker))
+        assert one.snapshots() == committed
+        one.produce(4)
+        one.await_pieces(5)
+        one.daemon.terminate()
+        assert one.daemon.wait() == 0, one.daemon.tail(80)
+    assert "Lost executor" in one.daemon.log.read_text()
+    check(one, oracle)
+    check_traffic(one.events, one.ledger.events, executors=3)
+    left = planted.search([*files_below(one.events), *files_below(folder)])
+    assert (secrets, left) == ({}, {})
 
 
-@pytest.mark.skipif("INGESTD_LONG" not in os.environ, reason="the same on another kind of master")
-def test_the_same_on_a_local_cluster(
-    tmp_path: Path, broker: DevBroker, oracle: Oracle, monkeypatch: pytest.MonkeyPatch
+@long_form
+def test_a_host_without_network_for_a_minute_comes_back_late_and_changes_nothing(
+    tmp_path: Path, broker: DevBroker, oracle: Oracle, own_cluster: SparkCluster, s3: S3Server
 ) -> None:
-    monkeypatch.setenv("SPARK_WORKER_DIR", str(tmp_path / "work"))  # else in the installed Spark
-    check_traffic(tmp_path, broker, oracle, "local-cluster[2,1,1024]", tmp_path / "warehouse")
+    """First a slow host, for a shorter time than Spark waits; then one that Spark gives up."""
+    spark = {
+        "spark.network.timeout": "20s",
+        "spark.network.timeoutInterval": "5s",
+        "spark.executor.heartbeatInterval": "4s",
+    }
+    with scene(tmp_path, broker, own_cluster, s3, pieces=4, spark=spark) as one:
+        one.stop_in_write(1)
+        with frozen(one.hosts()[0].every):
+            resume([s3.pid])
+            time.sleep(8)
+            assert one.status()["executors"] == 2
+        one.await_pieces(2)
+
+        one.stop_in_write(2)
+        begun = time.monotonic()
+        late = one.hosts()[0]
+        with frozen(late.every):
+            resume([s3.pid])
+            one.await_pieces(3)
+            time.sleep(max(0.0, 60 - (time.monotonic() - begun)))
+            committed = one.snapshots()
+        one.daemon.wait_until(lambda: not set(late.jvms) & session_of(late.worker).keys())
+        assert one.snapshots() == committed
+        one.produce(3)
+        one.await_pieces(4)
+        one.daemon.terminate()
+        assert one.daemon.wait() == 0
+    assert "Lost executor" in one.daemon.log.read_text()
+    check(one, oracle)
 
 
-def check_traffic(
+@long_form
+def test_a_minute_without_executors_is_stated_and_ends_when_a_worker_comes(
+    tmp_path: Path, broker: DevBroker, oracle: Oracle, own_cluster: SparkCluster, s3: S3Server
+) -> None:
+    with scene(tmp_path, broker, own_cluster, s3, pieces=2) as one:
+        for number in (0, 1):
+            own_cluster.kill_worker(number)
+        one.produce(1)
+        one.daemon.wait_until(lambda: one.daemon.get("/readyz")[0] == 503)
+        assert "no-executors" in one.daemon.get("/readyz")[1]
+        assert (one.status()["executors"], one.status()["not_ready"]) == (0, "no-executors")
+        assert one.daemon.get("/livez")[0] == 200
+        assert one.daemon.logged("executors_missing")["seconds"] == MISSING_SECONDS
+        own_cluster.add_worker()
+        one.daemon.logged("executors_returned")
+        one.daemon.wait_until_ready()
+        one.await_pieces(2)
+        one.daemon.terminate()
+        assert one.daemon.wait() == 0
+    check(one, oracle)
+
+
+@long_form
+def test_an_executor_whose_host_has_no_memory_left_is_replaced(
+    tmp_path: Path, broker: DevBroker, oracle: Oracle, own_cluster: SparkCluster, s3: S3Server
+) -> None:
+    """Its processes get 2 MB more, in a control group; beyond these the kernel kills one."""
+    with scene(tmp_path, broker, own_cluster, s3, pieces=3) as one, memory_group(2 << 20) as group:
+        one.stop_in_decode(1)
+        host = one.hosts()[0]
+        for pid in (*host.jvms, *host.pythons):
+            (group / "cgroup.procs").write_text(str(pid))
+        resume(pid for each in one.hosts() for pid in each.pythons)
+        one.await_pieces(2)
+        one.produce(2)
+        one.await_pieces(3)
+        assert int((group / "memory.oom_control").read_text().split()[-1]), "nothing was killed"
+        one.daemon.terminate()
+        assert one.daemon.wait() == 0
+    check(one, oracle)
+
+
+@long_form
+@pytest.mark.skipif(not FAKE_CLOCK.exists(), reason="needs Debian's package libfaketime")
+def test_an_executor_whose_clock_is_an_hour_off_changes_nothing(
+    tmp_path: Path, broker: DevBroker, oracle: Oracle, own_cluster: SparkCluster
+) -> None:
+    own_cluster.kill_worker(0)
+    own_cluster.add_worker({"LD_PRELOAD": str(FAKE_CLOCK), **SKEWED})
+    ledger = Ledger(f"l{uuid.uuid4().hex[:8]}", 2 * PIECE)
+    ledger.produce(broker)
+    config = pipeline(
+        tmp_path,
+        broker.bootstrap,
+        ledger.pattern,
+        batch_rows=PIECE,
+        spark={**LOOPBACK, **EXECUTORS, "spark.master": own_cluster.url},
+        warehouse={"path": str(tmp_path / "warehouse"), "database": DATABASE, "shared": True},
+    )
+    catch_up(config, tmp_path)
+    assert judge(ledger, tmp_path / "warehouse", oracle) == []
+    (log,) = (tmp_path / "cluster" / "work-2").rglob("stderr")
+    assert "Running task" in log.read_text(), "the executor with the wrong clock had no task"
+
+
+@long_form
+def test_executors_write_to_hdfs(
+    tmp_path: Path, broker: DevBroker, oracle: Oracle, own_cluster: SparkCluster
+) -> None:
+    ledger = Ledger(f"l{uuid.uuid4().hex[:8]}", 2 * PIECE)
+    ledger.produce(broker)
+    (tmp_path / "hdfs").mkdir()
+    with running_hdfs(tmp_path / "hdfs") as server:
+        warehouse = f"{server.root}/{ledger.prefix}"
+        config = pipeline(
+            tmp_path,
+            broker.bootstrap,
+            ledger.pattern,
+            batch_rows=PIECE,
+            spark={**LOOPBACK, **EXECUTORS, "spark.master": own_cluster.url},
+            warehouse={"path": warehouse, "database": DATABASE},
+        )
+        catch_up(config, tmp_path)
+        accounts = oracle.read(warehouse, DATABASE, "account")
+        entries = oracle.read(warehouse, DATABASE, "entry")
+        assert oracle.fsck(warehouse, DATABASE, "account") == []
+    assert {row["account"]: row["number"] for row in accounts} == ledger.final_accounts()
+    assert sorted(row["number"] for row in entries) == sorted(ledger.entries())
+
+
+@long_form
+@pytest.mark.parametrize(
+    ("spark", "error"),
+    [
+        ({"spark.master": "spark://127.0.0.1:1"}, "SparkMasterError"),
+        ({"spark.executor.memory": "many"}, "SparkSettingError"),
+    ],
+)
+def test_a_master_that_does_not_respond_and_a_refused_setting_are_errors_by_name(
     tmp_path: Path,
     broker: DevBroker,
-    oracle: Oracle,
-    master: str,
-    lake: Path,
-    warehouse: Mapping[str, Any] | None = None,
+    cluster: SparkCluster,
+    spark: Mapping[str, str],
+    error: str,
 ) -> None:
-    ledger = Ledger(f"l{uuid.uuid4().hex[:8]}", EVENTS)
+    ledger = Ledger(f"l{uuid.uuid4().hex[:8]}", 200)
     ledger.produce(broker)
-    events = tmp_path / "events"
-    events.mkdir()
-    spark = {**SETTINGS, "spark.eventLog.dir": events.as_uri(), "spark.master": master}
-    config = configuration(tmp_path, broker, ledger, spark, batches=2, warehouse=warehouse)
-    catch_up(config, tmp_path)
-    traffic = driver_traffic(events)
-    assert judge(ledger, lake, oracle) == []
-    assert traffic.executors == 2
-    # Rows, the newest of each key, go from task to task: what comes back is names of files, their
-    # statistics and counts.
-    assert traffic.shuffled > EVENTS * 8
-    assert traffic.results < EVENTS * RECORD_BYTES / 20
-    assert traffic.closures / traffic.tasks < 64 << 10
+    config = pipeline(
+        tmp_path,
+        broker.bootstrap,
+        ledger.pattern,
+        spark={**LOOPBACK, **EXECUTORS, "spark.master": cluster.url, **spark},
+        warehouse={"path": str(tmp_path / "w"), "database": DATABASE, "shared": True},
+    )
+    with run_daemon(config, tmp_path) as daemon:
+        assert daemon.wait() == 2
+        assert f'"error_type":"{error}"' in daemon.log.read_text()
+    assert "pipeline_broke" not in daemon.log.read_text()
+
+
+@contextmanager
+def frozen(pids: Collection[int]) -> Iterator[None]:
+    """Stop processes of a host during the block: their connections stay open, and silent."""
+    pause(pids)
+    try:
+        yield
+    finally:
+        resume(pids)
+
+
+@contextmanager
+def memory_group(limit: int) -> Iterator[Path]:
+    """A control group (version 1) whose processes have this much memory together."""
+    group = Path("/sys/fs/cgroup/memory") / f"ingestd-{uuid.uuid4().hex[:8]}"
+    try:
+        group.mkdir()
+        (group / "memory.limit_in_bytes").write_text(str(limit))
+    except OSError as error:
+        pytest.skip(f"no control group of memory can be made here: {error}")
+    try:
+        yield group
+    finally:
+        for pid in (group / "cgroup.procs").read_text().split():
+            (group.parent / "cgroup.procs").write_text(pid)
+        group.rmdir()
+
+
+def check(one: Scene, oracle: Oracle) -> None:
+    """Every event is in the tables once, by Java's reading and by ours."""
+    lake = one.s3.folder / one.ledger.prefix
+    assert judge(one.ledger, lake, oracle) == []
     verified = ingestd("verify", lake, f"{DATABASE}.account")
     assert verified.returncode == 0, verified.stdout + verified.stderr
 
 
-@pytest.mark.chaos
-def test_a_worker_killed_during_a_batch_costs_nothing(
-    tmp_path: Path, broker: DevBroker, oracle: Oracle, cluster: SparkCluster
-) -> None:
-    ledger = Ledger(f"l{uuid.uuid4().hex[:8]}", 2 * EVENTS)
-    ledger.produce(broker)
-    config = configuration(tmp_path, broker, ledger, {"spark.master": cluster.url}, batches=3)
-    with run_daemon(config, tmp_path, until_latest=True) as daemon:
-        daemon.wait_until(lambda: batch(daemon).get("finished") is not None)
-        daemon.wait_until(lambda: running(daemon) is not None)
-        under_way = running(daemon)
-        assert executors(daemon) == 2
-        cluster.kill_worker(0)
-        assert running(daemon) == under_way, "the batch was over before the worker was"
-        daemon.wait_until(lambda: executors(daemon) == 1)
-        assert daemon.wait(600) == 0, daemon.tail(80)
-    cluster.add_worker()
-    assert "Lost executor" in daemon.log.read_text()
-    assert judge(ledger, tmp_path / "warehouse", oracle) == []
+def check_traffic(events: Path, records: int, executors: int) -> None:
+    """Rows go from task to task: the driver gets names of files, their statistics and counts."""
+    traffic = driver_traffic(events)
+    assert traffic.executors >= executors
+    assert traffic.shuffled > records * 8
+    assert traffic.results < records * RECORD_BYTES / 20
+    assert traffic.closures / traffic.tasks < 64 << 10

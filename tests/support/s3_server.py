@@ -28,6 +28,7 @@ class S3Server:
     endpoint: str
     bucket: str
     folder: Path
+    pid: int
 
     @property
     def options(self) -> dict[str, str]:
@@ -58,7 +59,7 @@ def running_s3(program: Path, folder: Path) -> Iterator[S3Server]:
     try:
         endpoint = f"http://127.0.0.1:{port}"
         _wait(endpoint, process)
-        yield S3Server(endpoint, "lake", data / "lake")
+        yield S3Server(endpoint, "lake", data / "lake", process.pid)
     finally:
         process.kill()
         process.wait(30)

@@ -22,7 +22,14 @@ from ingestd.spark.pyspark_internals import (
     restrict_accumulator_socket,
     skip_packaged_sources,
 )
-from ingestd.spark.startup.jvm import Gateway, Jvm, keep, start_jvm, take_prestarted
+from ingestd.spark.startup.jvm import (
+    Gateway,
+    Jvm,
+    java_command,
+    keep,
+    start_jvm,
+    take_prestarted,
+)
 from ingestd.spark.startup.settings import (
     PRIVATE_UMASK,
     is_confidential,
@@ -31,7 +38,8 @@ from ingestd.spark.startup.settings import (
 )
 
 _LOG = logging.getLogger(__name__)
-_STOPPED = "stopped SparkContext"  # Spark stops its context when the master refuses it
+_STOPPED = ("stopped SparkContext", "Spark context stopped while waiting for backend")
+"""Texts of Java's errors if Spark has stopped its context, as when the master refuses it."""
 _FILTERED_WARNING = "WARNING: Using incubator modules:"
 _GATEWAY_PORT = "PYSPARK_GATEWAY_PORT"
 _WORKER_PYTHON = "PYSPARK_PYTHON"
@@ -71,7 +79,7 @@ def _session(settings: Mapping[str, str]) -> SparkSession:
 
 def _refusal(master: str, text: str) -> ConfigError:
     """Return the error for a session that Java could not start; `text` is Java's error."""
-    if _STOPPED in text:
+    if any(phrase in text for phrase in _STOPPED):
         return SparkMasterError(
             f"spark.master {master} does not accept the pipeline: no connection, or another "
             "spark.authenticate.secret; check that it runs and can be reached from here"
@@ -79,6 +87,18 @@ def _refusal(master: str, text: str) -> ConfigError:
     cause = " ".join(text.partition("\n: ")[2].partition("\n\tat ")[0].split()) or text
     return SparkSettingError(
         f"Spark does not start with spark.master {master} and the settings of `spark`: {cause}"
+    )
+
+
+def _no_launch(master: str, error: Exception) -> ConfigError:
+    """Return the error for a JVM that ended before PySpark could connect to it."""
+    if java_command() is None:
+        return ConfigError(
+            f"Spark does not start: it needs a Java 17 runtime (JAVA_HOME or PATH): {error}"
+        )
+    return SparkSettingError(
+        f"Spark does not start with spark.master {master} and the settings of `spark`: correct the "
+        f"setting that the lines above name, or use Java 17 or newer if they name none: {error}"
     )
 
 
@@ -99,10 +119,7 @@ def _start_context(settings: Mapping[str, str]) -> None:
         authenticate_callbacks(gateway)
         _start_in_gateway(conf, gateway)
     except (OSError, PySparkRuntimeError) as error:
-        raise ConfigError(
-            "Spark does not start; it needs a Java 17 runtime (JAVA_HOME or PATH) and valid "
-            f"settings of `spark`; a reason that Spark reported is in the lines above: {error}"
-        ) from error
+        raise _no_launch(settings["spark.master"], error) from error
     finally:
         if errors is not None:
             os.close(errors)

@@ -41,6 +41,12 @@ def test_no_secret_is_on_the_command_line_of_spark_s_launcher(
             r"spark\.master spark://h:1 does not accept the pipeline: no connection",
         ),
         (
+            "An error occurred.\n: java.lang.IllegalStateException: Spark context stopped while "
+            "waiting for backend\n\tat org.Spark",
+            SparkMasterError,
+            r"spark\.master spark://h:1 does not accept the pipeline: no connection",
+        ),
+        (
             "An error occurred.\n: java.lang.NumberFormatException: Size must be in bytes,\nnot abc"
             "\n\tat org.Spark",
             SparkSettingError,
