@@ -104,8 +104,8 @@ def shown_text(text: str | None, t: DataType) -> str | None:
     if t.root == "DATE" or t.root in TIMESTAMP_ROOTS:
         return _moment_text(text, t)
     if t.root == "ARRAY" and t.element is not None:
-        items = [shown_text(one, t.element) for one in _split_cells(text)]
-        return f"[{', '.join('null' if one is None else one for one in items)}]"
+        items = [shown_text(item, t.element) for item in _split_cells(text)]
+        return f"[{', '.join('null' if item is None else item for item in items)}]"
     return text
 
 
@@ -125,16 +125,16 @@ def _moment_text(text: str, t: DataType) -> str:
 
 
 def _split_cells(text: str) -> list[str | None]:
-    rest, found = text.encode(), list[str | None]()
+    rest, cells = text.encode(), list[str | None]()
     while rest:
         if rest[:1] == NULL_CELL.encode():
-            found.append(None)
+            cells.append(None)
             rest = rest[1:]
             continue
         length, _, rest = rest.partition(b":")
-        found.append(rest[: int(length)].decode())
+        cells.append(rest[: int(length)].decode())
         rest = rest[int(length) :]
-    return found
+    return cells
 
 
 def _cells(texts: Array) -> Array:

@@ -117,10 +117,10 @@ class ChangeStream:
 
     def _uncovered(self, ends: Mapping[tuple[str, int], int]) -> int:
         """Return the number of records in the table's topics that the table does not cover yet."""
-        found = self.open_tables().tables[self.table]
-        topic_keys = frozenset[str]() if found.progress is None else found.progress.topic_keys
+        table = self.open_tables().tables[self.table]
+        topic_keys = frozenset[str]() if table.progress is None else table.progress.topic_keys
         return sum(
-            max(0, end - offset_in(found.covered, topic, partition))
+            max(0, end - offset_in(table.covered, topic, partition))
             for (topic, partition), end in ends.items()
             if topic in topic_keys
         )

@@ -97,7 +97,7 @@ class Pairing:
     def order_of(self, key: Key) -> tuple[int | str, ...]:
         """Return the sort key of a key in Python: its canonical texts, or the integers in them."""
         pairs = zip(self.key, key, strict=True)
-        return tuple(int(text) if one.source.is_number else text for one, text in pairs)
+        return tuple(int(text) if column.source.is_number else text for column, text in pairs)
 
     @property
     def fingerprint(self) -> str:
@@ -105,7 +105,9 @@ class Pairing:
 
         Under equal checksums, equal rows have equal hashes.
         """
-        parts = [(one.name, str(one.type), one.text_sql, one.form) for one in self.columns]
+        parts = [
+            (column.name, str(column.type), column.text_sql, column.form) for column in self.columns
+        ]
         return sha256(repr(parts).encode()).hexdigest()[:16]
 
     @property
@@ -139,18 +141,18 @@ def pair_columns(
     others: list[UncomparedColumn] = []
     for name, column in source.columns.items():
         target = _target_name(name, types, settings)
-        found = _paired(column, target, types, settings, text_sql)
-        if isinstance(found, ComparedColumn):
-            pairs[name] = found
+        paired = _paired(column, target, types, settings, text_sql)
+        if isinstance(paired, ComparedColumn):
+            pairs[name] = paired
         else:
-            others.append(UncomparedColumn(target, found))
-    taken = {column.name for column in pairs.values()} | {one.column for one in others}
+            others.append(UncomparedColumn(target, paired))
+    taken = {column.name for column in pairs.values()} | {other.column for other in others}
     for name in types.keys() - taken:
         reason = "added by the configuration" if name in added else "not in the source"
         others.append(UncomparedColumn(name, reason))
     _check_key(source, pairs, others)
     key = [pairs.pop(name) for name in source.key]
-    ordered = tuple(sorted(others, key=lambda one: one.column))
+    ordered = tuple(sorted(others, key=lambda other: other.column))
     return Pairing((*key, *pairs.values()), len(key), ordered)
 
 
@@ -191,7 +193,7 @@ def _check_key(
 ) -> None:
     if not source.key:
         raise UnsupportedError(f"{source} has no primary key, by which rows are compared")
-    reasons = {one.column: one.reason for one in others}
+    reasons = {other.column: other.reason for other in others}
     for name in source.key:
         if name not in pairs:
             reason = reasons.get(name, "not in the table of the lake")

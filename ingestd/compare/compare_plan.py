@@ -35,15 +35,15 @@ def parse_pairs(names: Sequence[str], database: str) -> dict[str, tuple[str, str
     A name is `TABLE` or `TABLE=SCHEMA.TABLE`; a `TABLE` without a dot is in the pipeline's
     database. Raises ConfigError for a name of another form.
     """
-    found: dict[str, tuple[str, str] | None] = {}
+    named: dict[str, tuple[str, str] | None] = {}
     for text in names:
         name, equals, source = text.partition("=")
         schema, dot, table = source.partition(".")
         if not name or (equals and not (dot and schema and table)):
             raise ConfigError(f"'{text}': write TABLE or TABLE=SCHEMA.TABLE")
         full = name if "." in name else f"{database}.{name}"
-        found[full] = (schema, table) if equals else None
-    return found
+        named[full] = (schema, table) if equals else None
+    return named
 
 
 def settings_of(settings: PipelineSettings, table: str) -> TableSettings:
@@ -53,7 +53,7 @@ def settings_of(settings: PipelineSettings, table: str) -> TableSettings:
 
 
 def source_of(
-    table: str, one: ManagedTable, given: tuple[str, str] | None, database: str
+    table: str, managed: ManagedTable, given: tuple[str, str] | None, database: str
 ) -> TablePair | Uncompared:
     """Return the source table of a table: the given one, or the only one that it was written from.
 
@@ -61,7 +61,9 @@ def source_of(
     """
     if given is not None:
         return TablePair(table, *given)
-    source_tables = () if one.progress is None else sorted(one.progress.source_tables, key=str)
+    source_tables = (
+        () if managed.progress is None else sorted(managed.progress.source_tables, key=str)
+    )
     if not source_tables:
         return Uncompared(table, "no record names its source; write TABLE=SCHEMA.TABLE")
     if len(source_tables) > 1:

@@ -32,8 +32,8 @@ class PageIndex:
     def __init__(self, pairing: Pairing, pages: Sequence[Page]) -> None:
         self._pairing = pairing
         self._ordered = pairing.is_ordered
-        self._lows = [one.keys.low and pairing.order_of(one.keys.low) for one in pages]
-        highs = [one.keys.high for one in pages]
+        self._lows = [page.keys.low and pairing.order_of(page.keys.low) for page in pages]
+        highs = [page.keys.high for page in pages]
         self._is_open = bool(highs) and highs[-1] is None
         self._highs = [pairing.order_of(high) for high in highs if high is not None]
 
@@ -79,13 +79,13 @@ class LakeReader:
 
     def digests(self, index: PageIndex) -> dict[PagePart, Digest]:
         """Return the digests of the rows in the pages of an index, by page and part."""
-        found: dict[PagePart, Digest] = {}
+        digests: dict[PagePart, Digest] = {}
         for key, row_hash in self._hashes(index.bounds()):
             page_part = index.part_of_key(key)
             if page_part is not None:
-                count, total = found.get(page_part, (0, 0))
-                found[page_part] = count + 1, total + row_hash
-        return found
+                count, total = digests.get(page_part, (0, 0))
+                digests[page_part] = count + 1, total + row_hash
+        return digests
 
     def hashes(self, index: PageIndex, wanted: Collection[PagePart]) -> dict[Key, int]:
         """Return the hashes of the rows in the `wanted` pages and parts of an index, by key."""
@@ -97,18 +97,20 @@ class LakeReader:
 
         Keys without a row are left out.
         """
-        wanted, found = frozenset(keys), dict[Key, Texts]()
+        wanted, rows_by_key = frozenset(keys), dict[Key, Texts]()
         size = self.pairing.key_size
         for columns in self._texts(None, self._key_filter(keys)):
             for row in zip(*(column.to_pylist() for column in columns), strict=True):
                 if row[:size] in wanted:
-                    found[row[:size]] = row
-        return found
+                    rows_by_key[row[:size]] = row
+        return rows_by_key
 
     def _hashes(self, bounds: Predicate | None) -> Iterator[tuple[Key, int]]:
         for columns in self._texts(bounds, None):
             cells: list[Any] = row_cells(columns).cast(pa.binary()).to_pylist()
-            keys = zip(*(one.to_pylist() for one in columns[: self.pairing.key_size]), strict=True)
+            keys = zip(
+                *(column.to_pylist() for column in columns[: self.pairing.key_size]), strict=True
+            )
             yield from zip(keys, map(hash_of, cells), strict=True)
 
     def _texts(

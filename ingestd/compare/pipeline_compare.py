@@ -133,8 +133,8 @@ class _Work:
 
     def _clusters(self) -> dict[str, OffsetClient]:
         return {
-            name: self.stack.enter_context(closing(OffsetClient(one.kafka)))
-            for name, one in self.settings.sources.items()
+            name: self.stack.enter_context(closing(OffsetClient(source.kafka)))
+            for name, source in self.settings.sources.items()
         }
 
 
@@ -152,12 +152,12 @@ class _TableWork:
     def compare(self, given: tuple[str, str] | None) -> Result | Uncompared:
         """Compare the table with the given source table, or with the one that its record names."""
         work = self.work
-        found = source_of(self.name, self.managed, given, work.database)
-        if isinstance(found, Uncompared):
-            return found
+        name_in_source = source_of(self.name, self.managed, given, work.database)
+        if isinstance(name_in_source, Uncompared):
+            return name_in_source
         settings = settings_of(work.settings, self.name)
         table = self._table_of_snapshot()
-        source = read_source_table(work.connection, found.schema, found.name)
+        source = read_source_table(work.connection, name_in_source.schema, name_in_source.name)
         reason = refusal(table, source, settings)
         if work.options.as_of is None and self.managed.progress is None:
             reason = "it has no record of this pipeline; use --as-of if the source does not change"

@@ -73,7 +73,7 @@ class ProgressFile:
         if "result" in document:
             self._results[table] = document["result"]
             return
-        low, high = (None if one is None else tuple(one) for one in _bounds(document))
+        low, high = (None if bound is None else tuple(bound) for bound in _bounds(document))
         digests = {
             str(part): (int(n), int(total)) for part, (n, total) in document["parts"].items()
         }
@@ -118,12 +118,12 @@ def _valid_lines(path: Path) -> list[Document]:
     """
     data = path.read_bytes()
     whole = data[: data.rfind(b"\n") + 1]
-    found: list[Document] = []
+    documents: list[Document] = []
     for number, line in enumerate(whole.split(b"\n")[:-1], 1):
         checksum, _, text = line.decode(errors="replace").partition(" ")
         if checksum != _checksum(text):
             raise ConfigError(f"{path}: line {number} is damaged; delete the file")
-        found.append(json.loads(text))
+        documents.append(json.loads(text))
     if len(whole) < len(data):
         path.write_bytes(whole)
-    return found
+    return documents

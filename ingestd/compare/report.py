@@ -18,7 +18,7 @@ def result_document(
     table: str, source: DatabaseTable, pairing: Pairing, outcome: ComparisonOutcome
 ) -> Document:
     """Return the result of a table as the document that `--json` prints."""
-    kinds = [one.kind for one in outcome.differences]
+    kinds = [difference.kind for difference in outcome.differences]
     return {
         "table": table,
         "source": str(source),
@@ -27,10 +27,10 @@ def result_document(
         "complete": outcome.is_complete,
         **{str(kind): kinds.count(kind) for kind in KINDS},
         "moving": len(outcome.moving),
-        "differences": [_difference(pairing, one) for one in outcome.differences],
+        "differences": [_difference(pairing, difference) for difference in outcome.differences],
         "moving_keys": [_shown_key(pairing, key) for key in outcome.moving],
         "columns_not_compared": [
-            {"column": one.column, "reason": one.reason} for one in pairing.others
+            {"column": other.column, "reason": other.reason} for other in pairing.others
         ],
     }
 
@@ -43,8 +43,8 @@ def has_differences(result: Mapping[str, Any]) -> bool:
 def repair_hints(result: Mapping[str, Any]) -> Iterator[str]:
     """Yield hints that state how to repair the differences of a table; nothing is executed."""
     by_kind: dict[str, list[Mapping[str, Any]]] = {}
-    for one in result["differences"]:
-        by_kind.setdefault(one["kind"], []).append(one["key"])
+    for difference in result["differences"]:
+        by_kind.setdefault(difference["kind"], []).append(difference["key"])
     name = result["table"]
     wanted = [*by_kind.get("missing", ()), *by_kind.get("different", ())]
     if wanted:
@@ -89,16 +89,16 @@ def _literal(value: str) -> str:
     return "'" + value.replace("'", "''") + "'"
 
 
-def _difference(pairing: Pairing, one: Difference) -> Document:
+def _difference(pairing: Pairing, difference: Difference) -> Document:
     """Return a difference as a document: of each row only the columns that differ.
 
     A row that only one side has is complete.
     """
     return {
-        "kind": one.kind,
-        "key": _shown_key(pairing, one.key),
-        "source": _shown(pairing, one.source, one.lake),
-        "lake": _shown(pairing, one.lake, one.source),
+        "kind": difference.kind,
+        "key": _shown_key(pairing, difference.key),
+        "source": _shown(pairing, difference.source, difference.lake),
+        "lake": _shown(pairing, difference.lake, difference.source),
     }
 
 

@@ -83,7 +83,7 @@ class SourceReader:
         self._throttle = throttle
         self._from = f"{postgres.quoted(table.schema)}.{postgres.quoted(table.name)}"
         self._key = [postgres.quoted(column.source.name) for column in pairing.key]
-        texts = [f"{one.text_sql} AS c{number}" for number, one in enumerate(pairing.columns)]
+        texts = [f"{column.text_sql} AS c{number}" for number, column in enumerate(pairing.columns)]
         self._texts = ", ".join(texts)
         cells = [postgres.cell_sql(f"c{number}") for number in range(len(texts))]
         self._hash = postgres.hash_sql(" || ".join(cells))
@@ -117,17 +117,19 @@ class SourceReader:
 
     def rows(self, keys: Sequence[Key]) -> dict[Key, SourceRow]:
         """Return the rows with the given keys, by key. Keys without a row are left out."""
-        found: dict[Key, SourceRow] = {}
+        rows_by_key: dict[Key, SourceRow] = {}
         size = self._pairing.key_size
         texts = ", ".join(column.text_sql for column in self._pairing.columns)
         for chunk in chunks(keys, _KEYS_OF_STATEMENT):
             listed = ", ".join([self._tuple(self._values())] * len(chunk))
             where = f"{self._tuple(self._key)} IN ({listed})"
             sql = f"SELECT xmin::text, {texts} FROM {self._from} WHERE {where}"
-            for version, *row in self._connection.query(sql, [one for key in chunk for one in key]):
-                found[tuple(row[:size])] = SourceRow(tuple(row), str(version))
+            for version, *row in self._connection.query(
+                sql, [value for key in chunk for value in key]
+            ):
+                rows_by_key[tuple(row[:size])] = SourceRow(tuple(row), str(version))
             self._throttle.took(len(chunk))
-        return found
+        return rows_by_key
 
     def _bound(self, keys: KeyRange, size: int) -> Key | None:
         """Return the key of the last row of a page of `size` rows, or None if fewer rows remain."""
@@ -135,8 +137,8 @@ class SourceReader:
         names = ", ".join(column.text_sql for column in self._pairing.key)
         order = ", ".join(self._key)
         sql = f"SELECT {names} FROM {self._from}{where} ORDER BY {order} OFFSET %s LIMIT 1"
-        found = self._connection.query(sql, (*parameters, size - 1))
-        return tuple(found[0]) if found else None
+        rows = self._connection.query(sql, (*parameters, size - 1))
+        return tuple(rows[0]) if rows else None
 
     def _digests(self, keys: KeyRange) -> dict[Part, Digest]:
         where, parameters = self._where(keys)
@@ -144,8 +146,8 @@ class SourceReader:
             f"SELECT part, count(*), sum(hash)::text FROM (SELECT {self._part} AS part, "
             f"{self._hash} AS hash FROM ({self._select(where)}) r) d GROUP BY part"
         )
-        found = self._connection.query(sql, parameters)
-        digests = {str(part): (int(count), int(total)) for part, count, total in found}
+        rows = self._connection.query(sql, parameters)
+        digests = {str(part): (int(count), int(total)) for part, count, total in rows}
         self._throttle.took(sum(count for count, _ in digests.values()))
         return digests
 

@@ -104,7 +104,7 @@ class TableComparison:
         differing, row_counts = self._differing(hashed)
         if self.pairing.is_ordered and self.page_rows > _SPLIT:
             size = self.page_rows // _SPLIT
-            small = [one for page in differing for one in self.source.pages(page.keys, size)]
+            small = [part for page in differing for part in self.source.pages(page.keys, size)]
             differing, row_counts = self._differing(small)
         for keys in self._candidates(differing, row_counts):
             for chunk in chunks(keys, _KEYS_OF_LOOK):
@@ -133,12 +133,14 @@ class TableComparison:
         """
         if not pages:
             return [], {}
-        found = self.open_lake().digests(PageIndex(self.pairing, pages))
-        wanted = self._source_digests(pages)
+        in_lake = self.open_lake().digests(PageIndex(self.pairing, pages))
+        in_source = self._source_digests(pages)
         differing = {
-            page_part: max(wanted.get(page_part, _NO_ROWS)[0], found.get(page_part, _NO_ROWS)[0])
-            for page_part in {*wanted, *found}
-            if wanted.get(page_part, _NO_ROWS) != found.get(page_part, _NO_ROWS)
+            page_part: max(
+                in_source.get(page_part, _NO_ROWS)[0], in_lake.get(page_part, _NO_ROWS)[0]
+            )
+            for page_part in {*in_source, *in_lake}
+            if in_source.get(page_part, _NO_ROWS) != in_lake.get(page_part, _NO_ROWS)
         }
         if not self.pairing.is_ordered:
             return list(pages) if differing else [], differing

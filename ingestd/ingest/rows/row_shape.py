@@ -235,7 +235,7 @@ class _Work:
 
     def failures(self) -> tuple[Failure, ...]:
         """Return the rows that failed, with the reasons."""
-        found = list(self._failures)
+        failures = list(self._failures)
         for name, (column, failed) in self._uncomputed.items():
             if name not in self._shape.moving:
                 # Values of a retraction outside the key are not used.
@@ -243,8 +243,8 @@ class _Work:
             if bool(failed.any()):
                 names = ", ".join(f"'{source}'" for source in column.sources)
                 message = f"{column}: invalid value of column {names}"
-                found.append(Failure(failed, "cast", "computed", message))
-        return tuple(found)
+                failures.append(Failure(failed, "cast", "computed", message))
+        return tuple(failures)
 
     def filter(self, where: RowFilter, table: FileStoreTable) -> tuple[int, Mask | None]:
         """Apply the row filter of a table.

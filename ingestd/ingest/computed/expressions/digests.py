@@ -53,7 +53,7 @@ def _plan(name: str, arguments: Sequence[Argument], digests_of: Digests) -> Plan
     require(name, arguments[:1], CHARACTER_ROOTS | BINARY_ROOTS)
     own = arguments[0].type or TEXT
     hashed = own if own.root in BINARY_ROOTS else TEXT
-    others = [INT if isinstance(one.constant, int) else TEXT for one in arguments[1:]]
+    others = [INT if isinstance(argument.constant, int) else TEXT for argument in arguments[1:]]
 
     def run(values: Values, *_: Values) -> Values:
         return _hashed(values, digests_of)

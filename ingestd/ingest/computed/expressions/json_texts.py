@@ -81,8 +81,8 @@ def _json_value(arguments: Sequence[Argument]) -> Plan:
     def run(texts: Values, _: Values) -> Values:
         # Repeated documents are read once.
         encoded = texts.dictionary_encode()
-        found = [scalar_at(text.encode(), path) for text in encoded.dictionary.to_pylist()]
-        return pa.array(found, pa.string()).take(encoded.indices)
+        scalars = [scalar_at(text.encode(), path) for text in encoded.dictionary.to_pylist()]
+        return pa.array(scalars, pa.string()).take(encoded.indices)
 
     return Plan(TEXT, (TEXT, TEXT), strict(run, pa.string()))
 
