@@ -239,7 +239,7 @@ class SchemaChangeEvent:
 
     `comments` are those that the statement or the schema contains.
     `position` is the position of the DDL statement in the source's log, or None if unknown. If
-    `is_standing`, the event was derived from the schema of messages, and is repeated in every
+    `is_repeated`, the event was derived from the schema of messages, and is repeated in every
     chunk.
     """
 
@@ -248,7 +248,7 @@ class SchemaChangeEvent:
     offset: int
     position: int | None
     columns: tuple[tuple[str, str | None], ...]
-    is_standing: bool = False
+    is_repeated: bool = False
     comments: Comments = NO_COMMENTS
 
 
@@ -325,7 +325,7 @@ def comment_events(
     offset = int(batch.offset[0])
     return [
         SchemaChangeEvent(
-            batch.source, chunk.partition, offset, None, (), is_standing=True, comments=comments
+            batch.source, chunk.partition, offset, None, (), is_repeated=True, comments=comments
         )
     ]
 

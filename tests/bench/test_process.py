@@ -40,9 +40,7 @@ with ThreadPoolExecutor(1) as thread:
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_benchmark_that_is_stopped_leaves_no_program_behind(
-    tmp_path: Path, number: signal.Signals
-) -> None:
+def test_a_stopped_benchmark_leaves_no_process(tmp_path: Path, number: signal.Signals) -> None:
     command = [sys.executable, "-c", BENCHMARK, str(tmp_path / "log"), PROGRAM]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as benchmark:
         assert benchmark.stdout is not None

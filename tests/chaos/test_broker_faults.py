@@ -18,13 +18,13 @@ from ingestd.dev.broker import DevBroker, Listener
 from tests.chaos.tcp_proxy import TcpProxy
 from tests.support.certificates import HAS_OPENSSL, Authority
 from tests.support.daemon import Daemon, run_daemon
+from tests.support.daemon_progress import Watched
 from tests.support.kafka_broker import delete_topic, produce_transaction
 from tests.support.ledger import PARTITIONS, Ledger
 from tests.support.ledger_judge import judge
 from tests.support.oracle import Oracle
 from tests.support.pipelines import pipeline
 from tests.support.secured_broker import short_sessions, tls
-from tests.support.standing import Watched
 from tests.support.token_endpoint import CLIENT, CLIENT_SECRET, TokenEndpoint
 
 pytestmark = [

@@ -9,12 +9,12 @@ from confluent_kafka.cimpl import NewTopic
 
 from tests.chaos.kafka_cluster import kafka_cluster, start_together
 from tests.support.daemon import run_daemon
+from tests.support.daemon_progress import Watched
 from tests.support.kafka_broker import admin
 from tests.support.ledger import PARTITIONS, TABLES, Ledger
 from tests.support.ledger_judge import judge
 from tests.support.oracle import Oracle
 from tests.support.pipelines import pipeline
-from tests.support.standing import Watched
 
 pytestmark = [
     pytest.mark.chaos,

@@ -11,11 +11,11 @@ import pytest
 
 from ingestd.dev.broker import DevBroker
 from tests.support.daemon import Daemon, catch_up, ingestd, run_daemon
+from tests.support.daemon_progress import Watched
 from tests.support.ledger import PARTITIONS, Ledger
 from tests.support.ledger_judge import judge
 from tests.support.oracle import Oracle
 from tests.support.pipelines import DATABASE, pipeline
-from tests.support.standing import Watched
 
 pytestmark = [pytest.mark.chaos, pytest.mark.slow, pytest.mark.timeout(900)]
 EVENTS = 12_000

@@ -24,6 +24,7 @@ from ingestd.daemon.executor_watch import MISSING_SECONDS
 from ingestd.dev.broker import DevBroker
 from tests.integration.hdfs_server import running_hdfs
 from tests.support.daemon import Daemon, catch_up, ingestd, run_daemon
+from tests.support.daemon_progress import Watched
 from tests.support.ledger import PARTITIONS, Ledger
 from tests.support.ledger_judge import judge
 from tests.support.oracle import Oracle
@@ -31,7 +32,6 @@ from tests.support.pipelines import DATABASE, pipeline
 from tests.support.planted import Planted, files_below, processes
 from tests.support.processes import session_of
 from tests.support.s3_server import S3Server, built, can_be_had, running_s3
-from tests.support.standing import Watched
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.timeout(900)]
 PIECE = 10_000

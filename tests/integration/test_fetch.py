@@ -215,7 +215,7 @@ def test_offsets_deleted_by_retention_are_an_error_that_names_them(broker: DevBr
     assert offsets(read(source_of(broker, topic), topic, 12, 15)) == [12, 13, 14]
 
 
-def test_a_range_behind_the_end_of_a_recreated_topic_is_lost(broker: DevBroker) -> None:
+def test_a_range_after_the_end_of_a_recreated_topic_is_lost(broker: DevBroker) -> None:
     topic = fresh_topic(broker)
     produce(broker, topic, [(None, b"x")] * 3)
     with pytest.raises(LogChangedError, match=f"{topic}/0 of source src .* has 0 to 3"):

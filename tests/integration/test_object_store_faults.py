@@ -89,7 +89,7 @@ def test_a_commit_lands_once_whatever_becomes_of_its_publication(
     assert live_names(table) == ["a", "b", "c"]
 
 
-def test_a_rival_wins_behind_a_lost_answer_and_is_built_upon(
+def test_a_rival_wins_after_a_lost_response_and_is_built_upon(
     io: FileIO, root: str, proxy: FaultyProxy
 ) -> None:
     table = metadata_table(io, path=f"{root}/t")

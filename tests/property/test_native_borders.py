@@ -114,7 +114,7 @@ def test_texts_are_whole_whatever_stands_at_the_border_of_a_lane(special: str, b
         assert found[3] == (repr(json.loads(value)), False)
 
 
-def test_what_is_left_out_is_so_behind_learnt_objects() -> None:
+def test_omitted_fields_stay_omitted_after_learnt_objects() -> None:
     found = same_alone_and_behind_others(with_value("text", json.dumps(MARK)))
     assert found is not None
     assert found[3] == ("None", True)

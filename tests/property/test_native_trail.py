@@ -141,7 +141,7 @@ SOUND = '{"a":1,"id":%d,"table":"t","file":"f","z":null}'
     ],
 )
 @pytest.mark.parametrize("before", [0, 1, 2, 200])
-def test_what_is_odd_is_found_behind_any_number_of_sound_objects(
+def test_an_irregular_object_is_found_after_any_number_of_regular_ones(
     irregular: str, before: int
 ) -> None:
     sound = [SOUND % number for number in range(before)]

@@ -70,6 +70,6 @@ def alias_events(chunk: RecordChunk, batch: ChangeBatch, names: Names) -> list[S
         offset=int(batch.offset[0]),
         position=int(known.min()) - 1 if len(known) else 0,
         columns=names,
-        is_standing=True,
+        is_repeated=True,
     )
     return [event]

@@ -198,7 +198,7 @@ def _refused_letter(
 
 def _stated(chunk: RecordChunk, event: SchemaChangeEvent) -> StatementOrigin | None:
     """Return the record of a DDL statement, or None if the change is from a schema."""
-    if event.is_standing:
+    if event.is_repeated:
         return None
     time = int(chunk.timestamps[int(np.searchsorted(chunk.offsets, event.offset))])
     return StatementOrigin(time, chunk.topic, chunk.partition, event.offset)
@@ -222,7 +222,7 @@ def _not_followed(
     apply it.
     """
     column_history = read_column_history(target.table.schema.options, target.identifier)
-    if not event.is_standing:
+    if not event.is_repeated:
         if event.position is None:
             return tuple(change for change in changes if change not in column_history)
         return changes if event.position > followed_until(column_history) else ()

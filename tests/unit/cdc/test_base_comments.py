@@ -100,7 +100,7 @@ message Item {  // not of a field
 """
 
 
-def test_protobuf_has_them_before_or_behind_a_field() -> None:
+def test_protobuf_has_them_before_or_after_a_field() -> None:
     registry = Registered()
     number = registry.add(PROTO, "PROTOBUF")
     decoder = load_data_format("protobuf", FormatSettings(schemas=registry))

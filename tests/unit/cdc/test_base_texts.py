@@ -76,7 +76,7 @@ def test_they_are_equal_to_a_list_of_the_same_texts() -> None:
 
 
 @pytest.mark.parametrize("place", [4, -5, 1 << 40])
-def test_a_place_behind_the_end_is_an_index_error(place: int) -> None:
+def test_an_index_after_the_end_is_an_index_error(place: int) -> None:
     with pytest.raises(IndexError):
         native.Texts(SOME)[place]
     with pytest.raises(IndexError):

@@ -100,7 +100,7 @@ OGG = {"table": "d.t", "primary_keys": ["id"], "pos": "1"}
         ("ogg-json", {**OGG, "op_type": "U", "before": {"v": "a"}, "after": B | {"n": 5}}),
     ],
 )
-def test_what_an_image_before_lacks_is_as_it_is_behind_the_change(
+def test_values_that_a_before_image_lacks_are_those_after_the_change(
     name: str, update: dict[str, Any]
 ) -> None:
     value = json.dumps(update).encode()

@@ -40,7 +40,7 @@ def test_the_address_with_the_most_connections_loses_its_oldest(stack: ExitStack
     assert [is_open(one) for one in many] == [False] * 7 + [True] * 3
 
 
-def test_behind_one_address_the_newest_has_its_place(stack: ExitStack) -> None:
+def test_of_one_address_the_newest_connection_is_kept(stack: ExitStack) -> None:
     limit = ConnectionLimit(2)
     many = [placed(stack, limit, "node") for _ in range(5)]
     assert [is_open(one) for one in many] == [False] * 3 + [True] * 2

@@ -95,7 +95,7 @@ def test_catching_up_makes_it_fresh_again(lag_tracker: LagTracker) -> None:
     assert lag_tracker.freshness(T0 + 4) == {"db.t": 0.0}
 
 
-def test_a_table_is_as_far_behind_as_the_worst_of_its_topic_partitions(
+def test_a_table_has_the_lag_of_the_worst_of_its_topic_partitions(
     lag_tracker: LagTracker,
 ) -> None:
     answer(lag_tracker, T0, 10, 100, 100)
@@ -103,7 +103,7 @@ def test_a_table_is_as_far_behind_as_the_worst_of_its_topic_partitions(
     assert lag_tracker.freshness(T0) == {"db.t": 60.0}
 
 
-def test_a_table_is_not_behind_because_of_other_topics(lag_tracker: LagTracker) -> None:
+def test_a_table_has_no_lag_of_other_topics(lag_tracker: LagTracker) -> None:
     ends = {"t": {0: 10}, "u": {0: 100}}
     lag_tracker.ends_reported("s", ends, T0)
     lag_tracker.batch_committed(batch({0: 10}, {0: T0}), T0)

@@ -206,7 +206,7 @@ def test_until_the_latest_what_is_due_is_done_before_the_end(child: Child) -> No
     maintenance.stop()
 
 
-def test_a_stream_that_is_always_behind_is_compacted_and_never_stuck(child: Child) -> None:
+def test_a_stream_with_a_lasting_backlog_is_compacted_and_never_stuck(child: Child) -> None:
     maintenance, one = (
         running(child, MaintenanceSettings(expires=False, max_throttle=1e6)),
         schema(),
@@ -228,7 +228,7 @@ def test_a_stream_that_is_always_behind_is_compacted_and_never_stuck(child: Chil
     assert all(job.urgent for job in child.jobs)
 
 
-def test_what_a_stream_that_is_behind_has_put_off_is_done_once_it_is_not(child: Child) -> None:
+def test_compactions_that_a_backlog_delayed_run_after_it(child: Child) -> None:
     maintenance, one = running(child), schema()
     for snapshot in range(1, 7):
         maintenance.batch_started()

@@ -95,7 +95,7 @@ def test_tables_and_waits_are_in_the_document(record: MaintenanceRecord) -> None
     assert (after["throttled_by"], after["throttled_seconds"]) == (None, 1.5)
 
 
-def test_gauges_wait_until_the_standing_is_known(record: MaintenanceRecord) -> None:
+def test_gauges_wait_until_the_sorted_runs_are_known(record: MaintenanceRecord) -> None:
     record.sorted_runs("db.unknown", (None, None))
     assert REGISTRY.get_sample_value("ingestd_sorted_runs", {"table": "db.unknown"}) is None
     record.sorted_runs("db.rec", (4, 9))

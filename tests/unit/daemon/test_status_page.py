@@ -94,7 +94,7 @@ def test_changes_of_schemas_are_told_newest_first(status: Status) -> None:
     assert "added a<b INT" in page.of("td")
 
 
-def test_tables_say_how_far_they_are_behind(status: Status) -> None:
+def test_tables_show_their_lag(status: Status) -> None:
     assert "lag in seconds" in outline(status).of("th")
 
 

@@ -132,7 +132,7 @@ def test_a_bound_ahead_is_reached_as_records_come() -> None:
     assert plan(one, first).until == {"s": {"t": {0: 15, 1: 4}}}
 
 
-def test_a_bound_behind_what_was_reached_asks_for_nothing() -> None:
+def test_a_bound_before_the_reached_offset_requests_nothing() -> None:
     fields: dict[str, Any] = {"bounded_mode": "specific-offsets", "bounded_offsets": {"t": {0: 15}}}
     reached = {"s": {"t": {0: 20, 1: 50, 2: 5}}}
     assert planner(FakeCluster(LOGS), **fields).next_batch(reached, bounded=True) is None

@@ -6,7 +6,7 @@ from ingestd.errors import DiskFullError, OffsetLostError, RetryableError, Worke
 from ingestd.spark.failure import last_cause, raised_error, task_error
 
 
-def test_the_error_behind_a_traceback_is_found() -> None:
+def test_the_error_of_a_traceback_is_found() -> None:
     text = (
         '[PYTHON_STREAMING_DATA_SOURCE_RUNTIME_ERROR] Failed:\n  File "x.py", line 3\n'
         "ingestd.errors.SourceError: first\nDuring handling:\n"
@@ -37,7 +37,7 @@ def test_the_cause_is_the_last_error_a_traceback_names() -> None:
     assert last_cause("nothing that names\nan end") == "an end"
 
 
-def test_the_cause_of_a_query_is_not_looked_for_in_the_plan_behind_it() -> None:
+def test_the_cause_of_a_query_is_not_searched_in_the_plan_after_it() -> None:
     text = (
         "[STREAM_FAILED] Query [id = 1] terminated with exception: it is so SQLSTATE: X\n"
         "=== Streaming Query ===\n+- ~StreamingDataSourceV2ScanRelation[source#0] ranges"

@@ -21,7 +21,7 @@ def test_rows_tell_the_names_that_their_fields_had() -> None:
     field = {"name": "n", "type": "int", "aliases": ["m", "k"]}
     (found,) = events([ID, field], {"id": 1, "n": 2}, {"id": 2, "n": 3})
     assert found.columns == (("m", "n"), ("k", "n"))
-    assert (found.source.table, found.position, found.is_standing) == ("item", 0, True)
+    assert (found.source.table, found.position, found.is_repeated) == ("item", 0, True)
 
 
 @pytest.mark.parametrize("aliases", [[], ["id"], None])

@@ -23,7 +23,7 @@ def test_a_statement_alone_proves_what_it_does_not_take_back(
     assert proven_alone(statement) == proven
 
 
-def test_columns_behind_the_statement_have_to_agree() -> None:
+def test_columns_after_the_statement_have_to_agree() -> None:
     statement = "ALTER TABLE t CHANGE a b INT, DROP c"
     assert proven_by_columns(column_changes(statement), ["id", "B"]) == (("a", "B"), ("c", None))
     assert proven_by_columns(column_changes(statement), ["id", "a", "c"]) == ()

@@ -21,7 +21,7 @@ def altered(**fields: object) -> dict[str, object]:
     return {"type": "table-alter", "sql": SQL, "def": COLUMNS, "ts": 1_750_000_000_000, **fields}
 
 
-def test_an_alter_tells_of_columns_that_the_table_behind_it_agrees_with() -> None:
+def test_an_alter_changes_columns_that_the_table_after_it_agrees_with() -> None:
     decoded = decode(altered())
     [event] = decoded.schema_changes
     assert event.source == SourceTable("inv", None, "item")
@@ -29,7 +29,7 @@ def test_an_alter_tells_of_columns_that_the_table_behind_it_agrees_with() -> Non
     assert (decoded.control, decoded.rejected) == (1, [])
 
 
-def test_a_statement_stands_behind_the_rows_before_it_in_the_log() -> None:
+def test_a_statement_is_after_the_rows_before_it_in_the_log() -> None:
     row = {"type": "insert", "data": {"id": 1, "a": 2}, "commit": True, "xoffset": 0}
     later = {**row, "data": {"id": 1, "b": 2}, "position": "bin.000004:120"}
     decoded = decode(

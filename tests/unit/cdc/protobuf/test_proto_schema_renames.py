@@ -35,7 +35,7 @@ def renames(*schemas: str, asked: bool = True) -> list[tuple[tuple[str, str | No
     chunk = chunk_of([framed(numbers[-1], BODY)])
     decoded = load_data_format("protobuf", settings).decode(chunk, {}, {})
     assert not decoded.rejected
-    assert all(schema_change.is_standing for schema_change in decoded.schema_changes)
+    assert all(schema_change.is_repeated for schema_change in decoded.schema_changes)
     return [schema_change.columns for schema_change in decoded.schema_changes]
 
 

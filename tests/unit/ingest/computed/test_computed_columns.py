@@ -59,7 +59,7 @@ def test_what_is_not_understood_is_said_with_column_and_expression(text: str, me
     assert f"computed column 'c' = {text}: " in caught.value.message
 
 
-def test_columns_come_behind_those_they_are_made_from() -> None:
+def test_columns_follow_those_they_are_computed_from() -> None:
     texts = {"a": "upper(b)", "b": "trim(c)", "x": "now()", "c": "substring(s, 1)"}
     ordered = in_order(parse_computed(*item) for item in texts.items())
     assert [one.name for one in ordered] == ["x", "c", "b", "a"]

@@ -26,7 +26,7 @@ def test_a_batch_is_cut_when_a_source_gave_all_that_its_limit_allows(
     assert is_cut(offsets, {"a": 100, "b": 10}) is cut
 
 
-def test_a_stream_is_behind_from_a_batch_that_was_cut_to_one_that_was_not() -> None:
+def test_a_backlog_lasts_from_a_limited_batch_to_one_that_is_not() -> None:
     stream = Backlog()
     stream.ended(True, 10.0)
     assert stream.is_lagging(10.0)
@@ -38,7 +38,7 @@ def test_a_stream_is_behind_from_a_batch_that_was_cut_to_one_that_was_not() -> N
     assert not stream.is_lagging(1001.0)
 
 
-def test_it_is_behind_no_more_when_no_batch_follows() -> None:
+def test_a_backlog_ends_when_no_batch_follows() -> None:
     stream = Backlog()
     stream.ended(True, 10.0)
     assert stream.is_lagging(14.9)
@@ -47,7 +47,7 @@ def test_it_is_behind_no_more_when_no_batch_follows() -> None:
     assert stream.is_lagging(16.0)
 
 
-def test_a_batch_that_died_leaves_nobody_behind_until_tables_are_opened_again() -> None:
+def test_a_failed_batch_leaves_no_backlog_until_tables_are_opened_again() -> None:
     stream = Backlog()
     stream.opened(0.0)
     stream.began()
@@ -57,7 +57,7 @@ def test_a_batch_that_died_leaves_nobody_behind_until_tables_are_opened_again() 
     assert stream.is_lagging(2.0)
 
 
-def test_it_counts_as_behind_until_its_first_batch_has_ended() -> None:
+def test_it_counts_as_a_backlog_until_the_first_batch_has_ended() -> None:
     stream = Backlog()
     assert not stream.is_lagging(0.0)
     stream.opened(0.0)

@@ -62,7 +62,7 @@ def test_first_looks_wait_for_work_that_is_due(choice: MaintenanceScheduler) -> 
     assert choice.take(6.0) == Job("compact", "db.old")
 
 
-def test_behind_a_stream_that_is_behind_only_what_presses_is_compacted(
+def test_during_a_backlog_only_pressing_compactions_run(
     choice: MaintenanceScheduler,
 ) -> None:
     choice.opened("db.old", PLAIN, 0.0)

@@ -69,7 +69,7 @@ def test_the_next_run_neither_reads_nor_decodes_what_was_kept() -> None:
     assert plain.fetched == [*range(9), *range(9)]
 
 
-def test_a_chunk_with_a_narrower_type_than_the_table_is_decoded_again_with_all_behind_it() -> None:
+def test_a_chunk_with_a_narrower_type_than_the_table_is_decoded_again_with_all_after_it() -> None:
     narrow = [record(Change({"id": i, "n": 1})) for i in range(3)]
     wide = [record(Change({"id": i, "n": "x"})) for i in range(3, 6)]
     keeping, plain = rigs(*wide, *narrow, *wide)
@@ -105,7 +105,7 @@ def test_a_row_that_the_table_refuses_is_rejected_with_its_record() -> None:
     assert len(dead_letters) == 1
 
 
-def test_a_truncate_behind_kept_rows_counts_for_them() -> None:
+def test_a_truncate_after_kept_rows_counts_for_them() -> None:
     keeping, plain = rigs(
         *(record(Change({"id": i}, position=i)) for i in range(3)),
         record(Change({}, truncate=True, position=1)),

@@ -45,7 +45,7 @@ def test_changes_are_dead_letters_unless_something_else_is_said(
     assert {dead_letter["reason"] for dead_letter in dead_letters} == {"change-without-key"}
 
 
-def test_with_latest_only_the_row_behind_each_change_is_appended() -> None:
+def test_with_latest_only_the_row_after_each_change_is_appended() -> None:
     rig = rig_with("latest-only")
     rig.produce(*(record(change) for change in CHANGES))
     result = rig.run()

@@ -92,7 +92,7 @@ def test_a_table_that_exists_asks_though_the_configuration_is_silent(asked: list
     assert told(one) == [("+I", "a"), ("-U", "b"), ("+U", "c")]
 
 
-def test_other_tables_of_the_pipeline_take_the_row_behind_an_update_alone() -> None:
+def test_other_tables_of_the_pipeline_take_only_the_row_after_an_update() -> None:
     one = rig({}, settings={"orders": TableSettings(options=INPUT)})
     both = [
         Change({"id": 1, "note": "a"}, UPDATE_BEFORE), Change({"id": 1, "note": "b"}, UPDATE_AFTER)
@@ -114,7 +114,7 @@ def test_other_tables_of_the_pipeline_take_the_row_behind_an_update_alone() -> N
     ],
     ids=str,
 )
-def test_tables_that_take_nothing_back_tell_the_row_behind_an_update_alone(
+def test_tables_without_retractions_have_only_the_row_after_an_update(
     options: dict[str, str],
 ) -> None:
     one = rig({**INPUT, **options})

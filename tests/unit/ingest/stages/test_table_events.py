@@ -239,7 +239,7 @@ def sorted_runs(json_changes: JsonChanges, monkeypatch: pytest.MonkeyPatch) -> N
             if "m" in batch.types:
                 at = int(batch.offset[0])
                 event = SchemaChangeEvent(
-                    batch.source, chunk.partition, at, 0, (("n", "m"),), is_standing=True
+                    batch.source, chunk.partition, at, 0, (("n", "m"),), is_repeated=True
                 )
                 found.schema_changes.append(event)
         return found

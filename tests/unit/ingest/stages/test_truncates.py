@@ -41,7 +41,7 @@ def late(rig: Rig) -> dict[str, dict[str, object]]:
     return state(2, 2, reached=60)
 
 
-def test_rows_behind_a_truncate_that_is_read_late_are_read_again() -> None:
+def test_rows_after_a_truncate_that_is_read_late_are_read_again() -> None:
     rig = Rig(slots=2)
     result = rig.run(table_changes=late(rig))
     assert [row["id"] for row in rig.rows("orders")] == [3, 4, 5]

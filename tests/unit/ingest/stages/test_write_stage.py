@@ -112,7 +112,7 @@ def test_finding_of_one_task_keeps_all_tasks_from_writing() -> None:
     assert set(rig.io.files) == files
 
 
-def test_rows_behind_a_finding_do_not_travel() -> None:
+def test_rows_after_a_finding_are_not_sent() -> None:
     rig = Rig()
     rig.produce(record(Change({"id": 1})))
     rig.run()

@@ -134,7 +134,7 @@ def test_repeats_within_a_partition_stay_where_they_are() -> None:
     assert offsets_of(blobs) == [[1, 8, 2, 3, 4, 9]]
 
 
-def test_rows_without_position_stand_behind_the_row_before_them() -> None:
+def test_rows_without_position_follow_the_row_before_them() -> None:
     blobs = [
         blob([1, 2, 3], 0, positions=[100, -1, 300]),
         blob([8], 1, positions=[200]),

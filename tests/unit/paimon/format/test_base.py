@@ -23,7 +23,7 @@ def test_an_unknown_format_is_refused_by_name() -> None:
         load_format("csv")
 
 
-def test_the_format_stands_behind_the_last_dot() -> None:
+def test_the_format_follows_the_last_dot() -> None:
     assert format_of("data-1.2-0.zstd.parquet") == "parquet"
 
 

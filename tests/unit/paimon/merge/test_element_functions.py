@@ -15,7 +15,7 @@ def row(number: int | None, text: str | None) -> dict[str, Any]:
     return {"id": number, "v": text}
 
 
-def test_collect_puts_arrays_one_behind_the_other() -> None:
+def test_collect_concatenates_arrays() -> None:
     assert aggregate("collect", INTS, [[1], None, [], [None, 1]]) == [1, None, 1]
     assert aggregate("collect", INTS, [None, None]) is None
     assert aggregate("collect", INTS, [[], None]) == []

@@ -46,7 +46,7 @@ def test_index_files_of_java_are_understood(case: Any) -> None:
     assert {name: rows.tolist() for name, rows in found.items()} == {one["f0"]: [1, 2]}
 
 
-def test_several_vectors_stand_behind_each_other() -> None:
+def test_several_vectors_follow_each_other() -> None:
     wanted = {"a": [0, 7], "b": [], "c": list(range(500))}
     data, ranges = encode_dv_index({n: np.array(rows, np.int64) for n, rows in wanted.items()})
     found = decode_dv_index(data, ranges, "f")

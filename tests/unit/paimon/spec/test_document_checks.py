@@ -34,7 +34,7 @@ def test_a_document_that_was_written_anew_has_no_seal_to_break() -> None:
     assert json.loads(other)["id"] == 8
 
 
-def test_a_changed_document_behind_the_same_seal_is_refused() -> None:
+def test_a_changed_document_with_the_same_checksum_is_refused() -> None:
     with pytest.raises(ValueError, match="checksum"):
         check_seal(sealed(DOCUMENT).replace(b"7", b"8"))
 

@@ -43,7 +43,7 @@ def test_metadata_and_nullability_stay() -> None:
 
 
 @pytest.mark.parametrize("place", [4, -1])
-def test_a_place_behind_the_end_is_refused(place: int) -> None:
+def test_an_index_after_the_end_is_refused(place: int) -> None:
     with pytest.raises(IndexError):
         take_rows(ROWS.select(["text"]), np.array([place]))
 

@@ -36,7 +36,7 @@ def test_waits_double_up_to_the_longest_and_there_are_so_many(slept: list[float]
     assert all(low <= found <= low * 1.2 for low, found in zip(least, slept, strict=True))
 
 
-def test_none_is_begun_that_would_end_behind_the_deadline(slept: list[float]) -> None:
+def test_no_retry_begins_that_would_end_after_the_deadline(slept: list[float]) -> None:
     table = quiet(max_retries="1000", min_retry_wait="1 s", max_retry_wait="1 h", timeout="30 s")
     retries = Retries(table.options)
     while retries.wait():

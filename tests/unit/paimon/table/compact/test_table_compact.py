@@ -214,7 +214,7 @@ def test_a_bucket_that_was_compacted_meanwhile_is_given_up(
     assert shape(table) == {(0, 5): 8, (0, 0): 1}
 
 
-def test_a_compaction_that_lost_leaves_nothing_behind(
+def test_a_compaction_that_lost_leaves_no_files(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table = new(tmp_path, bucket="1")

@@ -91,7 +91,7 @@ def test_tables_have_indexes_of_their_own(table: FileStoreTable, reads: Reads) -
     assert reads.both == (0, 0)
 
 
-def test_a_batch_that_failed_leaves_nothing_behind(table: FileStoreTable, reads: Reads) -> None:
+def test_a_batch_that_failed_leaves_no_trace(table: FileStoreTable, reads: Reads) -> None:
     _day(table, "a", 1, 2).commit()
     _day(table, "b", 1)
     _day(table, "c", 1, 9)

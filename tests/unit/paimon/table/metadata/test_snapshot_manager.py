@@ -44,7 +44,7 @@ def test_a_hint_ahead_of_all_snapshots_tells_of_a_lost_one() -> None:
 
 
 @pytest.mark.parametrize("hint", [b"4", b"2", None])
-def test_a_listing_that_is_behind_hides_no_snapshot(hint: bytes | None) -> None:
+def test_an_outdated_listing_hides_no_snapshot(hint: bytes | None) -> None:
     table = table_with_snapshots(4)
     table.io.delete_quietly(table.paths.latest_hint)
     if hint is not None:

@@ -100,7 +100,7 @@ def test_forwarding_makes_the_table_what_the_branch_is(table: FileStoreTable) ->
     assert ids(forwarded) == {0, 1, 50, 51}
 
 
-def test_schemas_behind_those_of_the_branch_go(table: FileStoreTable) -> None:
+def test_schemas_after_those_of_the_branch_are_deleted(table: FileStoreTable) -> None:
     put(create_branch(table, "fix", "two"), [{"id": 50}])
     fast_forward(table, "fix")
     assert schema_ids(table.io, table.paths) == [0]

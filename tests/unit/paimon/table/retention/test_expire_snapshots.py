@@ -71,7 +71,7 @@ def nothing_is_orphaned(table: FileStoreTable) -> bool:
     return find_orphans(table, LATER).files == ()
 
 
-def test_old_snapshots_go_and_leave_nothing_behind() -> None:
+def test_old_snapshots_expire_with_all_of_their_files() -> None:
     table = table_of(6)
     gone = expired(table, snapshot__num_retained__min=2)
     assert (gone.ids, gone.end) == ((1, 2, 3, 4), 5)
@@ -282,7 +282,7 @@ def test_what_is_committed_between_two_looks_goes_too_or_stays_whole() -> None:
     assert nothing_is_orphaned(table)
 
 
-def test_a_hint_that_a_dead_expiry_left_behind_is_mended() -> None:
+def test_a_hint_that_a_killed_expiry_left_is_mended() -> None:
     table = table_of(3)
     expired(table)
     table.io.overwrite(table.paths.earliest_hint, b"1")

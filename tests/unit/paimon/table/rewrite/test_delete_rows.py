@@ -116,7 +116,7 @@ def test_files_that_somebody_else_replaced_refuse_the_deletion(
     assert len(on_disk) == 7, "six files, and the one that they became"
 
 
-def test_an_interrupted_deletion_leaves_no_file_behind(tmp_path: Path) -> None:
+def test_an_interrupted_deletion_leaves_no_file(tmp_path: Path) -> None:
     table = new(tmp_path)
     files = {path.name for path in tmp_path.rglob("*") if path.is_file()}
     calls = 0

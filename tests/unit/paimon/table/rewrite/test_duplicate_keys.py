@@ -134,7 +134,7 @@ def test_what_was_written_meanwhile_stays() -> None:
     assert rows(table) == [(n, "200" if n == 1 else "old") for n in range(10)]
 
 
-def test_files_that_were_replaced_meanwhile_refuse_it_and_nothing_is_left_behind() -> None:
+def test_files_that_were_replaced_meanwhile_refuse_it_and_no_file_is_left() -> None:
     table = filled()
     write(table, 7, 100, {1: 0})
     planned, entries = shared(table), list(live_entries(table, load_state(table).manifests))

@@ -163,7 +163,7 @@ def test_a_number_of_buckets_below_one_is_refused() -> None:
         _move(table)
 
 
-def test_rows_of_java_are_moved_behind_those_that_java_has_moved(tmp_path: Path) -> None:
+def test_rows_of_java_are_moved_after_those_that_java_has_moved(tmp_path: Path) -> None:
     fixture = unpack("postpone_compacted", tmp_path)
     before = {row["k"]: row for row in fixture.rows}
     waiting = [row for row in fixture.changelog if row["_snapshot"] == 4]
