@@ -10,7 +10,7 @@ from ingestd.cli.interrupts import interruptible
 from ingestd.cli.output import AsJson, counted, print_json, print_table, say
 from ingestd.cli.progress_line import waiting
 from ingestd.compare.catch_up import CatchUpTimeouts
-from ingestd.compare.compare_plan import Uncompared
+from ingestd.compare.compare_plan import SourceOnly, Uncompared
 from ingestd.compare.drivers import public_url
 from ingestd.compare.pipeline_compare import CompareOptions, compare_tables
 from ingestd.compare.report import has_differences, repair_hints
@@ -141,22 +141,33 @@ def _compare(
     settings = pipeline_settings(load_config(config))
     with interruptible("comparing with", url, _LEFT), waiting(f"comparing with {url}"):
         compared = list(compare_tables(settings, tables, options))
-    results = [result for result in compared if not isinstance(result, Uncompared)]
+    results = [result for result in compared if not isinstance(result, (Uncompared, SourceOnly))]
     left_out = [result for result in compared if isinstance(result, Uncompared)]
+    source_only = [result.table for result in compared if isinstance(result, SourceOnly)]
     if not results:
         reasons = "".join(f"\n{table.table}: {table.reason}" for table in left_out)
         raise ConfigError(f"no table can be compared{reasons}")
     repairs = [hint for result in results for hint in repair_hints(result)] if hints else []
     if as_json:
         not_compared = [{"table": table.table, "reason": table.reason} for table in left_out]
-        print_json({"tables": results, "not_compared": not_compared, "repair_hints": repairs})
+        print_json(
+            {
+                "tables": results,
+                "not_compared": not_compared,
+                "only_in_source": source_only,
+                "repair_hints": repairs,
+            }
+        )
     else:
-        _print(results, left_out, repairs)
+        _print(results, left_out, source_only, repairs)
     raise typer.Exit(1 if any(map(has_differences, results)) else 0)
 
 
 def _print(
-    results: Sequence[_Result], left_out: Sequence[Uncompared], hints: Sequence[str]
+    results: Sequence[_Result],
+    left_out: Sequence[Uncompared],
+    source_only: Sequence[str],
+    hints: Sequence[str],
 ) -> None:
     columns = ("table", "source", "rows", "missing", "extra", "different", "moving", "result")
     print_table([{**result, "result": _verdict(result)} for result in results], columns, none="")
@@ -166,6 +177,8 @@ def _print(
             say(f"{result['table']}: column {column['column']} not compared: {column['reason']}")
     for table in left_out:
         say(f"{table.table}: not compared: {table.reason}")
+    for name in source_only:
+        say(f"{name}: only in the source: no table of the pipeline is written from it")
     for hint in hints:
         say(f"\n{hint}")
 

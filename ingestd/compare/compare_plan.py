@@ -1,6 +1,6 @@
 """Decide which tables of a pipeline can be compared, and with which source tables."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ingestd.compare.column_pairs import DatabaseTable
@@ -10,6 +10,8 @@ from ingestd.ingest.settings.pipeline_settings import PipelineSettings
 from ingestd.ingest.tables.managed_table import ManagedTable
 from ingestd.paimon.spec import honoured_options as honoured
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
+
+_DEFAULT_SCHEMA = "public"
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +29,13 @@ class Uncompared:
 
     table: str
     reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class SourceOnly:
+    """A table of the source, as `SCHEMA.TABLE`, that no table of the lake is written from."""
+
+    table: str
 
 
 def parse_pairs(names: Sequence[str], database: str) -> dict[str, tuple[str, str] | None]:
@@ -72,7 +81,18 @@ def source_of(
     [source_table] = source_tables
     if source_table.database not in (None, database):
         return Uncompared(table, f"its source table {source_table} is in another database")
-    return TablePair(table, source_table.schema or "public", source_table.table)
+    return TablePair(table, source_table.schema or _DEFAULT_SCHEMA, source_table.table)
+
+
+def fed_from(tables: Iterable[ManagedTable], database: str) -> frozenset[tuple[str, str]]:
+    """Return the schemas and names of the source tables in a database that tables record."""
+    return frozenset(
+        (source_table.schema or _DEFAULT_SCHEMA, source_table.table)
+        for managed in tables
+        if managed.progress is not None
+        for source_table in managed.progress.source_tables
+        if source_table.database in (None, database)
+    )
 
 
 def refusal(table: FileStoreTable, source: DatabaseTable, settings: TableSettings) -> str | None:

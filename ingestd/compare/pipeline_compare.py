@@ -8,13 +8,27 @@ from typing import Any
 
 from ingestd.compare.catch_up import CatchUpTimeouts, ChangeStream
 from ingestd.compare.column_pairs import DatabaseTable, Pairing, pair_columns
-from ingestd.compare.compare_plan import Uncompared, parse_pairs, refusal, settings_of, source_of
+from ingestd.compare.compare_plan import (
+    SourceOnly,
+    Uncompared,
+    fed_from,
+    parse_pairs,
+    refusal,
+    settings_of,
+    source_of,
+)
 from ingestd.compare.drivers import Connection, SchemaMovedError, connect, public_url
 from ingestd.compare.lake_table import LakeReader
 from ingestd.compare.postgres import text_sql
 from ingestd.compare.progress_file import ProgressFile, TablePages
 from ingestd.compare.report import result_document
-from ingestd.compare.source_table import SourceReader, check_server, read_source_table
+from ingestd.compare.source_table import (
+    MissingTableError,
+    SourceReader,
+    check_server,
+    list_source_tables,
+    read_source_table,
+)
 from ingestd.compare.table_compare import TableComparison
 from ingestd.compare.throttle import Throttle
 from ingestd.errors import ConfigError, UnsupportedError
@@ -56,8 +70,10 @@ class CompareOptions:
 
 def compare_tables(
     settings: PipelineSettings, names: Sequence[str], options: CompareOptions
-) -> Iterator[Result | Uncompared]:
+) -> Iterator[Result | Uncompared | SourceOnly]:
     """Yield the result of each table in `names`, or of all tables of the pipeline if it is empty.
+
+    In the latter case the tables that are only in the source follow.
 
     Raises ConfigError for invalid options and names, SourceError if the database or the brokers
     cannot be reached, and the errors of reading tables.
@@ -89,11 +105,12 @@ class _Work:
     progress: ProgressFile
     stack: ExitStack
 
-    def run(self, names: Sequence[str]) -> Iterator[Result | Uncompared]:
+    def run(self, names: Sequence[str]) -> Iterator[Result | Uncompared | SourceOnly]:
         settings = self.settings
         opening = self._opening()
         asked = parse_pairs(names, settings.database)
-        written = sorted(opening.open().tables.keys() - {settings.dead_letters})
+        tables = opening.open().tables
+        written = sorted(tables.keys() - {settings.dead_letters})
         _check_known(asked, written, settings.name)
         clusters = {} if self.options.as_of is not None else self._clusters()
         throttle = Throttle(self.options.rows_per_second)
@@ -103,6 +120,15 @@ class _Work:
                 yield known
                 continue
             yield self._compare(name, asked.get(name), opening, clusters, throttle)
+        if not asked:
+            yield from self._source_only(fed_from(tables.values(), self.database))
+
+    def _source_only(self, fed: frozenset[tuple[str, str]]) -> Iterator[SourceOnly]:
+        """Yield the tables in the schemas of the source tables `fed` that are not among these."""
+        schemas = sorted({schema for schema, _ in fed})
+        for schema, name in list_source_tables(self.connection, schemas):
+            if (schema, name) not in fed:
+                yield SourceOnly(f"{schema}.{name}")
 
     def _compare(
         self,
@@ -157,7 +183,12 @@ class _TableWork:
             return name_in_source
         settings = settings_of(work.settings, self.name)
         table = self._table_of_snapshot()
-        source = read_source_table(work.connection, name_in_source.schema, name_in_source.name)
+        try:
+            source = read_source_table(work.connection, name_in_source.schema, name_in_source.name)
+        except MissingTableError as error:
+            if given is not None:
+                raise
+            return Uncompared(self.name, error.message)
         reason = refusal(table, source, settings)
         if work.options.as_of is None and self.managed.progress is None:
             reason = "it has no record of this pipeline; use --as-of if the source does not change"

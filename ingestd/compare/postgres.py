@@ -41,6 +41,10 @@ LEFT JOIN pg_collation l ON l.oid = a.attcollation
 WHERE n.nspname = %s AND c.relname = %s AND c.relkind IN ('r', 'p')
   AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum
 """
+TABLES = """
+SELECT n.nspname, c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+WHERE c.relkind IN ('r', 'p') AND NOT c.relispartition AND n.nspname = ANY(%s) ORDER BY 1, 2
+"""
 KEY = """
 SELECT a.attname FROM pg_index i JOIN pg_class c ON c.oid = i.indrelid
 JOIN pg_namespace n ON n.oid = c.relnamespace

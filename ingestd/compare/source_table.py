@@ -20,6 +20,10 @@ _KEYS_OF_STATEMENT = 500
 _T = TypeVar("_T")
 
 
+class MissingTableError(ConfigError):
+    """The source has no table of this name, or the user may not read it."""
+
+
 @dataclass(frozen=True, slots=True)
 class KeyRange:
     """The keys after `low` up to and including `high`; None is the beginning or the end."""
@@ -63,13 +67,22 @@ def check_server(connection: Connection) -> tuple[str, str]:
 
 
 def read_source_table(connection: Connection, schema: str, name: str) -> DatabaseTable:
-    """Return the columns and the primary key of a table. Raises ConfigError if it is missing."""
+    """Return the columns and the primary key of a table.
+
+    Raises MissingTableError if it does not exist or may not be read.
+    """
     rows = connection.query(postgres.COLUMNS, (schema, name))
     if not rows:
-        raise ConfigError(f"the source has no table {schema}.{name}, or it may not be read")
+        raise MissingTableError(f"the source has no table {schema}.{name}, or it may not be read")
     columns = [postgres.source_column(*row) for row in rows]
     key = tuple(str(column) for (column,) in connection.query(postgres.KEY, (schema, name)))
     return DatabaseTable(schema, name, {column.name: column for column in columns}, key)
+
+
+def list_source_tables(connection: Connection, schemas: Sequence[str]) -> list[tuple[str, str]]:
+    """Return the schemas and names of all tables in some schemas; a partition is not a table."""
+    rows = connection.query(postgres.TABLES, (list(schemas),))
+    return [(str(schema), str(name)) for schema, name in rows]
 
 
 class SourceReader:

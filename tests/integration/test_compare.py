@@ -439,6 +439,23 @@ def test_the_commands_of_the_page_compare_tables(
     assert (done.code, json.loads(done.out)["tables"][0]["differences"]) == (0, [])
 
 
+def test_tables_that_only_one_side_has_are_named(
+    lake: Lake, server: PostgresServer, client: PostgresClient, capsys: Capture
+) -> None:
+    client.run("CREATE TABLE shop.coupons (id int PRIMARY KEY)")
+    record(lake.branches.files, QualifiedSourceTable("shop", "postgres", "shop", "gone"), 2)
+    words = ("compare", "-c", lake.config, "--source", url(server), "--as-of", "latest")
+    done = run_command(capsys, *words, "--json")
+    document = json.loads(done.out)
+    assert (done.code, [one["table"] for one in document["tables"]]) == (0, ["ods.orders"])
+    [left_out] = document["not_compared"]
+    assert (left_out["table"], "no table shop.gone" in left_out["reason"]) == ("ods.branches", True)
+    assert document["only_in_source"] == ["shop.branches", "shop.coupons"]
+    assert "shop.coupons: only in the source" in run_command(capsys, *words).out
+    done = run_command(capsys, *words, "orders=shop.orders", "--json")
+    assert json.loads(done.out)["only_in_source"] == []
+
+
 def for_the_test(words: Sequence[str], server: PostgresServer) -> list[str]:
     others = {"orders=public.orders": "orders=shop.orders"}
     return [url(server) if one.startswith("postgresql:") else others.get(one, one) for one in words]
