@@ -4,9 +4,11 @@ from pathlib import Path
 
 import yaml
 
+from ingestd.cli.main import load_command
 from tests.support.chart import objects, only
 from tests.support.code_blocks import shown
 
+COMPARISON = "docs/compare.md"
 OPERATIONS = "docs/operations.md"
 PAGE = "helm/ingestd/README.md"
 
@@ -31,3 +33,22 @@ def test_the_executors_that_the_page_shows_are_created(tmp_path: Path) -> None:
     spark = yaml.safe_load(only(found, "ConfigMap")["data"]["ingestd.yaml"])["spark"]
     assert (spark["spark.executor.instances"], spark["spark.executor.cores"]) == ("4", "2")
     assert only(found, "Role")
+
+
+def test_the_comparison_that_the_page_shows_is_scheduled(tmp_path: Path) -> None:
+    file = tmp_path / "jobs.yaml"
+    file.write_text(shown(COMPARISON, "jobs:").text)
+    secret = ("--set", "extraEnvFrom[0].secretRef.name=database")
+    config = tmp_path / "shop.yaml"
+    config.write_text(shown(PAGE, "config:").text)
+    job = only(objects("--values", config, "--values", file, *secret), "CronJob")
+    pod = job["spec"]["jobTemplate"]["spec"]["template"]["spec"]
+    [container] = pod["containers"]
+    command, *arguments = container["args"]
+    load_command(command).make_context(command, list(arguments))
+    assert {"secretRef": {"name": "database"}} in container["envFrom"]
+    assert "/etc/ingestd" in {mount["mountPath"] for mount in container["volumeMounts"]}
+    assert (job["spec"]["jobTemplate"]["spec"]["backoffLimit"], pod["restartPolicy"]) == (
+        1,
+        "Never",
+    )

@@ -46,6 +46,9 @@ SHOWN_BY = {
     ("docs/compare.md", "ingestd compare"): (
         "tests/integration/test_compare.py::test_the_commands_of_the_page_compare_tables"
     ),
+    ("docs/compare.md", "jobs:"): (
+        "tests/chart/test_shown_values.py::test_the_comparison_that_the_page_shows_is_scheduled"
+    ),
     ("docs/notices.md", "# notices.yaml"): f"{SHOWN}parts_of_a_configuration_fit_the_rest_of_it",
     ("docs/operations.md", "ENV INGESTD_CLASS"): (
         "tests/docker/test_dockerfile.py::test_the_archive_of_classes_is_made_as_the_page_says"
