@@ -127,6 +127,6 @@ def test_the_slot_that_is_named_decides() -> None:
         World(slots).wait("mine")
 
 
-def test_a_table_that_stands_still_is_an_error() -> None:
+def test_a_table_that_does_not_reach_the_end_of_its_topics_is_an_error() -> None:
     with pytest.raises(SourceError, match=r"within 100 s \(3 records left\)"):
         World({"debezium": True}, end=13).wait()
