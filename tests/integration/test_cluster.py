@@ -137,15 +137,26 @@ class Scene:
         self.daemon.wait_until(lambda: completed_stages(self.events) == 1)
 
     def stop_in_commit(self, piece: int) -> None:
-        """Produce a piece, and return while the commits of one of its batches wait for S3."""
-        self.produce(piece)
-        while True:
-            self.daemon.wait_until(lambda: "stages" in (self.status()["batch"]["phases"] or ()))
+        """Produce a piece, and return while the commits of one of its batches wait for S3.
+
+        A commit takes as long as a look at `/status`, so the piece is produced in slices until one
+        is met; if none is, every batch of the piece is over.
+        """
+        end, size = (piece + 1) * PIECE, PIECE // 10
+        for first in range(piece * PIECE, end, size):
+            done = first + size
+            self.ledger.produce(self.broker, first, done)
+            self.daemon.wait_until(lambda: self.commits() or self.watched.reached() >= done)  # noqa: B023
             pause([self.s3.pid])
             time.sleep(0.3)  # the batch ends meanwhile if its commits were done
-            if "stages" in (self.status()["batch"]["phases"] or ()):
+            if self.commits():
+                self.ledger.produce(self.broker, done, end)
                 return
             resume([self.s3.pid])
+
+    def commits(self) -> bool:
+        """Whether a batch has finished its stages, and is not over."""
+        return "stages" in (self.status()["batch"]["phases"] or ())
 
     def snapshots(self) -> set[str]:
         """The snapshot files of all tables."""
@@ -241,6 +252,7 @@ def scene(
             **(spark or {}),
         },
         processing={"small-batch-records": 1},
+        compaction={"mode": "off"},  # every snapshot is of a batch
         warehouse={
             "path": f"s3://{s3.bucket}/{ledger.prefix}",
             "database": DATABASE,
