@@ -48,7 +48,7 @@ STEPS = (
     Step("ingestd.cdc.json.json_changes:JsonChanges.decode", "decode"),
     Step("ingestd.ingest.rows.conform:only_new", "decode: bounds, counts"),
     Step("ingestd.ingest.rows.conform:conform", "conform to the table"),
-    Step("ingestd.ingest.stages.decode_stage:place", "hash keys, find slots"),
+    Step("ingestd.ingest.stages.decode_stage:assign_slots", "hash keys, find slots"),
     Step("ingestd.ingest.stages.map_side_dedup:newest_rows", "leave out older rows"),
     Step("ingestd.ingest.stages.map_side_dedup:split_by_slot", "split by slot"),
     Step("ingestd.spark.exchange.local_exchange:SlotFile.append", "blobs into files"),

@@ -277,7 +277,7 @@ extern "C" fn refresh_token(kafka: &Kafka, config: CText<'_>, callbacks: &Callba
     let asked = Python::try_attach(|py| {
         let function = callbacks.token.as_ref()?;
         let token = function.call1(py, (config.read(),));
-        let token = token.and_then(|token| token.extract::<Token>(py).map_err(PyErr::from));
+        let token = token.and_then(|token| token.extract::<Token>(py));
         Some(token.map_err(|error| error.value(py).to_string()))
     });
     let Some(token) = asked.flatten() else {
