@@ -91,6 +91,15 @@ _Progress: TypeAlias = Annotated[
     Path | None,
     typer.Option("--progress-file", metavar="FILE", help="Store progress here; resume from it."),
 ]
+_Search: TypeAlias = Annotated[
+    int,
+    typer.Option(
+        "--search-records",
+        min=0,
+        metavar="N",
+        help="Search the newest N records of a table's topics for those of differing keys.",
+    ),
+]
 _Hints: TypeAlias = Annotated[
     bool, typer.Option("--repair-hint", help="Also print how to repair the differences.")
 ]
@@ -109,6 +118,7 @@ def compare(
     connector_delay: _Connector = 10.0,
     stream_timeout: _Stream = 300.0,
     progress_file: _Progress = None,
+    search_records: _Search = 500_000,
     repair_hint: _Hints = False,
     as_json: AsJson = False,
 ) -> None:
@@ -129,8 +139,8 @@ def compare(
     ingestd compare -c ingestd.yaml orders=public.orders --source URL --as-of latest --json
     """
     timeouts = CatchUpTimeouts(connector_delay, stream_timeout)
-    options = CompareOptions(source, as_of, slot, limit, rows_per_second, page_rows,
-                             statement_timeout, timeouts, progress_file)  # fmt: skip
+    options = CompareOptions(source, as_of, slot, limit, search_records, rows_per_second,
+                             page_rows, statement_timeout, timeouts, progress_file)  # fmt: skip
     _compare(config, tables or (), options, hints=repair_hint, as_json=as_json)
 
 
@@ -196,15 +206,27 @@ def _print_rows(result: _Result) -> None:
             "key": _pairs(difference["key"]),
             "source": _pairs(difference["source"]),
             "lake": _pairs(difference["lake"]),
+            "newest_record": _coordinates(difference["newest_record"]),
         }
         for difference in result["differences"]
     ]
     if rows:
         say(f"\n{result['table']}: {counted(len(rows), 'row')}")
-        print_table(rows, ("kind", "key", "source", "lake"), none="")
+        searched = result["records_searched"]
+        columns = ("kind", "key", "source", "lake")
+        print_table(rows, columns if searched is None else (*columns, "newest_record"), none="")
+        if searched is not None:
+            say(f"{result['table']}: newest records searched in {counted(searched, 'record')}")
     if result["moving"]:
         keys = ", ".join(_pairs(key) for key in result["moving_keys"][:_SHOWN_KEYS])
         say(f"{result['table']}: changed during every comparison, so undecided: {keys}")
+
+
+def _coordinates(record: Mapping[str, Any] | None) -> str:
+    """Format the coordinates of a record."""
+    if record is None:
+        return "not found"
+    return f"{record['topic']}, partition {record['partition']}, offset {record['offset']}"
 
 
 def _pairs(values: Mapping[str, str | None] | None) -> str:

@@ -19,6 +19,7 @@ from ingestd.compare.compare_plan import (
 )
 from ingestd.compare.drivers import Connection, SchemaMovedError, connect, public_url
 from ingestd.compare.lake_table import LakeReader
+from ingestd.compare.newest_records import NewestRecords, RecordSearch
 from ingestd.compare.postgres import text_sql
 from ingestd.compare.progress_file import ProgressFile, TablePages
 from ingestd.compare.report import result_document
@@ -29,12 +30,13 @@ from ingestd.compare.source_table import (
     list_source_tables,
     read_source_table,
 )
-from ingestd.compare.table_compare import TableComparison
+from ingestd.compare.table_compare import ComparisonOutcome, TableComparison
 from ingestd.compare.throttle import Throttle
 from ingestd.errors import ConfigError, UnsupportedError
 from ingestd.ingest.settings.pipeline_settings import PipelineSettings
 from ingestd.ingest.tables.managed_table import ManagedTable
 from ingestd.ingest.tables.registry_opening import RegistryOpening
+from ingestd.kafka.consumer_pool import close_consumers
 from ingestd.kafka.offsets import OffsetClient
 from ingestd.paimon.catalog.base import load_catalog
 from ingestd.paimon.io.file_io import file_io_for, storage_options
@@ -55,12 +57,14 @@ class CompareOptions:
 
     `source` is the URL of the database. `as_of` is a time, or `LATEST`, for a source without
     concurrent changes (None: it may change). `slot` names the connector's replication slot.
+    `search_records` bounds the records that are searched for the newest ones of differing keys.
     """
 
     source: str
     as_of: str | None = None
     slot: str | None = None
     limit: int = 1000
+    search_records: int = 500_000
     rows_per_second: int = 50_000
     page_rows: int = 50_000
     statement_seconds: float = 60.0
@@ -81,6 +85,7 @@ def compare_tables(
     with ExitStack() as stack:
         connection = connect(options.source, options.statement_seconds)
         stack.enter_context(closing(connection))
+        stack.callback(close_consumers)
         database, identity = check_server(connection)
         header = {
             "source": f"{public_url(options.source)} {identity}",
@@ -211,9 +216,20 @@ class _TableWork:
             work.options.limit,
         )
         pages = TablePages(work.progress, self.name, pairing.fingerprint)
-        result = result_document(self.name, source, pairing, comparison.run(pages))
+        outcome = comparison.run(pages)
+        newest = self._newest_records(pairing, outcome)
+        result = result_document(self.name, source, pairing, outcome, newest)
         work.progress.add_result(self.name, result)
         return result
+
+    def _newest_records(self, pairing: Pairing, outcome: ComparisonOutcome) -> NewestRecords | None:
+        """Return the newest records of the differing keys, or None if Kafka is not read."""
+        options = self.work.options
+        if options.as_of is not None:
+            return None
+        search = RecordSearch(self.work.settings, self.clusters, options.search_records)
+        keys = [difference.key for difference in outcome.differences]
+        return search.find(self.opening.open(), self.name, pairing.key, keys)
 
     def _table_of_snapshot(self) -> FileStoreTable:
         """Return the table, with the schema of the snapshot to compare."""

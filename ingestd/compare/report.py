@@ -6,6 +6,7 @@ from typing import Any
 
 from ingestd.compare.canonical import shown_text
 from ingestd.compare.column_pairs import DatabaseTable, Key, Pairing
+from ingestd.compare.newest_records import NewestRecords, RecordCoordinates
 from ingestd.compare.source_table import Texts
 from ingestd.compare.table_compare import ComparisonOutcome, Difference, Kind
 
@@ -15,9 +16,17 @@ _HINTED_KEYS = 100
 
 
 def result_document(
-    table: str, source: DatabaseTable, pairing: Pairing, outcome: ComparisonOutcome
+    table: str,
+    source: DatabaseTable,
+    pairing: Pairing,
+    outcome: ComparisonOutcome,
+    newest: NewestRecords | None,
 ) -> Document:
-    """Return the result of a table as the document that `--json` prints."""
+    """Return the result of a table as the document that `--json` prints.
+
+    `newest` are the newest records of the differing keys, None if they were not searched.
+    """
+    records = {} if newest is None else newest.by_key
     kinds = [difference.kind for difference in outcome.differences]
     return {
         "table": table,
@@ -27,7 +36,11 @@ def result_document(
         "complete": outcome.is_complete,
         **{str(kind): kinds.count(kind) for kind in KINDS},
         "moving": len(outcome.moving),
-        "differences": [_difference(pairing, difference) for difference in outcome.differences],
+        "records_searched": None if newest is None else newest.searched,
+        "differences": [
+            _difference(pairing, difference, records.get(difference.key))
+            for difference in outcome.differences
+        ],
         "moving_keys": [_shown_key(pairing, key) for key in outcome.moving],
         "columns_not_compared": [
             {"column": other.column, "reason": other.reason} for other in pairing.others
@@ -89,16 +102,21 @@ def _literal(value: str) -> str:
     return "'" + value.replace("'", "''") + "'"
 
 
-def _difference(pairing: Pairing, difference: Difference) -> Document:
+def _difference(
+    pairing: Pairing, difference: Difference, newest: RecordCoordinates | None
+) -> Document:
     """Return a difference as a document: of each row only the columns that differ.
 
-    A row that only one side has is complete.
+    A row that only one side has is complete. `newest` is the newest record of the key, if found.
     """
     return {
         "kind": difference.kind,
         "key": _shown_key(pairing, difference.key),
         "source": _shown(pairing, difference.source, difference.lake),
         "lake": _shown(pairing, difference.lake, difference.source),
+        "newest_record": None
+        if newest is None
+        else {"topic": newest.topic, "partition": newest.partition, "offset": newest.offset},
     }
 
 

@@ -1,0 +1,163 @@
+"""Find the newest records of keys in the Kafka logs that a table was written from."""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+
+from ingestd.compare.canonical import canonical_texts
+from ingestd.compare.column_pairs import ComparedColumn, Key
+from ingestd.ingest.key_changes.table_history import Base, TableHistory
+from ingestd.ingest.recovery.logs import LogCluster, Logs, ask_logs
+from ingestd.ingest.recovery.recount import covered_span
+from ingestd.ingest.rows.blobs import OFFSET, POSITION
+from ingestd.ingest.settings.context import BatchContext
+from ingestd.ingest.settings.pipeline_settings import PipelineSettings
+from ingestd.ingest.tables.log_positions import UNKNOWN
+from ingestd.ingest.tables.managed_table import ManagedTable, table_context
+from ingestd.ingest.tables.registry_opening import OpenedTables
+from ingestd.ingest.values.counts import TopicPartition
+from ingestd.kafka.fetch import Bounds
+from ingestd.kafka.offset_ranges import OffsetRange
+from ingestd.kafka.record_log import KafkaRecordLog
+
+
+@dataclass(frozen=True, slots=True)
+class RecordCoordinates:
+    """The topic, partition and offset of a record.
+
+    `position` is the position of its change in the log of the source, -1 if unknown.
+    """
+
+    topic: str
+    partition: int
+    offset: int
+    position: int = UNKNOWN
+
+
+@dataclass(frozen=True, slots=True)
+class NewestRecords:
+    """The newest record of each key that was found among `searched` offsets."""
+
+    by_key: Mapping[Key, RecordCoordinates]
+    searched: int
+
+
+@dataclass(frozen=True, slots=True)
+class RecordSearch:
+    """A search for records in the newest offsets of a pipeline's logs, at most `limit` per table.
+
+    `clusters` are the brokers by source.
+    """
+
+    settings: PipelineSettings
+    clusters: Mapping[str, LogCluster]
+    limit: int
+
+    def find(
+        self,
+        opened: OpenedTables,
+        table: str,
+        key_columns: Sequence[ComparedColumn],
+        keys: Collection[Key],
+    ) -> NewestRecords:
+        """Return the newest records of keys among those that a table covers.
+
+        Rejected records have no row, and so are not found. Raises SourceError if brokers do not
+        respond, LogChangedError if the records expire meanwhile, and the errors of decoding.
+        """
+        if not keys:
+            return NewestRecords({}, 0)
+        ranges = search_ranges(table, opened, ask_logs(self.clusters), self.limit)
+        limits = self.settings.limits
+        log = KafkaRecordLog(Bounds(limits.max_chunk_records, limits.max_chunk_bytes))
+        context = _context(self.settings, table, opened.tables[table])
+        return search(TableHistory(context, table, Base(None, {}), log), ranges, key_columns, keys)
+
+
+def search_ranges(table: str, opened: OpenedTables, logs: Logs, limit: int) -> list[OffsetRange]:
+    """Return the newest offsets that a table covers and its logs still have, at most `limit`.
+
+    Each topic partition that the table has rows of gets the same share.
+    """
+    progress = opened.tables[table].progress
+    own = frozenset[str]() if progress is None else progress.topic_keys
+    span = covered_span(table, opened.tables, opened.progress.origin, logs)
+    ranges = [
+        OffsetRange(source, topic, partition, start, span.end[source][topic][partition])
+        for source, topics in span.start.items()
+        for topic, partitions in topics.items()
+        if logs.keys[source, topic] in own
+        for partition, start in partitions.items()
+    ]
+    readable = [offset_range for offset_range in ranges if offset_range.rows > 0]
+    share = limit // max(len(readable), 1)
+    newest = (
+        replace(offset_range, start=max(offset_range.start, offset_range.until - share))
+        for offset_range in readable
+    )
+    return [offset_range for offset_range in newest if offset_range.rows > 0]
+
+
+def search(
+    history: TableHistory,
+    ranges: Sequence[OffsetRange],
+    key_columns: Sequence[ComparedColumn],
+    keys: Collection[Key],
+) -> NewestRecords:
+    """Read the ranges, and return the newest record of each key.
+
+    Of the records of a key in several partitions the newest is the one with the largest position in
+    the source.
+    """
+    wanted = frozenset(keys)
+    by_key: dict[Key, RecordCoordinates] = {}
+    for read in ranges:
+        where = TopicPartition(read.source, read.topic, read.partition)
+        newest: dict[Key, RecordCoordinates] = {}
+        for rows in history.read(where, read.start, read.until):
+            newest |= _last_rows(where, rows.rows, key_columns, wanted)
+        for key, record in newest.items():
+            if key not in by_key or record.position >= by_key[key].position:
+                by_key[key] = record
+    return NewestRecords(by_key, sum(read.rows for read in ranges))
+
+
+def _last_rows(
+    where: TopicPartition,
+    rows: pa.Table,
+    key_columns: Sequence[ComparedColumn],
+    keys: frozenset[Key],
+) -> Iterator[tuple[Key, RecordCoordinates]]:
+    """Yield the wanted keys of rows in order, each with the coordinates of its record."""
+    has_position = POSITION in rows.column_names
+    for batch in rows.combine_chunks().to_batches():
+        texts = [
+            canonical_texts(batch.column(column.name), column.type, column.form).to_pylist()
+            for column in key_columns
+        ]
+        offsets = batch.column(OFFSET).to_numpy()
+        positions = batch.column(POSITION).to_numpy() if has_position else None
+        for index, key in enumerate(zip(*texts, strict=True)):
+            if key in keys:
+                position = UNKNOWN if positions is None else int(positions[index])
+                offset = int(offsets[index])
+                yield key, RecordCoordinates(where.topic, where.partition, offset, position)
+
+
+def _context(settings: PipelineSettings, table: str, managed: ManagedTable) -> BatchContext:
+    """Return a context in which records are decoded to rows of one table."""
+    limits = settings.limits
+    return BatchContext(
+        pipeline=settings.name,
+        database=settings.database,
+        tables={table: table_context(table, managed, {}, None)},
+        routing=settings.routing,
+        sources=settings.sources,
+        dead_letters=settings.dead_letters,
+        defaults=settings.defaults,
+        settings=settings.tables,
+        max_chunk_records=limits.max_chunk_records,
+        max_chunk_bytes=limits.max_chunk_bytes,
+        max_record_bytes=limits.max_record_bytes,
+    )
