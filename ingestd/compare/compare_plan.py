@@ -9,6 +9,7 @@ from ingestd.ingest.settings.context import TableSettings
 from ingestd.ingest.settings.pipeline_settings import PipelineSettings
 from ingestd.ingest.tables.managed_table import ManagedTable
 from ingestd.paimon.spec import honoured_options as honoured
+from ingestd.paimon.spec.predicate import IsNull, Predicate
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 
 _DEFAULT_SCHEMA = "public"
@@ -99,8 +100,6 @@ def refusal(table: FileStoreTable, source: DatabaseTable, settings: TableSetting
     """Return why a table may differ from its source by design, or None if both must be equal."""
     if settings.shape.where is not None:
         return f"'{settings.shape.where}' keeps a part of the source's rows"
-    if settings.shape.deletion_column is not None:
-        return "on-delete 'keep' keeps rows that the source deleted"
     schema = table.schema
     engine = honoured.MERGE_ENGINE.of(schema.options)
     if engine != "deduplicate":
@@ -118,6 +117,15 @@ def refusal(table: FileStoreTable, source: DatabaseTable, settings: TableSetting
         ours, theirs = ", ".join(schema.primary_keys), ", ".join(source.key) or "none"
         return f"its primary key ({ours}) is not that of {source} ({theirs})"
     return None
+
+
+def existing_rows(table: FileStoreTable, settings: TableSettings) -> Predicate | None:
+    """Return the condition that rows meet unless they are kept after their deletion in the source.
+
+    Returns None (all rows) if the table keeps no such rows.
+    """
+    column = settings.shape.deletion_column
+    return IsNull(column) if column is not None and column in table.schema.field_names else None
 
 
 def _added(

@@ -70,12 +70,13 @@ class PageIndex:
 class LakeReader:
     """A reader of the compared columns of a table, as of a snapshot.
 
-    `snapshot` is None if the table has no rows.
+    `snapshot` is None if the table has no rows. Only rows that meet `condition` are read.
     """
 
     table: FileStoreTable
     pairing: Pairing
     snapshot: Snapshot | None
+    condition: Predicate | None = None
 
     def digests(self, index: PageIndex) -> dict[PagePart, Digest]:
         """Return the digests of the rows in the pages of an index, by page and part."""
@@ -120,7 +121,8 @@ class LakeReader:
         if self.snapshot is None:
             return
         names = self.pairing.names
-        reader = TableReader(self.table, names, bounds, key_filter=key_filter)
+        condition = all_of([part for part in (bounds, self.condition) if part is not None])
+        reader = TableReader(self.table, names, condition, key_filter=key_filter)
         for rows in reader.rows(self.snapshot):
             for batch in rows.select(names).combine_chunks().to_batches(_ROWS_OF_BATCH):
                 yield [self._column(batch, number) for number in range(len(names))]

@@ -11,6 +11,7 @@ from ingestd.compare.column_pairs import DatabaseTable, Pairing, pair_columns
 from ingestd.compare.compare_plan import (
     SourceOnly,
     Uncompared,
+    existing_rows,
     fed_from,
     parse_pairs,
     refusal,
@@ -246,18 +247,19 @@ class _TableWork:
         compared table.
         """
         as_of = self.work.options.as_of
+        condition = existing_rows(table, settings_of(self.work.settings, self.name))
 
         def newest() -> LakeReader:
             snapshot = latest_snapshot(table.io, table.paths)
             if snapshot is not None and snapshot.schema_id > table.schema.id:
                 raise SchemaMovedError(f"the columns of {table.name} change; compare it later")
-            return LakeReader(table, pairing, snapshot)
+            return LakeReader(table, pairing, snapshot, condition)
 
         if as_of is None:
             return newest
         still = as_of == LATEST
         snapshot = None if still else snapshot_as_of(table, timestamp_millis(as_of))
-        pinned = newest() if still else LakeReader(table, pairing, snapshot)
+        pinned = newest() if still else LakeReader(table, pairing, snapshot, condition)
         return lambda: pinned
 
     def _stream(self) -> ChangeStream | None:

@@ -456,6 +456,25 @@ def test_tables_that_only_one_side_has_are_named(
     assert json.loads(done.out)["only_in_source"] == []
 
 
+def test_rows_that_are_kept_after_their_deletion_are_not_compared(
+    lake: Lake, server: PostgresServer, client: PostgresClient, capsys: Capture
+) -> None:
+    with lake.config.open("a") as file:
+        file.write("tables: {orders: {on-delete: keep, deleted-at: gone_at}}\n")
+    compared(capsys, lake, server, code=0)  # the column comes with the first deletion
+    table = alter(lake.orders.files, AddColumn(("gone_at",), parse_type("TIMESTAMP_LTZ(3)")))
+    record(table, QualifiedSourceTable("shop", "postgres", "shop", "orders"), 2)
+    orders = paimon.open_warehouse(str(lake.config.parent / "lake")).table("ods.orders")
+    client.run("DELETE FROM shop.orders WHERE id IN (0, 3, 6)")
+    kept = [order(number) | {"gone_at": datetime(2026, 2, 1, tzinfo=UTC)} for number in range(3)]
+    orders.write([*kept[:2], order(9) | {"gone_at": None}])
+    [difference] = compared(capsys, lake, server, code=1)["ods.orders"]["differences"]
+    assert (difference["kind"], difference["key"]) == ("extra", {"id": "6"})
+    orders.write([kept[2], order(5) | {"gone_at": datetime(2026, 2, 1, tzinfo=UTC)}])
+    [difference] = compared(capsys, lake, server, code=1)["ods.orders"]["differences"]
+    assert (difference["kind"], difference["key"]) == ("missing", {"id": "15"})
+
+
 def for_the_test(words: Sequence[str], server: PostgresServer) -> list[str]:
     others = {"orders=public.orders": "orders=shop.orders"}
     return [url(server) if one.startswith("postgresql:") else others.get(one, one) for one in words]
