@@ -1,5 +1,6 @@
 """`ingestd compare`: compare tables with the tables of the source database."""
 
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, TypeAlias
@@ -14,6 +15,7 @@ from ingestd.compare.compare_plan import SourceOnly, Uncompared
 from ingestd.compare.drivers import public_url
 from ingestd.compare.pipeline_compare import CompareOptions, compare_tables
 from ingestd.compare.report import has_differences, repair_hints
+from ingestd.compare_metrics import MetricsFile
 from ingestd.config.load import load_config
 from ingestd.config.runtime import pipeline_settings
 from ingestd.errors import ConfigError
@@ -91,6 +93,14 @@ _Progress: TypeAlias = Annotated[
     Path | None,
     typer.Option("--progress-file", metavar="FILE", help="Store progress here; resume from it."),
 ]
+_Metrics: TypeAlias = Annotated[
+    Path | None,
+    typer.Option(
+        "--metrics-file",
+        metavar="FILE",
+        help="Write the result for the node exporter's textfile collector: NAME.prom.",
+    ),
+]
 _Search: TypeAlias = Annotated[
     int,
     typer.Option(
@@ -119,6 +129,7 @@ def compare(
     stream_timeout: _Stream = 300.0,
     progress_file: _Progress = None,
     search_records: _Search = 500_000,
+    metrics_file: _Metrics = None,
     repair_hint: _Hints = False,
     as_json: AsJson = False,
 ) -> None:
@@ -141,11 +152,18 @@ def compare(
     timeouts = CatchUpTimeouts(connector_delay, stream_timeout)
     options = CompareOptions(source, as_of, slot, limit, search_records, rows_per_second,
                              page_rows, statement_timeout, timeouts, progress_file)  # fmt: skip
-    _compare(config, tables or (), options, hints=repair_hint, as_json=as_json)
+    metrics = None if metrics_file is None else MetricsFile(metrics_file)
+    _compare(config, tables or (), options, metrics, hints=repair_hint, as_json=as_json)
 
 
 def _compare(
-    config: Path, tables: Sequence[str], options: CompareOptions, *, hints: bool, as_json: bool
+    config: Path,
+    tables: Sequence[str],
+    options: CompareOptions,
+    metrics: MetricsFile | None,
+    *,
+    hints: bool,
+    as_json: bool,
 ) -> None:
     url = public_url(options.source)
     settings = pipeline_settings(load_config(config))
@@ -154,6 +172,8 @@ def _compare(
     results = [result for result in compared if not isinstance(result, (Uncompared, SourceOnly))]
     left_out = [result for result in compared if isinstance(result, Uncompared)]
     source_only = [result.table for result in compared if isinstance(result, SourceOnly)]
+    if metrics is not None:
+        metrics.write(settings.name, results, len(left_out), time.time())
     if not results:
         reasons = "".join(f"\n{table.table}: {table.reason}" for table in left_out)
         raise ConfigError(f"no table can be compared{reasons}")

@@ -11,6 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from prometheus_client.parser import text_string_to_metric_families
 
 import ingestd.paimon as paimon
 from ingestd.compare import pipeline_compare, postgres
@@ -473,6 +474,37 @@ def test_rows_that_are_kept_after_their_deletion_are_not_compared(
     orders.write([kept[2], order(5) | {"gone_at": datetime(2026, 2, 1, tzinfo=UTC)}])
     [difference] = compared(capsys, lake, server, code=1)["ods.orders"]["differences"]
     assert (difference["kind"], difference["key"]) == ("missing", {"id": "15"})
+
+
+def test_the_result_is_a_file_for_the_textfile_collector(
+    lake: Lake, server: PostgresServer, tmp_path: Path, capsys: Capture
+) -> None:
+    file = tmp_path / "compare.prom"
+    file.write_text("the last one")
+    words = ("compare", "-c", lake.config, "--source", url(server), "--as-of", "latest")
+    began = datetime.now(UTC).timestamp()
+    lake.orders.delete([order(3)])
+    assert run_command(capsys, *words, "--metrics-file", file).code == 1
+    samples = {
+        (sample.name, *sample.labels.values()): sample.value
+        for family in text_string_to_metric_families(file.read_text())
+        for sample in family.samples
+    }
+    ended = samples.pop(("ingestd_compare_last_timestamp_seconds", "shop"))
+    assert began <= ended <= datetime.now(UTC).timestamp()
+    assert samples == {
+        ("ingestd_compare_rows", "missing", "shop", "ods.orders"): 1,
+        ("ingestd_compare_rows", "extra", "shop", "ods.orders"): 0,
+        ("ingestd_compare_rows", "different", "shop", "ods.orders"): 0,
+        ("ingestd_compare_rows", "moving", "shop", "ods.orders"): 0,
+        ("ingestd_compare_tables_not_compared", "shop"): 1,
+    }
+    assert list(tmp_path.glob("*.prom*")) == [file]
+    done = run_command(capsys, *words, "branches", "--metrics-file", file)
+    assert (done.code, "ingestd_compare_rows{" in file.read_text()) == (2, False)
+    for path, reason in (("x.txt", "end with .prom"), ("no/x.prom", "is not a folder")):
+        done = run_command(capsys, *words, "--metrics-file", tmp_path / path)
+        assert (done.code, reason in done.err) == (2, True), done.err
 
 
 def for_the_test(words: Sequence[str], server: PostgresServer) -> list[str]:
