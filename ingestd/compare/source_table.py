@@ -149,7 +149,9 @@ class SourceReader:
         where, parameters = self._where(keys)
         names = ", ".join(column.text_sql for column in self._pairing.key)
         order = ", ".join(self._key)
-        sql = f"SELECT {names} FROM {self._from}{where} ORDER BY {order} OFFSET %s LIMIT 1"
+        # ORDER BY prefers names of the result, and the text of a column has the name of the column.
+        row = f"SELECT {order} FROM {self._from}{where} ORDER BY {order} OFFSET %s LIMIT 1"
+        sql = f"SELECT {names} FROM ({row}) r"
         rows = self._connection.query(sql, (*parameters, size - 1))
         return tuple(rows[0]) if rows else None
 

@@ -1,7 +1,8 @@
 """`ingestd compare` of a table whose records are in a real Kafka log, with a real PostgreSQL."""
 
 import json
-from collections.abc import Iterator, Mapping
+import random
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -13,6 +14,8 @@ import pytest
 
 import ingestd.paimon as paimon
 from ingestd.cdc.base import SourceTable
+from ingestd.compare import catch_up
+from ingestd.compare.lake_table import LakeReader
 from ingestd.dev.broker import DevBroker
 from ingestd.ingest.settings.context import QualifiedSourceTable
 from ingestd.ingest.tables.log_positions import Position, TopicName
@@ -85,6 +88,15 @@ class Stream:
         self.orders = paimon.open_warehouse(str(lake)).create(
             "ods.orders", ORDERS, primary_keys=["id"], options=options
         )
+
+    def fill(self, numbers: range) -> None:
+        """Write rows to the source and the lake, before the stream begins."""
+        self.client.run(
+            "INSERT INTO shop.orders SELECT i, 'note ' || i "
+            f"FROM generate_series({numbers[0]}, {numbers[-1]}) i"
+        )
+        self.orders.write([{"id": number, "note": f"note {number}"} for number in numbers])
+        self.cover()
 
     def put(self, number: int, note: str) -> None:
         """Write a row to the source, the topic and the lake."""
@@ -178,3 +190,76 @@ def test_the_newest_record_of_a_differing_key_is_named(stream: Stream, capsys: C
     assert {number for number, record in newest_by_id(found).items() if record} == {"2"}
     found = json.loads(stream.compare(capsys, "--json", "--as-of", "latest").out)
     assert set(newest_by_id(found).values()) == {None}
+
+
+def found_by_key(done: Done) -> set[tuple[str, int]]:
+    [result] = json.loads(done.out)["tables"]
+    return {(one["kind"], int(one["key"]["id"])) for one in result["differences"]}
+
+
+def falsify(stream: Stream, changed: int, deleted: int, added: int) -> set[tuple[str, int]]:
+    """Change, delete and add a row in the lake only; return the differences that this makes."""
+    stream.orders.write([{"id": changed, "note": "by hand"}, {"id": added, "note": "by hand"}])
+    stream.orders.delete([{"id": deleted, "note": None}])
+    return {("different", changed), ("missing", deleted), ("extra", added)}
+
+
+def test_a_comparison_goes_on_at_any_range_while_the_source_moves(
+    stream: Stream, tmp_path: Path, capsys: Capture
+) -> None:
+    dice, file = random.Random(24), tmp_path / "progress"
+    stream.fill(range(60))
+    expected = falsify(stream, changed=10, deleted=31, added=77)
+    options = ("--json", "--page-rows", "7", "--progress-file", str(file))
+    whole = stream.compare(capsys, *options)
+    assert found_by_key(whole) == expected
+    lines = file.read_bytes().splitlines(keepends=True)
+    assert len(lines) == 11  # the header, 9 pages of at most 7 rows, and the result
+    for kept, line in enumerate(lines):
+        file.write_bytes(b"".join(lines[:kept]) + line[: dice.randrange(len(line))])
+        moved = dice.choice([number for number in range(60) if number not in (10, 31)])
+        stream.put(moved, f"moved {kept}")
+        stream.cover()
+        again = stream.compare(capsys, *options)
+        assert (again.code, found_by_key(again)) == (1, expected), (kept, again.err)
+
+
+def test_falsified_rows_are_found_by_key_while_changes_arrive(
+    stream: Stream, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Changes arrive between the reads of both sides, at every look."""
+    dice, held, arrived = random.Random(42), set[int](), list[int]()
+    stream.fill(range(40))
+
+    def arrive() -> None:
+        for number in dice.sample(sorted(set(range(60)) - held), 2):
+            if dice.random() < 0.3:
+                stream.delete(number)
+            else:
+                stream.put(number, f"note {len(arrived)}")
+            arrived.append(number)
+        stream.cover()
+
+    def after_changes(function: Callable[..., Any]) -> Callable[..., Any]:
+        def run(*arguments: Any) -> Any:
+            arrive()
+            return function(*arguments)
+
+        return run
+
+    for reader, name in ((LakeReader, "digests"), (LakeReader, "rows"), (catch_up, "ask_logs")):
+        monkeypatch.setattr(reader, name, after_changes(getattr(reader, name)))
+    for number in range(3):
+        changed, deleted, added = (*dice.sample(range(40), 2), 70 + number)
+        held |= {changed, deleted}
+        stream.put(changed, "right")
+        stream.put(deleted, "right")
+        stream.cover()
+        expected = falsify(stream, changed, deleted, added)
+        done = stream.compare(capsys, "--json", "--page-rows", "9")
+        assert (done.code, found_by_key(done)) == (1, expected), done.err
+        stream.orders.write([{"id": one, "note": "right"} for one in (changed, deleted)])
+        stream.orders.delete([{"id": added, "note": None}])
+    done = stream.compare(capsys, "--json", "--page-rows", "9")
+    assert (done.code, found_by_key(done)) == (0, set()), done.err
+    assert len(arrived) > 20
