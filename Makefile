@@ -223,8 +223,9 @@ COMPILE := $(BIN)/uv pip compile -q --upgrade --universal --python-version 3.11 
   --no-header --no-annotate --no-emit-index-url --no-emit-find-links --no-emit-package ingestd-paimon
 .PHONY: lock
 lock: setup ## pin the newest versions that the projects allow
-	$(COMPILE) --extra aws --extra compare --extra hdfs --extra otel pyproject.toml -o requirements.lock
-	$(COMPILE) --extra dev --extra aws --extra compare --extra hdfs --extra otel \
+	$(COMPILE) --extra aws --extra compare --extra hdfs --extra jdbc --extra otel pyproject.toml \
+	  -o requirements.lock
+	$(COMPILE) --extra dev --extra aws --extra compare --extra hdfs --extra jdbc --extra otel \
 	  -c requirements.lock pyproject.toml -o requirements-dev.lock
 	$(COMPILE) --extra dev --extra hdfs -c requirements-dev.lock paimon/pyproject.toml \
 	  -o paimon/requirements-dev.lock

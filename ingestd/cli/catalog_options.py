@@ -85,14 +85,18 @@ def _options(
     metastore: Annotated[
         str | None,
         typer.Option(
-            help="Kind of catalog: filesystem (default) or rest.",
+            help="Kind of catalog: filesystem (default), jdbc or rest.",
             callback=_set_metastore,
             rich_help_panel=_PANEL,
         ),
     ] = None,
     uri: Annotated[
         str | None,
-        typer.Option(help="URL of the catalog server.", callback=_set_uri, rich_help_panel=_PANEL),
+        typer.Option(
+            help="URL of the catalog server, or of the catalog's database (jdbc:...).",
+            callback=_set_uri,
+            rich_help_panel=_PANEL,
+        ),
     ] = None,
     catalog_option: Annotated[
         list[str] | None,

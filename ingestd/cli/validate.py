@@ -124,6 +124,8 @@ def _online_checks(settings: PipelineSettings) -> Iterator[Check]:
         yield _checked(f"source {source.kafka.name}", partial(_topics, source.kafka))
     store = storage_options(settings.catalog_options)
     yield _checked("warehouse", partial(_writable, settings.warehouse, store))
+    if settings.metastore != "filesystem":
+        yield _checked("catalog", partial(_catalog, settings))
     for table in sorted(settings.tables):
         yield _checked(f"table {table}", partial(_table, settings, table))
 
@@ -149,6 +151,11 @@ def _topics(source: KafkaSource) -> str:
 def _writable(path: str, options: Mapping[str, str]) -> str:
     prove_exclusive(file_io_for(path, options), path)
     return f"{path} can be written to"
+
+
+def _catalog(settings: PipelineSettings) -> str:
+    catalog = load_catalog(settings.metastore, settings.warehouse, settings.catalog_options)
+    return f"{counted(len(catalog.list_databases()), 'database')}"
 
 
 def _table(settings: PipelineSettings, name: str) -> str:

@@ -76,8 +76,8 @@ def compare_with_kafka(warehouse: str, table: str | None, config: Path, *, rows:
     raises.
     """
     settings = pipeline_settings(load_config(config))
-    filesystem = settings.metastore == "filesystem"
-    settings = replace(settings, warehouse=absolute_path(warehouse) if filesystem else warehouse)
+    has_path = settings.metastore != "rest"
+    settings = replace(settings, warehouse=absolute_path(warehouse) if has_path else warehouse)
     with ExitStack() as stack:
         stack.enter_context(waiting("comparing tables with their logs"))
         stack.callback(close_consumers)

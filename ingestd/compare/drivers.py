@@ -1,6 +1,6 @@
 """Connections to source databases.
 
-Only this module imports their drivers, at the first connection.
+Their drivers are imported at the first connection.
 """
 
 from collections.abc import Sequence

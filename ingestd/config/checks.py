@@ -8,8 +8,9 @@ from ingestd.cdc.base import DATA_FORMATS, describe_format, format_descriptors
 from ingestd.cdc.columns.json_columns import refuse_unreadable
 from ingestd.cdc.columns.type_mapping import read_type_mapping
 from ingestd.config.allowed_keys import nearest
+from ingestd.config.catalog_options import catalog_options, catalog_problems
 from ingestd.config.document import Document, Path
-from ingestd.config.model import CatalogSection, Config
+from ingestd.config.model import Config
 from ingestd.config.registry_section import registry_settings
 from ingestd.config.routing_section import routing_of
 from ingestd.config.secret_resolution import plain_secrets
@@ -28,6 +29,7 @@ from ingestd.ingest.settings.soft_deletes import SoftDeletes, soft_delete_refusa
 from ingestd.kafka.properties import KafkaSource, check_properties
 from ingestd.kafka.registry_http import check_registry
 from ingestd.paimon.catalog.base import METASTORES, Identifier, check_name
+from ingestd.paimon.catalog.jdbc import jdbc_options
 from ingestd.paimon.io.file_io import file_io_for, is_local
 from ingestd.paimon.spec import honoured_options as honoured
 from ingestd.paimon.spec.data_types import DataField, DataType
@@ -146,8 +148,12 @@ class _Checks:
         if warehouse.catalog.metastore not in METASTORES:
             problem = f"unknown metastore{nearest(warehouse.catalog.metastore, METASTORES)}"
             self._add(("warehouse", "catalog", "metastore"), problem)
-        for name, problem in _catalog_problems(warehouse.catalog):
+        for name, problem in catalog_problems(warehouse.catalog):
             self._add(("warehouse", "catalog", name), problem)
+        if warehouse.catalog.metastore == "jdbc" and warehouse.catalog.uri is not None:
+            options = catalog_options(warehouse.catalog, FilePath())
+            with self._at("warehouse", "catalog"):
+                jdbc_options(warehouse.path, options)
 
     def _check_spark(self) -> None:
         for name, reason in _REFUSED_SPARK.items():
@@ -268,26 +274,6 @@ def _check_soft_deletes(soft: SoftDeletes, schema: TableSchema) -> None:
     """Raise ConfigError if a table with this schema cannot keep deleted rows."""
     if (refusal := soft_delete_refusal(schema, soft)) is not None:
         raise ConfigError(refusal)
-
-
-def _catalog_problems(catalog: CatalogSection) -> Iterator[tuple[str, str]]:
-    """Yield (key, problem) for keys of `warehouse.catalog` that are missing or not applicable."""
-    rest = catalog.metastore == "rest"
-    if rest and catalog.uri is None:
-        yield "uri", "is needed with the metastore 'rest'"
-    if rest and not catalog.case_sensitive:
-        yield "case-sensitive", "is for the metastore 'filesystem'"
-    if catalog.token is not None and catalog.auth_file is not None:
-        yield "auth-file", "cannot be combined with 'token'"
-    of_rest = {
-        "uri": catalog.uri,
-        "warehouse": catalog.warehouse,
-        "token": catalog.token,
-        "auth-file": catalog.auth_file,
-    }
-    for key, value in of_rest.items():
-        if value is not None and not rest:
-            yield key, "is for the metastore 'rest'"
 
 
 def placeholder_key(settings: TableSettings) -> tuple[str, ...]:

@@ -132,18 +132,37 @@ class CatalogSection(Section):
 
     metastore: str = Field(
         default="filesystem",
-        description="Catalog: `filesystem` keeps a table in `DB.db/TABLE`, `rest` is a server of "
-        "Paimon's REST catalog protocol.",
+        description="Catalog: `filesystem` keeps a table in `DB.db/TABLE`, `jdbc` in addition "
+        "keeps its name in a database, `rest` is a server of Paimon's REST catalog protocol.",
     )
     case_sensitive: bool = Field(
         default=True,
         description="Whether names of databases, tables and columns may have upper-case letters "
-        "(`filesystem`).",
+        "(`filesystem`; with `jdbc` they never have).",
     )
     uri: str | None = Field(
         default=None,
         min_length=1,
-        description="Address of the catalog server (`rest`), such as `https://host`.",
+        description="Address of the catalog server (`rest`), such as `https://host`, or URL of the "
+        "catalog's database (`jdbc`): `jdbc:postgresql://HOST:PORT/DATABASE` or "
+        "`jdbc:sqlite:/PATH`.",
+    )
+    user: str | None = Field(
+        default=None, min_length=1, description="User of the catalog's database (`jdbc`)."
+    )
+    password: str | None = Field(
+        default=None,
+        min_length=1,
+        repr=False,
+        description="Password for the catalog's database (`jdbc`); write `${env:NAME}` or "
+        "`${file:PATH}`.",
+    )
+    options: Texts = Field(
+        default_factory=dict,
+        repr=False,
+        description="Further options of the catalog (`jdbc`), under Paimon's names: `catalog-key`, "
+        "`lock.enabled`, `lock-acquire-timeout`, `lock-check-max-sleep`, `lock-key-max-length`, "
+        "`sync-all-properties`, and `jdbc.NAME` for a property of the driver.",
     )
     warehouse: str | None = Field(
         default=None,

@@ -14,6 +14,7 @@ from ingestd.config.paimon_cdc_kafka import import_kafka_conf
 from ingestd.errors import IngestdError
 from ingestd.log import is_secret_name
 from ingestd.paimon.catalog.base import CASE_SENSITIVE, METASTORES
+from ingestd.paimon.catalog.jdbc import is_catalog_option
 from ingestd.paimon.io.file_io import file_io_for
 from ingestd.paimon.io.store_options import is_storage_option
 
@@ -61,8 +62,13 @@ _FLAGS: Mapping[str, str] = {
     "merge_shards": "taken as given: Kafka ingestion always merges",
 }
 _SECTION = "warehouse"
+_CATALOG = (_SECTION, "catalog")
 _METASTORE = "metastore"
-_OF_REST = {"uri": "uri", "token": "token"}
+_KEYS: Mapping[str, Mapping[str, str]] = {
+    "rest": {"uri": "uri", "token": "token"},
+    "jdbc": {"uri": "uri", "jdbc.user": "user", "jdbc.password": "password"},
+}
+"""Keys of `warehouse.catalog` by the names of a metastore's options."""
 _SCHEME = re.compile(r"^[A-Za-z][\w+.-]*:(?://[^/]*)?")
 _FOLDER = "/var/lib/ingestd"
 """Folder of ingestd's own files if a catalog server determines the locations of tables."""
@@ -287,19 +293,11 @@ class _Warehouse:
         """Import the path of the warehouse, and the metastore with its address and token."""
         argument = f"--warehouse {warehouse}"
         if self._kind == "rest":
-            catalog = (_SECTION, "catalog")
-            names = {key: name for name, key in _OF_REST.items() if name in self._conf}
-            piece = Piece(
-                argument,
-                {
-                    (*catalog, _METASTORE): "rest",
-                    (*catalog, "warehouse"): warehouse,
-                    **{(*catalog, key): self._value(name) for key, name in names.items()},
-                },
-            )
-            self.imported.pieces.append(piece)
+            self._take_catalog(argument, {(*_CATALOG, "warehouse"): warehouse})
             self._take_path(argument, _FOLDER)
             return
+        if self._kind == "jdbc":
+            self._take_catalog(argument, {})
         try:
             file_io_for(warehouse)
         except IngestdError as error:
@@ -315,16 +313,30 @@ class _Warehouse:
         """Import the remaining catalog options."""
         for name, value in self._conf.items():
             argument = self._argument(name)
-            if name == _METASTORE or (self._kind == "rest" and name in _OF_REST):
+            if name == _METASTORE or name in _KEYS.get(self._kind, {}):
                 continue
             if name == "token.provider" and value == "bear":
                 continue
             if is_storage_option(name):
                 self.imported.take(argument, (_SECTION, "options", name), self._value(name))
-            elif name == CASE_SENSITIVE:
+            elif name == CASE_SENSITIVE and self._kind != "jdbc":
                 self.imported.take(argument, (_SECTION, "catalog", CASE_SENSITIVE), value)
+            elif self._kind == "jdbc" and is_catalog_option(name):
+                self.imported.take(argument, (*_CATALOG, "options", name), self._value(name))
             else:
                 self.imported.leave(argument, "belongs to Paimon's Java catalogs")
+
+    def _take_catalog(self, argument: str, values: Mapping[tuple[str | int, ...], str]) -> None:
+        names = {key: name for name, key in _KEYS[self._kind].items() if name in self._conf}
+        piece = Piece(
+            argument,
+            {
+                (*_CATALOG, _METASTORE): self._kind,
+                **values,
+                **{(*_CATALOG, key): self._value(name) for key, name in names.items()},
+            },
+        )
+        self.imported.pieces.append(piece)
 
     def _take_path(self, argument: str, path: str) -> None:
         self.imported.pieces.append(Piece(argument, {(_SECTION, "path"): path}, needed=True))

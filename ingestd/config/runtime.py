@@ -4,6 +4,7 @@ from dataclasses import replace
 from pathlib import Path as FilePath
 
 from ingestd.cdc.columns.type_mapping import read_type_mapping
+from ingestd.config.catalog_options import catalog_options
 from ingestd.config.load import LoadedConfig
 from ingestd.config.model import CatalogSection, Config, ProcessingSection
 from ingestd.config.registry_section import registered_formats
@@ -14,8 +15,6 @@ from ingestd.ingest.computed.metadata_columns import needs_headers
 from ingestd.ingest.settings.context import SourceSettings
 from ingestd.ingest.settings.pipeline_settings import BatchLimits, PipelineSettings
 from ingestd.kafka.properties import KafkaSource
-from ingestd.paimon.catalog.base import CASE_SENSITIVE
-from ingestd.paimon.catalog.rest_auth import TOKEN, TOKEN_FILE
 from ingestd.paimon.io.file_io import absolute_path
 
 
@@ -29,7 +28,7 @@ def pipeline_settings(loaded: LoadedConfig) -> PipelineSettings:
         warehouse=warehouse,
         metastore=config.warehouse.catalog.metastore,
         catalog_options={
-            **_catalog_options(config.warehouse.catalog, loaded.folder),
+            **catalog_options(config.warehouse.catalog, loaded.folder),
             **config.warehouse.options,
         },
         database=config.warehouse.database,
@@ -62,26 +61,14 @@ def pipeline_settings(loaded: LoadedConfig) -> PipelineSettings:
 
 
 def _case_sensitive(section: CatalogSection) -> bool:
-    return section.metastore == "rest" or section.case_sensitive
+    return section.metastore == "rest" or (
+        section.metastore == "filesystem" and section.case_sensitive
+    )
 
 
 def _has_header_columns(config: Config) -> bool:
     sections = (config.defaults, *config.tables.values())
     return any(needs_headers(section.metadata_columns or ()) for section in sections)
-
-
-def _catalog_options(section: CatalogSection, folder: FilePath) -> dict[str, str]:
-    """Return the options of the catalog that are set, under Paimon's names."""
-    if section.metastore != "rest":
-        return {CASE_SENSITIVE: str(section.case_sensitive).lower()}
-    file = None if section.auth_file is None else str(folder / section.auth_file)
-    keys = {
-        "uri": section.uri,
-        "warehouse": section.warehouse,
-        TOKEN: section.token,
-        TOKEN_FILE: file,
-    }
-    return {name: value for name, value in keys.items() if value is not None}
 
 
 def _source(name: str, section: SourceSection, folder: FilePath) -> SourceSettings:

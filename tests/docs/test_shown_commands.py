@@ -82,7 +82,8 @@ def test_parts_of_a_configuration_fit_the_rest_of_it(
 ) -> None:
     monkeypatch.setenv("NOTICES_SECRET", "whsec_c2VjcmV0")
     source = "{kafka: {bootstrap.servers: 'b:9092'}, topics: [orders], format: debezium-json}"
-    smallest = f"warehouse: {{path: /lake}}\nsources: {{shop: {source}}}\n"
+    sources = f"sources: {{shop: {source}}}\n"
+    smallest = f"warehouse: {{path: /lake}}\n{sources}"
     file = tmp_path / "ingestd.yaml"
     for page, first in (
         ("docs/operations.md", "telemetry:"),
@@ -91,6 +92,9 @@ def test_parts_of_a_configuration_fit_the_rest_of_it(
     ):
         file.write_text(smallest + shown(page, first).text)
         load_config(file)
+    monkeypatch.setenv("CATALOG_PASSWORD", "hunter22")
+    file.write_text(sources + shown("docs/operations.md", "warehouse:").text)
+    load_config(file)
 
 
 def unknown_option(line: str) -> str | None:

@@ -45,14 +45,23 @@ class Oracle(Closing):
 
     An `exclusive` one never replaces a snapshot that another process has just put on the local
     disk: Java's own rename there looks first and moves then. What a command answers is in the
-    `heap` as a whole. `zone` is the time zone of the JVM.
+    `heap` as a whole. `zone` is the time zone of the JVM; `more` are archives beside Paimon.
     """
 
-    def __init__(self, *, exclusive: bool = False, heap: str = "768m", zone: str = "UTC") -> None:
+    def __init__(
+        self,
+        *,
+        exclusive: bool = False,
+        heap: str = "768m",
+        zone: str = "UTC",
+        more: Sequence[Path] = (),
+    ) -> None:
         self._lock = threading.Lock()
         flags = ["serve", "--exclusive"] if exclusive else ["serve"]
         self._process = subprocess.Popen(
-            judge_command("Oracle", compiled_classes(SOURCES), *flags, heap=heap, zone=zone),
+            judge_command(
+                "Oracle", compiled_classes(SOURCES), *flags, more=more, heap=heap, zone=zone
+            ),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,

@@ -17,6 +17,7 @@ from ingestd.paimon.io.entries import DirectoryEntry
 from ingestd.paimon.io.local import LocalFileIO, local_path
 from ingestd.paimon.io.memory import MemoryFileIO
 from ingestd.paimon.io.store_options import (
+    HDFS,
     SCHEMES,
     check_storage_options,
     refuse_scheme,
@@ -31,6 +32,7 @@ __all__ = [
     "absolute_path",
     "file_io_for",
     "is_local",
+    "is_object_store",
     "storage_options",
 ]
 
@@ -144,6 +146,11 @@ def _home(scheme: str, uri: str) -> ModuleType:
 def is_local(uri: str) -> bool:
     """Return whether a path is on a file system of this machine."""
     return _scheme(uri) in LOCAL
+
+
+def is_object_store(uri: str) -> bool:
+    """Return whether a path is in an object store."""
+    return not is_local(uri) and _scheme(uri) not in HDFS.schemes
 
 
 def absolute_path(uri: str) -> str:

@@ -1,5 +1,6 @@
 import json
 import socket
+import sys
 from pathlib import Path
 
 import pytest
@@ -109,6 +110,29 @@ def test_online_checks_refuse_a_table_that_could_not_be_written(
     checks = {one["check"]: one for one in json.loads(done.out)["online"]}
     assert checks["table t"]["ok"] is False
     assert "row-tracking" in checks["table t"]["found"]
+
+
+@pytest.mark.parametrize(
+    ("uri", "driver", "message"),
+    [
+        ("jdbc:postgresql://127.0.0.1:1/db", True, "catalog jdbc:postgresql://127.0.0.1:1/db: "),
+        ("jdbc:postgresql://127.0.0.1:1/db", False, "pip install 'ingestd-paimon[jdbc]'"),
+        ("jdbc:sqlite:/nowhere/catalog.db", True, "/nowhere/catalog.db: unable to open"),
+    ],
+)
+def test_online_checks_name_the_database_of_a_catalog(
+    config: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch, uri: str, driver: bool,
+    message: str,
+) -> None:  # fmt: skip
+    monkeypatch.setattr("ingestd.cli.validate._PROBE_SECONDS", 0.1)
+    if not driver:
+        monkeypatch.setitem(sys.modules, "psycopg", None)
+    catalog = f"catalog: {{metastore: jdbc, uri: '{uri}'}}, database"
+    config.write_text(config.read_text().replace("database", catalog), encoding="utf-8")
+    done = run_command(capsys, "validate", "-c", config, "--online", "--json")
+    checks = {one["check"]: one for one in json.loads(done.out)["online"]}
+    assert checks["catalog"]["ok"] is False
+    assert message in checks["catalog"]["found"]
 
 
 def test_table_options_without_effect_are_warned_of(config: Path, capsys: Capture) -> None:

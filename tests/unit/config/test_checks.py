@@ -90,7 +90,23 @@ def issue(folder: Path, text: str) -> str:
             "unknown metastore; known: filesystem",
         ),
         ("{path: /lake}", "{path: /lake, catalog: {metastore: rest}}", "uri: is needed"),
-        ("{path: /lake}", "{path: /lake, catalog: {uri: 'http://h'}}", "for the metastore 'rest'"),
+        (
+            "{path: /lake}",
+            "{path: /lake, catalog: {uri: 'http://h'}}",
+            "for the metastore 'jdbc' and 'rest'",
+        ),
+        (
+            "{path: /lake}",
+            "{path: /lake, catalog: {metastore: jdbc, uri: 'jdbc:mysql://h/db'}}",
+            "'jdbc:mysql://h/db' is not supported; write jdbc:sqlite:/PATH and jdbc:postgresql",
+        ),
+        (
+            "{path: /lake}",
+            "{path: /lake, catalog: {metastore: jdbc, uri: 'jdbc:sqlite:/c', "
+            "case-sensitive: true}}",
+            "names of 'jdbc' have no capitals",
+        ),
+        ("{path: /lake}", "{path: /lake, catalog: {password: hunter22}}", "metastore 'jdbc'"),
         (
             "{path: /lake}",
             "{path: /lake, catalog: {auth-file: f}}",

@@ -55,6 +55,20 @@ def test_a_catalog_server_is_taken_with_what_it_needs() -> None:
     assert "hunter2" not in str(notes)
 
 
+def test_a_jdbc_catalog_is_taken_with_its_options() -> None:
+    conf = {"jdbc_user": "u", "jdbc_password": "hunter2", "lock_enabled": "true"}
+    section, notes = carried("/lake", metastore="jdbc", uri="jdbc:sqlite:/c", **conf)
+    assert section["catalog"] == {
+        "metastore": "jdbc",
+        "uri": "jdbc:sqlite:/c",
+        "user": "u",
+        "password": "${env:JDBC_PASSWORD}",
+        "options": {"lock.enabled": "true"},
+    }
+    assert section["path"] == "/lake"
+    assert "hunter2" not in str(notes)
+
+
 def test_options_of_the_store_are_taken_without_their_secrets() -> None:
     section, notes = carried("s3://b/l", s3_endpoint="http://s:1", **{"s3_secret-key": "hunter2"})
     assert section["options"] == {

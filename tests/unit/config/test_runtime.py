@@ -104,6 +104,15 @@ def test_the_catalog_gets_its_options_under_the_names_of_paimon(tmp_path: Path) 
     assert found.warehouse == str(tmp_path / "lake")
 
 
+def test_a_jdbc_catalog_has_its_options_and_no_capitals(tmp_path: Path) -> None:
+    catalog = "{metastore: jdbc, uri: 'jdbc:postgresql://h/c', user: u, options: {catalog-key: k}}"
+    text = FILE.replace("{path: lake,", f"{{path: lake, catalog: {catalog},")
+    result = settings(tmp_path, text)
+    expected = {"uri": "jdbc:postgresql://h/c", "jdbc.user": "u", "catalog-key": "k"}
+    assert result.catalog_options == expected
+    assert not result.routing.case_sensitive
+
+
 def test_the_token_of_the_catalog_is_nowhere_to_be_seen(tmp_path: Path) -> None:
     catalog = "{metastore: rest, uri: h, token: very-secret-token}"
     text = FILE.replace("{path: lake,", f"{{path: lake, catalog: {catalog},")

@@ -404,7 +404,8 @@ def _create(table: FileStoreTable, snapshot: Snapshot, entries: Sequence[Manifes
     if server is not None:
         return server.commit(table.branch, snapshot, partition_changes(table, entries))
     path = table.paths.snapshot(snapshot.id)
-    return table.io.try_write_atomic(path, sealed(encode_snapshot(snapshot)))
+    with table.lock.held(table.branch):
+        return table.io.try_write_atomic(path, sealed(encode_snapshot(snapshot)))
 
 
 def discard(table: FileStoreTable, names: Sequence[str]) -> None:

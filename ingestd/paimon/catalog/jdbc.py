@@ -1,0 +1,378 @@
+"""The JDBC catalog: the names of tables in a database, their schemas and files in storage.
+
+Specification: https://paimon.apache.org/docs/1.4/concepts/catalog/#jdbc-catalog
+
+The directories are those of the filesystem catalog. A table exists if and only if the database has
+a row for it. The row is added after the first schema file and deleted after the last file, so that
+an interrupted creation or deletion can be repeated.
+"""
+
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
+
+from ingestd.errors import ConfigError, FormatError
+from ingestd.paimon.catalog.base import (
+    DatabaseNotEmptyError,
+    Identifier,
+    TableExistsError,
+    TableNotFoundError,
+    check_name,
+    nearest_name_hint,
+)
+from ingestd.paimon.catalog.filesystem import FilesystemCatalog
+from ingestd.paimon.catalog.jdbc_database import Database, Session, database_of
+from ingestd.paimon.catalog.jdbc_lock import JdbcLock, LockSettings
+from ingestd.paimon.catalog.jdbc_tables import create_catalog_tables, create_lock_table
+from ingestd.paimon.io.file_io import (
+    absolute_path,
+    file_io_for,
+    is_object_store,
+    storage_options,
+)
+from ingestd.paimon.spec.option_types import parse_bool, parse_int, parse_millis
+from ingestd.paimon.spec.options import core_options
+from ingestd.paimon.spec.paths import MAIN_BRANCH
+from ingestd.paimon.spec.schema_change import SchemaChange
+from ingestd.paimon.spec.table_schema import TableSchema
+from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
+from ingestd.paimon.table.metadata.table_lock import NO_LOCK, TableLock
+
+URI = "uri"
+USER = "jdbc.user"
+PASSWORD = "jdbc.password"  # noqa: S105  (the name of an option)
+_PROPERTY = "jdbc."
+_CATALOG_KEY = "catalog-key"
+_LOCK_ENABLED = "lock.enabled"
+_LOCK_KEY_MAX_LENGTH = "lock-key-max-length"
+_LOCK_TIMEOUT = "lock-acquire-timeout"
+_LOCK_SLEEP = "lock-check-max-sleep"
+_SYNC_PROPERTIES = "sync-all-properties"
+_OPTIONS = (
+    URI,
+    _CATALOG_KEY,
+    _LOCK_ENABLED,
+    _LOCK_KEY_MAX_LENGTH,
+    _LOCK_TIMEOUT,
+    _LOCK_SLEEP,
+    _SYNC_PROPERTIES,
+)
+_EXISTS = "exists"
+"""A property of every database, which clients do not see."""
+_LOCATION = "location"
+_PROPERTY_LENGTH = 1000
+_OF_TABLE = "catalog_key = ? AND database_name = ? AND table_name = ?"
+_OF_DATABASE = "catalog_key = ? AND database_name = ?"
+
+
+def is_catalog_option(name: str) -> bool:
+    """Return whether JDBC catalogs have an option of this name, apart from those of the store."""
+    return name in _OPTIONS or name.startswith(_PROPERTY)
+
+
+@dataclass(frozen=True)
+class JdbcOptions:
+    """The options of a JDBC catalog. `lock` is None if the catalog does not lock."""
+
+    database: Database
+    catalog_key: str
+    sync_properties: bool
+    lock: LockSettings | None
+    lock_key_max_length: int
+
+
+def jdbc_options(warehouse: str, options: Mapping[str, str]) -> JdbcOptions:
+    """Return the options under Paimon's names, with Paimon's defaults, without connecting.
+
+    Raises ConfigError for an unknown or invalid option, UnsupportedError for an unsupported
+    database.
+    """
+    jdbc = set(filter(is_catalog_option, options))
+    unknown = sorted(set(options) - jdbc - storage_options(options).keys())
+    if unknown:
+        raise ConfigError(
+            f"the JDBC catalog has no option {', '.join(unknown)}; it has {', '.join(_OPTIONS)}, "
+            f"{_PROPERTY}NAME for properties of the driver, and the options of the store"
+        )
+    if not options.get(URI):
+        raise ConfigError(f"the JDBC catalog needs the option '{URI}': the URL of its database")
+    properties = {
+        name.removeprefix(_PROPERTY): value
+        for name, value in options.items()
+        if name.startswith(_PROPERTY)
+    }
+    locks = options.get(_LOCK_ENABLED, str(is_object_store(warehouse)).lower())
+    settings = LockSettings(
+        parse_millis(_LOCK_TIMEOUT, options.get(_LOCK_TIMEOUT, "8 min")),
+        parse_millis(_LOCK_SLEEP, options.get(_LOCK_SLEEP, "8 s")),
+    )
+    return JdbcOptions(
+        database_of(options[URI], properties),
+        options.get(_CATALOG_KEY, "jdbc"),
+        parse_bool(_SYNC_PROPERTIES, options.get(_SYNC_PROPERTIES, "true")),
+        settings if parse_bool(_LOCK_ENABLED, locks) else None,
+        parse_int(_LOCK_KEY_MAX_LENGTH, options.get(_LOCK_KEY_MAX_LENGTH, "255")),
+    )
+
+
+def open_catalog(warehouse: str, options: Mapping[str, str]) -> "JdbcCatalog":
+    """Return the catalog of a database, in which missing tables of the catalog are created.
+
+    Raises StorageError if the database cannot be reached, and the errors of `jdbc_options`.
+    """
+    settings = jdbc_options(warehouse, options)
+    with settings.database.transaction() as session:
+        create_catalog_tables(session, settings.database)
+        if settings.lock is not None:
+            create_lock_table(session, settings.database, settings.lock_key_max_length)
+    io = file_io_for(warehouse, storage_options(options))
+    files = FilesystemCatalog(absolute_path(warehouse), io, case_sensitive=False)
+    return JdbcCatalog(files, settings)
+
+
+@dataclass(frozen=True)
+class JdbcCatalog:
+    """A catalog with its names in a database, and with its tables in the directories of `files`.
+
+    New names must not have capitals, as in Java.
+    """
+
+    files: FilesystemCatalog
+    options: JdbcOptions
+
+    def list_databases(self) -> list[str]:
+        """Return the names of all databases, sorted."""
+        sql = (
+            "SELECT database_name FROM paimon_tables WHERE catalog_key = ? "
+            "UNION SELECT database_name FROM paimon_database_properties WHERE catalog_key = ?"
+        )
+        with self._transaction() as session:
+            rows = session.query(sql, [self.options.catalog_key] * 2)
+        return sorted(name for (name,) in rows)
+
+    def create_database(self, name: str, properties: Mapping[str, str] | None = None) -> None:
+        """Create a database if it does not exist; an existing one keeps its properties.
+
+        Raises ConfigError for a property `location`.
+        """
+        if _LOCATION in (properties or {}):
+            raise ConfigError(
+                f"database '{name}': property '{_LOCATION}' is refused: the name of a database "
+                "determines its path"
+            )
+        self.files.create_database(name)
+        path = f"{self.files.warehouse}/{name}.db"
+        with self._transaction() as session:
+            if self._has_database(session, name):
+                return
+            for key, value in {_EXISTS: "true", **(properties or {}), _LOCATION: path}.items():
+                session.execute(
+                    "INSERT INTO paimon_database_properties VALUES (?, ?, ?, ?) "
+                    "ON CONFLICT DO NOTHING",
+                    [self.options.catalog_key, name, key, value],
+                )
+
+    def database_properties(self, name: str) -> Mapping[str, str]:
+        """Return the properties of a database. Raises TableNotFoundError."""
+        sql = (
+            "SELECT property_key, property_value FROM paimon_database_properties "
+            f"WHERE {_OF_DATABASE}"
+        )
+        self._check_database(name)
+        with self._transaction() as session:
+            rows = session.query(sql, [self.options.catalog_key, name])
+        return {key: value for key, value in rows if key != _EXISTS}
+
+    def drop_database(self, name: str, *, cascade: bool = False) -> None:
+        """Delete a database, and with `cascade` its tables.
+
+        Raises TableNotFoundError if it does not exist, DatabaseNotEmptyError if it has tables and
+        `cascade` is false.
+        """
+        tables = self.list_tables(name)
+        if tables and not cascade:
+            raise DatabaseNotEmptyError(
+                f"database '{name}' still has tables: {', '.join(tables[:10])}; drop them first"
+            )
+        for table in tables:
+            self.drop_table(Identifier(name, table))
+        if name in self.files.list_databases() and not self.files.list_tables(name):
+            self.files.drop_database(name)
+        with self._transaction() as session:
+            for table in ("paimon_database_properties", "paimon_table_properties"):
+                session.execute(
+                    f"DELETE FROM {table} WHERE {_OF_DATABASE}", [self.options.catalog_key, name]
+                )
+
+    def list_tables(self, database: str) -> list[str]:
+        """Return the names of the tables of a database, sorted. Raises TableNotFoundError."""
+        self._check_database(database)
+        sql = f"SELECT table_name FROM paimon_tables WHERE {_OF_DATABASE}"
+        with self._transaction() as session:
+            rows = session.query(sql, [self.options.catalog_key, database])
+        return sorted(name for (name,) in rows)
+
+    def table_exists(self, identifier: Identifier) -> bool:
+        """Return whether the table exists."""
+        with self._transaction() as session:
+            return bool(
+                session.query(
+                    f"SELECT 1 FROM paimon_tables WHERE {_OF_TABLE}", self._row(identifier)
+                )
+            )
+
+    def get_table(self, identifier: Identifier) -> FileStoreTable:
+        """Return the table with its newest schema.
+
+        Raises TableNotFoundError, which suggests the most similar name; FormatError if the table
+        has no schema file.
+        """
+        if not self.table_exists(identifier):
+            hint = nearest_name_hint(identifier.table, self.list_tables(identifier.database))
+            message = f"no table '{identifier.table}' in database '{identifier.database}'{hint}"
+            raise TableNotFoundError(message)
+        try:
+            return self._opened(identifier, self.files.get_table(identifier))
+        except TableNotFoundError as error:
+            raise FormatError(
+                f"catalog {self.options.database.address} has table {identifier}, but its "
+                f"directory in {self.files.warehouse} has no schema: restore the directory, or "
+                "drop the table"
+            ) from error
+
+    def create_table(
+        self, identifier: Identifier, schema: TableSchema, *, ignore_if_exists: bool = False
+    ) -> FileStoreTable:
+        """Create a table, and its database if it does not exist; concurrent calls are safe.
+
+        If the table exists, raises TableExistsError or, with `ignore_if_exists`, returns it. A
+        directory of this table that the catalog does not know counts as existing, and with
+        `ignore_if_exists` the catalog takes it over.
+        """
+        if self.table_exists(identifier):
+            if not ignore_if_exists:
+                raise TableExistsError(
+                    f"table '{identifier}' exists already in {self.options.database.address}"
+                )
+            return self.get_table(identifier)
+        self.create_database(identifier.database)
+        with self._lock(identifier).held(MAIN_BRANCH):
+            table = self.files.create_table(identifier, schema, ignore_if_exists=ignore_if_exists)
+        with self._transaction() as session:
+            added = session.execute(
+                "INSERT INTO paimon_tables VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
+                self._row(identifier),
+            )
+            if added:
+                self._sync_properties(session, identifier, table.schema)
+        return self._opened(identifier, table)
+
+    def alter_table(
+        self, identifier: Identifier, changes: Sequence[SchemaChange], now_ms: int
+    ) -> FileStoreTable:
+        """Publish one new schema with the changes, on top of concurrent changes; return the table.
+
+        Without changes, no schema is published. Raises SchemaConflictError if the table does not
+        allow the changes, CommitConflictError if other processes hold the lock of the table.
+        """
+        table = self.get_table(identifier)
+        if not changes:
+            return table
+        with self._lock(identifier).held(MAIN_BRANCH):
+            table = self.files.alter_table(identifier, changes, now_ms)
+        with self._transaction() as session:
+            self._sync_properties(session, identifier, table.schema)
+        return self._opened(identifier, table)
+
+    def drop_table(self, identifier: Identifier) -> None:
+        """Delete a table with all its files. Raises TableNotFoundError if it does not exist."""
+        try:
+            self.get_table(identifier)
+            self.files.drop_table(identifier)
+        except FormatError:
+            # An interrupted drop has deleted the files, or the table is damaged.
+            if self.files.table_exists(identifier):
+                raise
+        with self._transaction() as session:
+            for table in ("paimon_tables", "paimon_table_properties"):
+                session.execute(f"DELETE FROM {table} WHERE {_OF_TABLE}", self._row(identifier))
+
+    def rename_table(self, source: Identifier, target: Identifier) -> None:
+        """Rename a table, whose writers must be stopped.
+
+        Raises TableNotFoundError if it does not exist, TableExistsError if the new name is in use.
+        """
+        self.get_table(source)
+        self._check_database(target.database)
+        if self.table_exists(target):
+            raise TableExistsError(
+                f"table '{target}' exists already in {self.options.database.address}"
+            )
+        self.files.create_database(target.database)
+        with self._transaction() as session:
+            for table in ("paimon_tables", "paimon_table_properties"):
+                session.execute(
+                    f"UPDATE {table} SET database_name = ?, table_name = ? WHERE {_OF_TABLE}",
+                    [target.database, target.table, *self._row(source)],
+                )
+            self.files.rename_table(source, target)
+
+    def _opened(self, identifier: Identifier, table: FileStoreTable) -> FileStoreTable:
+        return replace(table, lock=self._lock(identifier))
+
+    def _lock(self, identifier: Identifier) -> TableLock:
+        options = self.options
+        if options.lock is None:
+            return NO_LOCK
+        return JdbcLock(options.database, options.catalog_key, identifier, options.lock)
+
+    def _sync_properties(
+        self, session: Session, identifier: Identifier, schema: TableSchema
+    ) -> None:
+        """Replace the copy of a table's options; values too long for its column are left out."""
+        if not self.options.sync_properties:
+            return
+        row = self._row(identifier)
+        session.execute(f"DELETE FROM paimon_table_properties WHERE {_OF_TABLE}", row)
+        for key, value in _table_properties(schema).items():
+            if len(value) <= _PROPERTY_LENGTH:
+                session.execute(
+                    "INSERT INTO paimon_table_properties VALUES (?, ?, ?, ?, ?) "
+                    "ON CONFLICT DO NOTHING",
+                    [*row, key, value],
+                )
+
+    def _transaction(self) -> AbstractContextManager[Session]:
+        return self.options.database.transaction()
+
+    def _row(self, identifier: Identifier) -> list[str]:
+        return [self.options.catalog_key, identifier.database, identifier.table]
+
+    def _check_database(self, name: str) -> None:
+        check_name("database", name)
+        with self._transaction() as session:
+            known = self._has_database(session, name)
+        if not known:
+            hint = nearest_name_hint(name, self.list_databases())
+            message = f"no database '{name}' in {self.options.database.address}{hint}"
+            raise TableNotFoundError(message)
+
+    def _has_database(self, session: Session, name: str) -> bool:
+        tables = ("paimon_tables", "paimon_database_properties")
+        return any(
+            session.query(
+                f"SELECT 1 FROM {table} WHERE {_OF_DATABASE} LIMIT 1",
+                [self.options.catalog_key, name],
+            )
+            for table in tables
+        )
+
+
+def _table_properties(schema: TableSchema) -> dict[str, str]:
+    keys = {
+        "primary-key": schema.primary_keys,
+        "partition": schema.partition_keys,
+        "bucket-key": core_options(schema).bucket_keys,
+    }
+    joined = {name: ",".join(columns) for name, columns in keys.items() if columns}
+    return {**schema.options, **joined}

@@ -1,0 +1,75 @@
+"""The distributed lock of JDBC catalogs: a row of the table `paimon_distributed_locks`.
+
+A row that is older than its `expire_time_seconds` is left over from a process that ended, and is
+deleted by the next process that wants the lock.
+"""
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from ingestd.errors import CommitConflictError
+from ingestd.paimon.catalog.base import Identifier
+from ingestd.paimon.catalog.jdbc_database import Database
+from ingestd.paimon.spec.paths import MAIN_BRANCH
+
+_FIRST_SLEEP_MS = 100
+_INSERT = (
+    "INSERT INTO paimon_distributed_locks (lock_id, expire_time_seconds) VALUES (?, ?) "
+    "ON CONFLICT DO NOTHING"
+)
+_RELEASE = "DELETE FROM paimon_distributed_locks WHERE lock_id = ?"
+
+
+@dataclass(frozen=True)
+class LockSettings:
+    """Durations in milliseconds: the longest wait for a lock, and between two attempts."""
+
+    acquire_timeout_ms: int
+    check_max_sleep_ms: int
+
+
+@dataclass(frozen=True)
+class JdbcLock:
+    """The lock of one table; `sleep` takes seconds."""
+
+    database: Database
+    catalog_key: str
+    identifier: Identifier
+    settings: LockSettings
+    sleep: Callable[[float], None] = time.sleep
+
+    @contextmanager
+    def held(self, branch: str) -> Iterator[None]:
+        """See `TableLock`."""
+        suffix = "" if branch == MAIN_BRANCH else f"$branch_{branch}"
+        lock_id = f"{self.catalog_key}.{self.identifier}{suffix}"
+        self._acquire(lock_id)
+        try:
+            yield
+        finally:
+            with self.database.transaction() as session:
+                session.execute(_RELEASE, [lock_id])
+
+    def _acquire(self, lock_id: str) -> None:
+        waited, pause = 0, _FIRST_SLEEP_MS
+        while not self._try(lock_id):
+            if waited >= self.settings.acquire_timeout_ms:
+                raise CommitConflictError(
+                    f"table {self.identifier}: other writers have held the lock '{lock_id}' of "
+                    f"catalog {self.database.address} for {waited / 1000:g} s; nothing of this "
+                    "change is visible; end a writer that does not respond, or raise "
+                    "'lock-acquire-timeout'"
+                )
+            pause = min(pause, self.settings.check_max_sleep_ms)
+            self.sleep(pause / 1000)
+            waited += pause
+            pause *= 2
+
+    def _try(self, lock_id: str) -> bool:
+        with self.database.transaction() as session:
+            expired = f"{self.database.lock_age} > expire_time_seconds AND lock_id = ?"
+            session.execute(f"DELETE FROM paimon_distributed_locks WHERE {expired}", [lock_id])
+            seconds = self.settings.acquire_timeout_ms // 1000
+            return session.execute(_INSERT, [lock_id, seconds]) > 0

@@ -1,0 +1,248 @@
+"""The JDBC catalog and Java Paimon's, on the same databases: SQLite and PostgreSQL."""
+
+import json
+import sqlite3
+import time
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from ingestd.errors import CommitConflictError, ConfigError, FormatError
+from ingestd.paimon.catalog.base import (
+    Catalog,
+    DatabaseNotEmptyError,
+    Identifier,
+    TableExistsError,
+    TableNotFoundError,
+    load_catalog,
+)
+from ingestd.paimon.catalog.jdbc import JdbcCatalog
+from ingestd.paimon.spec.data_types import parse_type
+from ingestd.paimon.spec.schema import new_schema
+from ingestd.paimon.spec.schema_change import AddColumn
+from ingestd.paimon.spec.table_schema import TableSchema
+from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
+from ingestd.paimon.table.verify.table_verify import verify
+from tests.support.java import fetched
+from tests.support.native_tables import NOW_MS, put
+from tests.support.oracle import Oracle, OracleError
+from tests.support.postgres_server import PostgresServer, is_supported
+from tests.support.stored_rows import stored_rows
+
+pytestmark = pytest.mark.compat
+
+T = Identifier("db", "t")
+NO_OPTIONS: Mapping[str, str] = {}
+SHORT = {"lock-acquire-timeout": "200 ms", "lock-check-max-sleep": "50 ms"}
+
+
+@pytest.fixture(scope="module")
+def judge() -> Iterator[Oracle]:
+    with Oracle(more=[fetched("sqlite-jdbc"), fetched("postgresql")]) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def postgres() -> Iterator[PostgresServer]:
+    with PostgresServer() as running:
+        yield running
+
+
+@dataclass(frozen=True)
+class Lake:
+    """A warehouse with a JDBC catalog, for ingestd and for Java."""
+
+    warehouse: Path
+    options: Mapping[str, str]
+    judge: Oracle
+
+    def catalog(self, **options: str) -> Catalog:
+        changed = {name.replace("_", "-"): value for name, value in options.items()}
+        return load_catalog("jdbc", str(self.warehouse), {**self.options, **changed})
+
+    def java(self, **options: str) -> str:
+        """The catalog's options for a command of the judge."""
+        fixed = {"metastore": "jdbc", "warehouse": str(self.warehouse), "cache-enabled": "false"}
+        changed = {name.replace("_", "-"): value for name, value in options.items()}
+        return json.dumps({**fixed, **self.options, **changed})
+
+    def judge_rows(self) -> list[dict[str, object]]:
+        return self.judge.read(self.java(), "db", "t")
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def lake(request: pytest.FixtureRequest, judge: Oracle, tmp_path: Path) -> Lake:
+    options = {"lock.enabled": "true", "catalog-key": tmp_path.name}
+    if request.param == "sqlite":
+        url = f"jdbc:sqlite:{tmp_path}/catalog.db?busy_timeout=4000&journal_mode=WAL"
+        return Lake(tmp_path / "lake", {**options, "uri": url}, judge)
+    if not is_supported():
+        pytest.skip("PostgreSQL is fetched for Linux on x86-64 only")
+    port = request.getfixturevalue("postgres").port
+    url = f"jdbc:postgresql://127.0.0.1:{port}/postgres"
+    return Lake(tmp_path / "lake", {**options, "uri": url, "jdbc.user": "postgres"}, judge)
+
+
+@pytest.fixture
+def sqlite_lake(judge: Oracle, tmp_path: Path) -> Lake:
+    options = {"uri": f"jdbc:sqlite:{tmp_path}/catalog.db", "lock.enabled": "true"}
+    return Lake(tmp_path / "lake", options, judge)
+
+
+def schema() -> TableSchema:
+    columns = [("id", parse_type("INT")), ("v", parse_type("STRING"))]
+    return new_schema(columns, ["id"], (), {"bucket": "2", "long": "x" * 2000}, NOW_MS)
+
+
+def rows(table: FileStoreTable) -> list[dict[str, object]]:
+    return sorted(stored_rows(table), key=lambda row: row["id"])
+
+
+def java_spec(
+    lake: Lake, scratch: Path, options: Mapping[str, str] = NO_OPTIONS, **spec: object
+) -> None:
+    document = {"database": "db", "table": "t", **spec}
+    lake.judge.write_spec(document, lake.java(**options), scratch)
+
+
+def test_java_continues_a_table_of_ingestd(lake: Lake, tmp_path: Path) -> None:
+    catalog = lake.catalog()
+    put(catalog.create_table(T, schema()), [{"id": 1, "v": "a"}])
+    put(
+        catalog.alter_table(T, [AddColumn("w", parse_type("INT"))], NOW_MS),
+        [{"id": 2, "v": "b", "w": 5}],
+    )
+    assert lake.judge("tables", lake.java()) == ["db.t"]
+    lake.judge.append(lake.java(), "db", "t", [{"id": 1, "v": "java", "w": 1}], tmp_path)
+    expected = [{"id": 1, "v": "java", "w": 1}, {"id": 2, "v": "b", "w": 5}]
+    assert lake.judge_rows() == expected
+    assert rows(catalog.get_table(T)) == expected
+    assert verify(catalog.get_table(T)) == []
+    lake.judge("drop", lake.java(), "db", "t")
+    assert (catalog.list_tables("db"), catalog.table_exists(T)) == ([], False)
+
+
+def test_ingestd_continues_a_table_of_java(lake: Lake, tmp_path: Path) -> None:
+    fields = [{"name": "id", "type": "INT NOT NULL"}, {"name": "v", "type": "STRING"}]
+    steps = [{"commit": {"rows": [{"id": 1, "v": "java"}]}}]
+    spec = {"fields": fields, "primaryKey": ["id"], "options": {"bucket": "1"}, "steps": steps}
+    java_spec(lake, tmp_path, **spec)
+    catalog = lake.catalog()
+    assert (catalog.list_databases(), catalog.list_tables("db")) == (["db"], ["t"])
+    put(catalog.get_table(T), [{"id": 2, "v": "b"}])
+    table = catalog.alter_table(T, [AddColumn("w", parse_type("INT"))], NOW_MS)
+    assert rows(table) == lake.judge_rows()
+    assert len(lake.judge_rows()) == 2
+    catalog.rename_table(T, Identifier("db", "u"))
+    assert lake.judge("tables", lake.java()) == ["db.u"]
+    with pytest.raises(DatabaseNotEmptyError):
+        catalog.drop_database("db")
+    catalog.drop_database("db", cascade=True)
+    assert lake.judge("tables", lake.java()) == []
+    assert not (lake.warehouse / "db.db").exists()
+
+
+def test_each_waits_for_the_lock_of_the_other(lake: Lake, tmp_path: Path) -> None:
+    catalog = lake.catalog(**SHORT)
+    assert isinstance(catalog, JdbcCatalog)
+    table = catalog.create_table(T, schema())
+    put(table, [{"id": 1, "v": "a"}])
+    row = [{"id": 2, "v": "b"}]
+    added = {"op": "add", "name": "w", "type": "INT"}
+    lock = lake.catalog().get_table(T).lock  # expires after the longest wait of who holds it
+    with lock.held("main"), pytest.raises(OracleError, match="Acquire lock failed"):
+        java_spec(lake, tmp_path, SHORT, existing=True, steps=[{"alter": [added]}])
+    release = tmp_path / "release"
+    with ThreadPoolExecutor(1) as pool:
+        held = pool.submit(lake.judge, "hold", lake.java(), "db", "t", release)
+        try:
+            wait_for_lock(catalog)
+            with pytest.raises(CommitConflictError, match="raise 'lock-acquire-timeout'"):
+                put(table, [{"id": 1, "v": "stopped"}])
+            with pytest.raises(CommitConflictError, match=r"held the lock '.*\.db\.t'"):
+                catalog.alter_table(T, [AddColumn("w", parse_type("INT"))], NOW_MS)
+        finally:
+            release.touch()
+        held.result()
+    lake.judge.append(lake.java(), "db", "t", row, tmp_path)
+    assert rows(table)[-1] == row[0]
+    put(table, [{"id": 3, "v": "c"}])
+
+
+def wait_for_lock(catalog: JdbcCatalog) -> None:
+    for _ in range(3000):
+        with catalog.options.database.transaction() as session:
+            key = f"{catalog.options.catalog_key}.db.t"
+            if session.query("SELECT 1 FROM paimon_distributed_locks WHERE lock_id = ?", [key]):
+                return
+        time.sleep(0.01)
+    pytest.fail("Java does not hold the lock")
+
+
+def test_databases_and_tables(lake: Lake) -> None:
+    catalog = lake.catalog()
+    catalog.create_database("db", {"owner": "tests"})
+    catalog.create_database("db", {"owner": "others"})
+    assert catalog.database_properties("db")["owner"] == "tests"
+    first = catalog.create_table(T, schema())
+    assert catalog.create_table(T, schema(), ignore_if_exists=True).schema == first.schema
+    with pytest.raises(TableExistsError):
+        catalog.create_table(T, schema())
+    catalog.create_table(Identifier("db", "other"), schema())
+    with pytest.raises(TableExistsError):
+        catalog.rename_table(T, Identifier("db", "other"))
+    with pytest.raises(TableNotFoundError, match="did you mean 'other'"):
+        catalog.get_table(Identifier("db", "othe"))
+    with pytest.raises(TableNotFoundError, match="did you mean 'db'"):
+        catalog.list_tables("dbs")
+    with pytest.raises(ConfigError, match="capitals"):
+        catalog.create_table(Identifier("db", "Upper"), schema())
+    with pytest.raises(ConfigError, match="location"):
+        catalog.create_database("elsewhere", {"location": "/x"})
+    assert catalog.list_tables("db") == ["other", "t"]
+    assert lake.catalog(catalog_key="another").list_databases() == []
+
+
+def test_properties_are_those_that_java_writes(sqlite_lake: Lake, tmp_path: Path) -> None:
+    fields = [{"name": "id", "type": "INT NOT NULL"}, {"name": "v", "type": "STRING"}]
+    spec = {"fields": fields, "primaryKey": ["id"], "options": {"bucket": "1"}, "steps": []}
+    java_spec(sqlite_lake, tmp_path, **spec)
+    catalog = sqlite_lake.catalog()
+    of_java = sqlite_lake.catalog().get_table(T).schema
+    catalog.create_table(Identifier("db", "ours"), of_java)
+    with sqlite3.connect(tmp_path / "catalog.db") as database:
+        select = "SELECT property_key, property_value FROM paimon_table_properties WHERE "
+        stored = [
+            sorted(database.execute(f"{select} table_name = ?", [name])) for name in ("t", "ours")
+        ]
+    assert stored[0] == stored[1]
+    assert stored[0]
+
+
+def test_an_interrupted_creation_or_deletion_is_repeated(sqlite_lake: Lake, tmp_path: Path) -> None:
+    catalog = sqlite_lake.catalog()
+    put(catalog.create_table(T, schema()), [{"id": 1, "v": "a"}])
+    with sqlite3.connect(tmp_path / "catalog.db") as database:
+        database.execute("DELETE FROM paimon_tables")
+    with pytest.raises(TableExistsError):
+        catalog.create_table(T, schema())
+    assert rows(catalog.create_table(T, schema(), ignore_if_exists=True)) == [{"id": 1, "v": "a"}]
+    assert sqlite_lake.judge("tables", sqlite_lake.java()) == ["db.t"]
+    load_catalog("filesystem", str(sqlite_lake.warehouse)).drop_table(T)
+    with pytest.raises(FormatError, match="no schema"):
+        catalog.get_table(T)
+    catalog.drop_table(T)
+    assert catalog.list_tables("db") == []
+
+
+def test_the_lock_of_a_process_that_ended_expires(sqlite_lake: Lake, tmp_path: Path) -> None:
+    table = sqlite_lake.catalog(**SHORT).create_table(T, schema())
+    with sqlite3.connect(tmp_path / "catalog.db") as database:
+        insert = "INSERT INTO paimon_distributed_locks VALUES ('jdbc.db.t', ?, 60)"
+        database.execute(insert, ["2020-01-01 00:00:00"])
+    put(table, [{"id": 1, "v": "a"}])
+    with sqlite3.connect(tmp_path / "catalog.db") as database:
+        assert database.execute("SELECT * FROM paimon_distributed_locks").fetchall() == []
