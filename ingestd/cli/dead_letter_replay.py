@@ -1,4 +1,4 @@
-"""Sends the records of dead letters to Kafka again."""
+"""Send the records of dead letters to Kafka again."""
 
 from collections import Counter
 from collections.abc import Mapping

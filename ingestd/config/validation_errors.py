@@ -37,9 +37,9 @@ class ValidationIssue:
 
     @classmethod
     def at(cls, document: Document, path: Path, problem: str) -> "ValidationIssue":
-        """Return an issue with the location of a node.
+        """Return an issue for the node at `path`, with its location.
 
-        The message begins with the path of the node, unless `problem` begins with it.
+        The path is prepended to `problem`, unless `problem` already begins with it.
         """
         where = dotted(path)
         named = not where or problem.startswith((f"{where}.", f"{where}:"))

@@ -25,7 +25,10 @@ TOTAL = "total"
 
 
 class BatchLog:
-    """The listener of a pipeline; calls `succeeded` after each finished batch."""
+    """The listener of a pipeline, which passes events to log, status, maintenance and notices.
+
+    It also writes the traces of batches, and calls `succeeded` after each finished batch.
+    """
 
     def __init__(
         self,
@@ -48,7 +51,7 @@ class BatchLog:
         self._begun = ticks()
 
     def tables_opened(self, tables: Mapping[str, TableSchema]) -> None:
-        """Pass the tables to maintenance and status, and clear the topics that were set aside."""
+        """Pass the tables to maintenance and status, and reset the metric of topics set aside."""
         lag_metrics.forget_set_aside()
         self._status.tables_opened(tables)
         if self._maintenance is not None:

@@ -137,7 +137,10 @@ def _widened(known: DataType, kinds: JsonKinds) -> DataType:
 
 
 def _dominant(kinds: "Counter[str]") -> JsonKinds:
-    """Return the kinds, without those of families that have very few values."""
+    """Return the kinds of the most frequent family, and those that belong to no family.
+
+    Return all kinds unless the other families together have very few values.
+    """
     families: Counter[str] = Counter()
     for kind, count in kinds.items():
         families[_family(kind)] += count

@@ -170,16 +170,17 @@ def decimal_cell(raw: bytes, scale: int, *, base64: bool) -> Decimal | None:
 
 
 def number_text_cell(raw: bytes, scale: int, *, base64: bool) -> str | None:
-    """Return a decimal in any JSON form as text, or None for null.
+    """Return a decimal as text, or None for JSON null.
 
-    An object, which contains its own scale, and a base64 unscaled integer with the scale `scale`
-    (if `base64`) are returned in plain notation, numbers and other strings unchanged.
+    Objects, which contain their scale, are converted to plain notation. So are strings if `base64`
+    is true: they are base64 unscaled integers with the scale `scale`. All other values are returned
+    unchanged.
     """
     if raw.startswith(b"{"):
         value = _DECODE_VARIABLE(raw)
         return plain_number(int.from_bytes(value.value, "big", signed=True), value.scale)
     if base64 and raw.startswith(b'"'):
-        return str(decimal_cell(raw, scale, base64=True))
+        return plain_number(int.from_bytes(binary_of(_DECODE(raw)), "big", signed=True), scale)
     return None if raw == b"null" else text_of(raw)
 
 

@@ -160,7 +160,8 @@ class TableSettings:
 class SourceSettings:
     """One source: its Kafka settings, and the data format of its messages.
 
-    `header_columns` is whether a table has a metadata column of headers or timestamp types.
+    `header_columns` is true if a table has a metadata column with the headers or the timestamp type
+    of records.
     """
 
     kafka: KafkaSource

@@ -321,7 +321,10 @@ def refuse_bucket_keys(schema: TableSchema, function: str, keys: Sequence[str]) 
 
 
 def refuse_across_partitions(schema: TableSchema) -> None:
-    """Raise UnsupportedError for options that keep a moved key in its old partition."""
+    """Raise UnsupportedError for options that do not work with keys across partitions.
+
+    With them, the row in the old partition is not deleted when its key moves to another one.
+    """
     options = schema.options
     if honoured.ROWKIND_FIELD.of(options):
         raise _across(schema, honoured.ROWKIND_FIELD)
