@@ -13,6 +13,7 @@ from ingestd.ingest.tables.leadership import this_process
 from ingestd.paimon.io.file_io import file_io_for, storage_options
 
 _LOG = logging.getLogger(__name__)
+_STOP_SECONDS = 5.0
 
 
 class HeartbeatThread:
@@ -33,9 +34,9 @@ class HeartbeatThread:
         self._thread.start()
 
     def stop(self) -> None:
-        """Withdraw the heartbeat, without waiting for a request in progress."""
+        """Withdraw the heartbeat; a store that does not respond is waited for 5 seconds."""
         self._stopping.set()
-        self._report(self._heartbeat.withdraw)
+        self._thread.join(_STOP_SECONDS)
 
     def renew(self) -> None:
         """Renew the heartbeat, and take a request."""
@@ -61,6 +62,7 @@ class HeartbeatThread:
         while not self._stopping.is_set():
             self.renew()
             self._stopping.wait(RENEWAL_SECONDS)
+        self._report(self._heartbeat.withdraw)
 
 
 @contextmanager

@@ -3,6 +3,7 @@ from pathlib import Path
 
 import pytest
 
+from ingestd.daemon import heartbeat_thread
 from ingestd.daemon.heartbeat_thread import HeartbeatThread
 from ingestd.daemon.supervisor import DaemonSettings, supervise
 from ingestd.errors import FencedError
@@ -65,3 +66,22 @@ def test_a_store_that_fails_is_reported_once(
     folder.unlink()
     thread.renew()
     assert running_daemon(IO, pipeline_folder(str(folder), "shop")) is not None
+
+
+def test_a_store_that_hangs_does_not_hold_up_the_end_of_the_daemon(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hung, released = threading.Event(), threading.Event()
+
+    class HangingIO(LocalFileIO):
+        def overwrite(self, path: str, data: bytes) -> None:
+            hung.set()
+            released.wait(60)
+
+    monkeypatch.setattr(heartbeat_thread, "_STOP_SECONDS", 0.01)
+    folder = pipeline_folder(str(tmp_path), "shop")
+    thread = HeartbeatThread(Heartbeat(HangingIO(), folder, "node:1:a", "now"), lambda: None)
+    thread.start()
+    assert hung.wait(30)
+    thread.stop()
+    released.set()
