@@ -17,13 +17,13 @@ from ingestd.ingest.recovery.set_progress import at_claims, at_now, at_origin
 from ingestd.ingest.recovery.set_progress import begin as give_record
 from ingestd.ingest.settings.pipeline_settings import PipelineSettings
 from ingestd.ingest.tables.claims import read_claims
-from ingestd.ingest.tables.heartbeat import pipeline_folder, running_daemon
+from ingestd.ingest.tables.heartbeat import running_daemon
 from ingestd.ingest.tables.leadership import Leadership, this_process
 from ingestd.ingest.tables.log_positions import Vector
+from ingestd.ingest.tables.pipeline_warehouse import open_catalog, open_file_io, pipeline_folder
 from ingestd.ingest.tables.table_registry import TableRegistry
 from ingestd.kafka.offsets import OffsetClient
-from ingestd.paimon.catalog.base import load_catalog
-from ingestd.paimon.io.file_io import FileIO, file_io_for, storage_options
+from ingestd.paimon.io.file_io import FileIO
 
 
 class StartAt(StrEnum):
@@ -61,8 +61,8 @@ def begin(
     ingestd begin -c ingestd.yaml ods.orders --at claims
     """
     settings = pipeline_settings(load_config(config))
-    io = file_io_for(settings.warehouse, storage_options(settings.catalog_options))
-    catalog = load_catalog(settings.metastore, settings.warehouse, settings.catalog_options)
+    io = open_file_io(settings)
+    catalog = open_catalog(settings)
     _take_over(settings, io, yes=yes)
     with ExitStack() as stack:
         vector = _vector(at, table, settings, io, stack)

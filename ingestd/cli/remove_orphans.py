@@ -90,8 +90,7 @@ def _take_over(table: FileStoreTable, *, yes: bool) -> list[Leadership]:
     Asks for confirmation unless `yes`. Returns the leaderships. Raises ConfigError if it is not
     confirmed.
     """
-    warehouse = table.path.rsplit("/", 2)[0]
-    names = pipelines(table.io, warehouse)
+    names = pipelines(table.io, table.warehouse)
     daemons = f"the daemons of {', '.join(names)} are stopped" if names else "no daemon is known"
     confirm(
         f"An age below 6 hours includes files of commits in progress: {daemons}, and any "

@@ -116,9 +116,8 @@ def _check(table: str, plan: Rollback, *, force: bool, delete_tags: bool) -> Non
 
 def _reopened(table: FileStoreTable) -> list[str]:
     """Ask the running daemons that write a table to open it again; return their processes."""
-    warehouse = table.path.rsplit("/", 2)[0]
     names = sorted(marked_pipelines(table))
-    asked = [request_reopen(table.io, warehouse, name) for name in names]
+    asked = [request_reopen(table.io, table.warehouse, name) for name in names]
     return [str(daemon) for daemon in asked if daemon is not None]
 
 

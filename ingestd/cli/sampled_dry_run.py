@@ -11,15 +11,15 @@ from ingestd.cli.groups import now_ms
 from ingestd.errors import SourceError
 from ingestd.ingest.dry_run.dry_run import DryRun, Sample, run_dry
 from ingestd.ingest.settings.pipeline_settings import PipelineSettings
+from ingestd.ingest.tables.pipeline_warehouse import open_catalog, open_file_io
 from ingestd.ingest.tables.table_registry import TableRegistry
 from ingestd.kafka.consumer_pool import close_consumers
 from ingestd.kafka.fetch import fetch
 from ingestd.kafka.offset_ranges import OffsetRange, TopicOffsets, sample_ranges
 from ingestd.kafka.offsets import OffsetClient
 from ingestd.kafka.properties import KafkaSource
-from ingestd.paimon.catalog.base import CASE_SENSITIVE, load_catalog
+from ingestd.paimon.catalog.base import CASE_SENSITIVE
 from ingestd.paimon.catalog.dry_run_catalog import DryRunCatalog
-from ingestd.paimon.io.file_io import file_io_for, storage_options
 from ingestd.paimon.spec.option_types import parse_bool
 
 _ASK_SECONDS = 10.0
@@ -94,9 +94,9 @@ def topic_logs(source: KafkaSource) -> TopicLogs:
 def _dry_run_registry(settings: PipelineSettings) -> TableRegistry:
     """Return the tables of the pipeline, over a catalog that keeps changes in memory."""
     options = settings.catalog_options
-    real = load_catalog(settings.metastore, settings.warehouse, options)
+    real = open_catalog(settings)
     catalog = DryRunCatalog(real, parse_bool(CASE_SENSITIVE, options.get(CASE_SENSITIVE, "true")))
-    io = file_io_for(settings.warehouse, storage_options(options))
+    io = open_file_io(settings)
     registry = TableRegistry(settings, catalog, io, now_ms)
     registry.open()
     return registry

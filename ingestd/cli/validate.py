@@ -13,10 +13,11 @@ from ingestd.config.load import LoadedConfig, load_config
 from ingestd.config.runtime import pipeline_settings
 from ingestd.errors import ConfigError, IngestdError
 from ingestd.ingest.settings.pipeline_settings import PipelineSettings
+from ingestd.ingest.tables.pipeline_warehouse import open_catalog
 from ingestd.kafka.offsets import OffsetClient
 from ingestd.kafka.properties import KafkaSource
 from ingestd.log import redact
-from ingestd.paimon.catalog.base import Identifier, load_catalog
+from ingestd.paimon.catalog.base import Identifier
 from ingestd.paimon.io.file_io import file_io_for, storage_options
 from ingestd.paimon.io.probes import prove_exclusive
 from ingestd.paimon.spec.options import ignored_options, refuse_unsupported
@@ -154,12 +155,12 @@ def _writable(path: str, options: Mapping[str, str]) -> str:
 
 
 def _catalog(settings: PipelineSettings) -> str:
-    catalog = load_catalog(settings.metastore, settings.warehouse, settings.catalog_options)
+    catalog = open_catalog(settings)
     return f"{counted(len(catalog.list_databases()), 'database')}"
 
 
 def _table(settings: PipelineSettings, name: str) -> str:
-    catalog = load_catalog(settings.metastore, settings.warehouse, settings.catalog_options)
+    catalog = open_catalog(settings)
     identifier = Identifier(settings.database, name)
     if not catalog.table_exists(identifier):
         return "will be created"

@@ -28,11 +28,11 @@ from ingestd.ingest.recovery.recount import (
     scratch_settings,
 )
 from ingestd.ingest.settings.pipeline_settings import PipelineSettings
+from ingestd.ingest.tables.pipeline_warehouse import open_catalog, open_file_io
 from ingestd.ingest.tables.registry_opening import OpenedTables, RegistryOpening
 from ingestd.kafka.consumer_pool import close_consumers
 from ingestd.kafka.offsets import OffsetClient
-from ingestd.paimon.catalog.base import load_catalog
-from ingestd.paimon.io.file_io import absolute_path, file_io_for, storage_options
+from ingestd.paimon.io.file_io import absolute_path
 from ingestd.paimon.table.verify.verify_findings import Finding
 from ingestd.spark.batch import stream_of
 
@@ -99,8 +99,8 @@ def compare_with_kafka(warehouse: str, table: str | None, config: Path, *, rows:
 
 
 def _open(settings: PipelineSettings, table: str | None) -> OpenedTables:
-    io = file_io_for(settings.warehouse, storage_options(settings.catalog_options))
-    catalog = load_catalog(settings.metastore, settings.warehouse, settings.catalog_options)
+    io = open_file_io(settings)
+    catalog = open_catalog(settings)
     opened = RegistryOpening(settings, catalog, io).open()
     names = list(opened.tables) if table is None else [table]
     if not names or not opened.tables.keys() >= set(names):

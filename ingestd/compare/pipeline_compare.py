@@ -36,11 +36,10 @@ from ingestd.compare.throttle import Throttle
 from ingestd.errors import ConfigError, UnsupportedError
 from ingestd.ingest.settings.pipeline_settings import PipelineSettings
 from ingestd.ingest.tables.managed_table import ManagedTable
+from ingestd.ingest.tables.pipeline_warehouse import open_catalog, open_file_io
 from ingestd.ingest.tables.registry_opening import RegistryOpening
 from ingestd.kafka.consumer_pool import close_consumers
 from ingestd.kafka.offsets import OffsetClient
-from ingestd.paimon.catalog.base import load_catalog
-from ingestd.paimon.io.file_io import file_io_for, storage_options
 from ingestd.paimon.spec.literals import timestamp_millis
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.snapshot_manager import latest_snapshot
@@ -159,8 +158,8 @@ class _Work:
 
     def _opening(self) -> RegistryOpening:
         settings = self.settings
-        io = file_io_for(settings.warehouse, storage_options(settings.catalog_options))
-        catalog = load_catalog(settings.metastore, settings.warehouse, settings.catalog_options)
+        io = open_file_io(settings)
+        catalog = open_catalog(settings)
         return RegistryOpening(settings, catalog, io)
 
     def _clusters(self) -> dict[str, OffsetClient]:

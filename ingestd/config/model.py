@@ -6,7 +6,6 @@ on verbatim.
 
 from collections.abc import Mapping
 from typing import Annotated, Literal, Self
-from urllib.parse import urlsplit
 
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
@@ -17,7 +16,15 @@ from ingestd.config.routing_section import RoutingSection
 from ingestd.config.section import Section
 from ingestd.config.source_section import SourceSection
 from ingestd.config.table_sections import DefaultsSection, TableSection
-from ingestd.config.values import Address, Duration, Name, Size, TableName, Texts
+from ingestd.config.values import (
+    Address,
+    Duration,
+    Name,
+    Size,
+    TableName,
+    Texts,
+    is_http_url,
+)
 
 
 class TelemetrySection(Section):
@@ -40,10 +47,7 @@ class TelemetrySection(Section):
     @field_validator("endpoint")
     @classmethod
     def _is_url(cls, value: str | None) -> str | None:
-        if value is None:
-            return None
-        url = urlsplit(value)
-        if url.scheme not in {"http", "https"} or not url.hostname:
+        if value is not None and not is_http_url(value):
             raise ValueError("give the collector's base URL, as http://collector:4318")
         return value
 

@@ -6,6 +6,7 @@ from urllib.parse import urlsplit
 from pydantic import Field, field_validator, model_validator
 
 from ingestd.config.section import Section
+from ingestd.config.values import is_http_url
 
 
 class NoticesSection(Section):
@@ -37,9 +38,9 @@ class NoticesSection(Section):
     def _is_url(cls, value: str | None) -> str | None:
         if value is None:
             return None
-        url = urlsplit(value)
-        if url.scheme not in {"http", "https"} or not url.hostname:
+        if not is_http_url(value):
             raise ValueError("give the address of the receiver, as https://host/path")
+        url = urlsplit(value)
         if url.username or url.password:
             raise ValueError("the address contains a user; set 'signing-secret' instead")
         return value

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Mapping
 from typing import Annotated, Any
+from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BeforeValidator, Field, PlainSerializer
 
@@ -15,6 +16,12 @@ from ingestd.paimon.spec.data_types import DataType, parse_type
 
 FROM_KEY = "from-key"
 NO_KEYS = "none"
+
+
+def is_http_url(text: str) -> bool:
+    """Return whether a text is an absolute address for HTTP or HTTPS."""
+    url = urlsplit(text)
+    return url.scheme in {"http", "https"} and bool(url.hostname)
 
 
 def _duration(value: object) -> object:

@@ -8,9 +8,9 @@ from datetime import UTC, datetime
 
 from ingestd.errors import IngestdError
 from ingestd.ingest.settings.pipeline_settings import PipelineSettings
-from ingestd.ingest.tables.heartbeat import RENEWAL_SECONDS, Heartbeat, pipeline_folder
+from ingestd.ingest.tables.heartbeat import RENEWAL_SECONDS, Heartbeat
 from ingestd.ingest.tables.leadership import this_process
-from ingestd.paimon.io.file_io import file_io_for, storage_options
+from ingestd.ingest.tables.pipeline_warehouse import open_file_io, pipeline_folder
 
 _LOG = logging.getLogger(__name__)
 _STOP_SECONDS = 5.0
@@ -68,7 +68,7 @@ class HeartbeatThread:
 @contextmanager
 def heartbeat(settings: PipelineSettings, reopen: Callable[[], None]) -> Iterator[None]:
     """Renew the heartbeat of this process during the block; `reopen` opens the tables again."""
-    io = file_io_for(settings.warehouse, storage_options(settings.catalog_options))
+    io = open_file_io(settings)
     folder = pipeline_folder(settings.warehouse, settings.name)
     started_at = datetime.now(UTC).isoformat(timespec="seconds")
     thread = HeartbeatThread(Heartbeat(io, folder, this_process(), started_at), reopen)

@@ -22,9 +22,9 @@ from ingestd.daemon.webhook import Webhook, WebhookSettings
 from ingestd.errors import ConfigError
 from ingestd.ingest.settings.pipeline_settings import PipelineSettings
 from ingestd.ingest.tables.heartbeat import refuse_second_daemon
+from ingestd.ingest.tables.pipeline_warehouse import open_file_io
 from ingestd.log import configure_logging
 from ingestd.metrics_page import MetricsPage
-from ingestd.paimon.io.file_io import file_io_for, storage_options
 from ingestd.spark.startup.class_archive import create_in_background
 from ingestd.spark.startup.jvm import archive_wanted, end_unused
 from ingestd.telemetry.span_exporter import open_sink
@@ -197,7 +197,7 @@ def serve(config: Path, *, until_latest: bool, take_over: bool) -> int:
 
 
 def _refuse_second_daemon(settings: PipelineSettings) -> None:
-    io = file_io_for(settings.warehouse, storage_options(settings.catalog_options))
+    io = open_file_io(settings)
     refuse_second_daemon(io, settings.warehouse, (settings.name, *settings.formerly))
 
 

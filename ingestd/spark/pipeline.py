@@ -23,15 +23,14 @@ from ingestd.ingest.recovery.start import StartPositions, recover
 from ingestd.ingest.settings.context import SourceSettings
 from ingestd.ingest.settings.pipeline_settings import PipelineSettings
 from ingestd.ingest.settings.wrong_format import without_topics
-from ingestd.ingest.tables.heartbeat import pipeline_folder
 from ingestd.ingest.tables.leadership import Leadership, this_process
 from ingestd.ingest.tables.log_positions import TopicKeys
+from ingestd.ingest.tables.pipeline_warehouse import open_catalog, open_file_io, pipeline_folder
 from ingestd.ingest.tables.table_registry import TableRegistry
 from ingestd.kafka.offset_ranges import OffsetRange, Offsets, TopicOffsets, covers
 from ingestd.kafka.offsets import OffsetClient
 from ingestd.kafka.start_stop import last_positions
-from ingestd.paimon.catalog.base import load_catalog
-from ingestd.paimon.io.file_io import FileIO, file_io_for, is_local, storage_options
+from ingestd.paimon.io.file_io import FileIO, is_local
 from ingestd.paimon.io.probes import prove_exclusive
 from ingestd.spark.checkpoint import checkpoint_folder, read_batch_offsets
 from ingestd.spark.failure import last_cause, raised_error, reported_jvm_exit
@@ -94,10 +93,10 @@ class Pipeline:
     def _prepare(self, starting: Future[SparkSession], *, until_latest: bool) -> None:
         """Open tables and query the brokers while the session starts, then start the query."""
         settings = self._settings
-        io = file_io_for(settings.warehouse, storage_options(settings.catalog_options))
+        io = open_file_io(settings)
         if not is_local(settings.warehouse):
             prove_exclusive(io, settings.warehouse)
-        catalog = load_catalog(settings.metastore, settings.warehouse, settings.catalog_options)
+        catalog = open_catalog(settings)
         leadership = lead(settings, io)
         registry = TableRegistry(settings, catalog, io, _now_ms)
         registry.open()

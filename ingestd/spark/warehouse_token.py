@@ -14,6 +14,7 @@ from pyspark import SparkContext
 from ingestd.config.spark_master import has_executors
 from ingestd.errors import UnsupportedError
 from ingestd.ingest.settings.context import BatchContext
+from ingestd.ingest.tables.pipeline_warehouse import pipeline_folder
 from ingestd.paimon.io.file_io import FileIO
 
 _written: dict[tuple[str, str], "WarehouseToken"] = {}
@@ -55,10 +56,7 @@ def warehouse_tokens(spark: SparkContext, context: BatchContext) -> tuple[Wareho
     """Write and return tokens of all warehouses of a batch's tables; none for a local master."""
     if not has_executors(str(spark.master)):
         return ()
-    files = {
-        managed.table.path.rsplit("/", 2)[0]: managed.table.io
-        for managed in context.tables.values()
-    }
+    files = {managed.table.warehouse: managed.table.io for managed in context.tables.values()}
     return tuple(_token(context.pipeline, warehouse, io) for warehouse, io in sorted(files.items()))
 
 
@@ -68,7 +66,7 @@ def _token(pipeline: str, warehouse: str, io: FileIO) -> WarehouseToken:
     A later process of the pipeline overwrites it.
     """
     if (pipeline, warehouse) not in _written:
-        path = f"{warehouse}/.ingestd/{pipeline}/warehouse-token"
+        path = f"{pipeline_folder(warehouse, pipeline)}/warehouse-token"
         token = WarehouseToken(io, path, uuid.uuid4().bytes)
         io.overwrite(token.path, token.content)
         _written[pipeline, warehouse] = token

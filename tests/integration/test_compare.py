@@ -37,7 +37,7 @@ from ingestd.paimon.table.write.commit_message import ManifestCommittable
 from tests.support.code_blocks import code_blocks
 from tests.support.command_line import run_command
 from tests.support.native_tables import alter
-from tests.support.postgres_client import USER, PostgresClient
+from tests.support.postgres_client import PostgresClient
 from tests.support.postgres_server import PostgresServer, is_supported
 
 pytestmark = [
@@ -61,10 +61,6 @@ def client(server: PostgresServer) -> Iterator[PostgresClient]:
     with server.connect() as connected:
         connected.run("DROP SCHEMA IF EXISTS shop CASCADE; CREATE SCHEMA shop")
         yield connected
-
-
-def url(server: PostgresServer) -> str:
-    return f"postgresql://{USER}@127.0.0.1:{server.port}/postgres"
 
 
 @dataclass(frozen=True)
@@ -229,7 +225,7 @@ def test_the_database_and_the_lake_make_the_same_text_of_a_value(
         f"CREATE TABLE shop.t (n int PRIMARY KEY, v {one.source}); INSERT INTO shop.t VALUES {rows}"
     )
     lake = lake_type(one.lake)
-    connection = connect(url(server), 10)
+    connection = connect(server.url, 10)
     column = read_source_table(connection, "shop", "t").columns["v"]
     made = postgres.text_sql(column, lake)
     assert made is not None
@@ -344,7 +340,7 @@ def compared(
     capsys: Capture, lake: Lake, server: PostgresServer, *more: str, code: int
 ) -> Mapping[str, Any]:
     """The result of a comparison of both tables, a few rows at a time."""
-    words = ("compare", "-c", lake.config, "--source", url(server), "--as-of", "latest", "--json")
+    words = ("compare", "-c", lake.config, "--source", server.url, "--as-of", "latest", "--json")
     pairs = ("orders=shop.orders", "branches=shop.branches", "--page-rows", "60")
     done = run_command(capsys, *words, *pairs, *more)
     assert done.code == code, done.err
@@ -418,7 +414,7 @@ def test_the_limit_ends_a_table_and_hints_name_the_rows(
     lake: Lake, server: PostgresServer, capsys: Capture
 ) -> None:
     lake.orders.write([order(number) | {"note": None} for number in range(50)])
-    words = ("compare", "-c", lake.config, "--source", url(server), "--as-of", "latest")
+    words = ("compare", "-c", lake.config, "--source", server.url, "--as-of", "latest")
     done = run_command(capsys, *words, "orders=shop.orders", "--limit", "5", "--repair-hint")
     assert (done.code, "stopped at --limit" in done.out) == (1, True)
     assert "execute-snapshot" in done.out
@@ -445,7 +441,7 @@ def test_tables_that_only_one_side_has_are_named(
 ) -> None:
     client.run("CREATE TABLE shop.coupons (id int PRIMARY KEY)")
     record(lake.branches.files, QualifiedSourceTable("shop", "postgres", "shop", "gone"), 2)
-    words = ("compare", "-c", lake.config, "--source", url(server), "--as-of", "latest")
+    words = ("compare", "-c", lake.config, "--source", server.url, "--as-of", "latest")
     done = run_command(capsys, *words, "--json")
     document = json.loads(done.out)
     assert (done.code, [one["table"] for one in document["tables"]]) == (0, ["ods.orders"])
@@ -481,7 +477,7 @@ def test_the_result_is_a_file_for_the_textfile_collector(
 ) -> None:
     file = tmp_path / "compare.prom"
     file.write_text("the last one")
-    words = ("compare", "-c", lake.config, "--source", url(server), "--as-of", "latest")
+    words = ("compare", "-c", lake.config, "--source", server.url, "--as-of", "latest")
     began = datetime.now(UTC).timestamp()
     lake.orders.delete([order(3)])
     assert run_command(capsys, *words, "--metrics-file", file).code == 1
@@ -509,13 +505,13 @@ def test_the_result_is_a_file_for_the_textfile_collector(
 
 def for_the_test(words: Sequence[str], server: PostgresServer) -> list[str]:
     others = {"orders=public.orders": "orders=shop.orders"}
-    return [url(server) if one.startswith("postgresql:") else others.get(one, one) for one in words]
+    return [server.url if one.startswith("postgresql:") else others.get(one, one) for one in words]
 
 
 def test_a_difference_waits_for_the_stream(
     lake: Lake, server: PostgresServer, capsys: Capture
 ) -> None:
-    words = ("compare", "-c", lake.config, "--source", url(server), "orders", "--slot", "x")
+    words = ("compare", "-c", lake.config, "--source", server.url, "orders", "--slot", "x")
     assert run_command(capsys, *words).code == 0
     lake.orders.delete([order(0)])
     done = run_command(capsys, *words)
@@ -536,7 +532,7 @@ def test_a_table_whose_columns_change_meanwhile_is_compared_again(
         return table
 
     monkeypatch.setattr(pipeline_compare, "read_source_table", read_then_change)
-    words = ("compare", "-c", lake.config, "--source", url(server), "orders", "--json")
+    words = ("compare", "-c", lake.config, "--source", server.url, "orders", "--json")
     done = run_command(capsys, *words, "--as-of", "latest")
     [found] = json.loads(done.out)["tables"]
     assert (done.code, changes) == (0, [])
@@ -561,7 +557,7 @@ def change_of(side: str, lake: Lake, client: PostgresClient) -> Callable[[], obj
 
 
 def test_statements_are_read_only_and_bounded(server: PostgresServer) -> None:
-    connection = connect(url(server), 0.2)
+    connection = connect(server.url, 0.2)
     with pytest.raises(SourceError, match="read-only transaction"):
         connection.query("CREATE TABLE nothing (id int)")
     with pytest.raises(SourceError, match="raise --statement-timeout"):
@@ -589,7 +585,7 @@ def test_statements_are_read_only_and_bounded(server: PostgresServer) -> None:
 def test_what_cannot_be_compared_says_why(
     words: list[str], code: int, message: str, lake: Lake, server: PostgresServer, capsys: Capture
 ) -> None:
-    source = [] if "--source" in words else ["--source", url(server)]
+    source = [] if "--source" in words else ["--source", server.url]
     done = run_command(capsys, "compare", "-c", lake.config, *source, *words)
     assert (done.code, message in done.err) == (code, True), done.err
     assert "secret" not in done.err

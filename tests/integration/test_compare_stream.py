@@ -32,7 +32,7 @@ from ingestd.paimon.table.write.commit_message import ManifestCommittable
 from tests.support.change_events import event, key
 from tests.support.command_line import Done, run_command
 from tests.support.kafka_broker import delete_records, fresh_topic, produce, source_of
-from tests.support.postgres_client import USER, PostgresClient
+from tests.support.postgres_client import PostgresClient
 from tests.support.postgres_server import PostgresServer, is_supported
 
 pytestmark = [
@@ -141,8 +141,8 @@ class Stream:
 
     def compare(self, capsys: Capture, *more: str) -> Done:
         """Run the command; the connector is taken to be done at once."""
-        url = f"postgresql://{USER}@127.0.0.1:{self.server.port}/postgres"
-        words = ("compare", "-c", self.config, "--source", url, "--connector-delay", "0")
+        words = ("compare", "-c", self.config, "--source", self.server.url)
+        words += ("--connector-delay", "0")
         return run_command(capsys, *words, *more)
 
 

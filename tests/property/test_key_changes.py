@@ -294,13 +294,19 @@ def run(pipeline: Pipeline) -> None:
         return
 
 
-def test_a_delete_that_was_committed_before_its_insert(tmp_path: Path) -> None:
-    pipeline = new_pipeline(tmp_path, OPTIONS["fixed buckets"])
+def moved_with_late(folder: Path, partition: int) -> tuple[Pipeline, Database]:
+    """A row that was read, and whose key then changed: records of a partition are sent later."""
+    pipeline = new_pipeline(folder, OPTIONS["fixed buckets"])
     database = Database(pipeline.kafka)
     database.put(0, "of the moved row")
     run(pipeline)
-    pipeline.kafka.late.add(1)
+    pipeline.kafka.late.add(partition)
     database.move(0, 1)
+    return pipeline, database
+
+
+def test_a_delete_that_was_committed_before_its_insert(tmp_path: Path) -> None:
+    pipeline, database = moved_with_late(tmp_path, partition=1)
     database.put(0, "of another row")
     run(pipeline)
     pipeline.kafka.send_late()
@@ -368,12 +374,7 @@ def test_a_value_without_the_old_row_is_null_and_counted(
 
 
 def test_a_value_whose_snapshot_has_expired_is_null_and_counted(tmp_path: Path) -> None:
-    pipeline = new_pipeline(tmp_path, OPTIONS["fixed buckets"])
-    database = Database(pipeline.kafka)
-    database.put(0, "of the moved row")
-    run(pipeline)
-    pipeline.kafka.late.add(1)
-    database.move(0, 1)
+    pipeline, _ = moved_with_late(tmp_path, partition=1)
     run(pipeline)
     table = pipeline.table("orders")
     table.io.delete_quietly(table.paths.snapshot(1))
@@ -387,12 +388,7 @@ def test_a_delete_that_never_comes_is_waited_for_and_then_counted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(value_search, "WAIT_SECONDS", 0.2)
-    pipeline = new_pipeline(tmp_path, OPTIONS["fixed buckets"])
-    database = Database(pipeline.kafka)
-    database.put(0, "of the moved row")
-    run(pipeline)
-    pipeline.kafka.late.add(0)
-    database.move(0, 1)
+    pipeline, _ = moved_with_late(tmp_path, partition=0)
     run(pipeline)
     assert [big for _, _, big in found(pipeline)] == ["of the moved row", None]
     assert pipeline.unknown == 1

@@ -56,6 +56,11 @@ class PostgresServer(Closing):
         self._folder = Path(tempfile.mkdtemp(prefix="ingestd-postgres-"))
         self._process: GuardedProcess | None = None
 
+    @property
+    def url(self) -> str:
+        """The address of the database `postgres`, for programs."""
+        return f"postgresql://{USER}@127.0.0.1:{self.port}/postgres"
+
     def connect(self) -> PostgresClient:
         """A new connection."""
         return PostgresClient(self.port)

@@ -9,15 +9,13 @@ key can lack it, too: an update left it out, or the key had changed before.
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from ingestd.ingest.values.row_groups import group_rows, pair_order
+from ingestd.paimon.merge.row_kinds import Kinds
 from ingestd.paimon.spec.data_types import RowKind
+from ingestd.paimon.spec.row_selection import Indices, Mask
 
-Indices = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
-Kinds = npt.NDArray[np.int8]
 ABSENT = -1
 
 

@@ -7,15 +7,13 @@ source's log.
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 
 from ingestd.ingest.rows.blobs import OFFSET, POSITION, RowBlob
 from ingestd.ingest.values.row_groups import pair_order
+from ingestd.paimon.spec.row_selection import Indices
 
-Numbers = npt.NDArray[np.int64]
 
-
-def arrival_ranks(blobs: Sequence[RowBlob]) -> list[Numbers]:
+def arrival_ranks(blobs: Sequence[RowBlob]) -> list[Indices]:
     """Return, for each blob, the ranks of its rows in the order of the rows of all blobs."""
     origins = [blob.origin for blob in blobs]
     partitions = [(origin.source, origin.topic, origin.partition) for origin in origins]
@@ -34,13 +32,13 @@ def arrival_ranks(blobs: Sequence[RowBlob]) -> list[Numbers]:
     return np.split(ranks, borders)
 
 
-def _positions(blob: RowBlob) -> Numbers:
+def _positions(blob: RowBlob) -> Indices:
     if POSITION not in blob.rows.column_names:
         return np.full(blob.rows.num_rows, -1, np.int64)
     return blob.rows.column(POSITION).to_numpy()
 
 
-def _reached(positions: Numbers, owners: Numbers) -> Numbers:
+def _reached(positions: Indices, owners: Indices) -> Indices:
     """Return the largest source position up to each row in its topic partition.
 
     It never decreases, even if rows were sent twice, so sorting by it preserves the order of rows
@@ -50,6 +48,6 @@ def _reached(positions: Numbers, owners: Numbers) -> Numbers:
     return concatenated([np.maximum.accumulate(piece) for piece in np.split(positions, borders)])
 
 
-def concatenated(parts: list[Numbers]) -> Numbers:
+def concatenated(parts: list[Indices]) -> Indices:
     """Concatenate arrays; no arrays give an empty one."""
     return np.concatenate(parts) if parts else np.empty(0, np.int64)

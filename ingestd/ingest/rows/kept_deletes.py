@@ -44,8 +44,8 @@ def deletion_times(batch: ChangeBatch, chunk: RecordChunk, source: SourceSetting
             "op_ts", chunk, batch.source, offsets, source.data_format, framing=framing
         )
         times = pc.coalesce(of_database, times)
-    places = np.cumsum(deletes) - 1
-    return times.take(pa.array(places, mask=~deletes))
+    indices = np.cumsum(deletes) - 1
+    return times.take(pa.array(indices, mask=~deletes))
 
 
 def without_column(batch: ChangeBatch, schema: TableSchema, soft: SoftDeletes) -> Iterator[Failure]:

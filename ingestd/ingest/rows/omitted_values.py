@@ -3,12 +3,10 @@
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from ingestd.ingest.rows.blobs import KEPT_DELETE, UNAVAILABLE_PREFIX
-
-Mask = npt.NDArray[np.bool_]
+from ingestd.paimon.spec.row_selection import Mask
 
 
 def omission_marks(rows: pa.Table) -> list[str]:

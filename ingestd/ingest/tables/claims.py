@@ -13,6 +13,7 @@ import logging
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 
+from ingestd.ingest.tables.pipeline_warehouse import pipeline_folder
 from ingestd.ingest.tables.progress import (
     DAMAGED,
     PipelineProgress,
@@ -51,7 +52,7 @@ class Claims:
 
 def claims_path(warehouse: str, pipeline: str) -> str:
     """Return the path of a pipeline's claims file."""
-    return f"{warehouse}/.ingestd/{pipeline}/progress.json"
+    return f"{pipeline_folder(warehouse, pipeline)}/progress.json"
 
 
 def encode_claims(claims: Claims) -> bytes:

@@ -9,6 +9,7 @@ import json
 from dataclasses import dataclass
 
 from ingestd.errors import FencedError, FormatError
+from ingestd.ingest.tables.pipeline_warehouse import pipeline_folder
 from ingestd.paimon.io.file_io import FileIO
 from ingestd.paimon.io.probes import has_file, store_now_ms
 
@@ -65,11 +66,6 @@ class Heartbeat:
             return False
         self._io.delete_quietly(path)
         return True
-
-
-def pipeline_folder(warehouse: str, pipeline: str) -> str:
-    """Return the folder of a pipeline's own files in a warehouse."""
-    return f"{warehouse}/.ingestd/{pipeline}"
 
 
 def running_daemon(io: FileIO, folder: str) -> RunningDaemon | None:

@@ -20,6 +20,7 @@ from ingestd.errors import (
     IngestdError,
     StorageError,
 )
+from ingestd.ingest.tables.pipeline_warehouse import pipeline_folder, pipelines_folder
 from ingestd.paimon.io.file_io import FileIO
 
 _PREFIX = "term-"
@@ -39,8 +40,8 @@ def _process_name(pid: int) -> str:
 
 def pipelines(io: FileIO, warehouse: str) -> dict[str, str]:
     """Return the names and directories of all pipelines that have had a leader in a warehouse."""
-    root = f"{warehouse}/.ingestd"
-    folders = {name: f"{root}/{name}" for name in io.list_names(root)}
+    names = io.list_names(pipelines_folder(warehouse))
+    folders = {name: pipeline_folder(warehouse, name) for name in names}
     return {
         name: folder
         for name, folder in folders.items()

@@ -186,6 +186,22 @@ def nearest_name_hint(name: str, known: Iterable[str]) -> str:
     return f"; existing: {', '.join(names[:10])}{more}"
 
 
+def no_table(identifier: Identifier, known: Iterable[str]) -> TableNotFoundError:
+    """Return the error for a missing table; `known` are the tables of its database."""
+    hint = nearest_name_hint(identifier.table, known)
+    return TableNotFoundError(
+        f"no table '{identifier.table}' in database '{identifier.database}'{hint}"
+    )
+
+
+def check_empty(database: str, tables: Sequence[str], *, cascade: bool) -> None:
+    """Raise DatabaseNotEmptyError if a database to drop has tables, unless `cascade`."""
+    if tables and not cascade:
+        raise DatabaseNotEmptyError(
+            f"database '{database}' still has tables: {', '.join(tables[:10])}; drop them first"
+        )
+
+
 def check_name(kind: Literal["database", "table"], name: str) -> None:
     """Raise ConfigError if a name of a database or table is invalid for any reader."""
     reserved, reason = _RESERVED[kind]

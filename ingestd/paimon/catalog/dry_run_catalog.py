@@ -17,6 +17,7 @@ from ingestd.paimon.catalog.base import (
     check_name,
     nearest_name_hint,
     new_column_names,
+    no_table,
 )
 from ingestd.paimon.io.memory import MemoryFileIO
 from ingestd.paimon.spec.schema_apply import apply_changes
@@ -91,9 +92,7 @@ class DryRunCatalog:
             return self.base.get_table(identifier)
         table = self._tables.get(identifier)
         if table is None:
-            hint = nearest_name_hint(identifier.table, self.list_tables(identifier.database))
-            message = f"no table '{identifier.table}' in database '{identifier.database}'{hint}"
-            raise TableNotFoundError(message)
+            raise no_table(identifier, self.list_tables(identifier.database))
         return table
 
     def create_table(

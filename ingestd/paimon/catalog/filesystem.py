@@ -19,14 +19,15 @@ from ingestd.errors import (
 )
 from ingestd.paimon.catalog.base import (
     CASE_SENSITIVE,
-    DatabaseNotEmptyError,
     Identifier,
     TableExistsError,
     TableNotFoundError,
     check_case,
+    check_empty,
     check_name,
     nearest_name_hint,
     new_column_names,
+    no_table,
 )
 from ingestd.paimon.io.file_io import FileIO, absolute_path, file_io_for, storage_options
 from ingestd.paimon.spec import honoured_options as honoured
@@ -98,10 +99,7 @@ class FilesystemCatalog:
         `cascade` is false.
         """
         tables = self.list_tables(name)
-        if tables and not cascade:
-            raise DatabaseNotEmptyError(
-                f"database '{name}' still has tables: {', '.join(tables[:10])}; drop them first"
-            )
+        check_empty(name, tables, cascade=cascade)
         for table in tables:
             self.drop_table(Identifier(name, table))
         self.io.delete_tree(self._database_path(name))
@@ -129,9 +127,7 @@ class FilesystemCatalog:
         if schema is None and snapshot_ids(self.io, TablePaths(path)):
             self._refuse_missing_schema(identifier, TablePaths(path))
         if schema is None:
-            hint = nearest_name_hint(identifier.table, self.list_tables(identifier.database))
-            message = f"no table '{identifier.table}' in database '{identifier.database}'{hint}"
-            raise TableNotFoundError(message)
+            raise no_table(identifier, self.list_tables(identifier.database))
         return FileStoreTable(path, schema, self.io, str(identifier))
 
     def _refuse_missing_schema(self, identifier: Identifier, paths: TablePaths) -> NoReturn:

@@ -13,12 +13,13 @@ from dataclasses import dataclass, replace
 
 from ingestd.errors import ConfigError, FormatError
 from ingestd.paimon.catalog.base import (
-    DatabaseNotEmptyError,
     Identifier,
     TableExistsError,
     TableNotFoundError,
+    check_empty,
     check_name,
     nearest_name_hint,
+    no_table,
 )
 from ingestd.paimon.catalog.filesystem import FilesystemCatalog
 from ingestd.paimon.catalog.jdbc_database import Database, Session, database_of
@@ -190,10 +191,7 @@ class JdbcCatalog:
         `cascade` is false.
         """
         tables = self.list_tables(name)
-        if tables and not cascade:
-            raise DatabaseNotEmptyError(
-                f"database '{name}' still has tables: {', '.join(tables[:10])}; drop them first"
-            )
+        check_empty(name, tables, cascade=cascade)
         for table in tables:
             self.drop_table(Identifier(name, table))
         if name in self.files.list_databases() and not self.files.list_tables(name):
@@ -228,9 +226,7 @@ class JdbcCatalog:
         has no schema file.
         """
         if not self.table_exists(identifier):
-            hint = nearest_name_hint(identifier.table, self.list_tables(identifier.database))
-            message = f"no table '{identifier.table}' in database '{identifier.database}'{hint}"
-            raise TableNotFoundError(message)
+            raise no_table(identifier, self.list_tables(identifier.database))
         try:
             return self._opened(identifier, self.files.get_table(identifier))
         except TableNotFoundError as error:

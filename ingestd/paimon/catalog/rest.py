@@ -13,10 +13,10 @@ from dataclasses import dataclass, field
 from ingestd.errors import ConfigError, SchemaConflictError, StorageError, UnsupportedError
 from ingestd.paimon.catalog.base import (
     CASE_SENSITIVE,
-    DatabaseNotEmptyError,
     Identifier,
     TableExistsError,
     TableNotFoundError,
+    check_empty,
     check_name,
     nearest_name_hint,
 )
@@ -124,10 +124,7 @@ class RestCatalog:
         `cascade` is false.
         """
         tables = self.list_tables(name)
-        if tables and not cascade:
-            raise DatabaseNotEmptyError(
-                f"database '{name}' still has tables: {', '.join(tables[:10])}; drop them first"
-            )
+        check_empty(name, tables, cascade=cascade)
         if self.client.delete(self._database(name)).missing is not None:
             raise self._no_database(name)
 

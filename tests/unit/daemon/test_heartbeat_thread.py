@@ -11,11 +11,11 @@ from ingestd.ingest.batch_events import BatchListener
 from ingestd.ingest.settings.pipeline_settings import PipelineSettings
 from ingestd.ingest.tables.heartbeat import (
     Heartbeat,
-    pipeline_folder,
     refuse_second_daemon,
     request_reopen,
     running_daemon,
 )
+from ingestd.ingest.tables.pipeline_warehouse import pipeline_folder
 from ingestd.paimon.io.file_io import LocalFileIO
 from tests.unit.daemon.made_runs import Run, settings
 from tests.unit.daemon.test_supervisor import QUICK

@@ -305,7 +305,7 @@ def _check_bucket_counts(table: FileStoreTable, entries: Iterable[ManifestEntry]
 
 
 def _not_rescaled(table: FileStoreTable, buckets: int) -> SchemaConflictError:
-    number, warehouse = table.options.bucket, table.path.rsplit("/", 2)[0]
+    number, warehouse = table.options.bucket, table.warehouse
     return SchemaConflictError(
         f"table {table.name}: option 'bucket' was altered to {number}, and rows still are in "
         f"{buckets} buckets, so nothing can be written there; rewrite them with `ingestd rescale "

@@ -43,6 +43,11 @@ class FileStoreTable:
         default_factory=dict, init=False, repr=False, compare=False
     )
 
+    @property
+    def warehouse(self) -> str:
+        """The directory of the warehouse: that of the directory of the table's database."""
+        return self.path.rsplit("/", 2)[0]
+
     @cached_property
     def paths(self) -> TablePaths:
         """Paths of all files of the table."""

@@ -7,11 +7,11 @@ from ingestd.errors import FencedError, FormatError
 from ingestd.ingest.tables.heartbeat import (
     ALIVE_MS,
     Heartbeat,
-    pipeline_folder,
     refuse_second_daemon,
     request_reopen,
     running_daemon,
 )
+from ingestd.ingest.tables.pipeline_warehouse import pipeline_folder
 from ingestd.paimon.io.file_io import LocalFileIO
 
 IO = LocalFileIO()

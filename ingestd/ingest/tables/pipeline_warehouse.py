@@ -1,0 +1,25 @@
+"""The warehouse of a pipeline: its catalog, its FileIO, and the folder of its own files."""
+
+from ingestd.ingest.settings.pipeline_settings import PipelineSettings
+from ingestd.paimon.catalog.base import Catalog, load_catalog
+from ingestd.paimon.io.file_io import FileIO, file_io_for, storage_options
+
+
+def open_file_io(settings: PipelineSettings) -> FileIO:
+    """Return the FileIO of a pipeline's warehouse. Raises the errors of `file_io_for`."""
+    return file_io_for(settings.warehouse, storage_options(settings.catalog_options))
+
+
+def open_catalog(settings: PipelineSettings) -> Catalog:
+    """Return the catalog of a pipeline's tables. Raises the errors of `load_catalog`."""
+    return load_catalog(settings.metastore, settings.warehouse, settings.catalog_options)
+
+
+def pipelines_folder(warehouse: str) -> str:
+    """Return the folder of a warehouse that has a folder for each pipeline."""
+    return f"{warehouse}/.ingestd"
+
+
+def pipeline_folder(warehouse: str, pipeline: str) -> str:
+    """Return the folder of a pipeline's own files in a warehouse."""
+    return f"{pipelines_folder(warehouse)}/{pipeline}"
