@@ -107,7 +107,7 @@ class Daemon:
         """Return when the condition holds; the daemon must run until then.
 
         ``timeout`` is for a daemon that stands still: one that logs, or uses a processor, has
-        five times as long, for the machine may be busy with others.
+        four times as long, for the machine may be busy with others.
         """
         patience = Patience(self, timeout)
         while not condition():
@@ -132,12 +132,12 @@ class Patience:
         self._daemon = daemon
         self._standstill = standstill
         now = time.monotonic()
-        self._end = now + 5 * standstill
+        self._end = now + 4 * standstill
         self._moved = self._asked = now
         self._seen = self._signs()
 
     def is_over(self) -> bool:
-        """Whether nothing moved for the time of a standstill, or five of them have gone by."""
+        """Whether nothing moved for the time of a standstill, or four of them have gone by."""
         now = time.monotonic()
         if now - self._asked >= self._ASKED_EVERY:
             self._asked = now

@@ -108,13 +108,21 @@ def produce(
     headers: Sequence[tuple[str, bytes | None]] = (),
 ) -> None:
     """Append (key, value) records to one partition and wait until the broker has them."""
+    failures: list[KafkaError] = []
     client = Producer(
-        {"bootstrap.servers": broker.bootstrap, "log_level": 0, "linger.ms": 5, **(config or {})}
+        {
+            "bootstrap.servers": broker.bootstrap,
+            "log_level": 0,
+            "linger.ms": 5,
+            "on_delivery": lambda error, _: failures.append(error) if error else None,
+            **(config or {}),
+        }
     )
     for key, value in records:
         client.produce(topic, value, key, partition, headers=list(headers))
         client.poll(0)
     assert client.flush(WAIT_SECONDS) == 0
+    assert not failures, f"{topic}/{partition}: {failures[0]}"
 
 
 def produce_transaction(
