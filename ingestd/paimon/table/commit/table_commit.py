@@ -12,6 +12,7 @@ import logging
 import random
 import time
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Literal
 
@@ -404,7 +405,7 @@ def _create(table: FileStoreTable, snapshot: Snapshot, entries: Sequence[Manifes
     if server is not None:
         return server.commit(table.branch, snapshot, partition_changes(table, entries))
     path = table.paths.snapshot(snapshot.id)
-    with table.lock.held(table.branch):
+    with nullcontext() if table.lock is None else table.lock.held(table.branch):
         return table.io.try_write_atomic(path, sealed(encode_snapshot(snapshot)))
 
 

@@ -17,7 +17,7 @@ from ingestd.paimon.spec.paths import MAIN_BRANCH, TablePaths
 from ingestd.paimon.spec.table_schema import TableSchema
 from ingestd.paimon.table.metadata.schema_manager import read_schema
 from ingestd.paimon.table.metadata.snapshot_commit import SnapshotCommit
-from ingestd.paimon.table.metadata.table_lock import NO_LOCK, TableLock
+from ingestd.paimon.table.metadata.table_lock import TableLock
 
 _KEPT_HANDLES = 1024
 
@@ -28,8 +28,8 @@ class FileStoreTable:
 
     `path` is the table directory; `name` is "database.table", for messages; `branch` is the branch
     of its snapshots. `snapshot_commit` publishes snapshots through a catalog (None: by snapshot
-    files), and `lock` is held while a snapshot file is published. Neither is pickled, since a task
-    only writes files.
+    files), and `lock` is held while a snapshot file is published (None: nothing is). Neither is
+    pickled, since a task only writes files.
     """
 
     path: str
@@ -38,7 +38,7 @@ class FileStoreTable:
     name: str
     branch: str = MAIN_BRANCH
     snapshot_commit: SnapshotCommit | None = field(default=None, repr=False, compare=False)
-    lock: TableLock = field(default=NO_LOCK, repr=False, compare=False)
+    lock: TableLock | None = field(default=None, repr=False, compare=False)
     _schemas: dict[int, TableSchema] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )

@@ -1,6 +1,6 @@
 """Locks of tables that catalogs provide, for stores where other writers rely on them."""
 
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager
 from typing import Protocol
 
 
@@ -14,14 +14,3 @@ class TableLock(Protocol):
         not respond.
         """
         ...
-
-
-class NoLock:
-    """The lock of tables in catalogs without locks."""
-
-    def held(self, branch: str) -> AbstractContextManager[None]:
-        """Hold nothing."""
-        return nullcontext()
-
-
-NO_LOCK = NoLock()
