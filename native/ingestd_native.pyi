@@ -1,4 +1,4 @@
-"""Typed columns from JSON texts, Kafka records as columns, and functions of text columns."""
+"""Typed columns from JSON texts and Avro, Kafka records as columns, functions of text columns."""
 
 from collections.abc import Callable, Iterator
 from typing import Any, Final, final, overload
@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 FORMAT: Final[int]
-"""Version of the interface of `Plan` and `Consumer`."""
+"""Version of the interface of `Plan`, `AvroReader`, `Texts` and `Consumer`."""
 
 KAFKA_FUNCTIONS: Final[list[str]]
 """Functions of librdkafka whose addresses `Consumer` takes."""
@@ -74,6 +74,7 @@ class Texts:
     def take(self, places: npt.NDArray[np.int64]) -> Texts: ...
     @property
     def lengths(self) -> Buffer: ...
+    def shared_head(self, size: int) -> bytes | None: ...
     def count(self, text: bytes | None) -> int: ...
     def __len__(self) -> int: ...
     def __contains__(self, text: bytes | None) -> bool: ...
@@ -132,3 +133,25 @@ class Plan:
     def read(
         self, texts: list[bytes] | Texts, prefix: bytes, suffix: bytes
     ) -> dict[tuple[str, ...], Column] | None: ...
+
+@final
+class ArrowArray:
+    """An Arrow array: its buffers and children are in the order of Arrow's columnar format."""
+
+    @property
+    def length(self) -> int: ...
+    @property
+    def nulls(self) -> int: ...
+    @property
+    def buffers(self) -> list[Buffer | None]: ...
+    @property
+    def children(self) -> list[ArrowArray]: ...
+
+@final
+class AvroReader:
+    """A reader of Avro messages with one writer schema."""
+
+    def __new__(cls, spec: tuple[Any, ...]) -> AvroReader: ...
+    def read(
+        self, texts: list[bytes] | Texts, skip: int, least: int, per_byte: int
+    ) -> tuple[ArrowArray, Buffer] | None: ...

@@ -7,7 +7,7 @@ All properties of a format are in its descriptor.
 import importlib
 import threading
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import chain
 from struct import Struct
 from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, TypeGuard
@@ -59,6 +59,7 @@ class _TextsInMemory(Protocol):
 
     def take(self, indices: Numbers) -> Texts: ...
     def join(self, others: list[Texts]) -> Texts: ...
+    def shared_head(self, size: int) -> bytes | None: ...
     def __contains__(self, text: bytes | None) -> bool: ...
 
 
@@ -89,26 +90,35 @@ def all_there(texts: Texts) -> bool:
 
 def there(texts: Texts, *, empty: bool) -> Numbers:
     """Return the indices of keys or values that are not None and, unless `empty`, not empty."""
-    least = 0 if empty else 1
+    return np.flatnonzero(lengths(texts) >= (0 if empty else 1))
+
+
+def shared_head(texts: Texts, size: int) -> bytes | None:
+    """Return the first `size` bytes if they are the same in all keys or values that are not None.
+
+    Returns None if they differ, or if all are None.
+    """
     if _in_memory(texts):
-        return np.flatnonzero(_lengths(texts) >= least)
-    indices = [index for index, text in enumerate(texts) if text is not None and len(text) >= least]
-    return np.array(indices, np.int64)
+        return texts.shared_head(size)
+    heads = {text[:size] for text in texts if text is not None}
+    return heads.pop() if len(heads) == 1 else None
 
 
 def bytes_of(texts: Texts) -> int:
     """Return the total length of all keys or values in bytes."""
-    if _in_memory(texts):
-        return int(np.maximum(_lengths(texts), 0).sum())
-    return sum(len(text) for text in texts if text)
+    return int(np.maximum(lengths(texts), 0).sum())
 
 
 def _in_memory(texts: object) -> TypeGuard[_TextsInMemory]:
     return not isinstance(texts, list | tuple)
 
 
-def _lengths(texts: _TextsInMemory) -> Numbers:
-    return np.frombuffer(texts.lengths, np.int64)
+def lengths(texts: Texts) -> Numbers:
+    """Return the length of each key or value in bytes, -1 for None; shape (texts,)."""
+    if _in_memory(texts):
+        return np.frombuffer(texts.lengths, np.int64)
+    sizes = (-1 if text is None else len(text) for text in texts)
+    return np.fromiter(sizes, np.int64, len(texts))
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,10 +166,6 @@ class RecordChunk:
     def last_checksum(self) -> int:
         """Return the checksum of the last record; see `record_checksum`."""
         return record_checksum(int(self.timestamps[-1]), self.keys[-1], self.values[-1])
-
-    def listed(self) -> "RecordChunk":
-        """Return the chunk with keys and values as lists, for repeated access to items."""
-        return replace(self, keys=list(self.keys), values=list(self.values))
 
 
 _CHECKSUM_HEAD = Struct(">qqq")

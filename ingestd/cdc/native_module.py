@@ -1,4 +1,4 @@
-"""The interface to the native extension, which reads JSON into columns.
+"""The interface to the native extension, which reads JSON and Avro into columns.
 
 Only this module checks whether the extension is installed. If it is not, messages are decoded in
 Python, with the same results.
@@ -14,8 +14,8 @@ from ingestd.cdc.columns.column_reader import Spec
 
 _LOG = logging.getLogger(__name__)
 _NAME = "ingestd_native"
-_FORMAT = 5
-"""The required version of the interface of the extension: plans, columns and Kafka records."""
+_FORMAT = 6
+"""The required version of the interface of the extension: readers, columns and Kafka records."""
 
 Path = tuple[str, ...]
 """The names of nested fields, from the outermost to the innermost."""
@@ -60,11 +60,39 @@ class NativePlan(Protocol):
         ...
 
 
+class ArrowArray(Protocol):
+    """An Arrow array: its length, its buffers and children in the order of Arrow, its nulls."""
+
+    length: int
+    nulls: int
+    buffers: Sequence[Any]
+    children: "Sequence[ArrowArray]"
+
+
+class NativeAvro(Protocol):
+    """A native reader of Avro messages with one writer schema."""
+
+    def read(
+        self, texts: Sequence[bytes], skip: int, least: int, per_byte: int
+    ) -> tuple[ArrowArray, Any] | None:
+        """Return the records, and a byte for each message; None if the arrays are too large.
+
+        The byte is 0 for a valid message, 1 for one that does not match the schema, and 2 for one
+        that has more than `least` cells plus `per_byte` cells for each byte. `skip` bytes precede
+        each record. `texts` is a list, or a sequence of the extension's Kafka reader.
+        """
+        ...
+
+
 class NativeModule(Protocol):
     """The native extension module."""
 
     def Plan(self, spec: Spec) -> NativePlan:  # noqa: N802 - a class of the extension
         """Return a plan. Raises ValueError if the specification is invalid."""
+        ...
+
+    def AvroReader(self, spec: Spec) -> NativeAvro:  # noqa: N802 - a class of the extension
+        """Return a reader. Raises ValueError if the specification is invalid."""
         ...
 
 

@@ -5,20 +5,22 @@ body; in the format of Apicurio, the id has eight bytes. Newer serializers write
 with value 1 and a GUID, into a header, and do not change the body.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import NamedTuple, cast
 
-from ingestd.cdc.base import RecordChunk
+import numpy as np
+
+from ingestd.cdc.base import RecordChunk, Texts, all_there, picked, shared_head, there
 from ingestd.cdc.record_errors import refuse
 from ingestd.cdc.schema_lookup import Framing, SchemaId
+from ingestd.paimon.spec.row_selection import Indices
 
 _NUMBER, _GUID = 0, 1
+_GUID_MARK = bytes([_GUID])
 _GUID_BYTES = 16
 _VALUE_HEADER, _KEY_HEADER = "__value_schema_id", "__key_schema_id"
 
-Marks = tuple[bytes | None, bytes | None]
-"""The first bytes of a value, and of its key."""
 Headers = Sequence[tuple[str, bytes | None]]
 
 
@@ -61,7 +63,7 @@ def frame_of(
                 return SchemaFrame(value[:size], 0, value[size:])
     if framing.location == "header":
         return SchemaFrame(b"", 0)
-    size = 1 + (_GUID_BYTES if message[:1] == b"\x01" else framing.id_bytes)
+    size = 1 + (_GUID_BYTES if message[:1] == _GUID_MARK else framing.id_bytes)
     return SchemaFrame(message[:size], size)
 
 
@@ -69,19 +71,19 @@ Refine = Callable[[SchemaFrame, bytes], SchemaFrame]
 """A function that adds the detail of a message to its schema frame."""
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class FrameGroup:
     """Records of a chunk with the same value schema and the same key schema.
 
-    `key` is None, and `keys` is empty, if the records have no key. `indices` are the indices of the
-    records in the chunk.
+    `key` is None, and `keys` is empty, if the records have no key. `values` is empty if they have
+    no value. `indices` are the indices of the records in the chunk.
     """
 
     value: SchemaFrame
     key: SchemaFrame | None
-    indices: list[int] = field(default_factory=list)
-    values: list[bytes] = field(default_factory=list)
-    keys: list[bytes] = field(default_factory=list)
+    indices: Indices
+    values: Sequence[bytes]
+    keys: Sequence[bytes]
 
 
 def grouped(
@@ -97,64 +99,72 @@ def grouped(
     type within the schema to a frame.
     """
     if refine is None and not framing.needs_headers:
-        quick = _by_prefix(chunk, 1 + framing.id_bytes, with_keys=with_keys)
-        if quick is not None:
-            return quick
-    groups: dict[tuple[SchemaFrame, SchemaFrame | None], FrameGroup] = {}
-    headers = chunk.headers if framing.needs_headers else None
-    for index, value in enumerate(chunk.values):
+        whole = _one_group(chunk, 1 + framing.id_bytes, with_keys=with_keys)
+        if whole is not None:
+            return [whole]
+    groups: dict[tuple[SchemaFrame, SchemaFrame | None], list[int]] = {}
+    for index, (key, value) in enumerate(zip(chunk.keys, chunk.values, strict=True)):
         if value is None:
             continue
-        own = None if headers is None else headers[index]
-        key = chunk.keys[index] if with_keys else None
-        value_frame = frame_of(framing, value, own, is_key=False)
-        key_frame = None if key is None else frame_of(framing, key, own, is_key=True)
+        headers = None if chunk.headers is None else chunk.headers[index]
+        value_frame = frame_of(framing, value, headers, is_key=False)
+        key_frame = None
+        if with_keys and key is not None:
+            key_frame = frame_of(framing, key, headers, is_key=True)
         if refine is not None:
             value_frame = refine(value_frame, value)
-            key_frame = None if key is None or key_frame is None else refine(key_frame, key)
-        group = groups.get((value_frame, key_frame))
-        if group is None:
-            group = groups[value_frame, key_frame] = FrameGroup(value_frame, key_frame)
-        group.indices.append(index)
-        group.values.append(value)
-        if key is not None:
-            group.keys.append(key)
-    return list(groups.values())
+            key_frame = None if key_frame is None else refine(key_frame, key or b"")
+        groups.setdefault((value_frame, key_frame), []).append(index)
+    return [
+        _group(chunk, value, key, np.array(indices, np.int64))
+        for (value, key), indices in groups.items()
+    ]
 
 
-def _by_prefix(chunk: RecordChunk, size: int, *, with_keys: bool) -> list[FrameGroup] | None:
-    """Return the groups if all schema ids are numbers in the first `size` bytes, or else None."""
-    values = _heads(chunk.values, size)
-    keys = _heads(chunk.keys, size) if with_keys else [None] * len(values)
-    marks = list(zip(values, keys, strict=True))
-    groups: dict[Marks, FrameGroup] = {}
-    for value, key in dict.fromkeys(marks):
-        if any(mark and mark[0] == _GUID for mark in (value, key)):
-            return None
-        if value is not None:
-            groups[value, key] = FrameGroup(
-                SchemaFrame(value, size), None if key is None else SchemaFrame(key, size)
-            )
-    if len(groups) == 1 and None not in values:
-        (group,) = groups.values()
-        group.indices, group.values = list(range(len(values))), cast("list[bytes]", chunk.values)
-    else:
-        _sort_into(groups, marks, chunk.values)
-    for group in groups.values():
-        if group.key is not None:
-            group.keys = [key for at in group.indices if (key := chunk.keys[at]) is not None]
-    return list(groups.values())
+def tombstones(
+    chunk: RecordChunk, frame_of_key: Callable[[int, bytes], SchemaFrame]
+) -> list[FrameGroup]:
+    """Return the records with a key and without a value, grouped by the schema of the key.
+
+    `frame_of_key` returns the schema frame of a key, for the index of its record and the key.
+    """
+    groups: dict[SchemaFrame, list[int]] = {}
+    if not all_there(chunk.values):
+        for index, (key, value) in enumerate(zip(chunk.keys, chunk.values, strict=True)):
+            if value is None and key is not None:
+                groups.setdefault(frame_of_key(index, key), []).append(index)
+    return [
+        replace(_group(chunk, frame, frame, np.array(indices, np.int64)), values=())
+        for frame, indices in groups.items()
+    ]
 
 
-def _sort_into(
-    groups: Mapping[Marks, FrameGroup], marks: Sequence[Marks], messages: Sequence[bytes | None]
-) -> None:
-    for index, (mark, message) in enumerate(zip(marks, messages, strict=True)):
-        if message is not None:
-            group = groups[mark]
-            group.indices.append(index)
-            group.values.append(message)
+def _one_group(chunk: RecordChunk, size: int, *, with_keys: bool) -> FrameGroup | None:
+    """Return the records as one group if all have the same schemas, or else None.
+
+    The schema ids must be numbers in the first `size` bytes.
+    """
+    indices = there(chunk.values, empty=True)
+    value = shared_head(chunk.values, size)
+    if value is None or value[:1] == _GUID_MARK:
+        return None
+    if not with_keys or not len(there(keys := picked(chunk.keys, indices), empty=True)):
+        return _group(chunk, SchemaFrame(value, size), None, indices)
+    key = shared_head(keys, size)
+    if key is None or key[:1] == _GUID_MARK or not all_there(keys):
+        return None
+    return _group(chunk, SchemaFrame(value, size), SchemaFrame(key, size), indices)
 
 
-def _heads(messages: Sequence[bytes | None], size: int) -> list[bytes | None]:
-    return [None if message is None else message[:size] for message in messages]
+def _group(
+    chunk: RecordChunk, value: SchemaFrame, key: SchemaFrame | None, indices: Indices
+) -> FrameGroup:
+    whole = len(indices) == len(chunk.values)
+    values = chunk.values if whole else picked(chunk.values, indices)
+    keys: Texts = ()
+    if key is not None:
+        keys = chunk.keys if whole else picked(chunk.keys, indices)
+    # The records of a group have a value, and all or none of them a key.
+    return FrameGroup(
+        value, key, indices, cast("Sequence[bytes]", values), cast("Sequence[bytes]", keys)
+    )

@@ -19,6 +19,15 @@ impl Bitmap {
         self.length += 1;
     }
 
+    /// Removes all bits from the index `length` on.
+    pub fn truncate(&mut self, length: usize) {
+        self.length = length;
+        self.bytes.truncate(length.div_ceil(8));
+        if let (Some(last), over @ 1..) = (self.bytes.last_mut(), length % 8) {
+            *last &= 0xFF >> (8 - over);
+        }
+    }
+
     pub fn extend(&mut self, bit: bool, count: usize) {
         for _ in 0..count {
             self.push(bit);
@@ -42,6 +51,19 @@ impl Absent {
         match self.ranges.last_mut() {
             Some(last) if last[1] == start => last[1] = end,
             _ => self.ranges.push([start, end]),
+        }
+    }
+
+    /// Removes null cells from the index `cells` on.
+    pub fn truncate(&mut self, cells: usize) {
+        while let Some([start, end]) = self.ranges.last_mut() {
+            let kept = (*end).min(cells as u32);
+            self.count -= (*end - kept.max(*start)) as usize;
+            if kept > *start {
+                *end = kept;
+                return;
+            }
+            self.ranges.pop();
         }
     }
 

@@ -1,9 +1,10 @@
-//! Read typed columns from many JSON texts.
+//! Read typed columns from many JSON texts or Avro messages.
 //!
 //! A plan defines the fields to read, their column types, and the structure that every text must
 //! have. Reading many texts gives one set of buffers per column, in the layout of Arrow arrays. A
 //! text that does not match the plan exactly ends the reading; the caller then decodes the texts in
-//! Python. Nothing here depends on the meaning of the texts.
+//! Python. Nothing here depends on the meaning of the texts. `avro` reads another encoding, into
+//! the nested arrays of `arrays`.
 //!
 //! Everything that needs Python is in `python`, a feature that is on by default: the rest is
 //! tested without an interpreter.
@@ -13,6 +14,8 @@
     allow(dead_code, reason = "Python is the caller")
 )]
 
+mod arrays;
+mod avro;
 mod base64;
 mod bitmap;
 mod cells;

@@ -3,17 +3,21 @@
 import io
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import count
 from typing import Any
+from unittest import mock
 
 import fastavro
 import numpy as np
+import pyarrow as pa
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ingestd.cdc.avro.cursor import AvroCursor
+from ingestd.cdc.avro import reader as avro_reader
 from ingestd.cdc.avro.nodes import parse_avro
-from ingestd.cdc.avro.reader import all_fields, read_fields
+from ingestd.cdc.avro.reader import AvroReader
 from ingestd.cdc.base import FormatSettings, load_data_format
 from tests.support.registered import Registered, chunk_of, envelope, event, framed, record
 
@@ -101,18 +105,19 @@ def test_avro_of_any_schema_is_read_as_it_was_written(history: tuple[Any, Any, A
         out = io.BytesIO()
         fastavro.schemaless_writer(out, parsed, {"x": row})
         messages += [out.getvalue(), bad]
-    cursor = AvroCursor(messages)
-    array = read_fields(cursor, node, all_fields(node))["x"]
-    cursor.finish()
+    native = AvroReader().read(messages, 0, node)
+    with mock.patch.object(avro_reader, "native_module", lambda: None):
+        python = AvroReader().read(messages, 0, node)
+    array = native.arrays["x"]
     array.validate(full=True)
-    assert not cursor.bad[::2].any()
+    assert not native.bad[::2].any()
     assert all(map(same, rows, array.to_pylist()[::2]))
-    passed = AvroCursor(messages)
-    read_fields(passed, node, {})
-    passed.finish()
-    # Passing over looks less closely, but never finds an end where reading finds none.
-    assert not (passed.bad & ~cursor.bad).any()
-    for index in np.flatnonzero(~cursor.bad[1::2]).tolist():
+    assert np.array_equal(native.bad, python.bad)
+    assert np.array_equal(native.over, python.over)
+    valid = pa.array(np.flatnonzero(~native.bad))
+    assert array.take(valid).equals(python.arrays["x"].take(valid))
+    assert np.array_equal(AvroReader().read(messages, 0, node, {}).bad, native.bad)
+    for index in np.flatnonzero(~native.bad[1::2]).tolist():
         data = io.BytesIO(irregular[index])
         judged = fastavro.schemaless_reader(data, parsed, None)
         assert same(judged["x"], array.to_pylist()[2 * index + 1]) and not data.read()
@@ -180,3 +185,28 @@ def test_every_damaged_record_is_counted_exactly_once(data: st.DataObject, name:
     assert len(seen) == len(set(seen))
     assert len(seen) + decoded.control == len(values) + 1
     assert len(values) in seen
+
+
+@given(st.data(), st.sampled_from(["debezium-avro", "avro"]))
+@settings(max_examples=40, deadline=None)
+def test_messages_in_memory_of_the_kafka_client_are_decoded_as_lists(
+    data: st.DataObject, name: str
+) -> None:
+    texts = pytest.importorskip("ingestd_native").Texts
+    registry, messages = corpus(name)
+    drawn = data.draw(st.lists(st.none() | damaged(messages), min_size=1, max_size=8))
+    values = [messages[0], *drawn]
+    size = len(values)
+    keys = data.draw(
+        st.just([None] * size)
+        | st.lists(st.none() | damaged(messages), min_size=size, max_size=size)
+    )
+    chunk = chunk_of(values, keys)
+    in_memory = replace(chunk, keys=texts(keys), values=texts(values))
+    data_format = load_data_format(name, FormatSettings(schemas=registry))
+    expected, decoded = (data_format.decode(it, {}, {}) for it in (chunk, in_memory))
+    assert decoded.rejected == expected.rejected
+    assert decoded.control == expected.control
+    for batch, other in zip(decoded.batches, expected.batches, strict=True):
+        assert batch.columns.equals(other.columns)
+        assert batch.offset.tolist() == other.offset.tolist()

@@ -9,11 +9,10 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ingestd.cdc.avro.cursor import AvroCursor
 from ingestd.cdc.avro.invalid_messages import rejections
 from ingestd.cdc.avro.nodes import AvroNode
 from ingestd.cdc.avro.position_columns import POSITION_FIELDS
-from ingestd.cdc.avro.reader import Wanted, read_fields
+from ingestd.cdc.avro.reader import AvroReader, Wanted
 from ingestd.cdc.base import SourceTable
 from ingestd.cdc.columns.arrow_calls import keep_rows, members
 from ingestd.cdc.operations import ROW_OPERATIONS
@@ -83,26 +82,29 @@ def row_node(node: AvroNode) -> AvroNode | None:
 
 
 def sort_messages(
-    node: AvroNode, messages: Sequence[bytes], skip: int, key_names: Sequence[str] | None
+    reader: AvroReader,
+    node: AvroNode,
+    messages: Sequence[bytes],
+    skip: int,
+    key_names: Sequence[str] | None,
 ) -> SortedEnvelopes:
     """Read the messages of an envelope's schema, and group them by kind.
 
     If `key_names` is given, only these fields of the before images are read.
     """
-    cursor = AvroCursor(messages, skip)
     wanted: Wanted = {
         _OP: None,
         _BEFORE: key_names,
         _AFTER: None,
         _SOURCE: {*POSITION_FIELDS, *_TABLE_FIELDS},
     }
-    fields = read_fields(cursor, node, wanted)
-    cursor.finish()
-    refused = rejections(cursor, "decode")
+    message_fields = reader.read(messages, skip, node, wanted)
+    fields, bad = message_fields.arrays, message_fields.bad
+    refused = rejections(message_fields, "decode")
     operations = _operations(fields[_OP])
-    operations[cursor.bad] = ""
+    operations[bad] = ""
     known = np.isin(operations, [*ROW_OPERATIONS, _TRUNCATE, _LOGICAL_MESSAGE])
-    for index in np.flatnonzero(~known & ~cursor.bad).tolist():
+    for index in np.flatnonzero(~known & ~bad).tolist():
         message = f"op of the message value is {operations[index]!r}, not one of c, r, u, d, t, m"
         refused[index] = Reason("decode", "unknown-op", message)
     sorter = _Sorter(fields, operations, refused)

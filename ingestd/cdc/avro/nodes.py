@@ -52,6 +52,11 @@ class AvroNode:
         return self.children[self.names.index(name)] if name in self.names else None
 
     @property
+    def item(self) -> "AvroNode":
+        """The type of the items of this array, or of the values of this map."""
+        return self.children[0]
+
+    @property
     def has_no_bytes(self) -> bool:
         """Whether values take no bytes: null, fixed of size 0, and records of such fields."""
         if self.kind == "record":

@@ -8,6 +8,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ingestd.cdc.base import UNKNOWN_POSITION
 from ingestd.cdc.source_position import (
     SourcePosition,
     file_number,
@@ -64,7 +65,7 @@ def _by_value(array: Array, function: Callable[..., object]) -> npt.NDArray[np.o
 def _one_by_one(present: Fields, rows: int) -> npt.NDArray[np.int64]:
     names = [name for name in POSITION_FIELDS if name in present]
     if not names:
-        return positions([SourcePosition()] * rows)
+        return np.full(rows, UNKNOWN_POSITION, np.int64)
     cells = zip(*(present[name].to_pylist() for name in names), strict=True)
     sources = []
     for values in cells:

@@ -3,9 +3,8 @@
 from collections.abc import Sequence
 
 from ingestd.cdc.avro.aliases import Names, former_names, record_comments
-from ingestd.cdc.avro.cursor import AvroCursor
 from ingestd.cdc.avro.invalid_messages import rejections
-from ingestd.cdc.avro.reader import all_fields, read_fields
+from ingestd.cdc.avro.reader import AvroReader
 from ingestd.cdc.avro.rows import AvroColumn
 from ingestd.cdc.avro.writers import AvroWriters
 from ingestd.cdc.base import Comments, FormatDescriptor, FormatSettings
@@ -26,10 +25,11 @@ class AvroFields:
 
     def __init__(self, schemas: SchemaLookup) -> None:
         self._writers = AvroWriters(schemas)
+        self._reader = AvroReader()
 
-    def refine(self, frame: SchemaFrame, message: bytes) -> SchemaFrame:
-        """Return the frame unchanged, because an Avro schema declares only one message type."""
-        return frame
+    @property
+    def refine(self) -> None:
+        """None, because an Avro schema declares only one message type."""
 
     def read(
         self, frame: SchemaFrame, messages: Sequence[bytes], stage: str, refused: Reasons
@@ -45,13 +45,11 @@ class AvroFields:
             message = f"the {document} is not an Avro record with fields"
             raise refuse(stage, "not-an-object", message)
         record = self._writers.record(node)
-        cursor = AvroCursor(messages, frame.skip)
-        arrays = read_fields(cursor, node, all_fields(node))
-        cursor.finish()
-        for index, reason in rejections(cursor, stage).items():
+        fields = self._reader.read(messages, frame.skip, node)
+        for index, reason in rejections(fields, stage).items():
             refused.setdefault(index, reason)
         return {
-            name: AvroColumn(record.columns[name], child, arrays[name])
+            name: AvroColumn(record.columns[name], child, fields.arrays[name])
             for name, child in zip(node.names, node.children, strict=True)
         }
 

@@ -1,7 +1,7 @@
 """Data format `debezium-avro`: Debezium change events in Avro, with schemas from a registry.
 
-Messages with the same schema are read together, field by field, into Arrow arrays, without a Python
-object for each message. Rows, keys and positions are the same as with `debezium-json`.
+Messages with the same schema are read together into Arrow arrays. Rows, keys and positions are the
+same as with `debezium-json`.
 """
 
 import json
@@ -11,7 +11,6 @@ from dataclasses import replace
 import numpy as np
 
 from ingestd.cdc.avro.aliases import schema_events
-from ingestd.cdc.avro.cursor import AvroCursor
 from ingestd.cdc.avro.envelope import (
     Changes,
     SortedEnvelopes,
@@ -22,7 +21,7 @@ from ingestd.cdc.avro.envelope import (
 from ingestd.cdc.avro.invalid_messages import rejections
 from ingestd.cdc.avro.nodes import AvroNode
 from ingestd.cdc.avro.position_columns import source_positions
-from ingestd.cdc.avro.reader import all_fields, read_fields
+from ingestd.cdc.avro.reader import AvroReader
 from ingestd.cdc.avro.rows import AvroChanges, AvroColumn, change_batch
 from ingestd.cdc.avro.writers import AvroRecord, AvroWriters
 from ingestd.cdc.base import (
@@ -67,6 +66,7 @@ class DebeziumAvro:
     def __init__(self, schemas: SchemaLookup, framing: Framing, *, images: bool = False) -> None:
         self._images = images
         self._writers = AvroWriters(schemas)
+        self._reader = AvroReader()
         self._framing = framing
 
     def decode(self, chunk: RecordChunk, known: KnownColumns, declared: KnownColumns) -> Decoded:
@@ -75,14 +75,14 @@ class DebeziumAvro:
         `declared` are the columns whose types are configured. Raises SourceError if the registry
         does not respond, and UnsupportedError if a column type has no Arrow type.
         """
-        chunk = chunk.listed()
         decoded = Decoded([], [], [], chunk.values.count(None))
         control = decoded.control
         for group in grouped(chunk, self._framing):
             refused: Reasons = {}
             control += self._decode_group(chunk, group, declared, decoded, refused)
             decoded.rejected.extend(
-                rejected(chunk, group.indices[index], reason) for index, reason in refused.items()
+                rejected(chunk, int(group.indices[index]), reason)
+                for index, reason in refused.items()
             )
         decoded.rejected.sort(key=lambda record: record.offset)
         return replace(decoded, control=control)
@@ -99,7 +99,7 @@ class DebeziumAvro:
         try:
             envelope = self._writers.node(group.value, "decode")
             if is_control(envelope, chunk.topic):
-                decoded.schema_changes.extend(_statements(chunk, group, envelope))
+                decoded.schema_changes.extend(_statements(self._reader, chunk, group, envelope))
                 return len(group.indices)
             key_record, row = self._key_record(group), row_node(envelope)
             sorted_changes = self._sorted(envelope, group, key_record)
@@ -111,14 +111,13 @@ class DebeziumAvro:
             refused.update(dict.fromkeys(range(len(group.indices)), error.reason))
             return 0
         refused.update(sorted_changes.refused)
-        indices = np.array(group.indices, np.int64)
         for truncate in sorted_changes.truncates:
-            decoded.truncates.extend(_truncates(chunk, indices, truncate))
+            decoded.truncates.extend(_truncates(chunk, group.indices, truncate))
         if row_record is not None and sorted_changes.changes:
-            keys = None if key_record is None else _read_keys(key_record, group, refused)
+            keys = None if key_record is None else self._keys(key_record, group, refused)
             for changes in sorted_changes.changes:
                 table = _table_changes(changes, row_record, keys, declared.get(changes.table, {}))
-                offsets = chunk.offsets[indices[changes.indices]]
+                offsets = chunk.offsets[group.indices[changes.indices]]
                 table = replace(table, offsets=offsets, images=self._images)
                 valid = np.flatnonzero(~np.isin(changes.indices, list(refused)))
                 batch = change_batch(table.take(valid), refused)
@@ -132,7 +131,7 @@ class DebeziumAvro:
     ) -> SortedEnvelopes:
         whole = self._images or key is None
         names = None if whole or key is None else key.node.names
-        return sort_messages(envelope, group.values, group.value.skip, names)
+        return sort_messages(self._reader, envelope, group.values, group.value.skip, names)
 
     def _key_record(self, group: FrameGroup) -> AvroRecord | None:
         """Return the record type of the keys of a group, or None if messages have no key fields.
@@ -146,18 +145,18 @@ class DebeziumAvro:
             raise refuse("key", "not-an-object", "the message key is not an Avro record")
         return self._writers.record(node) if node.names else None
 
-
-def _read_keys(record: AvroRecord, group: FrameGroup, refused: Reasons) -> dict[str, AvroColumn]:
-    """Read the key fields of a group by name; add the reasons of invalid keys to `refused`."""
-    cursor = AvroCursor(group.keys, 0 if group.key is None else group.key.skip)
-    fields = read_fields(cursor, record.node, all_fields(record.node))
-    cursor.finish()
-    for index, reason in rejections(cursor, "key").items():
-        refused.setdefault(index, reason)
-    return {
-        name: AvroColumn(record.columns[name], node, fields[name])
-        for name, node in zip(record.node.names, record.node.children, strict=True)
-    }
+    def _keys(
+        self, record: AvroRecord, group: FrameGroup, refused: Reasons
+    ) -> dict[str, AvroColumn]:
+        """Read the key fields of a group by name; add the reasons of invalid keys to `refused`."""
+        skip = 0 if group.key is None else group.key.skip
+        fields = self._reader.read(group.keys, skip, record.node)
+        for index, reason in rejections(fields, "key").items():
+            refused.setdefault(index, reason)
+        return {
+            name: AvroColumn(record.columns[name], node, fields.arrays[name])
+            for name, node in zip(record.node.names, record.node.children, strict=True)
+        }
 
 
 def _table_changes(
@@ -205,21 +204,21 @@ def _truncates(chunk: RecordChunk, indices: Indices, changes: Changes) -> list[T
     ]
 
 
-def _statements(chunk: RecordChunk, group: FrameGroup, node: AvroNode) -> list[SchemaChangeEvent]:
+def _statements(
+    reader: AvroReader, chunk: RecordChunk, group: FrameGroup, node: AvroNode
+) -> list[SchemaChangeEvent]:
     """Return the column renames and drops that the schema change events of a group prove.
 
     The list is empty for other control messages.
     """
     if not set(_STATEMENT_FIELDS) <= set(node.names):
         return []
-    cursor = AvroCursor(group.values, group.value.skip)
-    fields = read_fields(cursor, node, dict.fromkeys(_STATEMENT_FIELDS))
-    cursor.finish()
-    cells = {name: fields[name].to_pylist() for name in _STATEMENT_FIELDS}
+    fields = reader.read(group.values, group.value.skip, node, dict.fromkeys(_STATEMENT_FIELDS))
+    cells = {name: fields.arrays[name].to_pylist() for name in _STATEMENT_FIELDS}
     events: list[SchemaChangeEvent] = []
-    for index in np.flatnonzero(~cursor.bad).tolist():
+    for index in np.flatnonzero(~fields.bad).tolist():
         message = {name: values[index] for name, values in cells.items()}
-        events += [event.at(chunk, group.indices[index]) for event in ddl_events_of(message)]
+        events += [event.at(chunk, int(group.indices[index])) for event in ddl_events_of(message)]
     return events
 
 

@@ -21,7 +21,7 @@ from ingestd.cdc.columns.key_types import key_column
 from ingestd.cdc.formats.debezium_avro import as_declared
 from ingestd.cdc.formats.plain_json import topic_table
 from ingestd.cdc.record_errors import Reason, Reasons, RecordError, rejected
-from ingestd.cdc.schema_frames import FrameGroup, SchemaFrame, frame_of, grouped
+from ingestd.cdc.schema_frames import FrameGroup, Refine, SchemaFrame, frame_of, grouped, tombstones
 from ingestd.cdc.schema_lookup import Framing
 from ingestd.paimon.spec.data_types import DataType
 
@@ -34,8 +34,9 @@ Fields = Mapping[str, AvroColumn]
 class FieldReader(Protocol):
     """A reader of messages with registered schemas into columns."""
 
-    def refine(self, frame: SchemaFrame, message: bytes) -> SchemaFrame:
-        """Return the frame of a message, with the type within the schema as its detail."""
+    @property
+    def refine(self) -> Refine | None:
+        """A function that adds the type within the schema to the frame of a message, if needed."""
         ...
 
     def read(
@@ -72,11 +73,12 @@ class PlainRecords:
         Raises SourceError if the registry does not respond, and UnsupportedError if a column type
         has no Arrow type.
         """
-        chunk = chunk.listed()
         keyed = self._has_keys(chunk)
         types = declared.get(topic_table(chunk.topic), {})
         groups = grouped(chunk, self._framing, with_keys=keyed, refine=self._reader.refine)
-        deletes = self._tombstones(chunk) if keyed else []
+        deletes = []
+        if keyed:
+            deletes = tombstones(chunk, lambda index, key: self._key_frame(chunk, index, key))
         decoded = Decoded([], [], [], 0)
         for group in groups:
             self._add(chunk, group, types, decoded)
@@ -104,18 +106,8 @@ class PlainRecords:
 
     def _key_frame(self, chunk: RecordChunk, index: int, key: bytes) -> SchemaFrame:
         headers = None if chunk.headers is None else chunk.headers[index]
-        return self._reader.refine(frame_of(self._framing, key, headers, is_key=True), key)
-
-    def _tombstones(self, chunk: RecordChunk) -> list[FrameGroup]:
-        """Return the records with a key and without a value, grouped by the schema of the key."""
-        groups: dict[SchemaFrame, FrameGroup] = {}
-        for index, (key, value) in enumerate(zip(chunk.keys, chunk.values, strict=True)):
-            if value is None and key is not None:
-                frame = self._key_frame(chunk, index, key)
-                group = groups.setdefault(frame, FrameGroup(frame, frame))
-                group.indices.append(index)
-                group.keys.append(key)
-        return list(groups.values())
+        frame, refine = frame_of(self._framing, key, headers, is_key=True), self._reader.refine
+        return frame if refine is None else refine(frame, key)
 
     def _add(
         self, chunk: RecordChunk, group: FrameGroup, declared: Types, decoded: Decoded
@@ -126,7 +118,7 @@ class PlainRecords:
             if group.key is not None:
                 keys = self._reader.read(group.key, group.keys, "key", refused)
             rows: Fields = {}
-            if group.values:
+            if len(group.values):
                 rows = self._reader.read(group.value, group.values, "decode", refused)
         except RecordError as error:
             refused = dict.fromkeys(range(len(group.indices)), error.reason)
@@ -136,13 +128,13 @@ class PlainRecords:
             batch = change_batch(table.take(valid), refused)
             if batch is not None:
                 decoded.batches.append(batch)
-            if batch is not None and group.values:
+            if batch is not None and len(group.values):
                 names = self._reader.former(group.value)
                 decoded.schema_changes.extend(alias_events(chunk, batch, names))
                 comments = self._reader.comments(group.value)
                 decoded.schema_changes.extend(comment_events(chunk, batch, comments))
         decoded.rejected.extend(
-            rejected(chunk, group.indices[index], reason) for index, reason in refused.items()
+            rejected(chunk, int(group.indices[index]), reason) for index, reason in refused.items()
         )
 
 
@@ -165,10 +157,10 @@ def _table(
     changes = Changes(
         table=topic_table(chunk.topic),
         indices=np.arange(size),
-        operations=np.full(size, "c" if group.values else "d"),
+        operations=np.full(size, "c" if len(group.values) else "d"),
         before=None,
-        after=after if group.values else None,
+        after=after if len(group.values) else None,
         source={},
     )
     nodes = {name: record_field.node for name, record_field in rows.items()}
-    return AvroChanges(changes, columns, nodes, own, chunk.offsets[np.array(group.indices)])
+    return AvroChanges(changes, columns, nodes, own, chunk.offsets[group.indices])

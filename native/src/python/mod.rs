@@ -1,5 +1,6 @@
 //! The Python interface: classes and functions of the module `ingestd_native`.
 
+mod avro;
 mod buffer;
 mod column_functions;
 mod kafka;
@@ -14,6 +15,8 @@ use pyo3::prelude::*;
 
 #[pymodule(gil_used = true)]
 mod ingestd_native {
+    #[pymodule_export]
+    use super::avro::{ArrowArray, AvroReader};
     #[pymodule_export]
     use super::buffer::Buffer;
     #[pymodule_export]
@@ -32,5 +35,5 @@ mod ingestd_native {
     #[pymodule_export]
     const COLUMNS_FORMAT: u32 = 1;
     #[pymodule_export]
-    const FORMAT: u32 = 5;
+    const FORMAT: u32 = 6;
 }

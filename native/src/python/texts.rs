@@ -103,6 +103,19 @@ impl Texts {
         Buffer::of::<i64>(self.texts.iter().map(length_of).collect())
     }
 
+    /// Returns the first bytes, at most `size`, if all texts that are present have the same.
+    fn shared_head<'py>(&self, py: Python<'py>, size: usize) -> Option<Bound<'py, PyBytes>> {
+        let mut heads = self
+            .texts
+            .iter()
+            .flatten()
+            .map(|text| &text[..size.min(text.len())]);
+        let first = heads.next()?;
+        heads
+            .all(|head| head == first)
+            .then(|| PyBytes::new(py, first))
+    }
+
     fn __len__(&self) -> usize {
         self.len()
     }

@@ -1,5 +1,6 @@
 //! Tests of the crate without Python: each compares with the simplest code that is right.
 
+mod avro;
 mod base64;
 mod blocks;
 mod columns;
