@@ -1,4 +1,4 @@
-"""Typed columns from JSON texts and Avro, Kafka records as columns, functions of text columns."""
+"""Typed columns from JSON, Avro and Protobuf, Kafka records as columns, functions of text columns."""
 
 from collections.abc import Callable, Iterator
 from typing import Any, Final, final, overload
@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 FORMAT: Final[int]
-"""Version of the interface of `Plan`, `AvroReader`, `Texts` and `Consumer`."""
+"""Version of the interface of `Plan`, `AvroReader`, `ProtobufReader`, `Texts` and `Consumer`."""
 
 KAFKA_FUNCTIONS: Final[list[str]]
 """Functions of librdkafka whose addresses `Consumer` takes."""
@@ -155,3 +155,14 @@ class AvroReader:
     def read(
         self, texts: list[bytes] | Texts, skip: int, least: int, per_byte: int
     ) -> tuple[ArrowArray, Buffer] | None: ...
+
+@final
+class ProtobufReader:
+    """A reader of the simple fields of Protobuf messages of one type."""
+
+    def __new__(
+        cls, fields: list[tuple[int, Any, bool, bool]], residual: list[int]
+    ) -> ProtobufReader: ...
+    def read(
+        self, texts: list[bytes] | Texts, skip: int
+    ) -> tuple[ArrowArray, ArrowArray, Buffer] | None: ...

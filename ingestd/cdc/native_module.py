@@ -1,4 +1,4 @@
-"""The interface to the native extension, which reads JSON and Avro into columns.
+"""The interface to the native extension, which reads messages into columns.
 
 Only this module checks whether the extension is installed. If it is not, messages are decoded in
 Python, with the same results.
@@ -10,7 +10,10 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any, Literal, Protocol, cast
 
+import pyarrow as pa
+
 from ingestd.cdc.columns.column_reader import Spec
+from ingestd.paimon.spec.arrow import Array
 
 _LOG = logging.getLogger(__name__)
 _NAME = "ingestd_native"
@@ -84,6 +87,18 @@ class NativeAvro(Protocol):
         ...
 
 
+class NativeProtobuf(Protocol):
+    """A native reader of the simple fields of Protobuf messages of one type."""
+
+    def read(self, texts: Sequence[bytes], skip: int) -> tuple[ArrowArray, ArrowArray, Any] | None:
+        """Return structs with the fields in the order of their numbers, and the residual messages.
+
+        The third value has a byte for each message: 0, or 1 if the message must be decoded in
+        Python. Returns None if the arrays are too large.
+        """
+        ...
+
+
 class NativeModule(Protocol):
     """The native extension module."""
 
@@ -94,6 +109,26 @@ class NativeModule(Protocol):
     def AvroReader(self, spec: Spec) -> NativeAvro:  # noqa: N802 - a class of the extension
         """Return a reader. Raises ValueError if the specification is invalid."""
         ...
+
+    def ProtobufReader(  # noqa: N802 - a class of the extension
+        self, fields: Sequence[Spec], residual: Sequence[int]
+    ) -> NativeProtobuf:
+        """Return a reader; `residual` are the numbers of fields that are not decoded."""
+        ...
+
+
+def to_arrow(native: ArrowArray, data_type: pa.DataType) -> Array:
+    """Return an array of the extension as an array of a type; the buffers are not copied."""
+    if pa.types.is_map(data_type):
+        inner: list[pa.DataType] = [pa.struct([data_type.key_field, data_type.item_field])]
+    else:
+        inner = [data_type.field(index).type for index in range(data_type.num_fields)]
+    children = [to_arrow(*pair) for pair in zip(native.children, inner, strict=True)]
+    buffers = [None if data is None else pa.py_buffer(data) for data in native.buffers]
+    array: Array = pa.Array.from_buffers(
+        data_type, native.length, buffers, native.nulls, children=children or None
+    )
+    return array
 
 
 @cache

@@ -98,8 +98,8 @@ def grouped(
     Records without a value are left out. Keys are ignored unless `with_keys`. `refine` adds the
     type within the schema to a frame.
     """
-    if refine is None and not framing.needs_headers:
-        whole = _one_group(chunk, 1 + framing.id_bytes, with_keys=with_keys)
+    if not framing.needs_headers:
+        whole = _one_group(chunk, framing, refine, with_keys=with_keys)
         if whole is not None:
             return [whole]
     groups: dict[tuple[SchemaFrame, SchemaFrame | None], list[int]] = {}
@@ -139,21 +139,34 @@ def tombstones(
     ]
 
 
-def _one_group(chunk: RecordChunk, size: int, *, with_keys: bool) -> FrameGroup | None:
-    """Return the records as one group if all have the same schemas, or else None.
-
-    The schema ids must be numbers in the first `size` bytes.
-    """
+def _one_group(
+    chunk: RecordChunk, framing: Framing, refine: Refine | None, *, with_keys: bool
+) -> FrameGroup | None:
+    """Return the records as one group if all begin with the same bytes, or else None."""
     indices = there(chunk.values, empty=True)
-    value = shared_head(chunk.values, size)
-    if value is None or value[:1] == _GUID_MARK:
+    value = _shared_frame(chunk.values, framing, refine)
+    if value is None:
         return None
-    if not with_keys or not len(there(keys := picked(chunk.keys, indices), empty=True)):
-        return _group(chunk, SchemaFrame(value, size), None, indices)
-    key = shared_head(keys, size)
-    if key is None or key[:1] == _GUID_MARK or not all_there(keys):
+    keys = picked(chunk.keys, indices) if with_keys else ()
+    if not len(there(keys, empty=True)):
+        return _group(chunk, value, None, indices)
+    key = _shared_frame(keys, framing, refine)
+    if key is None or not all_there(keys):
         return None
-    return _group(chunk, SchemaFrame(value, size), SchemaFrame(key, size), indices)
+    return _group(chunk, value, key, indices)
+
+
+def _shared_frame(messages: Texts, framing: Framing, refine: Refine | None) -> SchemaFrame | None:
+    """Return the schema frame of all messages, or None if they may have different frames."""
+    head = shared_head(messages, 1 + framing.id_bytes)
+    if head is None or head[:1] == _GUID_MARK:
+        return None
+    frame = SchemaFrame(head, 1 + framing.id_bytes)
+    if refine is None:
+        return frame
+    refined = refine(frame, next(message for message in messages if message is not None))
+    shares_detail = refined.detail and shared_head(messages, refined.skip) is not None
+    return refined if shares_detail else None
 
 
 def _group(

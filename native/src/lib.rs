@@ -1,10 +1,10 @@
-//! Read typed columns from many JSON texts or Avro messages.
+//! Read typed columns from many JSON texts, Avro or Protobuf messages.
 //!
 //! A plan defines the fields to read, their column types, and the structure that every text must
 //! have. Reading many texts gives one set of buffers per column, in the layout of Arrow arrays. A
 //! text that does not match the plan exactly ends the reading; the caller then decodes the texts in
-//! Python. Nothing here depends on the meaning of the texts. `avro` reads another encoding, into
-//! the nested arrays of `arrays`.
+//! Python. Nothing here depends on the meaning of the texts. `avro` and `protobuf` read other
+//! encodings, into the nested arrays of `arrays`.
 //!
 //! Everything that needs Python is in `python`, a feature that is on by default: the rest is
 //! tested without an interpreter.
@@ -26,6 +26,7 @@ mod node;
 mod number;
 mod object;
 mod plan;
+mod protobuf;
 #[cfg(feature = "python")]
 mod python;
 mod rows;

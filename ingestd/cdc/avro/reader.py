@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
 from ingestd.cdc.avro.arrow_types import storage_type
 from ingestd.cdc.avro.nodes import AvroNode
@@ -19,7 +18,7 @@ from ingestd.cdc.avro.values import BrokenValueError, MessageBytes, cells_of, re
 from ingestd.cdc.base import lengths
 from ingestd.cdc.cell_budget import CELLS_PER_BYTE, LEAST_CELLS, CellBudget, CellBudgetError
 from ingestd.cdc.columns.arrow_calls import to_array
-from ingestd.cdc.native_module import ArrowArray, NativeAvro, native_module
+from ingestd.cdc.native_module import NativeAvro, native_module, to_arrow
 from ingestd.errors import ConfigError
 from ingestd.paimon.spec.arrow import Array
 from ingestd.paimon.spec.row_selection import Mask
@@ -77,7 +76,7 @@ class AvroReader:
             names = [name for name in record.names if name in wanted]
             types = [storage_type(_child(record, name), wanted[name]) for name in names]
             children = zip(names, types, result[0].children, strict=True)
-            arrays = {name: _to_arrow(child, data_type) for name, data_type, child in children}
+            arrays = {name: to_arrow(child, data_type) for name, data_type, child in children}
         return MessageFields(arrays, failures != _VALID, failures == _TOO_MANY_CELLS, sizes)
 
     def _native_reader(self, record: AvroNode, wanted: Wanted) -> NativeAvro | None:
@@ -141,20 +140,6 @@ def _spec(node: AvroNode, wanted: Collection[str] | None = None) -> Spec:
             return ("items", cells_of(node), False, entry)
         case primitive:
             return (primitive,)
-
-
-def _to_arrow(native: ArrowArray, data_type: pa.DataType) -> Array:
-    """Return an array of the native reader; the memory of its buffers is not copied."""
-    if pa.types.is_map(data_type):
-        inner: list[pa.DataType] = [pa.struct([data_type.key_field, data_type.item_field])]
-    else:
-        inner = [data_type.field(index).type for index in range(data_type.num_fields)]
-    children = [_to_arrow(*pair) for pair in zip(native.children, inner, strict=True)]
-    buffers = [None if data is None else pa.py_buffer(data) for data in native.buffers]
-    array: Array = pa.Array.from_buffers(
-        data_type, native.length, buffers, native.nulls, children=children or None
-    )
-    return array
 
 
 def _read_in_python(

@@ -1,19 +1,24 @@
 """Data format `protobuf`: rows as Protobuf messages, with schemas from a registry.
 
-The message indexes after the schema id select a message type in the file. Messages are decoded one
-by one, because their fields can be in any order and so cannot be read by column.
+The message indexes after the schema id select a message type in the file. The native extension
+reads simple fields, if it is installed; all others are decoded in Python, message by message.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
 
 from ingestd.cdc.avro.aliases import Names
 from ingestd.cdc.avro.rows import AvroColumn
 from ingestd.cdc.avro.writers import registered_schema
 from ingestd.cdc.base import NO_COMMENTS, Comments, FormatDescriptor, FormatSettings
 from ingestd.cdc.cell_budget import CellBudgetError
+from ingestd.cdc.columns.arrow_calls import if_else
 from ingestd.cdc.formats.plain_records import Fields, PlainRecords
 from ingestd.cdc.protobuf.message_columns import ProtoColumn, proto_column
+from ingestd.cdc.protobuf.native_fields import NativeFields, SimpleFields
 from ingestd.cdc.protobuf.proto_schema import (
     ProtobufSchemaError,
     ProtoTypes,
@@ -53,6 +58,7 @@ class _Message:
 
     name: str
     reader: MessageReader
+    native: NativeFields
     columns: tuple[ProtoColumn, ...]
     former: Names = ()
     comments: Comments = NO_COMMENTS
@@ -108,23 +114,8 @@ class ProtobufFields:
             indexes, _ = _indexes(frame.detail, 0)
         except WireError as error:
             raise refuse(stage, "invalid-protobuf", f"the {document}: {error}") from error
-        kind = self._message(frame, indexes, stage)
-        rows: list[dict[str, object] | None] = []
-        for index, data in enumerate(messages):
-            row = None
-            try:
-                row = kind.reader.read(kind.name, data, frame.skip)
-            except WireError as error:
-                why = Reason(
-                    stage,
-                    "invalid-protobuf",
-                    f"the {document} is not a valid message of this type: {error}",
-                )
-                refused.setdefault(index, why)
-            except CellBudgetError as error:
-                refused.setdefault(index, too_many_cells(error, stage, f"the {document}"))
-            rows.append(row)
-        return {column.column.name: _part(column, rows, refused) for column in kind.columns}
+        rows = _Rows(self._message(frame, indexes, stage), stage, document, refused)
+        return rows.read(messages, frame.skip)
 
     def _message(self, frame: SchemaFrame, indexes: tuple[int, ...], stage: str) -> _Message:
         known = self._messages.get((frame.mark, indexes))
@@ -142,7 +133,8 @@ class ProtobufFields:
             former = self._former(frame, types, name)
             fields = ((field.name, field.comment) for field in types.messages[name])
             comments = Comments.of(types.comments.get(name), fields)
-            known = _Message(name, MessageReader(types), columns, former, comments)
+            native = NativeFields(types.messages[name], columns, types)
+            known = _Message(name, MessageReader(types), native, columns, former, comments)
             self._messages[frame.mark, indexes] = known
         return known
 
@@ -186,27 +178,84 @@ def _zigzag(data: bytes, at: int) -> tuple[int, int]:
     return (value >> 1) ^ -(value & 1), at
 
 
-def _part(
-    column: ProtoColumn, rows: Sequence[dict[str, object] | None], refused: Reasons
-) -> AvroColumn:
-    """Return a column of all rows; add the reasons of values that do not fit to `refused`.
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """The messages of one type that are read together; `refused` are their rejection reasons."""
 
-    These values become null.
-    """
-    name = column.column.name
-    values = [None if row is None else row[name] for row in rows]
-    try:
-        array = column.build(values)
-    except BUILD_ERRORS:
-        for index, value in enumerate(values):
-            try:
-                column.build([value])
-            except BUILD_ERRORS as error:
-                why = explain_cell(error, name, value, column.column.data_type)
-                refused.setdefault(index, why)
-                values[index] = None
-        array = column.build(values)
-    return AvroColumn(column.column, None, array)
+    kind: _Message
+    stage: str
+    document: str
+    refused: Reasons
+
+    def read(self, messages: Sequence[bytes], skip: int) -> Fields:
+        """Read messages into columns; add the reasons of rejected messages to `refused`."""
+        simple = self.kind.native.read(messages, skip)
+        if simple is None:
+            rows = [self._row(index, data, skip) for index, data in enumerate(messages)]
+            return {column.column.name: self._column(column, rows) for column in self.kind.columns}
+        rows = [None] * len(messages)
+        if simple.residual is not None:
+            rows = [
+                self._row(index, data, 0, size=len(messages[index]))
+                for index, data in enumerate(simple.residual)
+            ]
+        for index in simple.irregular.tolist():
+            rows[index] = self._row(index, messages[index], skip)
+        return {
+            column.column.name: self._merged(column, rows, simple) for column in self.kind.columns
+        }
+
+    def _row(
+        self, index: int, data: bytes, skip: int, *, size: int | None = None
+    ) -> dict[str, object] | None:
+        """Decode one message in Python; None if it is rejected."""
+        try:
+            return self.kind.reader.read(self.kind.name, data, skip, size=size)
+        except WireError as error:
+            message = f"the {self.document} is not a valid message of this type: {error}"
+            self.refused.setdefault(index, Reason(self.stage, "invalid-protobuf", message))
+        except CellBudgetError as error:
+            reason = too_many_cells(error, self.stage, f"the {self.document}")
+            self.refused.setdefault(index, reason)
+        return None
+
+    def _merged(
+        self, column: ProtoColumn, rows: Sequence[dict[str, object] | None], simple: SimpleFields
+    ) -> AvroColumn:
+        """Return a column; values of irregular messages are from `rows`."""
+        array = simple.arrays.get(column.column.name)
+        if array is None:
+            return self._column(column, rows)
+        if not len(simple.irregular):
+            return AvroColumn(column.column, None, array)
+        irregular = np.zeros(len(rows), np.bool_)
+        irregular[simple.irregular] = True
+        own = [row if is_own else None for row, is_own in zip(rows, irregular, strict=True)]
+        return AvroColumn(
+            column.column,
+            None,
+            if_else(pa.array(irregular), self._column(column, own).array, array),
+        )
+
+    def _column(self, column: ProtoColumn, rows: Sequence[dict[str, object] | None]) -> AvroColumn:
+        """Return a column of rows; add the reasons of values that do not fit to `refused`.
+
+        These values become null.
+        """
+        name = column.column.name
+        values = [None if row is None else row[name] for row in rows]
+        try:
+            array = column.build(values)
+        except BUILD_ERRORS:
+            for index, value in enumerate(values):
+                try:
+                    column.build([value])
+                except BUILD_ERRORS as error:
+                    why = explain_cell(error, name, value, column.column.data_type)
+                    self.refused.setdefault(index, why)
+                    values[index] = None
+            array = column.build(values)
+        return AvroColumn(column.column, None, array)
 
 
 def _is_protobuf(schema: RegisteredSchema) -> bool:

@@ -98,15 +98,17 @@ class MessageReader:
             by_number = self._fields[message] = {field.number: field for field in declared}
         return by_number
 
-    def read(self, message: str, data: bytes, at: int = 0) -> dict[str, Any]:
+    def read(
+        self, message: str, data: bytes, at: int = 0, *, size: int | None = None
+    ) -> dict[str, Any]:
         """Return the values of a message by field name; absent fields are None or the default.
 
-        The message starts at the offset `at` of `data`. Raises WireError if the message is invalid,
-        and CellBudgetError if it exceeds its budget.
+        The message starts at the offset `at` of `data`. Its cell budget is that of a message of
+        `size` bytes (None: of `data`). Raises WireError if the message is invalid, and
+        CellBudgetError if it exceeds its budget.
         """
-        return _Reading(self._types, self.fields_of, CellBudget(len(data))).message(
-            message, data, at, 0
-        )
+        budget = CellBudget(len(data) if size is None else size)
+        return _Reading(self._types, self.fields_of, budget).message(message, data, at, 0)
 
 
 class _Reading:

@@ -1,64 +1,13 @@
-//! The Python interface: readers of Avro messages, and the arrays that they return.
+//! The Python interface: readers of Avro messages.
 
-use pyo3::Borrowed;
-use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyList, PyTuple};
+use pyo3::types::PyTuple;
 
+use super::arrow_array::{ArrowArray, buffer};
 use super::buffer::Buffer;
-use super::texts::Texts;
-use crate::arrays::{Array, Values};
+use super::texts::with_slices;
 use crate::avro::{Items, Node, Reader};
-
-/// An Arrow array: its length, buffers and children in the order of Arrow, and number of nulls.
-#[pyclass(frozen, get_all, module = "ingestd_native")]
-pub struct ArrowArray {
-    length: usize,
-    nulls: usize,
-    buffers: Vec<Option<Py<Buffer>>>,
-    children: Vec<Py<ArrowArray>>,
-}
-
-impl ArrowArray {
-    fn of(py: Python, array: &mut Array) -> PyResult<Py<Self>> {
-        let (nulls, validity) = array.validity();
-        let mut buffers = vec![validity.map(|bits| buffer(py, bits)).transpose()?];
-        match &mut array.values {
-            Values::Null | Values::Struct => {}
-            Values::Boolean(bits) => {
-                buffers.push(Some(buffer(py, std::mem::take(&mut bits.bytes))?));
-            }
-            Values::Int32(values) => buffers.push(Some(buffer(py, std::mem::take(values))?)),
-            Values::Int64(values) => buffers.push(Some(buffer(py, std::mem::take(values))?)),
-            Values::Float32(values) => buffers.push(Some(buffer(py, std::mem::take(values))?)),
-            Values::Float64(values) => buffers.push(Some(buffer(py, std::mem::take(values))?)),
-            Values::List(offsets) => buffers.push(Some(buffer(py, std::mem::take(offsets))?)),
-            Values::Bytes(pieces) => {
-                buffers.push(Some(buffer(py, std::mem::take(&mut pieces.offsets))?));
-                buffers.push(Some(buffer(py, std::mem::take(&mut pieces.data))?));
-            }
-        }
-        let children = array
-            .children
-            .iter_mut()
-            .map(|child| ArrowArray::of(py, child));
-        let children = children.collect::<PyResult<_>>()?;
-        let (length, nulls) = (array.length, nulls);
-        Py::new(
-            py,
-            ArrowArray {
-                length,
-                nulls,
-                buffers,
-                children,
-            },
-        )
-    }
-}
-
-fn buffer<T: Send + Sync + 'static>(py: Python, values: Vec<T>) -> PyResult<Py<Buffer>> {
-    Py::new(py, Buffer::of(values))
-}
 
 /// A reader of Avro messages with one writer schema, given as nested tuples.
 #[pyclass(module = "ingestd_native")]
@@ -92,20 +41,7 @@ impl AvroReader {
     ) -> PyResult<Option<(Py<ArrowArray>, Py<Buffer>)>> {
         let reader = &mut self.reader;
         reader.start(texts.len()?);
-        let read = if let Ok(texts) = texts.cast::<Texts>() {
-            let Some(slices) = texts.get().slices(0, texts.get().len()) else {
-                return Err(PyTypeError::new_err("a text is missing"));
-            };
-            py.detach(|| reader.read(&slices, skip, least, per_byte))
-        } else {
-            // A separate tuple: no text can be removed while it is read.
-            let objects = texts.cast::<PyList>()?.to_tuple();
-            let objects = objects.iter_borrowed().map(Borrowed::cast);
-            let objects: Vec<Borrowed<PyBytes>> = objects.collect::<Result<_, _>>()?;
-            let slices: Vec<&[u8]> = objects.iter().map(|text| text.as_bytes()).collect();
-            py.detach(|| reader.read(&slices, skip, least, per_byte))
-        };
-        if read.is_err() {
+        if with_slices(texts, |slices| reader.read(slices, skip, least, per_byte))?.is_err() {
             return Ok(None);
         }
         let array = ArrowArray::of(py, &mut reader.array)?;

@@ -1,11 +1,13 @@
 //! The Python interface: classes and functions of the module `ingestd_native`.
 
+mod arrow_array;
 mod avro;
 mod buffer;
 mod column_functions;
 mod kafka;
 mod librdkafka;
 mod plan;
+mod protobuf;
 mod records;
 mod slices;
 mod spec;
@@ -16,7 +18,9 @@ use pyo3::prelude::*;
 #[pymodule(gil_used = true)]
 mod ingestd_native {
     #[pymodule_export]
-    use super::avro::{ArrowArray, AvroReader};
+    use super::arrow_array::ArrowArray;
+    #[pymodule_export]
+    use super::avro::AvroReader;
     #[pymodule_export]
     use super::buffer::Buffer;
     #[pymodule_export]
@@ -25,6 +29,8 @@ mod ingestd_native {
     use super::kafka::Consumer;
     #[pymodule_export]
     use super::plan::{Column, Plan};
+    #[pymodule_export]
+    use super::protobuf::ProtobufReader;
     #[pymodule_export]
     use super::records::Records;
     #[pymodule_export]

@@ -1,10 +1,10 @@
 //! Texts in memory without an object for each; objects are created on access.
 
-use pyo3::IntoPyObjectExt;
 use pyo3::buffer::PyBuffer;
-use pyo3::exceptions::PyIndexError;
+use pyo3::exceptions::{PyIndexError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PySlice, PyType};
+use pyo3::{Borrowed, IntoPyObjectExt};
 
 use super::buffer::Buffer;
 use crate::shared_texts::{SharedTexts, Text};
@@ -65,6 +65,26 @@ impl Texts {
         }
         Ok(true)
     }
+}
+
+/// Calls a function, without the GIL, with the bytes of a list of bytes objects or of `Texts`.
+pub fn with_slices<R: Send>(
+    texts: &Bound<PyAny>,
+    function: impl FnOnce(&[&[u8]]) -> R + Send,
+) -> PyResult<R> {
+    let py = texts.py();
+    if let Ok(texts) = texts.cast::<Texts>() {
+        let texts = texts.get();
+        let slices = texts.slices(0, texts.len());
+        let slices = slices.ok_or_else(|| PyTypeError::new_err("a text is missing"))?;
+        return Ok(py.detach(|| function(&slices)));
+    }
+    // A separate tuple: no text can be removed while it is read.
+    let objects = texts.cast::<PyList>()?.to_tuple();
+    let objects = objects.iter_borrowed().map(Borrowed::cast);
+    let objects: Vec<Borrowed<PyBytes>> = objects.collect::<Result<_, _>>()?;
+    let slices: Vec<&[u8]> = objects.iter().map(|text| text.as_bytes()).collect();
+    Ok(py.detach(|| function(&slices)))
 }
 
 fn object<'py>(py: Python<'py>, text: Text) -> Option<Bound<'py, PyBytes>> {

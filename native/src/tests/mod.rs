@@ -8,6 +8,7 @@ mod irregular;
 mod layouts;
 mod model;
 mod numbers;
+mod protobuf;
 mod strings;
 mod templates;
 mod texts;
