@@ -1,4 +1,4 @@
-"""Typed columns from JSON, Avro and Protobuf, Kafka records as columns, functions of text columns."""
+"""Typed columns from JSON, Avro and Protobuf, Kafka records as columns, and text functions."""
 
 from collections.abc import Callable, Iterator
 from typing import Any, Final, final, overload
