@@ -26,7 +26,7 @@ _NOT_A_SECRET = frozenset(
     {"true", "false", "null", "none", "localhost", "json", "text", "ingestd", "kafka", "fail"}
 )
 _SECRET_NAME = re.compile(
-    r"passw|secret|token(?!\.endpoint)|credential|private|jaas|api[-_.]?key|access[-_.]?key|ssl\.key\.pem"
+    r"passw|secret|token(?!\.endpoint)|credential(?!s[-_.]source)|private|jaas|api[-_.]?key|access[-_.]?key|ssl\.key\.pem"
     r"|oauthbearer\.config|user[-_.]?info",
     re.IGNORECASE,
 )

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from ingestd.cdc.base import Fallback, JsonObject, describe_format, format_descriptors
-from ingestd.cdc.schema_lookup import RegisteredSchema, SchemaLookup
+from ingestd.cdc.schema_lookup import RegisteredSchema, SchemaLookup, is_glue
 
 _MAGIC = 0
 _FRAME_BYTES = 5
@@ -63,6 +63,8 @@ def look_of(value: bytes, schemas: SchemaLookup | None = None) -> str | None:
         if text[:1] != b"{":
             return _of_registered(value, schemas)
         value = text
+    if is_glue(value):
+        return None
     try:
         document = json.loads(value)
     except (ValueError, RecursionError):

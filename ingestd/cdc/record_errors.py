@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from ingestd.cdc.base import RecordChunk, RejectedRecord
 from ingestd.cdc.cell_budget import CellBudgetError
+from ingestd.cdc.schema_lookup import GLUE_WAY_OUT, is_glue
 
 PARSE_ERRORS = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 """The errors that msgspec raises if bytes are not a valid value of the requested type."""
@@ -100,7 +101,17 @@ def explain_cell(error: Exception, column: str, value: object, wanted: object) -
 
 
 def rejected(chunk: RecordChunk, index: int, reason: Reason) -> RejectedRecord:
-    """Return the rejected record for the record at this index of the chunk."""
+    """Return the rejected record for the record at this index of the chunk.
+
+    The framing of AWS Glue is named as the reason, whichever error it caused.
+    """
+    document = "message value" if is_glue(chunk.values[index]) else "message key"
+    if is_glue(chunk.values[index]) or is_glue(chunk.keys[index]):
+        message = (
+            f"the {document} has the framing of the AWS Glue Schema Registry, which is not "
+            f"supported; {GLUE_WAY_OUT}"
+        )
+        reason = Reason(reason.stage, "glue-framing", message)
     return RejectedRecord(
         chunk.topic,
         chunk.partition,

@@ -1,5 +1,6 @@
 """The interface to a schema registry, which looks up schemas by the id in a message."""
 
+import re
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
@@ -11,6 +12,18 @@ _NUMBER_MARK, _GUID_MARK = b"\x00", b"\x01"
 JSON starts with neither byte.
 """
 _GUID_BYTES = 16
+_GLUE_START = re.compile(rb"\x03[\x00\x05].{16}", re.DOTALL)
+"""The start of a message of AWS Glue: version 3, compression (0 or zlib), and a UUID."""
+GLUE_WAY_OUT = (
+    "let the producers write with a registry of the Confluent protocol (such as "
+    "io.confluent.connect.avro.AvroConverter), or as JSON without a registry, and configure that"
+)
+
+
+def is_glue(message: bytes | None) -> bool:
+    """Return whether a message has the framing of the AWS Glue Schema Registry."""
+    return message is not None and _GLUE_START.match(message) is not None
+
 
 SchemaKind = Literal["AVRO", "PROTOBUF", "JSON"]
 IdLocation = Literal["prefix", "header", "auto"]

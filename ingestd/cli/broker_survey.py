@@ -8,14 +8,14 @@ from pathlib import Path
 
 from ingestd.cdc.base import DEFAULT_FORMAT, RecordChunk
 from ingestd.cdc.format_guess import Guess, guess_format
-from ingestd.cdc.schema_lookup import SchemaLookup
+from ingestd.cdc.schema_lookup import GLUE_WAY_OUT, SchemaLookup, is_glue
 from ingestd.cli.proposal import Proposal, SourceProposal, proposed_pattern
 from ingestd.cli.sampled_dry_run import TopicLogs, dry_run_pipeline, take_sample, topic_logs
 from ingestd.config.document import parse_document
 from ingestd.config.load import load_document
 from ingestd.config.runtime import pipeline_settings
 from ingestd.config.secret_resolution import resolve_references
-from ingestd.errors import ConfigError
+from ingestd.errors import ConfigError, UnsupportedError
 from ingestd.ingest.dry_run.table_preview import TablePreview, table_previews
 from ingestd.kafka.fetch import fetch
 from ingestd.kafka.offset_ranges import OffsetRange
@@ -59,7 +59,7 @@ def sample_topics(
     """Sample the oldest and newest messages of topics, and guess the data format of each topic.
 
     Raises SourceError if the cluster or the schema registry does not respond, or a topic does not
-    exist.
+    exist, and UnsupportedError for messages of AWS Glue.
     """
     source = KafkaSource(_NAME, tuple(topics), properties=properties)
     logs = topic_logs(source)
@@ -72,7 +72,17 @@ def sample_topics(
     for offset_range, chunks in sample.items():
         for chunk in chunks:
             values[offset_range.topic] += chunk.values
+    for topic, messages in values.items():
+        _refuse_glue(topic, messages)
     return BrokerSurvey(logs, {topic: guess_format(values[topic], schemas) for topic in logs.end})
+
+
+def _refuse_glue(topic: str, messages: Sequence[bytes | None]) -> None:
+    if any(map(is_glue, messages)):
+        raise UnsupportedError(
+            f"topic {topic}: messages have the framing of the AWS Glue Schema Registry, which "
+            f"is not supported; {GLUE_WAY_OUT}, or leave out the topic"
+        )
 
 
 def proposed_sources(

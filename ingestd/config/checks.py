@@ -27,7 +27,7 @@ from ingestd.ingest.settings.ordering import refuse_ordering
 from ingestd.ingest.settings.shape_settings import check_shape
 from ingestd.ingest.settings.soft_deletes import SoftDeletes, soft_delete_refusal
 from ingestd.kafka.properties import KafkaSource, check_properties
-from ingestd.kafka.registry_http import check_registry
+from ingestd.kafka.registry_settings import check_registry
 from ingestd.paimon.catalog.base import METASTORES, Identifier, check_name
 from ingestd.paimon.catalog.jdbc import jdbc_options
 from ingestd.paimon.io.file_io import file_io_for, is_local

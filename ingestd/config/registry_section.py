@@ -9,7 +9,9 @@ from ingestd.cdc.base import FormatSettings
 from ingestd.cdc.schema_lookup import Framing
 from ingestd.config.section import Section
 from ingestd.config.values import Duration, Names
-from ingestd.kafka.registry_http import RegistrySettings
+from ingestd.errors import ConfigError
+from ingestd.kafka.registry_settings import RegistrySettings
+from ingestd.kafka.registry_tokens import TokenClient
 from ingestd.kafka.schema_registry import SchemaRegistry
 
 
@@ -41,6 +43,39 @@ class SchemaRegistrySection(Section):
     )
     bearer_auth_file: str | None = Field(
         default=None, min_length=1, description="File with the bearer token, read for each request."
+    )
+    bearer_auth_credentials_source: Literal["STATIC_TOKEN", "OAUTHBEARER"] | None = Field(
+        default=None,
+        description="Origin of the bearer token, as for Confluent's clients: `STATIC_TOKEN`, which "
+        "is `bearer-auth-token` or `bearer-auth-file`, or `OAUTHBEARER`, a token endpoint that is "
+        "asked with the client credentials grant. Such a token is renewed after 80 % of its "
+        "lifetime, and once if the registry answers 401.",
+    )
+    bearer_auth_issuer_endpoint_url: str | None = Field(
+        default=None, min_length=1, description="Address of the token endpoint (`OAUTHBEARER`)."
+    )
+    bearer_auth_client_id: str | None = Field(
+        default=None, min_length=1, description="Client id (`OAUTHBEARER`)."
+    )
+    bearer_auth_client_secret: str | None = Field(
+        default=None,
+        min_length=1,
+        repr=False,
+        description="Client secret (`OAUTHBEARER`); write `${env:NAME}` or `${file:PATH}`.",
+    )
+    bearer_auth_scope: str | None = Field(
+        default=None, min_length=1, description="Scope of the token (`OAUTHBEARER`)."
+    )
+    bearer_auth_logical_cluster: str | None = Field(
+        default=None,
+        min_length=1,
+        description="Logical cluster of the registry in Confluent Cloud, such as `lsrc-abc12`, "
+        "sent with the token.",
+    )
+    bearer_auth_identity_pool_id: str | None = Field(
+        default=None,
+        min_length=1,
+        description="Identity pool in Confluent Cloud, such as `pool-abc`, sent with the token.",
     )
     ssl_ca_location: str | None = Field(
         default=None,
@@ -102,6 +137,9 @@ def registry_settings(section: SchemaRegistrySection, folder: FilePath) -> Regis
         user_info=section.basic_auth_user_info,
         bearer=section.bearer_auth_token,
         bearer_file=located(section.bearer_auth_file),
+        token_client=_token_client(section, located(section.ssl_ca_location)),
+        logical_cluster=section.bearer_auth_logical_cluster,
+        identity_pool=section.bearer_auth_identity_pool_id,
         ca_location=located(section.ssl_ca_location),
         certificate_location=located(section.ssl_certificate_location),
         key_location=located(section.ssl_key_location),
@@ -110,6 +148,35 @@ def registry_settings(section: SchemaRegistrySection, folder: FilePath) -> Regis
         retry_seconds=section.retry_timeout,
         cache_capacity=section.cache_capacity,
     )
+
+
+def _token_client(section: SchemaRegistrySection, ca_location: str | None) -> TokenClient | None:
+    """Return the client of the token endpoint, if the token is from one.
+
+    Raises ConfigError if settings are missing or of another source of credentials.
+    """
+    source = section.bearer_auth_credentials_source
+    url, client_id = section.bearer_auth_issuer_endpoint_url, section.bearer_auth_client_id
+    secret = section.bearer_auth_client_secret
+    if source == "OAUTHBEARER":
+        if url is None or client_id is None or secret is None:
+            raise ConfigError(
+                "schema-registry: 'bearer-auth-credentials-source: OAUTHBEARER' requires "
+                "'bearer-auth-issuer-endpoint-url', 'bearer-auth-client-id' and "
+                "'bearer-auth-client-secret'"
+            )
+        return TokenClient(url, client_id, secret, section.bearer_auth_scope, ca_location)
+    if any((url, client_id, secret, section.bearer_auth_scope)):
+        raise ConfigError(
+            "schema-registry: credentials of an OAuth client require "
+            "'bearer-auth-credentials-source: OAUTHBEARER'"
+        )
+    if source == "STATIC_TOKEN" and not (section.bearer_auth_token or section.bearer_auth_file):
+        raise ConfigError(
+            "schema-registry: 'bearer-auth-credentials-source: STATIC_TOKEN' requires "
+            "'bearer-auth-token' or 'bearer-auth-file'"
+        )
+    return None
 
 
 def registered_formats(section: SchemaRegistrySection, folder: FilePath) -> FormatSettings:

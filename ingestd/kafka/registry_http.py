@@ -18,10 +18,11 @@ from dataclasses import dataclass, field
 from http.client import HTTPException
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 from ingestd.errors import ConfigError, SourceError, SourceSilentError
-from ingestd.http_request import json_of, send, shown
+from ingestd.http_request import ClientResponse, json_of, send, shown
+from ingestd.kafka.registry_settings import RegistrySettings
+from ingestd.kafka.registry_tokens import bearer_token, discard_token
 from ingestd.log import add_secrets
 
 _LOG = logging.getLogger(__name__)
@@ -29,6 +30,7 @@ _FIRST_WAIT, _LONGEST_WAIT = 0.1, 10.0
 _MOST_BYTES = 4 << 20
 """The maximum size of a response in bytes. Parsed, it takes up to thirty times as much memory."""
 _ACCEPT = "application/vnd.schemaregistry.v1+json, application/json"
+_BEARER = "Bearer "
 _NOT_THERE = "404"
 """Prefix of a registry's error codes for an unknown subject, version or schema."""
 REQUESTS, FAILURES, HITS, OUTAGE_MS = "requests", "failures", "hits", "outage_ms"
@@ -38,58 +40,6 @@ milliseconds from a first failure to the response that ended it, or to the timeo
 
 _lock = threading.Lock()
 _figures: Counter[str] = Counter()
-
-
-@dataclass(frozen=True, slots=True)
-class RegistrySettings:
-    """Addresses, credentials and timeouts of a schema registry.
-
-    `urls` are tried in turn. `user_info` is `user:password`; `bearer_file` is read again for each
-    request. `timeout_seconds` is the timeout of one request, from its first byte to the last byte
-    of the response. The larger of `timeout_seconds` and `retry_seconds` is the timeout of one
-    look-up: all requests for a schema and its references.
-    """
-
-    urls: tuple[str, ...]
-    user_info: str | None = field(default=None, repr=False)
-    bearer: str | None = field(default=None, repr=False)
-    bearer_file: str | None = None
-    ca_location: str | None = None
-    certificate_location: str | None = None
-    key_location: str | None = None
-    key_password: str | None = field(default=None, repr=False)
-    timeout_seconds: float = 10.0
-    retry_seconds: float = 60.0
-    cache_capacity: int = 10_000
-
-    @property
-    def lookup_seconds(self) -> float:
-        """The timeout of one look-up in seconds."""
-        return max(self.retry_seconds, self.timeout_seconds)
-
-
-def check_registry(settings: RegistrySettings) -> None:
-    """Raise ConfigError for invalid or contradictory settings."""
-    for url in settings.urls:
-        split_url = urlsplit(url)
-        if split_url.scheme not in ("http", "https") or not split_url.hostname:
-            raise ConfigError("schema-registry: 'url' is not an address; write https://host:port")
-        if split_url.username or split_url.password:
-            raise ConfigError(
-                "schema-registry: 'url' contains credentials; set 'basic-auth-user-info' instead"
-            )
-    if not settings.urls:
-        raise ConfigError("schema-registry: 'url' is required")
-    ways = (settings.user_info, settings.bearer, settings.bearer_file)
-    if sum(way is not None for way in ways) > 1:
-        raise ConfigError(
-            "schema-registry: set only one of 'basic-auth-user-info', 'bearer-auth-token' and "
-            "'bearer-auth-file'"
-        )
-    if settings.user_info is not None and ":" not in settings.user_info:
-        raise ConfigError("schema-registry: 'basic-auth-user-info' must be 'user:password'")
-    if settings.key_location and not settings.certificate_location:
-        raise ConfigError("schema-registry: 'ssl-key-location' requires 'ssl-certificate-location'")
 
 
 @dataclass(slots=True)
@@ -163,16 +113,12 @@ class RegistryHttp:
                 f"schema registry {shown(url)}: a schema and its references did not arrive "
                 f"within {settings.lookup_seconds:g} s"
             )
-        headers = {"Accept": _ACCEPT, **_credentials(settings)}
-        request = urllib.request.Request(url, headers=headers)  # noqa: S310  (checked: http, https)
-        context = _tls(settings) if url.startswith("https:") else None
-        try:
-            response = send(request, min(settings.timeout_seconds, left), _MOST_BYTES, context)
-        except (OSError, HTTPException) as error:
-            reason = error.reason if isinstance(error, urllib.error.URLError) else error
-            raise SourceSilentError(
-                f"schema registry {shown(url)}: no response ({shown(str(reason))})"
-            ) from error
+        headers = _credentials(settings, min(settings.timeout_seconds, left))
+        response = self._send(url, headers)
+        if response.status == 401 and settings.token_client is not None:
+            discard_token(settings.token_client, headers["Authorization"].removeprefix(_BEARER))
+            headers = _credentials(settings, min(settings.timeout_seconds, left))
+            response = self._send(url, headers)
         if not 200 <= response.status < 300:
             _check_status(response.status, response.body, shown(url))
             return None
@@ -181,6 +127,19 @@ class RegistryHttp:
                 f"schema registry {shown(url)}: the response has more than {_MOST_BYTES} bytes"
             )
         return _document(response.body, shown(url), document_type)
+
+    def _send(self, url: str, headers: Mapping[str, str]) -> ClientResponse:
+        settings = self.settings
+        left = self._begun + settings.lookup_seconds - self.clock()
+        request = urllib.request.Request(url, headers={"Accept": _ACCEPT, **headers})  # noqa: S310  (checked: http, https)
+        context = _tls(settings) if url.startswith("https:") else None
+        try:
+            return send(request, min(settings.timeout_seconds, left), _MOST_BYTES, context)
+        except (OSError, HTTPException) as error:
+            reason = error.reason if isinstance(error, urllib.error.URLError) else error
+            raise SourceSilentError(
+                f"schema registry {shown(url)}: no response ({shown(str(reason))})"
+            ) from error
 
 
 def _back_off(round_number: int) -> float:
@@ -209,7 +168,11 @@ def _check_status(status: int, data: bytes, url: str) -> None:
     raise SourceSilentError(message) if status >= 500 else SourceError(message)
 
 
-def _credentials(settings: RegistrySettings) -> dict[str, str]:
+def _credentials(settings: RegistrySettings, seconds: float) -> dict[str, str]:
+    """Return the headers that authorize a request; a new token is requested for at most `seconds`.
+
+    Raises ConfigError for a file that cannot be read, and as `bearer_token`.
+    """
     if settings.user_info is not None:
         encoded = base64.b64encode(settings.user_info.encode()).decode()
         add_secrets([encoded, settings.user_info.partition(":")[2]])
@@ -222,10 +185,17 @@ def _credentials(settings: RegistrySettings) -> dict[str, str]:
             raise ConfigError(
                 f"schema-registry: file {settings.bearer_file} cannot be read: {error.strerror}"
             ) from error
+    if settings.token_client is not None:
+        token = bearer_token(settings.token_client, seconds)
     if not token:
         return {}
     add_secrets([token])
-    return {"Authorization": f"Bearer {token}"}
+    headers = {"Authorization": f"{_BEARER}{token}"}
+    if settings.logical_cluster is not None:
+        headers["target-sr-cluster"] = settings.logical_cluster
+    if settings.identity_pool is not None:
+        headers["Confluent-Identity-Pool-Id"] = settings.identity_pool
+    return headers
 
 
 def _tls(settings: RegistrySettings) -> ssl.SSLContext:

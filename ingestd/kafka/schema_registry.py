@@ -13,7 +13,8 @@ from urllib.parse import quote
 from ingestd.cdc.schema_lookup import RegisteredSchema, SchemaId, SchemaKind
 from ingestd.errors import SourceError
 from ingestd.http_request import shown
-from ingestd.kafka.registry_http import HITS, RegistryHttp, RegistrySettings, note
+from ingestd.kafka.registry_http import HITS, RegistryHttp, note
+from ingestd.kafka.registry_settings import RegistrySettings
 
 _KINDS = frozenset(get_args(SchemaKind))
 _UNKNOWN_SECONDS = 30.0

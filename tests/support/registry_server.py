@@ -7,8 +7,9 @@
 
 The document is ``{"ids": {id: {schemaType, schema, references}}, "subjects": {subject: [{version,
 id}]}}``, optionally ``"guids": {guid: id}``. ``fail_first`` schema look-ups are answered with
-500, ``delay`` waits before each answer, ``authorization`` is the header that every request must
-have. ``/hits`` tells how often each path was asked.
+500, ``delay`` waits before each answer, ``headers`` are those that every request must have. With
+``token_uses`` a request must have an unexpired token of `tests.support.token_endpoint`, which was
+used less often. ``/hits`` tells how often each path was asked.
 """
 
 import json
@@ -20,6 +21,7 @@ import threading
 import time
 import urllib.request
 from collections import Counter
+from email.message import Message
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -27,6 +29,7 @@ from urllib.parse import unquote, urlsplit
 
 from tests.support.closing import Closing
 from tests.support.daemon import free_port
+from tests.support.token_endpoint import has_expired
 
 Answer = tuple[int, Any]
 _NO_SCHEMA: Answer = (404, {"error_code": 40403, "message": "Schema not found"})
@@ -96,11 +99,13 @@ class _Registry:
         self._document = settings["document"]
         self._fail = settings.get("fail_first", 0)
         self._delay = settings.get("delay", 0.0)
-        self._authorization = settings.get("authorization")
+        self._headers = settings.get("headers", {})
+        self._token_uses = settings.get("token_uses")
+        self._tokens: Counter[str] = Counter()
         self._hits: Counter[str] = Counter()
         self._lock = threading.Lock()
 
-    def answer(self, path: str, authorization: str | None) -> Answer:
+    def answer(self, path: str, headers: Message) -> Answer:
         if path == "/hits":
             return 200, self._hits
         time.sleep(self._delay)
@@ -109,9 +114,19 @@ class _Registry:
             if path.startswith("/schemas") and self._fail > 0:
                 self._fail -= 1
                 return 500, {"error_code": 50001, "message": "simulated"}
-        if self._authorization and authorization != self._authorization:
+        if not self._is_authorized(headers):
             return 401, {"error_code": 40101, "message": "Unauthorized"}
         return self._find([unquote(part) for part in path.split("/")[1:]])
+
+    def _is_authorized(self, headers: Message) -> bool:
+        if any(headers.get(name) != value for name, value in self._headers.items()):
+            return False
+        if self._token_uses is None:
+            return True
+        token = headers.get("Authorization", "").removeprefix("Bearer ")
+        with self._lock:
+            self._tokens[token] += 1
+            return not has_expired(token) and self._tokens[token] <= self._token_uses
 
     def _find(self, parts: list[str]) -> Answer:
         if parts[:2] == ["schemas", "guids"]:
@@ -153,9 +168,7 @@ def _serve() -> None:
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            status, body = registry.answer(
-                urlsplit(self.path).path, self.headers.get("Authorization")
-            )
+            status, body = registry.answer(urlsplit(self.path).path, self.headers)
             data = body.encode() if isinstance(body, str) else json.dumps(body).encode()
             self.send_response(status)
             self.send_header("Content-Type", "application/vnd.schemaregistry.v1+json")

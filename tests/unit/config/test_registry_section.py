@@ -8,6 +8,7 @@ from ingestd.config.effective import effective_settings, plain_secret_settings
 from ingestd.config.load import LoadedConfig, load_config
 from ingestd.config.runtime import pipeline_settings
 from ingestd.errors import ConfigError
+from ingestd.kafka.registry_tokens import TokenClient
 from ingestd.kafka.schema_registry import SchemaRegistry
 
 FILE = """
@@ -22,6 +23,11 @@ sources:
 FULL = """{url: "https://a:1, https://b:2", basic-auth-user-info: "${env:INFO}",
       ssl-ca-location: ca.pem, ssl-certificate-location: /own.pem, ssl-key-password: hunter23,
       timeout: 3s, retry-timeout: 2min, cache-capacity: 9, id-location: auto, id-bytes: 8}"""
+
+OAUTH = """{url: 'https://a', bearer-auth-credentials-source: OAUTHBEARER,
+      bearer-auth-issuer-endpoint-url: 'https://issuer/token', bearer-auth-client-id: me,
+      bearer-auth-client-secret: "${env:SECRET}", bearer-auth-scope: s, ssl-ca-location: ca.pem,
+      bearer-auth-logical-cluster: lsrc-1, bearer-auth-identity-pool-id: pool-1}"""
 
 
 def loaded(
@@ -45,6 +51,24 @@ def test_the_client_gets_all_that_the_file_says(tmp_path: Path) -> None:
     assert found.certificate_location == "/own.pem"
     assert (found.timeout_seconds, found.retry_seconds, found.cache_capacity) == (3.0, 120.0, 9)
     assert "hunter" not in repr(source)
+
+
+def test_the_client_of_a_token_endpoint_gets_all_that_the_file_says(tmp_path: Path) -> None:
+    config = loaded(tmp_path, OAUTH, SECRET="hunter25")
+    registry = pipeline_settings(config).sources["shop"].format_settings.schemas
+    assert isinstance(registry, SchemaRegistry)
+    settings = registry.settings
+    ca_location = str(tmp_path / "ca.pem")
+    client = TokenClient("https://issuer/token", "me", "hunter25", "s", ca_location)
+    assert settings.token_client == client
+    assert (settings.logical_cluster, settings.identity_pool) == ("lsrc-1", "pool-1")
+    shown = {setting.key: setting.value for setting in effective_settings(config)}
+    prefix = "sources.shop.schema-registry.bearer-auth-"
+    assert shown[prefix + "client-secret"] == "${env:SECRET}"
+    assert shown[prefix + "credentials-source"] == "OAUTHBEARER"
+    assert "hunter" not in repr(settings)
+    static = "{url: 'http://a', bearer-auth-credentials-source: STATIC_TOKEN, bearer-auth-token: t}"
+    assert loaded(tmp_path, static)
 
 
 def test_secrets_are_shown_as_references_or_not_at_all(
@@ -86,6 +110,15 @@ def test_the_environment_can_give_every_value(tmp_path: Path) -> None:
         ("{timeout: 3s}", "needed"),
         ("{url: nowhere}", "not an address"),
         ("{url: 'http://a', bearer-auth-token: x, basic-auth-user-info: 'a:b'}", "set only one of"),
+        ("{url: 'http://a', bearer-auth-credentials-source: OAUTHBEARER}", "requires"),
+        ("{url: 'http://a', bearer-auth-credentials-source: STATIC_TOKEN}", "requires"),
+        ("{url: 'http://a', bearer-auth-client-id: me}", "require"),
+        ("{url: 'http://a', bearer-auth-logical-cluster: lsrc-1}", "require a bearer token"),
+        ("{url: 'http://a', bearer-auth-credentials-source: CUSTOM}", "STATIC_TOKEN"),
+        (OAUTH.replace("https://issuer/token", "issuer"), "issuer-endpoint-url' is not an address"),
+        (OAUTH.replace("scope: s", "token: t"), "set only one of"),
+        ("{url: 'https://glue.eu-west-1.amazonaws.com'}", "AWS Glue .* not supported; let the"),
+        ("{url: 'arn:aws:glue:eu-west-1:1:registry/r'}", "AWS Glue .* not supported"),
         ("{url: 'http://a', id-bytes: 5}", "id-bytes"),
         ("{url: 'http://a', urll: 'http://b'}", "urll"),
     ],

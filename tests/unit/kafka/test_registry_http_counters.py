@@ -9,10 +9,10 @@ from ingestd.kafka.registry_http import (
     OUTAGE_MS,
     REQUESTS,
     RegistryHttp,
-    RegistrySettings,
     note,
     take_figures,
 )
+from ingestd.kafka.registry_settings import RegistrySettings
 from ingestd.kafka.schema_registry import SchemaRegistry, forget_schemas
 from tests.support.registry_server import RegistryServer
 

@@ -12,7 +12,8 @@ import pytest
 
 from ingestd.errors import ConfigError, SourceError, SourceSilentError
 from ingestd.kafka import schema_registry
-from ingestd.kafka.registry_http import RegistryHttp, RegistrySettings, check_registry
+from ingestd.kafka.registry_http import RegistryHttp
+from ingestd.kafka.registry_settings import RegistrySettings, check_registry
 from ingestd.kafka.schema_registry import SchemaRegistry, forget_schemas
 from tests.support.captured_avro import REGISTRY, schema_texts
 from tests.support.certificates import HAS_OPENSSL, Authority
@@ -143,7 +144,7 @@ def test_credentials_are_sent_and_wrong_ones_are_an_error(
     if "bearer_file" in way:
         (tmp_path / "token").write_text(way["bearer_file"])
         way = {"bearer_file": str(tmp_path / "token")}
-    with RegistryServer(DOCUMENT, authorization=wanted) as server:
+    with RegistryServer(DOCUMENT, headers={"Authorization": wanted}) as server:
         assert registry_at(server.url, **way).find(1) is not None
         with pytest.raises(ConfigError, match="credentials"):
             registry_at(server.url).find(3)
