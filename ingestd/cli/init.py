@@ -21,7 +21,7 @@ from ingestd.cli.broker_survey import (
 from ingestd.cli.interrupts import interruptible
 from ingestd.cli.output import AsJson, counted, print_json, say
 from ingestd.cli.progress_line import waiting
-from ingestd.cli.prompts import ask, is_terminal, print_on_terminal
+from ingestd.cli.prompts import ask, confirm, is_terminal, print_on_terminal
 from ingestd.cli.proposal import (
     Proposal,
     kept_secrets,
@@ -30,7 +30,10 @@ from ingestd.cli.proposal import (
     proposed_pattern,
 )
 from ingestd.config.registry_section import SchemaRegistrySection, registered_formats
+from ingestd.config.values import check_pipeline_name
 from ingestd.errors import ConfigError
+from ingestd.paimon.catalog.base import check_name
+from ingestd.paimon.io.file_io import file_io_for
 
 _BOOTSTRAP = "bootstrap.servers"
 _RECORDS = 200
@@ -114,27 +117,66 @@ def init(
 
 
 def _proposal(options: _InitOptions, file: Path) -> Proposal:
-    servers = options.bootstrap or ask("Kafka brokers (HOST:PORT,...)", None, "--bootstrap")
-    properties = {_BOOTSTRAP: servers, **dict(_pair(pair) for pair in options.kafka)}
-    real = resolved_properties(properties)
-    with waiting(f"looking for topics at {servers}"):
-        existing = list_topics(real)
-    topics, pattern = chosen_topics(existing, options.topics, options.pattern)
-    survey, registry = _survey(real, topics, options)
-    pipeline = options.name or ask("Name of the pipeline", pipeline_name(topics), "--name")
-    kept, variables = kept_secrets(properties)
+    cluster = _cluster(options)
+    topics, pattern = chosen_topics(cluster.topics, options.topics, options.pattern)
+    survey, registry = _survey(cluster.resolved, topics, options)
+    pipeline = options.name or ask(
+        "Name of the pipeline", pipeline_name(topics), "--name", check_pipeline_name
+    )
+    kept, variables = kept_secrets(cluster.properties)
     proposal = Proposal(
         pipeline,
         options.warehouse
-        or ask("Warehouse (path or s3://BUCKET/PATH)", "warehouse", "--warehouse"),
-        options.database or ask("Database", pipeline.replace("-", "_"), "--database"),
+        or ask("Warehouse (path or s3://BUCKET/PATH)", "warehouse", "--warehouse", _reachable),
+        options.database
+        or ask(
+            "Database", pipeline.replace("-", "_"), "--database", partial(check_name, "database")
+        ),
         kept,
         tuple(proposed_sources(pipeline, survey, options.data_format, pattern)),
         registry,
         remarks=tuple(f"It needs the environment variable {variable}." for variable in variables),
     )
     with waiting("reading messages as the pipeline would"):
-        return _previewed(proposal, properties, file)
+        return _previewed(proposal, cluster.properties, file)
+
+
+@dataclass(frozen=True, slots=True)
+class _Cluster:
+    """The topics of a cluster, and the properties of its client as given and resolved."""
+
+    topics: Sequence[str]
+    properties: dict[str, str]
+    resolved: dict[str, str]
+
+
+def _cluster(options: _InitOptions) -> _Cluster:
+    """Return the cluster of the option, or of the first answer whose brokers respond."""
+    if options.bootstrap is not None:
+        return _topics_at(options, options.bootstrap)
+    reached: list[_Cluster] = []
+
+    def reach(servers: str) -> None:
+        cluster = _topics_at(options, servers)
+        if not options.topics and not own_topics(cluster.topics):
+            raise ConfigError(f"{servers} has no topic yet: create one, or name other brokers")
+        reached.append(cluster)
+
+    ask("Kafka brokers (HOST:PORT,...)", None, "--bootstrap", reach)
+    return reached[-1]
+
+
+def _topics_at(options: _InitOptions, servers: str) -> _Cluster:
+    properties = {_BOOTSTRAP: servers, **dict(_pair(pair) for pair in options.kafka)}
+    resolved = resolved_properties(properties)
+    with waiting(f"looking for topics at {servers}"):
+        return _Cluster(list_topics(resolved), properties, resolved)
+
+
+def _reachable(warehouse: str) -> None:
+    """Raise ConfigError or StorageError if the store of a URI does not exist or not respond."""
+    if "://" in warehouse:
+        file_io_for(warehouse).exists(warehouse)
 
 
 def _survey(
@@ -145,25 +187,35 @@ def _survey(
     Asks for the URL if messages need a registry; raises ConfigError without a terminal.
     """
     url = options.registry
-    while True:
-        schemas = None
-        if url is not None:
-            schemas = registered_formats(SchemaRegistrySection(url=(url,)), Path()).schemas
-        with waiting(f"looking at messages of {counted(len(topics), 'topic')}"):
-            survey = sample_topics(real, topics, schemas)
-        needing = [topic for topic, guess in survey.guesses.items() if guess.needs_registry]
-        if options.data_format is not None or not needing or url is not None:
-            break
+    survey = _sampled(real, topics, url)
+    needing = [topic for topic, guess in survey.guesses.items() if guess.needs_registry]
+    if options.data_format is None and needing and url is None:
         if not is_terminal():
             raise ConfigError(
                 f"messages of {', '.join(needing)} are binary, with schemas in a registry: "
                 "add --schema-registry URL"
             )
         print_on_terminal(f"Messages of {', '.join(needing)} have their schemas in a registry.")
-        url = ask("URL of the schema registry", None, "--schema-registry")
+        surveys: list[BrokerSurvey] = []
+        url = ask(
+            "URL of the schema registry",
+            None,
+            "--schema-registry",
+            lambda answer: surveys.append(_sampled(real, topics, answer)),
+        )
+        survey = surveys[-1]
     for topic, guess in list(survey.guesses.items())[:SHOWN_TOPICS]:
         print_on_terminal(f"  {topic}: {_format_summary(guess, options.data_format)}")
     return survey, url
+
+
+def _sampled(real: dict[str, str], topics: Sequence[str], url: str | None) -> BrokerSurvey:
+    """Sample the topics, with schemas of the registry at `url`; raises its errors."""
+    schemas = None
+    if url is not None:
+        schemas = registered_formats(SchemaRegistrySection(url=(url,)), Path()).schemas
+    with waiting(f"looking at messages of {counted(len(topics), 'topic')}"):
+        return sample_topics(real, topics, schemas)
 
 
 def _format_summary(guess: Guess, data_format: str | None) -> str:
@@ -175,8 +227,11 @@ def _format_summary(guess: Guess, data_format: str | None) -> str:
 
 
 def _refuse_existing(file: Path, *, force: bool) -> None:
-    if str(file) != _STDOUT and file.exists() and not force:
+    if str(file) == _STDOUT or not file.exists() or force:
+        return
+    if not is_terminal():
         raise ConfigError(f"{file} exists already: name another file, or add --force")
+    confirm(f"{file} exists already. Overwrite it?", "--force", given=False)
 
 
 def _pair(text: str) -> tuple[str, str]:

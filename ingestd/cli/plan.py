@@ -70,6 +70,7 @@ def plan_document(config: Path, planned: Planned) -> Mapping[str, object]:
             str(source_table): rows for source_table, rows in sorted(result.excluded.items())
         },
         "truncated": sorted(result.truncates.accepted),
+        "warnings": [redact(warning) for warning in planned.warnings],
         "control": result.counts.control,
         "rejected": {
             "total": result.counts.rejected.total(),
@@ -100,8 +101,24 @@ def print_plan(planned: Planned) -> None:
     for (source, topic), problem in sorted(result.set_aside.items()):
         say(f"\ntopic {topic} of source {source} would be set aside")
         _line("problem", redact(problem))
+    if planned.warnings:
+        say("")
+    for warning in planned.warnings:
+        say(f"warning: {redact(warning)}", colour="yellow")
+    _print_verdict(result)
+
+
+def _print_verdict(result: DryRun) -> None:
+    """Print whether the pipeline would run, and if not, every problem again in one line each."""
     if result.passed:
         say("\nNothing was written. Nothing of the sample would stop the pipeline.")
+        return
+    problems = [f"table {table}: {why}" for table, why in sorted(result.table_problems.items())]
+    topics = sorted({**result.set_aside, **result.topic_problems}.items())
+    problems += [f"topic {topic} of source {source}: {why}" for (source, topic), why in topics]
+    say(f"\nNothing was written. FAILED by {counted(len(problems), 'problem')}:", colour="red")
+    for problem in problems:
+        say(f"  {printable(redact(problem))}")
 
 
 def _topic_rows(planned: Planned) -> list[Row]:

@@ -6,11 +6,11 @@ from collections.abc import Callable
 import typer
 
 from ingestd.cli.output import say
-from ingestd.errors import ConfigError
+from ingestd.errors import ConfigError, IngestdError
 from ingestd.log import printable
 
 Check = Callable[[str], object]
-"""A function that raises ConfigError for an invalid answer."""
+"""A function that raises an IngestdError for an answer that cannot be used."""
 
 
 def is_terminal() -> bool:
@@ -21,8 +21,8 @@ def is_terminal() -> bool:
 def ask(what: str, default: str | None, option: str, check: Check = str) -> str:
     """Ask on the terminal until the answer is valid, and return it.
 
-    Without a terminal, return the default. Raises ConfigError if there is no default or it is
-    invalid, KeyboardInterrupt at the end of the input.
+    Without a terminal, return the default. Raises ConfigError if there is no default, the error of
+    `check` if the default cannot be used, KeyboardInterrupt at the end of the input.
     """
     if not is_terminal():
         if default is None:
@@ -33,7 +33,7 @@ def ask(what: str, default: str | None, option: str, check: Check = str) -> str:
         answer = _answer(what, default)
         try:
             check(answer)
-        except ConfigError as error:
+        except IngestdError as error:
             say(printable(error.message), err=True)
         else:
             return answer

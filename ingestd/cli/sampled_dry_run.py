@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
@@ -10,6 +10,7 @@ from ingestd.cdc.base import RecordChunk
 from ingestd.cli.groups import now_ms
 from ingestd.errors import SourceError
 from ingestd.ingest.dry_run.dry_run import DryRun, Sample, run_dry
+from ingestd.ingest.recovery.start_warnings import source_warnings, table_warnings
 from ingestd.ingest.settings.pipeline_settings import PipelineSettings
 from ingestd.ingest.tables.pipeline_warehouse import open_catalog, open_file_io
 from ingestd.ingest.tables.table_registry import TableRegistry
@@ -35,11 +36,15 @@ class TopicLogs(NamedTuple):
 
 
 class Planned(NamedTuple):
-    """The logs of topics by source, the sampled records, and the result of a dry run over them."""
+    """The logs of topics by source, the sampled records, and the result of a dry run over them.
+
+    `warnings` are settings that have no effect or are probably mistaken.
+    """
 
     logs: Mapping[str, TopicLogs]
     sample: Sample
     result: DryRun
+    warnings: tuple[str, ...] = ()
 
 
 def dry_run_pipeline(settings: PipelineSettings, records: int) -> Planned:
@@ -49,7 +54,7 @@ def dry_run_pipeline(settings: PipelineSettings, records: int) -> Planned:
     tables raises.
     """
     logs = {name: topic_logs(source.kafka) for name, source in sorted(settings.sources.items())}
-    registry = _dry_run_registry(settings)
+    registry = dry_run_registry(settings)
 
     def read(offset_range: OffsetRange) -> list[RecordChunk]:
         source = settings.sources[offset_range.source]
@@ -63,7 +68,31 @@ def dry_run_pipeline(settings: PipelineSettings, records: int) -> Planned:
         return list(chunks)
 
     sample = take_sample(logs, records, read)
-    return Planned(logs, sample, _run_sample(registry, sample, settings))
+    on_sources = tuple(broker_warnings(settings, registry))
+    result = _run_sample(registry, sample, settings)
+    on_tables = (*table_warnings(settings, result.before), *_key_warnings(result))
+    return Planned(logs, sample, result, (*on_sources, *on_tables))
+
+
+def broker_warnings(settings: PipelineSettings, registry: TableRegistry) -> Iterator[str]:
+    """Yield warnings about the topics and groups of the sources of a pipeline.
+
+    `registry` must be open. Raises SourceError if brokers do not respond.
+    """
+    clusters = {
+        name: OffsetClient(source.kafka, request_seconds=_ASK_SECONDS)
+        for name, source in settings.sources.items()
+    }
+    return source_warnings(settings, clusters, is_first=not registry.progress.end)
+
+
+def _key_warnings(result: DryRun) -> Iterator[str]:
+    for (table, column), data_type in sorted(result.text_keys.items()):
+        yield (
+            f"table {table}: primary key column '{column}' exists as text, and the {data_type} "
+            "values of the source are written as text, which sorts and joins otherwise; to have "
+            "numbers, move the table away and let it be created again"
+        )
 
 
 def _run_sample(
@@ -91,7 +120,7 @@ def topic_logs(source: KafkaSource) -> TopicLogs:
     return TopicLogs(cluster.beginning_offsets(partitions), cluster.end_offsets(partitions))
 
 
-def _dry_run_registry(settings: PipelineSettings) -> TableRegistry:
+def dry_run_registry(settings: PipelineSettings) -> TableRegistry:
     """Return the tables of the pipeline, over a catalog that keeps changes in memory."""
     options = settings.catalog_options
     real = open_catalog(settings)

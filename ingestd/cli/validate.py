@@ -8,10 +8,12 @@ from typing import Annotated, NamedTuple
 import typer
 
 from ingestd.cli.output import AsJson, counted, print_json, print_table, say
-from ingestd.config.effective import effective_settings, plain_secret_settings
+from ingestd.cli.sampled_dry_run import broker_warnings, dry_run_registry
+from ingestd.config.effective import DEFAULT, effective_settings, plain_secret_settings
 from ingestd.config.load import LoadedConfig, load_config
 from ingestd.config.runtime import pipeline_settings
 from ingestd.errors import ConfigError, IngestdError
+from ingestd.ingest.recovery.start_warnings import table_warnings
 from ingestd.ingest.settings.pipeline_settings import PipelineSettings
 from ingestd.ingest.tables.pipeline_warehouse import open_catalog
 from ingestd.kafka.offsets import OffsetClient
@@ -21,6 +23,7 @@ from ingestd.paimon.catalog.base import Identifier
 from ingestd.paimon.io.file_io import file_io_for, storage_options
 from ingestd.paimon.io.probes import prove_exclusive
 from ingestd.paimon.spec.options import ignored_options, refuse_unsupported
+from ingestd.paimon.spec.table_schema import TableSchema
 
 _PROBE_SECONDS = 10.0
 
@@ -38,11 +41,16 @@ def validate(
     online: Annotated[
         bool, typer.Option("--online", help="Also connect to the brokers and test the warehouse.")
     ] = False,
+    show_all: Annotated[
+        bool, typer.Option("--all", help="Also show the settings that have their defaults.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Check a configuration and show every setting with its value and origin.
+    """Check a configuration and show the settings that it makes, each with its origin.
 
-    All errors are reported at once, each with its line. Secrets are masked.
+    All errors are reported at once, each with its line. Secrets are masked. With `--online`, also
+    reports keys and options that existing tables do not follow, a topic pattern that matches no
+    topic, and a warehouse that lacks the progress of the pipeline.
 
     **Examples**
 
@@ -56,16 +64,20 @@ def validate(
         if as_json:
             print_json({"file": str(config), "valid": False, "error": redact(error.message)})
         raise
-    checks = list(_online_checks(pipeline_settings(loaded))) if online else []
+    warnings = _warnings(loaded)
+    checks = list(_online_checks(pipeline_settings(loaded), warnings)) if online else []
     if as_json:
-        print_json(_document(config, loaded, checks))
+        print_json(_document(config, loaded, checks, warnings))
     else:
-        _print(config, loaded, checks)
+        _print_settings(loaded, show_all=show_all)
+        _print_findings(config, checks, warnings)
     code = next((check.code for check in checks if check.code), 0)
     raise typer.Exit(code)
 
 
-def _document(config: Path, loaded: LoadedConfig, checks: list[Check]) -> Mapping[str, object]:
+def _document(
+    config: Path, loaded: LoadedConfig, checks: list[Check], warnings: list[str]
+) -> Mapping[str, object]:
     return {
         "file": str(config),
         "valid": True,
@@ -77,29 +89,39 @@ def _document(config: Path, loaded: LoadedConfig, checks: list[Check]) -> Mappin
             }
             for effective_setting in effective_settings(loaded)
         ],
-        "warnings": _warnings(loaded),
+        "warnings": warnings,
         "online": [
             {"check": check.what, "ok": not check.code, "found": check.result} for check in checks
         ],
     }
 
 
-def _print(config: Path, loaded: LoadedConfig, checks: list[Check]) -> None:
+def _print_settings(loaded: LoadedConfig, *, show_all: bool) -> None:
+    settings = effective_settings(loaded)
+    shown = [setting for setting in settings if show_all or setting.origin != DEFAULT]
     rows = [
-        {
-            "setting": effective_setting.key,
-            "value": effective_setting.value,
-            "from": effective_setting.origin,
-        }
-        for effective_setting in effective_settings(loaded)
+        {"setting": setting.key, "value": setting.value, "from": setting.origin}
+        for setting in shown
     ]
     print_table(rows, ("setting", "value", "from"), none="")
-    for warning in _warnings(loaded):
-        say(f"warning: {warning}", colour="yellow", err=True)
+    if hidden := len(settings) - len(shown):
+        say(f"All other settings have their defaults: --all shows {hidden} more.")
+
+
+def _print_findings(config: Path, checks: list[Check], warnings: list[str]) -> None:
+    """Print warnings and checks, and at the end whether the configuration passed them."""
     for check in checks:
         say(f"{'failed' if check.code else 'ok':<6} {check.what}: {check.result}")
-    if not any(check.code for check in checks):
-        say(f"{config} is fine.")
+    for warning in warnings:
+        say(f"warning: {warning}", colour="yellow", err=True)
+    failed = [check for check in checks if check.code]
+    if not failed:
+        with_warnings = f", with {counted(len(warnings), 'warning')}" if warnings else ""
+        say(f"{config} is fine{with_warnings}.")
+        return
+    say(f"{config} FAILED {counted(len(failed), 'check')}:", colour="red")
+    for check in failed:
+        say(f"  {check.what}: {check.result}")
 
 
 def _warnings(loaded: LoadedConfig) -> list[str]:
@@ -120,15 +142,40 @@ def _ignored_options(loaded: LoadedConfig) -> Iterator[str]:
                 yield f"{effective_setting.origin}: {effective_setting.key} has no effect: {reason}"
 
 
-def _online_checks(settings: PipelineSettings) -> Iterator[Check]:
-    for source in settings.sources.values():
-        yield _checked(f"source {source.kafka.name}", partial(_topics, source.kafka))
+def _online_checks(settings: PipelineSettings, warnings: list[str]) -> Iterator[Check]:
+    """Yield the checks of brokers, warehouse and tables, and add what they find to `warnings`."""
+    sources = [
+        _checked(f"source {source.kafka.name}", partial(_topics, source.kafka))
+        for source in settings.sources.values()
+    ]
+    yield from sources
     store = storage_options(settings.catalog_options)
     yield _checked("warehouse", partial(_writable, settings.warehouse, store))
     if settings.metastore != "filesystem":
         yield _checked("catalog", partial(_catalog, settings))
+    schemas: dict[str, TableSchema] = {}
     for table in sorted(settings.tables):
-        yield _checked(f"table {table}", partial(_table, settings, table))
+        yield _checked(f"table {table}", partial(_table, settings, table, schemas))
+    reachable = not any(check.code for check in sources)
+    opening = partial(_pipeline_tables, settings, schemas, warnings, reachable=reachable)
+    yield _checked("tables of the pipeline", opening)
+    warnings += map(redact, table_warnings(settings, schemas))
+
+
+def _pipeline_tables(
+    settings: PipelineSettings,
+    schemas: dict[str, TableSchema],
+    warnings: list[str],
+    *,
+    reachable: bool,
+) -> str:
+    """Open the tables as a start does, without writing; add their schemas to `schemas`."""
+    registry = dry_run_registry(settings)
+    registry.tables.pop(registry.dead_letters)
+    schemas |= {name: managed.table.schema for name, managed in registry.tables.items()}
+    if reachable:
+        warnings += map(redact, broker_warnings(settings, registry))
+    return counted(len(registry.tables), "table")
 
 
 def _checked(what: str, ask: Callable[[], str]) -> Check:
@@ -159,10 +206,12 @@ def _catalog(settings: PipelineSettings) -> str:
     return f"{counted(len(catalog.list_databases()), 'database')}"
 
 
-def _table(settings: PipelineSettings, name: str) -> str:
+def _table(settings: PipelineSettings, name: str, schemas: dict[str, TableSchema]) -> str:
+    """Check a configured table, and add the schema of an existing one to `schemas`."""
     catalog = open_catalog(settings)
     identifier = Identifier(settings.database, name)
     if not catalog.table_exists(identifier):
         return "will be created"
-    refuse_unsupported(catalog.get_table(identifier).schema, for_write=True)
+    schema = schemas[str(identifier)] = catalog.get_table(identifier).schema
+    refuse_unsupported(schema, for_write=True)
     return "exists and can be written to"

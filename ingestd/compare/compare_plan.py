@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from ingestd.compare.column_pairs import DatabaseTable
 from ingestd.errors import ConfigError
 from ingestd.ingest.settings.context import TableSettings
-from ingestd.ingest.settings.pipeline_settings import PipelineSettings
 from ingestd.ingest.tables.managed_table import ManagedTable
 from ingestd.paimon.spec import honoured_options as honoured
 from ingestd.paimon.spec.predicate import IsNull, Predicate
@@ -54,12 +53,6 @@ def parse_pairs(names: Sequence[str], database: str) -> dict[str, tuple[str, str
         full = name if "." in name else f"{database}.{name}"
         named[full] = (schema, table) if equals else None
     return named
-
-
-def settings_of(settings: PipelineSettings, table: str) -> TableSettings:
-    """Return the settings of a table, completed with the defaults of the pipeline."""
-    own = settings.tables.get(table.partition(".")[2], TableSettings())
-    return own.over(settings.defaults).ordered()
 
 
 def source_of(

@@ -15,7 +15,6 @@ from ingestd.compare.compare_plan import (
     fed_from,
     parse_pairs,
     refusal,
-    settings_of,
     source_of,
 )
 from ingestd.compare.drivers import Connection, SchemaMovedError, connect, public_url
@@ -186,7 +185,7 @@ class _TableWork:
         name_in_source = source_of(self.name, self.managed, given, work.database)
         if isinstance(name_in_source, Uncompared):
             return name_in_source
-        settings = settings_of(work.settings, self.name)
+        settings = work.settings.settings_of(self.name)
         table = self._table_of_snapshot()
         try:
             source = read_source_table(work.connection, name_in_source.schema, name_in_source.name)
@@ -246,7 +245,7 @@ class _TableWork:
         compared table.
         """
         as_of = self.work.options.as_of
-        condition = existing_rows(table, settings_of(self.work.settings, self.name))
+        condition = existing_rows(table, self.work.settings.settings_of(self.name))
 
         def newest() -> LakeReader:
             snapshot = latest_snapshot(table.io, table.paths)

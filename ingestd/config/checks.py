@@ -27,6 +27,7 @@ from ingestd.ingest.settings.ordering import refuse_ordering
 from ingestd.ingest.settings.shape_settings import check_shape
 from ingestd.ingest.settings.soft_deletes import SoftDeletes, soft_delete_refusal
 from ingestd.kafka.properties import KafkaSource, check_properties
+from ingestd.kafka.property_check import property_problem
 from ingestd.kafka.registry_settings import check_registry
 from ingestd.paimon.catalog.base import METASTORES, Identifier, check_name
 from ingestd.paimon.catalog.jdbc import jdbc_options
@@ -101,6 +102,9 @@ class _Checks:
     def _check_source(self, name: str, source: SourceSection) -> None:
         with self._at("sources", name, "kafka"):
             check_properties(KafkaSource(name, source.topics, properties=source.kafka))
+        for property_name, value in source.kafka.items():
+            if (problem := property_problem(property_name, value)) is not None:
+                self._add(("sources", name, "kafka", property_name), problem)
         if source.format not in DATA_FORMATS:
             problem = f"unknown data format{nearest(source.format, DATA_FORMATS)}"
             self._add(("sources", name, "format"), problem)

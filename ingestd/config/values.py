@@ -5,10 +5,17 @@ from collections.abc import Mapping
 from typing import Annotated, Any
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, BeforeValidator, Field, PlainSerializer
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Field,
+    PlainSerializer,
+    TypeAdapter,
+    ValidationError,
+)
 
 from ingestd.config.units import format_duration, format_size, parse_duration, parse_size
-from ingestd.errors import IngestdError
+from ingestd.errors import ConfigError, IngestdError
 from ingestd.ingest.computed.computed_columns import parse_computed
 from ingestd.ingest.computed.metadata_columns import check_metadata
 from ingestd.ingest.computed.row_filter import parse_filter
@@ -135,6 +142,18 @@ def _address(value: object) -> str:
 
 
 Name = Annotated[str, Field(pattern=r"^[a-z0-9_-]+$", max_length=100)]
+
+
+def check_pipeline_name(name: str) -> None:
+    """Raise ConfigError if a pipeline cannot have this name."""
+    try:
+        TypeAdapter(Name).validate_python(name)
+    except ValidationError as error:
+        raise ConfigError(
+            f"'{name}' is not a name of a pipeline: use at most 100 characters of a-z, 0-9, _ and -"
+        ) from error
+
+
 TableName = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]+$", max_length=200)]
 Texts = Mapping[str, str]
 Duration = Annotated[

@@ -3,7 +3,7 @@
 import importlib.metadata
 import logging
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import fields, replace
 from pathlib import Path
@@ -33,42 +33,40 @@ from ingestd.telemetry.spans import SpanSink
 _LOG = logging.getLogger(__name__)
 _CLOSE_SECONDS = 5.0
 _TRAINING = "ingestd.spark.startup.training"
-_FIXED = (
-    "name",
-    "warehouse",
-    "metastore",
-    "catalog_options",
-    "database",
-    "formerly",
-    "dead_letter_table",
-    "spark",
-)
-"""Settings that need a restart; all others take effect on a reload."""
+_FIXED: Mapping[str, str] = {
+    "name": "pipeline.name",
+    "warehouse": "warehouse.path",
+    "metastore": "warehouse.catalog.metastore",
+    "catalog_options": "warehouse.options, warehouse.catalog",
+    "database": "warehouse.database",
+    "formerly": "pipeline.formerly",
+    "dead_letter_table": "errors.dead-letter-table",
+    "spark": "spark",
+}
+"""Settings that need a restart, with their keys; all others take effect on a reload."""
 _FIXED_SECTIONS = ("http", "restart", "compaction", "expiry", "telemetry", "notices")
 
 
-def reread(path: Path, running: LoadedConfig) -> LoadedConfig | None:
-    """Load the file again.
-
-    Return None and log the reason if the file is invalid. Names of changed settings that need a
-    restart are logged.
-    """
+def reread(path: Path) -> LoadedConfig | None:
+    """Load the file again; return None and log the reason if the file is invalid."""
     try:
         loaded = load_config(path)
-        settings = pipeline_settings(loaded)
+        pipeline_settings(loaded)
     except ConfigError as error:
         _LOG.error("reload_refused", extra={"ctx": {"message": error.message}})
         return None
-    before = pipeline_settings(running)
-    waiting = [name for name in _FIXED if getattr(settings, name) != getattr(before, name)]
-    waiting += [
+    return loaded
+
+
+def waiting_keys(loaded: LoadedConfig, running: LoadedConfig) -> list[str]:
+    """Return the changed keys and sections that take effect only after a restart."""
+    settings, before = pipeline_settings(loaded), pipeline_settings(running)
+    keys = [key for name, key in _FIXED.items() if getattr(settings, name) != getattr(before, name)]
+    return keys + [
         name
         for name in _FIXED_SECTIONS
         if getattr(loaded.config, name) != getattr(running.config, name)
     ]
-    if waiting:
-        _LOG.warning("reload_needs_restart", extra={"ctx": {"settings": waiting}})
-    return loaded
 
 
 def taken_over(settings: PipelineSettings, running: PipelineSettings) -> PipelineSettings:
@@ -96,9 +94,10 @@ class _Reload:
         self._path = path
         self._loaded = loaded
         self._settings = settings
+        self._lines = loaded.config.logging
 
     def __call__(self) -> PipelineSettings | None:
-        loaded = reread(self._path, self._loaded)
+        loaded = reread(self._path)
         if loaded is None:
             return None
         lines = loaded.config.logging
@@ -107,9 +106,24 @@ class _Reload:
         )
         settings = taken_over(pipeline_settings(loaded), self._settings)
         differing = changed(settings, self._settings)
-        _LOG.info("reloaded", extra={"ctx": {"changed": differing, "log_level": lines.level}})
-        self._settings = settings
+        took_effect = bool(differing) or lines != self._lines
+        if waiting := waiting_keys(loaded, self._loaded):
+            _log_waiting(waiting, alone=not took_effect)
+        if took_effect or not waiting:
+            _LOG.info("reloaded", extra={"ctx": {"changed": differing, "log_level": lines.level}})
+        self._settings, self._lines = settings, lines
         return settings if differing else None
+
+
+def _log_waiting(keys: list[str], *, alone: bool) -> None:
+    """Log changed keys that need a restart; `alone` is whether nothing else changed."""
+    context: dict[str, object] = {"settings": keys}
+    if _FIXED["name"] in keys:
+        context["note"] = (
+            "to keep its tables after a restart, list the old name in pipeline.formerly"
+        )
+    event = "reload_without_effect" if alone else "reload_needs_restart"
+    _LOG.warning(event, extra={"ctx": context})
 
 
 def page_access(loaded: LoadedConfig) -> HttpAccess:

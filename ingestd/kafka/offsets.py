@@ -68,6 +68,10 @@ class OffsetClient:
             if metadata.topics[topic].partitions
         }
 
+    def existing_topics(self) -> AbstractSet[str]:
+        """Return the names of all topics that the client may see."""
+        return frozenset(self._admin.metadata().topics)
+
     def beginning_offsets(self, partitions: TopicPartitions) -> TopicOffsets:
         """Return the first offset that each log still has, by topic and partition."""
         return self._offsets(partitions, _EARLIEST)

@@ -27,6 +27,7 @@ from ingestd.errors import ConfigError, SchemaConflictError, WorkerLostError
 from ingestd.ingest.batch_events import BatchListener, BatchSummary, TableCommit
 from ingestd.ingest.maintenance.backlog import is_cut
 from ingestd.ingest.maintenance.table_maintenance import TableGrowth
+from ingestd.ingest.recovery.start_warnings import log_warnings, table_warnings
 from ingestd.ingest.schemas.schema_evolution import plan
 from ingestd.ingest.schemas.table_limits import within_limits
 from ingestd.ingest.settings.context import BatchContext
@@ -355,6 +356,7 @@ def _act_on_findings(
         for discovery in result.discoveries
         if discovery.table in context.tables or registry.adopt(discovery.table) is None
     ]
+    _warn_of_adopted(registry, context, result)
     now_ms = int(time.time() * 1000)
     known = registry.tables
     existing = [known[name].table for name in known if name != registry.dead_letters]
@@ -370,6 +372,17 @@ def _act_on_findings(
         }
         _LOG.warning("table_refused", extra={"ctx": at})
     _alter(registry, listener, evolution.changes)
+
+
+def _warn_of_adopted(registry: TableRegistry, context: BatchContext, result: AttemptResult) -> None:
+    """Warn of settings that existing tables do not follow, to which the batch is the first."""
+    discovered = {discovery.table for discovery in result.discoveries}
+    adopted = {
+        name: registry.tables[name].table.schema
+        for name in discovered - context.tables.keys()
+        if name in registry.tables
+    }
+    log_warnings(table_warnings(context, adopted))
 
 
 def _alter(

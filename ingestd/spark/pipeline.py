@@ -20,6 +20,7 @@ from ingestd.ingest.batch_events import BatchListener
 from ingestd.ingest.recovery.logs import LogCluster, TopicKeyCheck
 from ingestd.ingest.recovery.losses import lost_records
 from ingestd.ingest.recovery.start import StartPositions, recover
+from ingestd.ingest.recovery.start_warnings import log_warnings, source_warnings, table_warnings
 from ingestd.ingest.settings.context import SourceSettings
 from ingestd.ingest.settings.pipeline_settings import PipelineSettings
 from ingestd.ingest.settings.wrong_format import without_topics
@@ -100,13 +101,14 @@ class Pipeline:
         leadership = lead(settings, io)
         registry = TableRegistry(settings, catalog, io, _now_ms)
         registry.open()
-        self._listener.tables_opened(
-            {name: managed.table.schema for name, managed in registry.tables.items()}
-        )
+        schemas = {name: managed.table.schema for name, managed in registry.tables.items()}
+        self._listener.tables_opened(schemas)
+        log_warnings(table_warnings(settings, schemas))
         clusters = {
             name: self._clients.enter_context(closing(OffsetClient(source.kafka)))
             for name, source in settings.sources.items()
         }
+        log_warnings(source_warnings(settings, clusters, is_first=not registry.progress.end))
         start = self._recover(registry, clusters, leadership)
         topics = TopicKeyCheck(registry.keys, clusters)
         checkpoint = self._clients.enter_context(checkpoint_folder())

@@ -28,11 +28,14 @@ BROKERS = "broker-0:9092"
 ASKED = Scene(
     ("init",),
     talk=(
-        ("Kafka brokers", BROKERS, "Enter"),
+        ("Kafka brokers", "127.0.0.1:1", "Enter"),
+        ("Connect to", BROKERS, "Enter"),
         ("Topics", "sohp.*", "Enter"),
         ("no topic matches", "Enter"),
-        ("Name of the pipeline", "Enter"),
-        ("Warehouse", "lake", "Enter"),
+        ("Name of the pipeline", "My Shop", "Enter"),
+        ("use at most", "Enter"),
+        ("Warehouse", "ftp://lake", "Enter"),
+        ("ftp", "lake", "Enter"),
         ("Database", "ods", "Enter"),
     ),
     line=False,

@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,8 @@ import yaml
 
 from ingestd.cdc.base import SourceTable
 from ingestd.dev.broker import DevBroker
+from ingestd.kafka.offsets import OffsetClient
+from ingestd.kafka.properties import KafkaSource
 from ingestd.paimon.catalog.base import Identifier, load_catalog
 from ingestd.paimon.spec.data_types import DataType
 from ingestd.paimon.spec.schema import new_schema
@@ -105,6 +108,47 @@ def test_a_plan_shows_every_table_and_writes_nothing(
     assert "decode/invalid-json" in text
 
 
+def test_settings_without_effect_are_named_by_plan_and_validate(
+    broker: DevBroker, tmp_path: Path, capsys: Capture
+) -> None:
+    topic = fresh_topic(broker)
+    produce(broker, topic, [(key(id=1), event("c", {"id": 1, "qty": 2}, table=ITEM))])
+    columns = [("id", DataType("STRING")), ("qty", DataType("INT"))]
+    schema = new_schema(columns, ("id",), (), {"bucket": "2"}, 1)
+    catalog = load_catalog("filesystem", str(tmp_path / "warehouse"))
+    catalog.create_table(Identifier(DATABASE, "item"), schema)
+    config = config_of(tmp_path, broker, topic, tables={"item": {"options": {"bucket": "4"}}})
+    group = {"bootstrap.servers": broker.bootstrap, "group.id": "ingestd-shop"}
+    with closing(OffsetClient(KafkaSource("shop", (topic,), properties=group))) as client:
+        client.commit_group_offsets("ingestd-shop", {topic: {0: 1}})
+    bucket = f"table {DATABASE}.item: options.bucket = 4 has no effect, the table exists with 2"
+    moved = "if the warehouse was moved, correct warehouse.path"
+    text_key = f"table {DATABASE}.item: primary key column 'id' exists as text, and the BIGINT"
+
+    planned = run_command(capsys, "plan", "-c", config)
+    assert planned.code == 0
+    assert all(f"warning: {start}" in planned.out for start in (bucket, text_key))
+    assert f"consumer group ingestd-shop has offsets of {topic}" in planned.out
+    assert moved in planned.out
+    online = run_command(capsys, "validate", "-c", config, "--online")
+    assert (online.code, f"warning: {bucket}" in online.err, moved in online.err) == (0, True, True)
+    assert online.out.endswith(f"{config} is fine, with 2 warnings.\n")
+    assert not list(tmp_path.rglob("*dead_letters*"))
+
+
+def test_a_pattern_that_matches_no_topic_lists_the_nearest(
+    broker: DevBroker, tmp_path: Path, capsys: Capture
+) -> None:
+    topic = fresh_topic(broker)
+    misspelt = re.escape(topic[:-1]) + "_"
+    config = config_of(tmp_path, broker, misspelt)
+    for command in (("plan",), ("validate", "--online")):
+        done = run_command(capsys, *command, "-c", config)
+        line = next(line for line in (done.out + done.err).splitlines() if "nearest" in line)
+        assert f"topic-pattern '{misspelt}' matches none of the" in line
+        assert topic in line.partition("nearest: ")[2].split(", ")
+
+
 def test_tables_that_would_meet_end_with_five(
     broker: DevBroker, tmp_path: Path, files: Files, capsys: Capture
 ) -> None:
@@ -115,7 +159,10 @@ def test_tables_that_would_meet_end_with_five(
     before = files()
     done = run_command(capsys, "plan", "-c", config)
     assert done.code == 5
-    assert "merge-shards" in done.out
+    verdict, problem = done.out.splitlines()[-2:]
+    assert verdict == "Nothing was written. FAILED by 1 problem:"
+    assert problem.startswith(f"  table {DATABASE}.item: ")
+    assert "merge-shards" in problem
     assert files() == before
 
 

@@ -33,6 +33,7 @@ def test_a_topic_that_joins_and_a_table_rolled_back_are_ingested(
         file = tmp_path / "ingestd.yaml"
         document = yaml.safe_load(file.read_text())
         document["sources"]["shop"]["topic-pattern"] = ledger.pattern
+        document["tables"]["account"] = {"partition-keys": ["id"]}
         file.write_text(yaml.safe_dump(document))
         daemon.process.send_signal(signal.SIGHUP)
         daemon.wait_until((tables / "entry" / "snapshot" / "snapshot-1").exists)
@@ -47,6 +48,8 @@ def test_a_topic_that_joins_and_a_table_rolled_back_are_ingested(
         assert f"process {daemon.process.pid} on " in reopened
         _await_all(ledger, tmp_path, oracle)  # no record arrives, and it is filled again
         daemon.terminate()
+        warned = daemon.logged("configuration_warning")["problem"]
+        assert "partition-keys = [id] has no effect, the table exists with none" in warned
         assert daemon.wait() == 0
     assert judge(ledger, tmp_path / "warehouse", oracle) == []
 

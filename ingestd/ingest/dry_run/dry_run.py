@@ -15,7 +15,8 @@ import numpy as np
 from ingestd.cdc.base import RecordChunk, load_data_format
 from ingestd.errors import ConfigError, FatalError, SchemaConflictError
 from ingestd.ingest.rows.blobs import KIND, Report, as_bytes, receive
-from ingestd.ingest.rows.router import Router, check_sharing
+from ingestd.ingest.rows.router import check_sharing
+from ingestd.ingest.rows.targets import ColumnTypes, Targets
 from ingestd.ingest.schemas.discovery import Discovery
 from ingestd.ingest.schemas.schema_evolution import plan
 from ingestd.ingest.schemas.table_limits import within_limits
@@ -28,7 +29,7 @@ from ingestd.ingest.tables.table_registry import TableRegistry
 from ingestd.ingest.values.counts import Counts, RejectedSample
 from ingestd.kafka.offset_ranges import OffsetRange
 from ingestd.kafka.properties import KafkaSource
-from ingestd.paimon.spec.data_types import RowKind
+from ingestd.paimon.spec.data_types import CHARACTER_ROOTS, DataType, RowKind
 from ingestd.paimon.spec.options import refuse_unsupported
 from ingestd.paimon.spec.table_schema import TableSchema
 
@@ -47,9 +48,10 @@ class DryRun:
     tables to the source tables and topics of their rows. `table_problems` maps tables to the reason
     why their rows cannot be written, `topic_problems` maps topics to the reason why they would stop
     the pipeline, and `set_aside` maps topics to the reason why they would no longer be read.
-    `excluded` counts rows of source tables that routing excludes. `filters` maps tables to the
-    condition on their rows, and `kept_deletes` to the column with the time of deletes, if they have
-    one.
+    `excluded` counts rows of source tables that routing excludes. `text_keys` maps the (table,
+    column) of existing primary keys of text to the type of the source, if it is not text.
+    `filters` maps tables to the condition on their rows, and `kept_deletes` to the column with the
+    time of deletes, if they have one.
     """
 
     before: dict[str, TableSchema] = field(default_factory=dict)
@@ -61,6 +63,7 @@ class DryRun:
     topic_problems: dict[tuple[str, str], str] = field(default_factory=dict)
     set_aside: dict[tuple[str, str], str] = field(default_factory=dict)
     excluded: Counter[QualifiedSourceTable] = field(default_factory=Counter)
+    text_keys: dict[tuple[str, str], DataType] = field(default_factory=dict)
     truncates: Truncates = field(default_factory=Truncates)
     counts: Counts = field(default_factory=Counts)
     rejected: tuple[RejectedSample, ...] = ()
@@ -108,9 +111,14 @@ def run_dry(
     for topic in WrongFormatDetector(trial).judge(dry_run.counts):
         problem = topic.message(context.sources[topic.source].data_format)
         dry_run.set_aside[topic.source, topic.topic] = problem
-    if dry_run.counts.skipped["", "excluded"]:
-        _count_excluded(dry_run, context, sample)
+    if dry_run.counts.skipped["", "excluded"] or any(map(_text_key, dry_run.before.values())):
+        _note_sources(dry_run, context, sample)
     return dry_run
+
+
+def _text_key(schema: TableSchema) -> bool:
+    """Return whether a primary key column of a table is text."""
+    return any(schema.field(name).type.root in CHARACTER_ROOTS for name in schema.primary_keys)
 
 
 def _note_shapes(dry_run: DryRun, context: BatchContext) -> None:
@@ -280,9 +288,12 @@ def _only(report: Report, table: str) -> Report:
     )
 
 
-def _count_excluded(dry_run: DryRun, context: BatchContext, sample: Sample) -> None:
-    """Count excluded rows by source table; tasks count only their total."""
-    router = Router(context.routing, context.database)
+def _note_sources(dry_run: DryRun, context: BatchContext, sample: Sample) -> None:
+    """Count excluded rows by source table, and note values that become text in a primary key.
+
+    Tasks count only the total of excluded rows, and decode values in the types of existing columns.
+    """
+    targets = Targets(context)
     for offset_range, chunks in sample.items():
         if (offset_range.source, offset_range.topic) in dry_run.topic_problems:
             continue
@@ -290,7 +301,18 @@ def _count_excluded(dry_run: DryRun, context: BatchContext, sample: Sample) -> N
         data_format = load_data_format(settings.data_format, settings.format_settings)
         for chunk in chunks:
             for batch in data_format.decode(chunk, {}, {}).batches:
-                if router.route(chunk.topic, batch.source) is None:
-                    dry_run.excluded[QualifiedSourceTable(offset_range.source, *batch.source)] += (
-                        len(batch.offset)
-                    )
+                source_table = QualifiedSourceTable(offset_range.source, *batch.source)
+                target = targets.of(chunk.topic, source_table)
+                if target is None:
+                    dry_run.excluded[source_table] += len(batch.offset)
+                elif target.table in dry_run.before and target.known is not None:
+                    for name, data_type in _becoming_text(target.known, batch.types):
+                        dry_run.text_keys[target.table, name] = data_type
+
+
+def _becoming_text(known: ColumnTypes, decoded: ColumnTypes) -> Iterator[tuple[str, DataType]]:
+    """Yield the columns of a primary key of text, the only NOT NULL ones, with other values."""
+    for name, data_type in known.items():
+        is_text = data_type.root in CHARACTER_ROOTS and not data_type.nullable
+        if is_text and name in decoded and decoded[name].root not in CHARACTER_ROOTS:
+            yield name, decoded[name]

@@ -1,6 +1,6 @@
 """Create the first schemas of new tables: columns, keys and options."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 from ingestd.cdc.base import Comments
@@ -131,10 +131,17 @@ def _options(
         return options
     name = table.partition(".")[2]
     own = context.settings.get(name, TableSettings()).options
-    if "bucket" not in own and honoured.BUCKET_KEY.name not in options:
-        # A bucket count among the defaults is meant for tables with a key.
+    if "bucket" not in own and is_for_keyed_tables(options, ()):
         options["bucket"] = "-1"
     return options
+
+
+def is_for_keyed_tables(options: Mapping[str, str], primary_keys: Collection[str]) -> bool:
+    """Return whether the bucket count in `options` does not apply to a table with this key.
+
+    A bucket count without bucket key is meant for tables with a primary key.
+    """
+    return not primary_keys and honoured.BUCKET_KEY.name not in options
 
 
 def _refuse_unfounded(

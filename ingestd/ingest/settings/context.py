@@ -156,6 +156,17 @@ class TableSettings:
         )
 
 
+def completed_settings(
+    tables: Mapping[str, TableSettings], defaults: TableSettings, identifier: str
+) -> TableSettings:
+    """Return the settings of the table "database.table", with defaults for unset fields.
+
+    `tables` are by name without database.
+    """
+    name = identifier.partition(".")[2]
+    return tables.get(name, TableSettings()).over(defaults).ordered()
+
+
 @dataclass(frozen=True, slots=True)
 class SourceSettings:
     """One source: its Kafka settings, and the data format of its messages.
@@ -318,5 +329,4 @@ class BatchContext:
 
     def settings_of(self, identifier: str) -> TableSettings:
         """Return the settings of a target table, with defaults for unset fields."""
-        name = identifier.partition(".")[2]
-        return self.settings.get(name, TableSettings()).over(self.defaults).ordered()
+        return completed_settings(self.settings, self.defaults, identifier)

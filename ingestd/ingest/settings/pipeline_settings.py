@@ -8,6 +8,7 @@ from ingestd.ingest.settings.context import (
     SourceSettings,
     TableSettings,
     commit_user,
+    completed_settings,
 )
 from ingestd.ingest.settings.error_policy import ErrorPolicy, UnreadablePolicy
 from ingestd.ingest.settings.rejection import RejectionLimits
@@ -80,6 +81,10 @@ class PipelineSettings:
     def dead_letters(self) -> str:
         """The identifier "database.table" of the dead-letter table."""
         return f"{self.database}.{self.dead_letter_table}"
+
+    def settings_of(self, identifier: str) -> TableSettings:
+        """Return the settings of a target table, with defaults for unset fields."""
+        return completed_settings(self.tables, self.defaults, identifier)
 
     @property
     def is_bounded(self) -> bool:

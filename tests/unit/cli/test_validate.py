@@ -36,9 +36,13 @@ def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_every_setting_is_shown_with_its_origin(config: Path, capsys: Capture) -> None:
     done = run_command(capsys, "validate", "-c", config)
     assert done.code == 0
-    assert "restart.max-attempts" in done.out
+    assert "restart.max-attempts" not in done.out
+    assert "All other settings have their defaults: --all shows" in done.out
     assert f"{config}:7" in done.out
-    assert done.out.rstrip().endswith("is fine.")
+    assert done.out.rstrip().endswith("is fine, with 1 warning.")
+    everything = run_command(capsys, "validate", "-c", config, "--all").out
+    assert "restart.max-attempts" in everything
+    assert "--all" not in everything
 
 
 def test_secrets_in_plain_text_are_masked_and_warned_of(config: Path, capsys: Capture) -> None:
@@ -96,6 +100,9 @@ def test_online_checks_ask_brokers_warehouse_and_tables(
     assert checks["warehouse"]["ok"] is True
     assert checks["table t"]["found"] == "will be created"
     assert not list((config.parent / "lake").rglob("*probe*"))
+    text = run_command(capsys, "validate", "-c", config, "--online").out.splitlines()
+    assert text[-2] == f"{config} FAILED 1 check:"
+    assert text[-1].startswith("  source shop: ")
 
 
 @pytest.mark.timeout(120)

@@ -32,12 +32,12 @@ def issue(folder: Path, text: str) -> str:
         ("debezium-json", "debezium-jsn", "unknown data format; did you mean 'debezium-json'?"),
         (
             "bootstrap.servers",
-            "bootstrap.server",
+            "client.id",
             "shop.kafka: bootstrap.servers is missing",
         ),
         (
             '"localhost:9092"',
-            "a:1, group.instance.x: 1, enable.auto.commit: true",
+            "a:1, group.instance.id: 1, enable.auto.commit: true",
             "sources.shop.kafka: enable.auto.commit cannot be set",
         ),
         (

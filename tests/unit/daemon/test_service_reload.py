@@ -10,7 +10,15 @@ from pydantic import BaseModel
 from ingestd.config.load import load_config
 from ingestd.config.model import Config
 from ingestd.config.runtime import pipeline_settings
-from ingestd.daemon.service import _FIXED, _FIXED_SECTIONS, changed, reread, taken_over
+from ingestd.daemon.service import (
+    _FIXED,
+    _FIXED_SECTIONS,
+    _Reload,
+    changed,
+    reread,
+    taken_over,
+    waiting_keys,
+)
 from ingestd.errors import ConfigError
 
 TEXT = """
@@ -37,7 +45,7 @@ def test_new_topics_tables_and_limits_are_taken_over(
 ) -> None:
     running = load_config(file)
     file.write_text(TEXT.replace("topics: [a]", "topics: [a, b], max-offsets-per-trigger: 5"))
-    loaded = reread(file, running)
+    loaded = reread(file)
     assert loaded is not None
     before = pipeline_settings(running)
     after = taken_over(pipeline_settings(loaded), before)
@@ -45,19 +53,17 @@ def test_new_topics_tables_and_limits_are_taken_over(
     assert events(caplog) == {}
 
 
-def test_what_needs_a_restart_is_named_and_stays(
-    file: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_what_needs_a_restart_is_named_and_stays(file: Path) -> None:
     running = load_config(file)
     file.write_text(
         TEXT.replace("name: shop", "name: other").replace("path: lake", "path: sea")
         + 'http: {listen: "127.0.0.1:9"}\ncompaction: {mode: inline}\n'
         + "telemetry: {traces: otlp}\n"
     )
-    loaded = reread(file, running)
+    loaded = reread(file)
     assert loaded is not None
-    named = events(caplog)["reload_needs_restart"]["settings"]
-    assert named == ["name", "warehouse", "http", "compaction", "telemetry"]
+    named = waiting_keys(loaded, running)
+    assert named == ["pipeline.name", "warehouse.path", "http", "compaction", "telemetry"]
     before = pipeline_settings(running)
     assert taken_over(pipeline_settings(loaded), before) == before
 
@@ -65,11 +71,41 @@ def test_what_needs_a_restart_is_named_and_stays(
 def test_a_file_with_a_mistake_changes_nothing(
     file: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    running = load_config(file)
     file.write_text(TEXT + "sauces: {}\n")
     with caplog.at_level(logging.ERROR):
-        assert reread(file, running) is None
+        assert reread(file) is None
     assert "sauces" in str(events(caplog)["reload_refused"]["message"])
+
+
+@pytest.mark.parametrize(
+    ("text", "logged"),
+    [
+        (TEXT.replace("name: shop", "name: other"), {"reload_without_effect"}),
+        (
+            TEXT.replace("name: shop", "name: other").replace("[a]", "[a, b]"),
+            {"reload_needs_restart", "reloaded"},
+        ),
+        (
+            TEXT.replace("name: shop", "name: other") + "logging: {level: DEBUG}\n",
+            {"reload_needs_restart", "reloaded"},
+        ),
+        (TEXT, {"reloaded"}),
+    ],
+)
+def test_a_reload_that_changed_only_the_name_says_so(
+    file: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch, text: str,
+    logged: set[str],
+) -> None:  # fmt: skip
+    monkeypatch.setattr("ingestd.daemon.service.configure_logging", lambda *_, **__: None)
+    running = load_config(file)
+    reload = _Reload(file, running, pipeline_settings(running))
+    file.write_text(text)
+    with caplog.at_level(logging.INFO, "ingestd.daemon.service"):
+        reload()
+    assert events(caplog).keys() == logged
+    for event in logged - {"reloaded"}:
+        assert events(caplog)[event]["settings"] == ["pipeline.name"]
+        assert "pipeline.formerly" in str(events(caplog)[event]["note"])
 
 
 EVERYTHING = """
@@ -82,6 +118,10 @@ sources:
 tables: {orders: {}}
 """
 NO_VALUE = {
+    "sources.shop.schema_registry.bearer_auth_scope",
+    "sources.shop.schema_registry.bearer_auth_client_id",
+    "sources.shop.schema_registry.bearer_auth_client_secret",
+    "sources.shop.schema_registry.bearer_auth_issuer_endpoint_url",
     "sources.shop.type_mapping",
     "sources.shop.startup_specific_offsets",
     "sources.shop.bounded_specific_offsets",

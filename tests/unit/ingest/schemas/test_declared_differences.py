@@ -1,0 +1,59 @@
+"""Keys and options that are declared otherwise than an existing table has them."""
+
+import pytest
+
+from ingestd.ingest.schemas.declared_differences import declared_differences
+from ingestd.ingest.settings.context import TableSettings
+from ingestd.paimon.spec.data_types import DataType
+from ingestd.paimon.spec.schema import new_schema
+
+COLUMNS = [("id", DataType("INT")), ("dt", DataType("STRING"))]
+KEYED = new_schema(COLUMNS, ("id", "dt"), ("dt",), {"bucket": "2", "target-file-size": "64 mb"}, 1)
+APPEND = new_schema(COLUMNS, (), (), {"bucket": "-1"}, 1)
+
+
+def keys(settings: TableSettings, schema: object = KEYED) -> list[str]:
+    return [difference.key for difference in declared_differences(schema, settings)]  # type: ignore[arg-type]
+
+
+def test_what_the_table_has_or_nobody_declares_is_no_difference() -> None:
+    assert keys(TableSettings()) == []
+    same = {
+        "bucket": "2",
+        "target-file-size": "64mb",
+        "file.format": "parquet",
+        "sink.parallelism": "9",
+    }
+    declared = TableSettings(primary_keys=("id", "dt"), partition_keys=("dt",), options=same)
+    assert keys(declared) == []
+
+
+def test_keys_buckets_and_options_are_named_with_the_way_out() -> None:
+    declared = TableSettings(
+        primary_keys=("id",),
+        partition_keys=("id",),
+        options={"bucket": "4", "merge-engine": "first-row", "fields.a.aggregate-function": "sum"},
+    )
+    differences = {str(difference) for difference in declared_differences(KEYED, declared)}
+    assert differences == {
+        "primary-keys = [id] has no effect, the table exists with [id, dt]; correct the setting, "
+        "or move the table away and let it be created again",
+        "partition-keys = [id] has no effect, the table exists with [dt]; correct the setting, or "
+        "move the table away and let it be created again",
+        "options.bucket = 4 has no effect, the table exists with 2; correct the setting, or "
+        "`ingestd rescale` changes the number of buckets of a table with fixed buckets",
+        "options.merge-engine = first-row has no effect, the table exists with the default "
+        "deduplicate; correct the setting, or move the table away and let it be created again",
+        "options.fields.a.aggregate-function = sum has no effect, the table exists with no value; "
+        "correct the setting, or change the option of the table (ALTER TABLE in Spark or Flink)",
+    }
+
+
+@pytest.mark.parametrize(("options", "wanted"), [
+    ({"bucket": "4"}, []),
+    ({"bucket": "4", "bucket-key": "id"}, ["options.bucket", "options.bucket-key"]),
+])  # fmt: skip
+def test_a_bucket_count_of_the_defaults_is_not_meant_for_append_tables(
+    options: dict[str, str], wanted: list[str]
+) -> None:
+    assert keys(TableSettings(options=options), APPEND) == wanted
