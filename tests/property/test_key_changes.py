@@ -1,13 +1,15 @@
 """Rows whose key changes keep the large values that the source left out, wherever these are.
 
 A database of few keys lives a random life. Its changes are in the partitions of a topic by key, in
-batches of random size, and some are sent again. The table must equal the database in the end.
+batches of random size, and some are sent again. The table must equal the database in the end, also
+if it has only the rows of a condition, and keeps those that the source deletes.
 """
 
 import json
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -19,11 +21,15 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ingestd.cdc.base import RecordChunk, record_checksum
+from ingestd.ingest.computed.computed_columns import parse_computed
+from ingestd.ingest.computed.row_filter import parse_filter
 from ingestd.ingest.key_changes import value_search
 from ingestd.ingest.key_changes.completion import complete_rows
 from ingestd.ingest.rows.blobs import as_bytes
 from ingestd.ingest.settings.context import BatchContext, SourceSettings, TableSettings
+from ingestd.ingest.settings.evolution_policy import EvolutionPolicy
 from ingestd.ingest.settings.pipeline_settings import PipelineSettings
+from ingestd.ingest.settings.shape_settings import ShapeSettings
 from ingestd.ingest.stages.batch_result import WriteOutcome, merge_outcomes
 from ingestd.ingest.stages.decode_stage import decode_ranges
 from ingestd.ingest.stages.write_stage import write_slot
@@ -43,14 +49,14 @@ class Messages(Kafka):
     """Logs of keys and values instead of numbers; those of `late` partitions are not sent yet."""
 
     late: set[int] = field(default_factory=set)
-    waiting: list[tuple[Row, Row]] = field(default_factory=list)
+    waiting: list[tuple[str, Row, Row]] = field(default_factory=list)
 
-    def send(self, key: Row, value: Row) -> None:
+    def send(self, topic: str, key: Row, value: Row) -> None:
         """Append a message to the partition of its key."""
-        logs = self.topics[TOPIC].logs
+        logs = self.topics[topic].logs
         number = key["id"] % len(logs)
         if number in self.late:
-            self.waiting.append((key, value))
+            self.waiting.append((topic, key, value))
             return
         record: Any = json.dumps(key).encode(), json.dumps(value).encode()
         logs[number].records.append((record, 0))
@@ -59,8 +65,8 @@ class Messages(Kafka):
         """Append the messages of late partitions."""
         self.late.clear()
         waiting, self.waiting = self.waiting, []
-        for key, value in waiting:
-            self.send(key, value)
+        for message in waiting:
+            self.send(*message)
 
     def fetch(self, source: KafkaSource, wanted: OffsetRange) -> Iterator[RecordChunk]:
         log: Any = self.topics[wanted.topic].logs[wanted.partition]
@@ -104,6 +110,7 @@ class Pipeline(Truth):
     kafka: Messages = field(default_factory=Messages)
     slots: int = 1
     unknown: int = 0
+    table_settings: TableSettings = field(default_factory=TableSettings)
 
     @property
     def settings(self) -> PipelineSettings:
@@ -115,7 +122,8 @@ class Pipeline(Truth):
         partition_keys = tuple(filter(None, options.pop("partition", "").split(",")))
         ordering: Any = options.pop("ordering", None)
         table = TableSettings(None, partition_keys, options, ordering=ordering)
-        return replace(plain, sources=sources, defaults=table)
+        tables = {"orders": self.table_settings}
+        return replace(plain, sources=sources, defaults=table, tables=tables)
 
     def _run_stages(
         self, spark: object, context: BatchContext, groups: list[list[OffsetRange]], *_: Any
@@ -137,50 +145,86 @@ class Pipeline(Truth):
 
 @dataclass
 class Database:
-    """Rows by key, and the changes as Debezium's connector for PostgreSQL sends them."""
+    """Rows by key, and the changes as Debezium's connector for PostgreSQL sends them.
+
+    `target` has the rows that the table is to have: with `filters` those that are not drafts, with
+    `keeps` also deleted ones.
+    """
 
     kafka: Messages
+    filters: bool = False
+    keeps: bool = False
     rows: dict[int, Row] = field(default_factory=dict)
+    target: dict[int, Row] = field(default_factory=dict)
     position: int = 100
-    sent: list[tuple[Row, Row]] = field(default_factory=list)
+    sent: list[tuple[str, Row, Row]] = field(default_factory=list)
+    topic: str = TOPIC
 
     def put(self, key: int, big: str | None) -> None:
         """Insert or update a row; without `big` an update leaves it as it is."""
-        self.position += 1
         old = self.rows.get(key)
-        row = {"id": key, "n": self.position, "big": big, "region": f"r{self.position % 3}"}
-        if old is not None and big is None:
-            row["big"] = old["big"]
-        self.rows[key] = row
-        shown = {**row, "big": LEFT_OUT} if old is not None and big is None else row
-        self._send("c" if old is None else "u", key, shown)
+        left_out = old is not None and big is None
+        row = self._row(key, old["big"] if old is not None and big is None else big)
+        before = self._live(key)
+        self._change("c" if old is None else "u", key, shown(row) if left_out else row)
+        self._write({**row, "big": (before or {}).get("big")} if left_out else row)
 
     def delete(self, key: int) -> None:
         self.position += 1
         del self.rows[key]
-        self._send("d", key, None)
+        self._remove(key)
 
     def move(self, old: int, new: int) -> None:
         """Change the key of a row; its large value is left out of both messages."""
-        self.position += 1
-        row = {**self.rows.pop(old), "id": new, "n": self.position}
-        self.rows[new] = row
-        self._send("d", old, None)
-        shown = {**row, "big": row["big"] if row["big"] is None else LEFT_OUT}
-        self._send("c", new, shown)
+        row, before = self._row(new, self.rows.pop(old)["big"]), self._live(old)
+        self._remove(old)
+        self._change("c", new, shown(row))
+        self._write({**row, "big": (before or {}).get("big")})
 
     def again(self, count: int) -> None:
         """Send the last changes again, as a connector that was killed does."""
-        for key, value in self.sent[-count:]:
-            self.kafka.send(key, value)
+        for message in self.sent[-count:]:
+            self.kafka.send(*message)
 
-    def _send(self, operation: str, key: int, after: Row | None) -> None:
-        source = {"db": "shop", "schema": "s", "table": "orders", "lsn": self.position}
-        before = {"id": key, "n": None, "big": None} if operation == "d" else None
+    def _row(self, key: int, big: str | None) -> Row:
+        self.position += 1
+        region, draft = f"r{self.position % 3}", self.position % 4 == 0
+        row = {"id": key, "n": self.position, "big": big, "region": region, "draft": draft}
+        self.rows[key] = row
+        return row
+
+    def _live(self, key: int) -> Row | None:
+        row = self.target.get(key)
+        return row if row is not None and row["deleted"] is None else None
+
+    def _write(self, row: Row) -> None:
+        self.target.pop(row["id"], None)
+        if not (self.filters and row["draft"]):
+            self.target[row["id"]] = {**row, "deleted": None}
+
+    def _remove(self, key: int) -> None:
+        self._change("d", key, None)
+        row = self.target.pop(key, None)
+        if self.keeps and row is not None:
+            self.target[key] = {**row, "deleted": row["deleted"] or self.position}
+
+    def _change(self, operation: str, key: int, after: Row | None) -> None:
+        self.send(operation, {"id": key}, after)
+
+    def send(self, operation: str, key: Row, after: Row | None) -> None:
+        """Send a change at the current position."""
+        at = self.position
+        source = {"db": "shop", "schema": "s", "table": "orders", "lsn": at, "ts_ms": at}
+        before = {"n": None, "big": None, **key} if operation == "d" else None
         value = {"op": operation, "before": before, "after": after}
-        message = {"id": key}, value | {"source": source | {"snapshot": "false"}}
+        message = self.topic, key, value | {"source": source | {"snapshot": "false"}}
         self.sent.append(message)
         self.kafka.send(*message)
+
+
+def shown(row: Row) -> Row:
+    """The row as messages have it if the update did not change its large value."""
+    return {**row, "big": LEFT_OUT if row["big"] is not None else None}
 
 
 @st.composite
@@ -238,6 +282,8 @@ OPTIONS = {
     crashes=st.sets(st.integers(0, 6), max_size=2),
     pauses=st.sets(st.integers(0, 30), max_size=3),
     slots=st.integers(1, 2),
+    filters=st.booleans(),
+    keeps=st.booleans(),
 )
 def test_the_table_equals_the_database(
     options: dict[str, str],
@@ -247,11 +293,15 @@ def test_the_table_equals_the_database(
     crashes: set[int],
     pauses: set[int],
     slots: int,
+    filters: bool,
+    keeps: bool,
 ) -> None:
+    keeps &= options.get("merge-engine") != "partial-update"
     with TemporaryDirectory() as folder:
         pipeline = new_pipeline(Path(folder), options, partitions)
         pipeline.batch_rows, pipeline.slots = batch_rows, slots
-        database = Database(pipeline.kafka)
+        pipeline.table_settings = TableSettings(shape=shape(filters=filters, keeps=keeps))
+        database = Database(pipeline.kafka, filters, keeps)
         batches = iter(range(10**6))
 
         def between() -> None:
@@ -266,7 +316,13 @@ def test_the_table_equals_the_database(
                 run(pipeline)
         run(pipeline)
         assert found(pipeline) == wanted(database)
-        assert pipeline.unknown == 0
+        assert pipeline.unknown == 0 or filters
+
+
+def shape(*, filters: bool = False, keeps: bool = False) -> ShapeSettings:
+    """The settings for a table without drafts, and for one with deleted rows."""
+    where = parse_filter("not draft") if filters else None
+    return ShapeSettings(where=where, on_delete="keep" if keeps else None)
 
 
 def new_pipeline(folder: Path, options: dict[str, str], partitions: int = 2) -> Pipeline:
@@ -275,13 +331,29 @@ def new_pipeline(folder: Path, options: dict[str, str], partitions: int = 2) -> 
     return pipeline
 
 
-def found(pipeline: Pipeline) -> list[tuple[int, int, str | None]]:
+Found = list[tuple[int, int, str | None, int | None]]
+"""Key, n, large value, and time of the delete of each row."""
+
+
+def found(pipeline: Pipeline) -> Found:
     rows = read_table(pipeline.table("orders")).to_pylist()
-    return sorted((row["id"], row["n"], row["big"]) for row in rows)
+    return sorted(
+        (row["id"], row["n"], row["big"], milliseconds(row.get("deleted_at"))) for row in rows
+    )
 
 
-def wanted(database: Database) -> list[tuple[int, int, str | None]]:
-    return sorted((key, row["n"], row["big"]) for key, row in database.rows.items())
+def milliseconds(time: datetime | None) -> int | None:
+    return None if time is None else round(time.timestamp() * 1000)
+
+
+def wanted(database: Database) -> Found:
+    rows = database.target
+    return sorted((key, row["n"], row["big"], row["deleted"]) for key, row in rows.items())
+
+
+def values(pipeline: Pipeline) -> list[str | None]:
+    """The large values in the table, in the order of the keys."""
+    return [big for _, _, big, _ in found(pipeline)]
 
 
 def run(pipeline: Pipeline) -> None:
@@ -329,7 +401,7 @@ def test_an_insert_that_comes_before_the_last_change_of_the_old_key(tmp_path: Pa
     database.delete(1)
     database.move(0, 1)
     pipeline.live(batches=1)
-    assert (1, database.rows[1]["n"], "new") not in found(pipeline)
+    assert (1, database.rows[1]["n"], "new", None) not in found(pipeline)
     run(pipeline)
     assert found(pipeline) == wanted(database)
 
@@ -365,11 +437,11 @@ def test_a_value_without_the_old_row_is_null_and_counted(
     pipeline = new_pipeline(tmp_path, options)
     database = Database(pipeline.kafka)
     database.put(2, "known")
-    database.rows[0] = {"id": 0, "n": 1, "big": "never sent", "region": "r1"}
+    database.rows[0] = {"id": 0, "n": 1, "big": "never sent", "region": "r1", "draft": False}
     database.move(0, 1)
     database.move(2, 3)
     run(pipeline)
-    assert [big for _, _, big in found(pipeline)] == [None, "known"]
+    assert values(pipeline) == [None, "known"]
     assert pipeline.unknown == 1
 
 
@@ -380,7 +452,7 @@ def test_a_value_whose_snapshot_has_expired_is_null_and_counted(tmp_path: Path) 
     table.io.delete_quietly(table.paths.snapshot(1))
     pipeline.kafka.send_late()
     run(pipeline)
-    assert [big for _, _, big in found(pipeline)] == [None]
+    assert values(pipeline) == [None]
     assert pipeline.unknown == 1
 
 
@@ -390,7 +462,7 @@ def test_a_delete_that_never_comes_is_waited_for_and_then_counted(
     monkeypatch.setattr(value_search, "WAIT_SECONDS", 0.2)
     pipeline, _ = moved_with_late(tmp_path, partition=0)
     run(pipeline)
-    assert [big for _, _, big in found(pipeline)] == ["of the moved row", None]
+    assert values(pipeline) == ["of the moved row", None]
     assert pipeline.unknown == 1
 
 
@@ -403,5 +475,106 @@ def test_values_that_the_table_aggregates_are_not_values_of_the_source(tmp_path:
     run(pipeline)
     database.move(0, 1)
     run(pipeline)
-    assert [big for _, _, big in found(pipeline)] == [None]
+    assert values(pipeline) == [None]
+    assert pipeline.unknown == 1
+
+
+def test_a_value_of_a_row_that_did_not_pass_the_filter_is_not_used(tmp_path: Path) -> None:
+    pipeline = new_pipeline(tmp_path, OPTIONS["fixed buckets"])
+    pipeline.table_settings = TableSettings(shape=shape(filters=True))
+    database = Database(pipeline.kafka, filters=True, position=103)
+    database.put(0, "of a draft")
+    database.move(0, 1)
+    run(pipeline)
+    assert values(pipeline) == [None]
+    assert pipeline.unknown == 1
+
+
+def test_an_unknown_value_is_not_that_of_the_deleted_row_of_the_new_key(tmp_path: Path) -> None:
+    pipeline = new_pipeline(tmp_path, OPTIONS["fixed buckets"])
+    pipeline.table_settings = TableSettings(shape=shape(keeps=True))
+    database = Database(pipeline.kafka, keeps=True)
+    database.put(1, "of the deleted row")
+    database.delete(1)
+    run(pipeline)
+    database.rows[0] = {"id": 0, "big": "never sent"}
+    database.move(0, 1)
+    database.put(1, None)
+    run(pipeline)
+    assert found(pipeline) == [(1, database.position, None, None)]
+    assert pipeline.unknown == 1
+
+
+REPLACED = ShapeSettings(
+    computed=(parse_computed("region", "concat('region ', cast(n as string))"),),
+    exclude=("region",),
+)
+SETTINGS = {
+    "replaced column": TableSettings(shape=REPLACED),
+    "renamed column": TableSettings(evolution=EvolutionPolicy(aliases={"big": "large"})),
+}
+
+
+@pytest.mark.parametrize("table_settings", SETTINGS.values(), ids=SETTINGS)
+def test_records_are_read_again_with_the_settings_of_the_table(
+    table_settings: TableSettings, tmp_path: Path
+) -> None:
+    pipeline = new_pipeline(tmp_path, OPTIONS["fixed buckets"])
+    pipeline.table_settings = table_settings
+    database = Database(pipeline.kafka)
+    for operation, key, big, position in [
+        ("c", 0, "value", 101),
+        ("d", 0, None, 102),
+        ("c", 1, LEFT_OUT, 102),
+    ]:
+        database.position = position
+        name = "large" if table_settings.evolution.aliases else "big"
+        row = {"id": key, "n": 1, "region": "r1", name: big}
+        database.send(operation, {"id": key}, None if operation == "d" else row)
+    run(pipeline)
+    assert found(pipeline) == [(1, 1, "value", None)]
+
+
+def test_updates_at_equal_positions_of_two_databases_are_other_updates(tmp_path: Path) -> None:
+    """As long as their tables are in topics of their own."""
+    pipeline = new_pipeline(tmp_path, OPTIONS["fixed buckets"])
+    pipeline.kafka.topics["copy.orders"] = Topic("id of the copy", [Log(), Log()])
+    databases = Database(pipeline.kafka), Database(pipeline.kafka)
+    for number, topic in enumerate(("shop.orders", "copy.orders")):
+        databases[number].topic = topic
+        databases[number].put(10 * number, f"of {topic}")
+        databases[number].move(10 * number, 10 * number + 1)
+    run(pipeline)
+    assert values(pipeline) == ["of shop.orders", "of copy.orders"]
+
+
+@pytest.mark.parametrize("number", [0, 1], ids=["insert in first log", "delete in first log"])
+def test_an_update_of_a_part_of_the_message_key_that_the_table_does_not_have(
+    number: int, tmp_path: Path
+) -> None:
+    pipeline = new_pipeline(tmp_path, OPTIONS["fixed buckets"])
+    pipeline.table_settings = TableSettings(primary_keys=("n",))
+    database = Database(pipeline.kafka)
+    for operation, key, big, position in [
+        ("c", number + 1, "of both", 101),
+        ("d", number + 1, None, 102),
+        ("c", number + 2, LEFT_OUT, 102),
+    ]:
+        database.position = position
+        row = {"id": key, "n": 7, "big": big}
+        database.send(operation, {"id": key, "n": 7}, None if operation == "d" else row)
+    run(pipeline)
+    assert found(pipeline) == [(number + 2, 7, "of both", None)]
+
+
+def test_records_that_expire_while_a_batch_runs_have_no_values(tmp_path: Path) -> None:
+    pipeline, _ = moved_with_late(tmp_path, partition=7)
+
+    class Expired(Messages):
+        def ranges(self, source: KafkaSource, topic: str) -> list[OffsetRange]:
+            return [replace(log, start=log.until) for log in super().ranges(source, topic)]
+
+    pipeline.kafka = Expired(topics=pipeline.kafka.topics)
+    run(pipeline)
+    assert values(pipeline) == [None]
     assert pipeline.unknown == 1

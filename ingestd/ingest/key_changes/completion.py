@@ -29,9 +29,11 @@ def complete_rows(
     """Return the blobs of a table with the values that key-changing updates left out.
 
     They are read from `log` (None: Kafka) and from the table. Values that are not found stay marked
-    as omitted. Also returns the number of those for which the merge engine would keep an older
-    value, because `fill_unavailable` does not count them. Raises the errors of reading the source
-    and the table.
+    as omitted, so that an insert that was sent again keeps those of its row, except in tables with
+    soft deletes: there the earlier row of the key can be a deleted one, so the values become null.
+    Also returns the number of values that are not found and that `fill_unavailable` does not count:
+    these, and those for which the merge engine would keep an older value. Raises the errors of
+    reading the source and the table.
     """
     table = context.tables[identifier].table
     rules, schema = table.merge_rules, table.schema
@@ -49,7 +51,10 @@ def complete_rows(
             id(move.blob): _filled(move, found) for move, found in zip(moves, values, strict=True)
         }
         blobs = [filled.get(id(blob), blob) for blob in blobs]
-    return blobs, sum(_uncounted(blob.rows, rules) for blob in blobs)
+    if context.settings_of(identifier).shape.deletion_column is None:
+        return blobs, sum(_count_kept(blob.rows, rules) for blob in blobs)
+    unknown = sum(_count(blob.rows, omitted_columns(blob.rows)) for blob in blobs)
+    return [RowBlob(blob.origin, _with_nulls(blob.rows)) for blob in blobs], unknown
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,9 +94,21 @@ def _is_of_source(rules: MergeRules, column: str) -> bool:
     return rules.engine != "first-row"
 
 
-def _uncounted(rows: pa.Table, rules: MergeRules) -> int:
-    columns = [name for name in omitted_columns(rows) if rules.keeps_older(name)]
+def _count_kept(rows: pa.Table, rules: MergeRules) -> int:
+    return _count(rows, [name for name in omitted_columns(rows) if rules.keeps_older(name)])
+
+
+def _count(rows: pa.Table, columns: list[str]) -> int:
+    """Return the number of values of some columns that inserts lack."""
     return sum(int(np.count_nonzero(omitted(rows, name) & _inserts(rows))) for name in columns)
+
+
+def _with_nulls(rows: pa.Table) -> pa.Table:
+    """Return the rows with the values that inserts lack as nulls that are not omitted."""
+    inserts = _inserts(rows)
+    for name in omitted_columns(rows):
+        rows = _marked(rows, name, omitted(rows, name) & ~inserts)
+    return rows
 
 
 def _inserts(rows: pa.Table) -> Mask:
@@ -110,12 +127,16 @@ def _filled(move: _Moves, found: Mapping[str, FoundValues]) -> RowBlob:
         left_out[changed] = False
         donors = found[name].values.cast(column.type)
         values: Values = pa.chunked_array([*column.chunks, *donors.chunks], column.type)
-        rows = _replaced(rows, name, values.take(source))
-        if left_out.any():
-            rows = _replaced(rows, UNAVAILABLE_PREFIX + name, pa.array(left_out))
-        else:
-            rows = rows.drop_columns([UNAVAILABLE_PREFIX + name])
+        rows = _marked(_replaced(rows, name, values.take(source)), name, left_out)
     return RowBlob(move.blob.origin, rows)
+
+
+def _marked(rows: pa.Table, name: str, left_out: Mask) -> pa.Table:
+    """Return the rows with other marks of the omitted values of a column; shape (rows,)."""
+    mark = UNAVAILABLE_PREFIX + name
+    if left_out.any():
+        return _replaced(rows, mark, pa.array(left_out))
+    return rows.drop_columns([mark])
 
 
 def _replaced(rows: pa.Table, name: str, values: Values) -> pa.Table:

@@ -26,8 +26,14 @@ from ingestd.kafka.offset_ranges import OffsetRange
 from ingestd.kafka.record_log import RecordLog
 from ingestd.paimon.table.metadata.snapshot_manager import find_snapshot
 
-_AS_THE_TABLE_IS = TableSettings(evolution=EvolutionPolicy(mode="none", on_refused="ignore"))
-"""Settings under which columns that the table lacks are left out."""
+
+def _as_the_table_is(policy: EvolutionPolicy) -> EvolutionPolicy:
+    """Return a policy under which columns that the table lacks are left out.
+
+    Values for which the table has a separate column stay in it.
+    """
+    separate = policy.on_refused == "new-column"
+    return replace(policy, mode="none", on_refused="new-column" if separate else "ignore")
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +90,8 @@ class TableHistory:
     def __init__(self, context: BatchContext, identifier: str, base: Base, log: RecordLog) -> None:
         tables, name = dict(context.tables), identifier.partition(".")[2]
         tables[identifier] = replace(tables[identifier], covered=base.covered)
-        settings = _AS_THE_TABLE_IS.over(context.settings.get(name, TableSettings()))
+        policy = _as_the_table_is(context.settings_of(identifier).evolution)
+        settings = replace(context.settings.get(name, TableSettings()), evolution=policy)
         self._context = replace(
             context,
             tables=tables,

@@ -23,8 +23,9 @@ ABSENT = -1
 class RowHistory:
     """n rows of one table in the order of their changes, each array of shape (n,).
 
-    `keys` are the numbers of their primary keys, and `sources` those of their source tables.
-    `positions` are positions in the log of the source, -1 if unknown.
+    `keys` are the numbers of their primary keys, and `sources` those of their source tables, which
+    are different tables if they are in different topics. `positions` are positions in the log of
+    the source, -1 if unknown.
     """
 
     keys: Indices
@@ -55,10 +56,11 @@ class ValueOrigins:
 
 
 def deletes_of_inserts(history: RowHistory) -> Indices:
-    """Return, for each row, the delete of the same update under another key, or `ABSENT`.
+    """Return, for each row, the delete of the same update, or `ABSENT` if it is not known.
 
     If a source sent the changes again, this is the first delete: the row of the old key was as the
-    update found it only before this one.
+    update found it only before this one. Deletes of several keys at one position are not of one
+    update, which a source should not send, so they have no insert.
     """
     known = np.flatnonzero(history.positions >= 0)
     columns = {"source": history.sources[known], "position": history.positions[known]}
@@ -66,10 +68,11 @@ def deletes_of_inserts(history: RowHistory) -> Indices:
     deletes = np.flatnonzero(history.kinds[known] == RowKind.DELETE)[::-1]
     first = np.full(updates.count, ABSENT, np.int64)
     first[updates.codes[deletes]] = known[deletes]
+    keys = history.keys[known[deletes]]
+    ambiguous = updates.codes[deletes][keys != history.keys[first[updates.codes[deletes]]]]
+    first[ambiguous] = ABSENT
     paired = np.full(len(history.kinds), ABSENT, np.int64)
     paired[known] = first[updates.codes]
-    same_key = history.keys[paired] == history.keys
-    paired[same_key] = ABSENT
     return paired
 
 

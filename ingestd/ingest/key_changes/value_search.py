@@ -202,8 +202,9 @@ class _Search:
         )
         order = np.argsort(concatenated(ranks))
         nothing = self._without_values(self._inserts.slice(0, 0))
-        read_rows = [self._numbered(read.where, read.rows) for read in reads]
-        rows = pa.concat_tables([nothing, *read_rows], promote_options="default").take(order)
+        read_rows = [self._numbered(where, nothing) for where in self._ends]
+        read_rows += [self._numbered(read.where, read.rows) for read in reads]
+        rows = pa.concat_tables(read_rows, promote_options="default").take(order)
         changes = self._changes(rows, reads, order)
         inserts = np.flatnonzero(changes.kinds == RowKind.INSERT)
         identities, wanted = rows.select(self._identity), self._inserts.select(self._identity)
@@ -217,8 +218,12 @@ class _Search:
         return _Trace(base, history, identities, origins, changes.positions[unpaired])
 
     def _changes(self, rows: pa.Table, reads: Sequence[ReadRows], order: Indices) -> RowHistory:
-        numbers = {read.source_table: number for number, read in enumerate(reads)}
-        sources = [np.full(read.rows.num_rows, numbers[read.source_table]) for read in reads]
+        origins = [(read.where.topic, read.source_table) for read in reads]
+        numbers = {origin: number for number, origin in enumerate(origins)}
+        sources = [
+            np.full(read.rows.num_rows, numbers[origin])
+            for read, origin in zip(reads, origins, strict=True)
+        ]
         return RowHistory(
             keys=group_rows(rows, self._keys).codes,
             kinds=rows.column(KIND).to_numpy(),

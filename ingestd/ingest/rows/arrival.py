@@ -1,16 +1,20 @@
 """The order in which the rows of a table arrived, over all topic partitions.
 
 Rows of a topic partition are ordered by offset, and rows of several ones by their position in the
-source's log.
+source's log. Delete and insert of an update that changed the message key have the same position,
+and the delete precedes the insert: both are of one row if the key of the table is a part of the
+message key.
 """
 
 from collections.abc import Sequence
 
 import numpy as np
 
-from ingestd.ingest.rows.blobs import OFFSET, POSITION, RowBlob
+from ingestd.ingest.rows.blobs import KIND, OFFSET, POSITION, RowBlob
+from ingestd.ingest.rows.omitted_values import kept_deletes
 from ingestd.ingest.values.row_groups import pair_order
-from ingestd.paimon.spec.row_selection import Indices
+from ingestd.paimon.spec.data_types import RowKind
+from ingestd.paimon.spec.row_selection import Indices, Mask
 
 
 def arrival_ranks(blobs: Sequence[RowBlob]) -> list[Indices]:
@@ -25,7 +29,12 @@ def arrival_ranks(blobs: Sequence[RowBlob]) -> list[Indices]:
     if len(numbers) > 1:
         positions = concatenated([_positions(blob) for blob in blobs])[order]
         reached = _reached(positions, owners[order])
-        order = order[np.argsort(reached, kind="stable")]
+        by_position = np.argsort(reached, kind="stable")
+        deletes = np.concatenate([_deletes(blob) for blob in blobs])
+        if deletes.any() and _have_ties(reached[by_position], owners[order][by_position]):
+            later = _after_deletes(deletes[order], reached, owners[order])
+            by_position = np.lexsort((later, reached))
+        order = order[by_position]
     ranks = np.empty(len(order), np.int64)
     ranks[order] = np.arange(len(order))
     borders = np.cumsum(lengths)[:-1]
@@ -46,6 +55,32 @@ def _reached(positions: Indices, owners: Indices) -> Indices:
     """
     borders = np.flatnonzero(np.diff(owners)) + 1
     return concatenated([np.maximum.accumulate(piece) for piece in np.split(positions, borders)])
+
+
+def _have_ties(reached: Indices, owners: Indices) -> bool:
+    """Return whether rows of several topic partitions have reached the same known position."""
+    ties = (reached[1:] == reached[:-1]) & (owners[1:] != owners[:-1]) & (reached[1:] >= 0)
+    return bool(ties.any())
+
+
+def _deletes(blob: RowBlob) -> Mask:
+    kinds = blob.rows.column(KIND).to_numpy()
+    deletes: Mask = (kinds == RowKind.DELETE) | kept_deletes(blob.rows)
+    return deletes
+
+
+def _after_deletes(deletes: Mask, reached: Indices, owners: Indices) -> Mask:
+    """Return a mask of the rows that are not among the first deletes of a partition at a position.
+
+    Sorting by it preserves the order of rows in a topic partition.
+    """
+    count = len(deletes)
+    starts = np.ones(count, np.bool_)
+    starts[1:] = (reached[1:] != reached[:-1]) | (owners[1:] != owners[:-1])
+    start = np.maximum.accumulate(np.where(starts, np.arange(count), 0))
+    newest_other = np.maximum.accumulate(np.where(deletes, -1, np.arange(count)))
+    later: Mask = newest_other >= start
+    return later
 
 
 def concatenated(parts: list[Indices]) -> Indices:

@@ -403,12 +403,16 @@ def _beyond(
     types: Mapping[str, DataType],
     policy: EvolutionPolicy,
 ) -> dict[str, DataType]:
-    """Return the columns that the table lacks, or whose type is too narrow for the values."""
+    """Return the columns that the table lacks, or whose type is too narrow for the values.
+
+    Omitted values fit no other type if values of the type are in a column of their own.
+    """
     always = policy.mode not in (None, "evolve")
+    apart = batch.unavailable if policy.on_refused == "new-column" else ()
     return {
         name: data_type
         for name, data_type in columns_beyond(schema, types).items()
-        if not _fits_by_value(batch, name, schema, always=always)
+        if name in apart or not _fits_by_value(batch, name, schema, always=always)
     }
 
 
@@ -537,10 +541,10 @@ class _Column:
 
         `refused` is the reason why the type in the table may not be widened, or None.
         """
-        name, arrow_type = self._target.name, to_arrow_type(self._target.type)
-        count = len(self._batch.offset)
+        name = self._target.name
         if name not in self._batch.types:
-            values: Values = _nulls(count, arrow_type)
+            arrow_type: Values = to_arrow_type(self._target.type)
+            values: Values = pa.nulls(len(self._batch.offset), arrow_type)
         else:
             column = self._batch.columns.column(name)
             source = self._batch.types[name]
@@ -573,10 +577,6 @@ class _Column:
     def _fail(self, rows: Mask, stage: str, reason: str, message: str) -> None:
         if bool(rows.any()):
             self.failures.append(Failure(rows, stage, reason, message))
-
-
-def _nulls(count: int, arrow_type: Values) -> Values:
-    return pa.nulls(count, arrow_type)
 
 
 def _zero(arrow_type: pa.DataType) -> Values:

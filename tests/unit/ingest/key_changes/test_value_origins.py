@@ -71,7 +71,12 @@ def last_origin(*changes: Change, sources: list[int] | None = None) -> tuple[str
             id="sent again",
         ),
         pytest.param([("-D", 1, -1, False), ("+I", 2, -1, True)], ("unpaired", 1), id="unknown"),
-        pytest.param([("-D", 2, 2, False), ("+I", 2, 2, True)], ("unpaired", 1), id="own delete"),
+        pytest.param([("-D", 2, 2, False), ("+I", 2, 2, True)], ("table_keys", 0), id="own delete"),
+        pytest.param(
+            [("+I", 1, 1, False), ("-D", 1, 2, False), ("-D", 3, 2, False), ("+I", 2, 2, True)],
+            ("unpaired", 3),
+            id="deletes of two rows",
+        ),
     ],
 )  # fmt: skip
 def test_a_value_is_traced_over_changes_of_the_key(

@@ -9,7 +9,14 @@ from ingestd.ingest.settings.context import TableSettings
 from ingestd.ingest.settings.evolution_policy import EvolutionPolicy, check_policy
 from ingestd.paimon.spec.data_types import DataType, parse_type
 from tests.support.ingest_rig import DEAD_LETTERS, Rig
-from tests.support.json_changes import DELETE, Change, JsonChanges, record
+from tests.support.json_changes import (
+    DELETE,
+    UNAVAILABLE,
+    UPDATE_AFTER,
+    Change,
+    JsonChanges,
+    record,
+)
 
 
 def grown(json_changes: JsonChanges, policy: EvolutionPolicy, **types: str) -> Rig:
@@ -137,6 +144,16 @@ def test_values_of_another_type_get_a_column_beside(json_changes: JsonChanges) -
         "soon",
     ]
     assert rig.tables["lake.orders"].schema.id == 1
+
+
+def test_unchanged_values_of_another_type_stay_in_the_column_beside(
+    json_changes: JsonChanges,
+) -> None:
+    rig = grown(json_changes, EvolutionPolicy("add-columns", "new-column"), at="STRING")
+    for at in ("soon", UNAVAILABLE):
+        rig.produce(record(Change({"id": 1, "at": at}, UPDATE_AFTER)))
+        rig.run()
+    assert rig.rows("orders", "at", "at_string") == [{"at": None, "at_string": "soon"}]
 
 
 def test_column_beside_never_takes_the_place_of_one_of_the_source(

@@ -31,9 +31,10 @@ def blob(
     topic: str = "t",
     table: str = "lake.a",
     positions: list[int] | None = None,
+    kinds: list[int] | None = None,
     **extra: list[bool],
 ) -> Blob:
-    columns = {"id": pa.array(offsets), KIND: pa.array([0] * len(offsets), pa.int8())}
+    columns = {"id": pa.array(offsets), KIND: pa.array(kinds or [0] * len(offsets), pa.int8())}
     columns[OFFSET] = pa.array(offsets, pa.int64())
     if positions is not None:
         columns[POSITION] = pa.array(positions, pa.int64())
@@ -124,6 +125,16 @@ def test_source_position_decides_between_partitions() -> None:
         blob([50, 51, 52], 1, positions=[200, 300, 400]),
     ]
     assert offsets_of(blobs) == [[10, 50, 11, 51, 52, 12]]
+
+
+@pytest.mark.parametrize("kept", [False, True])
+def test_the_delete_of_an_update_precedes_its_insert(kept: bool) -> None:
+    """Also if it is kept as an update, but no row overtakes another of its partition."""
+    insert = blob([1, 2], 0, positions=[20, 30])
+    kinds = [0, 2 if kept else 3, 0, 2 if kept else 3]
+    marks = {"": [False, True, False, True]} if kept else {}
+    delete = blob([5, 6, 7, 8], 1, positions=[10, 20, 30, 30], kinds=kinds, **marks)
+    assert offsets_of([insert, delete]) == [[5, 6, 1, 2, 7, 8]]
 
 
 def test_repeats_within_a_partition_stay_where_they_are() -> None:
