@@ -60,13 +60,18 @@ def _proto() -> str:
     return f'syntax = "proto3"; message Value {{ {fields} }}'
 
 
+def registered_schema(schema_id: SchemaId) -> RegisteredSchema:
+    """The schema with an id; that of the messages in Protobuf, of a key, a row or an event."""
+    if schema_id == _PROTO:
+        return RegisteredSchema("PROTOBUF", _proto())
+    return RegisteredSchema("AVRO", json.dumps(_schemas()[int(schema_id)]))
+
+
 class _Lookup:
     """The schemas of this benchmark."""
 
     def find(self, schema_id: SchemaId) -> RegisteredSchema | None:
-        if schema_id == _PROTO:
-            return RegisteredSchema("PROTOBUF", _proto())
-        return RegisteredSchema("AVRO", json.dumps(_schemas()[int(schema_id)]))
+        return registered_schema(schema_id)
 
 
 def _framed(number: int, body: bytes) -> bytes:
@@ -105,8 +110,8 @@ def _proto_message(row: Mapping[str, Any]) -> bytes:
     return _framed(_PROTO, b"".join(parts))
 
 
-def _messages(name: str, count: int) -> tuple[list[bytes], list[bytes]]:
-    """Keys and values."""
+def registered_messages(name: str, count: int) -> tuple[list[bytes], list[bytes]]:
+    """Keys and values of the messages of a format."""
     found = changes(count)
     key, row, event = _writer(_KEY), _writer(_ROW), _writer(_EVENT)
     keys = [key({"id": number}) for number, _, _, _ in found]
@@ -171,7 +176,7 @@ def main(arguments: list[str]) -> None:
     wanted = parser.parse_args(arguments)
     sys.stdout.write("format               records/s fastavro/s  bytes/record\n")
     for name in ("debezium-avro", "avro", "protobuf"):
-        keys, values = _messages(name, wanted.records)
+        keys, values = registered_messages(name, wanted.records)
         rate = wanted.records / _decode_seconds(name, keys, values, wanted.rounds)
         bare = _bare_seconds(name, values, wanted.rounds)
         shown = "-" if bare is None else f"{wanted.records / bare:,.0f}"
