@@ -1,11 +1,13 @@
 """Find the writer schema of a message, from bytes before its body or from a header.
 
 In the Confluent wire format, a zero byte and a schema id of four bytes (big-endian) precede the
-body; in the format of Apicurio, the id has eight bytes. Newer serializers write the id, or a byte
-with value 1 and a GUID, into a header, and do not change the body.
+body; serializers of Apicurio 2 write eight bytes. Newer serializers write the id, or a byte
+with value 1 and a GUID, into a header, and do not change the body. Apicurio's headers contain the
+id in eight bytes; their names state its kind.
 """
 
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple, cast
 
@@ -20,6 +22,11 @@ _NUMBER, _GUID = 0, 1
 _GUID_MARK = bytes([_GUID])
 _GUID_BYTES = 16
 _VALUE_HEADER, _KEY_HEADER = "__value_schema_id", "__key_schema_id"
+_KINDED = re.compile(rb"(contentIds|globalIds)/(.{8})", re.DOTALL)
+"""The mark of a frame whose id is in a header of Apicurio: the kind, and the id in eight bytes."""
+_ENCODING, _BINARY = b"encoding/", b"BINARY"
+_APICURIO_IDS = ("contentId", "globalId")
+_APICURIO_TYPE = "apicurio.protobuf.type"
 
 Headers = Sequence[tuple[str, bytes | None]]
 
@@ -28,12 +35,14 @@ class SchemaFrame(NamedTuple):
     """The reference of a message to its schema.
 
     `mark` are the bytes that identify the schema, and `skip` is the number of bytes before the
-    body. `detail` are the bytes after the schema id that select a type in the schema (Protobuf).
+    body. `detail` are the bytes after the schema id that select a type in the schema (Protobuf),
+    or `type_name` is its name.
     """
 
     mark: bytes
     skip: int
     detail: bytes = b""
+    type_name: str = ""
 
     def schema_id(self, stage: str) -> SchemaId:
         """Return the schema id. Raises RecordError if `mark` contains none."""
@@ -42,7 +51,15 @@ class SchemaFrame(NamedTuple):
             return int.from_bytes(self.mark[1:], "big")
         if kind == _GUID and len(self.mark) == 1 + _GUID_BYTES:
             return self.mark[1:].hex()
+        if kinded := _KINDED.fullmatch(self.mark):
+            return f"{kinded[1].decode()}/{int.from_bytes(kinded[2], 'big')}"
         document = "message key" if stage == "key" else "message value"
+        if self.mark.startswith(_ENCODING):
+            message = (
+                f"the {document} is not Avro in its binary encoding; set "
+                "apicurio.registry.avro.encoding=BINARY for the producers"
+            )
+            raise refuse(stage, "unsupported-encoding", message)
         shown = self.mark[:8].hex(" ") or "nothing"
         message = f"the {document} names no schema: it begins with {shown}"
         raise refuse(stage, "no-schema-id", message)
@@ -55,7 +72,11 @@ def frame_of(
 
     Its mark is empty if the schema id must be in a header and is missing there.
     """
-    if headers and framing.location != "prefix":
+    if headers and framing.location != "prefix" and framing.is_apicurio:
+        frame = _apicurio_frame(dict(headers), is_key=is_key)
+        if frame is not None:
+            return frame
+    elif headers and framing.location != "prefix":
         wanted = _KEY_HEADER if is_key else _VALUE_HEADER
         for name, value in headers:
             if name == wanted and value:
@@ -65,6 +86,20 @@ def frame_of(
         return SchemaFrame(b"", 0)
     size = 1 + (_GUID_BYTES if message[:1] == _GUID_MARK else framing.id_bytes)
     return SchemaFrame(message[:size], size)
+
+
+def _apicurio_frame(headers: Mapping[str, bytes | None], *, is_key: bool) -> SchemaFrame | None:
+    """Return the frame that headers of Apicurio state; None if they contain no id."""
+    document, of_type = ("key", ".key") if is_key else ("value", "")
+    encoding = headers.get(f"apicurio.{document}.encoding") or _BINARY
+    if encoding != _BINARY:
+        return SchemaFrame(_ENCODING + encoding, 0)
+    for kind in _APICURIO_IDS:
+        number = headers.get(f"apicurio.{document}.{kind}")
+        if number is not None:
+            type_name = (headers.get(_APICURIO_TYPE + of_type) or b"").decode(errors="replace")
+            return SchemaFrame(f"{kind}s/".encode() + number, 0, b"", type_name)
+    return None
 
 
 Refine = Callable[[SchemaFrame, bytes], SchemaFrame]

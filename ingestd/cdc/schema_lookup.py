@@ -28,7 +28,9 @@ def is_glue(message: bytes | None) -> bool:
 SchemaKind = Literal["AVRO", "PROTOBUF", "JSON"]
 IdLocation = Literal["prefix", "header", "auto"]
 SchemaId = int | str
-"""A schema id: a number, or the 32 hexadecimal digits of a GUID."""
+"""A schema id: a number, the 32 hexadecimal digits of a GUID, or an id of Apicurio with its kind,
+such as `contentIds/7` or `globalIds/7`.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,11 +71,13 @@ class Framing:
     """The way in which the messages of a source refer to their schemas.
 
     With the location "auto", headers take precedence over prefixes. `id_bytes` is 4, or 8 for
-    Apicurio's own format.
+    serializers of Apicurio 2. If `is_apicurio`, the headers are those of Apicurio, and the names of
+    Protobuf messages replace their indexes.
     """
 
     location: IdLocation = "prefix"
     id_bytes: int = 4
+    is_apicurio: bool = False
 
     @property
     def needs_headers(self) -> bool:

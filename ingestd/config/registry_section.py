@@ -25,9 +25,10 @@ class SchemaRegistrySection(Section):
 
     url: Names = Field(
         default=(),
-        description="Address of the registry, or several that are tried in turn; Apicurio's ends "
-        "in `/apis/ccompat/v7`. Formats in Avro and Protobuf need it; with it, JSON formats "
-        "remove the schema id that precedes a message.",
+        description="Address of the registry, or several that are tried in turn. For messages of "
+        "Apicurio's own serializers and converters it ends in `/apis/registry/v2` or "
+        "`/apis/registry/v3`, for those of Confluent's in `/apis/ccompat/v7`. Formats in Avro and "
+        "Protobuf need it; with it, JSON formats remove the schema id that precedes a message.",
     )
     basic_auth_user_info: str | None = Field(
         default=None,
@@ -116,13 +117,20 @@ class SchemaRegistrySection(Section):
     id_location: Literal["prefix", "header", "auto"] = Field(
         default="prefix",
         description="Location of the schema id in messages: `prefix`, before the body; "
-        "`header`, in the headers `__key_schema_id` and `__value_schema_id`; `auto`, "
-        "in the headers if present. Headers make reading slower.",
+        "`header`, in the headers `__key_schema_id` and `__value_schema_id`, or those of Apicurio "
+        "(`apicurio.value.contentId` and the like); `auto`, in the headers if present. Headers "
+        "make reading slower.",
     )
     id_bytes: Annotated[Literal[4, 8], BeforeValidator(_number)] = Field(
         default=4,
-        description="Size of the schema id before the body: 4 bytes, or 8 for Apicurio's own "
-        "format.",
+        description="Size of the schema id before the body: 4 bytes, or 8 as serializers of "
+        "Apicurio 2 write by default.",
+    )
+    use_id: Literal["contentId", "globalId"] | None = Field(
+        default=None,
+        description="Kind of the schema ids before the body of Apicurio's messages, as "
+        "`apicurio.registry.use-id` of the producers; by default `globalId` for a `url` with "
+        "`/apis/registry/v2`, `contentId` for `/apis/registry/v3`. Headers state it.",
     )
 
 
@@ -147,6 +155,7 @@ def registry_settings(section: SchemaRegistrySection, folder: FilePath) -> Regis
         timeout_seconds=section.timeout,
         retry_seconds=section.retry_timeout,
         cache_capacity=section.cache_capacity,
+        used_id=section.use_id,
     )
 
 
@@ -183,7 +192,7 @@ def registered_formats(section: SchemaRegistrySection, folder: FilePath) -> Form
     """Return the settings to look up the schemas of messages; without a URL they are empty."""
     if not section.url:
         return FormatSettings()
-    framing = Framing(section.id_location, section.id_bytes)
-    return FormatSettings(
-        schemas=SchemaRegistry(registry_settings(section, folder)), framing=framing
-    )
+    settings = registry_settings(section, folder)
+    is_apicurio = settings.apicurio_api is not None
+    framing = Framing(section.id_location, section.id_bytes, is_apicurio)
+    return FormatSettings(schemas=SchemaRegistry(settings), framing=framing)

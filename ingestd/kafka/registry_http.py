@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from http.client import HTTPException
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias, TypeVar
 
 from ingestd.errors import ConfigError, SourceError, SourceSilentError
 from ingestd.http_request import ClientResponse, json_of, send, shown
@@ -29,14 +29,20 @@ _LOG = logging.getLogger(__name__)
 _FIRST_WAIT, _LONGEST_WAIT = 0.1, 10.0
 _MOST_BYTES = 4 << 20
 """The maximum size of a response in bytes. Parsed, it takes up to thirty times as much memory."""
-_ACCEPT = "application/vnd.schemaregistry.v1+json, application/json"
+_ACCEPT = "application/vnd.schemaregistry.v1+json, application/json, */*;q=0.1"
 _BEARER = "Bearer "
 _NOT_THERE = "404"
 """Prefix of a registry's error codes for an unknown subject, version or schema."""
+_APICURIO_NOT_THERE = "NotFoundException"
+"""Suffix of Apicurio's error names, such as ContentNotFoundException; alone for an unknown path."""
 REQUESTS, FAILURES, HITS, OUTAGE_MS = "requests", "failures", "hits", "outage_ms"
 """Counters: requests sent, requests without a usable response, look-ups served from the cache, and
 milliseconds from a first failure to the response that ended it, or to the timeout.
 """
+
+_Content = TypeVar("_Content")
+_Read: TypeAlias = Callable[[bytes, str], _Content]
+"""Reads the body of a response; the second argument is the URL for messages of errors."""
 
 _lock = threading.Lock()
 _figures: Counter[str] = Counter()
@@ -63,25 +69,27 @@ class RegistryHttp:
         Raises ConfigError if the registry rejects the credentials, SourceError if no address gave a
         usable response in time.
         """
-        document: Mapping[str, Any] | None = self._get(path, dict)
-        return document
+        return self._get(path, _object)
 
     def get_list(self, path: str) -> list[Any] | None:
         """Return the JSON array at a path; None if the registry does not have it.
 
         Raises as `get`.
         """
-        items: list[Any] | None = self._get(path, list)
-        return items
+        return self._get(path, _array)
 
-    def _get(self, path: str, document_type: type) -> Any:  # noqa: ANN401  (of the type wanted)
+    def get_text(self, path: str) -> str | None:
+        """Return the text at a path; None if the registry does not have it. Raises as `get`."""
+        return self._get(path, _text)
+
+    def _get(self, path: str, read: _Read[_Content]) -> _Content | None:
         attempt = 0
         failed: float | None = None
         while True:
             note(REQUESTS)
             url = self.settings.urls[attempt % len(self.settings.urls)]
             try:
-                response = self._ask(url.rstrip("/") + path, document_type)
+                response = self._ask(url.rstrip("/") + path, read)
                 self._note_outage(failed)
                 return response
             except SourceError as error:
@@ -105,7 +113,7 @@ class RegistryHttp:
         if failed is not None:
             note(OUTAGE_MS, int((self.clock() - failed) * 1000))
 
-    def _ask(self, url: str, document_type: type) -> Any:  # noqa: ANN401  (of the type wanted)
+    def _ask(self, url: str, read: _Read[_Content]) -> _Content | None:
         settings = self.settings
         left = self._begun + settings.lookup_seconds - self.clock()
         if left <= 0:
@@ -126,7 +134,7 @@ class RegistryHttp:
             raise SourceError(
                 f"schema registry {shown(url)}: the response has more than {_MOST_BYTES} bytes"
             )
-        return _document(response.body, shown(url), document_type)
+        return read(response.body, shown(url))
 
     def _send(self, url: str, headers: Mapping[str, str]) -> ClientResponse:
         settings = self.settings
@@ -153,9 +161,8 @@ def _check_status(status: int, data: bytes, url: str) -> None:
     Raises ConfigError or SourceError for every other error status.
     """
     document = _error_document(data)
-    code = document.get("error_code")
-    reason = shown(document.get("message") or "no reason given")
-    if status == 404 and isinstance(code, int | str) and str(code).startswith(_NOT_THERE):
+    reason = shown(document.get("message") or document.get("title") or "no reason given")
+    if status == 404 and _is_missing(document):
         return
     message = f"schema registry {url} responds with {status}: {reason}"
     if status in (401, 403):
@@ -166,6 +173,14 @@ def _check_status(status: int, data: bytes, url: str) -> None:
     if 300 <= status < 400:
         raise ConfigError(f"{message}; redirects are not followed, write the final address")
     raise SourceSilentError(message) if status >= 500 else SourceError(message)
+
+
+def _is_missing(document: Mapping[str, Any]) -> bool:
+    """Return whether a response with status 404 is about an object, and not about a wrong path."""
+    name, code = document.get("name"), document.get("error_code")
+    if isinstance(name, str):
+        return name.endswith(_APICURIO_NOT_THERE) and name != _APICURIO_NOT_THERE
+    return isinstance(code, int | str) and str(code).startswith(_NOT_THERE)
 
 
 def _credentials(settings: RegistrySettings, seconds: float) -> dict[str, str]:
@@ -214,15 +229,32 @@ def _tls(settings: RegistrySettings) -> ssl.SSLContext:
     return context
 
 
-def _document(data: bytes, url: str, document_type: type) -> object:
+def _json(data: bytes, url: str) -> object:
     try:
-        document = json_of(data)
+        return json_of(data)
     except ValueError as error:
         raise SourceError(f"schema registry {url}: the response is not JSON ({error})") from error
-    if not isinstance(document, document_type):
-        form = "object" if document_type is dict else "array"
-        raise SourceError(f"schema registry {url}: the response is not a JSON {form}")
+
+
+def _object(data: bytes, url: str) -> Mapping[str, Any]:
+    document = _json(data, url)
+    if not isinstance(document, dict):
+        raise SourceError(f"schema registry {url}: the response is not a JSON object")
     return document
+
+
+def _array(data: bytes, url: str) -> list[Any]:
+    items = _json(data, url)
+    if not isinstance(items, list):
+        raise SourceError(f"schema registry {url}: the response is not a JSON array")
+    return items
+
+
+def _text(data: bytes, url: str) -> str:
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        raise SourceError(f"schema registry {url}: the response is not UTF-8") from error
 
 
 def _error_document(data: bytes) -> Mapping[str, Any]:

@@ -2,12 +2,17 @@
 
 import re
 from dataclasses import dataclass, field
+from typing import Literal
 from urllib.parse import urlsplit
 
 from ingestd.cdc.schema_lookup import GLUE_WAY_OUT
 from ingestd.errors import ConfigError
 from ingestd.kafka.registry_tokens import TokenClient
 
+IdKind = Literal["contentId", "globalId"]
+_APICURIO = re.compile(r"/apis/registry/v([23])/?$")
+_GLOBAL_BY_DEFAULT = 2
+"""The version of Apicurio's API whose serializers use global ids by default."""
 _GLUE = re.compile(r"^arn:aws[\w-]*:glue:|\bglue[\w.-]*\.amazonaws\.com\b", re.IGNORECASE)
 
 
@@ -19,7 +24,8 @@ class RegistrySettings:
     request. `logical_cluster` and `identity_pool` are sent with a bearer token.
     `timeout_seconds` is the timeout of one request, from its first byte to the last byte
     of the response. The larger of `timeout_seconds` and `retry_seconds` is the timeout of one
-    look-up: all requests for a schema and its references.
+    look-up: all requests for a schema and its references. `used_id` is the kind of the ids before
+    the body of Apicurio's messages; None is the default of its serializers.
     """
 
     urls: tuple[str, ...]
@@ -36,11 +42,28 @@ class RegistrySettings:
     timeout_seconds: float = 10.0
     retry_seconds: float = 60.0
     cache_capacity: int = 10_000
+    used_id: IdKind | None = None
 
     @property
     def lookup_seconds(self) -> float:
         """The timeout of one look-up in seconds."""
         return max(self.retry_seconds, self.timeout_seconds)
+
+    @property
+    def apicurio_api(self) -> int | None:
+        """The version of Apicurio's API at the addresses; None if they have Confluent's."""
+        return _api_of(self.urls[0])
+
+    @property
+    def id_kind(self) -> str:
+        """The kind of ids that are numbers, in the paths of Apicurio's API."""
+        by_default: IdKind = "globalId" if self.apicurio_api == _GLOBAL_BY_DEFAULT else "contentId"
+        return f"{self.used_id or by_default}s"
+
+
+def _api_of(url: str) -> int | None:
+    match = _APICURIO.search(urlsplit(url).path)
+    return None if match is None else int(match[1])
 
 
 def check_registry(settings: RegistrySettings) -> None:
@@ -49,6 +72,19 @@ def check_registry(settings: RegistrySettings) -> None:
         raise ConfigError("schema-registry: 'url' is required")
     for url in settings.urls:
         _check_address(url, "url", "set 'basic-auth-user-info' instead")
+    if len(set(map(_api_of, settings.urls))) > 1:
+        raise ConfigError("schema-registry: all addresses of 'url' must have the same API")
+    if settings.used_id is not None and settings.apicurio_api is None:
+        raise ConfigError(
+            "schema-registry: 'use-id' requires a 'url' of Apicurio's API, which ends in "
+            "/apis/registry/v2 or /apis/registry/v3"
+        )
+    _check_credentials(settings)
+    if settings.key_location and not settings.certificate_location:
+        raise ConfigError("schema-registry: 'ssl-key-location' requires 'ssl-certificate-location'")
+
+
+def _check_credentials(settings: RegistrySettings) -> None:
     client = settings.token_client
     if client is not None:
         key = "bearer-auth-issuer-endpoint-url"
@@ -68,8 +104,6 @@ def check_registry(settings: RegistrySettings) -> None:
             "schema-registry: 'bearer-auth-logical-cluster' and 'bearer-auth-identity-pool-id' "
             "require a bearer token"
         )
-    if settings.key_location and not settings.certificate_location:
-        raise ConfigError("schema-registry: 'ssl-key-location' requires 'ssl-certificate-location'")
 
 
 def _check_address(url: str, key: str, instead: str) -> None:

@@ -1,11 +1,13 @@
 """Data format `protobuf`: rows as Protobuf messages, with schemas from a registry.
 
-The message indexes after the schema id select a message type in the file. The native extension
-reads simple fields, if it is installed; all others are decoded in Python, message by message.
+The message indexes after the schema id select a message type in the file; serializers of Apicurio
+write its name instead, as a message `Ref` with its length. The native extension reads simple
+fields, if it is installed; all others are decoded in Python, message by message.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -40,12 +42,16 @@ from ingestd.cdc.schema_lookup import RegisteredSchema, SchemaLookup, lookup_of
 _MAX_SCHEMAS = 5000
 _MAX_INDEXES = 64
 """Maximum number of message indexes, which is the nesting depth of the message type."""
+_NAME_TAG = b"\n"
+_Selector: TypeAlias = str | tuple[int, ...]
+"""What selects a message type in a file: its name, or the message indexes."""
 
 
 def new_format(settings: FormatSettings) -> PlainRecords:
     """Return a new decoder of the format. Raises ConfigError without a schema registry."""
     schemas = lookup_of(settings.schemas, "protobuf")
-    fields = ProtobufFields(schemas, renames=settings.renames)
+    has_names = settings.framing.is_apicurio
+    fields = ProtobufFields(schemas, renames=settings.renames, has_names=has_names)
     return PlainRecords("protobuf", fields, settings.framing)
 
 
@@ -68,16 +74,27 @@ class ProtobufFields:
     """A reader of Protobuf messages into columns, with a cache of their schemas.
 
     If `renames`, old names of fields are read from earlier versions of each schema in the registry.
+    If `has_names`, names of message types may precede the messages, as Apicurio writes them.
     """
 
-    def __init__(self, schemas: SchemaLookup, *, renames: bool = False) -> None:
+    def __init__(
+        self, schemas: SchemaLookup, *, renames: bool = False, has_names: bool = False
+    ) -> None:
         self._schemas = schemas
         self._renames = renames
-        self._messages: dict[tuple[bytes, tuple[int, ...]], _Message] = {}
+        self._has_names = has_names
+        self._messages: dict[tuple[bytes, _Selector], _Message] = {}
 
     def refine(self, frame: SchemaFrame, message: bytes) -> SchemaFrame:
-        """Return the frame with the message indexes as its detail, unless they are invalid."""
-        if frame.detail:
+        """Return the frame with the name of the message type, or the message indexes as its detail.
+
+        Invalid indexes are left out.
+        """
+        if self._has_names:
+            name, at = _type_name(message, frame.skip)
+            if name and frame.type_name in ("", name):
+                return frame._replace(skip=at, type_name=name)
+        if frame.detail or frame.type_name:
             return frame
         try:
             _, at = _indexes(message, frame.skip)
@@ -90,7 +107,7 @@ class ProtobufFields:
 
         The messages of the frame must have been read before.
         """
-        known = self._messages.get((frame.mark, _indexes(frame.detail, 0)[0]))
+        known = self._messages.get((frame.mark, _selector(frame)))
         return () if known is None else known.former
 
     def comments(self, frame: SchemaFrame) -> Comments:
@@ -98,7 +115,7 @@ class ProtobufFields:
 
         The messages of the frame must have been read before.
         """
-        known = self._messages.get((frame.mark, _indexes(frame.detail, 0)[0]))
+        known = self._messages.get((frame.mark, _selector(frame)))
         return NO_COMMENTS if known is None else known.comments
 
     def read(
@@ -111,14 +128,14 @@ class ProtobufFields:
         """
         document = "message key" if stage == "key" else "message value"
         try:
-            indexes, _ = _indexes(frame.detail, 0)
+            selector = _selector(frame)
         except WireError as error:
             raise refuse(stage, "invalid-protobuf", f"the {document}: {error}") from error
-        rows = _Rows(self._message(frame, indexes, stage), stage, document, refused)
+        rows = _Rows(self._message(frame, selector, stage), stage, document, refused)
         return rows.read(messages, frame.skip)
 
-    def _message(self, frame: SchemaFrame, indexes: tuple[int, ...], stage: str) -> _Message:
-        known = self._messages.get((frame.mark, indexes))
+    def _message(self, frame: SchemaFrame, selector: _Selector, stage: str) -> _Message:
+        known = self._messages.get((frame.mark, selector))
         if known is None:
             if len(self._messages) >= _MAX_SCHEMAS:
                 self._messages.clear()
@@ -126,7 +143,7 @@ class ProtobufFields:
             try:
                 texts = [reference.text for reference in registered.references]
                 types = parse_protobuf(registered.text, texts)
-                name = types.message_at(indexes)
+                name = _selected(types, selector)
             except ProtobufSchemaError as error:
                 raise refuse(stage, "invalid-schema", str(error)) from error
             columns = tuple(proto_column(field, types) for field in types.messages[name])
@@ -135,7 +152,7 @@ class ProtobufFields:
             comments = Comments.of(types.comments.get(name), fields)
             native = NativeFields(types.messages[name], columns, types)
             known = _Message(name, MessageReader(types), native, columns, former, comments)
-            self._messages[frame.mark, indexes] = known
+            self._messages[frame.mark, selector] = known
         return known
 
     def _former(self, frame: SchemaFrame, types: ProtoTypes, name: str) -> Names:
@@ -154,6 +171,34 @@ class ProtobufFields:
                 continue
             renames += former_names(older.messages.get(name, ()), types.messages[name])
         return tuple(dict.fromkeys(renames))
+
+
+def _selector(frame: SchemaFrame) -> _Selector:
+    """Return what selects the type. Raises WireError if the message indexes are invalid."""
+    return frame.type_name or _indexes(frame.detail, 0)[0]
+
+
+def _selected(types: ProtoTypes, selector: _Selector) -> str:
+    """Return the full name of a message type. Raises ProtobufSchemaError if it does not exist."""
+    if isinstance(selector, str):
+        return types.message_named(selector)
+    return types.message_at(selector)
+
+
+def _type_name(data: bytes, at: int) -> tuple[str, int]:
+    """Return the name in the message `Ref` at the offset `at`, and the offset after it.
+
+    The name is empty if there is no such message.
+    """
+    try:
+        size, start = read_varint(data, at)
+        length, first = read_varint(data, start + 1)
+    except WireError:
+        return "", at
+    end = first + length
+    if data[start : start + 1] != _NAME_TAG or end != start + size or end > len(data):
+        return "", at
+    return data[first:end].decode(errors="replace"), end
 
 
 def _indexes(data: bytes, at: int) -> tuple[tuple[int, ...], int]:

@@ -85,6 +85,16 @@ class ProtoTypes:
             inside = self.nested[name]
         return name
 
+    def message_named(self, name: str) -> str:
+        """Return the full name of the top-level message of the main file with this short name.
+
+        Raises ProtobufSchemaError if the message does not exist.
+        """
+        for full_name in self.tops:
+            if full_name.rpartition(".")[2] == name:
+                return full_name
+        raise ProtobufSchemaError(f"the schema has no message {name!r}")
+
 
 def parse_protobuf(text: str, references: Iterable[str] = ()) -> ProtoTypes:
     """Parse a file; `references` are the texts of the files that it imports.

@@ -71,6 +71,24 @@ def test_the_client_of_a_token_endpoint_gets_all_that_the_file_says(tmp_path: Pa
     assert loaded(tmp_path, static)
 
 
+@pytest.mark.parametrize(
+    ("registry", "id_kind"),
+    [
+        ("{url: 'http://a/apis/registry/v2'}", "globalIds"),
+        ("{url: 'http://a/apis/registry/v3/'}", "contentIds"),
+        ("{url: 'http://a/proxied/apis/registry/v3', use-id: globalId}", "globalIds"),
+    ],
+)
+def test_an_address_of_apicurio_selects_its_protocol(
+    tmp_path: Path, registry: str, id_kind: str
+) -> None:
+    source = pipeline_settings(loaded(tmp_path, registry)).sources["shop"]
+    assert source.format_settings.framing == Framing("prefix", 4, is_apicurio=True)
+    registered = source.format_settings.schemas
+    assert isinstance(registered, SchemaRegistry)
+    assert registered.settings.apicurio_api and registered.settings.id_kind == id_kind
+
+
 def test_secrets_are_shown_as_references_or_not_at_all(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -119,6 +137,8 @@ def test_the_environment_can_give_every_value(tmp_path: Path) -> None:
         (OAUTH.replace("scope: s", "token: t"), "set only one of"),
         ("{url: 'https://glue.eu-west-1.amazonaws.com'}", "AWS Glue .* not supported; let the"),
         ("{url: 'arn:aws:glue:eu-west-1:1:registry/r'}", "AWS Glue .* not supported"),
+        ("{url: 'http://a', use-id: globalId}", "requires a 'url' of Apicurio's API"),
+        ("{url: 'http://a, http://a/apis/registry/v3'}", "must have the same API"),
         ("{url: 'http://a', id-bytes: 5}", "id-bytes"),
         ("{url: 'http://a', urll: 'http://b'}", "urll"),
     ],

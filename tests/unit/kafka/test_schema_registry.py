@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from ingestd.errors import ConfigError, SourceError, SourceSilentError
-from ingestd.kafka import schema_registry
+from ingestd.kafka import registry_reading
 from ingestd.kafka.registry_http import RegistryHttp
 from ingestd.kafka.registry_settings import RegistrySettings, check_registry
 from ingestd.kafka.schema_registry import SchemaRegistry, forget_schemas
@@ -265,7 +265,7 @@ def test_long_chains_of_references_are_read_and_endless_ones_are_an_error(
     assert found is not None and found.text == '"0"'
     assert [reference.text for reference in found.references][:2] == ['"end"', f'"{versions - 1}"']
     assert len(found.references) == versions
-    monkeypatch.setattr(schema_registry, "_MOST_REFERENCES", 20)
+    monkeypatch.setattr(registry_reading, "_MOST_REFERENCES", 20)
     with ScriptedServer([_chain] * 100) as server, pytest.raises(SourceError, match="than 20"):
         registry_at(server.uri).find(0)
 

@@ -1,0 +1,134 @@
+"""The look-up of one schema with all its references, whichever protocol the registry has."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Protocol, TypeVar
+
+from ingestd.cdc.schema_lookup import RegisteredSchema, SchemaId, SchemaKind
+from ingestd.errors import SourceError
+
+_MOST_REFERENCES = 1000
+_Key = TypeVar("_Key")
+_Value = TypeVar("_Value")
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """A reference to a version: its path in the registry, and the name in the schema."""
+
+    path: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class RegistryDocument:
+    """A schema as the registry returns it, with unread references."""
+
+    kind: SchemaKind
+    text: str
+    references: tuple[Reference, ...] = ()
+
+
+class RegistryProtocol(Protocol):
+    """The requests of a registry's protocol.
+
+    All functions raise SourceError if the registry does not respond or a response is invalid, and
+    ConfigError if it rejects the credentials.
+    """
+
+    def by_id(self, schema_id: SchemaId) -> RegistryDocument | None:
+        """Return the schema of an id; None if it does not exist."""
+        ...
+
+    def version(self, path: str) -> RegistryDocument | None:
+        """Return the version at a path; None if it does not exist."""
+        ...
+
+    def earlier(self, schema_id: SchemaId) -> Iterator[str]:
+        """Return the paths of the versions before a schema, newest first for each subject."""
+        ...
+
+
+@dataclass(slots=True)
+class RegistryCache:
+    """Schemas by id, times until which ids are known to be missing, and versions by path."""
+
+    schemas: dict[SchemaId, RegisteredSchema] = field(default_factory=dict)
+    unknown: dict[SchemaId, float] = field(default_factory=dict)
+    versions: dict[str, RegistryDocument] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class _Opened:
+    """A document whose references are being read; `reference` is None for the first."""
+
+    document: RegistryDocument
+    rest: Iterator[Reference]
+    reference: Reference | None = None
+
+
+class SchemaReading:
+    """Reads schemas with their references; at most `capacity` versions are cached."""
+
+    def __init__(self, protocol: RegistryProtocol, cache: RegistryCache, capacity: int) -> None:
+        self._protocol = protocol
+        self._cache = cache
+        self._capacity = capacity
+
+    def schema(self, schema_id: SchemaId) -> RegisteredSchema | None:
+        """Return the schema; None if it or one of its references does not exist."""
+        document = self._protocol.by_id(schema_id)
+        return None if document is None else self._complete(document)
+
+    def earlier(self, schema_id: SchemaId) -> tuple[RegisteredSchema, ...]:
+        """Return the earlier versions of a schema with their references, newest first per subject.
+
+        Versions with a missing reference are left out.
+        """
+        versions = map(self._version, self._protocol.earlier(schema_id))
+        schemas = (self._complete(version) for version in versions if version is not None)
+        return tuple(schema for schema in schemas if schema is not None)
+
+    def _complete(self, document: RegistryDocument) -> RegisteredSchema | None:
+        """Return a schema with its references, dependencies first; None if one does not exist.
+
+        A circular reference counts as missing. Raises SourceError for too many references.
+        """
+        schemas: dict[str, RegisteredSchema] = {}
+        opened: set[str] = set()
+        stack = [_Opened(document, iter(document.references))]
+        while stack:
+            reference = next(stack[-1].rest, None)
+            if reference is None:
+                done = stack.pop()
+                if done.reference is not None:
+                    schemas[done.reference.path] = RegisteredSchema(
+                        done.document.kind, done.document.text, (), done.reference.name
+                    )
+                continue
+            if reference.path in schemas:
+                continue
+            if reference.path in opened:
+                return None
+            if len(opened) >= _MOST_REFERENCES:
+                raise SourceError(
+                    f"schema registry: a schema has more than {_MOST_REFERENCES} references"
+                )
+            opened.add(reference.path)
+            referenced = self._version(reference.path)
+            if referenced is None:
+                return None
+            stack.append(_Opened(referenced, iter(referenced.references), reference))
+        return RegisteredSchema(document.kind, document.text, tuple(schemas.values()))
+
+    def _version(self, path: str) -> RegistryDocument | None:
+        document = self._cache.versions.get(path) or self._protocol.version(path)
+        if document is not None:
+            self._cache.versions = room(self._cache.versions, self._capacity)
+            self._cache.versions[path] = document
+        return document
+
+
+def room(cache: dict[_Key, _Value], capacity: int) -> dict[_Key, _Value]:
+    """Return the cache, or an empty cache if it is full."""
+    return cache if len(cache) < capacity else {}
