@@ -117,7 +117,8 @@ def _text(option: TableOption[object]) -> str:
     text = f"{note if note.startswith('ingestd') else note[0].upper() + note[1:]}."
     named = sorted(value for value in option.values or () if value)
     if named:
-        text += f" Supported: {', '.join(f'`{one}`' for one in named)}."
+        text += f" Supported: {', '.join(f'`{one}`' for one in named)}"
+        text += f"; {option.refusal}." if option.refusal else "."
     elif option.values is not None and option.support is Support.HONOURED:
         text += f" {_REFUSED[option.refused_from]}."
     return text + _CHANGES[option.change]

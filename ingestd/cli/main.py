@@ -74,6 +74,7 @@ COMMANDS: Mapping[str, CommandInfo] = {
     "rebuild-index": CommandInfo(
         "ingestd.cli.rebuild_index", "Rebuild missing or corrupt hash indexes."
     ),
+    "repair": CommandInfo("ingestd.cli.repair", "Bring Iceberg metadata of a table up to date."),
     "rescale": CommandInfo("ingestd.cli.rescale", "Change the number of buckets of a table."),
     "tag": CommandInfo("ingestd.cli.tag", "Create, list and delete tags."),
     "branch": CommandInfo("ingestd.cli.branch", "Create, list, delete and fast-forward branches."),

@@ -1,5 +1,6 @@
 """`ingestd remove-orphans`: delete files of a table that no snapshot refers to."""
 
+from dataclasses import replace
 from typing import Annotated
 
 import typer
@@ -10,6 +11,7 @@ from ingestd.cli.progress_line import working
 from ingestd.cli.prompts import confirm
 from ingestd.cli.tables import TableName, Warehouse, open_table
 from ingestd.ingest.tables.leadership import Leadership, pipelines, this_process
+from ingestd.paimon.iceberg.orphan_metadata import iceberg_orphans
 from ingestd.paimon.spec.option_types import parse_millis
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.retention.orphans import (
@@ -37,9 +39,10 @@ def remove_orphans(
 ) -> None:
     """Delete files that no snapshot, tag, changelog or branch of a table refers to.
 
-    Such files are left by failed attempts, rollbacks and killed processes. Writers may continue:
-    files that are about to be committed must be younger than --older-than. Ages are measured by the
-    clock of the store, not of this machine.
+    Files of Iceberg metadata that none of its readable documents names are deleted as well. Such
+    files are left by failed attempts, rollbacks and killed processes. Writers may continue: files
+    that are about to be committed must be younger than --older-than. Ages are measured by the clock
+    of the store, not of this machine.
 
     Below 6 hours the command asks for confirmation and stops the daemons of all pipelines of the
     warehouse. Stop all other writers of the table yourself.
@@ -54,7 +57,9 @@ def remove_orphans(
     age = parse_millis(_OLDER, older_than)
     stopped = [] if dry_run or age >= ORPHAN_AGE_FLOOR_MS else _take_over(opened, yes=yes)
     with working("looking for orphans of", opened, left=_LEFT) as watched:
-        orphans = find_orphans(watched, table_now_ms(watched) - age)
+        limit = table_now_ms(watched) - age
+        orphans = find_orphans(watched, limit)
+        orphans = replace(orphans, files=(*orphans.files, *iceberg_orphans(watched, limit)))
         for leadership in stopped:
             leadership.check()  # a daemon that was started meanwhile may be writing these files
         if not dry_run:

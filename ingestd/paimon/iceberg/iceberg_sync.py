@@ -21,9 +21,12 @@ from ingestd.paimon.iceberg.table_metadata import (
     partition_fields,
     shows,
     with_tags,
+    without_expired,
 )
 from ingestd.paimon.spec.avro_blocks import BROKEN
-from ingestd.paimon.spec.iceberg_rules import IcebergSettings, iceberg_settings, refuse_iceberg
+from ingestd.paimon.spec.iceberg_rules import IcebergSettings, iceberg_settings
+from ingestd.paimon.spec.manifest import ManifestEntry
+from ingestd.paimon.spec.options import refuse_unsupported
 from ingestd.paimon.spec.paths import MAIN_BRANCH
 from ingestd.paimon.spec.snapshot import Snapshot
 from ingestd.paimon.table.metadata.file_store_scan import delta_entries, live_files
@@ -44,7 +47,21 @@ If more are missing, the metadata is written again with only the newest snapshot
 """
 _ATTEMPTS = 3
 _MILLIS = 1000
+_UNREADABLE = (FileNotFoundError, FormatError)
 _FAILURES = (IngestdError, *BROKEN)
+
+
+@dataclass(frozen=True, slots=True)
+class SyncResult:
+    """The newest snapshot in the Iceberg metadata of a table before and after an update.
+
+    None: there is no readable metadata. `restarted`: the metadata was written again with only the
+    newest snapshot.
+    """
+
+    before: int | None
+    after: int | None
+    restarted: bool = False
 
 
 def update_iceberg(table: FileStoreTable, *, tags: bool = False) -> bool:
@@ -64,32 +81,45 @@ def update_iceberg(table: FileStoreTable, *, tags: bool = False) -> bool:
     return True
 
 
-def sync_iceberg(table: FileStoreTable, *, tags: bool = False) -> None:
+def sync_iceberg(table: FileStoreTable, *, tags: bool = False) -> SyncResult:
     """Write the missing Iceberg metadata, if the table has it; with `tags`, update its tags.
 
     Raises UnsupportedError for a table or data files that Iceberg readers cannot read, FormatError
-    for damaged files, StorageError if the storage fails.
+    for damaged files, StorageError if the storage fails, FileNotFoundError if other processes
+    delete files at the same time.
     """
-    settings = iceberg_settings(table.schema.options)
     latest = latest_snapshot(table.io, table.paths)
-    if settings is None or latest is None:
-        return
-    refuse_iceberg(table.schema)
-    store = MetadataStore(table.io, metadata_folder(table, settings))
-    sync = _Sync(table, settings, store)
-    for _ in range(_ATTEMPTS):
-        try:
-            sync.run(latest)
-            break
-        except FileNotFoundError:
-            continue  # another process was faster, and deleted files that this one reads
-        except FormatError:
-            sync.begin(latest)
-            break
-    else:
-        sync.begin(latest)
-    if tags:
-        sync.renew_tags(latest.id)
+    sync = _open_sync(table)
+    if sync is None or latest is None:
+        return SyncResult(None, None)
+    before = sync.shown()
+    restarted = sync.update(latest)
+    if tags or before == latest.id:
+        sync.renew(latest.id, tags=tags)
+    return SyncResult(before, latest.id, restarted)
+
+
+def repair_iceberg(table: FileStoreTable) -> SyncResult:
+    """Write the missing Iceberg metadata, or all of it again if files are lost or wrong.
+
+    All manifests are read, and compared with the live files of the newest snapshot. Raises the
+    errors of `sync_iceberg`.
+    """
+    result = sync_iceberg(table, tags=True)
+    latest = latest_snapshot(table.io, table.paths)
+    sync = _open_sync(table)
+    if sync is None or latest is None or result.restarted or sync.is_whole(latest):
+        return result
+    sync.begin(latest)
+    return SyncResult(result.before, latest.id, restarted=True)
+
+
+def _open_sync(table: FileStoreTable) -> "_Sync | None":
+    settings = iceberg_settings(table.schema.options)
+    if settings is None:
+        return None
+    refuse_unsupported(table.schema, for_write=True)
+    return _Sync(table, settings, MetadataStore(table.io, metadata_folder(table, settings)))
 
 
 def metadata_folder(table: FileStoreTable, settings: IcebergSettings) -> str:
@@ -118,36 +148,89 @@ class _Sync:
     settings: IcebergSettings
     store: MetadataStore
 
-    def run(self, latest: Snapshot) -> None:
+    def shown(self) -> int | None:
+        """Return the version of the newest document, or None if it is missing or damaged."""
+        version = self.store.newest_version()
+        try:
+            return None if version is None else int(self.store.read(version)["current-snapshot-id"])
+        except _UNREADABLE:
+            return None
+
+    def update(self, latest: Snapshot) -> bool:
+        """Write the missing documents up to `latest`; return whether history begins again."""
+        for _ in range(_ATTEMPTS):
+            try:
+                return self._run(latest)
+            except FileNotFoundError:
+                continue  # another process was faster, and deleted files that this one reads
+            except FormatError:
+                break
+        self.begin(latest)
+        return True
+
+    def _run(self, latest: Snapshot) -> bool:
         """Write a document for each snapshot after that of the newest document, up to `latest`.
 
-        If these snapshots cannot be added, write a document of `latest` alone (see `begin`).
+        If these snapshots cannot be added, write a document of `latest` alone (see `begin`), and
+        return True.
         """
         version = self.store.newest_version()
         base = None if version is None else self.store.read(version)
         if version == latest.id and shows(base, latest):
             self.store.repair_hint(version)
-            return
+            return False
         missing = None if base is None else self._missing(base, latest)
         if missing is None:
             self.begin(latest)
-            return
+            return True
         for snapshot in missing:
             try:
                 base = self._add(base, snapshot)
             except UnsupportedError:
                 # A later snapshot may have removed the files that readers cannot read.
                 self.begin(latest)
-                return
+                return True
             if base is None:
-                return
+                break
+        return False
 
-    def renew_tags(self, version: int) -> None:
-        """Update the tags in the document of a version, if they differ from those of the table."""
+    def renew(self, version: int, *, tags: bool) -> None:
+        """Drop snapshots that have expired in the table from the document of a version.
+
+        With `tags`, its tags become those of the table.
+        """
         document = self.store.read(version)
-        renewed = with_tags(document, self._tags())
-        if renewed != document:
-            self.store.replace(renewed)
+        earliest = earliest_snapshot_id(self.table.io, self.table.paths) or version
+        renewed = without_expired(document, earliest)
+        if tags:
+            renewed = with_tags(renewed, self._tags())
+        if renewed == document:
+            return
+        self.store.overwrite(renewed)
+        self._delete_expired(document, renewed)
+
+    def is_whole(self, snapshot: Snapshot) -> bool:
+        """Return whether all manifests can be read, and a snapshot's ones list its exposed files.
+
+        The newest document must be that of the snapshot.
+        """
+        try:
+            document = self.store.read(snapshot.id)
+            lists = {
+                entry["snapshot-id"]: self.store.read_list(entry["manifest-list"])
+                for entry in document["snapshots"]
+            }
+            manifests = {
+                manifest.manifest_path: self.store.read_manifest(manifest)
+                for listed in lists.values()
+                for manifest in listed
+            }
+        except _UNREADABLE:
+            return False
+        newest = lists[document["current-snapshot-id"]]
+        listed = [entry for manifest in newest for entry in manifests[manifest.manifest_path]]
+        names = sorted(entry.name for entry in listed if entry.is_live)
+        return names == sorted(entry.file.file_name for entry in self._exposed(snapshot))
 
     def begin(self, snapshot: Snapshot) -> None:
         """Write a document with only one snapshot, and delete the manifests of all other documents.
@@ -155,12 +238,12 @@ class _Sync:
         Documents of later versions are deleted as well, and old ones if the settings say so.
         """
         table = self._with_schema(snapshot.schema_id)
-        exposed = (entry for entry in live_files(table, snapshot) if is_exposed(table, entry.file))
-        entries = added_entries((data_file(table, entry) for entry in exposed), snapshot.id)
+        exposed = (data_file(table, entry) for entry in self._exposed(snapshot))
+        entries = added_entries(exposed, snapshot.id)
         new = self._new_manifests(table, snapshot)
         described = NewSnapshot(snapshot, new.add_list(new.add(entries)), removes_files=False)
         schemas = [table.schemas(schema_id) for schema_id in range(snapshot.schema_id + 1)]
-        others = self._others()
+        others = self.store.documents()
         document = first_document(
             table.path, described, schemas, self._tags(), _now_ms(), _uuid(others, snapshot)
         )
@@ -171,16 +254,6 @@ class _Sync:
         self._delete_old(snapshot.id)
         lists = {entry["manifest-list"] for other in others for entry in other["snapshots"]}
         self.store.delete_lists(sorted(lists), described.manifest_list)
-
-    def _others(self) -> list[Json]:
-        """Return the readable documents in the directory, oldest first."""
-        documents = []
-        for version in self.store.versions():
-            try:
-                documents.append(self.store.read(version))
-            except (FileNotFoundError, FormatError):
-                _LOG.debug("iceberg_document_skipped", extra={"ctx": {"version": version}})
-        return documents
 
     def _missing(self, base: Json, latest: Snapshot) -> Sequence[Snapshot] | None:
         """Return the snapshots after the newest of a document; None if they cannot be added to it.
@@ -220,8 +293,15 @@ class _Sync:
         if not self.store.publish(document, new.files):
             return None
         self._delete_old(snapshot.id)
-        self.store.delete_lists(expired(base, document), document["snapshots"][0]["manifest-list"])
+        self._delete_expired(base, document)
         return document
+
+    def _delete_expired(self, before: Json, after: Json) -> None:
+        self.store.delete_lists(expired(before, after), after["snapshots"][0]["manifest-list"])
+
+    def _exposed(self, snapshot: Snapshot) -> list[ManifestEntry]:
+        table = self._with_schema(snapshot.schema_id)
+        return [entry for entry in live_files(table, snapshot) if is_exposed(table, entry.file)]
 
     def _with_schema(self, schema_id: int) -> FileStoreTable:
         """Return the table with one of its schemas, but with its current options."""

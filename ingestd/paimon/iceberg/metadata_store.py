@@ -5,8 +5,9 @@ last, so readers see only complete snapshots, even if the process ends in betwee
 processes write a version, one of them succeeds.
 """
 
+import logging
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from ingestd.errors import FormatError
@@ -18,8 +19,9 @@ from ingestd.paimon.iceberg.manifest_format import (
     decode_manifest,
 )
 from ingestd.paimon.iceberg.table_metadata import encode_metadata, parse_metadata
-from ingestd.paimon.io.file_io import FileIO
+from ingestd.paimon.io.file_io import DirectoryEntry, FileIO
 
+_LOG = logging.getLogger(__name__)
 _HINT = "version-hint.text"
 _VERSION = re.compile(r"v(\d+)\.metadata\.json")
 
@@ -81,17 +83,75 @@ class MetadataStore:
         self._overwrite_hint(version)
         return True
 
-    def replace(self, document: Json, files: Mapping[str, bytes] | None = None) -> None:
+    def replace(self, document: Json, files: Mapping[str, bytes]) -> None:
         """Write new files and a document, replacing the document of the same version.
 
         Documents of later versions are deleted.
         """
-        for path, data in (files or {}).items():
+        for path, data in files.items():
             self.io.write_new(path, data)
         version = document["current-snapshot-id"]
-        self.io.overwrite(self._document(version), encode_metadata(document))
+        self.overwrite(document)
         self.delete_documents(later for later in self.versions() if later > version)
         self._overwrite_hint(version)
+
+    def overwrite(self, document: Json) -> None:
+        """Write a document in place of that of the same version."""
+        self.io.overwrite(
+            self._document(document["current-snapshot-id"]), encode_metadata(document)
+        )
+
+    def unnamed_files(self, older_than_ms: int) -> list[DirectoryEntry]:
+        """Return the files last modified before a time that no readable document names.
+
+        The time is in milliseconds of the epoch by the store's clock. Documents and the hint are
+        not returned. Raises FormatError if a document names a damaged manifest list, because the
+        manifests in it are then unknown.
+        """
+        entries = self.io.list_entries(self.folder)  # before the documents, which name newer files
+        named = {_HINT, *self._named_files()}
+        return [
+            entry
+            for entry in entries
+            if not entry.is_directory
+            and entry.modified_ms < older_than_ms
+            and entry.name not in named
+            and not _VERSION.fullmatch(entry.name)
+        ]
+
+    def documents(self) -> list[Json]:
+        """Return the readable documents in the directory, oldest first.
+
+        If another process deletes one of them meanwhile, it has written a newer one: the directory
+        is listed again.
+        """
+        while True:
+            try:
+                documents = [self._readable(version) for version in self.versions()]
+            except FileNotFoundError:
+                continue
+            return [document for document in documents if document is not None]
+
+    def _readable(self, version: int) -> Json | None:
+        try:
+            return self.read(version)
+        except FormatError as error:
+            _LOG.warning("iceberg_document_skipped", extra={"ctx": {"error": str(error)}})
+            return None
+
+    def _named_files(self) -> Iterator[str]:
+        lists = {
+            entry["manifest-list"]
+            for document in self.documents()
+            for entry in document["snapshots"]
+        }
+        for path in lists:
+            yield _name(path)
+            try:
+                manifests = self.read_list(path)
+            except FileNotFoundError:
+                continue  # expired meanwhile
+            yield from (_name(manifest.manifest_path) for manifest in manifests)
 
     def repair_hint(self, version: int) -> None:
         """Write the hint of the newest version if it is outdated."""
@@ -141,4 +201,8 @@ class MetadataStore:
 
     def _here(self, path: str) -> str:
         """Return the path of a file in this directory, whatever directory `path` names."""
-        return f"{self.folder}/{path.rpartition('/')[2]}"
+        return f"{self.folder}/{_name(path)}"
+
+
+def _name(path: str) -> str:
+    return path.rpartition("/")[2]

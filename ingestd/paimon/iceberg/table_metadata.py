@@ -93,15 +93,22 @@ def next_document(
     entry = _snapshot_entry(new, schema.id, current_snapshot(base))
     snapshots = [*base["snapshots"], entry]
     kept = _unexpired(snapshots, schema.options, earliest, now_ms)
-    ids = {snapshot["snapshot-id"] for snapshot in kept}
-    refs = base.get("refs") or {}
     return {
         **base,
         **_newest(new.snapshot, schema, now_ms),
         "schemas": [*base["schemas"], *added],
-        "snapshots": kept,
-        "refs": {name: ref for name, ref in refs.items() if ref["snapshot-id"] in ids},
+        **_with_refs(base, kept),
     }
+
+
+def without_expired(document: Json, earliest: int) -> Json:
+    """Return a document without the snapshots before `earliest`, except the newest, and their tags.
+
+    `earliest` is the id of the oldest snapshot of the table.
+    """
+    *older, newest = document["snapshots"]
+    kept = [entry for entry in older if entry["snapshot-id"] >= earliest]
+    return {**document, **_with_refs(document, [*kept, newest])}
 
 
 def first_document(
@@ -187,6 +194,13 @@ def _snapshot_entry(new: NewSnapshot, schema_id: int, parent: Json | None) -> Js
         "manifest-list": new.manifest_list,
         "schema-id": schema_id,
     }
+
+
+def _with_refs(document: Json, snapshots: Sequence[Json]) -> Json:
+    ids = {snapshot["snapshot-id"] for snapshot in snapshots}
+    refs = document.get("refs") or {}
+    kept = {name: ref for name, ref in refs.items() if ref["snapshot-id"] in ids}
+    return {"snapshots": snapshots, "refs": kept}
 
 
 def _refs(tags: Mapping[str, int], snapshots: Iterable[Json]) -> Json:

@@ -13,7 +13,7 @@ from ingestd.errors import ConfigError
 from ingestd.paimon.catalog.base import Catalog, Identifier, load_catalog
 from ingestd.paimon.library.open_table import Table
 from ingestd.paimon.spec.arrow import from_arrow_type
-from ingestd.paimon.spec.options import refuse_new_options
+from ingestd.paimon.spec.options import refuse_new_options, refuse_unsupported
 from ingestd.paimon.spec.schema import new_schema
 from ingestd.paimon.table.metadata.time_travel import on_branch
 from ingestd.paimon.table.system.system_tables import split_name
@@ -63,7 +63,8 @@ class Warehouse:
 
         Columns that are not nullable in the schema are NOT NULL. Raises ConfigError if the table
         exists or an option is unknown, SchemaConflictError for invalid keys, UnsupportedError for a
-        type that Paimon does not have, or an option that is not implemented.
+        type that Paimon does not have, an option that is not implemented, or a table that could
+        not be written.
         """
         columns = [
             (column.name, kind if column.nullable else kind.not_null())
@@ -73,6 +74,7 @@ class Warehouse:
         now_ms = int(time.time() * _MILLIS)
         refuse_new_options(options or {})
         first = new_schema(columns, primary_keys, partition_keys, options or {}, now_ms)
+        refuse_unsupported(first, for_write=True)
         return Table(self.catalog.create_table(Identifier.parse(name), first))
 
 

@@ -38,12 +38,14 @@ def _honoured(
     refused_from: Access = Access.WRITE,
     change: ChangeRule = ChangeRule.ANY,
     aliases: tuple[str, ...] = (),
+    refusal: str = "",
 ) -> TableOption[T]:
     """Declare an implemented option with a default."""
     supported = None if values is None else frozenset(values)
     return TableOption(
-        name, parse, default, Support.HONOURED, note, supported, refused_from, change, aliases
-    )
+        name, parse, default, Support.HONOURED, note, supported, refused_from, change, aliases,
+        refusal,
+    )  # fmt: skip
 
 
 def _optional(
@@ -61,12 +63,9 @@ def _optional(
 # Buckets and partitions.
 BUCKET = _honoured("bucket", parse_int, -1, "Number of buckets; -1: dynamic, -2: postponed.")
 BUCKET_KEY = _honoured(
-    "bucket-key",
-    parse_names,
-    _NO_NAMES,
-    "Columns whose hash gives the bucket.",
+    "bucket-key", parse_names, _NO_NAMES, "Columns whose hash gives the bucket.",
     change=ChangeRule.NEVER,
-)
+)  # fmt: skip
 BUCKET_FUNCTION = _honoured(
     "bucket-function.type", parse_word, "default", "How the bucket of a row is computed.",
     values=("default", "mod", "hive"), change=ChangeRule.NEVER,
@@ -81,19 +80,16 @@ DYNAMIC_BUCKET_MAX = _honoured(
     "dynamic-bucket.max-buckets", parse_int, -1, "Most buckets of a partition; -1: no limit."
 )
 DYNAMIC_BUCKET_ASSIGNERS = _optional(
-    "dynamic-bucket.assigner-parallelism",
-    parse_int,
+    "dynamic-bucket.assigner-parallelism", parse_int,
     "Assigners of dynamic buckets; new tables get the number of write tasks.",
-)
+)  # fmt: skip
 POSTPONE_DEFAULT_BUCKETS = _honoured(
     "postpone.default-bucket-num", parse_int, 1, "Buckets of a partition of postponed rows."
 )
 PARTITION_DEFAULT_NAME = _honoured(
-    "partition.default-name",
-    parse_text,
-    DEFAULT_PARTITION_NAME,
+    "partition.default-name", parse_text, DEFAULT_PARTITION_NAME,
     "Directory name of null and empty values.",
-)
+)  # fmt: skip
 PARTITION_LEGACY_NAME = _honoured(
     "partition.legacy-name", parse_bool, True, "How dates and times are written in directory names."
 )
@@ -559,6 +555,8 @@ ICEBERG_STORAGE = _honoured(
     "metadata.iceberg.storage", parse_word, "disabled",
     "Writes Iceberg metadata after each commit, in the table or as an Iceberg Hadoop catalog.",
     values=("disabled", "table-location", "hadoop-catalog"),
+    refusal="tables are not registered in Hive metastores and REST catalogs; use 'hadoop-catalog' "
+    "and register the newest metadata file in the catalog",
 )  # fmt: skip
 ICEBERG_LOCATION = _honoured(
     "metadata.iceberg.storage-location", parse_word, "",
@@ -566,8 +564,11 @@ ICEBERG_LOCATION = _honoured(
     values=("table-location", "catalog-location"),
 )  # fmt: skip
 ICEBERG_VERSION = _honoured(
-    "metadata.iceberg.format-version", parse_int, 2, "Version of Iceberg's format.", values=("2",)
-)
+    "metadata.iceberg.format-version", parse_int, 2, "Version of Iceberg's format.",
+    values=("2",),
+    refusal="Java Paimon 1.4 writes documents of version 3 without 'next-row-id', which Iceberg's "
+    "own reader refuses, and removes the field where another writer has added it",
+)  # fmt: skip
 ICEBERG_COMPRESSION = _honoured(
     "metadata.iceberg.manifest-compression", parse_word, "snappy",
     "Compression of Iceberg's manifests.",
@@ -590,8 +591,7 @@ ICEBERG_DELETE_OLD = _honoured(
     "Deletes older Iceberg metadata files.",
 )  # fmt: skip
 ICEBERG_PREVIOUS_VERSIONS = _honoured(
-    "metadata.iceberg.previous-versions-max", parse_int, 0,
-    "Older Iceberg metadata files that are kept.",
+    "metadata.iceberg.previous-versions-max", parse_int, 0, "Older metadata files that are kept.",
 )  # fmt: skip
 
 HONOURED: tuple[TableOption[object], ...] = tuple(

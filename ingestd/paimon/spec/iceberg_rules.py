@@ -62,7 +62,10 @@ def refuse_iceberg(schema: TableSchema) -> None:
     if iceberg_settings(schema.options) is None:
         return
     if honoured.DELETION_VECTORS.of(schema.options):
-        raise _refusal("Iceberg readers would see rows that deletion vectors delete")
+        raise _refusal(
+            "Iceberg readers would see rows that deletion vectors delete; set "
+            f"'{honoured.DELETION_VECTORS.name}' = 'false'"
+        )
     formats = {style.file_format for style in data_file_styles(schema).values()}
     if formats != {"parquet"}:
         raise _refusal(
@@ -71,10 +74,24 @@ def refuse_iceberg(schema: TableSchema) -> None:
         )
     for column in schema.fields:
         if lacking := type_without_iceberg(schema.options, column.type):
-            raise _refusal(f"column '{column.name}': {lacking} has no type in Iceberg")
+            raise _refusal(
+                f"column '{column.name}': {lacking} has no type in Iceberg; use another type"
+            )
     for name, t in zip(schema.partition_keys, schema.partition_types, strict=True):
         if t.root in TIMESTAMP_ROOTS:
             raise _refusal(f"partition column '{name}': {t} is not supported; use a DATE")
+
+
+def refuse_iceberg_change(before: TableSchema, after: TableSchema) -> None:
+    """Raise UnsupportedError if a schema change makes the Iceberg metadata of a table impossible.
+
+    A table that another program has created without it being possible may be changed further.
+    """
+    try:
+        refuse_iceberg(before)
+    except UnsupportedError:
+        return
+    refuse_iceberg(after)
 
 
 def type_without_iceberg(options: Options, t: DataType) -> DataType | None:

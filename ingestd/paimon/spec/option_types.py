@@ -127,8 +127,8 @@ class TableOption(Generic[T_co]):
 
     `name` may contain placeholders in angle brackets, each for one or more characters. Values
     outside `values` (None: all are supported) are refused for the access `refused_from` and all
-    kinds of access after it. `change` is the rule for a table with snapshots. `aliases` are older
-    names, in lookup order.
+    kinds of access after it, of an implemented option with the reason `refusal`. `change` is the
+    rule for a table with snapshots. `aliases` are older names, in lookup order.
     """
 
     name: str
@@ -140,6 +140,7 @@ class TableOption(Generic[T_co]):
     refused_from: Access = Access.WRITE
     change: ChangeRule = ChangeRule.ANY
     aliases: tuple[str, ...] = ()
+    refusal: str = ""
 
     def of(self, options: Options, column: str | None = None) -> T_co:
         """Return the value in `options`, or the default.

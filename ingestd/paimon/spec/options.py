@@ -264,8 +264,10 @@ def _refuse_values(options: Options, access: Access) -> None:
 def _refusal(option: TableOption[object], name: str, value: str) -> UnsupportedError:
     named = sorted(text for text in option.values or () if text)
     remedy = f"supported: {', '.join(named)}" if named else "remove it"
-    reason = "" if option.support is Support.HONOURED else f": {option.note}"
-    limit = " for writing" if option.refused_from is Access.WRITE and reason else ""
+    honoured_option = option.support is Support.HONOURED
+    why = option.refusal if honoured_option else option.note
+    reason = f": {why}" if why else ""
+    limit = " for writing" if option.refused_from is Access.WRITE and not honoured_option else ""
     return UnsupportedError(
         f"option '{name}' = '{value}' is not supported{limit}{reason}; {remedy}"
     )

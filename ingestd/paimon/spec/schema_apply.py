@@ -15,12 +15,14 @@ from ingestd.errors import SchemaConflictError
 from ingestd.paimon.spec import honoured_options as honoured
 from ingestd.paimon.spec.changelog_checks import check_changelog_options
 from ingestd.paimon.spec.data_types import DataField, DataType, max_field_id
+from ingestd.paimon.spec.iceberg_rules import refuse_iceberg_change
 from ingestd.paimon.spec.merge_checks import check_merge_options
 from ingestd.paimon.spec.option_changes import (
     check_option_change,
     refuse_named_column,
     rename_in_options,
 )
+from ingestd.paimon.spec.options import refuse_new_options
 from ingestd.paimon.spec.schema_change import (
     AddColumn,
     DropColumn,
@@ -61,8 +63,9 @@ def apply_changes(
     """Return the next version of a schema, with id + 1, after changes are applied in order.
 
     If the table has no snapshots, more changes are allowed, because they need not match existing
-    files. Raises SchemaConflictError if a change is not allowed, and ConfigError for an unknown or
-    invalid option.
+    files. Raises SchemaConflictError if a change is not allowed, ConfigError for an unknown or
+    invalid option, and UnsupportedError for an option value that is not supported, or if Iceberg
+    metadata of the table becomes impossible.
     """
     changed = schema
     for change in changes:
@@ -78,7 +81,13 @@ def apply_changes(
     check_schema(changed.fields, changed.primary_keys, changed.partition_keys, changed.options)
     check_merge_options(changed)
     check_changelog_options(changed)
+    refuse_new_options(_options_set(changes))
+    refuse_iceberg_change(schema, changed)
     return replace(changed, id=schema.id + 1, time_millis=time_millis)
+
+
+def _options_set(changes: Sequence[SchemaChange]) -> dict[str, str]:
+    return {change.key: change.value for change in changes if isinstance(change, SetOption)}
 
 
 def _refuse_keys(schema: TableSchema, path: _Path, verb: str, *kinds: str) -> None:

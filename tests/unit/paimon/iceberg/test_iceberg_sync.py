@@ -273,6 +273,31 @@ def test_a_damaged_document_is_replaced() -> None:
     assert [one["snapshot-id"] for one in store.read(2)["snapshots"]] == [2]
 
 
+def test_snapshots_that_expire_after_the_last_commit_leave_the_metadata() -> None:
+    table = new_table(**{"snapshot.num-retained.min": "3", "snapshot.num-retained.max": "3"})
+    for number in range(3):
+        write(table, number)
+        sync_iceberg(table)
+    create_tag(table, "t", read_snapshot(table.io, table.paths, 1), now_ms=NOW_MS)
+    sync_iceberg(table, tags=True)
+    assert shown(table) == ([1, 2, 3], 3)
+    fewer = dict.fromkeys(("snapshot.num-retained.min", "snapshot.num-retained.max"), "1")
+    expire_snapshots(table, expire_settings(fewer), NOW_MS)
+    sync_iceberg(table)
+    assert shown(table) == ([3], 3)
+    assert document(table)["refs"] == {}
+
+
+def test_a_storage_that_is_refused_gets_no_metadata() -> None:
+    table = new_table()
+    write(table, 1)
+    options = {**table.schema.options, "metadata.iceberg.storage": "hive-catalog"}
+    hive = table.with_schema(replace(table.schema, options=options))
+    with pytest.raises(UnsupportedError, match="register the newest metadata file"):
+        sync_iceberg(hive)
+    assert not table.io.exists(f"{table.path}/metadata")
+
+
 def test_lost_manifests_are_made_again() -> None:
     table = new_table()
     write(table, 1)

@@ -9,6 +9,8 @@ from ingestd.paimon.spec.data_types import parse_type
 from ingestd.paimon.spec.iceberg_rules import iceberg_settings
 from ingestd.paimon.spec.options import refuse_new_options, refuse_unsupported
 from ingestd.paimon.spec.schema import TableSchema, new_schema
+from ingestd.paimon.spec.schema_apply import apply_changes
+from ingestd.paimon.spec.schema_change import AddColumn, RemoveOption, SetOption
 
 ON = {"metadata.iceberg.storage": "table-location"}
 
@@ -71,6 +73,35 @@ def test_the_options_have_the_defaults_of_java() -> None:
 def test_other_values_are_refused_by_name(name: str, value: str) -> None:
     with pytest.raises(UnsupportedError, match=f"option '{name}' = '{value}'"):
         refuse_unsupported(schema(options={**ON, name: value}), for_write=True)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "reason"),
+    [
+        ("metadata.iceberg.storage", "rest-catalog", "register the newest metadata file"),
+        ("metadata.iceberg.format-version", "3", "without 'next-row-id'"),
+        ("deletion-vectors.enabled", "true", "set 'deletion-vectors.enabled' = 'false'"),
+        ("file.format", "orc", "use parquet"),
+    ],
+)
+def test_a_change_that_makes_the_metadata_impossible_is_refused_with_the_reason(
+    name: str, value: str, reason: str
+) -> None:
+    before = schema()
+    with pytest.raises(UnsupportedError, match=reason):
+        apply_changes(before, [SetOption(name, value)], 0, has_snapshots=False)
+    later = [SetOption(name, value), RemoveOption("metadata.iceberg.storage")]
+    if not name.startswith("metadata.iceberg"):
+        apply_changes(before, later, 0, has_snapshots=False)
+    impossible = schema(options={**ON, name: value})
+    apply_changes(impossible, [AddColumn("v", parse_type("INT"))], 0)
+    apply_changes(impossible, [RemoveOption("metadata.iceberg.storage")], 0)
+
+
+def test_a_column_that_the_metadata_cannot_have_is_refused() -> None:
+    with pytest.raises(UnsupportedError, match=r"column 'v': TIME\(3\).*use another type"):
+        apply_changes(schema(), [AddColumn("v", parse_type("TIME(3)"))], 0)
+    apply_changes(schema(options={}), [AddColumn("v", parse_type("TIME(3)"))], 0)
 
 
 def test_a_setting_that_does_not_exist_is_refused_with_the_nearest_name() -> None:

@@ -1,0 +1,27 @@
+"""Find orphan files of Iceberg metadata, which killed processes leave.
+
+Documents are not among them: they are deleted by the options of the table.
+"""
+
+from ingestd.paimon.iceberg.iceberg_sync import metadata_folder
+from ingestd.paimon.iceberg.metadata_store import MetadataStore
+from ingestd.paimon.spec.iceberg_rules import iceberg_settings
+from ingestd.paimon.spec.paths import MAIN_BRANCH
+from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
+from ingestd.paimon.table.retention.orphans import Orphan
+
+
+def iceberg_orphans(table: FileStoreTable, older_than_ms: int) -> tuple[Orphan, ...]:
+    """Return files last modified before a time that no readable document of the table names.
+
+    The time is in milliseconds of the epoch by the store's clock. Raises FormatError if a document
+    names a damaged manifest list, and UnsupportedError as `metadata_folder` does.
+    """
+    settings = iceberg_settings(table.schema.options)
+    if settings is None or table.branch != MAIN_BRANCH:
+        return ()
+    store = MetadataStore(table.io, metadata_folder(table, settings))
+    return tuple(
+        Orphan(f"{store.folder}/{file.name}", file.size, file.modified_ms)
+        for file in store.unnamed_files(older_than_ms)
+    )
