@@ -85,7 +85,7 @@ def _options(
     metastore: Annotated[
         str | None,
         typer.Option(
-            help="Kind of catalog: filesystem (default), jdbc or rest.",
+            help="Kind of catalog: filesystem (default), hive, jdbc or rest.",
             callback=_set_metastore,
             rich_help_panel=_PANEL,
         ),
@@ -93,7 +93,8 @@ def _options(
     uri: Annotated[
         str | None,
         typer.Option(
-            help="URL of the catalog server, or of the catalog's database (jdbc:...).",
+            help="URL of the catalog server, of the metastore (thrift://...), or of the catalog's "
+            "database (jdbc:...).",
             callback=_set_uri,
             rich_help_panel=_PANEL,
         ),

@@ -9,13 +9,13 @@ from ingestd.paimon.catalog.jdbc import PASSWORD, URI, USER
 from ingestd.paimon.catalog.rest_auth import TOKEN, TOKEN_FILE
 
 _METASTORES_OF_KEY: Mapping[str, tuple[str, ...]] = {
-    "uri": ("jdbc", "rest"),
+    "uri": ("hive", "jdbc", "rest"),
     "warehouse": ("rest",),
     "token": ("rest",),
     "auth-file": ("rest",),
     "user": ("jdbc",),
     "password": ("jdbc",),
-    "options": ("jdbc",),
+    "options": ("hive", "jdbc"),
 }
 
 
@@ -24,7 +24,9 @@ def catalog_options(section: CatalogSection, folder: FilePath) -> dict[str, str]
     if section.metastore == "filesystem":
         return {CASE_SENSITIVE: str(section.case_sensitive).lower()}
     keys: Mapping[str, str | None]
-    if section.metastore == "jdbc":
+    if section.metastore == "hive":
+        keys = {URI: section.uri}
+    elif section.metastore == "jdbc":
         keys = {URI: section.uri, USER: section.user, PASSWORD: section.password}
     else:
         file = None if section.auth_file is None else str(folder / section.auth_file)
@@ -43,12 +45,12 @@ def catalog_options(section: CatalogSection, folder: FilePath) -> dict[str, str]
 def catalog_problems(section: CatalogSection) -> Iterator[tuple[str, str]]:
     """Yield (key, problem) for keys of `warehouse.catalog` that are missing or not applicable."""
     metastore = section.metastore
-    if section.uri is None and metastore in _METASTORES_OF_KEY["uri"]:
+    if section.uri is None and metastore in ("jdbc", "rest"):
         yield "uri", f"is needed with the metastore '{metastore}'"
-    if metastore == "jdbc" and "case_sensitive" in section.model_fields_set:
+    if metastore in ("hive", "jdbc") and "case_sensitive" in section.model_fields_set:
         yield (
             "case-sensitive",
-            "is for the metastore 'filesystem'; names of 'jdbc' have no capitals",
+            f"is for the metastore 'filesystem'; names of '{metastore}' have no capitals",
         )
     if metastore == "rest" and not section.case_sensitive:
         yield "case-sensitive", "is for the metastore 'filesystem'"
@@ -56,4 +58,6 @@ def catalog_problems(section: CatalogSection) -> Iterator[tuple[str, str]]:
         yield "auth-file", "cannot be combined with 'token'"
     for key, metastores in _METASTORES_OF_KEY.items():
         if getattr(section, key.replace("-", "_")) and metastore not in metastores:
-            yield key, f"is for the metastore {' and '.join(map(repr, metastores))}"
+            *others, last = map(repr, metastores)
+            names = f"{', '.join(others)} or {last}" if others else last
+            yield key, f"is for the metastore {names}"

@@ -30,6 +30,7 @@ from ingestd.kafka.properties import KafkaSource, check_properties
 from ingestd.kafka.property_check import property_problem
 from ingestd.kafka.registry_settings import check_registry
 from ingestd.paimon.catalog.base import METASTORES, Identifier, check_name
+from ingestd.paimon.catalog.hive_options import hive_options
 from ingestd.paimon.catalog.jdbc import jdbc_options
 from ingestd.paimon.io.file_io import file_io_for, is_local
 from ingestd.paimon.spec import honoured_options as honoured
@@ -154,10 +155,13 @@ class _Checks:
             self._add(("warehouse", "catalog", "metastore"), problem)
         for name, problem in catalog_problems(warehouse.catalog):
             self._add(("warehouse", "catalog", name), problem)
+        options = catalog_options(warehouse.catalog, FilePath())
         if warehouse.catalog.metastore == "jdbc" and warehouse.catalog.uri is not None:
-            options = catalog_options(warehouse.catalog, FilePath())
             with self._at("warehouse", "catalog"):
                 jdbc_options(warehouse.path, options)
+        if warehouse.catalog.metastore == "hive":
+            with self._at("warehouse", "catalog"):
+                hive_options(warehouse.path, options)
 
     def _check_spark(self) -> None:
         for name, reason in _REFUSED_SPARK.items():

@@ -137,19 +137,20 @@ class CatalogSection(Section):
     metastore: str = Field(
         default="filesystem",
         description="Catalog: `filesystem` keeps a table in `DB.db/TABLE`, `jdbc` in addition "
-        "keeps its name in a database, `rest` is a server of Paimon's REST catalog protocol.",
+        "keeps its name in a database, `hive` in a Hive Metastore, `rest` is a server of Paimon's "
+        "REST catalog protocol.",
     )
     case_sensitive: bool = Field(
         default=True,
         description="Whether names of databases, tables and columns may have upper-case letters "
-        "(`filesystem`; with `jdbc` they never have).",
+        "(`filesystem`; with `hive` and `jdbc` they never have).",
     )
     uri: str | None = Field(
         default=None,
         min_length=1,
-        description="Address of the catalog server (`rest`), such as `https://host`, or URL of the "
-        "catalog's database (`jdbc`): `jdbc:postgresql://HOST:PORT/DATABASE` or "
-        "`jdbc:sqlite:/PATH`.",
+        description="Address of the catalog server (`rest`), such as `https://host`; of the "
+        "metastore (`hive`): `thrift://HOST:9083`, several with commas; or URL of the catalog's "
+        "database (`jdbc`): `jdbc:postgresql://HOST:PORT/DATABASE` or `jdbc:sqlite:/PATH`.",
     )
     user: str | None = Field(
         default=None, min_length=1, description="User of the catalog's database (`jdbc`)."
@@ -164,9 +165,10 @@ class CatalogSection(Section):
     options: Texts = Field(
         default_factory=dict,
         repr=False,
-        description="Further options of the catalog (`jdbc`), under Paimon's names: `catalog-key`, "
-        "`lock.enabled`, `lock-acquire-timeout`, `lock-check-max-sleep`, `lock-key-max-length`, "
-        "`sync-all-properties`, and `jdbc.NAME` for a property of the driver.",
+        description="Further options of the catalog, under Paimon's names. `hive` and `jdbc`: "
+        "`lock.enabled`, `lock-acquire-timeout`, `lock-check-max-sleep`, `sync-all-properties`; "
+        "`hive`: `hive-conf-dir`, `location-in-properties`, `table.type`; `jdbc`: `catalog-key`, "
+        "`lock-key-max-length`, and `jdbc.NAME` for a property of the driver.",
     )
     warehouse: str | None = Field(
         default=None,

@@ -4,7 +4,7 @@ Whether ingestd accepts a key is only known when the result is loaded as a confi
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from ingestd.config.document import Path
@@ -14,7 +14,8 @@ from ingestd.config.paimon_cdc_kafka import import_kafka_conf
 from ingestd.errors import IngestdError
 from ingestd.log import is_secret_name
 from ingestd.paimon.catalog.base import CASE_SENSITIVE, METASTORES
-from ingestd.paimon.catalog.jdbc import is_catalog_option
+from ingestd.paimon.catalog.hive_options import is_hive_option
+from ingestd.paimon.catalog.jdbc import is_jdbc_option
 from ingestd.paimon.io.file_io import file_io_for
 from ingestd.paimon.io.store_options import is_storage_option
 
@@ -65,10 +66,16 @@ _SECTION = "warehouse"
 _CATALOG = (_SECTION, "catalog")
 _METASTORE = "metastore"
 _KEYS: Mapping[str, Mapping[str, str]] = {
+    "hive": {"uri": "uri"},
     "rest": {"uri": "uri", "token": "token"},
     "jdbc": {"uri": "uri", "jdbc.user": "user", "jdbc.password": "password"},
 }
 """Keys of `warehouse.catalog` by the names of a metastore's options."""
+_IS_OPTION: Mapping[str, Callable[[str], bool]] = {
+    "hive": is_hive_option,
+    "jdbc": is_jdbc_option,
+}
+"""Metastores with a map `warehouse.catalog.options`, and which options it may contain."""
 _SCHEME = re.compile(r"^[A-Za-z][\w+.-]*:(?://[^/]*)?")
 _FOLDER = "/var/lib/ingestd"
 """Folder of ingestd's own files if a catalog server determines the locations of tables."""
@@ -296,7 +303,7 @@ class _Warehouse:
             self._take_catalog(argument, {(*_CATALOG, "warehouse"): warehouse})
             self._take_path(argument, _FOLDER)
             return
-        if self._kind == "jdbc":
+        if self._kind in _IS_OPTION:
             self._take_catalog(argument, {})
         try:
             file_io_for(warehouse)
@@ -319,9 +326,9 @@ class _Warehouse:
                 continue
             if is_storage_option(name):
                 self.imported.take(argument, (_SECTION, "options", name), self._value(name))
-            elif name == CASE_SENSITIVE and self._kind != "jdbc":
+            elif name == CASE_SENSITIVE and self._kind not in _IS_OPTION:
                 self.imported.take(argument, (_SECTION, "catalog", CASE_SENSITIVE), value)
-            elif self._kind == "jdbc" and is_catalog_option(name):
+            elif self._kind in _IS_OPTION and _IS_OPTION[self._kind](name):
                 self.imported.take(argument, (*_CATALOG, "options", name), self._value(name))
             else:
                 self.imported.leave(argument, "belongs to Paimon's Java catalogs")

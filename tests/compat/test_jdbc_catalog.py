@@ -19,7 +19,6 @@ from ingestd.paimon.catalog.base import (
     TableNotFoundError,
     load_catalog,
 )
-from ingestd.paimon.catalog.jdbc import JdbcCatalog
 from ingestd.paimon.spec.data_types import parse_type
 from ingestd.paimon.spec.schema import new_schema
 from ingestd.paimon.spec.schema_change import AddColumn
@@ -147,7 +146,6 @@ def test_ingestd_continues_a_table_of_java(lake: Lake, tmp_path: Path) -> None:
 
 def test_each_waits_for_the_lock_of_the_other(lake: Lake, tmp_path: Path) -> None:
     catalog = lake.catalog(**SHORT)
-    assert isinstance(catalog, JdbcCatalog)
     table = catalog.create_table(T, schema())
     put(table, [{"id": 1, "v": "a"}])
     row = [{"id": 2, "v": "b"}]
@@ -155,31 +153,23 @@ def test_each_waits_for_the_lock_of_the_other(lake: Lake, tmp_path: Path) -> Non
     lock = lake.catalog().get_table(T).lock  # expires after the longest wait of who holds it
     with lock.held("main"), pytest.raises(OracleError, match="Acquire lock failed"):
         java_spec(lake, tmp_path, SHORT, existing=True, steps=[{"alter": [added]}])
-    release = tmp_path / "release"
+    held, release = tmp_path / "held", tmp_path / "release"
     with ThreadPoolExecutor(1) as pool:
-        held = pool.submit(lake.judge, "hold", lake.java(), "db", "t", release)
+        holder = pool.submit(lake.judge, "hold", lake.java(), "db", "t", held, release)
         try:
-            wait_for_lock(catalog)
+            while not held.exists():
+                assert not holder.done()
+                time.sleep(0.01)
             with pytest.raises(CommitConflictError, match="raise 'lock-acquire-timeout'"):
                 put(table, [{"id": 1, "v": "stopped"}])
             with pytest.raises(CommitConflictError, match=r"held the lock '.*\.db\.t'"):
                 catalog.alter_table(T, [AddColumn("w", parse_type("INT"))], NOW_MS)
         finally:
             release.touch()
-        held.result()
+        holder.result()
     lake.judge.append(lake.java(), "db", "t", row, tmp_path)
     assert rows(table)[-1] == row[0]
     put(table, [{"id": 3, "v": "c"}])
-
-
-def wait_for_lock(catalog: JdbcCatalog) -> None:
-    for _ in range(3000):
-        with catalog.options.database.transaction() as session:
-            key = f"{catalog.options.catalog_key}.db.t"
-            if session.query("SELECT 1 FROM paimon_distributed_locks WHERE lock_id = ?", [key]):
-                return
-        time.sleep(0.01)
-    pytest.fail("Java does not hold the lock")
 
 
 def test_databases_and_tables(lake: Lake) -> None:

@@ -6,6 +6,7 @@ import shlex
 import subprocess
 import sys
 from pathlib import Path
+from textwrap import indent
 
 import pytest
 
@@ -94,6 +95,9 @@ def test_parts_of_a_configuration_fit_the_rest_of_it(
         load_config(file)
     monkeypatch.setenv("CATALOG_PASSWORD", "hunter22")
     file.write_text(sources + shown("docs/operations.md", "warehouse:").text)
+    load_config(file)
+    catalog = indent(shown("docs/operations.md", "catalog:").text, "  ")
+    file.write_text(f"{sources}warehouse:\n  path: /lake\n{catalog}")
     load_config(file)
 
 

@@ -17,6 +17,7 @@ from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 
 METASTORES: Mapping[str, str] = {
     "filesystem": "ingestd.paimon.catalog.filesystem",
+    "hive": "ingestd.paimon.catalog.hive",
     "jdbc": "ingestd.paimon.catalog.jdbc",
     "rest": "ingestd.paimon.catalog.rest",
 }

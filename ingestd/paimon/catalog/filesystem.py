@@ -2,21 +2,13 @@
 
 Specification: https://paimon.apache.org/docs/1.4/concepts/catalog/#filesystem-catalog
 
-A table exists if and only if it has a schema file. Schema files are created atomically like
-snapshots, so that one of several concurrent processes succeeds.
+A table exists if and only if its directory has a schema file.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import NoReturn
 
-from ingestd.errors import (
-    CommitConflictError,
-    ConfigError,
-    FormatError,
-    StorageError,
-    UnsupportedError,
-)
+from ingestd.errors import ConfigError
 from ingestd.paimon.catalog.base import (
     CASE_SENSITIVE,
     Identifier,
@@ -29,19 +21,16 @@ from ingestd.paimon.catalog.base import (
     new_column_names,
     no_table,
 )
+from ingestd.paimon.catalog.table_directory import TableDirectory
 from ingestd.paimon.io.file_io import FileIO, absolute_path, file_io_for, storage_options
-from ingestd.paimon.spec import honoured_options as honoured
 from ingestd.paimon.spec.option_types import parse_bool
 from ingestd.paimon.spec.paths import TablePaths
-from ingestd.paimon.spec.schema_apply import apply_changes
 from ingestd.paimon.spec.schema_change import SchemaChange
 from ingestd.paimon.spec.table_schema import TableSchema
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
-from ingestd.paimon.table.metadata.schema_manager import latest_schema, publish_schema, schema_ids
-from ingestd.paimon.table.metadata.snapshot_manager import latest_snapshot_id, snapshot_ids
+from ingestd.paimon.table.metadata.schema_manager import schema_ids
 
 _SUFFIX = ".db"
-_ALTER_TRIES = 20
 
 
 def open_catalog(warehouse: str, options: Mapping[str, str]) -> "FilesystemCatalog":
@@ -114,7 +103,7 @@ class FilesystemCatalog:
 
     def table_exists(self, identifier: Identifier) -> bool:
         """Return whether the table exists."""
-        return bool(schema_ids(self.io, TablePaths(self._table_path(identifier))))
+        return self._directory(identifier).has_table()
 
     def get_table(self, identifier: Identifier) -> FileStoreTable:
         """Return the table with its newest schema.
@@ -122,21 +111,10 @@ class FilesystemCatalog:
         Raises TableNotFoundError, which suggests the most similar name; FormatError if the table
         has snapshots but no schema; StorageError if the schema is only missing from a listing.
         """
-        path = self._table_path(identifier)
-        schema = latest_schema(self.io, TablePaths(path))
-        if schema is None and snapshot_ids(self.io, TablePaths(path)):
-            self._refuse_missing_schema(identifier, TablePaths(path))
-        if schema is None:
+        table = self._directory(identifier).open_table()
+        if table is None:
             raise no_table(identifier, self.list_tables(identifier.database))
-        return FileStoreTable(path, schema, self.io, str(identifier))
-
-    def _refuse_missing_schema(self, identifier: Identifier, paths: TablePaths) -> NoReturn:
-        first = paths.schema(0)
-        if self.io.exists(first):
-            raise StorageError(f"the listing of {paths.schema_dir} lacks {first}, which exists")
-        raise FormatError(
-            f"table {identifier} has snapshots, but {first} is missing: the table is damaged"
-        )
+        return table
 
     def create_table(
         self, identifier: Identifier, schema: TableSchema, *, ignore_if_exists: bool = False
@@ -154,12 +132,12 @@ class FilesystemCatalog:
             )
         new_names = (identifier.database, identifier.table, *(f.name for f in schema.fields))
         check_case(new_names, case_sensitive=self.case_sensitive)
-        path = self._table_path(identifier)
-        if not schema_ids(self.io, TablePaths(path)):
-            self._refuse_leftovers(identifier, path)
+        directory = self._directory(identifier)
+        if not directory.has_table():
             self.create_database(identifier.database)
-            if self._publish(TablePaths(path), schema):
-                return FileStoreTable(path, schema, self.io, str(identifier))
+            table = directory.create_table(schema)
+            if table is not None:
+                return table
         if not ignore_if_exists:
             raise TableExistsError(f"table '{identifier}' exists already in {self.warehouse}")
         return self.get_table(identifier)
@@ -177,34 +155,14 @@ class FilesystemCatalog:
         if not changes:
             return table
         check_case(new_column_names(changes), case_sensitive=self.case_sensitive)
-        for _ in range(_ALTER_TRIES):
-            newest = latest_snapshot_id(table.io, table.paths)
-            schema = apply_changes(table.schema, changes, now_ms, has_snapshots=newest is not None)
-            if self._publish(table.paths, schema):
-                return table.with_schema(schema)
-            table = self.get_table(identifier)
-        raise CommitConflictError(
-            f"table '{identifier}': others published a schema first, {_ALTER_TRIES} times in a row"
-        )
+        return self._directory(identifier).alter_table(table, changes, now_ms)
 
     def drop_table(self, identifier: Identifier) -> None:
         """Delete a table with all its files.
 
-        Raises TableNotFoundError if it does not exist. The schema is deleted last, so that an
-        interrupted drop can be repeated, and old snapshots never appear in a new table of the same
-        name.
+        Raises TableNotFoundError if it does not exist.
         """
-        table = self.get_table(identifier)
-        if honoured.EXTERNAL_PATHS.of(table.schema.options):
-            raise UnsupportedError(
-                f"table '{identifier}' has files elsewhere (option "
-                f"'{honoured.EXTERNAL_PATHS.name}'), which would "
-                "stay behind; drop it with the engine that wrote them"
-            )
-        names = self.io.list_names(table.path)
-        for name in sorted(names, key=lambda name: (name != "snapshot", name == "schema")):
-            self.io.delete_tree(f"{table.path}/{name}")
-        self.io.delete_tree(table.path)
+        self._directory(identifier).delete_table(self.get_table(identifier))
 
     def rename_table(self, source: Identifier, target: Identifier) -> None:
         """Rename a table, whose writers must be stopped.
@@ -231,21 +189,5 @@ class FilesystemCatalog:
     def _table_path(self, identifier: Identifier) -> str:
         return f"{self._database_path(identifier.database)}/{identifier.table}"
 
-    def _publish(self, paths: TablePaths, schema: TableSchema) -> bool:
-        """Publish a schema; return False if its id is in use.
-
-        After a StorageError, the newest stored schema shows whether this schema was published.
-        """
-        try:
-            return publish_schema(self.io, paths, schema)
-        except StorageError:
-            if latest_schema(self.io, paths) == schema:
-                return True
-            raise
-
-    def _refuse_leftovers(self, identifier: Identifier, path: str) -> None:
-        if snapshot_ids(self.io, TablePaths(path)):
-            raise ConfigError(
-                f"table '{identifier}' has no schema but {path}/snapshot holds snapshots of an "
-                "older table; move that directory away first"
-            )
+    def _directory(self, identifier: Identifier) -> TableDirectory:
+        return TableDirectory(self._table_path(identifier), self.io, str(identifier))

@@ -23,16 +23,16 @@ from ingestd.paimon.catalog.base import (
 )
 from ingestd.paimon.catalog.filesystem import FilesystemCatalog
 from ingestd.paimon.catalog.jdbc_database import Database, Session, database_of
-from ingestd.paimon.catalog.jdbc_lock import JdbcLock, LockSettings
+from ingestd.paimon.catalog.jdbc_lock import JdbcLock
 from ingestd.paimon.catalog.jdbc_tables import create_catalog_tables, create_lock_table
+from ingestd.paimon.catalog.lock_settings import LOCK_OPTIONS, LockSettings, lock_settings
+from ingestd.paimon.catalog.synced_properties import synced_properties
 from ingestd.paimon.io.file_io import (
     absolute_path,
     file_io_for,
-    is_object_store,
     storage_options,
 )
-from ingestd.paimon.spec.option_types import parse_bool, parse_int, parse_millis
-from ingestd.paimon.spec.options import core_options
+from ingestd.paimon.spec.option_types import parse_bool, parse_int
 from ingestd.paimon.spec.paths import MAIN_BRANCH
 from ingestd.paimon.spec.schema_change import SchemaChange
 from ingestd.paimon.spec.table_schema import TableSchema
@@ -44,18 +44,13 @@ USER = "jdbc.user"
 PASSWORD = "jdbc.password"  # noqa: S105  (the name of an option)
 _PROPERTY = "jdbc."
 _CATALOG_KEY = "catalog-key"
-_LOCK_ENABLED = "lock.enabled"
 _LOCK_KEY_MAX_LENGTH = "lock-key-max-length"
-_LOCK_TIMEOUT = "lock-acquire-timeout"
-_LOCK_SLEEP = "lock-check-max-sleep"
 _SYNC_PROPERTIES = "sync-all-properties"
 _OPTIONS = (
     URI,
     _CATALOG_KEY,
-    _LOCK_ENABLED,
+    *LOCK_OPTIONS,
     _LOCK_KEY_MAX_LENGTH,
-    _LOCK_TIMEOUT,
-    _LOCK_SLEEP,
     _SYNC_PROPERTIES,
 )
 _EXISTS = "exists"
@@ -66,7 +61,7 @@ _OF_TABLE = "catalog_key = ? AND database_name = ? AND table_name = ?"
 _OF_DATABASE = "catalog_key = ? AND database_name = ?"
 
 
-def is_catalog_option(name: str) -> bool:
+def is_jdbc_option(name: str) -> bool:
     """Return whether JDBC catalogs have an option of this name, apart from those of the store."""
     return name in _OPTIONS or name.startswith(_PROPERTY)
 
@@ -88,7 +83,7 @@ def jdbc_options(warehouse: str, options: Mapping[str, str]) -> JdbcOptions:
     Raises ConfigError for an unknown or invalid option, UnsupportedError for an unsupported
     database.
     """
-    jdbc = set(filter(is_catalog_option, options))
+    jdbc = set(filter(is_jdbc_option, options))
     unknown = sorted(set(options) - jdbc - storage_options(options).keys())
     if unknown:
         raise ConfigError(
@@ -102,16 +97,11 @@ def jdbc_options(warehouse: str, options: Mapping[str, str]) -> JdbcOptions:
         for name, value in options.items()
         if name.startswith(_PROPERTY)
     }
-    locks = options.get(_LOCK_ENABLED, str(is_object_store(warehouse)).lower())
-    settings = LockSettings(
-        parse_millis(_LOCK_TIMEOUT, options.get(_LOCK_TIMEOUT, "8 min")),
-        parse_millis(_LOCK_SLEEP, options.get(_LOCK_SLEEP, "8 s")),
-    )
     return JdbcOptions(
         database_of(options[URI], properties),
         options.get(_CATALOG_KEY, "jdbc"),
         parse_bool(_SYNC_PROPERTIES, options.get(_SYNC_PROPERTIES, "true")),
-        settings if parse_bool(_LOCK_ENABLED, locks) else None,
+        lock_settings(warehouse, options),
         parse_int(_LOCK_KEY_MAX_LENGTH, options.get(_LOCK_KEY_MAX_LENGTH, "255")),
     )
 
@@ -334,7 +324,7 @@ class JdbcCatalog:
             return
         row = self._row(identifier)
         session.execute(f"DELETE FROM paimon_table_properties WHERE {_OF_TABLE}", row)
-        for key, value in _table_properties(schema).items():
+        for key, value in synced_properties(schema).items():
             if len(value) <= _PROPERTY_LENGTH:
                 session.execute(
                     "INSERT INTO paimon_table_properties VALUES (?, ?, ?, ?, ?) "
@@ -366,13 +356,3 @@ class JdbcCatalog:
             )
             for table in tables
         )
-
-
-def _table_properties(schema: TableSchema) -> dict[str, str]:
-    keys = {
-        "primary-key": schema.primary_keys,
-        "partition": schema.partition_keys,
-        "bucket-key": core_options(schema).bucket_keys,
-    }
-    joined = {name: ",".join(columns) for name, columns in keys.items() if columns}
-    return {**schema.options, **joined}

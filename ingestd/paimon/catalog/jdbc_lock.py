@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from ingestd.errors import CommitConflictError
 from ingestd.paimon.catalog.base import Identifier
 from ingestd.paimon.catalog.jdbc_database import Database
+from ingestd.paimon.catalog.lock_settings import LOCK_TIMEOUT, LockSettings
 from ingestd.paimon.spec.paths import MAIN_BRANCH
 
 _FIRST_SLEEP_MS = 100
@@ -20,14 +21,6 @@ _INSERT = (
     "ON CONFLICT DO NOTHING"
 )
 _RELEASE = "DELETE FROM paimon_distributed_locks WHERE lock_id = ?"
-
-
-@dataclass(frozen=True)
-class LockSettings:
-    """Durations in milliseconds: the longest wait for a lock, and between two attempts."""
-
-    acquire_timeout_ms: int
-    check_max_sleep_ms: int
 
 
 @dataclass(frozen=True)
@@ -60,7 +53,7 @@ class JdbcLock:
                     f"table {self.identifier}: other writers have held the lock '{lock_id}' of "
                     f"catalog {self.database.address} for {waited / 1000:g} s; nothing of this "
                     "change is visible; end a writer that does not respond, or raise "
-                    "'lock-acquire-timeout'"
+                    f"'{LOCK_TIMEOUT}'"
                 )
             pause = min(pause, self.settings.check_max_sleep_ms)
             self.sleep(pause / 1000)

@@ -86,14 +86,14 @@ def issue(folder: Path, text: str) -> str:
         ("{path: /lake}", "{path: /lake, database: ../x}", "database name"),
         (
             "{path: /lake}",
-            "{path: /lake, catalog: {metastore: hive}}",
+            "{path: /lake, catalog: {metastore: glue}}",
             "unknown metastore; known: filesystem",
         ),
         ("{path: /lake}", "{path: /lake, catalog: {metastore: rest}}", "uri: is needed"),
         (
             "{path: /lake}",
             "{path: /lake, catalog: {uri: 'http://h'}}",
-            "for the metastore 'jdbc' and 'rest'",
+            "for the metastore 'hive', 'jdbc' or 'rest'",
         ),
         (
             "{path: /lake}",

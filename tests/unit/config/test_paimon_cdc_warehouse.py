@@ -36,9 +36,9 @@ def test_of_other_stores_the_path_is_kept_and_the_loss_is_essential(
 
 
 def test_a_metastore_that_is_not_supported_is_essential() -> None:
-    _, notes = carried("/lake", metastore="hive", uri="thrift://h:9083")
+    _, notes = carried("/lake", metastore="glue", uri="thrift://h:9083")
     assert [(note.argument, note.essential) for note in notes] == [
-        ("--catalog_conf metastore=hive", True),
+        ("--catalog_conf metastore=glue", True),
         ("--catalog_conf uri=thrift://h:9083", False),
     ]
 
@@ -67,6 +67,17 @@ def test_a_jdbc_catalog_is_taken_with_its_options() -> None:
     }
     assert section["path"] == "/lake"
     assert "hunter2" not in str(notes)
+
+
+def test_a_hive_catalog_is_taken_with_its_options() -> None:
+    conf = {"table_type": "external", "client_pool_size": "5"}
+    section, notes = carried("/lake", metastore="hive", uri="thrift://h:9083", **conf)
+    assert section["catalog"] == {
+        "metastore": "hive",
+        "uri": "thrift://h:9083",
+        "options": {"table.type": "external"},
+    }
+    assert [note.argument for note in notes] == ["--catalog_conf client.pool.size=5"]
 
 
 def test_options_of_the_store_are_taken_without_their_secrets() -> None:

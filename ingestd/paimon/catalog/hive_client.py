@@ -1,0 +1,153 @@
+"""Calls to a Hive Metastore over Thrift.
+
+The methods and structures are those that servers of Hive 2.3 to 4 have in common. Each session is
+a connection; a server is not asked twice, because a call may have taken effect without a reply.
+"""
+
+import socket
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from typing import Any, BinaryIO
+
+from ingestd.errors import StorageError
+from ingestd.paimon.catalog.thrift import (
+    Struct,
+    ThriftError,
+    Value,
+    encode_call,
+    read_reply,
+    text,
+    texts,
+)
+
+_CONNECT_SECONDS = 10
+_REPLY_SECONDS = 120
+_RESULT = 0
+_REASON = 1
+
+
+class MetastoreError(StorageError):
+    """The metastore reports an error of its own, or refuses a call."""
+
+
+class NoSuchObjectError(MetastoreError):
+    """The database, the table or the partition does not exist."""
+
+
+class AlreadyExistsError(MetastoreError):
+    """The database, the table or the partition exists already."""
+
+
+class InvalidObjectError(MetastoreError):
+    """The metastore refuses an object, such as a table with an invalid name."""
+
+
+class InvalidOperationError(MetastoreError):
+    """The metastore refuses an operation, such as an incompatible change of a column."""
+
+
+METHODS: Mapping[str, Sequence[type[MetastoreError]]] = {
+    "set_ugi": (MetastoreError,),
+    "get_all_databases": (MetastoreError,),
+    "get_database": (NoSuchObjectError, MetastoreError),
+    "create_database": (AlreadyExistsError, InvalidObjectError, MetastoreError),
+    "drop_database": (NoSuchObjectError, InvalidOperationError, MetastoreError),
+    "get_all_tables": (MetastoreError,),
+    "get_table_req": (MetastoreError, NoSuchObjectError),
+    "get_table_objects_by_name_req": (MetastoreError, InvalidOperationError, NoSuchObjectError),
+    "create_table": (AlreadyExistsError, InvalidObjectError, MetastoreError, NoSuchObjectError),
+    "alter_table_with_environment_context": (InvalidOperationError, MetastoreError),
+    "drop_table_with_environment_context": (NoSuchObjectError, MetastoreError),
+    "lock": (MetastoreError, MetastoreError),
+    "check_lock": (MetastoreError, MetastoreError, MetastoreError),
+    "unlock": (MetastoreError, MetastoreError),
+}
+"""The errors of each method, in the order of the fields of its exceptions from 1."""
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Host and port of a server."""
+
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"{self.host}:{self.port}"
+
+
+@dataclass(frozen=True)
+class MetastoreSession:
+    """A connection to one server."""
+
+    address: Address
+    connection: socket.socket
+    stream: BinaryIO
+
+    def call(self, method: str, *arguments: Value) -> Any:  # noqa: ANN401  (by method)
+        """Call a method with its arguments in order, and return the content of its result.
+
+        Raises MetastoreError if the method raises a declared exception, StorageError if the
+        server does not respond.
+        """
+        fields = dict(enumerate(arguments, start=1))
+        try:
+            self.connection.sendall(encode_call(method, fields))
+            reply = read_reply(self.stream)
+        except (OSError, ThriftError) as error:
+            raise StorageError(f"metastore {self.address}: {method}: {error}") from error
+        for number, error_type in enumerate(METHODS[method], start=1):
+            if number in reply:
+                reason = _reason(reply[number])
+                raise error_type(f"metastore {self.address}: {method}: {reason}")
+        return reply[_RESULT].content if _RESULT in reply else None
+
+
+@dataclass(frozen=True)
+class Metastore:
+    """A metastore with the addresses of its servers; `user` owns what is created."""
+
+    addresses: Sequence[Address]
+    user: str
+
+    def __str__(self) -> str:
+        return ",".join(f"thrift://{address}" for address in self.addresses)
+
+    @contextmanager
+    def session(self) -> Iterator[MetastoreSession]:
+        """Connect to the first server that accepts a connection.
+
+        Raises StorageError if no server does.
+        """
+        address, connection = self._connected()
+        with closing(connection), connection.makefile("rb") as stream:
+            session = MetastoreSession(address, connection, stream)
+            # A server without authentication creates directories under this name.
+            session.call("set_ugi", text(self.user), texts())
+            yield session
+
+    def call(self, method: str, *arguments: Value) -> Any:  # noqa: ANN401  (by method)
+        """Call a method in a session of its own; see `MetastoreSession.call`."""
+        with self.session() as session:
+            return session.call(method, *arguments)
+
+    def _connected(self) -> tuple[Address, socket.socket]:
+        problems = []
+        for address in self.addresses:
+            try:
+                connection = socket.create_connection(
+                    (address.host, address.port), timeout=_CONNECT_SECONDS
+                )
+            except OSError as error:
+                problems.append(f"{address}: {error}")
+            else:
+                connection.settimeout(_REPLY_SECONDS)
+                connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                return address, connection
+        raise StorageError(f"the metastore cannot be reached: {'; '.join(problems)}")
+
+
+def _reason(exception: Value) -> str:
+    fields: Struct = exception.content
+    return str(fields[_REASON].content) if _REASON in fields else "no reason reported"

@@ -1,0 +1,84 @@
+"""The lock of Hive catalogs: an exclusive lock of the table in the metastore.
+
+The metastore deletes the locks of processes that have ended, after its `hive.txn.timeout`.
+"""
+
+import socket
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from ingestd.errors import CommitConflictError
+from ingestd.paimon.catalog.base import Identifier
+from ingestd.paimon.catalog.hive_client import Metastore, MetastoreSession
+from ingestd.paimon.catalog.lock_settings import LOCK_TIMEOUT, LockSettings
+from ingestd.paimon.catalog.thrift import Struct, Value, i32, i64, structure, structures, text
+from ingestd.paimon.spec.paths import MAIN_BRANCH
+
+_FIRST_SLEEP_MS = 100
+_EXCLUSIVE = 3
+_TABLE_LEVEL = 2
+_ACQUIRED, _WAITING = 1, 2
+
+
+@dataclass(frozen=True)
+class HiveLock:
+    """The lock of one table; `sleep` takes seconds."""
+
+    metastore: Metastore
+    identifier: Identifier
+    settings: LockSettings
+    sleep: Callable[[float], None] = time.sleep
+
+    @contextmanager
+    def held(self, branch: str) -> Iterator[None]:
+        """See `TableLock`."""
+        suffix = "" if branch == MAIN_BRANCH else f"$branch_{branch}"
+        lock_id = self._acquire(f"{self.identifier.table}{suffix}")
+        try:
+            yield
+        finally:
+            self.metastore.call("unlock", _lock_request(lock_id))
+
+    def _acquire(self, table: str) -> int:
+        with self.metastore.session() as session:
+            lock = session.call("lock", self._request(table))
+            lock_id: int = lock[1].content
+            try:
+                self._wait(session, lock)
+            except BaseException:
+                session.call("unlock", _lock_request(lock_id))
+                raise
+        return lock_id
+
+    def _wait(self, session: MetastoreSession, lock: Struct) -> None:
+        request, waited, pause = _lock_request(lock[1].content), 0, _FIRST_SLEEP_MS
+        state: int = lock[2].content
+        while state == _WAITING and waited < self.settings.acquire_timeout_ms:
+            pause = min(pause, self.settings.check_max_sleep_ms)
+            self.sleep(pause / 1000)
+            waited += pause
+            pause *= 2
+            state = session.call("check_lock", request)[2].content
+        if state != _ACQUIRED:
+            raise CommitConflictError(
+                f"table {self.identifier}: other writers have held its lock in metastore "
+                f"{self.metastore} for {waited / 1000:g} s; nothing of this change is visible; end "
+                f"a writer that does not respond, or raise '{LOCK_TIMEOUT}'"
+            )
+
+    def _request(self, table: str) -> Value:
+        component = {
+            1: i32(_EXCLUSIVE),
+            2: i32(_TABLE_LEVEL),
+            3: text(self.identifier.database),
+            4: text(table),
+        }
+        return structure(
+            {1: structures(component), 3: text(self.metastore.user), 4: text(socket.gethostname())}
+        )
+
+
+def _lock_request(lock_id: int) -> Value:
+    return structure({1: i64(lock_id)})

@@ -1,0 +1,259 @@
+"""Tables and databases of a Hive Metastore: their structures, as Paimon's HiveCatalog fills them.
+
+The numbers are those of the fields in `hive_metastore.thrift`.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from ingestd.paimon.catalog.base import Identifier
+from ingestd.paimon.catalog.hive_types import hive_type
+from ingestd.paimon.catalog.synced_properties import synced_properties
+from ingestd.paimon.catalog.thrift import (
+    Entries,
+    Struct,
+    Value,
+    i32,
+    structure,
+    structures,
+    text,
+    text_map,
+)
+from ingestd.paimon.spec.data_types import DataField
+from ingestd.paimon.spec.table_schema import TableSchema
+
+_LOCATION_PROPERTY = "paimon_location"
+_INPUT_FORMAT = "org.apache.paimon.hive.mapred.PaimonInputFormat"
+_OUTPUT_FORMAT = "org.apache.paimon.hive.mapred.PaimonOutputFormat"
+_SERDE = "org.apache.paimon.hive.PaimonSerDe"
+_MARKS: Mapping[str, str] = {
+    "table_type": "PAIMON",
+    "storage_handler": "org.apache.paimon.hive.PaimonStorageHandler",
+}
+_EXTERNAL, _MANAGED = "EXTERNAL_TABLE", "MANAGED_TABLE"
+_COMMENT = "comment"
+_OWNER = "owner"
+LOCATION = "location"
+_HIVE_PREFIX = "hive."
+_ALWAYS_SYNCED = ("partition.expiration-time", "data-file.path-directory")
+_FOREVER = 2**31 - 1
+_COMMENT_LENGTH = 256
+"""The metastore refuses longer comments of columns."""
+
+
+class _Table:
+    NAME = 1
+    DATABASE = 2
+    OWNER = 3
+    CREATE_TIME = 4
+    LAST_ACCESS_TIME = 5
+    RETENTION = 6
+    STORAGE = 7
+    PARTITION_KEYS = 8
+    PARAMETERS = 9
+    TYPE = 12
+
+
+class _Storage:
+    COLUMNS = 1
+    LOCATION = 2
+    INPUT_FORMAT = 3
+    OUTPUT_FORMAT = 4
+    SERDE = 7
+
+
+class _Serde:
+    LIBRARY = 2
+    PARAMETERS = 3
+
+
+class _Column:
+    NAME = 1
+    TYPE = 2
+    COMMENT = 3
+
+
+class _Database:
+    NAME = 1
+    DESCRIPTION = 2
+    LOCATION = 3
+    PARAMETERS = 4
+    OWNER = 6
+
+
+@dataclass(frozen=True)
+class HiveTable:
+    """A table as the metastore stores it, with all its fields."""
+
+    fields: Struct
+
+    @property
+    def name(self) -> str:
+        """The name without its database."""
+        return _text(self.fields, _Table.NAME)
+
+    @property
+    def is_paimon(self) -> bool:
+        """Whether it is a table of Paimon, which its formats state."""
+        storage = _struct(self.fields, _Table.STORAGE)
+        formats = _text(storage, _Storage.INPUT_FORMAT), _text(storage, _Storage.OUTPUT_FORMAT)
+        return formats == (_INPUT_FORMAT, _OUTPUT_FORMAT)
+
+    @property
+    def is_external(self) -> bool:
+        """Whether its files are kept when it is dropped."""
+        return _text(self.fields, _Table.TYPE) == _EXTERNAL
+
+    def location(self, *, in_properties: bool) -> str:
+        """Return the directory of its files; `in_properties` is the option of the catalog."""
+        stored = _text(_struct(self.fields, _Table.STORAGE), _Storage.LOCATION)
+        return self._parameters.get(_LOCATION_PROPERTY, stored) if in_properties else stored
+
+    @property
+    def _parameters(self) -> Mapping[str, str]:
+        return _map(self.fields, _Table.PARAMETERS)
+
+    def with_schema(
+        self, schema: TableSchema, removed: Iterable[str] = (), *, sync_properties: bool
+    ) -> "HiveTable":
+        """Return the table with the columns and properties of a schema.
+
+        `removed` are options that an older schema had.
+        """
+        gone = set(removed)
+        kept = {name: value for name, value in self._parameters.items() if name not in gone}
+        comment = {} if schema.comment is None else {_COMMENT: schema.comment}
+        properties = _properties(schema, sync_properties=sync_properties)
+        columns = {_Storage.COLUMNS: structures(*map(_column, schema.fields))}
+        return self._changed({**kept, **properties, **_MARKS, **comment}, columns, {})
+
+    def moved(self, identifier: Identifier, location: str, *, in_properties: bool) -> "HiveTable":
+        """Return the table with another name and location."""
+        names = {
+            _Table.NAME: text(identifier.table),
+            _Table.DATABASE: text(identifier.database),
+        }
+        if in_properties:
+            return self._changed({**self._parameters, _LOCATION_PROPERTY: location}, {}, names)
+        return self._changed(self._parameters, {_Storage.LOCATION: text(location)}, names)
+
+    def _changed(
+        self, parameters: Mapping[str, str], storage: Struct, fields: Struct
+    ) -> "HiveTable":
+        changed = {**_struct(self.fields, _Table.STORAGE), **storage}
+        return HiveTable(
+            {
+                **self.fields,
+                **fields,
+                _Table.STORAGE: structure(changed),
+                _Table.PARAMETERS: text_map(parameters),
+            }
+        )
+
+
+def new_table(
+    identifier: Identifier,
+    schema: TableSchema,
+    location: str,
+    owner: str,
+    now_s: int,
+    *,
+    external: bool,
+    sync_properties: bool,
+    in_properties: bool,
+) -> HiveTable:
+    """Return a new table with the columns and properties of a schema."""
+    serde = {_Serde.LIBRARY: text(_SERDE), _Serde.PARAMETERS: text_map({})}
+    storage = {
+        _Storage.INPUT_FORMAT: text(_INPUT_FORMAT),
+        _Storage.OUTPUT_FORMAT: text(_OUTPUT_FORMAT),
+        _Storage.SERDE: structure(serde),
+    }
+    fields = {
+        _Table.OWNER: text(owner),
+        _Table.CREATE_TIME: i32(now_s),
+        _Table.LAST_ACCESS_TIME: i32(now_s),
+        _Table.RETENTION: i32(_FOREVER),
+        _Table.STORAGE: structure(storage),
+        _Table.PARTITION_KEYS: structures(),
+        _Table.PARAMETERS: text_map({"EXTERNAL": "TRUE"} if external else {}),
+        _Table.TYPE: text(_EXTERNAL if external else _MANAGED),
+    }
+    return (
+        HiveTable(fields)
+        .with_schema(schema, sync_properties=sync_properties)
+        .moved(identifier, location, in_properties=in_properties)
+    )
+
+
+def new_database(
+    name: str, properties: Mapping[str, str], location: str, *, in_properties: bool
+) -> Struct:
+    """Return a new database; `location` is its directory, unless the properties have another."""
+    own = {
+        key: value for key, value in properties.items() if key not in (_COMMENT, _OWNER, LOCATION)
+    }
+    path = properties.get(LOCATION, location)
+    if in_properties:
+        own[_LOCATION_PROPERTY] = path
+    texts = {
+        _Database.NAME: name,
+        _Database.DESCRIPTION: properties.get(_COMMENT),
+        _Database.LOCATION: None if in_properties else path,
+        _Database.OWNER: properties.get(_OWNER),
+    }
+    fields: dict[int, Value] = {
+        key: text(value) for key, value in texts.items() if value is not None
+    }
+    return {**fields, _Database.PARAMETERS: text_map(own)}
+
+
+def database_location(database: Struct, *, in_properties: bool) -> str:
+    """Return the directory of a database; `in_properties` is the option of the catalog."""
+    stored = _text(database, _Database.LOCATION)
+    parameters = _map(database, _Database.PARAMETERS)
+    return parameters.get(_LOCATION_PROPERTY, stored) if in_properties else stored
+
+
+def properties_of_database(database: Struct) -> dict[str, str]:
+    """Return the properties of a database, with its comment, owner and location."""
+    texts = {
+        _COMMENT: _text(database, _Database.DESCRIPTION),
+        _OWNER: _text(database, _Database.OWNER),
+        LOCATION: _text(database, _Database.LOCATION),
+    }
+    parameters = _map(database, _Database.PARAMETERS)
+    return {**parameters, **{key: value for key, value in texts.items() if value}}
+
+
+def _properties(schema: TableSchema, *, sync_properties: bool) -> dict[str, str]:
+    if sync_properties:
+        return synced_properties(schema)
+    options = schema.options
+    hive = {
+        name.removeprefix(_HIVE_PREFIX): value
+        for name, value in options.items()
+        if name.startswith(_HIVE_PREFIX)
+    }
+    return {**hive, **{name: options[name] for name in _ALWAYS_SYNCED if name in options}}
+
+
+def _column(field: DataField) -> Struct:
+    column = {_Column.NAME: text(field.name), _Column.TYPE: text(hive_type(field.type))}
+    if field.description is not None:
+        column[_Column.COMMENT] = text(field.description[:_COMMENT_LENGTH])
+    return column
+
+
+def _text(fields: Struct, number: int) -> str:
+    return str(fields[number].content) if number in fields else ""
+
+
+def _struct(fields: Struct, number: int) -> Struct:
+    content: Struct = fields[number].content if number in fields else {}
+    return content
+
+
+def _map(fields: Struct, number: int) -> Mapping[str, str]:
+    entries: Entries | None = fields[number].content if number in fields else None
+    return {} if entries is None else entries.contents

@@ -1,0 +1,15 @@
+"""The copy of a table's options and keys that catalogs keep for other programs."""
+
+from ingestd.paimon.spec.options import core_options
+from ingestd.paimon.spec.table_schema import TableSchema
+
+
+def synced_properties(schema: TableSchema) -> dict[str, str]:
+    """Return the options and keys of a table as properties, which Java derives in the same way."""
+    keys = {
+        "primary-key": schema.primary_keys,
+        "partition": schema.partition_keys,
+        "bucket-key": core_options(schema).bucket_keys,
+    }
+    joined = {name: ",".join(columns) for name, columns in keys.items() if columns}
+    return {**schema.options, **joined}

@@ -1,0 +1,344 @@
+"""The Hive catalog and Java Paimon's, on the same Hive Metastore."""
+
+import json
+import time
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from ingestd.errors import CommitConflictError, ConfigError, FormatError, SchemaConflictError
+from ingestd.paimon.catalog.base import (
+    DatabaseNotEmptyError,
+    Identifier,
+    TableExistsError,
+    TableNotFoundError,
+    load_catalog,
+)
+from ingestd.paimon.catalog.hive import HiveCatalog
+from ingestd.paimon.catalog.thrift import Value, structure, text
+from ingestd.paimon.spec.data_types import parse_type
+from ingestd.paimon.spec.schema import new_schema
+from ingestd.paimon.spec.schema_change import (
+    AddColumn,
+    DropColumn,
+    RenameColumn,
+    SetOption,
+    UpdateColumnType,
+)
+from ingestd.paimon.spec.table_schema import TableSchema
+from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
+from ingestd.paimon.table.verify.table_verify import verify
+from tests.compat.hive_metastore import HiveMetastore, java_catalog
+from tests.support.native_tables import NOW_MS, put
+from tests.support.oracle import Oracle, OracleError
+from tests.support.stored_rows import stored_rows
+
+pytestmark = pytest.mark.compat
+
+NO_OPTIONS: Mapping[str, str] = {}
+SHORT = {"lock.enabled": "true", "lock-acquire-timeout": "200 ms", "lock-check-max-sleep": "50 ms"}
+FIELDS = [{"name": "id", "type": "INT NOT NULL"}, {"name": "v", "type": "STRING"}]
+PARAMETERS, COLUMNS = 9, 1
+
+
+@pytest.fixture(scope="module")
+def metastore(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HiveMetastore]:
+    with HiveMetastore(tmp_path_factory.mktemp("hive")) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def judge() -> Iterator[Oracle]:
+    with Oracle(more=java_catalog()) as running:
+        yield running
+
+
+@dataclass(frozen=True)
+class Lake:
+    """A warehouse with a database of its own in the metastore, for ingestd and for Java."""
+
+    warehouse: Path
+    database: str
+    metastore: HiveMetastore
+    judge: Oracle
+
+    def catalog(self, options: Mapping[str, str] = NO_OPTIONS) -> HiveCatalog:
+        fixed = {"uri": self.metastore.uri}
+        catalog = load_catalog("hive", str(self.warehouse), {**fixed, **options})
+        assert isinstance(catalog, HiveCatalog)
+        return catalog
+
+    def table(self, name: str = "t") -> Identifier:
+        return Identifier(self.database, name)
+
+    def java(self, options: Mapping[str, str] = NO_OPTIONS) -> str:
+        """The catalog's options for a command of the judge."""
+        fixed = {
+            "metastore": "hive",
+            "uri": self.metastore.uri,
+            "warehouse": str(self.warehouse),
+            "cache-enabled": "false",
+        }
+        return json.dumps({**fixed, **options})
+
+    def java_spec(
+        self, scratch: Path, options: Mapping[str, str] = NO_OPTIONS, **spec: object
+    ) -> None:
+        document = {"database": self.database, "table": "t", **spec}
+        self.judge.write_spec(document, self.java(options), scratch)
+
+    def java_rows(self, name: str = "t") -> list[dict[str, object]]:
+        return self.judge.read(self.java(), self.database, name)
+
+    def java_tables(self) -> list[str]:
+        names = self.judge("tables", self.java())
+        return [name for name in names if name.startswith(f"{self.database}.")]
+
+    def stored(self, name: str = "t") -> Mapping[int, Value]:
+        """The table as the metastore stores it."""
+        request = structure({1: text(self.database), 2: text(name)})
+        stored: Mapping[int, Value] = (
+            self.catalog().options.metastore.call("get_table_req", request)[1].content
+        )
+        return stored
+
+    def stored_columns(self, name: str = "t") -> list[tuple[str, ...]]:
+        """Name, type and comment of each column in the metastore."""
+        columns = self.stored(name)[7].content[COLUMNS].content.contents
+        return [tuple(column[number].content for number in sorted(column)) for column in columns]
+
+    def stored_properties(self, name: str = "t") -> dict[str, str]:
+        """The properties in the metastore, except those that it computes."""
+        computed = ("totalSize", "numFiles", "transient_lastDdlTime")
+        properties: Mapping[str, str] = self.stored(name)[PARAMETERS].content.contents
+        return {key: value for key, value in properties.items() if key not in computed}
+
+
+@pytest.fixture
+def lake(metastore: HiveMetastore, judge: Oracle, tmp_path: Path) -> Lake:
+    database = "".join(char if char.isalnum() else "_" for char in tmp_path.name.lower())
+    return Lake(tmp_path / "lake", database, metastore, judge)
+
+
+def schema(options: Mapping[str, str] = NO_OPTIONS) -> TableSchema:
+    columns = [("id", parse_type("INT")), ("v", parse_type("STRING"))]
+    return new_schema(columns, ["id"], (), {"bucket": "2", **options}, NOW_MS)
+
+
+def rows(table: FileStoreTable) -> list[dict[str, object]]:
+    return sorted(stored_rows(table), key=lambda row: row["id"])
+
+
+def test_java_continues_a_table_of_ingestd(lake: Lake, tmp_path: Path) -> None:
+    catalog, t = lake.catalog(), lake.table()
+    put(catalog.create_table(t, schema()), [{"id": 1, "v": "a"}])
+    put(
+        catalog.alter_table(t, [AddColumn("w", parse_type("INT"))], NOW_MS),
+        [{"id": 2, "v": "b", "w": 5}],
+    )
+    assert lake.java_tables() == [str(t)]
+    row = {"id": 1, "v": "java", "w": 1}
+    lake.judge.append(lake.java(), lake.database, "t", [row], tmp_path)
+    expected = [row, {"id": 2, "v": "b", "w": 5}]
+    assert lake.java_rows() == expected
+    assert rows(catalog.get_table(t)) == expected
+    assert verify(catalog.get_table(t)) == []
+    lake.judge("drop", lake.java(), lake.database, "t")
+    assert (catalog.list_tables(lake.database), catalog.table_exists(t)) == ([], False)
+
+
+def test_ingestd_continues_a_table_of_java(lake: Lake, tmp_path: Path) -> None:
+    steps = [{"commit": {"rows": [{"id": 1, "v": "java"}]}}]
+    lake.java_spec(tmp_path, fields=FIELDS, primaryKey=["id"], options={"bucket": "1"}, steps=steps)
+    catalog, t = lake.catalog(), lake.table()
+    assert lake.database in catalog.list_databases()
+    assert catalog.list_tables(lake.database) == ["t"]
+    put(catalog.get_table(t), [{"id": 2, "v": "b"}])
+    table = catalog.alter_table(t, [AddColumn("w", parse_type("INT"))], NOW_MS)
+    added = {"op": "add", "name": "x", "type": "INT"}
+    lake.java_spec(tmp_path, existing=True, steps=[{"alter": [added]}])
+    assert [name for name, *_ in lake.stored_columns()] == ["id", "v", "w", "x"]
+    table = catalog.get_table(t)
+    assert rows(table) == lake.java_rows()
+    assert len(lake.java_rows()) == 2
+    catalog.rename_table(t, lake.table("u"))
+    assert lake.java_tables() == [str(lake.table("u"))]
+    assert lake.java_rows("u") == rows(catalog.get_table(lake.table("u")))
+    with pytest.raises(DatabaseNotEmptyError):
+        catalog.drop_database(lake.database)
+    catalog.drop_database(lake.database, cascade=True)
+    assert lake.database not in catalog.list_databases()
+    assert not (lake.warehouse / f"{lake.database}.db").exists()
+
+
+def test_the_metastore_contains_what_java_writes(lake: Lake, tmp_path: Path) -> None:
+    types = (
+        "BOOLEAN", "TINYINT", "SMALLINT", "INT", "BIGINT", "FLOAT", "DOUBLE", "DECIMAL(20, 3)",
+        "CHAR(3)", "CHAR(300)", "VARCHAR(7)", "VARCHAR(70000)", "STRING", "BINARY(2)",
+        "VARBINARY(2)", "BYTES", "DATE", "TIME(3)", "TIMESTAMP(3)",
+    )  # fmt: skip
+    nested = (
+        {"type": "ARRAY", "element": "INT"},
+        {"type": "MAP", "key": "STRING", "value": {"type": "ARRAY", "element": "BIGINT"}},
+        {
+            "type": "ROW",
+            "fields": [
+                {"id": 90, "name": "a", "type": "INT"},
+                {"id": 91, "name": "b", "type": "STRING"},
+            ],
+        },
+    )
+    fields = [
+        {"name": "id", "type": "INT NOT NULL"},
+        *({"name": f"c{number}", "type": t} for number, t in enumerate((*types, *nested))),
+    ]
+    options = {"bucket": "1", "snapshot.num-retained.max": "9"}
+    spec = {"fields": fields, "primaryKey": ["id"], "options": options, "comment": "of a table"}
+    lake.java_spec(tmp_path, **spec, steps=[])
+    catalog = lake.catalog()
+    catalog.create_table(lake.table("ours"), catalog.get_table(lake.table()).schema)
+    assert lake.stored_columns("ours") == lake.stored_columns()
+    assert lake.stored_properties("ours") == lake.stored_properties()
+    ours, java = lake.stored("ours"), lake.stored()
+    apart = (1, 4, 5, 7, PARAMETERS)  # name, times, storage
+    assert {n: ours[n] for n in ours if n not in apart} == {
+        n: java[n] for n in java if n not in apart
+    }
+    for number in java[7].content:
+        if number != 2:  # the location
+            assert ours[7].content[number] == java[7].content[number]
+
+
+def test_changes_of_a_schema_are_made_in_the_metastore(lake: Lake) -> None:
+    catalog, t = lake.catalog(), lake.table()
+    catalog.create_table(t, schema({"snapshot.num-retained.max": "9"}))
+    changes = [
+        AddColumn("w", parse_type("INT"), "a comment"),
+        SetOption("snapshot.num-retained.max", "11"),
+    ]
+    catalog.alter_table(t, changes, NOW_MS)
+    assert lake.stored_columns()[-1] == ("w", "int", "a comment")
+    assert lake.stored_properties()["snapshot.num-retained.max"] == "11"
+    catalog.alter_table(
+        t, [UpdateColumnType("w", parse_type("BIGINT")), RenameColumn("w", "big")], NOW_MS
+    )
+    assert lake.stored_columns()[-1] == ("big", "bigint", "a comment")
+
+
+def test_a_change_that_the_metastore_refuses_is_not_made(lake: Lake) -> None:
+    catalog, t = lake.catalog(), lake.table()
+    table = catalog.create_table(t, schema())
+    catalog.alter_table(t, [AddColumn("w", parse_type("INT"))], NOW_MS)
+    with pytest.raises(SchemaConflictError, match=r"disallow\.incompatible\.col"):
+        catalog.alter_table(t, [DropColumn("v")], NOW_MS)
+    assert [name for name, *_ in lake.stored_columns()] == ["id", "v", "w"]
+    assert catalog.get_table(t).schema.field_names == ("id", "v", "w")
+    assert table.path == f"{lake.warehouse}/{lake.database}.db/t"
+
+
+def test_each_waits_for_the_lock_of_the_other(lake: Lake, tmp_path: Path) -> None:
+    catalog, t = lake.catalog(SHORT), lake.table()
+    table = catalog.create_table(t, schema())
+    put(table, [{"id": 1, "v": "a"}])
+    added = {"op": "add", "name": "w", "type": "INT"}
+    lock = table.lock
+    assert lock is not None
+    with lock.held("main"), pytest.raises(OracleError, match="Acquire lock failed"):
+        lake.java_spec(tmp_path, SHORT, existing=True, steps=[{"alter": [added]}])
+    held, release = tmp_path / "held", tmp_path / "release"
+    patient = lake.java({"lock.enabled": "true"})
+    with ThreadPoolExecutor(1) as pool:
+        holder = pool.submit(lake.judge, "hold", patient, lake.database, "t", held, release)
+        try:
+            while not held.exists():
+                assert not holder.done()
+                time.sleep(0.01)
+            with pytest.raises(CommitConflictError, match="raise 'lock-acquire-timeout'"):
+                put(table, [{"id": 1, "v": "stopped"}])
+            with pytest.raises(CommitConflictError, match="have held its lock"):
+                catalog.alter_table(t, [AddColumn("w", parse_type("INT"))], NOW_MS)
+        finally:
+            release.touch()
+        holder.result()
+    row = {"id": 2, "v": "b"}
+    lake.judge.append(patient, lake.database, "t", [row], tmp_path)
+    put(table, [{"id": 3, "v": "c"}])
+    assert [key["id"] for key in rows(catalog.get_table(t))] == [1, 2, 3]
+
+
+def test_databases_and_tables(lake: Lake) -> None:
+    catalog, t = lake.catalog(), lake.table()
+    catalog.create_database(lake.database, {"owner": "tests", "comment": "of tests", "k": "v"})
+    catalog.create_database(lake.database, {"owner": "others"})
+    properties = catalog.database_properties(lake.database)
+    assert properties == {
+        "owner": "tests",
+        "comment": "of tests",
+        "k": "v",
+        "location": f"file:{lake.warehouse}/{lake.database}.db",
+    }
+    first = catalog.create_table(t, schema())
+    assert catalog.create_table(t, schema(), ignore_if_exists=True).schema == first.schema
+    with pytest.raises(TableExistsError):
+        catalog.create_table(t, schema())
+    catalog.create_table(lake.table("other"), schema())
+    with pytest.raises(TableExistsError):
+        catalog.rename_table(t, lake.table("other"))
+    with pytest.raises(TableNotFoundError, match="did you mean 'other'"):
+        catalog.get_table(lake.table("othe"))
+    with pytest.raises(TableNotFoundError, match=f"did you mean '{lake.database}'"):
+        catalog.list_tables(f"{lake.database}x")
+    with pytest.raises(TableNotFoundError, match="no table 'T'"):
+        catalog.get_table(lake.table("T"))
+    with pytest.raises(ConfigError, match="capitals"):
+        catalog.create_table(lake.table("Upper"), schema())
+    with pytest.raises(ConfigError, match="not a valid object name"):
+        catalog.create_table(lake.table("with-hyphen"), schema())
+    assert not (lake.warehouse / f"{lake.database}.db" / "with-hyphen").exists()
+    assert catalog.list_tables(lake.database) == ["other", "t"]
+
+
+def test_external_tables_keep_their_files(lake: Lake, tmp_path: Path) -> None:
+    catalog, t = lake.catalog({"table.type": "external"}), lake.table()
+    table = catalog.create_table(t, schema())
+    put(table, [{"id": 1, "v": "a"}])
+    assert lake.java_rows() == [{"id": 1, "v": "a"}]
+    lake.judge("drop", lake.java(), lake.database, "t")
+    assert catalog.list_tables(lake.database) == []
+    assert rows(catalog.create_table(t, schema(), ignore_if_exists=True)) == [{"id": 1, "v": "a"}]
+    assert lake.stored_properties()["EXTERNAL"] == "TRUE"
+    catalog.rename_table(t, lake.table("u"))
+    assert catalog.get_table(lake.table("u")).path == table.path
+    catalog.drop_table(lake.table("u"))
+    assert Path(table.path, "schema").exists()
+
+
+def test_locations_in_properties(lake: Lake, tmp_path: Path) -> None:
+    options = {"location-in-properties": "true"}
+    catalog, t = lake.catalog(options), lake.table()
+    put(catalog.create_table(t, schema()), [{"id": 1, "v": "a"}])
+    path = f"{lake.warehouse}/{lake.database}.db/t"
+    assert lake.stored_properties()["paimon_location"] == path
+    row = {"id": 2, "v": "java"}
+    lake.judge.append(lake.java(options), lake.database, "t", [row], tmp_path)
+    assert [row["id"] for row in rows(catalog.get_table(t))] == [1, 2]
+    catalog.rename_table(t, lake.table("u"))
+    assert catalog.get_table(lake.table("u")).path == f"{lake.warehouse}/{lake.database}.db/u"
+
+
+def test_an_interrupted_creation_or_deletion_is_repeated(lake: Lake) -> None:
+    catalog, t = lake.catalog(), lake.table()
+    files = load_catalog("filesystem", str(lake.warehouse))
+    put(files.create_table(t, schema()), [{"id": 1, "v": "a"}])
+    with pytest.raises(TableExistsError):
+        catalog.create_table(t, schema())
+    assert rows(catalog.create_table(t, schema(), ignore_if_exists=True)) == [{"id": 1, "v": "a"}]
+    assert lake.java_tables() == [str(t)]
+    files.drop_table(t)
+    with pytest.raises(FormatError, match="no schema"):
+        catalog.get_table(t)
+    catalog.drop_table(t)
+    assert catalog.list_tables(lake.database) == []
