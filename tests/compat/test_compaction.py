@@ -12,7 +12,7 @@ from ingestd.paimon.table.compact.table_compact import compact_table
 from ingestd.paimon.table.read.table_read import read_table
 from ingestd.paimon.table.verify.table_verify import verify
 from tests.support.compact_twins import CompactTwins, How
-from tests.support.merge_cases import random_case
+from tests.support.merge_cases import random_case, with_ages
 from tests.support.native_tables import NOW_MS, native_table, open_native, put
 from tests.support.oracle import Oracle
 
@@ -29,6 +29,26 @@ LEVELS = {
     "num-sorted-run.compaction-trigger": "3",
     "compaction.max-size-amplification-percent": "5000",
 }
+EXPIRY = {"record-level.expire-time": "1 d", "record-level.time-field": "s"}
+EXPIRING: dict[str, dict[str, str]] = {
+    "plain": LEVELS,
+    "small files": {"target-file-size": "1 kb"},
+    "lookup": {**LOOKUP, **LEVELS},
+    "full of texts": {
+        **FULL,
+        "merge-engine": "aggregation",
+        "fields.v.aggregate-function": "max",
+        "ignore-delete": "true",
+    },
+    "vectors and lookup": {**VECTORS, **LOOKUP},
+    "first row": FIRST,
+    "partial update": {"merge-engine": "partial-update", "ignore-delete": "true", **LEVELS},
+}
+"""Options of tables with `EXPIRY`."""
+OLD, NEW = 1_000_000, 2_000_000_000
+"""Seconds before and after the clocks of both."""
+UNTIMED = 6
+"""Random tables whose rows do not expire."""
 TABLES: dict[str, dict[str, str]] = {
     "plain": {},
     "plain with levels": LEVELS,
@@ -45,6 +65,7 @@ TABLES: dict[str, dict[str, str]] = {
     "full, deduplicated": {**FULL, **DEDUPLICATED},
     "full of sums": {**FULL, **SUM},
     "first row": FIRST,
+    **{f"expiry, {name}": {**EXPIRY, **options} for name, options in EXPIRING.items()},
     "first row and lookup": {**FIRST, **LOOKUP},
 }
 
@@ -53,12 +74,18 @@ TABLES: dict[str, dict[str, str]] = {
 def test_both_hold_and_tell_the_same(name: str, tmp_path: Path, oracle: Oracle) -> None:
     random, options = Random(name), {"bucket": "1", **TABLES[name]}
     twins = CompactTwins(oracle, tmp_path, COLUMNS, options)
+    expires = EXPIRY.items() <= options.items()
     kinds = [0] if "merge-engine" in options and "first" in name else [0, 0, 0, 2, 3]
     steps: list[How] = ["auto", "auto", "none", "auto", "full", "auto", "auto", "auto", "full"]
     for n, how in enumerate(steps):
         keys = [random.randrange(random.choice([20, 90])) for _ in range(random.choice([5, 30]))]
         rows = [
-            {"k": k, "v": f"v{n % 3}", "s": random.randrange(5), "_kind": random.choice(kinds)}
+            {
+                "k": k,
+                "v": f"v{n % 3}",
+                "_kind": random.choice(kinds),
+                "s": random.choice([OLD, NEW, None]) if expires else random.randrange(5),
+            }
             for k in keys
         ]
         twins.step(rows, how)
@@ -73,10 +100,12 @@ def test_both_hold_and_tell_the_same(name: str, tmp_path: Path, oracle: Oracle) 
     assert [p for p in oracle.fsck(twins.own, "db", "t", "--all") if p["code"] != "sequence"] == []
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(UNTIMED + 6))
 def test_random_tables_are_compacted_alike(seed: int, tmp_path: Path, oracle: Oracle) -> None:
     random = Random(seed)
     case = random_case(random)
+    if seed >= UNTIMED:
+        case = with_ages(random, case, [OLD, NEW, NEW, None])
     first = case.options.get("merge-engine") == "first-row"
     producers = ["none", "lookup"] if first else ["none", "lookup", "full-compaction"]
     options = {

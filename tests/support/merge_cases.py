@@ -8,7 +8,7 @@ Cells are as ``ingestd.paimon.spec.arrow.column_of`` takes them; the key is the 
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from random import Random
 from typing import Any
@@ -110,6 +110,20 @@ class MergeCase:
             name: sorted(cell, key=repr) if name in self.unordered and cell else cell
             for name, cell in row.items()
         }
+
+
+def with_ages(random: Random, case: MergeCase, times: Sequence[int | None]) -> MergeCase:
+    """The case with rows that expire after a day by one of `times`, in seconds."""
+    return replace(
+        case,
+        columns=[*case.columns, ("at", "INT")],
+        options={
+            **case.options,
+            "record-level.expire-time": "1 d",
+            "record-level.time-field": "at",
+        },
+        batches=[[{**row, "at": random.choice(times)} for row in batch] for batch in case.batches],
+    )
 
 
 def random_case(random: Random) -> MergeCase:

@@ -5,14 +5,12 @@
 Specification: https://paimon.apache.org/docs/1.4/maintenance/configurations/#coreoptions
 """
 
-from collections.abc import Callable, Iterable
-
 from ingestd.paimon.spec.option_types import (
     Access,
     ChangeRule,
-    Support,
-    T,
     TableOption,
+    honoured,
+    optional,
     parse_bool,
     parse_float,
     parse_int,
@@ -28,6 +26,7 @@ _MB = 1024 * 1024
 _NO_NAMES: tuple[str, ...] = ()
 
 
+<<<<<<< Updated upstream
 def _honoured(
     name: str,
     parse: Callable[[str, str], T],
@@ -67,18 +66,31 @@ BUCKET_KEY = _honoured(
     change=ChangeRule.NEVER,
 )  # fmt: skip
 BUCKET_FUNCTION = _honoured(
+=======
+# Buckets and partitions.
+BUCKET = honoured("bucket", parse_int, -1, "Number of buckets; -1: dynamic, -2: postponed.")
+BUCKET_KEY = honoured(
+    "bucket-key",
+    parse_names,
+    _NO_NAMES,
+    "Columns whose hash gives the bucket.",
+    change=ChangeRule.NEVER,
+)
+BUCKET_FUNCTION = honoured(
+>>>>>>> Stashed changes
     "bucket-function.type", parse_word, "default", "How the bucket of a row is computed.",
     values=("default", "mod", "hive"), change=ChangeRule.NEVER,
 )  # fmt: skip
-DYNAMIC_BUCKET_TARGET_ROWS = _honoured(
+DYNAMIC_BUCKET_TARGET_ROWS = honoured(
     "dynamic-bucket.target-row-num", parse_int, 2_000_000, "Rows after which a bucket is full."
 )
-DYNAMIC_BUCKET_INITIAL = _optional(
+DYNAMIC_BUCKET_INITIAL = optional(
     "dynamic-bucket.initial-buckets", parse_int, "Buckets with which a partition begins."
 )
-DYNAMIC_BUCKET_MAX = _honoured(
+DYNAMIC_BUCKET_MAX = honoured(
     "dynamic-bucket.max-buckets", parse_int, -1, "Most buckets of a partition; -1: no limit."
 )
+<<<<<<< Updated upstream
 DYNAMIC_BUCKET_ASSIGNERS = _optional(
     "dynamic-bucket.assigner-parallelism", parse_int,
     "Assigners of dynamic buckets; new tables get the number of write tasks.",
@@ -91,478 +103,505 @@ PARTITION_DEFAULT_NAME = _honoured(
     "Directory name of null and empty values.",
 )  # fmt: skip
 PARTITION_LEGACY_NAME = _honoured(
+=======
+DYNAMIC_BUCKET_ASSIGNERS = optional(
+    "dynamic-bucket.assigner-parallelism",
+    parse_int,
+    "Assigners of dynamic buckets; new tables get the number of write tasks.",
+)
+POSTPONE_DEFAULT_BUCKETS = honoured(
+    "postpone.default-bucket-num", parse_int, 1, "Buckets of a partition of postponed rows."
+)
+PARTITION_DEFAULT_NAME = honoured(
+    "partition.default-name",
+    parse_text,
+    DEFAULT_PARTITION_NAME,
+    "Directory name of null and empty values.",
+)
+PARTITION_LEGACY_NAME = honoured(
+>>>>>>> Stashed changes
     "partition.legacy-name", parse_bool, True, "How dates and times are written in directory names."
 )
 
 # Merging of rows.
-MERGE_ENGINE = _honoured(
+MERGE_ENGINE = honoured(
     "merge-engine", parse_word, "deduplicate", "How rows of one key become one row.",
     values=("deduplicate", "partial-update", "aggregation", "first-row"),
     refused_from=Access.READ, change=ChangeRule.NEVER,
 )  # fmt: skip
-SEQUENCE_FIELD = _honoured(
+SEQUENCE_FIELD = honoured(
     "sequence.field", parse_names, _NO_NAMES, "Columns that decide which row of a key is newer."
 )
-SEQUENCE_ORDER = _honoured(
+SEQUENCE_ORDER = honoured(
     "sequence.field.sort-order",
     parse_word,
     "ascending",
     "Whether the row with the larger value is newer.",
 )
-ROWKIND_FIELD = _optional(
+ROWKIND_FIELD = optional(
     "rowkind.field", parse_text, "Column that contains the kind of a row.", change=ChangeRule.NEVER
 )
-IGNORE_DELETE = _honoured(
+IGNORE_DELETE = honoured(
     "ignore-delete", parse_bool, False, "Drops deletions.", change=ChangeRule.TO_TRUE,
     aliases=(
         "first-row.ignore-delete", "deduplicate.ignore-delete", "partial-update.ignore-delete"
     ),
 )  # fmt: skip
-IGNORE_UPDATE_BEFORE = _honoured(
+IGNORE_UPDATE_BEFORE = honoured(
     "ignore-update-before", parse_bool, False, "Drops -U rows.", change=ChangeRule.TO_TRUE
 )
-AGGREGATION_REMOVE = _honoured(
+AGGREGATION_REMOVE = honoured(
     "aggregation.remove-record-on-delete", parse_bool, False, "A deletion removes the whole row.",
     change=ChangeRule.NEVER,
 )  # fmt: skip
-PARTIAL_UPDATE_REMOVE = _honoured(
+PARTIAL_UPDATE_REMOVE = honoured(
     "partial-update.remove-record-on-delete", parse_bool, False,
     "A deletion removes the whole row.", change=ChangeRule.NEVER,
 )  # fmt: skip
-REMOVE_ON_GROUP = _honoured(
+REMOVE_ON_GROUP = honoured(
     "partial-update.remove-record-on-sequence-group", parse_names, _NO_NAMES,
     "Sequence columns of groups whose deletions remove the whole row.", change=ChangeRule.NEVER,
 )  # fmt: skip
-DEFAULT_FUNCTION = _optional(
+DEFAULT_FUNCTION = optional(
     "fields.default-aggregate-function", parse_text, "Aggregate function of all other columns."
 )
-AGGREGATE_FUNCTION = _optional(
+AGGREGATE_FUNCTION = optional(
     "fields.<column>.aggregate-function", parse_text, "Aggregate function of a column."
 )
-IGNORE_RETRACT = _honoured(
+IGNORE_RETRACT = honoured(
     "fields.<column>.ignore-retract", parse_bool, False, "The function skips retractions."
 )
-SEQUENCE_GROUP = _honoured(
+SEQUENCE_GROUP = honoured(
     "fields.<columns>.sequence-group",
     parse_names,
     _NO_NAMES,
     "Columns that are updated in the order of these.",
 )
-LIST_DELIMITER = _honoured(
+LIST_DELIMITER = honoured(
     "fields.<column>.list-agg-delimiter", parse_text, ",", "Delimiter of `listagg`."
 )
-DISTINCT = _honoured(
+DISTINCT = honoured(
     "fields.<column>.distinct", parse_bool, False, "`collect` and `listagg` keep each value once."
 )
-NESTED_KEY = _honoured(
+NESTED_KEY = honoured(
     "fields.<column>.nested-key", parse_names, _NO_NAMES, "Key of the rows of `nested_update`."
 )
-COUNT_LIMIT = _optional(
+COUNT_LIMIT = optional(
     "fields.<column>.count-limit", parse_int, "Most rows that `nested_update` keeps."
 )
-TIME_FIELD = _optional(
+TIME_FIELD = optional(
     "fields.<column>.ts-field", parse_text, "Time field of `merge_map_with_keytime`."
 )
 
 # Data files.
-FILE_FORMAT = _honoured(
+FILE_FORMAT = honoured(
     "file.format", parse_word, "parquet", "Format of data files.",
     values=("parquet", "orc", "avro"), refused_from=Access.READ,
 )  # fmt: skip
-FILE_FORMAT_PER_LEVEL = _honoured(
+FILE_FORMAT_PER_LEVEL = honoured(
     "file.format.per.level", parse_text, "", "Formats of levels, as `0:avro,5:parquet`."
 )
-FILE_COMPRESSION = _honoured("file.compression", parse_word, "zstd", "Compression of data files.")
-FILE_COMPRESSION_PER_LEVEL = _honoured(
+FILE_COMPRESSION = honoured("file.compression", parse_word, "zstd", "Compression of data files.")
+FILE_COMPRESSION_PER_LEVEL = honoured(
     "file.compression.per.level", parse_text, "", "Compressions of levels."
 )
-ZSTD_LEVEL = _honoured("file.compression.zstd-level", parse_int, 1, "Level of zstd.")
-FILE_SUFFIX_COMPRESSION = _honoured(
+ZSTD_LEVEL = honoured("file.compression.zstd-level", parse_int, 1, "Level of zstd.")
+FILE_SUFFIX_COMPRESSION = honoured(
     "file.suffix.include.compression", parse_bool, False, "File names contain the compression."
 )
-DATA_FILE_PREFIX = _honoured(
+DATA_FILE_PREFIX = honoured(
     "data-file.prefix", parse_text, "data-", "Prefix of the names of data files."
 )
-DATA_FILE_DIRECTORY = _honoured(
+DATA_FILE_DIRECTORY = honoured(
     "data-file.path-directory", parse_text, "", "Directory above the partitions; for reads.",
     values=(), change=ChangeRule.NEVER,
 )  # fmt: skip
-EXTERNAL_PATHS = _honoured(
+EXTERNAL_PATHS = honoured(
     "data-file.external-paths", parse_names, _NO_NAMES, "Directories of data files; for reads.",
     values=(),
 )  # fmt: skip
-TARGET_FILE_SIZE = _optional(
+TARGET_FILE_SIZE = optional(
     "target-file-size", parse_size, "Size of data files; 128 MB with a key, else 256 MB."
 )
-CHANGELOG_FORMAT = _optional(
+CHANGELOG_FORMAT = optional(
     "changelog-file.format", parse_word, "Format of changelog files; by default that of data."
 )
-CHANGELOG_COMPRESSION = _optional(
+CHANGELOG_COMPRESSION = optional(
     "changelog-file.compression",
     parse_word,
     "Compression of changelog files; by default that of data.",
 )
-CHANGELOG_STATS_MODE = _optional(
+CHANGELOG_STATS_MODE = optional(
     "changelog-file.stats-mode",
     parse_word,
     "Statistics of changelog files; by default that of data.",
 )
-CHANGELOG_PREFIX = _honoured(
+CHANGELOG_PREFIX = honoured(
     "changelog-file.prefix", parse_text, "changelog-", "Prefix of the names of changelog files."
 )
-BLOCK_SIZE = _optional(
+BLOCK_SIZE = optional(
     "file.block-size", parse_size, "Size of a row group of Parquet or a stripe of ORC."
 )
-PARQUET_COMPRESSION = _honoured(
+PARQUET_COMPRESSION = honoured(
     "parquet.compression", parse_word, "",
     "Compression of Parquet files before `file.compression`.",
     values=("zstd", "snappy", "gzip", "lz4", "lz4_raw", "uncompressed"),
 )  # fmt: skip
-PARQUET_ZSTD_LEVEL = _optional(
+PARQUET_ZSTD_LEVEL = optional(
     "parquet.compression.codec.zstd.level", parse_int,
     "Level of zstd in Parquet files before `file.compression.zstd-level`.",
 )  # fmt: skip
-PARQUET_BLOCK_SIZE = _optional(
+PARQUET_BLOCK_SIZE = optional(
     "parquet.block.size", parse_int, "Bytes of a row group, if `file.block-size` is not set."
 )
-PARQUET_PAGE_SIZE = _honoured(
+PARQUET_PAGE_SIZE = honoured(
     "parquet.page.size", parse_int, _MB, "Bytes of a page of a Parquet column."
 )
-PARQUET_DICTIONARY = _optional(
+PARQUET_DICTIONARY = optional(
     "parquet.enable.dictionary",
     parse_bool,
     "Whether columns have a dictionary; by default, columns of repeated texts have one.",
 )
-PARQUET_DICTIONARY_SIZE = _honoured(
+PARQUET_DICTIONARY_SIZE = honoured(
     "parquet.dictionary.page.size", parse_int, _MB, "Most bytes of a dictionary."
 )
-ORC_STRIPE_SIZE = _honoured(
+ORC_STRIPE_SIZE = honoured(
     "orc.stripe.size", parse_int, 64 * _MB, "Bytes of a stripe, if `file.block-size` is not set."
 )
-ORC_COMPRESS_SIZE = _honoured(
+ORC_COMPRESS_SIZE = honoured(
     "orc.compress.size", parse_int, 64 << 10,
     "Bytes that are compressed together, rounded up to 64 KiB, at most 8128 KiB.",
 )  # fmt: skip
-ORC_INDEX_STRIDE = _honoured(
+ORC_INDEX_STRIDE = honoured(
     "orc.row.index.stride", parse_int, 10_000, "Rows between two entries of the row index."
 )
-ORC_DICTIONARY_THRESHOLD = _honoured(
+ORC_DICTIONARY_THRESHOLD = honoured(
     "orc.dictionary.key.threshold", parse_float, 0.0,
     "Share of distinct texts up to which a column has a dictionary.",
 )  # fmt: skip
-STATS_MODE = _honoured(
+STATS_MODE = honoured(
     "metadata.stats-mode", parse_word, "truncate(16)", "Statistics of each column."
 )
-STATS_MODE_PER_LEVEL = _honoured(
+STATS_MODE_PER_LEVEL = honoured(
     "metadata.stats-mode.per.level", parse_text, "", "Statistics of levels."
 )
-COLUMN_STATS_MODE = _optional("fields.<column>.stats-mode", parse_word, "Statistics of one column.")
-STATS_DENSE_STORE = _honoured(
+COLUMN_STATS_MODE = optional("fields.<column>.stats-mode", parse_word, "Statistics of one column.")
+STATS_DENSE_STORE = honoured(
     "metadata.stats-dense-store", parse_bool, True, "Columns without statistics take no space."
 )
-STATS_FIRST_COLUMNS = _honoured(
+STATS_FIRST_COLUMNS = honoured(
     "metadata.stats-keep-first-n-columns", parse_int, -1, "Only these columns have statistics."
 )
-ORC_LEGACY_LTZ = _honoured(
+ORC_LEGACY_LTZ = honoured(
     "orc.timestamp-ltz.legacy.type", parse_bool, True,
     "TIMESTAMP_LTZ of ORC files depends on the writer's time zone; new tables get `false`.",
 )  # fmt: skip
-NUMBER_ENCODING = _honoured(
+NUMBER_ENCODING = honoured(
     "ingestd.number-encoding", parse_word, "plain", "Encoding of whole numbers in Parquet files.",
     values=("plain", "delta"),
 )  # fmt: skip
 
 # File indexes and deletion vectors.
-INDEX_THRESHOLD = _honoured(
+INDEX_THRESHOLD = honoured(
     "file-index.in-manifest-threshold", parse_size, 500, "Larger indexes get their own file."
 )
-INDEX_READ = _honoured(
+INDEX_READ = honoured(
     "file-index.read.enabled", parse_bool, True, "Readers skip files by their indexes."
 )
-BLOOM_COLUMNS = _honoured(
+BLOOM_COLUMNS = honoured(
     "file-index.bloom-filter.columns", parse_names, _NO_NAMES, "Columns with a bloom filter."
 )
-BLOOM_ITEMS = _optional(
+BLOOM_ITEMS = optional(
     "file-index.bloom-filter.<column>.items", parse_int, "Values that a bloom filter is sized for."
 )
-BLOOM_FPP = _honoured(
+BLOOM_FPP = honoured(
     "file-index.bloom-filter.<column>.fpp",
     parse_float,
     0.1,
     "False-positive rate of a bloom filter.",
 )
-BITMAP_COLUMNS = _honoured(
+BITMAP_COLUMNS = honoured(
     "file-index.bitmap.columns", parse_names, _NO_NAMES, "Columns with a bitmap index."
 )
-BITMAP_VERSION = _honoured(
+BITMAP_VERSION = honoured(
     "file-index.bitmap.<column>.version", parse_int, 2, "Version of the layout; only 2."
 )
-BITMAP_BLOCK_SIZE = _honoured(
+BITMAP_BLOCK_SIZE = honoured(
     "file-index.bitmap.<column>.index-block-size",
     parse_size,
     16 * 1024,
     "Size of the blocks of a bitmap index.",
 )
-INDEX_IN_DATA_DIR = _honoured(
+INDEX_IN_DATA_DIR = honoured(
     "index-file-in-data-file-dir", parse_bool, False, "Index files are beside the data files.",
     change=ChangeRule.NEVER,
 )  # fmt: skip
-DELETION_VECTORS = _honoured(
+DELETION_VECTORS = honoured(
     "deletion-vectors.enabled", parse_bool, False, "Older rows are deleted by deletion vectors.",
     values=("true", "false"),
 )  # fmt: skip
-DELETION_VECTORS_BITMAP64 = _honoured(
+DELETION_VECTORS_BITMAP64 = honoured(
     "deletion-vectors.bitmap64", parse_bool, False, "New vectors have the 64-bit layout."
 )
-DELETION_VECTORS_MERGE = _honoured(
+DELETION_VECTORS_MERGE = honoured(
     "deletion-vectors.merge-on-read", parse_bool, False,
     "Reads merge files of level 0 into tables with deletion vectors; of later versions.",
 )  # fmt: skip
-DELETION_VECTORS_MODIFIABLE = _honoured(
+DELETION_VECTORS_MODIFIABLE = honoured(
     "deletion-vectors.modifiable", parse_bool, False, "`deletion-vectors.enabled` may change."
 )
 
 # Changelogs and compaction.
-CHANGELOG_PRODUCER = _honoured(
+CHANGELOG_PRODUCER = honoured(
     "changelog-producer", parse_word, "none", "What writes changelog files.",
     values=("none", "input", "lookup", "full-compaction"),
 )  # fmt: skip
-ROW_DEDUPLICATE = _honoured(
+ROW_DEDUPLICATE = honoured(
     "changelog-producer.row-deduplicate",
     parse_bool,
     False,
     "No change is written for a row that stays equal.",
 )
-DEDUPLICATE_IGNORE = _honoured(
+DEDUPLICATE_IGNORE = honoured(
     "changelog-producer.row-deduplicate-ignore-fields", parse_names, _NO_NAMES,
     "Columns that `row-deduplicate` ignores.",
 )  # fmt: skip
-STREAMING_READ_OVERWRITE = _honoured(
+STREAMING_READ_OVERWRITE = honoured(
     "streaming-read-overwrite", parse_bool, False,
     "Refused together with a changelog producer that compacts.",
 )  # fmt: skip
-FORCE_LOOKUP = _honoured(
+FORCE_LOOKUP = honoured(
     "force-lookup", parse_bool, False, "Compaction always looks up older rows.",
     values=("true", "false"), change=ChangeRule.NEVER,
 )  # fmt: skip
-LOOKUP_COMPACT = _honoured(
+LOOKUP_COMPACT = honoured(
     "lookup-compact", parse_word, "radical", "Whether level 0 is compacted at once (`radical`)."
 )
-LOOKUP_COMPACT_INTERVAL = _optional(
+LOOKUP_COMPACT_INTERVAL = optional(
     "lookup-compact.max-interval", parse_int, "Level-0 files that `gentle` waits for."
 )
-WRITE_ONLY = _honoured(
+WRITE_ONLY = honoured(
     "write-only", parse_bool, False, "ingestd neither compacts nor expires the table.",
     aliases=("write.compaction-skip",),
 )  # fmt: skip
-COMPACTION_TRIGGER = _honoured(
+COMPACTION_TRIGGER = honoured(
     "num-sorted-run.compaction-trigger", parse_int, 5, "Sorted runs that start a compaction."
 )
-STOP_TRIGGER = _optional(
+STOP_TRIGGER = optional(
     "num-sorted-run.stop-trigger",
     parse_int,
     "Sorted runs at which writers wait; by default trigger + 3.",
 )
-NUM_LEVELS = _optional("num-levels", parse_int, "Levels of a bucket; by default trigger + 1.")
-DELTA_COMMITS = _optional(
+NUM_LEVELS = optional("num-levels", parse_int, "Levels of a bucket; by default trigger + 1.")
+DELTA_COMMITS = optional(
     "full-compaction.delta-commits", parse_int, "Commits between two full compactions."
 )
-SIZE_AMPLIFICATION = _honoured(
+SIZE_AMPLIFICATION = honoured(
     "compaction.max-size-amplification-percent", parse_int, 200,
     "Size of upper levels that starts a full compaction.",
 )  # fmt: skip
-SIZE_RATIO = _honoured(
+SIZE_RATIO = honoured(
     "compaction.size-ratio", parse_int, 1, "Difference in size at which runs are merged."
 )
-OFFPEAK_START = _honoured(
+OFFPEAK_START = honoured(
     "compaction.offpeak.start.hour", parse_int, -1, "Start of the off-peak hours."
 )
-OFFPEAK_END = _honoured("compaction.offpeak.end.hour", parse_int, -1, "End of the off-peak hours.")
-OFFPEAK_RATIO = _honoured("compaction.offpeak-ratio", parse_int, 0, "Size ratio in off-peak hours.")
-OPTIMIZATION_INTERVAL = _optional(
+OFFPEAK_END = honoured("compaction.offpeak.end.hour", parse_int, -1, "End of the off-peak hours.")
+OFFPEAK_RATIO = honoured("compaction.offpeak-ratio", parse_int, 0, "Size ratio in off-peak hours.")
+OPTIMIZATION_INTERVAL = optional(
     "compaction.optimization-interval", parse_millis, "Time between full compactions."
 )
-TOTAL_SIZE_THRESHOLD = _optional(
+TOTAL_SIZE_THRESHOLD = optional(
     "compaction.total-size-threshold", parse_size, "Smaller buckets are always compacted fully."
 )
-INCREMENTAL_SIZE_THRESHOLD = _optional(
+INCREMENTAL_SIZE_THRESHOLD = optional(
     "compaction.incremental-size-threshold", parse_size, "Size of new files for a full compaction."
 )
-FORCE_UP_LEVEL_0 = _honoured(
+FORCE_UP_LEVEL_0 = honoured(
     "compaction.force-up-level-0", parse_bool, False, "No file stays on level 0."
 )
-FORCE_REWRITE = _honoured(
+FORCE_REWRITE = honoured(
     "compaction.force-rewrite-all-files", parse_bool, False, "A full compaction rewrites all."
 )
-COMPACTION_MIN_FILES = _honoured(
+COMPACTION_MIN_FILES = honoured(
     "compaction.min.file-num", parse_int, 5, "Small files of a keyless table that are merged."
 )
-DELETE_RATIO = _honoured(
+DELETE_RATIO = honoured(
     "compaction.delete-ratio-threshold", parse_float, 0.2, "Deleted rows that cause a rewrite."
 )
-OPEN_FILE_COST = _honoured(
+OPEN_FILE_COST = honoured(
     "source.split.open-file-cost", parse_size, 4 * _MB, "Cost of a file when files are grouped."
 )
 
 # Commits, manifests, overwrites and schemas.
-MANIFEST_TARGET_SIZE = _honoured(
+MANIFEST_TARGET_SIZE = honoured(
     "manifest.target-file-size", parse_size, 8 * _MB, "Size of manifests."
 )
-MANIFEST_MERGE_MIN = _honoured(
+MANIFEST_MERGE_MIN = honoured(
     "manifest.merge-min-count", parse_int, 30, "Small manifests that are merged."
 )
-MANIFEST_FULL_COMPACTION = _honoured(
+MANIFEST_FULL_COMPACTION = honoured(
     "manifest.full-compaction-threshold-size", parse_size, 16 * _MB,
     "Size of changed manifests that starts a rewrite of all.",
 )  # fmt: skip
-COMMIT_MAX_RETRIES = _honoured("commit.max-retries", parse_int, 10, "Attempts after a conflict.")
-COMMIT_MIN_RETRY_WAIT = _honoured(
+COMMIT_MAX_RETRIES = honoured("commit.max-retries", parse_int, 10, "Attempts after a conflict.")
+COMMIT_MIN_RETRY_WAIT = honoured(
     "commit.min-retry-wait", parse_millis, 10, "Wait before the first further attempt."
 )
-COMMIT_MAX_RETRY_WAIT = _honoured(
+COMMIT_MAX_RETRY_WAIT = honoured(
     "commit.max-retry-wait", parse_millis, 10_000, "Longest wait between two attempts."
 )
-COMMIT_TIMEOUT = _honoured("commit.timeout", parse_millis, 600_000, "Time limit of all attempts.")
-DYNAMIC_OVERWRITE = _honoured(
+COMMIT_TIMEOUT = honoured("commit.timeout", parse_millis, 600_000, "Time limit of all attempts.")
+DYNAMIC_OVERWRITE = honoured(
     "dynamic-partition-overwrite",
     parse_bool,
     True,
     "An overwrite replaces the partitions of its rows.",
 )
-OVERWRITE_UPGRADE = _honoured(
+OVERWRITE_UPGRADE = honoured(
     "overwrite-upgrade", parse_bool, True, "An overwrite puts files on the top level."
 )
-COLUMN_BEFORE_PARTITION = _honoured(
+COLUMN_BEFORE_PARTITION = honoured(
     "add-column-before-partition",
     parse_bool,
     False,
     "New columns are added before the partition columns.",
 )
-NOT_NULL_DISABLED = _honoured(
+NOT_NULL_DISABLED = honoured(
     "alter-column-null-to-not-null.disabled", parse_bool, True, "No column becomes NOT NULL."
 )
-EXPLICIT_CASTS_DISABLED = _honoured(
+EXPLICIT_CASTS_DISABLED = honoured(
     "disable-explicit-type-casting",
     parse_bool,
     False,
     "Types change only by casts that are implicit.",
 )
-PIPELINES = _optional("ingestd.pipelines", parse_text, "Pipelines that write the table.")
-COLUMN_CHANGES = _optional("ingestd.column-changes", parse_text, "Renamed and dropped columns.")
+PIPELINES = optional("ingestd.pipelines", parse_text, "Pipelines that write the table.")
+COLUMN_CHANGES = optional("ingestd.column-changes", parse_text, "Renamed and dropped columns.")
 
 # Expiry, tags and reads.
-SNAPSHOT_MIN = _honoured(
+SNAPSHOT_MIN = honoured(
     "snapshot.num-retained.min", parse_int, 10, "Fewest snapshots that are kept."
 )
-SNAPSHOT_MAX = _honoured(
+SNAPSHOT_MAX = honoured(
     "snapshot.num-retained.max", parse_int, 2**31 - 1, "Most snapshots that are kept."
 )
-SNAPSHOT_TIME = _honoured(
+SNAPSHOT_TIME = honoured(
     "snapshot.time-retained", parse_millis, 3_600_000, "How long snapshots are kept."
 )
-CHANGELOG_MIN = _optional(
+CHANGELOG_MIN = optional(
     "changelog.num-retained.min", parse_int, "Fewest changelogs kept; by default as snapshots."
 )
-CHANGELOG_MAX = _optional(
+CHANGELOG_MAX = optional(
     "changelog.num-retained.max", parse_int, "Most changelogs kept; by default as snapshots."
 )
-CHANGELOG_TIME = _optional(
+CHANGELOG_TIME = optional(
     "changelog.time-retained",
     parse_millis,
     "How long changelogs are kept; by default as snapshots.",
 )
-EXPIRE_LIMIT = _honoured(
+EXPIRE_LIMIT = honoured(
     "snapshot.expire.limit", parse_int, 50, "Most snapshots that expire at a time."
 )
-CLEAN_DIRECTORIES = _honoured(
+CLEAN_DIRECTORIES = honoured(
     "snapshot.clean-empty-directories", parse_bool, False, "Expiry removes empty directories.",
     aliases=("snapshot.expire.clean-empty-directories",),
 )  # fmt: skip
-CONSUMER_EXPIRATION = _optional(
+CONSUMER_EXPIRATION = optional(
     "consumer.expiration-time", parse_millis, "How long an idle consumer holds snapshots."
 )
-CONSUMER_CHANGELOG_ONLY = _honoured(
+CONSUMER_CHANGELOG_ONLY = honoured(
     "consumer.changelog-only", parse_bool, False, "Consumers hold changelogs, not snapshots."
 )
-PARTITION_EXPIRATION = _optional(
+RECORD_EXPIRE_TIME = optional(
+    "record-level.expire-time", parse_millis,
+    "Age of a row of a table with a primary key after which compactions drop it.",
+)  # fmt: skip
+RECORD_TIME_FIELD = optional(
+    "record-level.time-field", parse_text,
+    "Column with the time from which a row ages: INT in seconds, BIGINT in seconds or "
+    "milliseconds, or TIMESTAMP.",
+)  # fmt: skip
+PARTITION_EXPIRATION = optional(
     "partition.expiration-time", parse_millis, "Age at which partitions are dropped."
 )
-PARTITION_STRATEGY = _honoured(
+PARTITION_STRATEGY = honoured(
     "partition.expiration-strategy", parse_word, "values-time",
     "Age by the partition's values or by `update-time`.",
 )  # fmt: skip
-PARTITION_MAX = _honoured(
+PARTITION_MAX = honoured(
     "partition.expiration-max-num", parse_int, 100, "Most partitions dropped at a time."
 )
-PARTITION_BATCH = _optional(
+PARTITION_BATCH = optional(
     "partition.expiration-batch-size", parse_int, "Partitions that one snapshot drops."
 )
-PARTITION_FORMATTER = _optional(
+PARTITION_FORMATTER = optional(
     "partition.timestamp-formatter", parse_text, "Format of the time in partition values."
 )
-PARTITION_PATTERN = _optional(
+PARTITION_PATTERN = optional(
     "partition.timestamp-pattern", parse_text, "Pattern of the partition values that form a time."
 )
-TAG_CREATION = _honoured(
+TAG_CREATION = honoured(
     "tag.automatic-creation", parse_word, "none", "Tags by `process-time` or `watermark`."
 )
-TAG_PERIOD = _honoured("tag.creation-period", parse_word, "daily", "Period of a tag.")
-TAG_DURATION = _optional(
+TAG_PERIOD = honoured("tag.creation-period", parse_word, "daily", "Period of a tag.")
+TAG_DURATION = optional(
     "tag.creation-period-duration", parse_millis, "Length of a period, if it is another one."
 )
-TAG_DELAY = _honoured("tag.creation-delay", parse_millis, 0, "Wait after the end of a period.")
-TAG_FORMATTER = _honoured("tag.period-formatter", parse_word, "with_dashes", "Names of tags.")
-TAG_MAX = _optional("tag.num-retained-max", parse_int, "Most automatic tags.")
-TAG_TIME = _optional("tag.default-time-retained", parse_millis, "How long a tag is kept.")
-TAG_TIME_EXPIRE = _honoured(
+TAG_DELAY = honoured("tag.creation-delay", parse_millis, 0, "Wait after the end of a period.")
+TAG_FORMATTER = honoured("tag.period-formatter", parse_word, "with_dashes", "Names of tags.")
+TAG_MAX = optional("tag.num-retained-max", parse_int, "Most automatic tags.")
+TAG_TIME = optional("tag.default-time-retained", parse_millis, "How long a tag is kept.")
+TAG_TIME_EXPIRE = honoured(
     "tag.time-expire-enabled", parse_bool, True, "Tags with a retention time expire."
 )
-TAG_COMPLETION = _honoured(
+TAG_COMPLETION = honoured(
     "tag.automatic-completion", parse_bool, False, "Periods without a snapshot get a tag too."
 )
-TAG_CALLBACKS = _honoured(
+TAG_CALLBACKS = honoured(
     "tag.callbacks", parse_text, "", "Refused: Java code cannot run.", values=[""],
     refused_from=Access.CREATE,
 )  # fmt: skip
-TAG_SUCCESS_FILE = _honoured(
+TAG_SUCCESS_FILE = honoured(
     "tag.create-success-file", parse_bool, False, "Refused: tags have no success file.",
     values=["false"], refused_from=Access.CREATE,
 )  # fmt: skip
-WATERMARK_ZONE = _honoured(
+WATERMARK_ZONE = honoured(
     "sink.watermark-time-zone", parse_text, "UTC", "Time zone of tags by watermark."
 )
-PROCESS_ZONE = _optional(
+PROCESS_ZONE = optional(
     "sink.process-time-zone", parse_text, "Time zone of tags by time; by default the machine's."
 )
-SCAN_MODE = _honoured(
+SCAN_MODE = honoured(
     "scan.mode", parse_word, "default", "What a batch read reads.", aliases=("log.scan",)
 )
-SCAN_SNAPSHOT = _optional("scan.snapshot-id", parse_int, "Snapshot to read.")
-SCAN_TAG = _optional("scan.tag-name", parse_text, "Tag to read.")
-SCAN_TIMESTAMP = _optional(
+SCAN_SNAPSHOT = optional("scan.snapshot-id", parse_int, "Snapshot to read.")
+SCAN_TAG = optional("scan.tag-name", parse_text, "Tag to read.")
+SCAN_TIMESTAMP = optional(
     "scan.timestamp-millis", parse_int, "Time as of which the table is read.",
     aliases=("log.scan.timestamp-millis",),
 )  # fmt: skip
-INCREMENTAL = _optional(
+INCREMENTAL = optional(
     "incremental-between", parse_text, "Snapshots between which changes are read."
 )
-INCREMENTAL_MODE = _honoured(
+INCREMENTAL_MODE = honoured(
     "incremental-between-scan-mode", parse_word, "auto", "Files that such a read uses."
 )
 
 # Iceberg metadata beside the table.
-ICEBERG_STORAGE = _honoured(
+ICEBERG_STORAGE = honoured(
     "metadata.iceberg.storage", parse_word, "disabled",
     "Writes Iceberg metadata after each commit, in the table or as an Iceberg Hadoop catalog.",
     values=("disabled", "table-location", "hadoop-catalog"),
     refusal="tables are not registered in Hive metastores and REST catalogs; use 'hadoop-catalog' "
     "and register the newest metadata file in the catalog",
 )  # fmt: skip
-ICEBERG_LOCATION = _honoured(
+ICEBERG_LOCATION = honoured(
     "metadata.iceberg.storage-location", parse_word, "",
     "Where Iceberg metadata is stored; by default as `metadata.iceberg.storage` says.",
     values=("table-location", "catalog-location"),
 )  # fmt: skip
+<<<<<<< Updated upstream
 ICEBERG_VERSION = _honoured(
     "metadata.iceberg.format-version", parse_int, 2, "Version of Iceberg's format.",
     values=("2",),
@@ -570,28 +609,40 @@ ICEBERG_VERSION = _honoured(
     "own reader refuses, and removes the field where another writer has added it",
 )  # fmt: skip
 ICEBERG_COMPRESSION = _honoured(
+=======
+ICEBERG_VERSION = honoured(
+    "metadata.iceberg.format-version", parse_int, 2, "Version of Iceberg's format.", values=("2",)
+)
+ICEBERG_COMPRESSION = honoured(
+>>>>>>> Stashed changes
     "metadata.iceberg.manifest-compression", parse_word, "snappy",
     "Compression of Iceberg's manifests.",
     values=("snappy", "zstd", "zstandard", "deflate", "bzip2", "null"),
 )  # fmt: skip
-ICEBERG_LEGACY = _honoured(
+ICEBERG_LEGACY = honoured(
     "metadata.iceberg.manifest-legacy-version", parse_bool, False,
     "Manifest lists have the field names of Iceberg 1.4, as Athena expects.",
 )  # fmt: skip
-ICEBERG_COMPACT_MIN = _honoured(
+ICEBERG_COMPACT_MIN = honoured(
     "metadata.iceberg.compaction.min.file-num", parse_int, 10,
     "Fewest small Iceberg manifests that are merged.",
 )  # fmt: skip
-ICEBERG_COMPACT_MAX = _honoured(
+ICEBERG_COMPACT_MAX = honoured(
     "metadata.iceberg.compaction.max.file-num", parse_int, 50,
     "Small Iceberg manifests that are merged whatever their size.",
 )  # fmt: skip
-ICEBERG_DELETE_OLD = _honoured(
+ICEBERG_DELETE_OLD = honoured(
     "metadata.iceberg.delete-after-commit.enabled", parse_bool, True,
     "Deletes older Iceberg metadata files.",
 )  # fmt: skip
+<<<<<<< Updated upstream
 ICEBERG_PREVIOUS_VERSIONS = _honoured(
     "metadata.iceberg.previous-versions-max", parse_int, 0, "Older metadata files that are kept.",
+=======
+ICEBERG_PREVIOUS_VERSIONS = honoured(
+    "metadata.iceberg.previous-versions-max", parse_int, 0,
+    "Older Iceberg metadata files that are kept.",
+>>>>>>> Stashed changes
 )  # fmt: skip
 
 HONOURED: tuple[TableOption[object], ...] = tuple(

@@ -12,8 +12,8 @@ from ingestd.paimon.spec.schema_rules import bucket_number
 from ingestd.paimon.spec.table_options import find_option
 
 _FIELDS = "fields."
-_LISTS = (honoured.BUCKET_KEY, honoured.SEQUENCE_FIELD)
-"""Options whose value is a list of columns."""
+_NAMING = (honoured.BUCKET_KEY, honoured.SEQUENCE_FIELD, honoured.RECORD_TIME_FIELD)
+"""Options whose value is a column or a list of columns."""
 _LISTED_SUFFIXES = ("sequence-group", "nested-key")
 """Suffixes of those options under `fields.` whose value is a list of columns as well."""
 
@@ -77,7 +77,7 @@ def rename_in_options(options: Options, old: str, new: str) -> dict[str, str]:
 
 
 def _renamed(key: str, value: str, renamed: Callable[[str], str]) -> tuple[str, str]:
-    if find_option(key) in _LISTS:
+    if find_option(key) in _NAMING:
         return key, renamed(value)
     if not key.startswith(_FIELDS):
         return key, value
@@ -93,8 +93,8 @@ def _renamed(key: str, value: str, renamed: Callable[[str], str]) -> tuple[str, 
 
 def refuse_named_column(options: Options, name: str) -> None:
     """Raise SchemaConflictError if an option names a column, which therefore cannot be dropped."""
-    for option in _LISTS:
-        if name in option.of(options):
+    for option in _NAMING:
+        if name in parse_names(option.name, options.get(option.name, "")):
             raise SchemaConflictError(f"column '{name}' of '{option.name}' cannot be dropped")
     for key in options:
         if key.startswith(_FIELDS) and name in parse_names(key, key.split(".")[1]):

@@ -4,7 +4,7 @@ The declarations are in `table_options` and `honoured_options`.
 """
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum, IntEnum
 from typing import Generic, TypeVar
@@ -174,3 +174,33 @@ class TableOption(Generic[T_co]):
         """The name as a regular expression; None if it contains no placeholder."""
         parts = _PLACEHOLDER.split(self.name)
         return ".+".join(map(re.escape, parts)) if len(parts) > 1 else None
+
+
+def honoured(
+    name: str,
+    parse: Callable[[str, str], T],
+    default: T,
+    note: str,
+    *,
+    values: Iterable[str] | None = None,
+    refused_from: Access = Access.WRITE,
+    change: ChangeRule = ChangeRule.ANY,
+    aliases: tuple[str, ...] = (),
+) -> TableOption[T]:
+    """Declare an implemented option with a default."""
+    supported = None if values is None else frozenset(values)
+    return TableOption(
+        name, parse, default, Support.HONOURED, note, supported, refused_from, change, aliases
+    )
+
+
+def optional(
+    name: str,
+    parse: Callable[[str, str], T],
+    note: str,
+    *,
+    change: ChangeRule = ChangeRule.ANY,
+    aliases: tuple[str, ...] = (),
+) -> TableOption[T | None]:
+    """Declare an implemented option without a default; its value is None if it is not set."""
+    return TableOption(name, parse, None, Support.HONOURED, note, change=change, aliases=aliases)

@@ -21,6 +21,7 @@ from ingestd.paimon.spec.data_types import (
 from ingestd.paimon.spec.document_checks import check_seal, refuse_misspelt
 from ingestd.paimon.spec.file_options import with_orc_zone
 from ingestd.paimon.spec.merge_checks import check_merge_options
+from ingestd.paimon.spec.record_level_expire import check_record_level_expire
 from ingestd.paimon.spec.schema_rules import check_schema
 from ingestd.paimon.spec.table_schema import SCHEMA_VERSION, TableSchema, reassign_ids
 
@@ -126,6 +127,7 @@ def new_schema(
     )
     check_merge_options(schema)
     check_changelog_options(schema)
+    check_record_level_expire(schema)
     return schema
 
 

@@ -84,7 +84,6 @@ _IGNORED: _Options = (
         Access.READ, "an option of later versions that changes how rows merge",
         "primary-key.nullable", "sequence.snapshot-ordering", values=_OFF,
     ),
-    *_refused(Access.READ, "ingestd does not hide expired rows", "record-level.expire-time"),
     *_refused(
         Access.READ, "BLOB and VECTOR columns are not supported", "blob-field", "vector-field",
     ),
@@ -259,9 +258,6 @@ _IGNORED: _Options = (
     *_irrelevant(
         "a detail of `chain-table.enabled`, which is refused",
         "chain-table.chain-partition-keys",
-    ),
-    *_irrelevant(
-        "a detail of `record-level.expire-time`, which is refused", "record-level.time-field"
     ),
     *_irrelevant(
         "a parameter of a callback, and callbacks are refused",

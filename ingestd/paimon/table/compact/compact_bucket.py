@@ -11,11 +11,13 @@ from dataclasses import dataclass
 from ingestd.paimon.spec.compaction_options import compaction_options, lookup_rules
 from ingestd.paimon.spec.data_file import DataFileMeta
 from ingestd.paimon.spec.index_manifest import IndexManifestEntry
+from ingestd.paimon.spec.record_level_expire import expired_rows
 from ingestd.paimon.table.compact.lookup_vectors import BucketVectors
 from ingestd.paimon.table.compact.merge_tree_compact import (
     BucketChange,
     TreeCompaction,
     TreeRules,
+    has_expired,
     partition_values,
 )
 from ingestd.paimon.table.compact.rolling_write import FileTarget
@@ -78,12 +80,14 @@ class CompactBucket:
 class TreePlan:
     """A planned compaction of one bucket: of the newest runs, by `choice`, or of single `files`.
 
-    `files` are in the top level, and each is rewritten by itself.
+    `rules` are those at the time of planning. `files` are in the top level, and each is rewritten
+    by itself.
     """
 
     bucket: CompactBucket
     levels: Levels
     choice: CompactionPick
+    rules: TreeRules
     files: tuple[DataFileMeta, ...] = ()
 
     @property
@@ -102,10 +106,9 @@ class TreePlan:
     def run(self) -> tuple[CommitMessage, tuple[DataFileMeta, ...]]:
         """Compact the files; return the commit message and the new files."""
         bucket, table = self.bucket, self.bucket.table
-        rules = TreeRules(compaction_options(table.schema), lookup_rules(table.schema))
         vectors = BucketVectors(table, bucket.partition, bucket.bucket, bucket.index)
         target = bucket.target(self.choice.output_level)
-        work = TreeCompaction(target, bucket.partition, self.levels, rules, vectors)
+        work = TreeCompaction(target, bucket.partition, self.levels, self.rules, vectors)
         try:
             if self.files:
                 work.rewrite_each(self.files)
@@ -130,28 +133,31 @@ def plan_bucket(bucket: CompactBucket, moment: PlanningTime, *, full: bool) -> T
 
     With `full`, the bucket is compacted into one sorted run.
     """
-    table = bucket.table
-    options = compaction_options(table.schema)
-    types = [field.type for field in table.schema.key_fields]
+    schema = bucket.table.schema
+    options = compaction_options(schema)
+    rules = TreeRules(options, lookup_rules(schema), expired_rows(schema, moment.now_ms))
+    types = [field.type for field in schema.key_fields]
     levels = Levels.of(types, bucket.files, options.num_levels)
     if full:
         choice = choose_full(levels.sizes, levels.max_level)
-        return _top_rewrites(bucket, levels) if choice is None else TreePlan(bucket, levels, choice)
+        if choice is None:
+            return _top_rewrites(bucket, levels, rules)
+        return TreePlan(bucket, levels, choice, rules)
     since = PlanningTime(moment.now_ms, moment.hour, levels.last_full_ms)
     choice = choose(levels.sizes, levels.max_level, options, since)
     if choice is None:
         return None
-    plan = TreePlan(bucket, levels, choice)
+    plan = TreePlan(bucket, levels, choice, rules)
     only = plan.inputs[0] if len(plan.inputs) == 1 else None
     return None if only is not None and only.level == choice.output_level else plan
 
 
-def _top_rewrites(bucket: CompactBucket, levels: Levels) -> TreePlan | None:
+def _top_rewrites(bucket: CompactBucket, levels: Levels, rules: TreeRules) -> TreePlan | None:
     """Return a plan to rewrite single files of a fully compacted bucket, or None.
 
-    Files with deleted rows are rewritten, or all files if the table's options require it.
+    Files with deleted or expired rows are rewritten, or all files if the table's options require
+    it.
     """
-    options = compaction_options(bucket.table.schema)
     deleted = {
         dv_range.data_file_name for entry in bucket.index for dv_range in entry.dv_ranges or ()
     }
@@ -159,10 +165,11 @@ def _top_rewrites(bucket: CompactBucket, levels: Levels) -> TreePlan | None:
         file
         for run in levels.runs
         for file in run.files
-        if options.rewrites_all or file.file_name in deleted
+        if rules.options.rewrites_all
+        or file.file_name in deleted
+        or has_expired(bucket.table, file, rules.expired)
     )
     if not files:
         return None
-    return TreePlan(
-        bucket, levels, CompactionPick(len(levels.runs), levels.max_level, "full"), files
-    )
+    choice = CompactionPick(len(levels.runs), levels.max_level, "full")
+    return TreePlan(bucket, levels, choice, rules, files)

@@ -15,6 +15,7 @@ from ingestd.paimon.spec.compaction_options import CompactionOptions, LookupRule
 from ingestd.paimon.spec.data_file import DataFileMeta
 from ingestd.paimon.spec.data_types import DataField
 from ingestd.paimon.spec.index_manifest import IndexManifestEntry
+from ingestd.paimon.spec.record_level_expire import ExpiredRows
 from ingestd.paimon.table.compact.changelog_rows import ChangeRules
 from ingestd.paimon.table.compact.lookup_vectors import BucketVectors
 from ingestd.paimon.table.compact.rolling_write import FileTarget, RollingWriter
@@ -22,6 +23,7 @@ from ingestd.paimon.table.compact.row_merge import RowRules, compact_block
 from ingestd.paimon.table.compact.sorted_input import BucketInput, Source
 from ingestd.paimon.table.compact.sorted_runs import Levels, SortedRun
 from ingestd.paimon.table.files.data_files import SYSTEM_FIELDS, DataFileReader
+from ingestd.paimon.table.metadata.file_stats import value_stats
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.read.scan_plan import comparable_key, sections
 
@@ -38,10 +40,14 @@ def small_file_size(target_file_size: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class TreeRules:
-    """Options of a table for compaction and for lookups in higher levels."""
+    """Options of a table for compaction and for lookups in higher levels.
+
+    `expired` are the rows to drop because of their age (None: rows do not expire).
+    """
 
     options: CompactionOptions
     lookups: LookupRules
+    expired: ExpiredRows | None = None
 
 
 @dataclass(slots=True)
@@ -118,7 +124,10 @@ class TreeCompaction:
     def _upgrade(self, file: DataFileMeta) -> None:
         """Move a file to the output level; rewrite it only if necessary."""
         has_deletes = file.delete_row_count != 0
-        if (self._is_top and has_deletes) or self._rules.options.rewrites_all:
+        drops_rows = (self._is_top and has_deletes) or has_expired(
+            self._table, file, self._rules.expired
+        )
+        if drops_rows or self._rules.options.rewrites_all:
             self._rewrite([[file]])
         elif file.level != self._output:
             if self._must_rewrite(file, has_deletes=has_deletes):
@@ -240,6 +249,7 @@ class TreeCompaction:
             if writes_changelog
             else None,
             top_level=self._levels.max_level if lookups.full_changelog else None,
+            expired=self._rules.expired,
         )
 
     def _sources(self, section: Section, rules: RowRules) -> list[Source]:
@@ -275,6 +285,13 @@ class TreeCompaction:
             )
             if files:
                 yield Source(run.level, files, fields, picked=False)
+
+
+def has_expired(table: FileStoreTable, file: DataFileMeta, expired: ExpiredRows | None) -> bool:
+    """Return whether the statistics of a file show that it has expired rows."""
+    if expired is None:
+        return False
+    return expired.may_be_among(value_stats(table, file).get(expired.field.name))
 
 
 def partition_values(table: FileStoreTable, partition: bytes) -> tuple[object, ...]:

@@ -20,6 +20,7 @@ from ingestd.paimon.merge.key_order import SortedKeys, sort_keys
 from ingestd.paimon.merge.merged_rows import LEVEL
 from ingestd.paimon.spec.data_types import SEQUENCE_NUMBER, VALUE_KIND
 from ingestd.paimon.spec.merge_rules import MergeRules
+from ingestd.paimon.spec.record_level_expire import ExpiredRows
 from ingestd.paimon.spec.row_selection import Mask, retractions
 from ingestd.paimon.table.compact.changelog_rows import KEY_NUMBER, ChangeRules, changes_between
 from ingestd.paimon.table.compact.sorted_input import FILE, POSITION, Source
@@ -39,6 +40,7 @@ class RowRules:
     `looks_up`: older rows in higher levels are looked up. `keeps_older`: the older rows are merged;
     otherwise only their keys are read. `changes` are the settings of the changelog (None: no
     changelog). `top_level` is the level of the old rows in the changelog (None: any level).
+    `expired` are the rows to ignore because of their age (None: rows do not expire).
     """
 
     merge: MergeRules
@@ -49,6 +51,7 @@ class RowRules:
     keeps_older: bool = True
     changes: ChangeRules | None = None
     top_level: int | None = None
+    expired: ExpiredRows | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +73,8 @@ def compact_block(block: Block, sources: Sequence[Source], rules: RowRules) -> C
 
     The block must contain all rows that the sources have for its keys.
     """
+    if rules.expired is not None:
+        block = _unexpired(block, sources, rules.expired)
     if rules.looks_up:
         return _lookup(block, sources, rules)
     if rules.changes is not None:
@@ -78,6 +83,17 @@ def compact_block(block: Block, sources: Sequence[Source], rules: RowRules) -> C
         return Compacted(_finish(block[0][1], rules))
     rows, keys = _ordered(block, rules)
     return Compacted(_finish(_merged(rows, keys, rules), rules))
+
+
+def _unexpired(block: Block, sources: Sequence[Source], expired: ExpiredRows) -> Block:
+    """Return the block without the expired rows of picked sources.
+
+    If no row of them is left, the result is one part without rows.
+    """
+    picked = [(number, expired.drop(rows)) for number, rows in block if sources[number].picked]
+    others = [(number, rows) for number, rows in block if not sources[number].picked]
+    left = [(number, rows) for number, rows in picked if rows.num_rows]
+    return sorted([*left, *others], key=lambda part: part[0]) if left else picked[:1]
 
 
 def _ordered(block: Block, rules: RowRules) -> tuple[pa.Table, SortedKeys]:
@@ -127,6 +143,10 @@ def _lookup(block: Block, sources: Sequence[Source], rules: RowRules) -> Compact
         kept = marks.picked & ~known[marks.key]
         return _emit_changes(rows.filter(pa.array(kept)), rules, ())
     replaced = _replaced(rows, marks.looked_up)
+    if rules.expired is not None and rules.keeps_older:
+        # An expired row must not stay beside the row that replaces it, but is not merged with it.
+        rows = rules.expired.drop(rows)
+        marks = _Marks.of(rows, sources)
     kept = (marks.picked & (marks.level == 0)) | marks.newest_high
     if rules.keeps_older:
         kept |= marks.looked_up

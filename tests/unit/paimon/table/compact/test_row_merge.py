@@ -7,7 +7,9 @@ import numpy as np
 import pyarrow as pa
 
 from ingestd.paimon.merge.merged_rows import LEVEL
+from ingestd.paimon.spec.data_types import DataField, parse_type
 from ingestd.paimon.spec.merge_rules import FieldFunction, MergeRules
+from ingestd.paimon.spec.record_level_expire import ExpiredRows
 from ingestd.paimon.table.compact.changelog_rows import ChangeRules
 from ingestd.paimon.table.compact.row_merge import Compacted, RowRules, compact_block
 from ingestd.paimon.table.compact.sorted_input import FILE, POSITION, Source
@@ -162,3 +164,41 @@ def test_who_looks_up_merges_a_row_that_is_alone() -> None:
     assert told(block(*alone, merge=SUM).rows) == [("-D", 1, 4)]
     single = MergeRules("aggregation", functions=SUM.functions, merges_single=True)
     assert told(block(*alone, merge=single, looks_up=True).rows) == [("+I", 1, -4)]
+
+
+EXPIRED = ExpiredRows(DataField(1, "v", parse_type("INT")), 10)
+"""Rows with a value below 10."""
+
+
+def test_expired_rows_are_not_merged() -> None:
+    runs = ((0, [(1, 11), (2, 2), (4, 4)]), (TOP, [(1, 1), (2, 20), (3, 3)]))
+    found = block(*runs, merge=SUM, expired=EXPIRED)
+    assert told(found.rows) == [("+I", 1, 11), ("+I", 2, 20)]
+    assert told(block((0, [(1, 1)]), (TOP, [(1, 2)]), expired=EXPIRED).rows) == []
+
+
+def test_an_expired_row_is_deleted_by_its_place_and_missing_in_the_changelog() -> None:
+    runs = ((0, [(1, 11), (2, 2), (3, 30)]), (TOP, [(1, 1), (2, 20), (3, 13)]))
+    found = block(
+        *runs, picked=1, looks_up=True, row_positions=True, changes=ChangeRules(None),
+        expired=EXPIRED,
+    )  # fmt: skip
+    assert told(found.rows) == [("+I", 1, 11), ("+I", 3, 30)]
+    assert told(found.changes) == [("+I", 1, 11), ("-U", 3, 13), ("+U", 3, 30)]
+    ((source, file, positions),) = found.deleted
+    assert (source, file, positions.tolist()) == (1, 0, [100, 102])
+
+
+def test_a_lookup_ignores_expired_rows_of_a_lower_level() -> None:
+    runs = ((0, [(1, 11)]), (3, [(1, 1)]), (TOP, [(1, 100)]))
+    assert told(block(*runs, picked=1, looks_up=True, merge=SUM, expired=EXPIRED).rows) == [
+        ("+I", 1, 111)
+    ]
+
+
+def test_a_lookup_for_expired_rows_only_changes_nothing() -> None:
+    runs = ((0, [(1, 1)]), (TOP, [(1, 100)]))
+    found = block(*runs, picked=1, looks_up=True, changes=ChangeRules(None), expired=EXPIRED)
+    assert (told(found.rows), told(found.changes), found.deleted) == ([], [], ())
+    first = MergeRules("first-row")
+    assert told(block(*runs, picked=1, looks_up=True, merge=first, expired=EXPIRED).rows) == []

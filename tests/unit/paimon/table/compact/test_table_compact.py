@@ -295,3 +295,39 @@ def test_tables_that_cannot_be_written_are_refused(tmp_path: Path) -> None:
     with pytest.raises(UnsupportedError, match="row-tracking"):
         compact_table(table, now_ms=NOW_MS)
     assert open_native(tmp_path).schema == table.schema
+
+
+def test_expired_rows_go_when_their_file_is_rewritten(tmp_path: Path) -> None:
+    expiry = {"record-level.expire-time": "1 d", "record-level.time-field": "at"}
+    table = native_table(
+        tmp_path, [("k", "INT"), ("at", "BIGINT")], keys=["k"],
+        options={"bucket": "1", "target-file-size": "1 kb", **expiry},
+    )  # fmt: skip
+    day = 86_400_000
+    put(table, [{"k": 1, "at": NOW_MS}, {"k": 2, "at": NOW_MS + day}, {"k": 3}])
+    # Readers return what no compaction has dropped. The file is large, but has expired rows.
+    compact_table(table, now_ms=NOW_MS + day, full=True)
+    assert [row["k"] for row in rows(table)] == [1, 2, 3]
+    later = NOW_MS + day + 1000
+    result = compact_table(table, now_ms=later, full=True)
+    assert result.status == "compacted"
+    assert [row["k"] for row in rows(table)] == [2, 3]
+    assert compact_table(table, now_ms=later, full=True).status == "nothing"
+    renamed = alter(table, RenameColumn("at", "seen"))
+    assert compact_table(renamed, now_ms=later + day, full=True).status == "compacted"
+    assert [row["k"] for row in rows(renamed)] == [3]
+
+
+def test_expired_rows_of_a_large_new_file_are_dropped_with_its_first_compaction(
+    tmp_path: Path,
+) -> None:
+    expiry = {"record-level.expire-time": "1 d", "record-level.time-field": "at"}
+    table = native_table(
+        tmp_path, [("k", "INT"), ("at", "INT")], keys=["k"],
+        options={"bucket": "1", "target-file-size": "1 kb", **expiry},
+    )  # fmt: skip
+    put(table, [{"k": 1, "at": 1}, {"k": 2, "at": 2_000_000_000}])
+    put(table, [{"k": 3, "at": 2_000_000_000}])
+    result = compact_table(table, now_ms=NOW_MS, full=True)
+    assert [row["k"] for row in rows(table)] == [2, 3]
+    assert result.buckets[0].upgraded == 1
