@@ -26,58 +26,13 @@ _MB = 1024 * 1024
 _NO_NAMES: tuple[str, ...] = ()
 
 
-<<<<<<< Updated upstream
-def _honoured(
-    name: str,
-    parse: Callable[[str, str], T],
-    default: T,
-    note: str,
-    *,
-    values: Iterable[str] | None = None,
-    refused_from: Access = Access.WRITE,
-    change: ChangeRule = ChangeRule.ANY,
-    aliases: tuple[str, ...] = (),
-    refusal: str = "",
-) -> TableOption[T]:
-    """Declare an implemented option with a default."""
-    supported = None if values is None else frozenset(values)
-    return TableOption(
-        name, parse, default, Support.HONOURED, note, supported, refused_from, change, aliases,
-        refusal,
-    )  # fmt: skip
-
-
-def _optional(
-    name: str,
-    parse: Callable[[str, str], T],
-    note: str,
-    *,
-    change: ChangeRule = ChangeRule.ANY,
-    aliases: tuple[str, ...] = (),
-) -> TableOption[T | None]:
-    """Declare an implemented option without a default; its value is None if it is not set."""
-    return TableOption(name, parse, None, Support.HONOURED, note, change=change, aliases=aliases)
-
-
-# Buckets and partitions.
-BUCKET = _honoured("bucket", parse_int, -1, "Number of buckets; -1: dynamic, -2: postponed.")
-BUCKET_KEY = _honoured(
-    "bucket-key", parse_names, _NO_NAMES, "Columns whose hash gives the bucket.",
-    change=ChangeRule.NEVER,
-)  # fmt: skip
-BUCKET_FUNCTION = _honoured(
-=======
 # Buckets and partitions.
 BUCKET = honoured("bucket", parse_int, -1, "Number of buckets; -1: dynamic, -2: postponed.")
 BUCKET_KEY = honoured(
-    "bucket-key",
-    parse_names,
-    _NO_NAMES,
-    "Columns whose hash gives the bucket.",
+    "bucket-key", parse_names, _NO_NAMES, "Columns whose hash gives the bucket.",
     change=ChangeRule.NEVER,
-)
+)  # fmt: skip
 BUCKET_FUNCTION = honoured(
->>>>>>> Stashed changes
     "bucket-function.type", parse_word, "default", "How the bucket of a row is computed.",
     values=("default", "mod", "hive"), change=ChangeRule.NEVER,
 )  # fmt: skip
@@ -90,36 +45,18 @@ DYNAMIC_BUCKET_INITIAL = optional(
 DYNAMIC_BUCKET_MAX = honoured(
     "dynamic-bucket.max-buckets", parse_int, -1, "Most buckets of a partition; -1: no limit."
 )
-<<<<<<< Updated upstream
-DYNAMIC_BUCKET_ASSIGNERS = _optional(
+DYNAMIC_BUCKET_ASSIGNERS = optional(
     "dynamic-bucket.assigner-parallelism", parse_int,
     "Assigners of dynamic buckets; new tables get the number of write tasks.",
 )  # fmt: skip
-POSTPONE_DEFAULT_BUCKETS = _honoured(
-    "postpone.default-bucket-num", parse_int, 1, "Buckets of a partition of postponed rows."
-)
-PARTITION_DEFAULT_NAME = _honoured(
-    "partition.default-name", parse_text, DEFAULT_PARTITION_NAME,
-    "Directory name of null and empty values.",
-)  # fmt: skip
-PARTITION_LEGACY_NAME = _honoured(
-=======
-DYNAMIC_BUCKET_ASSIGNERS = optional(
-    "dynamic-bucket.assigner-parallelism",
-    parse_int,
-    "Assigners of dynamic buckets; new tables get the number of write tasks.",
-)
 POSTPONE_DEFAULT_BUCKETS = honoured(
     "postpone.default-bucket-num", parse_int, 1, "Buckets of a partition of postponed rows."
 )
 PARTITION_DEFAULT_NAME = honoured(
-    "partition.default-name",
-    parse_text,
-    DEFAULT_PARTITION_NAME,
+    "partition.default-name", parse_text, DEFAULT_PARTITION_NAME,
     "Directory name of null and empty values.",
-)
+)  # fmt: skip
 PARTITION_LEGACY_NAME = honoured(
->>>>>>> Stashed changes
     "partition.legacy-name", parse_bool, True, "How dates and times are written in directory names."
 )
 
@@ -601,20 +538,13 @@ ICEBERG_LOCATION = honoured(
     "Where Iceberg metadata is stored; by default as `metadata.iceberg.storage` says.",
     values=("table-location", "catalog-location"),
 )  # fmt: skip
-<<<<<<< Updated upstream
-ICEBERG_VERSION = _honoured(
+ICEBERG_VERSION = honoured(
     "metadata.iceberg.format-version", parse_int, 2, "Version of Iceberg's format.",
     values=("2",),
     refusal="Java Paimon 1.4 writes documents of version 3 without 'next-row-id', which Iceberg's "
     "own reader refuses, and removes the field where another writer has added it",
 )  # fmt: skip
-ICEBERG_COMPRESSION = _honoured(
-=======
-ICEBERG_VERSION = honoured(
-    "metadata.iceberg.format-version", parse_int, 2, "Version of Iceberg's format.", values=("2",)
-)
 ICEBERG_COMPRESSION = honoured(
->>>>>>> Stashed changes
     "metadata.iceberg.manifest-compression", parse_word, "snappy",
     "Compression of Iceberg's manifests.",
     values=("snappy", "zstd", "zstandard", "deflate", "bzip2", "null"),
@@ -635,14 +565,8 @@ ICEBERG_DELETE_OLD = honoured(
     "metadata.iceberg.delete-after-commit.enabled", parse_bool, True,
     "Deletes older Iceberg metadata files.",
 )  # fmt: skip
-<<<<<<< Updated upstream
-ICEBERG_PREVIOUS_VERSIONS = _honoured(
-    "metadata.iceberg.previous-versions-max", parse_int, 0, "Older metadata files that are kept.",
-=======
 ICEBERG_PREVIOUS_VERSIONS = honoured(
-    "metadata.iceberg.previous-versions-max", parse_int, 0,
-    "Older Iceberg metadata files that are kept.",
->>>>>>> Stashed changes
+    "metadata.iceberg.previous-versions-max", parse_int, 0, "Older metadata files that are kept.",
 )  # fmt: skip
 
 HONOURED: tuple[TableOption[object], ...] = tuple(

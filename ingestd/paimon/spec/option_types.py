@@ -186,12 +186,14 @@ def honoured(
     refused_from: Access = Access.WRITE,
     change: ChangeRule = ChangeRule.ANY,
     aliases: tuple[str, ...] = (),
+    refusal: str = "",
 ) -> TableOption[T]:
     """Declare an implemented option with a default."""
     supported = None if values is None else frozenset(values)
     return TableOption(
-        name, parse, default, Support.HONOURED, note, supported, refused_from, change, aliases
-    )
+        name, parse, default, Support.HONOURED, note, supported, refused_from, change, aliases,
+        refusal,
+    )  # fmt: skip
 
 
 def optional(

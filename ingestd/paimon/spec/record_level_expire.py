@@ -40,7 +40,7 @@ class ExpiredRows:
 
     def mask(self, rows: pa.Table) -> Mask:
         """Return a mask of the expired rows; shape (rows,)."""
-        times = rows.column(self.field.name).cast(pa.int64())
+        times: Any = rows.column(self.field.name).cast(pa.int64())
         known: Mask = pc.is_valid(times).to_numpy()
         filled: Any = pc.fill_null(times, 0)
         return known & (self._seconds(filled.to_numpy()) < self.limit)

@@ -22,11 +22,8 @@ from ingestd.paimon.spec.option_changes import (
     refuse_named_column,
     rename_in_options,
 )
-<<<<<<< Updated upstream
 from ingestd.paimon.spec.options import refuse_new_options
-=======
 from ingestd.paimon.spec.record_level_expire import check_record_level_expire
->>>>>>> Stashed changes
 from ingestd.paimon.spec.schema_change import (
     AddColumn,
     DropColumn,
@@ -85,12 +82,9 @@ def apply_changes(
     check_schema(changed.fields, changed.primary_keys, changed.partition_keys, changed.options)
     check_merge_options(changed)
     check_changelog_options(changed)
-<<<<<<< Updated upstream
     refuse_new_options(_options_set(changes))
     refuse_iceberg_change(schema, changed)
-=======
     check_record_level_expire(changed)
->>>>>>> Stashed changes
     return replace(changed, id=schema.id + 1, time_millis=time_millis)
 
 
