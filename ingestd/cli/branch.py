@@ -5,7 +5,7 @@ from typing import Annotated, TypeAlias
 import typer
 
 from ingestd.cli.groups import DryRun, Yes, chosen_snapshot, group, now_ms, print_result
-from ingestd.cli.output import AsJson, counted, print_json, print_table
+from ingestd.cli.output import AsJson, print_json, print_table
 from ingestd.cli.prompts import confirm
 from ingestd.cli.tables import SnapshotId, TableName, Warehouse, open_table
 from ingestd.errors import ConfigError
@@ -13,6 +13,7 @@ from ingestd.paimon.table.metadata.snapshot_manager import latest_snapshot
 from ingestd.paimon.table.metadata.time_travel import branch_names, on_branch, tagged_snapshot
 from ingestd.paimon.table.retention.branches import create_branch, drop_branch, fast_forward
 from ingestd.paimon.table.retention.tags import create_tag
+from ingestd.wording import counted
 
 _Name: TypeAlias = Annotated[str, typer.Argument(metavar="BRANCH", help="The branch.")]
 

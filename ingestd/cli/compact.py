@@ -8,7 +8,7 @@ from typing import Annotated, TypeAlias
 import typer
 
 from ingestd.cli.groups import DryRun, Partitions, chosen_partitions, now_ms, print_result
-from ingestd.cli.output import AsJson, Row, counted, print_table
+from ingestd.cli.output import AsJson, Row, print_table
 from ingestd.cli.progress_line import working
 from ingestd.cli.tables import TableName, Warehouse, open_table
 from ingestd.errors import ConfigError
@@ -33,6 +33,7 @@ from ingestd.paimon.table.rewrite.sort_compact import (
     sort_compact,
     sort_fields,
 )
+from ingestd.wording import counted
 
 _MB = 1 << 20
 _Full: TypeAlias = Annotated[

@@ -8,7 +8,7 @@ from typing import Annotated, Any, TypeAlias
 import typer
 
 from ingestd.cli.interrupts import interruptible
-from ingestd.cli.output import AsJson, counted, print_json, print_table, say
+from ingestd.cli.output import AsJson, print_json, print_table, say
 from ingestd.cli.progress_line import waiting
 from ingestd.compare.catch_up import CatchUpTimeouts
 from ingestd.compare.compare_plan import SourceOnly, Uncompared
@@ -19,6 +19,7 @@ from ingestd.compare_metrics import MetricsFile
 from ingestd.config.load import load_config
 from ingestd.config.runtime import pipeline_settings
 from ingestd.errors import ConfigError
+from ingestd.wording import counted
 
 _SHOWN_KEYS = 10
 _Result = Mapping[str, Any]

@@ -45,6 +45,7 @@ from ingestd.paimon.spec.snapshot import Snapshot
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.snapshot_manager import read_snapshot, snapshot_ids
 from ingestd.paimon.table.read.table_read import read_table
+from ingestd.wording import counted
 
 DATABASE = "shop"
 PIPELINE = "demo"
@@ -237,7 +238,8 @@ def print_report(
     console.print(table_of_snapshots(history))
     rate = timings.records / timings.ingested_seconds if timings.ingested_seconds else 0.0
     console.print(
-        f"{timings.records:,} records in {timings.ingested_seconds:.1f} s with the daemon's start: "
+        f"{counted(timings.records, 'record')} in {timings.ingested_seconds:.1f} s with the "
+        f"daemon's start: "
         f"{rate:,.0f} a second{between_commits(history, timings)}."
     )
     console.print(
@@ -282,7 +284,7 @@ def snapshots(table: FileStoreTable) -> list[Snapshot]:
 
 def table_of_rows(title: str, columns: Sequence[str], rows: list[dict[str, Any]]) -> Table:
     """Return a printable table of the first rows, in these columns."""
-    drawn = _drawn(f"{title}: {len(rows):,} rows")
+    drawn = _drawn(f"{title}: {counted(len(rows), 'row')}")
     for name in columns:
         drawn.add_column(name, overflow="ellipsis", no_wrap=True, max_width=26)
     for row in rows[:SHOWN_ROWS]:

@@ -30,13 +30,14 @@ from ingestd.cli.dead_letters import (
     open_dead_letters,
 )
 from ingestd.cli.groups import DryRun, group, now_ms, print_result
-from ingestd.cli.output import AsJson, counted, print_json, print_table, time_text
+from ingestd.cli.output import AsJson, print_json, print_table, time_text
 from ingestd.cli.progress_line import live_count, working
 from ingestd.cli.tables import Warehouse
 from ingestd.errors import ConfigError
 from ingestd.ingest.dead_letters.dead_letter import COLUMNS
 from ingestd.ingest.dead_letters.dead_letter_topic import record_headers
 from ingestd.paimon.table.rewrite.delete_rows import Deletion, delete_rows
+from ingestd.wording import counted
 
 _SENT = (
     "Records that were sent and marked are left out when the same command is run again; records "

@@ -5,7 +5,7 @@ from typing import Annotated, TypeAlias
 import typer
 
 from ingestd.cli.groups import DryRun, group, print_result, table_now_ms
-from ingestd.cli.output import AsJson, counted, print_table
+from ingestd.cli.output import AsJson, print_table
 from ingestd.cli.progress_line import working
 from ingestd.cli.tables import TableName, Warehouse, open_table
 from ingestd.paimon.spec import honoured_options as honoured
@@ -24,6 +24,7 @@ from ingestd.paimon.table.retention.expire_snapshots import (
     plan_snapshot_expiry,
 )
 from ingestd.paimon.table.retention.tags import delete_tag
+from ingestd.wording import counted
 
 EXPIRED = (
     "What has expired stays expired; files that nothing needs any more may be left for "

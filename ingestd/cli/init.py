@@ -19,7 +19,7 @@ from ingestd.cli.broker_survey import (
     with_tables,
 )
 from ingestd.cli.interrupts import interruptible
-from ingestd.cli.output import AsJson, counted, print_json, say
+from ingestd.cli.output import AsJson, print_json, say
 from ingestd.cli.progress_line import waiting
 from ingestd.cli.prompts import ask, confirm, is_terminal, print_on_terminal
 from ingestd.cli.proposal import (
@@ -34,6 +34,7 @@ from ingestd.config.values import check_pipeline_name
 from ingestd.errors import ConfigError
 from ingestd.paimon.catalog.base import check_name
 from ingestd.paimon.io.file_io import file_io_for
+from ingestd.wording import counted
 
 _BOOTSTRAP = "bootstrap.servers"
 _RECORDS = 200

@@ -101,14 +101,6 @@ def cell_text(value: object) -> str:
     return printable(str(value))
 
 
-def counted(number: int, thing: str) -> str:
-    """Return a number with its noun: `1 file`, `1,024 files`, `2 entries`."""
-    if number == 1:
-        return f"1 {thing}"
-    many = f"{thing[:-1]}ies" if thing.endswith("y") and thing[-2] not in "aeiou" else f"{thing}s"
-    return f"{number:,} {many}"
-
-
 def time_text(millis: int | None) -> str | None:
     """Format milliseconds since 1970 as ISO 8601 in UTC; None stays None."""
     if millis is None:

@@ -19,7 +19,7 @@ from ingestd.cdc.base import (
 )
 from ingestd.cdc.columns.type_mapping import read_type_mapping
 from ingestd.cdc.message_lines import lines_chunk, whole_chunk
-from ingestd.cli.output import AsJson, counted, print_json, print_table, say
+from ingestd.cli.output import AsJson, print_json, print_table, say
 from ingestd.config.load import load_config
 from ingestd.config.registry_section import SchemaRegistrySection, registered_formats
 from ingestd.config.runtime import pipeline_settings
@@ -37,6 +37,7 @@ from ingestd.kafka.offset_ranges import OffsetRange
 from ingestd.kafka.offsets import OffsetClient
 from ingestd.kafka.properties import KafkaSource
 from ingestd.log import printable
+from ingestd.wording import counted
 
 _FINDINGS = 1
 _OFFSET, _ROWKIND, _POSITION = "@offset", "@rowkind", "@position"
@@ -294,7 +295,7 @@ def _configured(path: Path, topic: str | None) -> SourceSettings:
         source for source in sources.values() if topic is None or source.kafka.selects(topic)
     ]
     if len(reading) != 1:
-        many = f"{len(reading)} sources" if reading else "no source"
+        many = counted(len(reading), "source") if reading else "no source"
         raise ConfigError(f"{path}: {many} would read the messages; specify --topic")
     return reading[0]
 

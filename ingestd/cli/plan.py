@@ -7,13 +7,14 @@ from typing import Annotated
 
 import typer
 
-from ingestd.cli.output import AsJson, Row, counted, print_json, print_table, say
+from ingestd.cli.output import AsJson, Row, print_json, print_table, say
 from ingestd.cli.sampled_dry_run import Planned, dry_run_pipeline
 from ingestd.config.load import load_config
 from ingestd.config.runtime import pipeline_settings
 from ingestd.ingest.dry_run.dry_run import DryRun
 from ingestd.ingest.dry_run.table_preview import ColumnPreview, TablePreview, table_previews
 from ingestd.log import printable, redact
+from ingestd.wording import counted
 
 _STOPPED = 5
 _SHOWN_REJECTED = 20

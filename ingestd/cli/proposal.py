@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 import yaml
 
 from ingestd.cdc.format_guess import Guess
-from ingestd.cli.output import counted
 from ingestd.ingest.dry_run.table_preview import TablePreview
 from ingestd.log import is_secret_name, printable
 from ingestd.secret_references import holds_reference
+from ingestd.wording import counted
 
 _SHOWN_TOPICS = 12
 _OURS = re.compile(r"_.*|connect-(configs|offsets|status)")

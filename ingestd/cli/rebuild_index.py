@@ -13,7 +13,7 @@ from ingestd.cli.groups import (
     now_ms,
     print_result,
 )
-from ingestd.cli.output import AsJson, Row, counted, print_table, say
+from ingestd.cli.output import AsJson, Row, print_table, say
 from ingestd.cli.progress_line import live_count, working
 from ingestd.cli.prompts import confirm
 from ingestd.cli.tables import TableName, Warehouse, open_table
@@ -23,6 +23,7 @@ from ingestd.paimon.table.metadata.metadata_text import partition_name
 from ingestd.paimon.table.rewrite.bucket_keys import SharedHash
 from ingestd.paimon.table.rewrite.duplicate_keys import Dropped
 from ingestd.paimon.table.rewrite.index_repair import IndexRepair, repair_hash_index
+from ingestd.wording import counted
 
 MOST_KEYS = 1_000
 """Maximum number of keys in several buckets that are listed; the others are only counted."""

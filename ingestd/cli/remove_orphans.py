@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from ingestd.cli.groups import DryRun, print_result, table_now_ms
-from ingestd.cli.output import AsJson, counted, print_table, time_text
+from ingestd.cli.output import AsJson, print_table, time_text
 from ingestd.cli.progress_line import working
 from ingestd.cli.prompts import confirm
 from ingestd.cli.tables import TableName, Warehouse, open_table
@@ -20,6 +20,7 @@ from ingestd.paimon.table.retention.orphans import (
     find_orphans,
 )
 from ingestd.paimon.table.retention.orphans import remove_orphans as delete_orphans
+from ingestd.wording import counted
 
 _OLDER = "older-than"
 _LEFT = "The deleted files were not in use. Run the same command again for the rest."

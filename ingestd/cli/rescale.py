@@ -13,7 +13,7 @@ from ingestd.cli.groups import (
     now_ms,
     print_result,
 )
-from ingestd.cli.output import AsJson, Row, counted, print_table
+from ingestd.cli.output import AsJson, Row, print_table
 from ingestd.cli.progress_line import working
 from ingestd.cli.prompts import confirm
 from ingestd.cli.tables import TableName, Warehouse, open_catalog, open_table
@@ -33,6 +33,7 @@ from ingestd.paimon.table.rewrite.rescale import (
 from ingestd.paimon.table.rewrite.rescale import (
     rescale as rescale_table,
 )
+from ingestd.wording import counted
 
 _LEFT = (
     "Partitions that were rewritten stay so; the others can be read, but not written to until the "
@@ -71,8 +72,8 @@ def rescale(
     done: list[Rescaled] = []
     if not dry_run:
         files = sum(len(plan.entries) for plan in plans)
-        what = f"{table}: {counted(files, 'file')} will be rewritten into {buckets} buckets."
-        confirm(f"{what} Writers must be stopped. Continue?", "--yes", given=yes)
+        result = f"{counted(files, 'file')} will be rewritten into {counted(buckets, 'bucket')}"
+        confirm(f"{table}: {result}. Writers must be stopped. Continue?", "--yes", given=yes)
         opened = _with_option(warehouse, table, opened, buckets)
         with working("rescaling", opened, left=_LEFT, files=lambda _: files) as watched:
             done.extend(

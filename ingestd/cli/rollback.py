@@ -6,7 +6,7 @@ from typing import Annotated, TypeAlias
 import typer
 
 from ingestd.cli.groups import DryRun, Yes, print_result
-from ingestd.cli.output import AsJson, counted, print_table, time_text
+from ingestd.cli.output import AsJson, print_table, time_text
 from ingestd.cli.progress_line import working
 from ingestd.cli.prompts import confirm
 from ingestd.cli.tables import TableName, Warehouse, open_table
@@ -21,6 +21,7 @@ from ingestd.paimon.table.metadata.snapshot_manager import find_snapshot, reques
 from ingestd.paimon.table.metadata.time_travel import snapshot_as_of, tag_names, tagged_snapshot
 from ingestd.paimon.table.retention.rollback import Rollback, plan_rollback
 from ingestd.paimon.table.retention.rollback import rollback as roll_back
+from ingestd.wording import counted
 
 _SnapshotId: TypeAlias = Annotated[
     int | None, typer.Option("--snapshot", min=1, help="The snapshot to roll back to.")

@@ -6,7 +6,7 @@ from typing import Annotated, TypeAlias
 import typer
 
 from ingestd.cli.groups import DryRun, Partitions, Yes, now_ms, print_result
-from ingestd.cli.output import AsJson, counted, print_json, print_table, say
+from ingestd.cli.output import AsJson, print_json, print_table, say
 from ingestd.cli.progress_line import live_count, working
 from ingestd.cli.prompts import confirm
 from ingestd.cli.tables import TableName, Warehouse, open_table
@@ -21,6 +21,7 @@ from ingestd.paimon.table.metadata.metadata_text import partition_name
 from ingestd.paimon.table.metadata.partition_spec import parse_partition_spec, partition_filter
 from ingestd.paimon.table.metadata.snapshot_manager import latest_snapshot
 from ingestd.paimon.table.system.analyze import analyze_table
+from ingestd.wording import counted
 
 _Partitions: TypeAlias = Annotated[
     list[str],

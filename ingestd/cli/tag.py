@@ -6,7 +6,7 @@ import typer
 
 from ingestd.cli.expire import tags as expire_tags
 from ingestd.cli.groups import DryRun, chosen_snapshot, group, now_ms, print_result
-from ingestd.cli.output import AsJson, counted, print_json, print_table, time_text
+from ingestd.cli.output import AsJson, print_json, print_table, time_text
 from ingestd.cli.tables import SnapshotId, TableName, Warehouse, open_table
 from ingestd.paimon.iceberg.iceberg_sync import update_iceberg
 from ingestd.paimon.spec import honoured_options as honoured
@@ -15,6 +15,7 @@ from ingestd.paimon.table.metadata.time_travel import tagged_snapshot
 from ingestd.paimon.table.retention.auto_tags import make_auto_tags
 from ingestd.paimon.table.retention.tags import create_tag, delete_tag
 from ingestd.paimon.table.system.history_tables import tag_rows
+from ingestd.wording import counted
 
 _Name: TypeAlias = Annotated[str, typer.Argument(metavar="TAG", help="The tag.")]
 _Retained: TypeAlias = Annotated[

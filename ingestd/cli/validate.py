@@ -7,7 +7,7 @@ from typing import Annotated, NamedTuple
 
 import typer
 
-from ingestd.cli.output import AsJson, counted, print_json, print_table, say
+from ingestd.cli.output import AsJson, print_json, print_table, say
 from ingestd.cli.sampled_dry_run import broker_warnings, dry_run_registry
 from ingestd.config.effective import DEFAULT, effective_settings, plain_secret_settings
 from ingestd.config.load import LoadedConfig, load_config
@@ -24,6 +24,7 @@ from ingestd.paimon.io.file_io import file_io_for, storage_options
 from ingestd.paimon.io.probes import prove_exclusive
 from ingestd.paimon.spec.options import ignored_options, refuse_unsupported
 from ingestd.paimon.spec.table_schema import TableSchema
+from ingestd.wording import counted
 
 _PROBE_SECONDS = 10.0
 

@@ -16,6 +16,7 @@ from ingestd.errors import ConfigError, SourceError
 from ingestd.ingest.recovery.logs import LogCluster, ask_logs
 from ingestd.ingest.tables.log_positions import offset_in
 from ingestd.ingest.tables.registry_opening import OpenedTables
+from ingestd.wording import counted
 
 _POLL_SECONDS = 0.5
 
@@ -74,7 +75,8 @@ class ChangeStream:
             if self.clock() > deadline:
                 raise SourceError(
                     f"table {self.table} has not reached the end of its topics within "
-                    f"{self.timeouts.table:g} s ({left} records left): check that the daemon runs; "
+                    f"{self.timeouts.table:g} s ({counted(left, 'record')} left): check that "
+                    f"the daemon runs; "
                     "for a source without changes, use --as-of"
                 )
             self.sleep(_POLL_SECONDS)

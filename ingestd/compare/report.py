@@ -9,6 +9,7 @@ from ingestd.compare.column_pairs import DatabaseTable, Key, Pairing
 from ingestd.compare.newest_records import NewestRecords, RecordCoordinates
 from ingestd.compare.source_table import Texts
 from ingestd.compare.table_compare import ComparisonOutcome, Difference, Kind
+from ingestd.wording import counted
 
 Document = dict[str, Any]
 KINDS: tuple[Kind, ...] = ("missing", "extra", "different")
@@ -67,10 +68,14 @@ def repair_hints(result: Mapping[str, Any]) -> Iterator[str]:
             f"{_signal(str(result['source']), wanted)}"
         )
         if len(wanted) > _HINTED_KEYS:
-            yield f"{name}: the statement has the first {_HINTED_KEYS} of {len(wanted)} keys"
+            yield (
+                f"{name}: the statement has the first {_HINTED_KEYS} of "
+                f"{counted(len(wanted), 'key')}"
+            )
     if "extra" in by_kind:
         yield (
-            f"{name}: {len(by_kind['extra'])} rows are only in the lake, and a snapshot deletes "
+            f"{name}: only in the lake: {counted(len(by_kind['extra']), 'row')}, and a "
+            f"snapshot deletes "
             "nothing. If the topics still have the deletions, `ingestd begin` reads them again; "
             "else delete the keys with `ingestd.paimon`"
         )

@@ -11,6 +11,7 @@ from ingestd.ingest.values.counts import RejectedSample
 from ingestd.log import redact
 from ingestd.paimon.spec.data_types import DataType, encode_type
 from ingestd.paimon.spec.table_schema import TableSchema
+from ingestd.wording import counted
 
 SAMPLE_SECONDS = 10.0
 _SAMPLES = 360
@@ -180,7 +181,7 @@ class SchemaLog:
         known = self._known.get(table)
         if known is not None and known.id == schema.id:
             return
-        what = f"new, {len(schema.fields)} columns"
+        what = f"new, {counted(len(schema.fields), 'column')}"
         if known is not None:
             what = "; ".join(schema_differences(known, schema))
         self._known[table] = schema

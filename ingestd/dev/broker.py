@@ -37,6 +37,8 @@ _MEMBER_START_SECONDS = 240.0
 _STOP_SECONDS = 30.0
 _LOG_LINES = 20
 _PORT_TRIES = 5
+_LOG_ERRORS = 3
+"""The level of librdkafka's own lines on standard error."""
 _FLAGS = (
     "-Xms64m",
     "-Xmx512m",
@@ -205,11 +207,13 @@ class DevBroker:
         java = java_command()
         pins = read_pins(_PINS)
         classpath = [*self._classes, *fetch(list(pins), cache_folder() / "kafka", pins=pins)]
-        command = [java, *_FLAGS, "-cp", ":".join(map(str, classpath)), "kafka.Kafka"]
+        command = ["-cp", ":".join(map(str, classpath)), "kafka.Kafka"]
         fresh = self._folder is None and self._member is None
         for attempt in range(_PORT_TRIES):
             folder = self._prepare(new_ports=fresh)
-            self._launch([*command, str(folder / "server.properties")], folder)
+            # A killed JVM leaves the libraries that it has unpacked to its temporary folder.
+            flags = [*_FLAGS, f"-Djava.io.tmpdir={folder}"]
+            self._launch([java, *flags, *command, str(folder / "server.properties")], folder)
             try:
                 self._wait_until_ready()
             except BrokerError as error:
@@ -248,7 +252,7 @@ class DevBroker:
         replicas: int = 1,
     ) -> None:
         """Create a topic. Raises BrokerError if the broker rejects the request."""
-        admin = AdminClient({"bootstrap.servers": self.bootstrap})
+        admin = AdminClient({"bootstrap.servers": self.bootstrap, "log_level": _LOG_ERRORS})
         topic = NewTopic(name, partitions, replicas, config=dict(config or {}))
         try:
             admin.create_topics([topic])[name].result(_START_SECONDS)

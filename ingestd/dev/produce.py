@@ -30,7 +30,10 @@ from ingestd.dev.workload import (
     iso_micros,
 )
 from ingestd.errors import SourceError
+from ingestd.wording import counted
 
+_LOG_ERRORS = 3
+"""The level of librdkafka's own lines on standard error."""
 SOURCE = (
     ("version", "string"),
     ("connector", "string"),
@@ -97,7 +100,7 @@ def _produce(workload: Workload, bootstrap: str, progress: Callable[[int], None]
             "enable.idempotence": True,
             "linger.ms": 20,
             "compression.type": "lz4",
-            "log_level": 3,
+            "log_level": _LOG_ERRORS,
             "on_delivery": lambda error, _: failed.append(error) if error else None,
         }
     )
@@ -110,13 +113,13 @@ def _produce(workload: Workload, bootstrap: str, progress: Callable[[int], None]
             progress(sent)
     left = producer.flush(60)
     if left or failed:
-        raise SourceError(f"{left} records were not sent and {len(failed)} failed: {failed[:1]}")
+        raise SourceError(f"{counted(left, 'record')} not sent, {len(failed)} failed: {failed[:1]}")
     progress(sent)
     return sent
 
 
 def _create_topics(workload: Workload, bootstrap: str) -> None:
-    admin = AdminClient({"bootstrap.servers": bootstrap})
+    admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": _LOG_ERRORS})
     new_topics = [
         NewTopic(topic, workload.partitions, 1, config={"retention.ms": "-1"})
         for topic in workload.topics.values()

@@ -14,6 +14,7 @@ from ingestd.kafka.auth_errors import ClientErrors, explain, refused_properties
 from ingestd.kafka.consumer_pool import LOG
 from ingestd.kafka.properties import KafkaSource, producer_properties
 from ingestd.kafka.tokens import with_token_function
+from ingestd.wording import counted
 
 _FLUSHES = 130
 """Number of waits of one second: in total longer than `delivery.timeout.ms`, after which every
@@ -67,13 +68,15 @@ def produce(source: KafkaSource, topic: str, messages: Iterable[Outgoing]) -> in
         raise ConfigError(f"sources.{source.name}.kafka: {error.args[0].str()}") from error
     if failures.first is not None:
         _refuse(where, failures.first)
-        raise SourceError(f"{where} rejected {failures.count} messages: {failures.first.str()}")
+        raise SourceError(
+            f"{where} rejected {counted(failures.count, 'message')}: {failures.first.str()}"
+        )
     if left:
         rejection_reason = client_errors.rejection_reason or client_errors.newest
         why = "is the broker up?" if rejection_reason is None else explain(source, rejection_reason)
         kind = SourceSilentError if client_errors.rejection_reason is None else SourceError
         where = f"source {source.name}: {where}"
-        raise kind(f"{where} did not respond for {left} messages: {why}")
+        raise kind(f"{where} did not respond for {counted(left, 'message')}: {why}")
     return count
 
 

@@ -15,6 +15,7 @@ class of the JVM (`startup.jvm`), and Spark's Python modules (`startup.prefork_s
 `startup.python_daemon`).
 """
 
+import atexit
 import logging
 import os
 from collections.abc import Mapping, Sequence
@@ -65,12 +66,16 @@ def gateway_process() -> "subprocess.Popen[bytes] | None":
 def restrict_accumulator_socket(context: SparkContext) -> None:
     """Deny other users access to the accumulator socket, if it is a Unix socket.
 
-    Over a Unix socket, unlike TCP, Spark's accumulator server asks clients for no secret.
+    Over a Unix socket, unlike TCP, Spark's accumulator server asks clients for no secret. The
+    socket's file is removed when this process ends, which PySpark does only if it stops the
+    context.
     """
     internals: Any = context
     address = internals._accumulatorServer.server_address
     if isinstance(address, str):
-        Path(address).chmod(0o600)
+        socket = Path(address)
+        socket.chmod(0o600)
+        atexit.register(socket.unlink, missing_ok=True)
 
 
 def authenticate_callbacks(gateway: Any) -> None:  # noqa: ANN401  (py4j has no types)

@@ -3,6 +3,7 @@
 import ast
 import re
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -177,3 +178,30 @@ def test_ci_runs_what_the_readme_promises() -> None:
 
 def test_the_architecture_fits_on_a_page() -> None:
     assert len((ROOT / "docs" / "architecture.md").read_text().splitlines()) <= 200
+
+
+_COUNTED = re.compile(r" (row|file|message|topic|table|warning|column|bucket)s\b")
+_NEVER_1 = {
+    "ingestd/cdc/json/table_messages.py",
+    "ingestd/kafka/offset_ranges.py",
+    "ingestd/paimon/format/orc.py",
+}
+"""Modules with a text whose number is a limit, or above one."""
+
+
+def test_no_text_says_1_rows() -> None:
+    """A number with its noun is a call of `counted`."""
+    wrong = []
+    for path in modules():
+        if name(path) in _NEVER_1:
+            continue
+        for text in ast.walk(syntax_tree(path)):
+            if not isinstance(text, ast.JoinedStr):
+                continue
+            for value, after in pairwise(text.values):
+                if not isinstance(value, ast.FormattedValue) or not isinstance(after, ast.Constant):
+                    continue
+                named = isinstance(value.value, ast.Name) and value.value.id.isupper()
+                if _COUNTED.match(str(after.value)) and not named:
+                    wrong.append(f"{name(path)}:{text.lineno} {after.value}")
+    assert wrong == []

@@ -1,6 +1,8 @@
 """The demonstration is what a newcomer sees first, so it has to work."""
 
 import json
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,11 +16,29 @@ from tests.support.readme import block, shape
 pytestmark = pytest.mark.integration
 
 
+@pytest.fixture
+def scratch() -> Iterator[Path]:
+    """An empty temporary folder, with a path that is short enough for Unix sockets."""
+    with tempfile.TemporaryDirectory() as folder:
+        yield Path(folder)
+
+
 def test_the_demo_ends_with_tables_that_hold_what_the_workload_ends_in(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
+    scratch: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setenv("TMPDIR", str(scratch))
+    monkeypatch.setenv("JAVA_TOOL_OPTIONS", f"-Djava.io.tmpdir={scratch}")
     done = ingestd("demo", "--folder", tmp_path / "demo", "--events", 2000)
     assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stderr == ""
+    lines = (tmp_path / "demo" / "ingestd.log").read_text().splitlines()
+    picked_up = "Picked up JAVA_TOOL_OPTIONS"  # by this test alone
+    assert [line for line in lines if line[:1] != "{" and picked_up not in line] == []
+    assert [line for line in lines if '"level":"WARNING"' in line] == []
+    assert list(scratch.iterdir()) == []
     assert "Every row is as expected from the workload." in done.stdout
     assert "coupon" in done.stdout
     # What the README shows, with other numbers.

@@ -145,7 +145,7 @@ def test_a_pattern_that_matches_no_topic_lists_the_nearest(
     for command in (("plan",), ("validate", "--online")):
         done = run_command(capsys, *command, "-c", config)
         line = next(line for line in (done.out + done.err).splitlines() if "nearest" in line)
-        assert f"topic-pattern '{misspelt}' matches none of the" in line
+        assert f"topic-pattern '{misspelt}' has no match among the" in line
         assert topic in line.partition("nearest: ")[2].split(", ")
 
 

@@ -39,6 +39,7 @@ from ingestd.cdc.native_module import native_module
 from ingestd.cdc.record_errors import PARSE_ERRORS, refuse
 from ingestd.cdc.row_layout import NO_KIND
 from ingestd.paimon.spec.data_types import RowKind
+from ingestd.wording import counted
 
 _NULL = msgspec.Raw(NULL)
 _INSERTS = frozenset({"INSERT", "ROW"})
@@ -183,7 +184,7 @@ def _updates(normalizer: TableNormalizer, head: _Head) -> tuple[bytes, ...]:
     rows = _rows(head.data)
     old = [bytes(row) for row in head.old or ()] or [NULL] * len(rows)
     if len(old) != len(rows):
-        message = f"the message value has {len(rows)} rows in data and {len(old)} in old"
+        message = f"the message value has {counted(len(rows), 'row')} in data and {len(old)} in old"
         raise refuse("decode", "unpaired-rows", message)
     return tuple(
         normalizer.update(row, normalizer.key_of(before))

@@ -8,6 +8,7 @@ from ingestd.ingest.recovery.losses import TO_BE, Loss, named_losses
 from ingestd.ingest.recovery.recount import Recount
 from ingestd.ingest.tables.log_positions import TopicName, Vector
 from ingestd.paimon.table.verify.verify_findings import Finding, Severity
+from ingestd.wording import counted
 
 _MEANING = {
     "missing-rows": "rows of the logs are missing in the table",
@@ -68,7 +69,10 @@ def recount_findings(recount: Recount) -> list[Finding]:
             partial = code == "different-rows" and not recount.complete
             severity: Severity = "warning" if partial else "error"
             keys = "; ".join(key for kind, key in rows.samples if code.startswith(kind))
-            text = f"{count} {_MEANING[code]} ({rows.expected} rows in the logs), such as {keys}"
+            text = (
+                f"{count} {_MEANING[code]} ({counted(rows.expected, 'row')} in the logs), such as "
+                f"{keys}"
+            )
             findings.append(Finding(severity, code, recount.table, text))
     return findings
 

@@ -13,6 +13,7 @@ from ingestd.ingest.tables.table_registry import TableRegistry
 from ingestd.paimon.catalog.base import Catalog, Identifier
 from ingestd.paimon.io.file_io import FileIO
 from ingestd.paimon.table.metadata.snapshot_manager import snapshot_ids
+from ingestd.wording import counted
 
 
 def begin(
@@ -70,7 +71,8 @@ def at_origin(table: str) -> Callable[[TableRegistry], Vector]:
         rows = managed.state.snapshot.total_record_count if managed.state.snapshot else 0
         if rows and not managed.table.schema.primary_keys:
             raise ConfigError(
-                f"table {table} has no primary key and {rows} rows, which would be duplicated; "
+                f"table {table} has no primary key and {counted(rows, 'row')}, which would be "
+                f"duplicated; "
                 f"empty it first with `ingestd truncate WAREHOUSE {table}`"
             )
         origin = registry.progress.origin

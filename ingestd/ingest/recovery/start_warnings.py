@@ -18,6 +18,7 @@ from ingestd.kafka.offset_ranges import TopicOffsets
 from ingestd.kafka.offsets import TopicPartitions
 from ingestd.kafka.properties import KafkaSource
 from ingestd.paimon.spec.table_schema import TableSchema
+from ingestd.wording import counted
 
 _LOG = logging.getLogger(__name__)
 _NEAREST = 3
@@ -88,8 +89,9 @@ def _unmatched(source: KafkaSource, existing: AbstractSet[str]) -> Iterator[str]
     letters = re.sub(r"\\(.)|[][(){}*+?|^$]", r"\1", source.topic_pattern or "")
     close = difflib.get_close_matches(letters, own, n=_NEAREST, cutoff=_LEAST_LIKENESS)
     yield (
-        f"source {source.name}: topic-pattern '{source.topic_pattern}' matches none of the "
-        f"{len(own)} topics at {source.bootstrap}; nearest: {', '.join(close or own[:_NEAREST])}"
+        f"source {source.name}: topic-pattern '{source.topic_pattern}' has no match among the "
+        f"{counted(len(own), 'topic')} at {source.bootstrap}; nearest: "
+        f"{', '.join(close or own[:_NEAREST])}"
     )
 
 

@@ -12,6 +12,7 @@ from ingestd.ingest.settings.context import TableSettings
 from ingestd.ingest.settings.evolution_policy import EvolutionPolicy
 from ingestd.paimon.spec.data_types import DataType
 from ingestd.paimon.spec.merge_rules import columns_named
+from ingestd.wording import counted
 
 _Types = Mapping[str, DataType]
 
@@ -30,7 +31,7 @@ def new_columns(
     new = [name for name in requested if name not in current]
     room = max(0, policy.column_limit - len(current))
     if len(new) > room and policy.fails and policy.mode != "none":
-        has = f"table {table} has {len(current)} columns"
+        has = f"table {table} has {counted(len(current), 'column')}"
         raise _too_many(has, new, room, policy, discoveries)
     return frozenset(new[:room] if policy.mode != "none" else ())
 
@@ -57,7 +58,7 @@ def first_columns(
     rest = [name for name in columns if name not in named]
     room = limit - len(first)
     if policy.fails or room < 0:
-        has = f"table {table} cannot be created: it would have {len(columns)} columns"
+        has = f"table {table} cannot be created: it would have {counted(len(columns), 'column')}"
         raise _too_many(has, [*first, *rest], limit, policy, discoveries)
     taken = {*first, *rest[:room]}
     return {name: data_type for name, data_type in columns.items() if name in taken}

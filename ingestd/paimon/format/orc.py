@@ -25,6 +25,7 @@ from ingestd.paimon.io.file_io import FileIO
 from ingestd.paimon.spec.arrow import FIELD_ID_KEY, Array, ArrowField
 from ingestd.paimon.spec.file_options import library_compression
 from ingestd.paimon.spec.options import CoreOptions
+from ingestd.wording import counted
 
 _ATTRIBUTE = b"paimon.id"
 _COPIES = 3
@@ -187,7 +188,7 @@ def read_batches(
             del batch_rows
             del batch
         if count != file.nrows:
-            raise pa.ArrowInvalid(f"{count} rows, expected {file.nrows}")
+            raise pa.ArrowInvalid(f"{counted(count, 'row')}, expected {file.nrows}")
 
 
 @contextlib.contextmanager
@@ -222,7 +223,7 @@ def _read(source: pa.NativeFile, columns: Sequence[str] | None) -> pa.Table:
         check_scales(stream)
     rows = file.read() if read_all else file.read(columns=wanted)
     if rows.num_rows != file.nrows:
-        raise pa.ArrowInvalid(f"{rows.num_rows} rows, expected {file.nrows}")
+        raise pa.ArrowInvalid(f"{counted(rows.num_rows, 'row')}, expected {file.nrows}")
     rows.validate(full=True)
     refuse_doubtful(rows.select(wanted), layout.zones)
     return rows.select(wanted)

@@ -26,6 +26,7 @@ from ingestd.paimon.table.metadata.table_state import load_state
 from ingestd.paimon.table.rewrite.rewrite_commit import delete_written
 from ingestd.paimon.table.write.commit_message import CommitMessage, ManifestCommittable
 from ingestd.paimon.table.write.writable import check_writable
+from ingestd.wording import counted
 
 _MILLIS = 1000
 _CANNOT_REPLACE = (BucketMode.KEY_DYNAMIC, BucketMode.POSTPONE)
@@ -185,6 +186,7 @@ def _refuse_nulls(table: FileStoreTable, rows: pa.Table) -> None:
         missing = rows.column(field.name).null_count
         if missing and not field.type.nullable and field.default_value is None:
             raise ConfigError(
-                f"table {table.name}: column {field.name} is NOT NULL and {missing} rows have no "
+                f"table {table.name}: column {field.name} is NOT NULL and "
+                f"{counted(missing, 'row')} without a "
                 "value for it"
             )

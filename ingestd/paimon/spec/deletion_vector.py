@@ -18,6 +18,7 @@ import numpy.typing as npt
 from ingestd.errors import FormatError
 from ingestd.paimon.spec.index_manifest import DeletionVectorRange
 from ingestd.paimon.spec.roaring import decode_roaring, encode_roaring
+from ingestd.wording import counted
 
 Positions: TypeAlias = npt.NDArray[np.int64]
 """Sorted distinct row numbers of a data file, from 0."""
@@ -83,7 +84,8 @@ def _vector(data: bytes, dv_range: DeletionVectorRange, source: str) -> Position
     positions = decode_deletion_vector(data[max(dv_range.offset, 1) :], where)
     if dv_range.cardinality is not None and dv_range.cardinality != len(positions):
         raise FormatError(
-            f"{where}: they delete {len(positions)} rows, expected {dv_range.cardinality}"
+            f"{where}: they delete {counted(len(positions), 'row')}, expected "
+            f"{dv_range.cardinality}"
         )
     return positions
 

@@ -30,6 +30,7 @@ from ingestd.paimon.spec.data_types import (
     TIMESTAMP_ROOTS,
     DataType,
 )
+from ingestd.wording import counted
 
 Words = npt.NDArray[np.uint64]
 Rows = npt.NDArray[np.int64]
@@ -112,7 +113,7 @@ def row_words(columns: Sequence[Array], types: Sequence[DataType]) -> RowWords:
     Raises ValueError without columns.
     """
     if not columns or len(columns) != len(types):
-        raise ValueError(f"{len(columns)} columns for {len(types)} types")
+        raise ValueError(f"{counted(len(columns), 'column')} for {len(types)} types")
     rows, arity = len(columns[0]), len(columns)
     null_words = tuple(np.zeros(rows, np.uint64) for _ in range(null_area_size(arity) // 8))
     fields = []

@@ -90,12 +90,19 @@ def _refusal(master: str, text: str) -> ConfigError:
     )
 
 
+def _refuse_without_java() -> None:
+    """Raise ConfigError if there is no Java, before a launcher complains in its own words."""
+    if java_command() is None:
+        home = os.environ.get("JAVA_HOME")
+        missing = f"JAVA_HOME is {home}, which has no bin/java" if home else "PATH has no java"
+        raise ConfigError(
+            f"Spark does not start, it needs a Java 17 runtime and {missing}: install one, or set "
+            "JAVA_HOME to its folder"
+        )
+
+
 def _no_launch(master: str, error: Exception) -> ConfigError:
     """Return the error for a JVM that ended before PySpark could connect to it."""
-    if java_command() is None:
-        return ConfigError(
-            f"Spark does not start: it needs a Java 17 runtime (JAVA_HOME or PATH): {error}"
-        )
     return SparkSettingError(
         f"Spark does not start with spark.master {master} and the settings of `spark`: correct the "
         f"setting that the lines above name, or use Java 17 or newer if they name none: {error}"
@@ -103,6 +110,7 @@ def _no_launch(master: str, error: Exception) -> ConfigError:
 
 
 def _start_context(settings: Mapping[str, str]) -> None:
+    _refuse_without_java()
     conf = SparkConf(loadDefaults=False).setAll(list(settings.items()))
     jvm = take_prestarted(settings) or start_jvm(settings)
     if jvm is not None and _start_in(jvm, conf):

@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from ingestd.cli.output import cell_text, counted, print_json, print_table, say, time_text
+from ingestd.cli.output import cell_text, print_json, print_table, say, time_text
 from tests.support.screen import Screen
 
 
@@ -80,19 +80,6 @@ def test_lines_in_a_pipe_end_where_their_words_end(capsys: pytest.CaptureFixture
     print_table([{"a": "x", "b": "y"}, {"a": "long", "b": "longer"}], ("a", "b"), none="")
     lines = capsys.readouterr().out.splitlines()
     assert lines == [line.rstrip() for line in lines]
-
-
-@pytest.mark.parametrize(
-    ("number", "thing", "text"),
-    [
-        (0, "file", "0 files"),
-        (1, "file", "1 file"),
-        (2048, "key", "2,048 keys"),
-        (2, "directory", "2 directories"),
-    ],
-)
-def test_things_are_counted_in_words(number: int, thing: str, text: str) -> None:
-    assert counted(number, thing) == text
 
 
 EVIL = "a\x1b]0;owned\x07\x9b2Jb\u2028c"

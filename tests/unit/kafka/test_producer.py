@@ -67,7 +67,7 @@ def test_messages_are_sent_as_they_are_and_counted(scripted: type[Scripted]) -> 
     ("code", "kind", "text"),
     [
         (KafkaError.MSG_SIZE_TOO_LARGE, PolicyStopError, "topic t at a:1 rejects messages"),
-        (KafkaError.UNKNOWN_TOPIC_OR_PART, SourceError, "topic t at a:1 rejected 1 messages"),
+        (KafkaError.UNKNOWN_TOPIC_OR_PART, SourceError, "topic t at a:1 rejected 1 message"),
     ],
 )
 def test_a_message_that_is_not_taken_is_an_error(

@@ -43,6 +43,7 @@ from ingestd.paimon.table.metadata.index_paths import index_path
 from ingestd.paimon.table.metadata.snapshot_manager import find_snapshot
 from ingestd.paimon.table.metadata.table_state import TableState, steady_seconds
 from ingestd.paimon.table.write.commit_message import CommitMessage, ManifestCommittable
+from ingestd.wording import counted
 
 _Bucket = tuple[bytes, int]
 LONG_COMMIT_SECONDS = 3 * 3600.0
@@ -300,7 +301,9 @@ def _check_bucket_counts(table: FileStoreTable, entries: Iterable[ManifestEntry]
         if known != entry.total_buckets:
             if entry.total_buckets == table.options.bucket:
                 raise _not_rescaled(table, known)
-            problem = f"has {entry.total_buckets} buckets where its partition has {known}"
+            problem = (
+                f"has {counted(entry.total_buckets, 'bucket')} where its partition has {known}"
+            )
             raise _conflict(table, entry, problem)
 
 
@@ -308,7 +311,8 @@ def _not_rescaled(table: FileStoreTable, buckets: int) -> SchemaConflictError:
     number, warehouse = table.options.bucket, table.warehouse
     return SchemaConflictError(
         f"table {table.name}: option 'bucket' was altered to {number}, and rows still are in "
-        f"{buckets} buckets, so nothing can be written there; rewrite them with `ingestd rescale "
+        f"{counted(buckets, 'bucket')}, so nothing can be written there; rewrite them with "
+        f"`ingestd rescale "
         f"{warehouse} {table.name} --buckets {number}`, or set the option back to {buckets}"
     )
 
@@ -380,7 +384,7 @@ def check_rewrites(
     changed = live_identifiers ^ change.rewrites
     if changed:
         raise CommitConflictError(
-            f"table {table.name}: another commit has changed {len(changed)} files "
+            f"table {table.name}: another commit has changed {counted(len(changed), 'file')} "
             "of what was rewritten; this commit changed nothing: stop writing to the table, and "
             "try again"
         )

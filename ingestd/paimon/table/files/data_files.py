@@ -50,6 +50,7 @@ from ingestd.paimon.spec.table_schema import TableSchema
 from ingestd.paimon.table.files.deletion_vectors import DeletionVectors
 from ingestd.paimon.table.metadata.file_stats import same_comparison
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
+from ingestd.wording import counted
 
 SYSTEM_FIELDS = (
     DataField(SEQUENCE_NUMBER_ID, SEQUENCE_NUMBER, DataType("BIGINT", nullable=False)),
@@ -228,7 +229,8 @@ class DataFileReader:
             return None
         if int(deleted[-1]) >= file.row_count:
             raise FormatError(
-                f"data file {file.file_name} has {file.row_count} rows, its deletion vector "
+                f"data file {file.file_name} has {counted(file.row_count, 'row')}, its "
+                f"deletion vector "
                 f"deletes row {int(deleted[-1])}"
             )
         kept = np.ones(file.row_count, np.bool_)
@@ -327,7 +329,9 @@ def _key_probe(table: FileStoreTable, keys: KeyTest) -> Callable[[pa.Table], boo
 
 def _check_count(path: str, row_count: int, file: DataFileMeta) -> None:
     if row_count != file.row_count:
-        raise FormatError(f"data file {path} has {row_count} rows, expected {file.row_count}")
+        raise FormatError(
+            f"data file {path} has {counted(row_count, 'row')}, expected {file.row_count}"
+        )
 
 
 @contextlib.contextmanager

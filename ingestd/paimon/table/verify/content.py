@@ -45,6 +45,7 @@ from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.read.scan_plan import comparable_key
 from ingestd.paimon.table.verify.stats import check_stats
 from ingestd.paimon.table.verify.verify_findings import VerifyFindings
+from ingestd.wording import counted
 
 _CODE = "file-index"
 
@@ -91,7 +92,7 @@ class _FileCheck:
         table = self.table.with_schema(self.table.schemas(file.schema_id))
         stored = stored_rows(table, path)
         if stored.num_rows != file.row_count:
-            self._error("row-count", f"has {stored.num_rows} rows, not {file.row_count}")
+            self._error("row-count", f"has {counted(stored.num_rows, 'row')}, not {file.row_count}")
         keyed = bool(table.schema.primary_keys)
         fields = (*SYSTEM_FIELDS, *table.schema.fields) if keyed else table.schema.fields
         missing = [f.name for f in fields if f.name not in stored.column_names]

@@ -29,6 +29,7 @@ from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.index_paths import index_path
 from ingestd.paimon.table.verify.content import BucketContent, all_hashes
 from ingestd.paimon.table.verify.verify_findings import VerifyFindings
+from ingestd.wording import counted
 
 _Bucket = tuple[bytes, int]
 _CODE = "deletion-vector"
@@ -176,4 +177,6 @@ def _check_vector(
         findings.error(_CODE, name, error.message)
         return
     if len(positions) and int(positions[-1]) >= rows:
-        findings.error(_CODE, name, f"has {rows} rows, row {int(positions[-1])} is deleted")
+        findings.error(
+            _CODE, name, f"has {counted(rows, 'row')}, row {int(positions[-1])} is deleted"
+        )

@@ -16,6 +16,7 @@ from ingestd.paimon.spec.data_file import SimpleStats
 from ingestd.paimon.spec.data_types import BINARY_ROOTS, NESTED_ROOTS, DataField
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.verify.verify_findings import VerifyFindings
+from ingestd.wording import counted
 
 _UNBOUNDED = BINARY_ROOTS | NESTED_ROOTS | {"VARIANT"}
 
@@ -49,7 +50,9 @@ def check_stats(
     types = [field.type.as_nullable() for field in fields]
     if len(stats.null_counts) != len(fields):
         findings.error(
-            "stats", where, f"statistics of {len(stats.null_counts)} columns, not {len(fields)}"
+            "stats",
+            where,
+            f"statistics of {counted(len(stats.null_counts), 'column')}, not {len(fields)}",
         )
         return
     with findings.reading(where, "stats"):

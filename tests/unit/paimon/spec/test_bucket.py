@@ -109,7 +109,7 @@ def test_columns_of_another_arrow_form_hash_like_the_declared_type() -> None:
 def test_columns_and_types_must_match() -> None:
     with pytest.raises(ValueError, match="0 columns for 0 types"):
         hash_columns([], [])
-    with pytest.raises(ValueError, match="1 columns for 2 types"):
+    with pytest.raises(ValueError, match="1 column for 2 types"):
         hash_columns([pa.array([1])], [parse_type("BIGINT"), parse_type("INT")])
 
 

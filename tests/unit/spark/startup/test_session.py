@@ -1,5 +1,9 @@
 """Arguments of PySpark's launcher: a process list shows no secret."""
 
+import os
+import subprocess
+import sys
+
 import pytest
 from py4j.protocol import Py4JJavaError
 from pyspark import SparkConf
@@ -24,11 +28,38 @@ def test_no_secret_is_on_the_command_line_of_spark_s_launcher(
         "spark.hadoop.fs.s3a.secret.key": "hush",
         "spark.ssl.keyPassword": "hush",
     }
-    with pytest.raises(ConfigError, match="no Java here"):
+    with pytest.raises(SparkSettingError, match="no Java here"):
         build_session("test", settings)
     assert seen[0]["spark.authenticate"] == "true"
     assert "spark.authenticate.secret" not in seen[0]
     assert "hush" not in seen[0].values()
+
+
+@pytest.mark.parametrize(
+    ("variables", "missing"),
+    [
+        ({"PATH": "/nowhere"}, "PATH has no java"),
+        ({"JAVA_HOME": "/nowhere"}, "JAVA_HOME is /nowhere, which has no bin/java"),
+    ],
+)
+def test_without_java_there_is_one_error_and_no_noise_of_shells(
+    variables: dict[str, str], missing: str
+) -> None:
+    code = (
+        "from ingestd.spark.startup.session import build_session\n"
+        "from ingestd.errors import ConfigError\n"
+        "try: build_session('test', {})\n"
+        "except ConfigError as error: print(error.message)"
+    )
+    environment = {**os.environ, "JAVA_HOME": "", **variables}
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.stderr == ""
+    assert done.stdout == (
+        f"Spark does not start, it needs a Java 17 runtime and {missing}: install one, or set "
+        "JAVA_HOME to its folder\n"
+    )
 
 
 @pytest.mark.parametrize(

@@ -126,7 +126,7 @@ def test_an_overwrite_made_of_what_it_replaces_refuses_other_files() -> None:
     table = table_with_two_levels()
     state, change = load_state(table), rewrite(table)
     append(table, "w", 2, message("more"))
-    with pytest.raises(CommitConflictError, match="changed 1 files of what was rewritten"):
+    with pytest.raises(CommitConflictError, match="changed 1 file of what was rewritten"):
         commit(table, "r", change, state=state, now_ms=1)
     assert live_names(table) == ["more", "newer", "upper"]
     commit(table, "r", replace(change, rewrites=None), state=state, now_ms=1)

@@ -103,7 +103,7 @@ def test_rows_of_a_new_number_of_buckets_do_not_land_beside_those_of_the_old() -
 
 def test_a_partition_that_another_writer_rescales_meanwhile_is_planned_again() -> None:
     live = [add("a", total=4)]
-    with pytest.raises(CommitConflictError, match=r"has 1 buckets where its partition has 4"):
+    with pytest.raises(CommitConflictError, match=r"has 1 bucket where its partition has 4"):
         check_files(TABLE, live, [add("b", total=1)])
 
 

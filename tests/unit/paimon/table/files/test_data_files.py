@@ -47,7 +47,7 @@ def test_a_file_with_another_number_of_rows_than_promised_is_refused() -> None:
     put(table, [{"v": 1}])
     (entry,) = live_files(table, latest_snapshot(table.io, table.paths))
     promised = replace(entry.file, row_count=2)
-    with pytest.raises(FormatError, match="has 1 rows, expected 2"):
+    with pytest.raises(FormatError, match="has 1 row, expected 2"):
         read_data_file(table, EMPTY_ROW, 0, promised, table.schema.fields)
 
 
