@@ -20,7 +20,7 @@ import numpy as np
 from pyspark import cloudpickle
 
 from ingestd.cdc.base import RecordChunk
-from ingestd.ingest.batch_events import BatchSummary
+from ingestd.ingest.batch_events import BatchSummary, OpenedTable
 from ingestd.ingest.key_changes.completion import complete_rows
 from ingestd.ingest.rows.blobs import Blob
 from ingestd.ingest.settings.context import (
@@ -38,7 +38,6 @@ from ingestd.kafka.offset_ranges import BatchOffsets, OffsetRange
 from ingestd.kafka.properties import KafkaSource
 from ingestd.paimon.catalog.filesystem import FilesystemCatalog
 from ingestd.paimon.io.local import LocalFileIO
-from ingestd.paimon.spec.table_schema import TableSchema
 from ingestd.spark import micro_batch, prefetch
 
 SOURCE = "bench"
@@ -63,7 +62,7 @@ def spent(work: Callable[[], object]) -> Spent:
 
 
 class _Silent:
-    def tables_opened(self, tables: Mapping[str, TableSchema]) -> None: ...
+    def tables_opened(self, tables: Mapping[str, OpenedTable]) -> None: ...
     def table_created(self, table: str, schema: object) -> None: ...
     def schema_changed(self, table: str, before: object, after: object) -> None: ...
     def offsets_lost(self, source: str, topic: str, records: int) -> None: ...

@@ -11,7 +11,7 @@ from ingestd.daemon.maintenance import Maintenance
 from ingestd.daemon.notices import Notices
 from ingestd.daemon.status import Status
 from ingestd.errors import IngestdError
-from ingestd.ingest.batch_events import BatchSummary, TableCommit
+from ingestd.ingest.batch_events import BatchSummary, OpenedTable, TableCommit
 from ingestd.ingest.settings.error_policy import CLAIM_STAGES
 from ingestd.ingest.settings.wrong_format import SetAside
 from ingestd.ingest.values.counts import Counts
@@ -50,12 +50,12 @@ class BatchLog:
         self._ticks = ticks
         self._begun = ticks()
 
-    def tables_opened(self, tables: Mapping[str, TableSchema]) -> None:
+    def tables_opened(self, tables: Mapping[str, OpenedTable]) -> None:
         """Pass the tables to maintenance and status, and reset the metric of topics set aside."""
         lag_metrics.forget_set_aside()
         self._status.tables_opened(tables)
         if self._maintenance is not None:
-            self._maintenance.opened(tables)
+            self._maintenance.opened({name: table.schema for name, table in tables.items()})
 
     def table_created(self, table: str, schema: TableSchema) -> None:
         """Send a notice of a new table."""

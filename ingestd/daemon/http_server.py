@@ -17,10 +17,11 @@ from contextlib import contextmanager, suppress
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, ClassVar, NamedTuple
+from urllib.parse import parse_qsl
 
+from ingestd.daemon.console.views import ASSETS, asset, console_page
 from ingestd.daemon.http_access import BoundedRequest, HttpAccess, Tls
 from ingestd.daemon.status import NOT_READY, Status
-from ingestd.daemon.status_page import ASSETS, asset, status_page
 from ingestd.errors import ConfigError
 from ingestd.metrics_page import MetricsPage
 
@@ -39,7 +40,7 @@ _FOR_ALL = frozenset({"/livez", "/readyz"})
 _TEXT = "text/plain; charset=utf-8"
 _POLICY = (
     "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; "
-    "frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
+    "frame-ancestors 'none'; base-uri 'none'; form-action 'self'"
 )
 _PAGES: Mapping[str, str] = {
     "/metrics": "Prometheus metrics",
@@ -66,8 +67,8 @@ _WRONG_HOST = HttpResponse(
 )
 
 
-def page(path: str, status: Status) -> HttpResponse:
-    """Return the response to a GET of a path other than `/metrics`."""
+def page(path: str, status: Status, query: str = "") -> HttpResponse:
+    """Return the response to a GET of a path other than `/metrics`, with the text of its query."""
     if path == "/livez":
         return _probe(status.is_live, "alive", "the loop is stuck")
     if path == "/readyz":
@@ -77,11 +78,11 @@ def page(path: str, status: Status) -> HttpResponse:
     if path == "/status":
         body = json.dumps(status.document(), indent=2).encode() + b"\n"
         return HttpResponse(HTTPStatus.OK, "application/json", body)
-    if path == "/":
-        body = status_page(status.document(), _PAGES)
-        return HttpResponse(HTTPStatus.OK, "text/html; charset=utf-8", body)
     if path in ASSETS:
         return HttpResponse(HTTPStatus.OK, ASSETS[path], asset(path))
+    html = console_page(path, dict(parse_qsl(query)), status.document(), _PAGES)
+    if html is not None:
+        return HttpResponse(HTTPStatus.OK, "text/html; charset=utf-8", html)
     names = ", ".join(["/", *_PAGES])
     return HttpResponse(HTTPStatus.NOT_FOUND, _TEXT, f"pages: {names}\n".encode())
 
@@ -192,16 +193,16 @@ class _Handler(BaseHTTPRequestHandler):
         _LOG.debug("http_request", extra={"ctx": {"request": format % args}})
 
     def _respond(self, *, with_body: bool) -> None:
-        path = self.path.partition("?")[0]
+        path, _, query = self.path.partition("?")
         server = self.server
         server.waiting.leave(self.connection)
         if path in _FOR_ALL:
             self._send(page(path, self.status), with_body=with_body)  # few bytes: never blocks
             return
         with server.pages.counted(self.connection, self.client_address[0]):
-            self._send(self._page(path), with_body=with_body)
+            self._send(self._page(path, query), with_body=with_body)
 
-    def _page(self, path: str) -> HttpResponse:
+    def _page(self, path: str, query: str) -> HttpResponse:
         """Return a page other than a probe, or an error response to a client without access."""
         if self.server.on_loopback and not _is_loopback(self.headers["Host"]):
             return _WRONG_HOST
@@ -214,7 +215,7 @@ class _Handler(BaseHTTPRequestHandler):
                 return HttpResponse(
                     HTTPStatus.OK, scrape.content_type, scrape.body, scrape.encoding
                 )
-            return page(path, self.status)
+            return page(path, self.status, query)
 
     def _send(self, response: HttpResponse, *, with_body: bool) -> None:
         self.connection.settimeout(_REQUEST_SECONDS)

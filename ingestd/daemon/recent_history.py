@@ -1,4 +1,4 @@
-"""A bounded history for the status page: rate, lag, batches, errors, rejected records, schemas."""
+"""A bounded history for the console: rate, lag, batches, errors, rejected records, schemas."""
 
 from collections import deque
 from collections.abc import Iterator, Mapping

@@ -16,11 +16,10 @@ from ingestd.daemon.lag_tracker import LagTracker
 from ingestd.daemon.recent_history import Recent, RecentFailure, SchemaLog, total_lag
 from ingestd.daemon.watchdog import STUCK_SECONDS, Watchdog
 from ingestd.errors import IngestdError, RetryableError, SourceError
-from ingestd.ingest.batch_events import BatchSummary
+from ingestd.ingest.batch_events import BatchSummary, OpenedTable
 from ingestd.ingest.settings.wrong_format import SetAside
 from ingestd.kafka.offset_ranges import OffsetRange, TopicOffsets
 from ingestd.log import redact
-from ingestd.paimon.spec.table_schema import TableSchema
 
 BATCH_SECONDS = 1800.0
 """The default limit for the duration of a batch."""
@@ -53,12 +52,13 @@ NOT_READY: Mapping[NotReady, str] = {
 class TableStatus:
     """The newest commit to a table, and the rows and files written since the daemon started.
 
-    `at` is the time of the commit in seconds since 1970.
+    `result` is that of the newest batch with rows for the table, or "opened" before the first one.
+    `at` is the time of the commit in seconds since 1970, or None if there is no snapshot.
     """
 
     snapshot_id: int | None
     result: str
-    at: float
+    at: float | None
     rows: int
     files: int
 
@@ -186,11 +186,22 @@ class Status:
             self._restarts += 1
         metrics.record_restart(type(error).__name__)
 
-    def tables_opened(self, schemas: Mapping[str, TableSchema]) -> None:
-        """Note the schemas of tables at the start of a run, and clear the topics set aside."""
+    def tables_opened(self, tables: Mapping[str, OpenedTable]) -> None:
+        """Note the existing tables at the start of a run, and clear the topics set aside."""
         with self._lock:
             self.set_aside.clear()
+            schemas = {name: table.schema for name, table in tables.items()}
             self._schemas.opened(schemas, self._clock())
+            for name, table in tables.items():
+                known = self._tables.get(name)
+                if known is None or known.snapshot_id != table.snapshot_id:
+                    self._tables[name] = TableStatus(
+                        table.snapshot_id,
+                        "opened",
+                        table.committed_at,
+                        self._rows[name],
+                        self._files[name],
+                    )
 
     def batch_started(self, batch_id: str, ranges: Iterable[OffsetRange]) -> None:
         """Note the start of a batch; the tables contain all offsets before its ranges."""
@@ -336,7 +347,7 @@ class Status:
             name: {
                 "snapshot_id": table.snapshot_id,
                 "result": table.result,
-                "committed_at": _time(table.at),
+                "committed_at": None if table.at is None else _time(table.at),
                 "rows": table.rows,
                 "files": table.files,
                 "lag_seconds": lags.get(name),

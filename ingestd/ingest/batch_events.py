@@ -16,6 +16,19 @@ CommitStatus = Literal["committed", "replayed", "empty"]
 
 
 @dataclass(frozen=True, slots=True)
+class OpenedTable:
+    """An existing table at the start of a run.
+
+    `snapshot_id` is its newest snapshot, committed at `committed_at` in seconds since 1970; both
+    are None if it has no snapshot.
+    """
+
+    schema: TableSchema
+    snapshot_id: int | None = None
+    committed_at: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class TableCommit:
     """The commit of a batch to one table, "database.table".
 
@@ -64,7 +77,7 @@ class BatchListener(Protocol):
     Methods must be quick and must not raise.
     """
 
-    def tables_opened(self, tables: Mapping[str, TableSchema]) -> None:
+    def tables_opened(self, tables: Mapping[str, OpenedTable]) -> None:
         """Handle the start of a run; `tables` are the existing tables, by "database.table"."""
         ...
 

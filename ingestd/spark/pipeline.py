@@ -16,7 +16,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from ingestd.config.spark_master import has_executors
 from ingestd.errors import FencedError, IngestdError, RetryableError, SourceError
-from ingestd.ingest.batch_events import BatchListener
+from ingestd.ingest.batch_events import BatchListener, OpenedTable
 from ingestd.ingest.recovery.logs import LogCluster, TopicKeyCheck
 from ingestd.ingest.recovery.losses import lost_records
 from ingestd.ingest.recovery.start import StartPositions, recover
@@ -26,6 +26,7 @@ from ingestd.ingest.settings.pipeline_settings import PipelineSettings
 from ingestd.ingest.settings.wrong_format import without_topics
 from ingestd.ingest.tables.leadership import Leadership, this_process
 from ingestd.ingest.tables.log_positions import TopicKeys
+from ingestd.ingest.tables.managed_table import ManagedTable
 from ingestd.ingest.tables.pipeline_warehouse import open_catalog, open_file_io, pipeline_folder
 from ingestd.ingest.tables.table_registry import TableRegistry
 from ingestd.kafka.offset_ranges import OffsetRange, Offsets, TopicOffsets, covers
@@ -101,8 +102,9 @@ class Pipeline:
         leadership = lead(settings, io)
         registry = TableRegistry(settings, catalog, io, _now_ms)
         registry.open()
-        schemas = {name: managed.table.schema for name, managed in registry.tables.items()}
-        self._listener.tables_opened(schemas)
+        opened = {name: _opened(managed) for name, managed in registry.tables.items()}
+        self._listener.tables_opened(opened)
+        schemas = {name: table.schema for name, table in opened.items()}
         log_warnings(table_warnings(settings, schemas))
         clusters = {
             name: self._clients.enter_context(closing(OffsetClient(source.kafka)))
@@ -368,3 +370,10 @@ def _translated(error: StreamingQueryException) -> IngestdError:
 
 def _now_ms() -> int:
     return int(time.time() * 1000)
+
+
+def _opened(managed: ManagedTable) -> OpenedTable:
+    snapshot = managed.state.snapshot
+    if snapshot is None:
+        return OpenedTable(managed.table.schema)
+    return OpenedTable(managed.table.schema, snapshot.id, snapshot.time_millis / 1000)

@@ -7,7 +7,7 @@ from typing import Any
 
 from ingestd.daemon.status import Status
 from ingestd.errors import SourceSilentError
-from ingestd.ingest.batch_events import BatchSummary, TableCommit
+from ingestd.ingest.batch_events import BatchSummary, OpenedTable, TableCommit
 from ingestd.ingest.values.batch_times import BatchTimes
 from ingestd.ingest.values.counts import Counts, RejectedSample, TopicPartition
 from ingestd.kafka.offset_ranges import OffsetRange
@@ -37,7 +37,7 @@ def scene() -> Status:
     status = Status("shop", "0.1.0", ["shop"], clock, clock)
     status.enter("running")
     schema = _schema()
-    status.tables_opened({"ods.account": schema})
+    status.tables_opened({"ods.account": OpenedTable(schema)})
     status.show_maintenance(_maintenance)
     offset = 0
     for n in range(_STEPS):
@@ -58,7 +58,7 @@ def scene() -> Status:
     wider = replace(
         schema, id=1, fields=(*schema.fields, DataField(3, "limit", parse_type("DECIMAL(12, 2)")))
     )
-    status.tables_opened({"ods.account": wider})
+    status.tables_opened({"ods.account": OpenedTable(wider, _STEPS, clock.now)})
     status.enter("running")
     status.batch_started(str(_STEPS), _ranges(offset, offset + 5000))
     status.phase("stages", 1.4)

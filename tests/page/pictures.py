@@ -9,8 +9,8 @@ import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
+from ingestd.daemon.console.views import asset, console_page
 from ingestd.daemon.http_server import HttpServer
-from ingestd.daemon.status_page import asset, status_page
 from tests.page.page_scene import scene
 from tests.support.browser import picture
 
@@ -23,7 +23,7 @@ _KEYWORD = b"page\0"
 
 def fingerprint() -> bytes:
     """Of everything that a picture of the page depends on."""
-    page = status_page(scene().document(), {}) + asset("/page.css")
+    page = (console_page("/", {}, scene().document(), {}) or b"") + asset("/page.css")
     return hashlib.sha256(page).hexdigest().encode()
 
 

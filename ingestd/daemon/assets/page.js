@@ -3,7 +3,7 @@ const live = document.getElementById("live");
 
 async function refresh() {
   try {
-    const answer = await fetch("/", { cache: "no-store" });
+    const answer = await fetch(location.href, { cache: "no-store" });
     const fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
     const focused = document.activeElement?.getAttribute("aria-labelledby");
     if (getSelection().isCollapsed) {

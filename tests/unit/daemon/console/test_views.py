@@ -4,17 +4,17 @@ from html.parser import HTMLParser
 
 import pytest
 
+from ingestd.daemon.console.views import ASSETS, asset, console_page
 from ingestd.daemon.status import Status
-from ingestd.daemon.status_page import ASSETS, asset, status_page
 from ingestd.errors import SourceError
-from ingestd.ingest.batch_events import BatchSummary, TableCommit
+from ingestd.ingest.batch_events import BatchSummary, OpenedTable, TableCommit
 from ingestd.ingest.values.counts import Counts, RejectedSample
 from ingestd.kafka.offset_ranges import OffsetRange
 from ingestd.paimon.spec.data_types import DataField, parse_type
 from ingestd.paimon.spec.table_schema import TableSchema
 
 LINKS: Mapping[str, str] = {"/status": "JSON"}
-VOID = {"meta", "link", "br"}
+VOID = {"meta", "link", "br", "input"}
 
 
 class Outline(HTMLParser):
@@ -62,8 +62,10 @@ def status() -> Status:
     return status
 
 
-def outline(status: Status) -> Outline:
-    return Outline(status_page(status.document(), LINKS).decode())
+def outline(status: Status, path: str = "/", **query: str) -> Outline:
+    page = console_page(path, query, status.document(), LINKS)
+    assert page is not None
+    return Outline(page.decode())
 
 
 def test_it_is_well_formed_and_says_state_lag_and_tables_first(status: Status) -> None:
@@ -86,10 +88,10 @@ def test_errors_come_before_everything_that_is_well(status: Status) -> None:
 def test_changes_of_schemas_are_told_newest_first(status: Status) -> None:
     first = TableSchema(0, (DataField(0, "id", parse_type("BIGINT")),), 0)
     wider = replace(first, id=1, fields=(*first.fields, DataField(1, "a<b", parse_type("INT"))))
-    status.tables_opened({"db.orders": first})
-    assert "Schema changes" not in outline(status).of("h2")
-    status.tables_opened({"db.orders": wider})
-    page = outline(status)
+    status.tables_opened({"db.orders": OpenedTable(first)})
+    assert "none since the start" in outline(status, "/changes").of("p")
+    status.tables_opened({"db.orders": OpenedTable(wider)})
+    page = outline(status, "/changes")
     assert "Schema changes" in page.of("h2")
     assert "added a<b INT" in page.of("td")
 
@@ -117,17 +119,19 @@ def test_compaction_is_told_by_table_and_by_what_it_did(status: Status) -> None:
         "compactions": [done, failed],
     }
     status.show_maintenance(lambda: maintenance)
-    page = outline(status)
+    page = outline(status, "/changes")
     assert page.open == []
     assert "Compactions" in page.of("h2")
-    assert {"1,004", "1,009 ", "6 to 1", "6,000 to 1,500", "failed: no <disk>"} <= {*page.of("td")}
+    assert {"6 to 1", "6,000 to 1,500", "failed: no <disk>"} <= {*page.of("td")}
+    page = outline(status)
+    assert {"1,004", "1,009 "} <= {*page.of("td")}
     assert "above the stop trigger" in page.of("b")
-    assert any("waits for compactions" in text for text in page.of("p"))
+    assert any("wait for compactions" in text for text in page.of("li"))
 
 
 def test_a_daemon_that_does_not_compact_says_so(status: Status) -> None:
     status.show_maintenance(lambda: {"mode": "off", "compactions": []})
-    assert "done by another process" in outline(status).of("p")
+    assert "done by another process" in outline(status, "/changes").of("p")
 
 
 def test_readers_of_the_screen_find_their_way(status: Status) -> None:
@@ -138,13 +142,70 @@ def test_readers_of_the_screen_find_their_way(status: Status) -> None:
     ids = {one["id"] for _, one in page.attributes if "id" in one}
     named = {one["aria-labelledby"] for _, one in page.attributes if "aria-labelledby" in one}
     assert named <= ids
-    assert ("a", {"class": "skip", "href": "#tables"}) in page.attributes
+    assert ("a", {"class": "skip", "href": "#status"}) in page.attributes
+    assert [one for tag, one in page.attributes if "aria-current" in one] == [
+        {"href": "/", "aria-current": "page"}
+    ]
 
 
 def test_an_empty_daemon_has_a_page() -> None:
     page = outline(Status("shop", "1", []))
     assert page.open == []
-    assert "no table has been committed to yet" in page.of("p")
+    assert "no table" in page.of("p")
+
+
+def test_every_view_is_well_formed_and_linked(status: Status) -> None:
+    status.failed(SourceError("no <broker>"))
+    page = outline(status)
+    linked = {str(one["href"]) for tag, one in page.attributes if tag == "a"}
+    views = linked - {"#status", *LINKS}
+    assert len(views) == 7
+    for path in views:
+        assert outline(status, path).open == []
+
+
+def many_tables(count: int) -> Status:
+    status = Status("shop", "1", ["s"], lambda: 1_700_000_000.0, lambda: 5.0)
+    schema = TableSchema(0, (DataField(0, "id", parse_type("BIGINT")),), 0)
+    opened = {f"ods.t{number:04}": OpenedTable(schema, number, 1.0) for number in range(count)}
+    status.tables_opened(opened)
+    return status
+
+
+def names(page: Outline) -> list[str]:
+    return [name for name in page.of("th") if name.startswith("ods.")]
+
+
+def test_of_2000_tables_a_page_shows_a_hundred() -> None:
+    status = many_tables(2000)
+    assert len(names(outline(status))) == 10
+    document = status.document()
+    html = console_page("/tables", {"page": "20"}, document, LINKS)
+    assert html is not None
+    assert len(html) < 60_000
+    assert names(Outline(html.decode())) == [f"ods.t{number}" for number in range(1900, 2000)]
+    for page in ("0", "21", "-1", "x", "9" * 30, "²"):
+        assert len(names(outline(status, "/tables", page=page))) == 100
+
+
+def test_tables_are_searched_and_sorted(status: Status) -> None:
+    status.source_answered("s", {"orders": {0: 5}})
+    schema = TableSchema(0, (DataField(0, "id", parse_type("BIGINT")),), 0)
+    status.tables_opened({"db.<i>": OpenedTable(schema, 7, 1_700_000_000.0)})
+
+    def shown(**query: str) -> list[str]:
+        page = outline(status, "/tables", **query)
+        assert page.open == []
+        return [name for name in page.of("th") if name.startswith("db.")]
+
+    assert shown() == ["db.<i>", "db.orders"]
+    assert shown(q="ORD") == ["db.orders"]
+    assert shown(sort="rows") == ["db.orders", "db.<i>"]
+    assert shown(q='"><script>') == []
+    assert {"2023-11-14 22:13:20", "opened"} <= {
+        *outline(status, "/tables").of("td"),
+        *outline(status, "/tables").of("time"),
+    }
 
 
 @pytest.mark.parametrize("path", ASSETS)

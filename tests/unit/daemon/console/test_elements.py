@@ -1,6 +1,6 @@
 import re
 
-from ingestd.daemon.status_page import sparkline
+from ingestd.daemon.console.elements import sparkline
 
 
 def coordinates(svg: str) -> list[tuple[float, float]]:

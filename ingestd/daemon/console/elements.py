@@ -1,0 +1,95 @@
+"""HTML elements of the console: tables, numbers, times, and plots."""
+
+import html
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+UNKNOWN = "–"
+_WIDTH = 480
+_HEIGHT = 72
+
+
+def text(value: object) -> str:
+    """Return a value as escaped text."""
+    return html.escape(str(value))
+
+
+def number(value: float | None) -> str:
+    """Return a number without decimals, or a dash if it is unknown."""
+    return UNKNOWN if value is None else f"{value:,.0f}"
+
+
+def change(document: Mapping[str, Any], before: str, after: str) -> str:
+    """Return two numbers of a document as "BEFORE to AFTER"."""
+    return f"{number(document.get(before))} to {number(document.get(after))}"
+
+
+def time_tag(at: float | str | None) -> str:
+    """Return a time in UTC, given in seconds since 1970 or in ISO 8601, or a dash for None."""
+    if at is None:
+        return UNKNOWN
+    moment = datetime.fromisoformat(at) if isinstance(at, str) else datetime.fromtimestamp(at, UTC)
+    return f'<time datetime="{moment:%Y-%m-%dT%H:%M:%SZ}">{moment:%Y-%m-%d %H:%M:%S}</time>'
+
+
+def table(
+    anchor: str,
+    title: str,
+    head: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    nothing: str,
+    *,
+    numbers: Sequence[str] = (),
+    long: Sequence[str] = (),
+) -> str:
+    """Return a section with a table of HTML cells, or with the text `nothing` if it has no rows.
+
+    Columns whose names are in `numbers` are aligned to the right; only cells of columns in `long`
+    have several lines.
+    """
+    kinds = [
+        ' class="number"' if name in numbers else ' class="long"' if name in long else ""
+        for name in head
+    ]
+    body = "".join(
+        f'<tr><th scope="row">{first}</th>'
+        + "".join(f"<td{kind}>{cell}</td>" for kind, cell in zip(kinds[1:], cells, strict=True))
+        + "</tr>"
+        for first, *cells in rows
+    )
+    columns = "".join(
+        f'<th scope="col"{kind}>{text(name)}</th>' for kind, name in zip(kinds, head, strict=True)
+    )
+    inside = (
+        f'<div class="wide" tabindex="0" role="region" aria-labelledby="{anchor}"><table><thead>'
+        f"<tr>{columns}</tr></thead><tbody>{body}</tbody></table></div>"
+        if body
+        else f'<p class="empty">{text(nothing)}</p>'
+    )
+    return f'<section><h2 id="{anchor}">{text(title)}</h2>{inside}</section>'
+
+
+def sparkline(points: Sequence[tuple[float, float]], name: str, span: float) -> str:
+    """Return an SVG plot of the last `span` seconds, with a summary as text for screen readers.
+
+    Points are (seconds, value), oldest first; for fewer than two, a sentence is returned. The
+    largest value and the time of the left end are written beside the plot.
+    """
+    if len(points) < 2:
+        return '<p class="empty">not enough data yet</p>'
+    end = points[-1][0]
+    shown = [point for point in points if end - point[0] <= span]
+    top = max(value for _, value in shown) or 1.0
+    path = " ".join(
+        f"{_WIDTH - (end - at) / span * _WIDTH:.1f},{_HEIGHT - 2 - value / top * (_HEIGHT - 4):.1f}"
+        for at, value in shown
+    )
+    now, minutes = shown[-1][1], (end - shown[0][0]) / 60
+    words = f"{name}: now {now:,.0f}, at most {top:,.0f}, over {minutes:.0f} min"
+    return (
+        f'<svg viewBox="0 0 {_WIDTH} {_HEIGHT}" preserveAspectRatio="none" role="img" '
+        f'aria-label="{text(words)}"><polyline points="{path}"/></svg>'
+        f'<p class="axis"><span>{span / 60:.0f} min ago</span>'
+        f"<span>at most {top:,.0f}</span><span>now</span></p>"
+    )
