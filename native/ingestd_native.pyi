@@ -29,6 +29,13 @@ def text_bounds(
 ) -> tuple[int, int] | None:
     """Return the first rows of the smallest and largest text by bytes, None if all are null."""
 
+def sha2_texts(rows: int, offsets: Buffer, data: Buffer, first: int, bits: int) -> Buffer:
+    """Return the SHA-2 hashes of texts as lower-case hexadecimal text, one after the other.
+
+    Null texts are hashed, too. Raises IndexError for a column of fewer rows, ValueError for a
+    number of bits that SHA-2 does not have.
+    """
+
 def sorted_among(numbers: Buffer, known: Buffer) -> Buffer:
     """Return a byte, 0 or 1, for each sorted 32-bit integer: whether a sorted array has it."""
 

@@ -22,6 +22,7 @@ mod cells;
 mod column;
 mod cursor;
 mod fast_number;
+mod hashes;
 mod node;
 mod number;
 mod object;

@@ -17,7 +17,7 @@ pub struct TextColumn<'a> {
 impl TextColumn<'_> {
     /// Returns start and end of a row's text; None for an invalid row.
     #[inline]
-    fn range(&self, row: usize) -> Option<(usize, usize)> {
+    pub fn range(&self, row: usize) -> Option<(usize, usize)> {
         let at = self.first.checked_add(row)?;
         // A negative offset becomes larger than any length.
         let start = *self.offsets.get(at)? as usize;

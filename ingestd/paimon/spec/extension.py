@@ -13,7 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 _NAME = "ingestd_native"
-_COLUMNS_FORMAT = 1
+_COLUMNS_FORMAT = 2
 """Version of the extension functions used here."""
 
 Bytes = Any
@@ -52,6 +52,20 @@ class NativeColumns(Protocol):
         """Return the row numbers of the smallest and the largest text; None if all are null.
 
         Texts are compared by their bytes.
+        """
+        ...
+
+    def sha2_texts(
+        self,
+        rows: int,
+        offsets: npt.NDArray[np.int32],
+        data: npt.NDArray[np.uint8],
+        first: int,
+        bits: int,
+    ) -> Bytes:
+        """Return the SHA-2 hashes of texts as lower-case hexadecimal text, one after the other.
+
+        Null texts are hashed, too.
         """
         ...
 

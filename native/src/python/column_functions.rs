@@ -1,10 +1,11 @@
-//! Functions of columns in Python arrays: select and compare texts, look up sorted numbers.
+//! Functions of columns in Python arrays: select, compare and hash texts, look up sorted numbers.
 
-use pyo3::exceptions::{PyIndexError, PyOverflowError};
+use pyo3::exceptions::{PyIndexError, PyOverflowError, PyValueError};
 use pyo3::prelude::*;
 
 use super::buffer::Buffer;
 use super::slices::Items;
+use crate::hashes::sha2_hex;
 use crate::sorted_lookup::contains_sorted;
 use crate::text_columns::{ColumnError, TextColumn, bounds, take};
 
@@ -76,6 +77,33 @@ pub fn text_bounds(
         first,
     };
     py.detach(|| bounds(&column, rows)).map_err(raised)
+}
+
+/// Returns the SHA-2 hashes of `rows` texts as lower-case hexadecimal text, one after the other.
+///
+/// A column is passed as to `take_texts`; null texts are hashed, too. Raises IndexError if it has
+/// fewer rows, ValueError for a length of the hashes that does not exist. Releases the GIL.
+#[pyfunction]
+pub fn sha2_texts(
+    py: Python<'_>,
+    rows: usize,
+    offsets: &Bound<'_, PyAny>,
+    data: &Bound<'_, PyAny>,
+    first: usize,
+    bits: usize,
+) -> PyResult<Py<Buffer>> {
+    let (offsets, data) = (Items::<i32>::of(offsets)?, Items::<u8>::of(data)?);
+    let column = TextColumn {
+        offsets: offsets.slice(),
+        data: data.slice(),
+        validity: None,
+        first,
+    };
+    let text = py
+        .detach(|| sha2_hex(&column, rows, bits))
+        .ok_or_else(|| PyValueError::new_err("SHA-2 has 224, 256, 384 or 512 bits"))?
+        .map_err(raised)?;
+    Py::new(py, Buffer::of(text))
 }
 
 /// Returns which of some sorted 32-bit integers are in a sorted array: a byte, 0 or 1, for each.

@@ -24,7 +24,7 @@ mod ingestd_native {
     #[pymodule_export]
     use super::buffer::Buffer;
     #[pymodule_export]
-    use super::column_functions::{sorted_among, take_texts, text_bounds};
+    use super::column_functions::{sha2_texts, sorted_among, take_texts, text_bounds};
     #[pymodule_export]
     use super::kafka::Consumer;
     #[pymodule_export]
@@ -39,7 +39,7 @@ mod ingestd_native {
     #[pymodule_export]
     const KAFKA_FUNCTIONS: &[&str] = super::librdkafka::SYMBOLS;
     #[pymodule_export]
-    const COLUMNS_FORMAT: u32 = 1;
+    const COLUMNS_FORMAT: u32 = 2;
     #[pymodule_export]
     const FORMAT: u32 = 6;
 }

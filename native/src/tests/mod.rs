@@ -4,6 +4,7 @@ mod avro;
 mod base64;
 mod blocks;
 mod columns;
+mod hashes;
 mod irregular;
 mod layouts;
 mod model;

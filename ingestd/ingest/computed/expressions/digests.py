@@ -32,6 +32,7 @@ from ingestd.ingest.computed.expressions.function import (
 )
 from ingestd.ingest.values.row_groups import Values
 from ingestd.paimon.spec.data_types import BINARY_ROOTS, CHARACTER_ROOTS
+from ingestd.paimon.spec.extension import Bytes, native_columns, text_parts
 from ingestd.secret_references import UnresolvedError, resolve
 
 _SHA2 = {
@@ -46,38 +47,51 @@ _NO_TEXT: Values = pa.scalar(None, pa.string())
 _MOST_BYTES = 2**31 - 1
 Digests = Callable[[Sequence[bytes]], list[bytes]]
 """A function that returns the digest of each value."""
+HexDigests = Callable[[Values], Bytes]
+"""A function that returns the digests of texts or bytes (n,) as hexadecimal text, joined."""
 
 
-def _plan(name: str, arguments: Sequence[Argument], digests_of: Digests) -> Plan:
-    """Plan a call that hashes its first argument; its other arguments are constants."""
+def _plan(name: str, arguments: Sequence[Argument], size: int, hex_of: HexDigests) -> Plan:
+    """Plan a call that hashes its first argument; its other arguments are constants.
+
+    `size` is the number of digits of a digest.
+    """
     require(name, arguments[:1], CHARACTER_ROOTS | BINARY_ROOTS)
     own = arguments[0].type or TEXT
     hashed = own if own.root in BINARY_ROOTS else TEXT
     others = [INT if isinstance(argument.constant, int) else TEXT for argument in arguments[1:]]
 
     def run(values: Values, *_: Values) -> Values:
-        return _hashed(values, digests_of)
+        return _hashed(values, size, hex_of)
 
     return Plan(TEXT, (hashed, *others), strict(run, pa.string()))
 
 
-def _hashed(values: Values, digests_of: Digests) -> Values:
+def _hashed(values: Values, size: int, hex_of: HexDigests) -> Values:
     """Return the digests of texts or bytes (n,) as hexadecimal text; null for null."""
     count = len(values)
-    validity, bounds, data = values.buffers()
-    offsets = np.frombuffer(bounds, np.int32, count + 1, 4 * values.offset)
-    content = bytes(memoryview(b"" if data is None else data)[offsets[0] : offsets[-1]])
-    bounds_of_values = pairwise((offsets - offsets[0]).tolist())
-    digests = digests_of([content[start:end] for start, end in bounds_of_values])
-    size = 2 * len(digests[0]) if digests else 0
     if size * count > _MOST_BYTES:
         raise pa.ArrowInvalid(f"{count} digests are too many for one array")
-    text = b"".join(digests).hex().encode()
+    text = pa.py_buffer(hex_of(values))
     text_offsets = pa.py_buffer((np.arange(count + 1, dtype=np.int32) * np.int32(size)).tobytes())
-    texts: Values = pa.StringArray.from_buffers(count, text_offsets, pa.py_buffer(text))
-    if validity is None:
+    texts: Values = pa.StringArray.from_buffers(count, text_offsets, text)
+    if values.null_count == 0:
         return texts
     return pc.if_else(values.is_valid(), texts, _NO_TEXT)
+
+
+def _in_python(digests_of: Digests) -> HexDigests:
+    """Return a function that hashes value by value."""
+
+    def hex_of(values: Values) -> Bytes:
+        _, bounds, data = values.buffers()
+        offsets = np.frombuffer(bounds, np.int32, len(values) + 1, 4 * values.offset)
+        content = bytes(memoryview(b"" if data is None else data)[offsets[0] : offsets[-1]])
+        bounds_of_values = pairwise((offsets - offsets[0]).tolist())
+        digests = digests_of([content[start:end] for start, end in bounds_of_values])
+        return b"".join(digests).hex().encode()
+
+    return hex_of
 
 
 def _hex(arguments: Sequence[Argument]) -> Plan:
@@ -100,19 +114,27 @@ def _hex(arguments: Sequence[Argument]) -> Plan:
 
 
 def _md5(arguments: Sequence[Argument]) -> Plan:
-    return _plan(
-        "md5",
-        arguments,
-        lambda values: [hashlib.md5(value, usedforsecurity=False).digest() for value in values],
+    digests_of = _in_python(
+        lambda values: [hashlib.md5(value, usedforsecurity=False).digest() for value in values]
     )
+    return _plan("md5", arguments, 32, digests_of)
 
 
 def _sha2(arguments: Sequence[Argument]) -> Plan:
     bits = constant_number("the second argument of sha2", arguments[1], 0, 512)
     if bits not in _SHA2:
         raise ConfigError(f"the second argument of sha2 is 224, 256, 384 or 512, not {bits}")
-    function = _SHA2[bits]
-    return _plan("sha2", arguments, lambda values: [function(value).digest() for value in values])
+    function, length = _SHA2[bits], bits or 256
+    in_python = _in_python(lambda values: [function(value).digest() for value in values])
+
+    def hex_of(values: Values) -> Bytes:
+        native, parts = native_columns(), text_parts(values)
+        if native is None or parts is None:
+            return in_python(values)
+        offsets, data, _, first = parts
+        return native.sha2_texts(len(values), offsets, data, first, length)
+
+    return _plan("sha2", arguments, length // 4, hex_of)
 
 
 def _hmac(arguments: Sequence[Argument]) -> Plan:
@@ -123,9 +145,8 @@ def _hmac(arguments: Sequence[Argument]) -> Plan:
     if algorithm not in _HMAC:
         raise ConfigError(f"the third argument of hmac is one of {', '.join(_HMAC)}")
     key = _key(reference)
-    return _plan(
-        "hmac", arguments, lambda values: [hmac.digest(key, value, algorithm) for value in values]
-    )
+    digests_of = _in_python(lambda values: [hmac.digest(key, value, algorithm) for value in values])
+    return _plan("hmac", arguments, int(algorithm.removeprefix("sha")) // 4, digests_of)
 
 
 def _key(reference: str) -> bytes:

@@ -22,7 +22,7 @@ def test_an_extension_of_another_version_is_left_alone(monkeypatch: pytest.Monke
     monkeypatch.setitem(sys.modules, "ingestd_native", other)
     assert native_columns() is None
     native_columns.cache_clear()
-    other.__dict__["COLUMNS_FORMAT"] = 1
+    other.__dict__["COLUMNS_FORMAT"] = 2
     assert native_columns() is other
 
 

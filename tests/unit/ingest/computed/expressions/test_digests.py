@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 from ingestd.errors import ConfigError, SecretLookupError
+from ingestd.ingest.computed.expressions import digests
 from ingestd.ingest.computed.expressions.cells import Frame
 from ingestd.ingest.computed.expressions.expression import read_expression, run_expression
 from ingestd.paimon.spec.data_types import DataType
@@ -55,6 +56,36 @@ def test_a_slice_is_hashed_as_a_slice() -> None:
         None,
         *(hashlib.sha256(text).hexdigest() for text in (b"bc", b"d")),
     ]
+
+
+@pytest.mark.parametrize("bits", [0, 224, 256, 384, 512])
+def test_without_the_extension_hashes_are_equal(bits: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    texts = [None, "", "a" * 55, "a" * 56, "Größe", "\0", "x" * 100_000, None]
+    arrays = [
+        pa.array(texts),
+        pa.array(texts).slice(3, 4),
+        pa.array([None, None], pa.string()),
+        pa.array([], pa.string()),
+        pa.array([None if text is None else text.encode() for text in texts], pa.binary()),
+    ]
+    expressions = [read_expression(f"sha2(s, {bits})")] * len(arrays)
+
+    def hashed() -> list[list[str | None]]:
+        made: list[list[str | None]] = []
+        for expression, array in zip(expressions, arrays, strict=True):
+            root = "BYTES" if pa.types.is_binary(array.type) else "STRING"
+            frame = Frame({"s": array}, len(array))
+            cells = run_expression(expression, {"s": DataType(root)}, frame)
+            assert cells is not None
+            cells.values.validate(full=True)
+            made.append(cells.values.to_pylist())
+        return made
+
+    with_extension = hashed()
+    assert with_extension[0][0] is None
+    assert {len(text) for text in with_extension[0] if text} == {(bits or 256) // 4}
+    monkeypatch.setattr(digests, "native_columns", lambda: None)
+    assert hashed() == with_extension
 
 
 def test_hmac_is_that_of_rfc_4231(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
