@@ -1,9 +1,7 @@
 """Create the first schemas of new tables: columns, keys and options."""
 
 from collections.abc import Collection, Mapping
-from dataclasses import replace
 
-from ingestd.cdc.base import Comments
 from ingestd.errors import ConfigError, SchemaConflictError
 from ingestd.ingest.schemas.column_history import (
     COLUMN_HISTORY_OPTION,
@@ -13,7 +11,7 @@ from ingestd.ingest.schemas.column_history import (
 )
 from ingestd.ingest.schemas.column_limit import first_columns
 from ingestd.ingest.schemas.discovery import Discovery
-from ingestd.ingest.schemas.source_comments import discovered_comments
+from ingestd.ingest.schemas.source_comments import commented, discovered_comments
 from ingestd.ingest.settings.context import BatchContext, TableSettings
 from ingestd.ingest.settings.evolution_policy import EvolutionPolicy
 from ingestd.ingest.settings.ordering import refuse_ordering
@@ -68,14 +66,7 @@ def first_schema(
         ) from error
     refuse_new_options(schema.options)
     refuse_unsupported(schema, for_write=True)
-    return _commented(schema, discovered_comments(discoveries))
-
-
-def _commented(schema: TableSchema, comments: Comments) -> TableSchema:
-    fields = tuple(
-        replace(field, description=comments.columns.get(field.name)) for field in schema.fields
-    )
-    return replace(schema, fields=fields, comment=comments.table)
+    return commented(schema, discovered_comments(discoveries))
 
 
 def _column_history(discoveries: list[Discovery]) -> Ledger:

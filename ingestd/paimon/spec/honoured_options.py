@@ -415,6 +415,9 @@ EXPLICIT_CASTS_DISABLED = honoured(
 )
 PIPELINES = optional("ingestd.pipelines", parse_text, "Pipelines that write the table.")
 COLUMN_CHANGES = optional("ingestd.column-changes", parse_text, "Renamed and dropped columns.")
+SOURCE_COMMENTS = optional(
+    "ingestd.source-comments", parse_text, "Digests of the comments that are from the source."
+)
 
 # Expiry, tags and reads.
 SNAPSHOT_MIN = honoured(

@@ -4,12 +4,21 @@ from typing import Any
 
 import pytest
 
+from ingestd.errors import FormatError
 from ingestd.ingest.schemas import source_comments
+from ingestd.ingest.schemas.source_comments import SOURCE_COMMENTS_OPTION
 from ingestd.ingest.settings.context import RoutingConfig, TableSettings
 from ingestd.ingest.settings.evolution_policy import EvolutionPolicy
 from ingestd.ingest.settings.shape_settings import ShapeSettings
 from ingestd.paimon.spec.schema_apply import apply_changes
-from ingestd.paimon.spec.schema_change import SchemaChange, UpdateColumnComment, UpdateComment
+from ingestd.paimon.spec.schema_change import (
+    RemoveOption,
+    RenameColumn,
+    SchemaChange,
+    SetOption,
+    UpdateColumnComment,
+    UpdateComment,
+)
 from ingestd.paimon.spec.table_schema import TableSchema
 from ingestd.paimon.table.metadata.schema_manager import publish_schema
 from tests.support.ingest_rig import Rig
@@ -72,18 +81,43 @@ def test_a_changed_comment_is_one_more_schema_and_the_batch_runs_once() -> None:
     assert [one["id"] for one in rig.rows("orders")] == [1, 2]
 
 
-def test_a_comment_of_another_engine_stays_until_the_source_has_a_new_one() -> None:
+def test_a_comment_of_another_engine_stays() -> None:
     rig = Rig()
     send(rig, documented("orders", n="amount"), row(1, n=1))
     alter(rig, UpdateColumnComment("n", "by hand"), UpdateComment(None))
-    send(rig, documented("orders", n="amount"), row(2, n=1))
-    assert comments(rig) == (None, {"id": None, "n": "by hand"})
-    send(rig, documented("orders 2", n="sum"), row(3, n=1))
-    assert comments(rig) == ("orders 2", {"id": None, "n": "sum"})
-    alter(rig, UpdateColumnComment("n", "by hand"))
-    send(rig, documented("orders", n="sum"), row(3, n=1))
-    assert comments(rig) == ("orders 2", {"id": None, "n": "by hand"})
-    assert schema(rig).id == 3
+    for amount in ("amount", "sum", "total"):
+        send(rig, documented(f"orders {amount}", id="key", n=amount), row(2, n=1))
+    assert comments(rig) == (None, {"id": "key", "n": "by hand"})
+    assert schema(rig).id == 2
+
+
+def test_a_comment_that_another_engine_set_first_is_not_that_of_the_source() -> None:
+    rig = Rig()
+    send(rig, row(1, n=1))
+    alter(rig, UpdateColumnComment("n", "by hand"), UpdateComment("ours"))
+    for amount in ("by hand", "sum"):
+        send(rig, documented(amount, id=amount, n=amount), row(2, n=1))
+    assert comments(rig) == ("ours", {"id": "sum", "n": "by hand"})
+
+
+def test_a_comment_is_that_of_its_column_also_under_a_new_name() -> None:
+    rig = Rig()
+    send(rig, documented(None, n="amount", id="key"), row(1, n=1))
+    alter(rig, RenameColumn("n", "total"), UpdateColumnComment("id", "by hand"))
+    send(rig, documented(None, total="sum", id="number"), row(1, total=1))
+    assert comments(rig) == (None, {"id": "by hand", "total": "sum"})
+
+
+def test_a_damaged_option_is_an_error_with_a_way_out() -> None:
+    rig = Rig()
+    send(rig, documented("orders"), row(1, n=1))
+    for damaged in ("[]", "{"):
+        alter(rig, SetOption(SOURCE_COMMENTS_OPTION, damaged))
+        with pytest.raises(FormatError, match="remove it from the table"):
+            send(rig, documented("all orders"), row(1, n=1))
+    alter(rig, RemoveOption(SOURCE_COMMENTS_OPTION))
+    send(rig, documented("all orders"), row(1, n=1))
+    assert schema(rig).comment == "orders"
 
 
 def test_sources_of_one_table_do_not_alternate() -> None:
