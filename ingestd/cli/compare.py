@@ -12,7 +12,7 @@ from ingestd.cli.output import AsJson, print_json, print_table, say
 from ingestd.cli.progress_line import waiting
 from ingestd.compare.catch_up import CatchUpTimeouts
 from ingestd.compare.compare_plan import SourceOnly, Uncompared
-from ingestd.compare.drivers import public_url
+from ingestd.compare.drivers import dialect_of, public_url
 from ingestd.compare.pipeline_compare import CompareOptions, compare_tables
 from ingestd.compare.report import has_differences, repair_hints
 from ingestd.compare_metrics import MetricsFile
@@ -41,7 +41,7 @@ _Source: TypeAlias = Annotated[
         "--source",
         metavar="URL",
         envvar="INGESTD_COMPARE_SOURCE",
-        help="The database: postgresql://USER@HOST/NAME.",
+        help="The database: postgresql://USER@HOST/NAME or mysql://USER@HOST/NAME.",
     ),
 ]
 _AsOf: TypeAlias = Annotated[
@@ -56,7 +56,7 @@ _AsOf: TypeAlias = Annotated[
 _Slot: TypeAlias = Annotated[
     str | None,
     typer.Option(
-        "--slot", metavar="NAME", help="The connector's replication slot, if there are several."
+        "--slot", metavar="NAME", help="PostgreSQL: the connector's slot, if there are several."
     ),
 ]
 _Limit: TypeAlias = Annotated[
@@ -81,7 +81,7 @@ _Connector: TypeAlias = Annotated[
         "--connector-delay",
         min=0,
         metavar="S",
-        help="After this time a slot that does not advance is idle.",
+        help="After this time a connector that does not advance is idle.",
     ),
 ]
 _Stream: TypeAlias = Annotated[
@@ -134,7 +134,7 @@ def compare(
     repair_hint: _Hints = False,
     as_json: AsJson = False,
 ) -> None:
-    """Compare tables with those of the source database (PostgreSQL) by key, while both change.
+    """Compare tables with those of the source database by key, while both change.
 
     The database and the lake hash ranges of keys; ranges that differ are split down to single rows.
     A row that differs is read again after the pipeline has caught up with the source, and reported
@@ -178,7 +178,8 @@ def _compare(
     if not results:
         reasons = "".join(f"\n{table.table}: {table.reason}" for table in left_out)
         raise ConfigError(f"no table can be compared{reasons}")
-    repairs = [hint for result in results for hint in repair_hints(result)] if hints else []
+    dialect = dialect_of(options.source)
+    repairs = [hint for result in results for hint in repair_hints(result, dialect) if hints]
     if as_json:
         not_compared = [{"table": table.table, "reason": table.reason} for table in left_out]
         print_json(

@@ -45,20 +45,24 @@ _SHOWN_DIGITS = {"s": 0, "ms": 3, "us": 6, "ns": 9}
 
 
 class Form(Enum):
-    """The way in which a text column is made comparable."""
+    """The way in which a column is made comparable."""
 
     AS_IS = "as-is"
     PADDED = "padded"
     """Trailing blanks are removed."""
     NUMBER = "number"
     """Trailing zeros of a fraction are removed."""
+    UNSIGNED = "unsigned"
+    """A signed 64-bit number stands for the unsigned number with the same bits."""
 
 
 def canonical_texts(values: Array, t: DataType, form: Form = Form.AS_IS) -> Array:
     """Return the canonical texts of values; their type must have them (`has_canonical_text`)."""
     if t.element is not None:
         return _array_texts(values, t.element, form)
-    return _FORMS[form](values) if t.root in CHARACTER_ROOTS else _TEXTS[t.root](values)
+    if t.root in CHARACTER_ROOTS or form is Form.UNSIGNED:
+        return _FORMS[form](values)
+    return _TEXTS[t.root](values)
 
 
 def has_canonical_text(t: DataType) -> bool:
@@ -186,6 +190,7 @@ _FORMS: Mapping[Form, Callable[[Array], Array]] = {
     Form.AS_IS: lambda values: values,
     Form.PADDED: lambda values: _call("utf8_rtrim", values, " "),
     Form.NUMBER: _plain_numbers,
+    Form.UNSIGNED: lambda values: values.view(pa.uint64()).cast(pa.string()),
 }
 _TEXTS: Mapping[str, Callable[[Array], Array]] = {
     **dict.fromkeys((*INTEGER_ROOTS, "BOOLEAN"), lambda values: values.cast(pa.string())),

@@ -1,8 +1,9 @@
 """The columns of a source table and of its table in the lake, paired for a comparison."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
+from typing import Protocol
 
 from ingestd.compare.canonical import Form, has_canonical_text
 from ingestd.errors import UnsupportedError
@@ -24,7 +25,7 @@ class DatabaseColumn:
     `kind` is its type without length and precision, `type_text` the full type. `is_ordered` states
     whether the database sorts its values as Python sorts their canonical texts or, if `is_number`,
     the integers in these texts. `unpublished` is why its values are not in a change stream, "" if
-    they are.
+    they are. `is_nullable` is false for NOT NULL.
     """
 
     name: str
@@ -33,6 +34,7 @@ class DatabaseColumn:
     is_ordered: bool = False
     is_number: bool = False
     unpublished: str = ""
+    is_nullable: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,19 +118,21 @@ class Pairing:
         return [column.name for column in self.columns]
 
 
-TextSql = Callable[[DatabaseColumn, DataType], tuple[str, Form] | None]
-"""Returns the SQL of the canonical text of a column for its type in the lake, and the form in the
-lake.
+class ColumnSql(Protocol):
+    """The part of a dialect that states how columns are compared; see `SqlDialect`."""
 
-None: the pair cannot be compared.
-"""
+    def text_sql(self, column: DatabaseColumn, t: DataType) -> tuple[str, Form] | None:
+        """Return the SQL of a column's canonical text, and its form; None: it has none."""
+
+    def key_sql(self, column: DatabaseColumn, t: DataType) -> str | None:
+        """Return the SQL of a value from its canonical text; None: it cannot be in a key."""
 
 
 def pair_columns(
     source: DatabaseTable,
     fields: Sequence[DataField],
     settings: TableSettings,
-    text_sql: TextSql,
+    sql: ColumnSql,
 ) -> Pairing:
     """Pair the columns of a source table with the fields of its table in the lake.
 
@@ -141,7 +145,7 @@ def pair_columns(
     others: list[UncomparedColumn] = []
     for name, column in source.columns.items():
         target = _target_name(name, types, settings)
-        paired = _paired(column, target, types, settings, text_sql)
+        paired = _paired(column, target, types, settings, sql)
         if isinstance(paired, ComparedColumn):
             pairs[name] = paired
         else:
@@ -150,7 +154,7 @@ def pair_columns(
     for name in types.keys() - taken:
         reason = "added by the configuration" if name in added else "not in the source"
         others.append(UncomparedColumn(name, reason))
-    _check_key(source, pairs, others)
+    _check_key(source, pairs, others, sql)
     key = [pairs.pop(name) for name in source.key]
     ordered = tuple(sorted(others, key=lambda other: other.column))
     return Pairing((*key, *pairs.values()), len(key), ordered)
@@ -169,7 +173,7 @@ def _paired(
     target: str,
     types: Mapping[str, DataType],
     settings: TableSettings,
-    text_sql: TextSql,
+    sql: ColumnSql,
 ) -> ComparedColumn | str:
     """Return the compared column, or why it is not compared."""
     if column.unpublished:
@@ -180,7 +184,7 @@ def _paired(
         left_out = not settings.shape.selects(target) or column.name in settings.evolution.drop
         return "left out by the configuration" if left_out else "not in the table of the lake"
     t = types[target]
-    canonical = text_sql(column, t) if has_canonical_text(t) else None
+    canonical = sql.text_sql(column, t) if has_canonical_text(t) else None
     if canonical is None:
         return f"{column.type_text} as {t} cannot be compared"
     return ComparedColumn(target, t, column, canonical[0], canonical[1])
@@ -190,6 +194,7 @@ def _check_key(
     source: DatabaseTable,
     pairs: Mapping[str, ComparedColumn],
     others: Sequence[UncomparedColumn],
+    sql: ColumnSql,
 ) -> None:
     if not source.key:
         raise UnsupportedError(f"{source} has no primary key, by which rows are compared")
@@ -198,3 +203,9 @@ def _check_key(
         if name not in pairs:
             reason = reasons.get(name, "not in the table of the lake")
             raise UnsupportedError(f"column {name} of the primary key of {source}: {reason}")
+        column = pairs[name]
+        if sql.key_sql(column.source, column.type) is None:
+            raise UnsupportedError(
+                f"column {name} of the primary key of {source}: keys of the type "
+                f"{column.source.type_text} cannot be compared"
+            )

@@ -4,14 +4,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ingestd.compare.column_pairs import DatabaseTable
+from ingestd.compare.dialect import SqlDialect
 from ingestd.errors import ConfigError
 from ingestd.ingest.settings.context import TableSettings
 from ingestd.ingest.tables.managed_table import ManagedTable
 from ingestd.paimon.spec import honoured_options as honoured
 from ingestd.paimon.spec.predicate import IsNull, Predicate
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
-
-_DEFAULT_SCHEMA = "public"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,11 +55,16 @@ def parse_pairs(names: Sequence[str], database: str) -> dict[str, tuple[str, str
 
 
 def source_of(
-    table: str, managed: ManagedTable, given: tuple[str, str] | None, database: str
+    table: str,
+    managed: ManagedTable,
+    given: tuple[str, str] | None,
+    dialect: SqlDialect,
+    database: str,
 ) -> TablePair | Uncompared:
     """Return the source table of a table: the given one, or the only one that it was written from.
 
-    Returns why the table is not compared if there is no such source table.
+    `database` is that of the connection. Returns why the table is not compared if there is no such
+    source table.
     """
     if given is not None:
         return TablePair(table, *given)
@@ -72,21 +76,23 @@ def source_of(
     if len(source_tables) > 1:
         names = ", ".join(map(str, source_tables))
         return Uncompared(table, f"several source tables feed it: {names}")
-    [source_table] = source_tables
-    if source_table.database not in (None, database):
-        return Uncompared(table, f"its source table {source_table} is in another database")
-    return TablePair(table, source_table.schema or _DEFAULT_SCHEMA, source_table.table)
+    name = dialect.name_in_source(source_tables[0], database)
+    if name is None:
+        return Uncompared(table, f"its source table {source_tables[0]} is in another database")
+    return TablePair(table, *name)
 
 
-def fed_from(tables: Iterable[ManagedTable], database: str) -> frozenset[tuple[str, str]]:
+def fed_from(
+    tables: Iterable[ManagedTable], dialect: SqlDialect, database: str
+) -> frozenset[tuple[str, str]]:
     """Return the schemas and names of the source tables in a database that tables record."""
-    return frozenset(
-        (source_table.schema or _DEFAULT_SCHEMA, source_table.table)
+    names = (
+        dialect.name_in_source(source_table, database)
         for managed in tables
         if managed.progress is not None
         for source_table in managed.progress.source_tables
-        if source_table.database in (None, database)
     )
+    return frozenset(name for name in names if name is not None)
 
 
 def refusal(table: FileStoreTable, source: DatabaseTable, settings: TableSettings) -> str | None:

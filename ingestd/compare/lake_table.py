@@ -56,7 +56,8 @@ class PageIndex:
         if not self._ordered or not self._lows:
             return None
         column = self._pairing.key[0]
-        if column.type.root not in WHOLE_NUMBERS:
+        # The lake sorts unsigned numbers as signed ones.
+        if column.type.root not in WHOLE_NUMBERS or column.form is Form.UNSIGNED:
             return None
         parts: list[Predicate] = []
         if self._lows[0] is not None:
@@ -144,8 +145,8 @@ class LakeReader:
         columns = {}
         for name in primary:
             column = self.pairing.key[by_name[name]]
-            values = _VALUES.get(_kind(column.type))
-            if values is None or column.form is not Form.AS_IS:
+            values = _VALUES.get((_kind(column.type), column.form))
+            if values is None:
                 return None
             columns[name] = values([key[by_name[name]] for key in keys], column.type)
         return pa.table(columns)
@@ -172,9 +173,16 @@ def _decimals(texts: Sequence[str], t: DataType) -> Array:
     return numbers
 
 
-_VALUES: Mapping[str, Callable[[Sequence[str], DataType], Array]] = {
-    **dict.fromkeys(WHOLE_NUMBERS, _whole_numbers),
-    **dict.fromkeys(("VARCHAR", "STRING"), _texts),
-    "BYTES": _bytes,
-    "DECIMAL": _decimals,
+def _signed(texts: Sequence[str], t: DataType) -> Array:
+    numbers = pa.array(map(int, texts), pa.uint64())
+    return numbers.view(pa.int64())
+
+
+_VALUES: Mapping[tuple[str, Form], Callable[[Sequence[str], DataType], Array]] = {
+    **{(root, Form.AS_IS): _whole_numbers for root in WHOLE_NUMBERS},
+    ("VARCHAR", Form.AS_IS): _texts,
+    ("STRING", Form.AS_IS): _texts,
+    ("BYTES", Form.AS_IS): _bytes,
+    ("DECIMAL", Form.AS_IS): _decimals,
+    ("BIGINT", Form.UNSIGNED): _signed,
 }

@@ -6,7 +6,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ingestd.compare.catch_up import CatchUpTimeouts, ChangeStream
+from ingestd.compare import mysql
+from ingestd.compare.binlog_reader import BinlogReader
+from ingestd.compare.catch_up import CatchUpTimeouts, ChangeStream, Connector
 from ingestd.compare.column_pairs import DatabaseTable, Pairing, pair_columns
 from ingestd.compare.compare_plan import (
     SourceOnly,
@@ -17,19 +19,14 @@ from ingestd.compare.compare_plan import (
     refusal,
     source_of,
 )
-from ingestd.compare.drivers import Connection, SchemaMovedError, connect, public_url
+from ingestd.compare.dialect import Connection
+from ingestd.compare.drivers import SchemaMovedError, connect, dialect_of, public_url
 from ingestd.compare.lake_table import LakeReader
 from ingestd.compare.newest_records import NewestRecords, RecordSearch
-from ingestd.compare.postgres import text_sql
 from ingestd.compare.progress_file import ProgressFile, TablePages
+from ingestd.compare.replication_slot import ReplicationSlot
 from ingestd.compare.report import result_document
-from ingestd.compare.source_table import (
-    MissingTableError,
-    SourceReader,
-    check_server,
-    list_source_tables,
-    read_source_table,
-)
+from ingestd.compare.source_table import MissingTableError, SourceReader, read_source_table
 from ingestd.compare.table_compare import ComparisonOutcome, TableComparison
 from ingestd.compare.throttle import Throttle
 from ingestd.errors import ConfigError, UnsupportedError
@@ -38,7 +35,9 @@ from ingestd.ingest.tables.managed_table import ManagedTable
 from ingestd.ingest.tables.pipeline_warehouse import open_catalog, open_file_io
 from ingestd.ingest.tables.registry_opening import RegistryOpening
 from ingestd.kafka.consumer_pool import close_consumers
+from ingestd.kafka.fetch import Bounds
 from ingestd.kafka.offsets import OffsetClient
+from ingestd.kafka.record_log import KafkaRecordLog
 from ingestd.paimon.spec.literals import timestamp_millis
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.snapshot_manager import latest_snapshot
@@ -55,7 +54,7 @@ class CompareOptions:
     """Options of a comparison.
 
     `source` is the URL of the database. `as_of` is a time, or `LATEST`, for a source without
-    concurrent changes (None: it may change). `slot` names the connector's replication slot.
+    concurrent changes (None: it may change). `slot` names the connector's slot in PostgreSQL.
     `search_records` bounds the records that are searched for the newest ones of differing keys.
     """
 
@@ -81,20 +80,22 @@ def compare_tables(
     Raises ConfigError for invalid options and names, SourceError if the database or the brokers
     cannot be reached, and the errors of reading tables.
     """
+    if options.slot is not None and dialect_of(options.source) is mysql:
+        raise ConfigError("--slot names a replication slot of PostgreSQL; this is another database")
     with ExitStack() as stack:
         connection = connect(options.source, options.statement_seconds)
         stack.enter_context(closing(connection))
         stack.callback(close_consumers)
-        database, identity = check_server(connection)
+        server = connection.dialect.check_server(connection)
         header = {
-            "source": f"{public_url(options.source)} {identity}",
+            "source": f"{public_url(options.source)} {server.identity}",
             "pipeline": settings.name,
             "warehouse": settings.warehouse,
             "page_rows": str(options.page_rows),
             "as_of": options.as_of or "",
         }
         progress = ProgressFile(options.progress_file, header)
-        work = _Work(settings, connection, database, options, progress, stack)
+        work = _Work(settings, connection, server.database, options, progress, stack)
         yield from work.run(names)
 
 
@@ -125,12 +126,14 @@ class _Work:
                 continue
             yield self._compare(name, asked.get(name), opening, clusters, throttle)
         if not asked:
-            yield from self._source_only(fed_from(tables.values(), self.database))
+            yield from self._source_only(
+                fed_from(tables.values(), self.connection.dialect, self.database)
+            )
 
     def _source_only(self, fed: frozenset[tuple[str, str]]) -> Iterator[SourceOnly]:
         """Yield the tables in the schemas of the source tables `fed` that are not among these."""
         schemas = sorted({schema for schema, _ in fed})
-        for schema, name in list_source_tables(self.connection, schemas):
+        for schema, name in self.connection.dialect.list_tables(self.connection, schemas):
             if (schema, name) not in fed:
                 yield SourceOnly(f"{schema}.{name}")
 
@@ -182,7 +185,8 @@ class _TableWork:
     def compare(self, given: tuple[str, str] | None) -> Result | Uncompared:
         """Compare the table with the given source table, or with the one that its record names."""
         work = self.work
-        name_in_source = source_of(self.name, self.managed, given, work.database)
+        dialect = work.connection.dialect
+        name_in_source = source_of(self.name, self.managed, given, dialect, work.database)
         if isinstance(name_in_source, Uncompared):
             return name_in_source
         settings = work.settings.settings_of(self.name)
@@ -199,10 +203,10 @@ class _TableWork:
         if reason is not None:
             return Uncompared(self.name, reason)
         try:
-            pairing = pair_columns(source, table.schema.fields, settings, text_sql)
+            pairing = pair_columns(source, table.schema.fields, settings, dialect)
+            return self._result(table, source, pairing)
         except UnsupportedError as error:
             return Uncompared(self.name, error.message)
-        return self._result(table, source, pairing)
 
     def _result(self, table: FileStoreTable, source: DatabaseTable, pairing: Pairing) -> Result:
         work = self.work
@@ -265,13 +269,24 @@ class _TableWork:
         if options.as_of is not None:
             return None
         return ChangeStream(
-            self.work.connection,
-            options.slot,
+            self._connector(),
             self.clusters,
             self.opening.open,
             self.name,
             options.timeouts,
         )
+
+    def _connector(self) -> Connector[Any]:
+        """Return the connector of the sources that the table is written from."""
+        work = self.work
+        if work.connection.dialect is not mysql:
+            return ReplicationSlot(work.connection, work.options.slot)
+        progress, limits = self.managed.progress, work.settings.limits
+        own = set() if progress is None else {table.source for table in progress.source_tables}
+        clusters = {name: self.clusters[name] for name in self.clusters if not own or name in own}
+        kafka = {name: source.kafka for name, source in work.settings.sources.items()}
+        log = KafkaRecordLog(Bounds(limits.max_chunk_records, limits.max_chunk_bytes))
+        return BinlogReader(work.connection, kafka, clusters, log)
 
 
 def _check_known(

@@ -1,10 +1,13 @@
 """Statements of PostgreSQL, and the SQL of canonical texts for the types that Debezium sends."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from ingestd.compare.canonical import HASH_DIGITS, NULL_CELL, PART_DIGITS, Form
-from ingestd.compare.column_pairs import DatabaseColumn
+from ingestd.compare.column_pairs import DatabaseColumn, Key
+from ingestd.compare.dialect import Condition, Connection, HashedRows, Server
+from ingestd.errors import ConfigError
+from ingestd.ingest.settings.context import QualifiedSourceTable
 from ingestd.paimon.spec.arrow import to_arrow_type
 from ingestd.paimon.spec.data_types import (
     BINARY_ROOTS,
@@ -21,7 +24,10 @@ SETTINGS = (
     "SET extra_float_digits = 1",
 )
 """Settings of a session: every statement is a read-only transaction of its own."""
-OLDEST = 140_000
+ROW_VERSION = "xmin::text"
+RANDOM_ID = "gen_random_uuid()::text"
+_DEFAULT_SCHEMA = "public"
+_OLDEST = 140_000
 """The oldest supported `server_version_num`: the first version with exact seconds in timestamps."""
 SERVER = """
 SELECT current_setting('server_version_num')::int, current_setting('server_encoding'),
@@ -68,6 +74,8 @@ _TEXTS = frozenset(
 )  # fmt: skip
 _TIMESTAMPS = frozenset({"timestamp without time zone", "timestamp with time zone"})
 _ORDERED = frozenset({"uuid", "bytea", "boolean"})
+_NOT_THEIR_TEXT = frozenset({"real", "double precision", "time without time zone", "bit"})
+"""Types whose canonical text is not a text of theirs."""
 _COLLATED = frozenset({"text", "character varying"})
 _LENGTHS = re.compile(r"\([\d, -]*\)")
 _INFINITE_MICROS = (9_223_372_036_825_200_000, -9_223_372_036_832_400_000)
@@ -75,9 +83,52 @@ _INFINITE_MICROS = (9_223_372_036_825_200_000, -9_223_372_036_832_400_000)
 _INFINITE_DAYS = (2**31 - 1, -(2**31))
 
 
+def check_server(connection: Connection) -> Server:
+    """See `SqlDialect`."""
+    [(version, encoding, database, identity)] = connection.query(SERVER)
+    if version < _OLDEST:
+        raise ConfigError("PostgreSQL before version 14 computes times in floating point")
+    if encoding != "UTF8":
+        raise ConfigError(f"the database has the encoding {encoding}; only UTF8 can be compared")
+    return Server(str(database), str(identity))
+
+
+def read_columns(connection: Connection, schema: str, name: str) -> list[DatabaseColumn]:
+    """See `SqlDialect`."""
+    return [source_column(*row) for row in connection.query(COLUMNS, (schema, name))]
+
+
+def read_key(connection: Connection, schema: str, name: str) -> tuple[str, ...]:
+    """See `SqlDialect`."""
+    return tuple(str(column) for (column,) in connection.query(KEY, (schema, name)))
+
+
+def list_tables(connection: Connection, schemas: Sequence[str]) -> list[tuple[str, str]]:
+    """See `SqlDialect`; a partition is not a table."""
+    rows = connection.query(TABLES, (list(schemas),))
+    return [(str(schema), str(name)) for schema, name in rows]
+
+
+def name_in_source(source_table: QualifiedSourceTable, database: str) -> tuple[str, str] | None:
+    """See `SqlDialect`: a connection reads the tables of one database."""
+    if source_table.database not in (None, database):
+        return None
+    return source_table.schema or _DEFAULT_SCHEMA, source_table.table
+
+
+def identifier(name: str) -> str:
+    """See `SqlDialect`."""
+    return '"' + name.replace('"', '""') + '"'
+
+
 def quoted(name: str) -> str:
-    """Return a quoted name for a statement with parameters, in which `%` is doubled."""
-    return '"' + name.replace('"', '""').replace("%", "%%") + '"'
+    """See `SqlDialect`."""
+    return identifier(name).replace("%", "%%")
+
+
+def literal(text: str) -> str:
+    """See `SqlDialect`."""
+    return "'" + text.replace("'", "''") + "'"
 
 
 def source_column(
@@ -92,10 +143,7 @@ def source_column(
 
 
 def text_sql(column: DatabaseColumn, t: DataType) -> tuple[str, Form] | None:
-    """Return the SQL of a column's canonical text, and the form of the column in the lake.
-
-    `t` is the column's type in the lake. Returns None if the column cannot be compared.
-    """
+    """See `SqlDialect`."""
     expression = _text(quoted(column.name), column.kind, column.type_text, t)
     if expression is None:
         return None
@@ -107,8 +155,8 @@ def text_sql(column: DatabaseColumn, t: DataType) -> tuple[str, Form] | None:
     return expression, form
 
 
-def key_sql(column: DatabaseColumn, t: DataType) -> str:
-    """Return the SQL of the value of a key column, given its canonical text as a parameter."""
+def key_sql(column: DatabaseColumn, t: DataType) -> str | None:
+    """See `SqlDialect`."""
     if column.kind == "date":
         return "(date '1970-01-01' + %s::int)"
     if column.kind in _TIMESTAMPS:
@@ -117,25 +165,46 @@ def key_sql(column: DatabaseColumn, t: DataType) -> str:
         return f"({zone} '1970-01-01 00:00:00+00' + %s::bigint * {step})"
     if column.kind == "bytea":
         return "decode(%s, 'hex')"
+    if column.kind in _NOT_THEIR_TEXT or column.kind.endswith("[]"):
+        return None
     return f"%s::{column.type_text.replace('%', '%%')}"
 
 
-def cell_sql(text: str) -> str:
-    """Return the SQL of a cell of a row, given the SQL of its canonical text."""
+def hashed_rows(table: str, where: str, texts: Sequence[str]) -> HashedRows:
+    """See `SqlDialect`. With OFFSET 0 the planner computes each text only once."""
+    names = [f"c{number}" for number in range(len(texts))]
+    selected = ", ".join(f"{text} AS {name}" for text, name in zip(texts, names, strict=True))
+    return HashedRows(f"(SELECT {selected} FROM {table}{where} OFFSET 0) r", names)
+
+
+def hash_sql(texts: Sequence[str]) -> str:
+    """See `SqlDialect`."""
+    digits = f"substr(md5({_cells(texts)}), 1, {HASH_DIGITS})"
+    return f"('x' || {digits})::bit({HASH_DIGITS * 4})::bigint"
+
+
+def part_sql(texts: Sequence[str]) -> str:
+    """See `SqlDialect`."""
+    return f"substr(md5({_cells(texts)}), 1, {PART_DIGITS})"
+
+
+def bound(columns: Sequence[str], operator: str, values: Sequence[str], key: Key) -> Condition:
+    """See `SqlDialect`."""
+    return f"({', '.join(columns)}) {operator} ({', '.join(values)})", list(key)
+
+
+def listed(columns: Sequence[str], values: Sequence[str], keys: Sequence[Key]) -> Condition:
+    """See `SqlDialect`."""
+    rows = ", ".join([f"({', '.join(values)})"] * len(keys))
+    return f"({', '.join(columns)}) IN ({rows})", [text for key in keys for text in key]
+
+
+def _cells(texts: Sequence[str]) -> str:
+    return " || ".join(map(_cell, texts))
+
+
+def _cell(text: str) -> str:
     return f"coalesce(octet_length({text})::text || ':' || {text}, '{NULL_CELL}')"
-
-
-def hash_sql(cells: str) -> str:
-    """Return the SQL of the hash of a row, given the SQL of its cells."""
-    return f"('x' || substr(md5({cells}), 1, {HASH_DIGITS}))::bit({HASH_DIGITS * 4})::bigint"
-
-
-def part_sql(cells: str) -> str:
-    """Return the SQL of the part that a key belongs to, given the SQL of the key's cells.
-
-    Parts are used for keys without an order.
-    """
-    return f"substr(md5({cells}), 1, {PART_DIGITS})"
 
 
 def _text(name: str, kind: str, type_text: str, t: DataType) -> str | None:
@@ -158,7 +227,7 @@ def _array(name: str, kind: str, type_text: str, t: DataType) -> str | None:
     inner = None if t.element is None else _text("e", kind, type_text, t.element)
     if inner is None:
         return None
-    items = f"string_agg({cell_sql(inner)}, '' ORDER BY o)"
+    items = f"string_agg({_cell(inner)}, '' ORDER BY o)"
     cells = f"SELECT coalesce({items}, '') FROM unnest({name}) WITH ORDINALITY u(e, o)"
     return f"CASE WHEN {name} IS NOT NULL THEN ({cells}) END"
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from ingestd.compare.canonical import shown_text
 from ingestd.compare.column_pairs import DatabaseTable, Key, Pairing
+from ingestd.compare.dialect import SqlDialect
 from ingestd.compare.newest_records import NewestRecords, RecordCoordinates
 from ingestd.compare.source_table import Texts
 from ingestd.compare.table_compare import ComparisonOutcome, Difference, Kind
@@ -54,8 +55,11 @@ def has_differences(result: Mapping[str, Any]) -> bool:
     return bool(result["differences"])
 
 
-def repair_hints(result: Mapping[str, Any]) -> Iterator[str]:
-    """Yield hints that state how to repair the differences of a table; nothing is executed."""
+def repair_hints(result: Mapping[str, Any], dialect: SqlDialect) -> Iterator[str]:
+    """Yield hints that state how to repair the differences of a table; nothing is executed.
+
+    Statements are in the dialect of the source.
+    """
     by_kind: dict[str, list[Mapping[str, Any]]] = {}
     for difference in result["differences"]:
         by_kind.setdefault(difference["kind"], []).append(difference["key"])
@@ -65,7 +69,7 @@ def repair_hints(result: Mapping[str, Any]) -> Iterator[str]:
         yield f"{name}: if dead letters hold these rows (`ingestd dlq list`), `ingestd dlq replay`"
         yield (
             f"{name}: else let Debezium read the rows again, by its signalling table:\n"
-            f"{_signal(str(result['source']), wanted)}"
+            f"{_signal(str(result['source']), wanted, dialect)}"
         )
         if len(wanted) > _HINTED_KEYS:
             yield (
@@ -81,13 +85,16 @@ def repair_hints(result: Mapping[str, Any]) -> Iterator[str]:
         )
 
 
-def _signal(source: str, keys: Sequence[Mapping[str, Any]]) -> str:
+def _signal(source: str, keys: Sequence[Mapping[str, Any]], dialect: SqlDialect) -> str:
     """Return the SQL of the signal that makes Debezium read the rows with these keys again.
 
     Only the first `_HINTED_KEYS` keys are included.
     """
     conditions = " OR ".join(
-        " AND ".join(f'"{column}" = {_literal(value)}' for column, value in key.items())
+        " AND ".join(
+            f"{dialect.identifier(column)} = {dialect.literal(value)}"
+            for column, value in key.items()
+        )
         for key in keys[:_HINTED_KEYS]
     )
     data = json.dumps(
@@ -98,13 +105,9 @@ def _signal(source: str, keys: Sequence[Mapping[str, Any]]) -> str:
         }
     )
     return (
-        "INSERT INTO debezium_signal (id, type, data) VALUES (gen_random_uuid()::text, "
-        f"'execute-snapshot', {_literal(data)});"
+        f"INSERT INTO debezium_signal (id, type, data) VALUES ({dialect.RANDOM_ID}, "
+        f"'execute-snapshot', {dialect.literal(data)});"
     )
-
-
-def _literal(value: str) -> str:
-    return "'" + value.replace("'", "''") + "'"
 
 
 def _difference(

@@ -4,11 +4,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from ingestd.compare import postgres
-from ingestd.compare.column_pairs import ComparedColumn, DatabaseTable, Key, Pairing
-from ingestd.compare.drivers import Connection
+from ingestd.compare.column_pairs import DatabaseTable, Key, Pairing
+from ingestd.compare.dialect import Connection
 from ingestd.compare.throttle import Throttle
-from ingestd.errors import ConfigError
+from ingestd.errors import ConfigError, UnsupportedError
 
 Part = str
 """A part of a page: the first digits of the hashes of its keys, or "" if keys have an order."""
@@ -53,36 +52,16 @@ class SourceRow:
     version: str
 
 
-def check_server(connection: Connection) -> tuple[str, str]:
-    """Return the name and the OID of a database.
-
-    Raises ConfigError if its version or encoding is not supported.
-    """
-    [(version, encoding, database, identity)] = connection.query(postgres.SERVER)
-    if version < postgres.OLDEST:
-        raise ConfigError("PostgreSQL before version 14 computes times in floating point")
-    if encoding != "UTF8":
-        raise ConfigError(f"the database has the encoding {encoding}; only UTF8 can be compared")
-    return str(database), str(identity)
-
-
 def read_source_table(connection: Connection, schema: str, name: str) -> DatabaseTable:
     """Return the columns and the primary key of a table.
 
     Raises MissingTableError if it does not exist or may not be read.
     """
-    rows = connection.query(postgres.COLUMNS, (schema, name))
-    if not rows:
+    columns = connection.dialect.read_columns(connection, schema, name)
+    if not columns:
         raise MissingTableError(f"the source has no table {schema}.{name}, or it may not be read")
-    columns = [postgres.source_column(*row) for row in rows]
-    key = tuple(str(column) for (column,) in connection.query(postgres.KEY, (schema, name)))
+    key = connection.dialect.read_key(connection, schema, name)
     return DatabaseTable(schema, name, {column.name: column for column in columns}, key)
-
-
-def list_source_tables(connection: Connection, schemas: Sequence[str]) -> list[tuple[str, str]]:
-    """Return the schemas and names of all tables in some schemas; a partition is not a table."""
-    rows = connection.query(postgres.TABLES, (list(schemas),))
-    return [(str(schema), str(name)) for schema, name in rows]
 
 
 class SourceReader:
@@ -91,17 +70,16 @@ class SourceReader:
     def __init__(
         self, connection: Connection, table: DatabaseTable, pairing: Pairing, throttle: Throttle
     ) -> None:
-        self._connection = connection
-        self._pairing = pairing
+        self._connection, self._dialect = connection, connection.dialect
+        self._table, self._pairing = table, pairing
         self._throttle = throttle
-        self._from = f"{postgres.quoted(table.schema)}.{postgres.quoted(table.name)}"
-        self._key = [postgres.quoted(column.source.name) for column in pairing.key]
-        texts = [f"{column.text_sql} AS c{number}" for number, column in enumerate(pairing.columns)]
-        self._texts = ", ".join(texts)
-        cells = [postgres.cell_sql(f"c{number}") for number in range(len(texts))]
-        self._hash = postgres.hash_sql(" || ".join(cells))
-        key_cells = " || ".join(cells[: pairing.key_size])
-        self._part = "''" if pairing.is_ordered else postgres.part_sql(key_cells)
+        quoted = self._dialect.quoted
+        self._from = f"{quoted(table.schema)}.{quoted(table.name)}"
+        self._key = [quoted(column.source.name) for column in pairing.key]
+        self._values = [
+            str(self._dialect.key_sql(column.source, column.type)) for column in pairing.key
+        ]
+        self._texts = [column.text_sql for column in pairing.columns]
 
     def pages(self, keys: KeyRange, size: int) -> Iterator[Page]:
         """Yield the pages of a range of keys, of `size` rows each; the last page has fewer rows."""
@@ -117,29 +95,24 @@ class SourceReader:
 
     def hashes(self, page: Page, parts: Sequence[Part]) -> dict[Key, int]:
         """Return the hashes of the rows in some parts of a page, by key."""
-        where, parameters = self._where(page.keys)
+        rows, parameters = self._hashed(page.keys)
         size = self._pairing.key_size
-        names = ", ".join(f"c{number}" for number in range(size))
-        sql = (
-            f"SELECT {names}, {self._hash} FROM ({self._select(where)}) r "
-            f"WHERE {self._part} = ANY(%s)"
-        )
-        rows = self._connection.query(sql, (*parameters, list(parts)))
+        names = ", ".join(f"k{number}" for number in range(size))
+        listed = ", ".join(["%s"] * len(parts))
+        sql = f"SELECT {names}, hash FROM ({rows}) d WHERE part IN ({listed})"
+        hashes = self._connection.query(sql, (*parameters, *parts))
         self._throttle.took(page.rows)
-        return {tuple(row[:size]): row[size] for row in rows}
+        return {tuple(row[:size]): row[size] for row in hashes}
 
     def rows(self, keys: Sequence[Key]) -> dict[Key, SourceRow]:
         """Return the rows with the given keys, by key. Keys without a row are left out."""
         rows_by_key: dict[Key, SourceRow] = {}
         size = self._pairing.key_size
-        texts = ", ".join(column.text_sql for column in self._pairing.columns)
+        selected = ", ".join([self._dialect.ROW_VERSION, *self._texts])
         for chunk in chunks(keys, _KEYS_OF_STATEMENT):
-            listed = ", ".join([self._tuple(self._values())] * len(chunk))
-            where = f"{self._tuple(self._key)} IN ({listed})"
-            sql = f"SELECT xmin::text, {texts} FROM {self._from} WHERE {where}"
-            for version, *row in self._connection.query(
-                sql, [value for key in chunk for value in key]
-            ):
+            condition, parameters = self._dialect.listed(self._key, self._values, chunk)
+            sql = f"SELECT {selected} FROM {self._from} WHERE {condition}"
+            for version, *row in self._connection.query(sql, parameters):
                 rows_by_key[tuple(row[:size])] = SourceRow(tuple(row), str(version))
             self._throttle.took(len(chunk))
         return rows_by_key
@@ -150,44 +123,43 @@ class SourceReader:
         names = ", ".join(column.text_sql for column in self._pairing.key)
         order = ", ".join(self._key)
         # ORDER BY prefers names of the result, and the text of a column has the name of the column.
-        row = f"SELECT {order} FROM {self._from}{where} ORDER BY {order} OFFSET %s LIMIT 1"
+        row = f"SELECT {order} FROM {self._from}{where} ORDER BY {order} LIMIT 1 OFFSET %s"
         sql = f"SELECT {names} FROM ({row}) r"
         rows = self._connection.query(sql, (*parameters, size - 1))
         return tuple(rows[0]) if rows else None
 
     def _digests(self, keys: KeyRange) -> dict[Part, Digest]:
-        where, parameters = self._where(keys)
-        sql = (
-            f"SELECT part, count(*), sum(hash)::text FROM (SELECT {self._part} AS part, "
-            f"{self._hash} AS hash FROM ({self._select(where)}) r) d GROUP BY part"
-        )
-        rows = self._connection.query(sql, parameters)
-        digests = {str(part): (int(count), int(total)) for part, count, total in rows}
+        """Return the digests of a range. Raises UnsupportedError for rows that have no hash."""
+        rows, parameters = self._hashed(keys)
+        sql = f"SELECT part, count(*), sum(hash), count(hash) FROM ({rows}) d GROUP BY part"
+        results = self._connection.query(sql, parameters)
+        if any(count != hashed for _, count, _, hashed in results):
+            raise UnsupportedError(
+                f"{self._table} has rows longer than max_allowed_packet of the server"
+            )
+        digests = {str(part): (int(count), int(total)) for part, count, total, _ in results}
         self._throttle.took(sum(count for count, _ in digests.values()))
         return digests
 
-    def _select(self, where: str) -> str:
-        # With OFFSET 0 the planner computes each text only once.
-        return f"SELECT {self._texts} FROM {self._from}{where} OFFSET 0"
+    def _hashed(self, keys: KeyRange) -> tuple[str, list[str]]:
+        """Return the SQL of the keys, parts and hashes of a range of rows, and its parameters."""
+        where, parameters = self._where(keys)
+        rows = self._dialect.hashed_rows(self._from, where, self._texts)
+        key = rows.texts[: self._pairing.key_size]
+        part = "''" if self._pairing.is_ordered else self._dialect.part_sql(key)
+        names = [f"{text} AS k{number}" for number, text in enumerate(key)]
+        hashed = [*names, f"{part} AS part", f"{self._dialect.hash_sql(rows.texts)} AS hash"]
+        return f"SELECT {', '.join(hashed)} FROM {rows.source}", parameters
 
     def _where(self, keys: KeyRange) -> tuple[str, list[str]]:
         bounds = [(">", keys.low), ("<=", keys.high)]
-        given = [(operator, key) for operator, key in bounds if key is not None]
-        key_tuple, values = self._tuple(self._key), self._tuple(self._values())
-        conditions = [f"{key_tuple} {operator} {values}" for operator, _ in given]
-        where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
-        return where, [text for _, key in given for text in key]
-
-    def _values(self) -> list[str]:
-        return [_key_sql(column) for column in self._pairing.key]
-
-    @staticmethod
-    def _tuple(items: Sequence[str]) -> str:
-        return f"({', '.join(items)})"
-
-
-def _key_sql(column: ComparedColumn) -> str:
-    return postgres.key_sql(column.source, column.type)
+        conditions = [
+            self._dialect.bound(self._key, operator, self._values, key)
+            for operator, key in bounds
+            if key is not None
+        ]
+        where = f" WHERE {' AND '.join(sql for sql, _ in conditions)}" if conditions else ""
+        return where, [text for _, parameters in conditions for text in parameters]
 
 
 def chunks(items: Sequence[_T], size: int) -> Iterator[Sequence[_T]]:

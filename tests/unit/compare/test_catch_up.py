@@ -8,6 +8,8 @@ import pytest
 
 from ingestd.compare import postgres
 from ingestd.compare.catch_up import CatchUpTimeouts, ChangeStream
+from ingestd.compare.dialect import SqlDialect
+from ingestd.compare.replication_slot import ReplicationSlot
 from ingestd.errors import ConfigError, SourceError
 from ingestd.ingest.tables.log_positions import Position
 from ingestd.ingest.tables.managed_table import ManagedTable
@@ -36,6 +38,10 @@ class World:
         self.seconds += seconds
         for due in [one for one in self.events if one <= self.seconds]:
             self.events.pop(due)(self)
+
+    @property
+    def dialect(self) -> SqlDialect:
+        return postgres
 
     def query(self, sql: str, parameters: Sequence[object] = ()) -> list[tuple[Any, ...]]:
         if sql == postgres.POSITION:
@@ -72,8 +78,9 @@ class World:
 
     def wait(self, slot: str | None = None) -> float:
         clusters: Any = {"shop": self}
+        connector = ReplicationSlot(self, slot)
         stream = ChangeStream(
-            self, slot, clusters, self.open_tables, "ods.orders", TIMEOUTS, self.clock, self.sleep
+            connector, clusters, self.open_tables, "ods.orders", TIMEOUTS, self.clock, self.sleep
         )
         stream.wait_until_passed()
         return self.seconds

@@ -1,9 +1,11 @@
 """Columns are paired as the configuration maps them, and the others have a reason."""
 
+import re
+
 import pytest
 
+from ingestd.compare import postgres
 from ingestd.compare.column_pairs import DatabaseColumn, DatabaseTable, Pairing, pair_columns
-from ingestd.compare.postgres import text_sql
 from ingestd.errors import UnsupportedError
 from ingestd.ingest.computed.computed_columns import parse_computed
 from ingestd.ingest.settings.context import TableSettings
@@ -25,7 +27,7 @@ def column(name: str, kind: str) -> DatabaseColumn:
 def paired(table: DatabaseTable, types: dict[str, str], **settings: object) -> Pairing:
     fields = [DataField(n, name, parse_type(t)) for n, (name, t) in enumerate(types.items())]
     chosen = TableSettings(**settings)
-    return pair_columns(table, fields, chosen, text_sql)
+    return pair_columns(table, fields, chosen, postgres)
 
 
 def test_every_column_of_both_sides_is_compared_or_has_a_reason() -> None:
@@ -96,3 +98,14 @@ def test_a_key_that_cannot_be_compared_is_refused() -> None:
         )
     with pytest.raises(UnsupportedError, match="not in the table of the lake"):
         paired(source(column("no", "text"), key=("no",)), {"id": "BIGINT"})
+
+
+@pytest.mark.parametrize("kind", ["real", "time without time zone", "bit", "integer[]"])
+def test_a_key_whose_text_is_not_a_value_of_its_type_is_refused_by_name(kind: str) -> None:
+    lake = {"real": "FLOAT", "bit": "BOOLEAN", "time without time zone": "BIGINT"}
+    key = DatabaseColumn("id", kind, kind)
+    array = {"type": "ARRAY", "element": "INT"}
+    fields = [DataField(0, "id", parse_type(lake.get(kind, array)))]
+    table = DatabaseTable("shop", "orders", {"id": key}, ("id",))
+    with pytest.raises(UnsupportedError, match=f"keys of the type {re.escape(kind)} cannot be"):
+        pair_columns(table, fields, TableSettings(), postgres)

@@ -1,0 +1,192 @@
+"""The progress of a connector of MySQL or MariaDB: the source positions of its newest records.
+
+A server does not store how far a connector has read its binary log. The newest records of the
+topics have the global transaction id of their change (GTID), or the file and the position. Records
+without them (other formats than JSON with the envelope of Debezium) leave the progress unknown.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+import msgspec
+
+from ingestd.cdc.source_position import file_number, is_snapshot
+from ingestd.compare.catch_up import ConnectorState
+from ingestd.compare.dialect import Connection
+from ingestd.errors import SourceError
+from ingestd.ingest.recovery.logs import LogCluster, ask_logs
+from ingestd.kafka.offset_ranges import OffsetRange
+from ingestd.kafka.properties import KafkaSource
+from ingestd.kafka.record_log import RecordLog
+
+_TAIL = 20
+"""The number of the newest records of a topic partition that are read."""
+_GTIDS = {True: "SELECT @@gtid_current_pos", False: "SELECT @@gtid_executed"}
+_STATUS = ("SHOW MASTER STATUS", "SHOW BINARY LOG STATUS")
+"""Statements for the end of the binary log: before MySQL 8.4, and since."""
+_THREADS = "SHOW PROCESSLIST"
+_SEES_ALL_THREADS = """
+SELECT count(*) FROM information_schema.user_privileges WHERE privilege_type = 'PROCESS'
+  AND grantee = concat('''', replace(current_user(), '@', '''@'''), '''')
+"""
+_COMMAND = 4
+
+
+class _Source(msgspec.Struct):
+    """The position of a change in the block `source` of a message."""
+
+    snapshot: str | bool | None = None
+    server_id: int | None = None
+    gtid: str | None = None
+    file: str | None = None
+    pos: int | None = None
+
+
+class _Payload(msgspec.Struct):
+    source: _Source | None = None
+
+
+class _Message(msgspec.Struct):
+    """A message with or without a schema."""
+
+    payload: _Payload | None = None
+    source: _Source | None = None
+
+
+_DECODER = msgspec.json.Decoder(_Message)
+
+
+@dataclass(frozen=True, slots=True)
+class BinlogPosition:
+    """The end of a binary log: the last number of each origin of GTIDs, and a place in a file.
+
+    An origin is a domain (MariaDB) or a UUID with its tag (MySQL). `file` is -1 if the user may not
+    read it.
+    """
+
+    gtids: Mapping[str, int]
+    server_id: int
+    file: int = -1
+    pos: int = 0
+
+    def is_before(self, source: _Source) -> bool:
+        """Return whether a change is after this position. A change in a snapshot is not."""
+        if is_snapshot(source.snapshot):
+            return False
+        origin, number = _last_of_origin(source.gtid or "")
+        if origin in self.gtids:
+            return number > self.gtids[origin]
+        if source.gtid or self.file < 0 or source.server_id != self.server_id:
+            return False
+        return (file_number(source.file), source.pos or 0) >= (self.file, self.pos)
+
+    def __str__(self) -> str:
+        gtids = ",".join(f"{origin}:{number}" for origin, number in sorted(self.gtids.items()))
+        return gtids or f"{self.file}:{self.pos}"
+
+
+def parse_gtids(text: str) -> dict[str, int]:
+    """Return the last number of each origin in a set of GTIDs of MySQL, or a position of MariaDB.
+
+    These are texts like `UUID:1-7:9,UUID:TAG:1-3` and `DOMAIN-SERVER-NUMBER,...`.
+    """
+    last: dict[str, int] = {}
+    for part in "".join(text.split()).split(","):
+        if ":" not in part:
+            origin, number = _last_of_origin(part)
+            if origin:
+                last[origin] = number
+            continue
+        uuid, *intervals = part.split(":")
+        origin = uuid
+        for interval in intervals:
+            if interval.partition("-")[0].isdecimal():
+                last[origin] = max(last.get(origin, 0), int(interval.rpartition("-")[2]))
+            else:
+                origin = f"{uuid}:{interval}"
+    return last
+
+
+def _last_of_origin(gtid: str) -> tuple[str, int]:
+    """Return the origin and number of one GTID, or ("", 0) if it is not one."""
+    if ":" in gtid:
+        origin, _, number = gtid.rpartition(":")
+    else:
+        origin, _, rest = gtid.partition("-")
+        number = rest.rpartition("-")[2]
+    return (origin, int(number)) if number.isdecimal() else ("", 0)
+
+
+@dataclass(slots=True)
+class BinlogReader:
+    """The connector whose records are in the topics of a pipeline."""
+
+    connection: Connection
+    sources: Mapping[str, KafkaSource]
+    clusters: Mapping[str, LogCluster]
+    log: RecordLog
+    _newest: dict[tuple[str, int], tuple[int, list[_Source]]] = field(default_factory=dict)
+
+    def source_position(self) -> BinlogPosition:
+        """See `Connector`."""
+        [(version, server_id)] = self.connection.query("SELECT version(), @@server_id")
+        is_mariadb = "mariadb" in str(version).lower()
+        [(gtids,)] = self.connection.query(_GTIDS[is_mariadb])
+        file, pos = self._file_and_pos()
+        return BinlogPosition(parse_gtids(str(gtids)), int(server_id), file, pos)
+
+    def state_at(self, position: BinlogPosition) -> ConnectorState | None:
+        """See `Connector`."""
+        newest = list(self._newest_changes())
+        passed = any(position.is_before(source) for source in newest)
+        ends = {partition: offset for partition, (offset, _) in sorted(self._newest.items())}
+        return ConnectorState(passed, self._is_active(), str(ends))
+
+    def _file_and_pos(self) -> tuple[int, int]:
+        for statement in _STATUS:
+            try:
+                rows = self.connection.query(statement)
+            except SourceError:  # not permitted, or not known to this version
+                continue
+            if rows:
+                return file_number(str(rows[0][0])), int(rows[0][1])
+        return -1, 0
+
+    def _is_active(self) -> bool:
+        """Return whether a connector reads the binary log; true if this is not visible."""
+        threads = self.connection.query(_THREADS)
+        if any(str(thread[_COMMAND]).startswith("Binlog Dump") for thread in threads):
+            return True
+        [(sees_all,)] = self.connection.query(_SEES_ALL_THREADS)
+        return not sees_all
+
+    def _newest_changes(self) -> Iterator[_Source]:
+        """Yield the positions of the newest records of all topic partitions."""
+        logs = ask_logs(self.clusters)
+        for (key, partition), state in logs.states.items():
+            known = self._newest.get((key, partition))
+            if known is None or known[0] != state.end:
+                name = logs.names[key]
+                start = max(state.begin, state.end - _TAIL)
+                tail = OffsetRange(name.source, name.topic, partition, start, state.end)
+                known = state.end, list(self._read(tail))
+                self._newest[key, partition] = known
+            yield from known[1]
+
+    def _read(self, tail: OffsetRange) -> Iterator[_Source]:
+        if tail.rows <= 0:
+            return
+        for chunk in self.log.read(self.sources[tail.source], tail, headers=False):
+            for value in chunk.values:
+                source = None if value is None else _source_of(value)
+                if source is not None:
+                    yield source
+
+
+def _source_of(value: bytes) -> _Source | None:
+    """Return the position in a message, or None for a message of another format."""
+    try:
+        message = _DECODER.decode(value)
+    except (msgspec.DecodeError, msgspec.ValidationError):
+        return None
+    return message.source if message.payload is None else message.payload.source

@@ -1,0 +1,131 @@
+"""What differs between the databases that tables are compared with: their statements.
+
+A dialect is a module; `connect` of `ingestd.compare.drivers` chooses it by the scheme of the URL.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from ingestd.compare.canonical import Form
+from ingestd.compare.column_pairs import DatabaseColumn, Key
+from ingestd.ingest.settings.context import QualifiedSourceTable
+from ingestd.paimon.spec.data_types import DataType
+
+Rows = list[tuple[Any, ...]]
+Condition = tuple[str, list[str]]
+"""A condition in SQL, and its parameters."""
+
+
+class Connection(Protocol):
+    """A session in which every statement is a read-only transaction of its own."""
+
+    @property
+    def dialect(self) -> "SqlDialect":
+        """Return the dialect of the database."""
+
+    def query(self, sql: str, parameters: Sequence[object] = ()) -> Rows:
+        """Return the rows of a statement; each `%s` in it stands for a parameter.
+
+        Raises SourceError if it fails; SchemaMovedError if a column or table does not exist.
+        """
+
+    def close(self) -> None:
+        """Close the connection."""
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """The database of a connection by name, and an identity that a copy of its server lacks."""
+
+    database: str
+    identity: str
+
+
+@dataclass(frozen=True, slots=True)
+class HashedRows:
+    """The FROM clause of a query of hashes, and the canonical texts as it may refer to them."""
+
+    source: str
+    texts: Sequence[str]
+
+
+class SqlDialect(Protocol):
+    """The statements of a database. Names of columns in arguments are quoted.
+
+    `ROW_VERSION` is the SQL of a text that changes with every update of a row, or a constant.
+    `RANDOM_ID` is the SQL of a unique text.
+    """
+
+    @property
+    def ROW_VERSION(self) -> str: ...  # noqa: D102, N802
+
+    @property
+    def RANDOM_ID(self) -> str: ...  # noqa: D102, N802
+
+    def check_server(self, connection: Connection) -> Server:
+        """Return the server of a connection. Raises ConfigError if it is not supported."""
+
+    def read_columns(
+        self, connection: Connection, schema: str, name: str
+    ) -> Sequence[DatabaseColumn]:
+        """Return the columns of a table, or none if it does not exist or may not be read."""
+
+    def read_key(self, connection: Connection, schema: str, name: str) -> tuple[str, ...]:
+        """Return the columns of the primary key of a table, in order."""
+
+    def list_tables(
+        self, connection: Connection, schemas: Sequence[str]
+    ) -> Sequence[tuple[str, str]]:
+        """Return the schemas and names of all tables in some schemas."""
+
+    def name_in_source(
+        self, source_table: QualifiedSourceTable, database: str
+    ) -> tuple[str, str] | None:
+        """Return the schema and name of a source table, or None if a connection cannot read it."""
+
+    def identifier(self, name: str) -> str:
+        """Return a quoted name."""
+
+    def quoted(self, name: str) -> str:
+        """Return a quoted name for a statement with parameters, in which `%` is doubled."""
+
+    def literal(self, text: str) -> str:
+        """Return a text as SQL."""
+
+    def text_sql(self, column: DatabaseColumn, t: DataType) -> tuple[str, Form] | None:
+        """Return the SQL of a column's canonical text, and the form of the column in the lake.
+
+        `t` is the column's type in the lake. Returns None if the column cannot be compared.
+        """
+
+    def key_sql(self, column: DatabaseColumn, t: DataType) -> str | None:
+        """Return the SQL of the value of a key column, given its canonical text as a parameter.
+
+        Returns None if pages of a table cannot be bounded by values of the column.
+        """
+
+    def hashed_rows(self, table: str, where: str, texts: Sequence[str]) -> HashedRows:
+        """Return the rows of a table for a query of their hashes."""
+
+    def hash_sql(self, texts: Sequence[str]) -> str:
+        """Return the SQL of the hash of a row, given the canonical texts of its columns."""
+
+    def part_sql(self, texts: Sequence[str]) -> str:
+        """Return the SQL of the part that a key belongs to, given its canonical texts.
+
+        Parts are used for keys without an order.
+        """
+
+    def bound(
+        self, columns: Sequence[str], operator: str, values: Sequence[str], key: Key
+    ) -> Condition:
+        """Return the condition that keys are after (`>`) or up to (`<=`) a key.
+
+        `values` is the SQL of the values of a key, each with one parameter.
+        """
+
+    def listed(
+        self, columns: Sequence[str], values: Sequence[str], keys: Sequence[Key]
+    ) -> Condition:
+        """Return the condition that a key is one of `keys`."""

@@ -1,0 +1,37 @@
+"""The progress of a connector of PostgreSQL: the confirmed position of its replication slot."""
+
+from dataclasses import dataclass
+
+from ingestd.compare import postgres
+from ingestd.compare.catch_up import ConnectorState
+from ingestd.compare.dialect import Connection
+from ingestd.errors import ConfigError
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicationSlot:
+    """The replication slot of a connector; `name` None: the only one of the database."""
+
+    connection: Connection
+    name: str | None
+
+    def source_position(self) -> str:
+        """See `Connector`."""
+        [(position,)] = self.connection.query(postgres.POSITION)
+        return str(position)
+
+    def state_at(self, position: str) -> ConnectorState | None:
+        """See `Connector`.
+
+        Raises ConfigError if the named slot does not exist, or none is named and there are several.
+        """
+        rows = self.connection.query(postgres.SLOTS, (position,))
+        slots = {name: ConnectorState(*state) for name, *state in rows}
+        names = ", ".join(sorted(slots)) or "none"
+        if self.name is not None:
+            if self.name not in slots:
+                raise ConfigError(f"the source has no slot {self.name}; its logical slots: {names}")
+            return slots[self.name]
+        if len(slots) > 1:
+            raise ConfigError(f"the source has several slots, name one by --slot: {names}")
+        return next(iter(slots.values()), None)
