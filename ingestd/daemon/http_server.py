@@ -17,12 +17,14 @@ from contextlib import contextmanager, suppress
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, ClassVar, NamedTuple
-from urllib.parse import parse_qsl
+from urllib.parse import parse_qsl, unquote
 
-from ingestd.daemon.console.views import ASSETS, asset, console_page
+from ingestd.daemon.console.table_details import DetailsReader, TableDetails
+from ingestd.daemon.console.views import ASSETS, asset, console_page, page_of_table
 from ingestd.daemon.http_access import BoundedRequest, HttpAccess, Tls
 from ingestd.daemon.status import NOT_READY, Status
-from ingestd.errors import ConfigError
+from ingestd.errors import ConfigError, IngestdError
+from ingestd.log import redact
 from ingestd.metrics_page import MetricsPage
 
 _LOG = logging.getLogger(__name__)
@@ -42,6 +44,7 @@ _POLICY = (
     "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; "
     "frame-ancestors 'none'; base-uri 'none'; form-action 'self'"
 )
+_TABLE = "/tables/"
 _PAGES: Mapping[str, str] = {
     "/metrics": "Prometheus metrics",
     "/livez": "200 while the daemon's loop is alive",
@@ -87,6 +90,21 @@ def page(path: str, status: Status, query: str = "") -> HttpResponse:
     return HttpResponse(HTTPStatus.NOT_FOUND, _TEXT, f"pages: {names}\n".encode())
 
 
+def table_page(name: str, status: Status, tables: DetailsReader) -> HttpResponse:
+    """Return the page of one table of the pipeline; it is read outside of the lock of pages."""
+    document = status.document()
+    if name not in document["tables"]:
+        message = f"the pipeline has no table '{name}'; /tables lists its tables\n"
+        return HttpResponse(HTTPStatus.NOT_FOUND, _TEXT, message.encode())
+    details: TableDetails | str
+    try:
+        details = tables.details(name)
+    except IngestdError as error:
+        details = redact(error.message)
+    html = page_of_table(name, details, document, _PAGES)
+    return HttpResponse(HTTPStatus.OK, "text/html; charset=utf-8", html)
+
+
 class HttpServer:
     """The server of the pages, which runs in separate threads from `start` to `stop`.
 
@@ -99,12 +117,13 @@ class HttpServer:
         status: Status,
         access: HttpAccess = _OPEN,
         metrics: MetricsPage = _ALL_SERIES,
+        tables: DetailsReader | None = None,
     ) -> None:
         host, _, port = listen.rpartition(":")
         host = host.removeprefix("[").removesuffix("]")
         access.check()
         tls = access.tls()
-        attributes = {"status": status, "access": access, "metrics": metrics}
+        attributes = {"status": status, "access": access, "metrics": metrics, "tables": tables}
         handler = type("Handler", (_Handler,), attributes)
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         server_class = type("Server", (_Server,), {"address_family": family, "tls": tls})
@@ -173,6 +192,7 @@ class _Handler(BaseHTTPRequestHandler):
     status: ClassVar[Status]
     access: ClassVar[HttpAccess]
     metrics: ClassVar[MetricsPage]
+    tables: ClassVar[DetailsReader | None]
     timeout = _REQUEST_SECONDS
     server_version = "ingestd"
     sys_version = ""
@@ -208,6 +228,8 @@ class _Handler(BaseHTTPRequestHandler):
             return _WRONG_HOST
         if not self.access.allows(self.headers["Authorization"]):
             return _REFUSED
+        if path.startswith(_TABLE) and self.tables is not None:
+            return table_page(unquote(path.removeprefix(_TABLE)), self.status, self.tables)
         with self.server.composing:
             if path == "/metrics":
                 accepted = self.headers["Accept"], self.headers["Accept-Encoding"]

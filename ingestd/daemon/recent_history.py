@@ -216,16 +216,17 @@ def _differences(before: TableSchema, after: TableSchema) -> Iterator[str]:
     for number, column in new.items():
         was = old.get(number)
         if was is None:
-            yield f"added {column.name} {_text(column.type)}"
+            yield f"added {column.name} {type_text(column.type)}"
         elif was.name != column.name:
             yield f"renamed {was.name} to {column.name}"
         if was is not None and was.type != column.type:
-            yield f"{column.name} from {_text(was.type)} to {_text(column.type)}"
+            yield f"{column.name} from {type_text(was.type)} to {type_text(column.type)}"
     for number, column in old.items():
         if number not in new:
             yield f"dropped {column.name}"
 
 
-def _text(of: DataType) -> str:
+def type_text(of: DataType) -> str:
+    """Return a type as SQL; of a type with fields, only its name."""
     text = encode_type(of)
     return text if isinstance(text, str) else of.root

@@ -17,6 +17,7 @@ from typing import Protocol
 from ingestd.daemon.batch_log import BatchLog
 from ingestd.daemon.batch_trace import BatchTrace
 from ingestd.daemon.build_info import BuildInfo, build_info
+from ingestd.daemon.console.table_details import DetailsReader
 from ingestd.daemon.end_offset_poller import EndOffsetPoller
 from ingestd.daemon.executor_watch import MISSING_SECONDS
 from ingestd.daemon.heartbeat_thread import heartbeat
@@ -320,7 +321,8 @@ def _pages(
     daemon: DaemonSettings, settings: PipelineSettings, status: Status
 ) -> Iterator[EndOffsetPoller]:
     """Serve the pages and poll for lag during the block."""
-    server = HttpServer(daemon.listen, status, daemon.access, daemon.metrics)
+    tables = DetailsReader(settings)
+    server = HttpServer(daemon.listen, status, daemon.access, daemon.metrics, tables)
     lag = EndOffsetPoller({name: source.kafka for name, source in settings.sources.items()}, status)
     server.start()
     lag.start()

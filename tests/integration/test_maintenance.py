@@ -48,7 +48,8 @@ def test_tables_stay_small_right_and_visible_while_they_are_written(
         daemon.wait_until(lambda: _status(daemon)["tables"]["ods.account"]["level_0"] == 0)
         daemon.wait_until(lambda: _snapshots(tmp_path, "account") <= 4)
         _, metrics = daemon.get("/metrics")
-        status, page = daemon.get("/")
+        status, page = daemon.get("/changes")
+        of_table, table_page = daemon.get("/tables/ods.account")
         daemon.terminate()
         assert daemon.wait() == 0, daemon.tail()
     assert judge(ledger, tmp_path / "warehouse", oracle) == []
@@ -56,6 +57,8 @@ def test_tables_stay_small_right_and_visible_while_they_are_written(
     assert 'ingestd_snapshots_expired_total{table="ods.account"}' in metrics
     assert status == 200
     assert "Compactions" in page
+    assert of_table == 200
+    assert "COMPACT" in table_page
     # Each piece made at least a file a bucket: what is on disk is what few snapshots need.
     assert _live_files(oracle, tmp_path, "entry") < PIECES
     assert len(list((tmp_path / "warehouse").rglob("bucket-*/data-*"))) < 5 * PIECES

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib.resources import files
 from typing import Any
-from urllib.parse import urlencode
+from urllib.parse import quote, urlencode
 
 from ingestd.daemon.console.elements import (
     UNKNOWN,
@@ -20,6 +20,8 @@ from ingestd.daemon.console.elements import (
     time_tag,
 )
 from ingestd.daemon.console.health import conditions
+from ingestd.daemon.console.table_details import TableDetails
+from ingestd.daemon.console.table_view import table_view
 from ingestd.daemon.recent_history import total_lag
 
 Document = Mapping[str, Any]
@@ -56,6 +58,17 @@ def console_page(
     if path not in _VIEWS:
         return None
     title, view = _VIEWS[path]
+    return _page(path, title, status, view(status, query), links)
+
+
+def page_of_table(
+    name: str, details: TableDetails | str, status: Document, links: Mapping[str, str]
+) -> bytes:
+    """Return the HTML page of a table; `details` is a message if they could not be read."""
+    return _page("/tables", name, status, table_view(name, details), links)
+
+
+def _page(path: str, title: str, status: Document, content: str, links: Mapping[str, str]) -> bytes:
     name = text(status["pipeline"])
     listed = "".join(
         f'<li><a href="{link}">{link}</a> {text(what)}</li>' for link, what in links.items()
@@ -65,7 +78,7 @@ def console_page(
         f'<li><a href="{other}"{current if other == path else ""}>{label}</a></li>'
         for other, (label, _) in _VIEWS.items()
     )
-    heading = "" if path == "/" else f"{title} – "
+    heading = "" if path == "/" else f"{text(title)} – "
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width">'
@@ -73,7 +86,7 @@ def console_page(
         '<link rel="stylesheet" href="/page.css"><script src="/page.js" defer></script></head>'
         '<body><a class="skip" href="#status">To the content</a>'
         f'<nav aria-label="Views"><ul>{navigation}</ul></nav>'
-        f'<main id="status">{_head(status)}{view(status, query)}</main>'
+        f'<main id="status">{_head(status)}{content}</main>'
         f'<footer><p id="live" role="status">as of loading</p><ul>{listed}</ul>'
         f"<p>ingestd {text(status['version'])}; times are UTC</p></footer></body></html>\n"
     ).encode()
@@ -216,7 +229,7 @@ def _tables(title: str, tables: Iterable[tuple[str, Document]], maintenance: Doc
     runs, over = maintenance.get("tables", {}), maintenance.get("over_stop_trigger", ())
     rows = (
         (
-            text(name),
+            f'<a href="/tables/{quote(name)}">{text(name)}</a>',
             number(state["snapshot_id"]),
             time_tag(state["committed_at"]),
             number(state["lag_seconds"]),

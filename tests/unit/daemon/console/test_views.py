@@ -74,7 +74,7 @@ def test_it_is_well_formed_and_says_state_lag_and_tables_first(status: Status) -
     assert page.of("title") == ["shop: running"]
     assert page.of("b")[:2] == ["1,000", "–"]
     assert page.of("h2") == ["Tables", "Topics", "Batches", "Dead letters"]
-    assert {"db.orders", "orders/0@4"} <= {*page.of("th"), *page.of("td")}
+    assert {"db.orders", "orders/0@4"} <= {*page.of("a"), *page.of("td")}
     assert {"1,234", "cast: no_number", "column total: 'x'", "reachable"} <= set(page.of("td"))
 
 
@@ -158,7 +158,7 @@ def test_every_view_is_well_formed_and_linked(status: Status) -> None:
     status.failed(SourceError("no <broker>"))
     page = outline(status)
     linked = {str(one["href"]) for tag, one in page.attributes if tag == "a"}
-    views = linked - {"#status", *LINKS}
+    views = linked - {"#status", "/tables/db.orders", *LINKS}
     assert len(views) == 7
     for path in views:
         assert outline(status, path).open == []
@@ -173,7 +173,7 @@ def many_tables(count: int) -> Status:
 
 
 def names(page: Outline) -> list[str]:
-    return [name for name in page.of("th") if name.startswith("ods.")]
+    return [name for name in page.of("a") if name.startswith("ods.")]
 
 
 def test_of_2000_tables_a_page_shows_a_hundred() -> None:
@@ -196,7 +196,7 @@ def test_tables_are_searched_and_sorted(status: Status) -> None:
     def shown(**query: str) -> list[str]:
         page = outline(status, "/tables", **query)
         assert page.open == []
-        return [name for name in page.of("th") if name.startswith("db.")]
+        return [name for name in page.of("a") if name.startswith("db.")]
 
     assert shown() == ["db.<i>", "db.orders"]
     assert shown(q="ORD") == ["db.orders"]

@@ -1,0 +1,113 @@
+"""What the console shows of one table: it is read from the warehouse when the page is requested."""
+
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import pairwise
+
+from ingestd.daemon.recent_history import schema_differences
+from ingestd.ingest.settings.pipeline_settings import PipelineSettings
+from ingestd.ingest.tables.pipeline_warehouse import open_catalog
+from ingestd.paimon.catalog.base import Identifier
+from ingestd.paimon.spec.snapshot import Snapshot
+from ingestd.paimon.spec.table_schema import TableSchema
+from ingestd.paimon.table.metadata.file_store_scan import live_files
+from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
+from ingestd.paimon.table.metadata.schema_manager import schema_ids
+from ingestd.paimon.table.metadata.snapshot_manager import find_snapshot, latest_snapshot
+
+_KEPT_SECONDS = 10.0
+_MOST_SNAPSHOTS = 20
+_MOST_SCHEMAS = 20
+
+
+@dataclass(frozen=True, slots=True)
+class LevelFiles:
+    """The live data files of one level of all buckets; a table without a key has only level 0."""
+
+    level: int
+    files: int
+    rows: int
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class TableDetails:
+    """A table: its newest schema, schema changes, snapshots (newest first), and files by level.
+
+    `schema_changes` are the id, the time in seconds since 1970, and a description of each change,
+    newest first.
+    """
+
+    schema: TableSchema
+    schema_changes: tuple[tuple[int, float, str], ...]
+    snapshots: tuple[Snapshot, ...]
+    levels: tuple[LevelFiles, ...]
+
+
+class DetailsReader:
+    """A reader of tables for the console; thread-safe.
+
+    It reads one table at a time, and keeps what it read for a few seconds.
+    """
+
+    def __init__(
+        self, settings: PipelineSettings, ticks: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._settings = settings
+        self._ticks = ticks
+        self._lock = threading.Lock()
+        self._kept: tuple[str, float, TableDetails] | None = None
+
+    def details(self, name: str) -> TableDetails:
+        """Return the details of a table, "database.table".
+
+        Raises IngestdError if the table does not exist or cannot be read.
+        """
+        with self._lock:
+            if self._kept is not None and self._kept[0] == name:
+                _, read_at, details = self._kept
+                if self._ticks() - read_at < _KEPT_SECONDS:
+                    return details
+            database, _, table = name.partition(".")
+            catalog = open_catalog(self._settings)
+            details = read_details(catalog.get_table(Identifier(database, table)))
+            self._kept = (name, self._ticks(), details)
+            return details
+
+
+def read_details(table: FileStoreTable) -> TableDetails:
+    """Read the details of a table. Raises StorageError or FormatError if that is not possible."""
+    newest = latest_snapshot(table.io, table.paths)
+    snapshots = []
+    if newest is not None:
+        oldest = max(newest.id - _MOST_SNAPSHOTS, 0)
+        found = (
+            find_snapshot(table.io, table.paths, number)
+            for number in range(newest.id - 1, oldest, -1)
+        )
+        snapshots = [newest, *(snapshot for snapshot in found if snapshot is not None)]
+    return TableDetails(
+        table.schema, _schema_changes(table), tuple(snapshots), _levels(table, newest)
+    )
+
+
+def _schema_changes(table: FileStoreTable) -> tuple[tuple[int, float, str], ...]:
+    ids = schema_ids(table.io, table.paths)[-_MOST_SCHEMAS - 1 :]
+    schemas = [table.schemas(number) for number in ids]
+    return tuple(
+        (after.id, after.time_millis / 1000, "; ".join(schema_differences(before, after)))
+        for before, after in reversed(list(pairwise(schemas)))
+    )
+
+
+def _levels(table: FileStoreTable, snapshot: Snapshot | None) -> tuple[LevelFiles, ...]:
+    totals: dict[int, list[int]] = defaultdict(lambda: [0, 0, 0])
+    for entry in live_files(table, snapshot):
+        of_level = totals[entry.file.level]
+        of_level[0] += 1
+        of_level[1] += entry.file.row_count
+        of_level[2] += entry.file.file_size
+    return tuple(LevelFiles(level, *of_level) for level, of_level in sorted(totals.items()))

@@ -1,0 +1,68 @@
+"""The view of one table: its schema, schema changes, snapshots and files."""
+
+from ingestd.daemon.console.elements import number, table, text, time_tag
+from ingestd.daemon.console.table_details import TableDetails
+from ingestd.daemon.recent_history import type_text
+from ingestd.wording import counted
+
+
+def table_view(name: str, details: TableDetails | str) -> str:
+    """Return the content of the view; `details` is an error message if they could not be read."""
+    title = f"<h2>{text(name)}</h2>"
+    if isinstance(details, str):
+        return f'{title}<ul class="health"><li class="bad">{text(details)}</li></ul>'
+    sections = (_columns, _schemas, _snapshots, _files)
+    return title + "".join(section(details) for section in sections)
+
+
+def _columns(details: TableDetails) -> str:
+    schema = details.schema
+    rows = (
+        (
+            text(column.name),
+            text(type_text(column.type)),
+            "key" if column.name in schema.primary_keys else "",
+            "partition" if column.name in schema.partition_keys else "",
+            text(column.description or ""),
+        )
+        for column in schema.fields
+    )
+    head = ("column", "type", "primary key", "partition key", "comment")
+    title = f"Schema {schema.id}, {counted(len(schema.fields), 'column')}"
+    return table("columns", title, head, rows, "no column", long=head[4:])
+
+
+def _schemas(details: TableDetails) -> str:
+    rows = (
+        (number(schema_id), time_tag(at), text(what))
+        for schema_id, at, what in details.schema_changes
+    )
+    head = ("schema", "time", "what changed")
+    return table("schemas", "Schema changes", head, rows, "none", long=head[2:])
+
+
+def _snapshots(details: TableDetails) -> str:
+    rows = (
+        (
+            number(snapshot.id),
+            time_tag(snapshot.time_millis / 1000),
+            text(snapshot.commit_kind.value),
+            text(snapshot.commit_user),
+            number(snapshot.delta_record_count),
+            number(snapshot.changelog_record_count),
+            number(snapshot.total_record_count),
+        )
+        for snapshot in details.snapshots
+    )
+    head = ("snapshot", "committed", "kind", "user", "records added", "changelog records",
+            "records in all files")  # fmt: skip
+    return table("snapshots", "Newest snapshots", head, rows, "no snapshot", numbers=head[4:])
+
+
+def _files(details: TableDetails) -> str:
+    rows = (
+        (number(level.level), number(level.files), number(level.rows), number(level.size))
+        for level in details.levels
+    )
+    head = ("level", "files", "records before merging", "bytes")
+    return table("files", "Files", head, rows, "no file", numbers=head[1:])
