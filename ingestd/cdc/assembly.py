@@ -14,7 +14,7 @@ values of the after image.
   the table is still valid.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Generic, Self
@@ -111,12 +111,26 @@ def assemble_changes(changes: TableChanges[ColumnT]) -> ChangeBatch:
         columns=pa.table(columns),
         types=types,
         primary_keys=changes.key_names,
-        row_kind=changes.kinds if layout is None else layout.kinds,
+        row_kind=changes.kinds if layout is None else _row_kinds(layout, unavailable),
         offset=changes.offset[taken],
         position=changes.position[taken],
         snapshot_row=changes.snapshot_row[taken],
         unavailable=unavailable,
     )
+
+
+def _row_kinds(layout: RowLayout, unavailable: Mapping[str, Mask]) -> Kinds:
+    """Return the row kinds, with an INSERT for each update that changed its key and omits values.
+
+    The new key has no earlier row, so the values are those of the row under the old key.
+    """
+    kinds, changes = layout.kinds, layout.changes
+    if not unavailable:
+        return kinds
+    moved = np.zeros(len(kinds), np.bool_)
+    moved[1:] = (changes[1:] == changes[:-1]) & (kinds[:-1] == RowKind.DELETE)
+    lacking = np.logical_or.reduce(list(unavailable.values()))
+    return np.where(moved & lacking, np.int8(RowKind.INSERT), kinds)
 
 
 def assemble_valid(

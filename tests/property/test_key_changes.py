@@ -110,13 +110,14 @@ class Pipeline(Truth):
     kafka: Messages = field(default_factory=Messages)
     slots: int = 1
     unknown: int = 0
+    data_format: str = "debezium-json"
     table_settings: TableSettings = field(default_factory=TableSettings)
 
     @property
     def settings(self) -> PipelineSettings:
         plain = super().settings
         sources = {
-            name: SourceSettings(one.kafka, "debezium-json") for name, one in plain.sources.items()
+            name: SourceSettings(one.kafka, self.data_format) for name, one in plain.sources.items()
         }
         options = dict(self.options)
         partition_keys = tuple(filter(None, options.pop("partition", "").split(",")))
@@ -565,6 +566,22 @@ def test_an_update_of_a_part_of_the_message_key_that_the_table_does_not_have(
         database.send(operation, {"id": key, "n": 7}, None if operation == "d" else row)
     run(pipeline)
     assert found(pipeline) == [(number + 2, 7, "of both", None)]
+
+
+def test_an_update_in_one_message_that_has_only_changed_columns(tmp_path: Path) -> None:
+    pipeline = new_pipeline(tmp_path, OPTIONS["fixed buckets"])
+    pipeline.data_format = "ogg-json"
+    for position, key, operation, before, after in [
+        (101, 0, "I", None, {"id": 0, "n": 1, "big": "inserted"}),
+        (102, 0, "U", {"id": 0, "n": 1}, {"id": 0, "n": 2}),
+        (103, 1, "U", {"id": 0}, {"id": 1}),
+    ]:
+        head = {"table": "shop.orders", "op_type": operation, "pos": f"{position:020}"}
+        images = {"primary_keys": ["id"], "before": before, "after": after}
+        pipeline.kafka.send(TOPIC, {"id": key}, head | images)
+        run(pipeline)
+    assert found(pipeline) == [(1, 2, "inserted", None)]
+    assert pipeline.unknown == 0
 
 
 def test_records_that_expire_while_a_batch_runs_have_no_values(tmp_path: Path) -> None:

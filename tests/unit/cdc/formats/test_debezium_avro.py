@@ -70,7 +70,7 @@ def test_an_update_that_changes_its_key_is_a_delete_and_a_row() -> None:
     assert rows(decoded) == [
         (0, 2, {"id": 1, "label": "x"}),
         (1, 3, {"id": 2, "label": None}),
-        (1, 2, {"id": 9, "label": None}),
+        (1, 0, {"id": 9, "label": None}),
     ]
     assert decoded.batches[0].unavailable["label"].tolist() == [False, False, True]
 
