@@ -5,13 +5,14 @@ leaves out has the value of `defaults`.
 """
 
 from collections.abc import Mapping
-from typing import TypeVar
+from typing import Self, TypeVar
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from ingestd.config.section import Section
 from ingestd.config.values import (
     Condition,
+    Duration,
     Expressions,
     Keys,
     Metadata,
@@ -38,6 +39,7 @@ from ingestd.ingest.settings.ordering import Ordering
 from ingestd.ingest.settings.shape_settings import ShapeSettings
 from ingestd.ingest.settings.soft_deletes import DELETED_AT, OnDelete
 from ingestd.ingest.settings.truncate_policy import AmbiguousTruncate, OnTruncate, TruncatePolicy
+from ingestd.ingest.settings.watermark_rules import EventTime, WatermarkRules
 
 Value = TypeVar("Value")
 
@@ -113,6 +115,48 @@ class SelectSection(Section):
     exclude: Names = Field(default=(), description="Columns to leave out.")
 
 
+class WatermarkSection(Section):
+    """Settings for the watermark that the snapshots of a table get."""
+
+    event_time: EventTime = Field(
+        default="none",
+        description="The time of a row: `source`, when it changed in its source (else the "
+        "timestamp of its record), or `column`, the value of `column`. `none`: snapshots get no "
+        "watermark. The section of a table replaces that of `defaults`.",
+    )
+    column: str | None = Field(
+        default=None,
+        min_length=1,
+        description="Column of the table with the time, a TIMESTAMP, with `event-time: column`. It "
+        "may be a computed or metadata column.",
+    )
+    delay: Duration = Field(
+        default=0.0,
+        description="How much later than the newest row of its topic partition a row may be.",
+    )
+    idle_timeout: Duration = Field(
+        default=60.0,
+        gt=0,
+        description="Time after which a topic partition without new records no longer holds the "
+        "watermark back.",
+    )
+
+    @model_validator(mode="after")
+    def _has_column(self) -> Self:
+        if (self.event_time == "column") != (self.column is not None):
+            raise ValueError(
+                "event-time 'column' and the key column are given together, or neither is"
+            )
+        return self
+
+    @property
+    def rules(self) -> WatermarkRules:
+        """The section as settings."""
+        return WatermarkRules(
+            self.event_time, self.column, round(self.delay * 1000), self.idle_timeout
+        )
+
+
 class DefaultsSection(Section):
     """Settings of all tables."""
 
@@ -176,6 +220,10 @@ class DefaultsSection(Section):
     )
     metadata_column_prefix: str = Field(
         default="", description="Prefix of the names of metadata columns."
+    )
+    watermark: WatermarkSection = Field(
+        default_factory=WatermarkSection,
+        description="Watermark of the snapshots of a table.",
     )
     schema_: SchemaSection = Field(
         default_factory=SchemaSection, alias="schema", description="Which schema changes to follow."
@@ -241,6 +289,7 @@ def settings_of(section: DefaultsSection) -> TableSettings:
         ),
         keyless_table_mode=_own(section, "keyless_table_mode", section.keyless_table_mode),
         ordering=_own(section, "ordering", section.ordering),
+        watermark=_own(section, "watermark", section.watermark.rules),
     )
 
 

@@ -39,6 +39,7 @@ from ingestd.ingest.stages.truncates import Stream, outlives_batch
 from ingestd.ingest.tables.batch_span import TableStep, with_fingerprints
 from ingestd.ingest.tables.log_positions import TopicKeys
 from ingestd.ingest.tables.table_registry import TableRegistry
+from ingestd.ingest.tables.watermarks import Watermarks
 from ingestd.ingest.values.counts import Counts
 from ingestd.kafka.offset_ranges import BatchOffsets, OffsetRange, Offsets, split
 from ingestd.log import bind
@@ -95,6 +96,7 @@ class MicroBatch:
         self.set_aside = SetAsideTopics(settings, listener)
         self._prefetch = Prefetch(spark)
         self._settled = False
+        self._watermarks = Watermarks(settings.watermark_rules, time.monotonic)
         self._begun = datetime.now(UTC)
 
     def close(self) -> None:
@@ -269,6 +271,7 @@ class MicroBatch:
         """
         # Includes ranges read again: offsets of a recreated topic refer to other records.
         self._commit_guard.check(batch.truncates.reading(batch.ranges, batch.stream))
+        self._watermarks.note(batch.times)
         names = sorted({*result.messages, *batch.truncates.accepted})
         self._registry.mark(names)
         first = [name for name in names if name == self._registry.dead_letters]
@@ -330,6 +333,9 @@ class MicroBatch:
             truncated=lasting.position if lasting else None,
             position=result.positions.get(name, -1),
             batch=batch.batch_id,
+            watermark=self._watermarks.of(
+                name, partial(self._registry.topic_partitions, name, topics)
+            ),
         )
 
 

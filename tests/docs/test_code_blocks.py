@@ -60,6 +60,7 @@ SHOWN_BY = {
     ("docs/operations.md", "catalog:"): f"{SHOWN}parts_of_a_configuration_fit_the_rest_of_it",
     ("docs/operations.md", "warehouse:"): f"{SHOWN}parts_of_a_configuration_fit_the_rest_of_it",
     ("docs/operations.md", "telemetry:"): f"{SHOWN}parts_of_a_configuration_fit_the_rest_of_it",
+    ("docs/operations.md", "tables:"): f"{SHOWN}parts_of_a_configuration_fit_the_rest_of_it",
     ("docs/operations.md", "executors:"): (
         "tests/chart/test_shown_values.py::test_the_executors_that_the_page_shows_are_created"
     ),

@@ -88,6 +88,7 @@ def test_parts_of_a_configuration_fit_the_rest_of_it(
     file = tmp_path / "ingestd.yaml"
     for page, first in (
         ("docs/operations.md", "telemetry:"),
+        ("docs/operations.md", "tables:"),
         ("docs/iceberg.md", "tables:"),
         ("docs/notices.md", "# notices.yaml"),
     ):

@@ -17,6 +17,7 @@ from ingestd.ingest.settings.rejection import SourceRejection
 from ingestd.ingest.settings.routing_rules import RouteRule, TableLimits
 from ingestd.ingest.settings.shape_settings import ShapeSettings
 from ingestd.ingest.settings.truncate_policy import TruncatePolicy
+from ingestd.ingest.settings.watermark_rules import WatermarkRules
 from ingestd.kafka.properties import KafkaSource
 from ingestd.paimon.spec import honoured_options as honoured
 from ingestd.paimon.spec.changelog_checks import INPUT, writes_input
@@ -100,8 +101,8 @@ class TableSettings:
     creates an append table. `column_types` fixes the types of columns; other columns have the type
     of the source. `shape` adds and removes columns, `evolution` sets which schema changes of the
     source are applied, `truncates` whether truncates of the source are applied,
-    `keyless_table_mode` how a table without a key handles updates and deletes, and `ordering` which
-    of two rows with the same key is newer.
+    `keyless_table_mode` how a table without a key handles updates and deletes, `ordering` which of
+    two rows with the same key is newer, and `watermark` how watermarks are derived.
     """
 
     primary_keys: tuple[str, ...] | None = None
@@ -113,6 +114,7 @@ class TableSettings:
     truncates: TruncatePolicy = field(default_factory=TruncatePolicy)
     keyless_table_mode: KeylessTableMode | None = None
     ordering: Ordering | None = None
+    watermark: WatermarkRules | None = None
 
     @property
     def position_column(self) -> str:
@@ -153,6 +155,7 @@ class TableSettings:
             truncates=self.truncates.over(defaults.truncates),
             keyless_table_mode=self.keyless_table_mode or defaults.keyless_table_mode,
             ordering=self.ordering or defaults.ordering,
+            watermark=self.watermark or defaults.watermark,
         )
 
 
@@ -323,6 +326,14 @@ class BatchContext:
     def follows_renames(self) -> bool:
         """Return whether any table applies column renames of its source."""
         return any(settings.evolution.on_rename == "rename" for settings in self._all_settings())
+
+    def event_time_columns(self) -> dict[str, str]:
+        """Return the columns with event times, by the tables whose watermarks they determine."""
+        rules = [settings.watermark for settings in self._all_settings()]
+        if not any(rule and rule.column for rule in rules):
+            return {}
+        by_table = {name: self.settings_of(name).watermark for name in self.tables}
+        return {name: rule.column for name, rule in by_table.items() if rule and rule.column}
 
     def _all_settings(self) -> tuple[TableSettings, ...]:
         return (self.defaults, *self.settings.values())

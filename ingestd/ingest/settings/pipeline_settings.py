@@ -12,6 +12,7 @@ from ingestd.ingest.settings.context import (
 )
 from ingestd.ingest.settings.error_policy import ErrorPolicy, UnreadablePolicy
 from ingestd.ingest.settings.rejection import RejectionLimits
+from ingestd.ingest.settings.watermark_rules import WatermarkRules
 from ingestd.ingest.settings.wrong_format import WrongFormatThreshold
 
 DEAD_LETTER_TABLE = "ingestd_dead_letters"
@@ -85,6 +86,13 @@ class PipelineSettings:
     def settings_of(self, identifier: str) -> TableSettings:
         """Return the settings of a target table, with defaults for unset fields."""
         return completed_settings(self.tables, self.defaults, identifier)
+
+    def watermark_rules(self, identifier: str) -> WatermarkRules | None:
+        """Return how the watermarks of a target table are derived; None if it gets none."""
+        if identifier == self.dead_letters:
+            return None
+        rules = self.settings_of(identifier).watermark
+        return None if rules is None or rules.event_time == "none" else rules
 
     @property
     def is_bounded(self) -> bool:

@@ -105,7 +105,7 @@ class _DecodeTask:
         self._blob_store = blob_store
         self._task_index = task_index
         self._targets = Targets(context)
-        self._findings = Findings(context.sources)
+        self._findings = Findings(context.sources, context.event_time_columns())
         self._dedup = MapSideDedup(context, self._findings.counts)
         self._images = context.needs_before_images()
         self._renames = context.follows_renames()

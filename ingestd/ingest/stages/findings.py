@@ -3,11 +3,15 @@
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from ingestd.cdc.base import ChangeBatch, RecordChunk, describe_format
 from ingestd.cdc.format_guess import look_of
+from ingestd.errors import ConfigError
 from ingestd.ingest.dead_letters.dead_letter import DeadLetter
 from ingestd.ingest.rows.blobs import Report
 from ingestd.ingest.rows.conform import ShapedRows
@@ -23,6 +27,7 @@ from ingestd.paimon.spec.data_types import DataType
 
 MAX_SAMPLES = 20
 """Maximum number of rejected records that are reported individually; all are counted."""
+_PER_MILLI = {"ms": 1, "us": 1000, "ns": 1_000_000}
 ASKED_FOR = "no-route"
 """The reason of dead letters that `routing.unmatched` requests."""
 
@@ -83,11 +88,13 @@ def merge_columns(
 class Findings:
     """The findings of one task; tables are named by identifier.
 
-    `sources` are the sources of the batch, by name. If `runs_again`, the batch must run again
-    because of a finding.
+    `sources` are the sources of the batch, by name, and `event_time_columns` the columns whose
+    largest values are reported, by table. If `runs_again`, the batch must run again because of a
+    finding.
     """
 
     sources: Mapping[str, SourceSettings]
+    event_time_columns: Mapping[str, str] = field(default_factory=dict)
     runs_again: bool = False
     counts: Counts = field(default_factory=Counts)
     times: BatchTimes = field(default_factory=BatchTimes)
@@ -114,10 +121,21 @@ class Findings:
                 self.note_discovery(rows.discovery)
         EventClock(self.sources, self.times).note(source, chunk, shaped)
         where = TopicPartition(source, chunk.topic, chunk.partition)
+        if self.event_time_columns:
+            self._note_event_times(where, shaped)
         self.counts.records[where] += len(chunk.offsets)
         self.counts.bytes[where] += int(chunk.record_sizes().sum())
         if len(chunk.offsets):
             self._last_records[where] = (int(chunk.offsets[-1]), chunk.last_checksum())
+
+    def _note_event_times(self, where: TopicPartition, shaped: Sequence[ShapedRows]) -> None:
+        for rows in shaped:
+            column = self.event_time_columns.get(rows.table or "")
+            if column is None or rows.table is None or rows.rows is None:
+                continue
+            time = newest_millis(rows.rows, column)
+            if time is not None:
+                self.times.note_column(rows.table, where, time)
 
     def note_discovery(self, discovery: Discovery) -> None:
         """Record columns or schema changes that a table lacks."""
@@ -212,6 +230,24 @@ class Findings:
             unreadable=tuple(self._unreadable),
             last_records=dict(self._last_records),
         )
+
+
+def newest_millis(rows: pa.Table, column: str) -> int | None:
+    """Return the largest timestamp in a column, in ms since the epoch.
+
+    Returns None if the rows have no such column, or no value in it. Raises ConfigError if the
+    column has another type.
+    """
+    if column not in rows.column_names:
+        return None
+    values = rows.column(column)
+    if not pa.types.is_timestamp(values.type):
+        raise ConfigError(
+            f"column '{column}' of watermark.column has type {values.type}; name a column of type "
+            "TIMESTAMP, if need be a computed one"
+        )
+    newest: Any = pc.max(values.cast(pa.int64())).as_py()
+    return None if newest is None else int(newest // _PER_MILLI[values.type.unit])
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,11 +30,11 @@ class BatchSpan:
 
 @dataclass(frozen=True, slots=True)
 class TableStep:
-    """The changes that a batch makes to the progress record of one table.
+    """The changes that a batch makes to the progress record and the watermark of one table.
 
     `topic_keys` are keys of the topics from which the batch has rows for the table. `dropped` are
-    names of carried snapshot properties that are removed. The other fields are as in
-    `TableProgress`.
+    names of carried snapshot properties that are removed. `watermark` is that of the snapshot, in
+    milliseconds (None: that of the newest snapshot). The other fields are as in `TableProgress`.
     """
 
     topic_keys: frozenset[str] = frozenset()
@@ -44,6 +44,7 @@ class TableStep:
     position: int = -1
     batch: str = ""
     dropped: tuple[str, ...] = ()
+    watermark: int | None = None
 
 
 def span_of(

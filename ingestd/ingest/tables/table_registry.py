@@ -50,6 +50,7 @@ from ingestd.ingest.tables.progress import (
     property_names,
 )
 from ingestd.ingest.tables.registry_opening import RegistryOpening
+from ingestd.ingest.values.counts import TopicPartition
 from ingestd.kafka.offset_ranges import BatchOffsets, OffsetRange
 from ingestd.paimon.catalog.base import Catalog, Identifier
 from ingestd.paimon.io.file_io import FileIO
@@ -161,6 +162,18 @@ class TableRegistry:
         progress = self.tables[name].progress
         topic_keys = progress.topic_keys if progress else frozenset()
         return frozenset(topic for topic, key in self.keys.items() if key in topic_keys)
+
+    def topic_partitions(self, name: str, also: frozenset[tuple[str, str]]) -> list[TopicPartition]:
+        """Return the known partitions of the existing topics from which a table has had rows.
+
+        `also` are further (source, topic) pairs.
+        """
+        end = self.progress.end
+        return [
+            TopicPartition(source, topic, partition)
+            for source, topic in self.source_topics(name) | also
+            for partition in end.get(self.keys[source, topic], ())
+        ]
 
     def context(
         self,
@@ -381,7 +394,7 @@ class TableRegistry:
         *,
         overwrite: bool = False,
     ) -> CommitResult:
-        managed, user = self.tables[name], self._settings.commit_user
+        managed, user, now = self.tables[name], self._settings.commit_user, self._now_ms()
         state = with_user(managed.table, managed.state, user)
         pipeline = replace(self.progress, end=covered, start=where_less(start, covered))
         progress = next_record(managed.progress, pipeline, step)
@@ -391,10 +404,10 @@ class TableRegistry:
             identifier=state.committed[user] + 1,
             messages=tuple(messages),
             properties={**record, **dict.fromkeys((*step.dropped, *self._former_names(state)), "")},
+            watermark=step.watermark,
             overwrite=overwrite,
             builds_on={**self._awaited_records(name, state), **managed.properties},
         )
-        now = self._now_ms()
         result = commit(managed.table, user, committable, state=state, now_ms=now, allow_empty=True)
         if result.status == "replayed":
             raise FencedError(

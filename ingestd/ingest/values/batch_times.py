@@ -21,11 +21,13 @@ class BatchTimes:
     """The event times of a task or batch, from the first and last row of each table in a chunk.
 
     `events` maps tables to event times. `reached` maps topic partitions to the largest offset and
-    the time of its record.
+    the time of its record. `columns` maps tables whose event time is a column to the largest value
+    of the column by topic partition.
     """
 
     events: dict[str, EventSpan] = field(default_factory=dict)
     reached: dict[TopicPartition, tuple[int, int]] = field(default_factory=dict)
+    columns: dict[str, dict[TopicPartition, int]] = field(default_factory=dict)
 
     def note_event(self, table: str, time: int) -> None:
         """Record the event time of a change to a table."""
@@ -35,12 +37,20 @@ class BatchTimes:
         """Record the time of a record, unless a later record of its topic partition is known."""
         self.reached[where] = max((offset, time), self.reached.get(where, (offset, time)))
 
+    def note_column(self, table: str, where: TopicPartition, time: int) -> None:
+        """Record a value of the column with the event times of a table."""
+        known = self.columns.setdefault(table, {})
+        known[where] = max(time, known.get(where, time))
+
     def add(self, other: "BatchTimes") -> None:
         """Add the times of another task, or of another run of the batch."""
         for table, span in other.events.items():
             self._unite(table, span)
         for where, (offset, time) in other.reached.items():
             self.note_reached(where, offset, time)
+        for table, times in other.columns.items():
+            for where, time in times.items():
+                self.note_column(table, where, time)
 
     def _unite(self, table: str, span: EventSpan) -> None:
         known = self.events.get(table, span)

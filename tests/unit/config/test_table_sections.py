@@ -14,6 +14,7 @@ from ingestd.ingest.settings.error_policy import ErrorPolicy
 from ingestd.ingest.settings.evolution_policy import EvolutionPolicy
 from ingestd.ingest.settings.routing_rules import RouteRule
 from ingestd.ingest.settings.truncate_policy import TruncatePolicy
+from ingestd.ingest.settings.watermark_rules import WatermarkRules
 
 BASE = """
 warehouse: {path: /lake}
@@ -237,3 +238,15 @@ def test_nothing_said_is_the_careful_way_and_a_table_may_say_otherwise() -> None
 def test_other_words_are_refused(section: type[DefaultsSection], key: str) -> None:
     with pytest.raises(ValidationError, match=key):
         section.model_validate({key: "maybe"})
+
+
+def test_watermarks_of_a_table_replace_those_of_all(tmp_path: Path) -> None:
+    general = "defaults: {watermark: {event-time: source, delay: 10s}}\n"
+    assert table(tmp_path, general + "tables: {t: {}}\n").watermark == WatermarkRules(
+        "source", None, 10_000
+    )
+    own = "tables: {t: {watermark: {event-time: column, column: at, idle-timeout: 5s}}}\n"
+    assert table(tmp_path, general + own).watermark == WatermarkRules("column", "at", 0, 5.0)
+    none = "tables: {t: {watermark: {event-time: none}}}\n"
+    assert table(tmp_path, general + none).watermark == WatermarkRules()
+    assert "given together" in issue(tmp_path, "tables: {t: {watermark: {column: at}}}")

@@ -1,0 +1,22 @@
+"""How the watermark of a table is derived from event times (`watermark`)."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+EventTime = Literal["none", "source", "column"]
+
+
+@dataclass(frozen=True, slots=True)
+class WatermarkRules:
+    """The event time of a table's rows, and which of its topic partitions are waited for.
+
+    `event_time` is the time of a change in its source ("source") or the value of `column`
+    ("column"); with "none", the table gets no watermarks. Rows may be up to `delay_ms` later than
+    the newest row of their topic partition. A topic partition is idle after `idle_seconds` without
+    records.
+    """
+
+    event_time: EventTime = "none"
+    column: str | None = None
+    delay_ms: int = 0
+    idle_seconds: float = 60.0
