@@ -51,6 +51,7 @@ COMMANDS: Mapping[str, CommandInfo] = {
     ),
     "watch": CommandInfo("ingestd.cli.watch", "Show the live status of a running daemon."),
     "read": CommandInfo("ingestd.cli.read", "Print the rows of a table, or its changes."),
+    "get": CommandInfo("ingestd.cli.get", "Print the rows with given primary keys."),
     "tables": CommandInfo("ingestd.cli.tables", "List the tables of a warehouse."),
     "snapshots": CommandInfo("ingestd.cli.tables", "List the snapshots of a table."),
     "files": CommandInfo("ingestd.cli.tables", "List the data files of a snapshot."),

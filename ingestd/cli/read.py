@@ -17,11 +17,11 @@ from ingestd.cli.tables import SnapshotId, TableName, Warehouse, open_view
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 
 _Where: TypeAlias = Annotated[str | None, typer.Option("--where", help="Condition on rows.")]
-_Columns: TypeAlias = Annotated[
+Columns: TypeAlias = Annotated[
     str | None, typer.Option("--columns", help="Only these columns, with commas between them.")
 ]
-_Tag: TypeAlias = Annotated[str | None, typer.Option("--tag", help="Rows of a tag.")]
-_AsOf: TypeAlias = Annotated[
+Tag: TypeAlias = Annotated[str | None, typer.Option("--tag", help="Rows of a tag.")]
+AsOf: TypeAlias = Annotated[
     str | None, typer.Option("--as-of", help="Rows at a time, ISO 8601 (UTC without an offset).")
 ]
 _Changelog: TypeAlias = Annotated[
@@ -36,11 +36,11 @@ _First: TypeAlias = Annotated[
 _Last: TypeAlias = Annotated[
     int | None, typer.Option("--to", min=1, help="Last snapshot of the changes.")
 ]
-_Limit: TypeAlias = Annotated[
+Limit: TypeAlias = Annotated[
     int | None,
     typer.Option(min=0, help=f"Most rows; a table for people stops at {rows_output.SHOWN_ROWS}."),
 ]
-_Output: TypeAlias = Annotated[
+OutputFile: TypeAlias = Annotated[
     Path | None, typer.Option("--output", "-o", help="Output file; default standard output.")
 ]
 
@@ -58,17 +58,17 @@ def read(
     warehouse: Warehouse,
     table: TableName,
     where: _Where = None,
-    columns: _Columns = None,
+    columns: Columns = None,
     snapshot: SnapshotId = None,
-    tag: _Tag = None,
-    as_of: _AsOf = None,
+    tag: Tag = None,
+    as_of: AsOf = None,
     changelog: _Changelog = False,
     audit_log: _AuditLog = False,
     first: _First = None,
     last: _Last = None,
     style: Annotated[Format, typer.Option("--format", "-f", help="Output format.")] = Format.JSONL,
-    limit: _Limit = None,
-    output: _Output = None,
+    limit: Limit = None,
+    output: OutputFile = None,
     as_json: AsJson = False,
 ) -> None:
     """Print the rows of a table as they are now, or as they were at a snapshot.
@@ -111,10 +111,11 @@ def _read(
         watched = line.enter_context(line_of("reading", table, files))
         rows = requested_rows(watched, view, request)
         out = Output(output, limit, line.close)
-        _print(rows, form, out)
+        write_rows(rows, form, out)
 
 
-def _print(rows: PrintedRows, style: Format, out: Output) -> None:
+def write_rows(rows: PrintedRows, style: Format, out: Output) -> None:
+    """Write rows in an output format."""
     if style is Format.PARQUET:
         rows_output.write_parquet(rows, out)
     elif style is Format.CSV:

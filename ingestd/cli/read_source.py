@@ -23,6 +23,7 @@ from ingestd.paimon.table.read.incremental_read import (
     iter_changed,
     iter_changelog,
 )
+from ingestd.paimon.table.read.point_read import PointReader
 from ingestd.paimon.table.read.scan_options import BETWEEN, ScanTarget, scan_target
 from ingestd.paimon.table.read.table_read import TableReader
 from ingestd.paimon.table.system.system_tables import read_system_table, system_table
@@ -96,6 +97,15 @@ def requested_rows(table: FileStoreTable, view: str | None, request: Request) ->
         return _as_binlog(changes, CHANGE_FIELDS[1].name) if view == BINLOG else changes
     rows = _rows(table, request)
     return _as_binlog(rows) if view == BINLOG else rows
+
+
+def looked_up_rows(table: FileStoreTable, keys: pa.Table, request: Request) -> PrintedRows:
+    """Return the rows of a table that have one of the given primary keys.
+
+    Raises ConfigError, UnsupportedError or FormatError if they cannot be read.
+    """
+    reader = PointReader.of(table, _target(table, request), keys, request.names)
+    return PrintedRows(reader.rows(), reader.fields(), in_order=False)
 
 
 def _rows(table: FileStoreTable, request: Request) -> PrintedRows:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from ingestd.paimon.library.open_table import Table as Table
     from ingestd.paimon.library.scan import ChangeSelection as ChangeSelection
+    from ingestd.paimon.library.scan import KeySelection as KeySelection
     from ingestd.paimon.library.scan import Scan as Scan
     from ingestd.paimon.library.scan import Selection as Selection
     from ingestd.paimon.library.warehouse import Warehouse as Warehouse
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 else:
     _HOMES = {
         "ChangeSelection": "scan.ChangeSelection",
+        "KeySelection": "scan.KeySelection",
         "Scan": "scan.Scan",
         "Selection": "scan.Selection",
         "Table": "open_table.Table",
@@ -45,6 +47,7 @@ else:
 
 __all__ = (
     "ChangeSelection",
+    "KeySelection",
     "Scan",
     "Selection",
     "Table",

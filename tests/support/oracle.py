@@ -102,6 +102,20 @@ class Oracle(Closing):
         """Merged rows; flags as ``--snapshot N``, ``--filter column=value``, ``--rowkind``."""
         return self("read", warehouse, database, table, *flags)
 
+    def get(
+        self,
+        warehouse: Path | str,
+        database: str,
+        table: str,
+        keys: Iterable[Mapping[str, Any]],
+        scratch: Path,
+        *flags: object,
+    ) -> list[dict[str, Any]]:
+        """What Java's local lookup finds; with ``--figures``, what it costs as the last value."""
+        file = scratch / "keys.jsonl"
+        file.write_text("".join(json.dumps(key) + "\n" for key in keys), encoding="utf-8")
+        return self("get", warehouse, database, table, file, *flags)
+
     def changelog(
         self, warehouse: Path | str, database: str, table: str, *flags: object
     ) -> list[dict[str, Any]]:

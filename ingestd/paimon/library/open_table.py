@@ -7,8 +7,16 @@ from typing import Any, Unpack
 import pyarrow as pa
 
 from ingestd.paimon.casts.evolution import columns_schema
-from ingestd.paimon.library.scan import ChangeSelection, Scan, Selection, scan_changes, scan_rows
-from ingestd.paimon.library.table_rows import RowData
+from ingestd.paimon.library.scan import (
+    ChangeSelection,
+    KeySelection,
+    Scan,
+    Selection,
+    scan_changes,
+    scan_keys,
+    scan_rows,
+)
+from ingestd.paimon.library.table_rows import RowData, arrow_keys
 from ingestd.paimon.library.writer import Writer
 from ingestd.paimon.spec.snapshot import Snapshot
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
@@ -83,6 +91,15 @@ class Table:
         Raises ConfigError for an unknown column or an invalid condition.
         """
         return scan_changes(self.files, how)
+
+    def get(self, keys: RowData, **how: Unpack[KeySelection]) -> pa.Table:
+        """Return the rows with the given primary keys as an Arrow table, in no defined order.
+
+        `keys` has the primary key columns; keys without a row are left out. Only files that may
+        contain one of the keys are opened. Raises ConfigError for a table without a primary key,
+        for invalid keys, and for an unknown column, tag or snapshot; and the errors of `Scan`.
+        """
+        return scan_keys(self.files, arrow_keys(self.files, keys), how).to_arrow()
 
     def to_arrow(self, **how: Unpack[Selection]) -> pa.Table:
         """Return the selected rows as an Arrow table. Raises the errors of `scan` and `Scan`."""

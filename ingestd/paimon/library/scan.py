@@ -25,6 +25,7 @@ from ingestd.paimon.table.read.incremental_read import (
     iter_changed,
     iter_changelog,
 )
+from ingestd.paimon.table.read.point_read import PointReader
 from ingestd.paimon.table.read.scan_options import ScanTarget, scan_target
 from ingestd.paimon.table.read.table_read import TableReader, selected_fields
 
@@ -32,20 +33,28 @@ _MILLIS = 1000
 _TIMES = ("snapshot", "tag", "as_of", "between")
 
 
-class Selection(TypedDict, total=False):
-    """Selection of rows and columns; by default everything as of the newest snapshot.
+class KeySelection(TypedDict, total=False):
+    """Selection of columns and a point in time; by default all columns of the newest snapshot.
 
-    `columns`: names, in the requested order. `where`: a condition, such as ``"status = 'open' AND
-    amount > 10"``. At most one of: `snapshot`, an id; `tag`, a name; `as_of`, a timestamp (UTC
-    without a time zone); `between`, two snapshot ids: the rows added after the first snapshot that
-    still exist in the second.
+    `columns`: names, in the requested order. At most one of: `snapshot`, an id; `tag`, a name;
+    `as_of`, a timestamp (UTC without a time zone).
     """
 
     columns: Sequence[str]
-    where: str
     snapshot: int
     tag: str
     as_of: str | datetime
+
+
+class Selection(KeySelection, total=False):
+    """Selection of rows and columns; by default everything as of the newest snapshot.
+
+    `columns` and the point in time are those of `KeySelection`. `where`: a condition, such as
+    ``"status = 'open' AND amount > 10"``. Instead of a point in time, `between`, two snapshot ids:
+    the rows added after the first snapshot that still exist in the second.
+    """
+
+    where: str
     between: tuple[int, int]
 
 
@@ -117,9 +126,7 @@ def scan_rows(table: FileStoreTable, how: Selection) -> Scan:
     Raises ConfigError for an unknown column, tag or snapshot, a timestamp before the first
     snapshot, an invalid condition, or several points in time.
     """
-    named_times = [name for name in _TIMES if name in how]
-    if len(named_times) > 1:
-        raise ConfigError(f"{' and '.join(named_times)} each name a point in time: give one")
+    _refuse_several_times(how)
     if "between" in how:
         after, last = _range(how["between"])
         reader = _reader(table, how)
@@ -137,6 +144,17 @@ def scan_rows(table: FileStoreTable, how: Selection) -> Scan:
     return _scan(reader.row_fields(), lambda: reader.rows(snapshot) if snapshot else iter(none))
 
 
+def scan_keys(table: FileStoreTable, keys: pa.Table, how: KeySelection) -> Scan:
+    """Return a scan of the rows with the given primary keys, as of the selected point in time.
+
+    Raises ConfigError for an unknown column, tag or snapshot, a timestamp before the first
+    snapshot, several points in time, or a table whose scan options select changes.
+    """
+    _refuse_several_times(how)
+    reader = PointReader.of(table, _target(table, how), keys, how.get("columns"))
+    return _scan(reader.fields(), reader.rows)
+
+
 def scan_changes(table: FileStoreTable, how: ChangeSelection) -> Scan:
     """Return a scan of the selected changes, in commit order.
 
@@ -146,6 +164,12 @@ def scan_changes(table: FileStoreTable, how: ChangeSelection) -> Scan:
     first = None if after is None else after + 1
     changes = partial(iter_changelog, table, first, last)
     return _matching_scan(table, change_fields(table), how, changes)
+
+
+def _refuse_several_times(how: KeySelection) -> None:
+    named_times = [name for name in _TIMES if name in how]
+    if len(named_times) > 1:
+        raise ConfigError(f"{' and '.join(named_times)} each name a point in time: give one")
 
 
 def _matching_scan(
@@ -182,12 +206,12 @@ def _predicate(where: str | None, fields: Sequence[DataField]) -> Predicate | No
     return None if where is None else parse_predicate(where, fields)
 
 
-def _target(table: FileStoreTable, how: Selection) -> ScanTarget:
+def _target(table: FileStoreTable, how: KeySelection) -> ScanTarget:
     snapshot = _snapshot(table, how)
     return scan_target(table) if snapshot is None else ScanTarget(snapshot, travels=True)
 
 
-def _snapshot(table: FileStoreTable, how: Selection) -> Snapshot | None:
+def _snapshot(table: FileStoreTable, how: KeySelection) -> Snapshot | None:
     if "snapshot" in how:
         return requested_snapshot(table.io, table.paths, how["snapshot"])
     if "tag" in how:

@@ -35,6 +35,29 @@ def arrow_rows(table: FileStoreTable, data: RowData) -> pa.Table:
     return pa.Table.from_arrays(columns, schema=wanted)
 
 
+def arrow_keys(table: FileStoreTable, data: RowData) -> pa.Table:
+    """Return primary keys in the types of the table.
+
+    Raises ConfigError for a table without a primary key, for keys that lack one of its columns or
+    have others, and for an invalid or a null value.
+    """
+    schema = table.schema
+    if not schema.primary_keys:
+        raise ConfigError(f"table {table.name} has no primary key: select rows by a condition")
+    wanted = columns_schema(schema.select(schema.primary_keys))
+    keys = _as_arrow(data, wanted)
+    if keys.num_rows and set(keys.column_names) != set(schema.primary_keys):
+        raise ConfigError(
+            f"table {table.name}: a key has the columns {', '.join(schema.primary_keys)}, and "
+            f"these have {', '.join(keys.column_names)}"
+        )
+    columns = [_column(table, keys, field) for field in wanted]
+    for field, column in zip(wanted, columns, strict=True):
+        if column.null_count:
+            raise ConfigError(f"table {table.name}: key column {field.name} is null in a key")
+    return pa.Table.from_arrays(columns, schema=wanted)
+
+
 def _as_arrow(data: RowData, wanted: pa.Schema) -> pa.Table:
     if isinstance(data, pa.Table):
         return data

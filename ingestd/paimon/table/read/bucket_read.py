@@ -8,7 +8,7 @@ import os
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -57,6 +57,16 @@ def ages_by_file(files: Sequence[DataFileMeta]) -> bool:
     return True
 
 
+class RowSource(Protocol):
+    """A source of the rows of data files, as `DataFileReader.read` returns them."""
+
+    def read(
+        self, partition: bytes, bucket: int, file: DataFileMeta, fields: Sequence[DataField]
+    ) -> pa.Table:
+        """Return rows of a data file with the columns and types of `fields`."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class BucketReader:
     """A reader of the columns `fields` of buckets.
@@ -69,7 +79,7 @@ class BucketReader:
     table: FileStoreTable
     fields: tuple[DataField, ...]
     keys: KeyFilter | None = None
-    source: DataFileReader | None = None
+    source: RowSource | None = None
     kinds: bool = False
 
     def read(self, bucket: BucketFiles) -> Iterator[pa.Table]:
@@ -91,7 +101,7 @@ class BucketReader:
         return self.table.schema.select(self.table.schema.trimmed_primary_keys)
 
     @property
-    def _merge_fields(self) -> tuple[DataField, ...]:
+    def merge_fields(self) -> tuple[DataField, ...]:
         """Return the key columns, the requested columns, and the columns required to merge them."""
         requested = (*self.key_fields, *self.fields)
         beside = self.table.merge_rules.columns_beside([field.name for field in requested])
@@ -106,7 +116,7 @@ class BucketReader:
         if len(files) > 1 and picks_rows(rules):
             return PickedSection(self, section).rows()
         oldest_first = ages_by_file(files)
-        fields = [*self._merge_fields, *self.system_fields(files, oldest_first=oldest_first)]
+        fields = [*self.merge_fields, *self.system_fields(files, oldest_first=oldest_first)]
         parts = [self._file_rows(section, file, fields) for file in files]
         rows = pa.concat_tables(parts)
         if len(files) > 1:

@@ -1,6 +1,6 @@
 """Filter partitions, buckets, files and rows by a set of primary keys."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -81,18 +81,11 @@ class KeyFilter:
 
         `names` are the trimmed key columns.
         """
-        keys = self.by_partition[partition] if self.anywhere is None else self.anywhere
-        row_code = np.zeros(rows.num_rows, np.int64)
-        key_code = np.zeros(keys.num_rows, np.int64)
-        for name in names:
-            known: Any = pc.unique(keys.column(name))
-            # Renumber the codes before each column, so that those of several columns stay small.
-            both = np.concatenate([key_code, row_code])
-            _, dense = np.unique(both, return_inverse=True)
-            key_code, row_code = dense[: len(key_code)], dense[len(key_code) :]
-            key_code = key_code * (len(known) + 1) + _codes(keys.column(name), known)
-            row_code = row_code * (len(known) + 1) + _codes(rows.column(name), known)
-        return pa.array(np.isin(row_code, key_code))
+        return pa.array(among_keys(rows, self.of_partition(partition), names))
+
+    def of_partition(self, partition: bytes) -> pa.Table:
+        """Return the keys that may be in a partition, which is one of `partitions`."""
+        return self.by_partition[partition] if self.anywhere is None else self.anywhere
 
     def _buckets(
         self,
@@ -109,6 +102,24 @@ class KeyFilter:
         ours = [e for e in index if e.partition == partition and e.index_type == HASH_INDEX]
         buckets = PartitionIndex.load(table, ours).lookup(key_hashes(table, keys))
         return frozenset(buckets[buckets >= 0].tolist())
+
+
+def among_keys(rows: pa.Table, keys: pa.Table, names: Iterable[str]) -> npt.NDArray[np.bool_]:
+    """Return a mask of the rows whose key is among the keys of another table.
+
+    `names` are the key columns of both.
+    """
+    row_code = np.zeros(rows.num_rows, np.int64)
+    key_code = np.zeros(keys.num_rows, np.int64)
+    for name in names:
+        known: Any = pc.unique(keys.column(name))
+        # Renumber the codes before each column, so that those of several columns stay small.
+        both = np.concatenate([key_code, row_code])
+        _, dense = np.unique(both, return_inverse=True)
+        key_code, row_code = dense[: len(key_code)], dense[len(key_code) :]
+        key_code = key_code * (len(known) + 1) + _codes(keys.column(name), known)
+        row_code = row_code * (len(known) + 1) + _codes(rows.column(name), known)
+    return np.isin(row_code, key_code)
 
 
 def _by_partition(table: FileStoreTable, keys: pa.Table) -> dict[bytes, pa.Table]:
@@ -142,15 +153,18 @@ def _codes(column: Column, known: Array) -> npt.NDArray[np.int64]:
     return codes
 
 
-def keys_predicate(table: FileStoreTable, keys: pa.Table) -> Predicate | None:
+def keys_predicate(
+    table: FileStoreTable, keys: pa.Table, names: Sequence[str] | None = None
+) -> Predicate | None:
     """Return a predicate on integer and string key columns that all rows with these keys match.
 
-    Other rows may match as well. Returns None without such a column or without keys.
+    `names` are the key columns to use (None: all). Other rows may match as well. Returns None
+    without such a column or without keys.
     """
     if not keys.num_rows:
         return None
     parts: list[Predicate] = []
-    for field in table.schema.select(table.schema.primary_keys):
+    for field in table.schema.select(table.schema.primary_keys if names is None else names):
         column = keys.column(field.name)
         simple = field.type.root in INTEGER_ROOTS or field.type.root in CHARACTER_ROOTS
         if simple and column.type == to_arrow_type(field.type) and not column.null_count:

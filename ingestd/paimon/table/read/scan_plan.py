@@ -79,7 +79,7 @@ class ReadPlan:
         return sum(len(unit.files.files) for unit in self.units)
 
 
-def _hides_level_0(table: FileStoreTable) -> bool:
+def hides_level_0(table: FileStoreTable) -> bool:
     """Return whether batch reads leave out level-0 files, and need not merge the other files.
 
     With deletion vectors, the compaction of a key deletes its older row by a vector; first-row
@@ -118,7 +118,7 @@ class _Planner:
         keys = frozenset((*schema.partition_keys, *schema.primary_keys))
         self._on_keys = only_on(predicate, keys) if schema.primary_keys else None
         self._buckets = BucketPruner.of(table, predicate)
-        self._hidden = live and _hides_level_0(table)
+        self._hidden = live and hides_level_0(table)
         self._merged = bool(schema.primary_keys) and not self._hidden
         self._partitions: dict[bytes, bool] = {}
         self._skipped: Counter[str] = Counter()

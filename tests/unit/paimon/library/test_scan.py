@@ -118,3 +118,30 @@ def test_other_packages_get_the_rows_or_are_named(
     assert ids(table.to_duckdb().read_all()) == [2, 3]
     own = SimpleNamespace(from_arrow=lambda rows: ["mine", rows.read_all().num_rows])
     assert table.scan().to_duckdb(own) == ["mine", 2]
+
+
+def test_rows_with_given_keys(table: Table) -> None:
+    assert ids(table.get([{"id": 1}, {"id": 2}, {"id": 3}, {"id": 4}])) == [2, 3]
+    assert table.get({"id": 3}, columns=["w"]).to_pylist() == [{"w": 3}]
+    assert table.get(pa.table({"id": [1, 3]}), snapshot=1).to_pylist() == [{"id": 1, "v": "a"}]
+    assert table.get([]).num_rows == 0
+
+
+@pytest.mark.parametrize(
+    ("keys", "message"),
+    [
+        ([{"id": 1, "v": "a"}], "a key has the columns id, and these have id, v"),
+        ([{"ID": 1}], "a key has the columns id, and these have ID"),
+        ([{"id": None}], "key column id is null"),
+        ([{"id": "x"}], "do not fit"),
+    ],
+)
+def test_keys_that_are_none_are_refused(table: Table, keys: Any, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        table.get(keys)
+
+
+def test_a_table_without_a_primary_key_has_no_row_of_a_key(tmp_path: Path) -> None:
+    native_table(tmp_path, COLUMNS)
+    with pytest.raises(ConfigError, match="no primary key"):
+        paimon.open(f"{tmp_path}/db.t").get({"id": 1})

@@ -1,0 +1,267 @@
+"""Look up rows by primary key.
+
+A data file is opened only if one of the keys may be in it, by partition, bucket, key range and file
+index, and of a Parquet file only the row groups with such keys are decoded. If the newest row of a
+key is the result, files are searched from the newest to the oldest until each key has been found.
+"""
+
+from bisect import bisect_left, bisect_right
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ingestd.errors import ConfigError
+from ingestd.paimon.format.base import BatchSize
+from ingestd.paimon.spec import honoured_options as honoured
+from ingestd.paimon.spec.arrow import column_values
+from ingestd.paimon.spec.data_file import DataFileMeta
+from ingestd.paimon.spec.data_types import DataField
+from ingestd.paimon.spec.manifest import ManifestEntry
+from ingestd.paimon.spec.options import BucketMode, bucket_mode, refuse_unsupported
+from ingestd.paimon.spec.snapshot import Snapshot
+from ingestd.paimon.table.buckets.bucket_assigner import assign_among
+from ingestd.paimon.table.files.data_file_indexes import indexes_may_match, read_file_indexes
+from ingestd.paimon.table.files.data_files import SYSTEM_FIELDS, DataFileReader, KeyTest
+from ingestd.paimon.table.files.deletion_vectors import DeletionVectors
+from ingestd.paimon.table.metadata.file_store_scan import live_entries, snapshot_manifests
+from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
+from ingestd.paimon.table.read.bucket_read import BucketReader, ages_by_file
+from ingestd.paimon.table.read.key_filter import KeyFilter, among_keys, keys_predicate
+from ingestd.paimon.table.read.scan_options import BETWEEN, ScanTarget
+from ingestd.paimon.table.read.scan_plan import (
+    BucketFiles,
+    Key,
+    comparable_key,
+    comparable_value,
+    hides_level_0,
+)
+from ingestd.paimon.table.read.table_read import index_entries, selected_fields
+
+_SIZE = BatchSize(8 << 20)
+_HASHED = frozenset({BucketMode.HASH_FIXED, BucketMode.POSTPONE})
+"""Bucket modes in which the hash of a key determines its bucket."""
+
+
+@dataclass(frozen=True, slots=True)
+class PointReader:
+    """A reader of the rows of a snapshot (None: no rows) that have one of some primary keys.
+
+    `keys` has the primary key columns, in the types of the table; the result has the columns
+    `columns` (None: all). Memory holds the keys, the rows of one bucket that have one of them, and
+    a part of a file.
+    """
+
+    table: FileStoreTable
+    snapshot: Snapshot | None
+    keys: pa.Table
+    columns: Sequence[str] | None = None
+
+    @classmethod
+    def of(
+        cls,
+        table: FileStoreTable,
+        target: ScanTarget,
+        keys: pa.Table,
+        columns: Sequence[str] | None = None,
+    ) -> "PointReader":
+        """Return the reader for a scan target.
+
+        Raises ConfigError for a target of changes, and for an unknown column.
+        """
+        if target.between is not None:
+            raise ConfigError(
+                f"table {table.name}: option '{BETWEEN}' selects changes, and keys are looked up "
+                "in a snapshot: specify a snapshot, a tag or a time"
+            )
+        if target.travels and target.snapshot is not None:
+            table = table.with_schema(table.schemas(target.snapshot.schema_id))
+        reader = cls(table, target.snapshot, keys, columns)
+        reader.fields()
+        return reader
+
+    def fields(self) -> tuple[DataField, ...]:
+        """Return the fields of the result. Raises ConfigError for an unknown column."""
+        return selected_fields(self.table, self.columns)
+
+    def rows(self) -> Iterator[pa.Table]:
+        """Yield the merged rows that have one of the keys, in parts.
+
+        Raises UnsupportedError for a table that cannot be read correctly, FormatError for a file
+        that is missing or damaged.
+        """
+        table, snapshot = self.table, self.snapshot
+        refuse_unsupported(table.schema, for_write=False)
+        if snapshot is None:
+            return
+        fields = self.fields()
+        index = index_entries(table, snapshot)
+        reader = DataFileReader(table, DeletionVectors.of(table, index))
+        keys = KeyFilter.of(table, self.keys)
+        manifests = snapshot_manifests(table, snapshot)
+        entries = live_entries(table, manifests, partition_filter=keys.partitions)
+        for bucket in _buckets(keys.narrow(table, entries, index)):
+            lookup = _BucketLookup(reader, fields, _bucket_keys(table, keys, bucket[0]))
+            yield from (rows.select([f.name for f in fields]) for rows in lookup.rows(bucket))
+
+
+def _buckets(entries: Sequence[ManifestEntry]) -> list[list[ManifestEntry]]:
+    """Group the live files by bucket; postponed rows are not in a bucket yet."""
+    buckets: dict[tuple[bytes, int], list[ManifestEntry]] = defaultdict(list)
+    for entry in entries:
+        if entry.bucket >= 0:
+            buckets[entry.partition, entry.bucket].append(entry)
+    return list(buckets.values())
+
+
+def _bucket_keys(table: FileStoreTable, keys: KeyFilter, entry: ManifestEntry) -> pa.Table:
+    """Return the keys that may be in the bucket of a data file."""
+    wanted = keys.of_partition(entry.partition)
+    if entry.total_buckets <= 0 or bucket_mode(table.schema) not in _HASHED:
+        return wanted
+    return wanted.filter(assign_among(table, wanted, entry.total_buckets) == entry.bucket)
+
+
+@dataclass(slots=True)
+class _SortedKeys:
+    """Trimmed keys in ascending order, without repetitions, and which of them are still wanted."""
+
+    keys: pa.Table
+    values: list[Key]
+    wanted: npt.NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, keys: pa.Table, names: Sequence[str]) -> "_SortedKeys":
+        columns = (map(comparable_value, column_values(keys.column(name))) for name in names)
+        positions = {key: i for i, key in enumerate(zip(*columns, strict=True))}
+        values = sorted(positions)
+        order = np.array([positions[key] for key in values], np.int64)
+        taken = keys.select(names).take(order)
+        return cls(taken, values, np.ones(len(values), np.bool_))
+
+    def between(self, low: Key, high: Key) -> npt.NDArray[np.int64]:
+        """Return the positions of the wanted keys from `low` to `high`."""
+        start, end = bisect_left(self.values, low), bisect_right(self.values, high)
+        return start + np.flatnonzero(self.wanted[start:end])
+
+
+@dataclass(slots=True)
+class _KeyedRows:
+    """Rows of data files with some keys, by file name, as a source of rows of a bucket."""
+
+    by_file: dict[str, pa.Table] = field(default_factory=dict)
+
+    def read(
+        self, partition: bytes, bucket: int, file: DataFileMeta, fields: Sequence[DataField]
+    ) -> pa.Table:
+        """Return the rows of a file with some of the columns that were read."""
+        return self.by_file[file.file_name].select([column.name for column in fields])
+
+
+class _BucketLookup:
+    """The lookup of keys in the files of one bucket."""
+
+    def __init__(
+        self, reader: DataFileReader, fields: tuple[DataField, ...], keys: pa.Table
+    ) -> None:
+        self._reader = reader
+        self._table = reader.table
+        self._names = self._table.schema.trimmed_primary_keys
+        self._types = [column.type for column in self._table.schema.key_fields]
+        self._keys = _SortedKeys.of(keys, self._names)
+        self._found = _KeyedRows()
+        self._merged = BucketReader(self._table, fields, source=self._found)
+        self._unmerged = hides_level_0(self._table)
+
+    def rows(self, entries: Sequence[ManifestEntry]) -> Iterator[pa.Table]:
+        """Yield the merged rows of the keys in a bucket, in parts."""
+        partition, number = entries[0].partition, entries[0].bucket
+        files = self._candidates(entry.file for entry in entries)
+        newest_wins = self._unmerged or self._newest_wins(files)
+        for file in reversed(files):
+            rows = self._file_rows(partition, number, file)
+            if rows is None:
+                continue
+            self._found.by_file[file.file_name] = rows
+            if newest_wins:
+                keys = self._keys
+                keys.wanted &= ~np.asarray(among_keys(keys.keys, rows, self._names))
+        read = tuple(file for file in files if file.file_name in self._found.by_file)
+        groups = [(file,) for file in read] if self._unmerged else [read]
+        for group in groups:
+            yield from self._merged.read(BucketFiles(partition, number, group))
+
+    def _candidates(self, files: Iterator[DataFileMeta]) -> list[DataFileMeta]:
+        """Return the files whose key range contains a key, by sequence number."""
+        visible = [file for file in files if not (self._unmerged and file.level == 0)]
+        spanning = [file for file in visible if len(self._keys_of(file))]
+        return sorted(spanning, key=lambda file: file.max_sequence_number)
+
+    def _newest_wins(self, files: Sequence[DataFileMeta]) -> bool:
+        """Return whether a row of a later file replaces all rows of its key in earlier files."""
+        rules = self._table.merge_rules
+        replaces = rules.engine == "deduplicate" and not rules.sequence_fields
+        return replaces and not rules.ignore_delete and ages_by_file(files)
+
+    def _keys_of(self, file: DataFileMeta) -> npt.NDArray[np.int64]:
+        bounds = (comparable_key(self._types, key) for key in (file.min_key, file.max_key))
+        return self._keys.between(*bounds)
+
+    def _file_rows(self, partition: bytes, bucket: int, file: DataFileMeta) -> pa.Table | None:
+        """Return the rows of a file that have one of the wanted keys; None if it has none.
+
+        The columns are those that merging requires.
+        """
+        positions = self._keys_of(file)
+        if not len(positions):
+            return None
+        keys = self._keys.keys.take(positions)
+        if not self._index_allows(partition, bucket, file, keys):
+            return None
+        first = [self._keys.values[i][0] for i in positions]
+        test = KeyTest(
+            lambda low, high: (
+                bisect_left(first, comparable_value(low))
+                < bisect_right(first, comparable_value(high))
+            ),
+            lambda rows: bool(pc.any(self._mask(rows, keys)).as_py()),
+        )
+        reader = DataFileReader(self._table, self._reader.deletions, keys=test)
+        fields = tuple(dict.fromkeys((*self._merged.merge_fields, *SYSTEM_FIELDS)))
+        parts: list[pa.Table] = []
+        for _, batch in reader.batches(partition, bucket, file, fields, _SIZE):
+            rows = batch.filter(self._mask(batch, keys))
+            if rows.num_rows:
+                parts.append(rows)
+            if sum(part.num_rows for part in parts) == keys.num_rows:
+                break
+        return pa.concat_tables(parts) if parts else None
+
+    def _index_allows(
+        self, partition: bytes, bucket: int, file: DataFileMeta, keys: pa.Table
+    ) -> bool:
+        """Return whether a file may contain one of the keys, by its file indexes."""
+        if not honoured.INDEX_READ.of(self._table.schema.options):
+            return True
+        predicate = keys_predicate(self._table, keys, self._names)
+        if predicate is None:
+            return True
+        indexes = read_file_indexes(self._table, partition, bucket, file)
+        return indexes is None or indexes_may_match(self._table, file, indexes, predicate)
+
+    def _mask(self, rows: pa.Table, keys: pa.Table) -> Any:  # noqa: ANN401  (an array of booleans)
+        """Return a mask of the rows that have one of the keys."""
+        matches = np.ones(rows.num_rows, np.bool_)
+        for name in self._names:
+            column: Any = rows.column(name)
+            matches &= pc.is_in(column, value_set=keys.column(name).combine_chunks()).to_numpy()
+        if len(self._names) == 1:
+            return pa.array(matches)
+        positions = np.flatnonzero(matches)
+        matches[positions] = among_keys(rows.take(positions), keys, self._names)
+        return pa.array(matches)
