@@ -4,7 +4,7 @@ import json
 import time
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -18,7 +18,9 @@ from ingestd.paimon.catalog.base import (
     load_catalog,
 )
 from ingestd.paimon.catalog.hive import HiveCatalog
-from ingestd.paimon.catalog.thrift import Value, structure, text
+from ingestd.paimon.catalog.hive_client import METHODS, Address, Metastore, MetastoreError
+from ingestd.paimon.catalog.hive_partitions import HivePartitions
+from ingestd.paimon.catalog.thrift import Kind, Value, structure, text
 from ingestd.paimon.spec.data_types import parse_type
 from ingestd.paimon.spec.schema import new_schema
 from ingestd.paimon.spec.schema_change import (
@@ -29,12 +31,14 @@ from ingestd.paimon.spec.schema_change import (
     UpdateColumnType,
 )
 from ingestd.paimon.spec.table_schema import TableSchema
+from ingestd.paimon.table.commit.overwrite import drop_partitions
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.verify.table_verify import verify
 from tests.compat.hive_metastore import HiveMetastore, java_catalog
 from tests.support.native_tables import NOW_MS, put
 from tests.support.oracle import Oracle, OracleError
 from tests.support.stored_rows import stored_rows
+from tests.support.truth_rig import Kafka, Topic, Truth
 
 pytestmark = pytest.mark.compat
 
@@ -85,10 +89,10 @@ class Lake:
         return json.dumps({**fixed, **options})
 
     def java_spec(
-        self, scratch: Path, options: Mapping[str, str] = NO_OPTIONS, **spec: object
+        self, scratch: Path, catalog: Mapping[str, str] = NO_OPTIONS, **spec: object
     ) -> None:
         document = {"database": self.database, "table": "t", **spec}
-        self.judge.write_spec(document, self.java(options), scratch)
+        self.judge.write_spec(document, self.java(catalog), scratch)
 
     def java_rows(self, name: str = "t") -> list[dict[str, object]]:
         return self.judge.read(self.java(), self.database, name)
@@ -115,6 +119,20 @@ class Lake:
         computed = ("totalSize", "numFiles", "transient_lastDdlTime")
         properties: Mapping[str, str] = self.stored(name)[PARAMETERS].content.contents
         return {key: value for key, value in properties.items() if key not in computed}
+
+    def partitions(self, name: str = "t") -> dict[str, tuple[str, ...]]:
+        """The values of each partition in the metastore, by its directory below the table."""
+        names = text(self.database), text(name)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setitem(METHODS, "get_partitions", (MetastoreError, MetastoreError))
+            partitions = self.catalog().options.metastore.call(
+                "get_partitions", *names, Value(Kind.I16, -1)
+            )
+        location = self.stored(name)[7].content[2].content
+        return {
+            fields[6].content[2].content.removeprefix(f"{location}/"): fields[1].content.contents
+            for fields in partitions.contents
+        }
 
 
 @pytest.fixture
@@ -192,16 +210,18 @@ def test_the_metastore_contains_what_java_writes(lake: Lake, tmp_path: Path) -> 
         },
     )
     fields = [
-        {"name": "id", "type": "INT NOT NULL"},
+        {"name": "id", "type": "INT NOT NULL", "comment": "the key"},
         *({"name": f"c{number}", "type": t} for number, t in enumerate((*types, *nested))),
     ]
-    options = {"bucket": "1", "snapshot.num-retained.max": "9"}
-    spec = {"fields": fields, "primaryKey": ["id"], "options": options, "comment": "of a table"}
+    options = {"bucket": "1", "snapshot.num-retained.max": "19"}
+    spec = {"fields": fields, "primaryKey": ["id"], "options": options}
     lake.java_spec(tmp_path, **spec, steps=[])
     catalog = lake.catalog()
     catalog.create_table(lake.table("ours"), catalog.get_table(lake.table()).schema)
     assert lake.stored_columns("ours") == lake.stored_columns()
     assert lake.stored_properties("ours") == lake.stored_properties()
+    assert lake.stored_columns()[0] == ("id", "int", "the key")
+    assert lake.stored_properties()["snapshot.num-retained.max"] == "19"
     ours, java = lake.stored("ours"), lake.stored()
     apart = (1, 4, 5, 7, PARAMETERS)  # name, times, storage
     assert {n: ours[n] for n in ours if n not in apart} == {
@@ -267,6 +287,85 @@ def test_each_waits_for_the_lock_of_the_other(lake: Lake, tmp_path: Path) -> Non
     lake.judge.append(patient, lake.database, "t", [row], tmp_path)
     put(table, [{"id": 3, "v": "c"}])
     assert [key["id"] for key in rows(catalog.get_table(t))] == [1, 2, 3]
+
+
+def test_a_pipeline_writes_tables_of_a_metastore(lake: Lake, tmp_path: Path) -> None:
+    kafka = Kafka({"shop.orders": Topic("one")})
+    pipeline = Truth(
+        tmp_path,
+        kafka,
+        database=lake.database,
+        metastore="hive",
+        catalog_options={"uri": lake.metastore.uri, "lock.enabled": "true"},
+    )
+    lake = replace(lake, warehouse=Path(pipeline.settings.warehouse))
+    kafka.produce("shop.orders", *range(6))
+    pipeline.live()
+    assert pipeline.ids("orders") == list(range(6))
+    assert str(lake.table("orders")) in lake.java_tables()
+    assert sorted(row["id"] for row in lake.java_rows("orders")) == list(range(6))
+    java = lake.java({"lock.enabled": "true"})
+    lake.judge.append(java, lake.database, "orders", [{"id": 100, "at": 0}], tmp_path)
+    kafka.produce("shop.orders", *range(6, 9))
+    pipeline.live()
+    assert pipeline.ids("orders") == [*range(9), 100]
+    assert sorted(row["id"] for row in lake.java_rows("orders")) == [*range(9), 100]
+
+
+def test_partitions_are_registered_as_java_does(lake: Lake, tmp_path: Path) -> None:
+    fields = [
+        *FIELDS,
+        {"name": "day", "type": "STRING NOT NULL"},
+        {"name": "n", "type": "INT NOT NULL"},
+    ]
+    keys = {"primaryKey": ["id", "day", "n"], "partitionKeys": ["day", "n"]}
+    options = {"bucket": "1", "metastore.partitioned-table": "true"}
+    row = {"id": 1, "v": "a", "day": "x y/z", "n": 7}
+    steps = [{"commit": {"rows": [row]}}]
+    lake.java_spec(tmp_path, fields=fields, **keys, options=options, steps=steps)
+    catalog = lake.catalog()
+    java = catalog.get_table(lake.table())
+    ours = catalog.create_table(lake.table("ours"), java.schema)
+    put(ours, [row])
+    assert lake.partitions("ours") == lake.partitions()
+    assert list(lake.partitions()) == ["day=x y%2Fz/n=7"]
+    assert lake.stored_columns("ours") == lake.stored_columns() == [("id", "int"), ("v", "string")]
+    assert lake.stored("ours")[8] == lake.stored()[8]  # partition keys
+
+    put(java, [{**row, "n": 8}, row])
+    lake.judge.append(lake.java(), lake.database, "ours", [{**row, "n": 9}], tmp_path)
+    assert list(lake.partitions()) == ["day=x y%2Fz/n=7", "day=x y%2Fz/n=8"]
+    assert list(lake.partitions("ours")) == ["day=x y%2Fz/n=7", "day=x y%2Fz/n=9"]
+    drop_partitions(java, [{"n": 7}], now_ms=NOW_MS)
+    assert list(lake.partitions()) == ["day=x y%2Fz/n=8"]
+    altered = catalog.alter_table(lake.table(), [AddColumn("w", parse_type("INT"))], NOW_MS)
+    assert [name for name, *_ in lake.stored_columns()] == ["id", "v", "w"]
+    put(altered, [{**row, "n": 7, "w": 1}])
+    assert len(lake.partitions()) == 2
+    assert sorted(rows(altered), key=str) == sorted(lake.java_rows(), key=str)
+
+
+def test_partitions_are_registered_by_the_next_commit_if_the_metastore_does_not_respond(
+    lake: Lake, caplog: pytest.LogCaptureFixture
+) -> None:
+    columns = [("id", parse_type("INT")), ("day", parse_type("STRING"))]
+    options = {"bucket": "1", "metastore.partitioned-table": "true"}
+    partitioned = new_schema(columns, ["id", "day"], ["day"], options, NOW_MS)
+    table = lake.catalog().create_table(lake.table(), partitioned)
+    registry = table.partitions
+    assert isinstance(registry, HivePartitions)
+    unreachable = Metastore([Address("127.0.0.1", 1)], "user")
+    silent = replace(registry, metastore=unreachable)
+    put(replace(table, partitions=silent), [{"id": 1, "day": "a"}])
+    assert "partitions_not_registered" in caplog.text
+    assert lake.partitions() == {}
+    object.__setattr__(silent, "metastore", registry.metastore)
+    put(replace(table, partitions=silent), [{"id": 1, "day": "b"}])
+    assert list(lake.partitions()) == ["day=a", "day=b"]
+
+    put(replace(table, partitions=None), [{"id": 1, "day": "c"}])  # a process that ended early
+    put(lake.catalog().get_table(lake.table()), [{"id": 2, "day": "a"}])
+    assert list(lake.partitions()) == ["day=a", "day=b", "day=c"]
 
 
 def test_databases_and_tables(lake: Lake) -> None:

@@ -101,10 +101,10 @@ def rows(table: FileStoreTable) -> list[dict[str, object]]:
 
 
 def java_spec(
-    lake: Lake, scratch: Path, options: Mapping[str, str] = NO_OPTIONS, **spec: object
+    lake: Lake, scratch: Path, catalog: Mapping[str, str] = NO_OPTIONS, **spec: object
 ) -> None:
     document = {"database": "db", "table": "t", **spec}
-    lake.judge.write_spec(document, lake.java(**options), scratch)
+    lake.judge.write_spec(document, lake.java(**catalog), scratch)
 
 
 def test_java_continues_a_table_of_ingestd(lake: Lake, tmp_path: Path) -> None:

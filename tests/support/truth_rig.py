@@ -30,11 +30,12 @@ from ingestd.ingest.settings.pipeline_settings import BatchLimits, PipelineSetti
 from ingestd.ingest.stages.batch_result import WriteOutcome, merge_outcomes
 from ingestd.ingest.stages.decode_stage import decode_ranges
 from ingestd.ingest.stages.write_stage import write_slot
+from ingestd.ingest.tables.pipeline_warehouse import open_catalog
 from ingestd.ingest.tables.table_registry import TableRegistry
 from ingestd.kafka.offset_ranges import BatchOffsets, OffsetRange, decode, encode
 from ingestd.kafka.planner import Planner
 from ingestd.kafka.properties import KafkaSource, OutOfRangePolicy, StartupMode
-from ingestd.paimon.catalog.base import Identifier
+from ingestd.paimon.catalog.base import Catalog, Identifier
 from ingestd.paimon.catalog.filesystem import FilesystemCatalog
 from ingestd.paimon.io.file_io import FileIO, LocalFileIO
 from ingestd.paimon.table.commit.overwrite import truncate_table
@@ -176,6 +177,8 @@ class Truth:
     mapping: Mapping[str, str] = field(default_factory=lambda: dict(_MAPPING))
     options: Mapping[str, str] = field(default_factory=lambda: {"bucket": "-1"})
     tables: Mapping[str, TableSettings] = field(default_factory=dict)
+    metastore: str = "filesystem"
+    catalog_options: Mapping[str, str] = field(default_factory=dict)
     now_ms: Callable[[], int] = lambda: int(time.time() * 1000)
     io: FileIO = _IO
     between: Callable[[], object] = lambda: None
@@ -234,7 +237,8 @@ class Truth:
             name=self.name,
             formerly=self.formerly,
             warehouse=str(self.root / "warehouse"),
-            metastore="filesystem",
+            metastore=self.metastore,
+            catalog_options=self.catalog_options,
             database=self.database,
             sources={name: SourceSettings(one, "json") for name, one in sources.items()},
             routing=RoutingConfig(
@@ -248,8 +252,10 @@ class Truth:
         )
 
     @property
-    def catalog(self) -> FilesystemCatalog:
-        return FilesystemCatalog(str(self.root / "warehouse"), self.io)
+    def catalog(self) -> Catalog:
+        if self.metastore == "filesystem":
+            return FilesystemCatalog(str(self.root / "warehouse"), self.io)
+        return open_catalog(self.settings)
 
     def folder(self, name: str) -> Path:
         """Where a table lies."""

@@ -33,12 +33,14 @@ from ingestd.paimon.catalog.hive_client import (
 )
 from ingestd.paimon.catalog.hive_lock import HiveLock
 from ingestd.paimon.catalog.hive_options import HiveOptions, hive_options
+from ingestd.paimon.catalog.hive_partitions import HivePartitions
 from ingestd.paimon.catalog.hive_tables import (
     HiveTable,
     database_location,
     new_database,
     new_table,
     properties_of_database,
+    registered_keys,
 )
 from ingestd.paimon.catalog.hive_types import hive_type
 from ingestd.paimon.catalog.table_directory import TableDirectory
@@ -238,7 +240,8 @@ class HiveCatalog:
             self._alter(identifier, stored.with_schema(schema, removed, sync_properties=sync))
 
         with self._locked(identifier):
-            return directory.alter_table(table, changes, now_ms, before=write_copy)
+            table = directory.alter_table(table, changes, now_ms, before=write_copy)
+        return self._opened(identifier, table)
 
     def drop_table(self, identifier: Identifier) -> None:
         """Delete a table, with all its files unless it is external.
@@ -284,7 +287,17 @@ class HiveCatalog:
             raise
 
     def _opened(self, identifier: Identifier, table: FileStoreTable) -> FileStoreTable:
-        return replace(table, lock=self._lock(identifier))
+        return replace(
+            table, lock=self._lock(identifier), partitions=self._partitions(identifier, table)
+        )
+
+    def _partitions(self, identifier: Identifier, table: FileStoreTable) -> HivePartitions | None:
+        keys = registered_keys(table.schema)
+        if not keys:
+            return None
+        options = self.options
+        in_properties = options.location_in_properties
+        return HivePartitions(options.metastore, identifier, keys, table.path, in_properties)
 
     def _locked(self, identifier: Identifier) -> AbstractContextManager[None]:
         lock = self._lock(identifier)

@@ -59,6 +59,8 @@ METHODS: Mapping[str, Sequence[type[MetastoreError]]] = {
     "create_table": (AlreadyExistsError, InvalidObjectError, MetastoreError, NoSuchObjectError),
     "alter_table_with_environment_context": (InvalidOperationError, MetastoreError),
     "drop_table_with_environment_context": (NoSuchObjectError, MetastoreError),
+    "add_partitions_req": (InvalidObjectError, AlreadyExistsError, MetastoreError),
+    "drop_partition": (NoSuchObjectError, MetastoreError),
     "lock": (MetastoreError, MetastoreError),
     "check_lock": (MetastoreError, MetastoreError, MetastoreError),
     "unlock": (MetastoreError, MetastoreError),

@@ -18,8 +18,11 @@ from ingestd.paimon.catalog.thrift import (
     structures,
     text,
     text_map,
+    texts,
 )
+from ingestd.paimon.spec import honoured_options as honoured
 from ingestd.paimon.spec.data_types import DataField
+from ingestd.paimon.spec.paths import escape
 from ingestd.paimon.spec.table_schema import TableSchema
 
 _LOCATION_PROPERTY = "paimon_location"
@@ -35,7 +38,7 @@ _COMMENT = "comment"
 _OWNER = "owner"
 LOCATION = "location"
 _HIVE_PREFIX = "hive."
-_ALWAYS_SYNCED = ("partition.expiration-time", "data-file.path-directory")
+_ALWAYS_SYNCED = (honoured.PARTITION_EXPIRATION.name, honoured.DATA_FILE_DIRECTORY.name)
 _FOREVER = 2**31 - 1
 _COMMENT_LENGTH = 256
 """The metastore refuses longer comments of columns."""
@@ -71,6 +74,16 @@ class _Column:
     NAME = 1
     TYPE = 2
     COMMENT = 3
+
+
+class _Partition:
+    VALUES = 1
+    DATABASE = 2
+    TABLE = 3
+    CREATE_TIME = 4
+    LAST_ACCESS_TIME = 5
+    STORAGE = 6
+    PARAMETERS = 7
 
 
 class _Database:
@@ -124,8 +137,11 @@ class HiveTable:
         kept = {name: value for name, value in self._parameters.items() if name not in gone}
         comment = {} if schema.comment is None else {_COMMENT: schema.comment}
         properties = _properties(schema, sync_properties=sync_properties)
-        columns = {_Storage.COLUMNS: structures(*map(_column, schema.fields))}
-        return self._changed({**kept, **properties, **_MARKS, **comment}, columns, {})
+        keys = registered_keys(schema)
+        columns = [_column(column) for column in schema.fields if column.name not in keys]
+        storage = {_Storage.COLUMNS: structures(*columns)}
+        fields = {_Table.PARTITION_KEYS: structures(*map(_column, schema.select(keys)))}
+        return self._changed({**kept, **properties, **_MARKS, **comment}, storage, fields)
 
     def moved(self, identifier: Identifier, location: str, *, in_properties: bool) -> "HiveTable":
         """Return the table with another name and location."""
@@ -136,6 +152,24 @@ class HiveTable:
         if in_properties:
             return self._changed({**self._parameters, _LOCATION_PROPERTY: location}, {}, names)
         return self._changed(self._parameters, {_Storage.LOCATION: text(location)}, names)
+
+    def partition(
+        self, spec: Mapping[str, str], directory: str, now_s: int, *, in_properties: bool
+    ) -> Struct:
+        """Return a partition of the table, with its values by column, below `directory`."""
+        names = "".join(f"/{escape(key)}={escape(value)}" for key, value in spec.items())
+        storage = _struct(self.fields, _Table.STORAGE)
+        location = {} if in_properties else {_Storage.LOCATION: text(f"{directory}{names}")}
+        properties = {_LOCATION_PROPERTY: f"{directory}{names}"} if in_properties else {}
+        return {
+            _Partition.VALUES: texts(*spec.values()),
+            _Partition.DATABASE: self.fields[_Table.DATABASE],
+            _Partition.TABLE: self.fields[_Table.NAME],
+            _Partition.CREATE_TIME: i32(now_s),
+            _Partition.LAST_ACCESS_TIME: i32(now_s),
+            _Partition.STORAGE: structure({**storage, **location}),
+            _Partition.PARAMETERS: text_map(properties),
+        }
 
     def _changed(
         self, parameters: Mapping[str, str], storage: Struct, fields: Struct
@@ -149,6 +183,12 @@ class HiveTable:
                 _Table.PARAMETERS: text_map(parameters),
             }
         )
+
+
+def registered_keys(schema: TableSchema) -> tuple[str, ...]:
+    """Return the partition keys of a table whose partitions are in the metastore, or no keys."""
+    registered = honoured.PARTITIONED_IN_METASTORE.of(schema.options)
+    return schema.partition_keys if registered else ()
 
 
 def new_table(
@@ -175,7 +215,6 @@ def new_table(
         _Table.LAST_ACCESS_TIME: i32(now_s),
         _Table.RETENTION: i32(_FOREVER),
         _Table.STORAGE: structure(storage),
-        _Table.PARTITION_KEYS: structures(),
         _Table.PARAMETERS: text_map({"EXTERNAL": "TRUE"} if external else {}),
         _Table.TYPE: text(_EXTERNAL if external else _MANAGED),
     }
@@ -196,14 +235,14 @@ def new_database(
     path = properties.get(LOCATION, location)
     if in_properties:
         own[_LOCATION_PROPERTY] = path
-    texts = {
+    given = {
         _Database.NAME: name,
         _Database.DESCRIPTION: properties.get(_COMMENT),
         _Database.LOCATION: None if in_properties else path,
         _Database.OWNER: properties.get(_OWNER),
     }
     fields: dict[int, Value] = {
-        key: text(value) for key, value in texts.items() if value is not None
+        key: text(value) for key, value in given.items() if value is not None
     }
     return {**fields, _Database.PARAMETERS: text_map(own)}
 
@@ -217,13 +256,13 @@ def database_location(database: Struct, *, in_properties: bool) -> str:
 
 def properties_of_database(database: Struct) -> dict[str, str]:
     """Return the properties of a database, with its comment, owner and location."""
-    texts = {
+    own = {
         _COMMENT: _text(database, _Database.DESCRIPTION),
         _OWNER: _text(database, _Database.OWNER),
         LOCATION: _text(database, _Database.LOCATION),
     }
     parameters = _map(database, _Database.PARAMETERS)
-    return {**parameters, **{key: value for key, value in texts.items() if value}}
+    return {**parameters, **{key: value for key, value in own.items() if value}}
 
 
 def _properties(schema: TableSchema, *, sync_properties: bool) -> dict[str, str]:

@@ -56,6 +56,10 @@ PARTITION_DEFAULT_NAME = honoured(
     "partition.default-name", parse_text, DEFAULT_PARTITION_NAME,
     "Directory name of null and empty values.",
 )  # fmt: skip
+PARTITIONED_IN_METASTORE = honoured(
+    "metastore.partitioned-table", parse_bool, False,
+    "Whether partitions are in the metastore `hive` as well; others have no partitions.",
+)  # fmt: skip
 PARTITION_LEGACY_NAME = honoured(
     "partition.legacy-name", parse_bool, True, "How dates and times are written in directory names."
 )

@@ -378,8 +378,8 @@ _IGNORED: _Options = (
         "materialized-table.refresh-mode", "materialized-table.refresh-status",
     ),
     *_irrelevant(
-        "a metastore registers partitions itself",
-        "metastore.partitioned-table", "metastore.tag-to-partition",
+        "tags are no partitions in a metastore, and partitions have no statistics there",
+        "metastore.tag-to-partition",
         "metastore.tag-to-partition.preview", "partition.idle-time-to-report-statistic",
     ),
     *_irrelevant("a property of the catalog's table", "auto-create", "owner"),

@@ -45,6 +45,7 @@ from ingestd.paimon.table.commit.manifest_writer import (
     write_manifest_list,
     write_manifests,
 )
+from ingestd.paimon.table.commit.registered_partitions import register_partitions
 from ingestd.paimon.table.commit.snapshot_changes import (
     SnapshotChange,
     check_bucket_option,
@@ -282,6 +283,7 @@ class _CommitRetry:
                 reach(CrashPoint.SNAPSHOT_PUBLISHED)
                 if self._table.snapshot_commit is None:
                     write_hints(self._table.io, self._table.paths, attempt.snapshot.id)
+                register_partitions(self._table, self._change, attempt.snapshot, entries)
                 self.current = attempt.state
                 return True
             discard(self._table, attempt.written)

@@ -15,6 +15,7 @@ from ingestd.paimon.spec.merge_rules import MergeRules, merge_rules
 from ingestd.paimon.spec.options import CoreOptions, core_options
 from ingestd.paimon.spec.paths import MAIN_BRANCH, TablePaths
 from ingestd.paimon.spec.table_schema import TableSchema
+from ingestd.paimon.table.metadata.partition_registry import PartitionRegistry
 from ingestd.paimon.table.metadata.schema_manager import read_schema
 from ingestd.paimon.table.metadata.snapshot_commit import SnapshotCommit
 from ingestd.paimon.table.metadata.table_lock import TableLock
@@ -28,8 +29,9 @@ class FileStoreTable:
 
     `path` is the table directory; `name` is "database.table", for messages; `branch` is the branch
     of its snapshots. `snapshot_commit` publishes snapshots through a catalog (None: by snapshot
-    files), and `lock` is held while a snapshot file is published (None: nothing is). Neither is
-    pickled, since a task only writes files.
+    files), `lock` is held while a snapshot file is published (None: nothing is), and
+    `partitions` lists the partitions for other engines (None: nothing does). They are not pickled,
+    since a task only writes files.
     """
 
     path: str
@@ -39,6 +41,7 @@ class FileStoreTable:
     branch: str = MAIN_BRANCH
     snapshot_commit: SnapshotCommit | None = field(default=None, repr=False, compare=False)
     lock: TableLock | None = field(default=None, repr=False, compare=False)
+    partitions: PartitionRegistry | None = field(default=None, repr=False, compare=False)
     _schemas: dict[int, TableSchema] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )

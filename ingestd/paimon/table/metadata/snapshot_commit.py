@@ -68,7 +68,7 @@ def _sum(
 ) -> PartitionChange:
     signed = [(1 if entry.kind == FileKind.ADD else -1, entry.file) for entry in entries]
     return PartitionChange(
-        _spec(table, partition),
+        partition_spec(table, partition),
         sum(sign * file.row_count for sign, file in signed),
         sum(sign * file.file_size for sign, file in signed),
         sum(sign for sign, _ in signed),
@@ -77,7 +77,8 @@ def _sum(
     )
 
 
-def _spec(table: "FileStoreTable", partition: bytes) -> dict[str, str]:
+def partition_spec(table: "FileStoreTable", partition: bytes) -> dict[str, str]:
+    """Return the values of the columns of a partition as text, in the order of the keys."""
     spec = {}
     values = deserialize_row(table.partition_types, partition)
     for name, t, value in zip(

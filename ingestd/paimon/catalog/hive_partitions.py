@@ -1,0 +1,84 @@
+"""The partitions of a table in a Hive Metastore, for the option `metastore.partitioned-table`."""
+
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from ingestd.paimon.catalog.base import Identifier
+from ingestd.paimon.catalog.hive_client import Metastore, MetastoreSession, NoSuchObjectError
+from ingestd.paimon.catalog.hive_tables import HiveTable
+from ingestd.paimon.catalog.thrift import boolean, structure, structures, text, texts
+
+_PARTITIONS_AT_ONCE = 1000
+
+
+@dataclass(frozen=True)
+class HivePartitions:
+    """`PartitionRegistry` in a metastore.
+
+    `keys` are the partition columns, `directory` is that of the partitions. Partitions that exist
+    already are added without effect.
+    """
+
+    metastore: Metastore
+    identifier: Identifier
+    keys: tuple[str, ...]
+    directory: str
+    in_properties: bool
+    _known: set[tuple[str, ...]] = field(default_factory=set, init=False, compare=False)
+    _pending: dict[tuple[str, ...], bool] = field(default_factory=dict, init=False, compare=False)
+    """Partitions to add (True) or to remove."""
+
+    @property
+    def is_new(self) -> bool:
+        """See `PartitionRegistry`."""
+        return not self._known
+
+    def update(self, added: Iterable[tuple[str, ...]], removed: Iterable[tuple[str, ...]]) -> None:
+        """See `PartitionRegistry`."""
+        self._pending.update({values: True for values in added if values not in self._known})
+        self._pending.update(dict.fromkeys(removed, False))
+        if not self._pending:
+            return
+        pending = dict(self._pending)
+        with self.metastore.session() as session:
+            self._remove(session, [values for values, adds in pending.items() if not adds])
+            self._add(session, [values for values, adds in pending.items() if adds])
+        for values, adds in pending.items():
+            self._pending.pop(values, None)
+            (self._known.add if adds else self._known.discard)(values)
+
+    def _remove(self, session: MetastoreSession, removed: list[tuple[str, ...]]) -> None:
+        for values in removed:
+            names = text(self.identifier.database), text(self.identifier.table)
+            try:
+                session.call("drop_partition", *names, texts(*values), boolean(False))
+            except NoSuchObjectError:
+                continue  # another process was first
+
+    def _add(self, session: MetastoreSession, added: list[tuple[str, ...]]) -> None:
+        if not added:
+            return
+        database, name = text(self.identifier.database), text(self.identifier.table)
+        request = structure({1: database, 2: name})
+        table = HiveTable(session.call("get_table_req", request)[1].content)
+        for start in range(0, len(added), _PARTITIONS_AT_ONCE):
+            partitions = [
+                table.partition(
+                    dict(zip(self.keys, values, strict=True)),
+                    self.directory,
+                    int(time.time()),
+                    in_properties=self.in_properties,
+                )
+                for values in added[start : start + _PARTITIONS_AT_ONCE]
+            ]
+            request = structure(
+                {
+                    1: database,
+                    2: name,
+                    3: structures(*partitions),
+                    4: boolean(True),  # partitions that exist are left as they are
+                    5: boolean(False),
+                }
+            )
+            session.call("add_partitions_req", request)
