@@ -1,7 +1,7 @@
 """Tokens for Amazon MSK: signed requests to connect, by packages of the extra `ingestd[aws]`."""
 
 from aws_msk_iam_sasl_signer import MSKAuthTokenProvider
-from botocore.credentials import CredentialProvider, Credentials
+from botocore.credentials import CredentialProvider, ReadOnlyCredentials
 from botocore.session import Session
 
 from ingestd.errors import SourceError
@@ -14,15 +14,18 @@ class _ProcessCredentials(CredentialProvider):  # type: ignore[misc]  # botocore
         super().__init__()
         self._session = Session()
 
-    def load(self) -> Credentials:
-        """Return the credentials. Raises SourceError if the process has none."""
+    def load(self) -> ReadOnlyCredentials:
+        """Return the credentials, whose parts belong together even if they are renewed meanwhile.
+
+        Raises SourceError if the process has none.
+        """
         credentials = self._session.get_credentials()
         if credentials is None:
             raise SourceError(
                 "this process has no AWS credentials: set AWS_ACCESS_KEY_ID and "
                 "AWS_SECRET_ACCESS_KEY, or give it a role (on EKS: IRSA or Pod Identity)"
             )
-        return credentials
+        return credentials.get_frozen_credentials()
 
 
 class MskTokens:

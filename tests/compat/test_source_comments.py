@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from ingestd.paimon.table.metadata.schema_manager import read_schema
 from tests.support.ingest_rig import Rig
 from tests.support.json_changes import Change, JsonChanges, documented, record
 from tests.support.oracle import Oracle
@@ -38,3 +39,22 @@ def test_java_sees_the_comments(oracle: Oracle, tmp_path: Path) -> None:
     rig.produce(documented("orders", id="number", n="sum"), row)
     rig.run()
     assert as_java_sees(oracle, rig, tmp_path) == ("orders", {"id": "number", "n": "sum"})
+
+
+def test_a_comment_that_java_sets_stays(oracle: Oracle, tmp_path: Path) -> None:
+    rig = Rig()
+    row = record(Change({"id": 1, "n": 2}))
+    rig.produce(documented("orders", id="number", n="amount"), row)
+    rig.run()
+    as_java_sees(oracle, rig, tmp_path)
+    steps = [{"alter": [{"op": "comment", "name": "n", "value": "by Java"}]}]
+    spec = {"database": "lake", "table": "orders", "existing": True, "steps": steps}
+    oracle.write_spec(spec, tmp_path, tmp_path)
+    changed = tmp_path / "lake.db" / "orders" / "schema" / "schema-1"
+    rig.io.files["/warehouse/lake.orders/schema/schema-1"] = changed.read_bytes()
+    table = rig.tables["lake.orders"]
+    rig.tables["lake.orders"] = table.with_schema(read_schema(rig.io, table.paths, 1))
+    rig.produce(documented("all orders", id="key", n="sum"), row)
+    rig.run()
+    expected = {"id": "key", "n": "by Java"}
+    assert as_java_sees(oracle, rig, tmp_path) == ("all orders", expected)

@@ -77,12 +77,13 @@ def running_daemon(io: FileIO, folder: str) -> RunningDaemon | None:
     if not renewed:
         return None
     age = store_now_ms(io, folder) - renewed[0].modified_ms
-    if age > ALIVE_MS:
+    # A heartbeat from the future was written before the clock of the store was set back.
+    if abs(age) > ALIVE_MS:
         return None
     path = f"{folder}/{_HEARTBEAT}"
     try:
         document = json.loads(io.read_bytes(path))
-        return RunningDaemon(str(document["holder"]), str(document["started_at"]), age)
+        return RunningDaemon(str(document["holder"]), str(document["started_at"]), max(age, 0))
     except FileNotFoundError:
         return None
     except (KeyError, TypeError, ValueError) as error:

@@ -45,6 +45,16 @@ def test_a_daemon_runs_as_long_as_its_heartbeat_is_renewed(tmp_path: Path) -> No
     assert running_daemon(IO, folder) is not None
 
 
+def test_a_clock_that_was_set_back_does_not_block_the_next_start(tmp_path: Path) -> None:
+    folder = pipeline_folder(str(tmp_path), "shop")
+    heartbeat(tmp_path).renew()
+    shift(tmp_path, -20)
+    running = running_daemon(IO, folder)
+    assert running is not None and running.renewed_ms_ago == 0
+    shift(tmp_path, -3600)
+    assert running_daemon(IO, folder) is None
+
+
 def test_a_second_daemon_is_refused_also_under_a_former_name(tmp_path: Path) -> None:
     heartbeat(tmp_path).renew()
     refuse_second_daemon(IO, str(tmp_path), ("other",))
