@@ -359,6 +359,9 @@ class MaintenanceRecord:
             _LOG.info("table_expired", extra={"ctx": line})
         elif done.tags_created:
             _LOG.info("tags_created", extra={"ctx": line})
+        if done.partitions_done:
+            context = {"table": table, "partitions": done.partitions_done}
+            _LOG.info("partitions_done", extra={"ctx": context})
 
     def _not_done(self, done: NotDone) -> None:
         table = done.job.table

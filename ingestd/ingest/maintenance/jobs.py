@@ -50,7 +50,7 @@ class CompactionDone:
 
 @dataclass(frozen=True, slots=True)
 class Expired:
-    """The result of an expiry: counts of what was expired or deleted, and of created tags."""
+    """The result of an expiry: counts of what was expired, deleted, created or marked as done."""
 
     job: Job
     seconds: float
@@ -61,6 +61,7 @@ class Expired:
     tags_created: int = 0
     files: int = 0
     iceberg_failed: bool = False
+    partitions_done: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,4 +138,5 @@ def _expire(job: Job, table: FileStoreTable, now_ms: int) -> Expired:
         tags_created=len(done.tags.created),
         files=len(done.snapshots.files) + len(done.changelogs.files),
         iceberg_failed=not update_iceberg(table, tags=tags_changed),
+        partitions_done=len(done.done),
     )

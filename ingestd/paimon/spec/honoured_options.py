@@ -24,6 +24,7 @@ from ingestd.paimon.spec.paths import DEFAULT_PARTITION_NAME
 
 _MB = 1024 * 1024
 _NO_NAMES: tuple[str, ...] = ()
+_SUCCESS_FILE: tuple[str, ...] = ("success-file",)
 
 
 # Buckets and partitions.
@@ -485,6 +486,23 @@ PARTITION_FORMATTER = optional(
 PARTITION_PATTERN = optional(
     "partition.timestamp-pattern", parse_text, "Pattern of the partition values that form a time."
 )
+PARTITION_IDLE_TIME = optional(
+    "partition.idle-time-to-done", parse_millis,
+    "Time without new rows after which a partition is marked as done.",
+)  # fmt: skip
+PARTITION_INTERVAL = optional(
+    "partition.time-interval", parse_millis, "Length of the time of a partition, such as `1 d`."
+)
+PARTITION_DONE_ACTION = honoured(
+    "partition.mark-done-action", parse_names, _SUCCESS_FILE, "How a partition is marked.",
+    values=_SUCCESS_FILE, refused_from=Access.CREATE,
+    refusal="partitions are marked in their directories only, not in a metastore or by a request",
+)  # fmt: skip
+PARTITION_DONE_MODE = honoured(
+    "partition.mark-done-action.mode", parse_word, "process-time",
+    "Whether the idle time is one of the clock or of the watermark.",
+    values=("process-time", "watermark"), refused_from=Access.CREATE,
+)  # fmt: skip
 TAG_CREATION = honoured(
     "tag.automatic-creation", parse_word, "none", "Tags by `process-time` or `watermark`."
 )

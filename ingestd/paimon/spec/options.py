@@ -250,7 +250,7 @@ def ignored_options(options: Options) -> dict[str, str]:
         elif option.refuses(value, Access.CREATE) or (
             option.support is Support.IGNORED and option.values is None
         ):
-            ignored[name] = option.note
+            ignored[name] = option.refusal or option.note
     return ignored
 
 

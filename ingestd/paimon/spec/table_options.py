@@ -150,15 +150,17 @@ _IGNORED: _Options = (
 
     # Refused for new tables; existing tables with them could always be written.
     *_refused(
-        Access.CREATE, "ingestd marks no partition as done",
-        "partition.mark-done-action", "partition.mark-done-action.custom.class",
-        "partition.mark-done-action.http.url", "partition.mark-done-action.http.params",
-        "partition.mark-done-action.mode", "partition.mark-done.recover-from-state",
-        "partition.idle-time-to-done", "partition.time-interval",
+        Access.CREATE, "only 'success-file' is a supported 'partition.mark-done-action'",
+        "partition.mark-done-action.custom.class", "partition.mark-done-action.http.url",
+        "partition.mark-done-action.http.params",
     ),
     *_refused(
-        Access.CREATE, "ingestd marks no partition as done", "partition.end-input-to-done",
-        values=_OFF
+        Access.CREATE, "partitions are marked as done by time, not at the end of a pipeline",
+        "partition.end-input-to-done", values=_OFF
+    ),
+    *_irrelevant(
+        "ingestd has no state of partitions: what is to be marked follows from the table",
+        "partition.mark-done.recover-from-state",
     ),
     *_refused(
         Access.CREATE, "only the lenient form is implemented", "partition.timestamp-format.strict",

@@ -171,9 +171,9 @@ def test_tasks_on_this_machine_see_its_disk(tmp_path: Path, master: str) -> None
             "did you mean 'snapshot.time-retained'",
         ),
         (
-            "defaults: {options: {partition.mark-done-action: success-file}}",
+            "defaults: {options: {partition.mark-done-action: mark-event}}",
             "defaults.options",
-            "marks no partition as done",
+            "in their directories only",
         ),
         ("defaults: {options: {bucket: many}}", "defaults.options", "bucket"),
         (

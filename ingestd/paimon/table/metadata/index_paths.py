@@ -1,4 +1,4 @@
-"""Paths of index files: in one directory, or next to the data files of their bucket.
+"""Paths of partitions, and of index files: in one directory, or in that of their bucket.
 
 Specification: https://paimon.apache.org/docs/1.4/concepts/spec/tableindex/#table-index
 """
@@ -19,14 +19,20 @@ def index_path(table: FileStoreTable, entry: IndexManifestEntry) -> str:
 
 def new_index_path(table: FileStoreTable, partition: bytes, bucket: int, name: str) -> str:
     """Return the path of a new index file of a bucket; `partition` is the serialized row."""
-    options = table.options
     if not honoured.INDEX_IN_DATA_DIR.of(table.schema.options):
         return table.paths.index(name)
-    directory = partition_path(
+    return table.paths.data_file(partition_directory(table, partition), bucket, name)
+
+
+def partition_directory(table: FileStoreTable, partition: bytes) -> str:
+    """Return the directories of a partition, each with a trailing slash ("dt=2024/hr=1/").
+
+    `partition` is the serialized row.
+    """
+    return partition_path(
         table.schema.partition_keys,
         table.partition_types,
         deserialize_row(table.partition_types, partition),
-        options.partition_default_name,
-        options.partition_legacy_name,
+        table.options.partition_default_name,
+        table.options.partition_legacy_name,
     )
-    return table.paths.data_file(directory, bucket, name)

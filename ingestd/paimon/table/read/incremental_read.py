@@ -15,15 +15,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ingestd.paimon.casts.evolution import evolve
-from ingestd.paimon.spec.binary_row import deserialize_row
 from ingestd.paimon.spec.data_types import VALUE_KIND, DataField, DataType, RowKind
 from ingestd.paimon.spec.manifest import FileKind, ManifestEntry
 from ingestd.paimon.spec.options import refuse_unsupported
-from ingestd.paimon.spec.paths import partition_path
 from ingestd.paimon.spec.snapshot import CommitKind, Snapshot
 from ingestd.paimon.table.files.data_files import SYSTEM_FIELDS, read_data_file
 from ingestd.paimon.table.metadata.file_store_scan import changelog_entries, delta_entries
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
+from ingestd.paimon.table.metadata.index_paths import partition_directory
 from ingestd.paimon.table.metadata.snapshot_manager import (
     find_changelog,
     find_snapshot,
@@ -66,7 +65,7 @@ def iter_changelog(
     for snapshot_id in range(first or 1, last + 1):
         snapshot = _changes_of(table, snapshot_id)
         entries = [entry for entry in _entries(table, snapshot) if entry.kind == FileKind.ADD]
-        texts = {entry.partition: _partition_text(table, entry.partition) for entry in entries}
+        texts = {entry.partition: partition_directory(table, entry.partition) for entry in entries}
         entries.sort(key=lambda entry: (texts[entry.partition], entry.bucket))
         for entry in entries:
             yield _changes(table, snapshot_id, entry)
@@ -138,15 +137,3 @@ def _changes(table: FileStoreTable, snapshot_id: int, entry: ManifestEntry) -> p
         **{field.name: rows.column(field.name) for field in fields},
     }
     return pa.table(columns)
-
-
-def _partition_text(table: FileStoreTable, partition: bytes) -> str:
-    values = deserialize_row(table.partition_types, partition)
-    options = table.options
-    return partition_path(
-        table.schema.partition_keys,
-        table.partition_types,
-        values,
-        options.partition_default_name,
-        options.partition_legacy_name,
-    )

@@ -101,15 +101,26 @@ def _old_by_value(
 ) -> Iterator[bytes]:
     # Partition times have no zone: they are in the zone of this machine, as in Java.
     before = datetime.fromtimestamp(before_ms / 1000)  # noqa: DTZ006  (local, without a zone)
-    keys = table.schema.partition_keys
     for partition in _partitions(table):
-        texts = _texts(table, partition)
-        at = partition_time(keys, texts, options)
-        if at is None:
-            context = {"table": table.name, "partition": ",".join(map(str, texts))}
-            _LOG.warning("partition_tells_no_time", extra={"ctx": context})
-        elif before > at:
+        at = partition_moment(table, partition, options)
+        if at is not None and before > at:
             yield partition
+
+
+def partition_moment(
+    table: FileStoreTable, partition: bytes, options: Mapping[str, str]
+) -> datetime | None:
+    """Return the time of a serialized partition, without a time zone.
+
+    If its values do not contain a time, a warning is logged and the result is None. Raises
+    UnsupportedError as `partition_time`.
+    """
+    texts = _texts(table, partition)
+    at = partition_time(table.schema.partition_keys, texts, options)
+    if at is None:
+        context = {"table": table.name, "partition": ",".join(map(str, texts))}
+        _LOG.warning("partition_tells_no_time", extra={"ctx": context})
+    return at
 
 
 def _old_by_change(table: FileStoreTable, before_ms: int) -> Iterator[bytes]:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.retention.auto_tags import AutoTags, make_auto_tags, tags_to_expire
+from ingestd.paimon.table.retention.done_partitions import mark_done_partitions
 from ingestd.paimon.table.retention.expire_changelogs import (
     expire_changelogs,
     plan_changelog_expiry,
@@ -26,19 +27,23 @@ from ingestd.paimon.table.retention.tags import delete_tag
 
 @dataclass(frozen=True, slots=True)
 class MaintenancePlan:
-    """The maintenance of a table, done or planned, by step."""
+    """The maintenance of a table, done or planned, by step.
+
+    `done` are the success files of partitions.
+    """
 
     tags: AutoTags = field(default_factory=AutoTags)
     expired_tags: tuple[str, ...] = ()
     partitions: ExpiredPartitions = field(default_factory=ExpiredPartitions)
     snapshots: Expiry = field(default_factory=Expiry)
     changelogs: Expiry = field(default_factory=Expiry)
+    done: tuple[str, ...] = ()
 
 
 def run_maintenance(
     table: FileStoreTable, now_ms: int, *, dry_run: bool = False
 ) -> MaintenancePlan:
-    """Create tags, then expire tags, partitions, snapshots and changelogs.
+    """Create tags, expire tags, partitions, snapshots and changelogs, mark partitions as done.
 
     With `dry_run` only a plan is returned, of each step without the effects of earlier steps.
     Raises the errors of
@@ -59,4 +64,5 @@ def run_maintenance(
         partitions,
         of_snapshots(table, settings, now_ms),
         of_changelogs(table, settings, now_ms),
+        mark_done_partitions(table, options, now_ms, dry_run=dry_run),
     )

@@ -1,0 +1,117 @@
+"""Mark partitions as done with a success file, when their time and an idle time have passed.
+
+Nothing is stored beside the success file: a partition is done if none of its files is newer than
+the mark. After late rows it is marked again. Compactions create files too, so that a partition
+that is compacted later is marked again.
+
+Specification: https://paimon.apache.org/docs/1.4/maintenance/manage-partitions/#partition-mark-done
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC
+
+from ingestd.errors import FormatError
+from ingestd.paimon.spec import honoured_options as honoured
+from ingestd.paimon.spec.compaction_options import lookup_rules
+from ingestd.paimon.spec.manifest import ManifestEntry
+from ingestd.paimon.spec.paths import POSTPONE_BUCKET
+from ingestd.paimon.spec.snapshot import Snapshot
+from ingestd.paimon.table.metadata.file_store_scan import live_files
+from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
+from ingestd.paimon.table.metadata.index_paths import partition_directory
+from ingestd.paimon.table.metadata.snapshot_manager import latest_snapshot
+from ingestd.paimon.table.retention.expire_partitions import partition_moment
+
+SUCCESS_FILE = "_SUCCESS"
+WATERMARK = "watermark"
+
+
+@dataclass(frozen=True, slots=True)
+class DoneMark:
+    """A success file to write; times in milliseconds of the epoch."""
+
+    path: str
+    created_ms: int
+    modified_ms: int
+
+    def encode(self) -> bytes:
+        """Return the bytes of the file."""
+        times = {"creationTime": self.created_ms, "modificationTime": self.modified_ms}
+        return json.dumps(times).encode()
+
+
+def mark_done_partitions(
+    table: FileStoreTable, options: Mapping[str, str], now_ms: int, *, dry_run: bool = False
+) -> tuple[str, ...]:
+    """Write the success files that are due, and return their paths.
+
+    Raises FormatError for a damaged success file, and the errors of `partition_moment`.
+    """
+    marks = tuple(_due_marks(table, options, now_ms))
+    for mark in () if dry_run else marks:
+        table.io.overwrite(mark.path, mark.encode())
+    return tuple(mark.path for mark in marks)
+
+
+def _due_marks(
+    table: FileStoreTable, options: Mapping[str, str], now_ms: int
+) -> Iterator[DoneMark]:
+    idle_ms = honoured.PARTITION_IDLE_TIME.of(options)
+    interval_ms = honoured.PARTITION_INTERVAL.of(options)
+    actions = honoured.PARTITION_DONE_ACTION.of(options)
+    snapshot = latest_snapshot(table.io, table.paths) if table.schema.partition_keys else None
+    if idle_ms is None or interval_ms is None or snapshot is None or "success-file" not in actions:
+        return
+    by_watermark = honoured.PARTITION_DONE_MODE.of(options) == WATERMARK
+    reached_ms = snapshot.watermark if by_watermark else now_ms
+    if reached_ms is None:
+        return
+    for partition, newest_ms in _newest_files(table, snapshot).items():
+        begin = partition_moment(table, partition, options)
+        if begin is None:
+            continue
+        # A partition names no time zone: it is that of this machine, or UTC for watermarks.
+        zoned = begin.replace(tzinfo=UTC) if by_watermark else begin
+        idle_from_ms = int(zoned.timestamp() * 1000) + interval_ms
+        if not by_watermark:
+            idle_from_ms = max(idle_from_ms, newest_ms)
+        if reached_ms - idle_from_ms > idle_ms:
+            path = f"{table.paths.root}/{partition_directory(table, partition)}{SUCCESS_FILE}"
+            known = _read_mark(table, path)
+            if known is None or known.modified_ms < newest_ms:
+                yield DoneMark(path, known.created_ms if known else now_ms, now_ms)
+
+
+def _newest_files(table: FileStoreTable, snapshot: Snapshot) -> dict[bytes, int]:
+    """Return when the newest file of each partition was created.
+
+    Partitions with rows that readers see only after a compaction are left out.
+    """
+    newest: dict[bytes, int] = {}
+    waiting: set[bytes] = set()
+    lookups = lookup_rules(table.schema)
+    hides_level_0 = lookups.vectors or table.merge_rules.engine == "first-row"
+    for entry in live_files(table, snapshot):
+        if _is_hidden(entry, hides_level_0=hides_level_0):
+            waiting.add(entry.partition)
+        created_ms = entry.file.creation_time_ms or 0
+        newest[entry.partition] = max(newest.get(entry.partition, 0), created_ms)
+    return {partition: time for partition, time in newest.items() if partition not in waiting}
+
+
+def _is_hidden(entry: ManifestEntry, *, hides_level_0: bool) -> bool:
+    return entry.bucket == POSTPONE_BUCKET or (hides_level_0 and entry.file.level == 0)
+
+
+def _read_mark(table: FileStoreTable, path: str) -> DoneMark | None:
+    if not table.io.exists(path):
+        return None
+    try:
+        times = json.loads(table.io.read_bytes(path))
+        return DoneMark(path, int(times["creationTime"]), int(times["modificationTime"]))
+    except (ValueError, TypeError, KeyError) as error:
+        raise FormatError(
+            f"{path} is not a success file: {error!r}; delete it, and it is written again"
+        ) from error
