@@ -25,7 +25,7 @@ class ApicurioProtocol:
     def __init__(self, http: RegistryHttp, api: int, id_kind: str) -> None:
         self._http = http
         self._content = "/content" if api > 2 else ""
-        self._search = "/search/versions" if api > 2 else "/search/artifacts"
+        self._hits = "versions" if api > 2 else "artifacts"
         self._id_kind = id_kind
 
     def by_id(self, schema_id: SchemaId) -> RegistryDocument | None:
@@ -41,17 +41,24 @@ class ApicurioProtocol:
         """Return the paths of the versions before a schema, at most 50 for each artifact."""
         kind, _, number = self._kinded(schema_id).partition("/")
         id_key = kind.removesuffix("s")
-        hits = self._http.get(f"{self._search}?{id_key}={number}") or {}
-        artifacts = (_artifact_path(hit) for hit in hits.get("versions", hits.get("artifacts", ())))
-        for artifact in dict.fromkeys(artifacts):
-            page = self._http.get(f"{artifact}/versions?limit={_PAGE}") or {}
-            versions = [version for version in page.get("versions", ()) if _is_version(version)]
+        hits = self._objects(f"/search/{self._hits}?{id_key}={number}", self._hits)
+        for artifact in dict.fromkeys(map(_artifact_path, hits)):
+            page = self._objects(f"{artifact}/versions?limit={_PAGE}", "versions")
+            versions = [version for version in page if _is_version(version)]
             own = (v["globalId"] for v in versions if str(v.get(id_key)) == number)
             newest = max(own, default=0)
             older = [version for version in versions if version["globalId"] < newest]
             older.sort(key=lambda version: version["globalId"], reverse=True)
             for version in older[:_MOST_VERSIONS]:
                 yield _version_path(artifact, version["version"])
+
+    def _objects(self, path: str, key: str) -> list[Mapping[str, Any]]:
+        """Return the objects under a key of the response; none if the path does not exist."""
+        document = self._http.get(path)
+        items = [] if document is None else document.get(key)
+        if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
+            raise SourceError(f"schema registry: a response has no objects under {key!r}")
+        return items
 
     def _kinded(self, schema_id: SchemaId) -> str:
         return schema_id if isinstance(schema_id, str) else f"{self._id_kind}/{schema_id}"

@@ -135,6 +135,36 @@ def test_an_unknown_id_is_none_and_a_wrong_path_an_error(recorded: RecordedRegis
         assert SchemaRegistry(settings).find(schema_id) is None
 
 
+@pytest.mark.parametrize(
+    "references",
+    [{}, [5], [{}], [{"version": 1, "name": "a"}], [{"version": "1", "name": "a"}], b"<html>"],
+)
+def test_references_that_name_nothing_are_an_error_of_the_registry(references: object) -> None:
+    script = [Reply(200, b'"string"'), Reply(200, references)]
+    with ScriptedServer(script) as server, pytest.raises(SourceError, match="schema registry"):
+        registry_of(server).find(1)
+
+
+@pytest.mark.parametrize(
+    "replies",
+    [
+        [{}],
+        [{"versions": [5]}],
+        [{"versions": [{"artifactId": 5}]}],
+        [{"versions": [{"artifactId": "a"}]}, {"versions": {}}],
+    ],
+)
+def test_versions_that_name_nothing_are_an_error_of_the_registry(replies: list[object]) -> None:
+    script = [Reply(200, reply) for reply in replies]
+    with ScriptedServer(script) as server, pytest.raises(SourceError, match="schema registry"):
+        registry_of(server).earlier(1)
+
+
+def registry_of(server: ScriptedServer) -> SchemaRegistry:
+    url = f"{server.uri}/apis/registry/v3"
+    return SchemaRegistry(RegistrySettings((url,), retry_seconds=0.0))
+
+
 def test_a_wrong_path_is_not_an_unknown_id(api: int) -> None:
     responses = json.loads((GOLDEN / f"responses-v{api}.json").read_text())
     status, body = responses["/nowhere"]
