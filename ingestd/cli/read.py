@@ -11,10 +11,10 @@ from ingestd.cli import rows_output
 from ingestd.cli.interrupts import UNCHANGED, interruptible
 from ingestd.cli.output import AsJson
 from ingestd.cli.progress_line import line_of, live_count
-from ingestd.cli.read_source import Request, requested_rows
+from ingestd.cli.read_source import Request, requested_rows, sys_rows
 from ingestd.cli.rows_output import Output, PrintedRows
-from ingestd.cli.tables import SnapshotId, TableName, Warehouse, open_view
-from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
+from ingestd.cli.tables import SnapshotId, TableName, Warehouse, open_catalog, open_view
+from ingestd.paimon.catalog.sys_tables import SYS
 
 _Where: TypeAlias = Annotated[str | None, typer.Option("--where", help="Condition on rows.")]
 Columns: TypeAlias = Annotated[
@@ -74,8 +74,8 @@ def read(
     """Print the rows of a table as they are now, or as they were at a snapshot.
 
     JSON lines are sorted; changes are in commit order, with `_snapshot` and `rowkind`. --from and
-    --to without --changelog print the rows that these snapshots added. TABLE$VIEW reads a system
-    table ($files, ...), the last full compaction ($ro), or updates as one row ($binlog).
+    --to without --changelog print the rows that these snapshots added. TABLE$VIEW (or sys.tables)
+    reads a system table ($files, ...), the last full compaction, or updates as one row ($binlog).
 
     **Examples**
 
@@ -93,17 +93,31 @@ def read(
     """
     request = Request(where, columns, snapshot, tag, as_of, changelog, audit_log, first, last)
     form = Format.JSONL if as_json else style
-    _read(open_view(warehouse, table), request, form, limit, output)
+    read_table = _read_sys if table.startswith(f"{SYS}.") else _read
+    read_table(warehouse, table, request, form, limit, output)
 
 
-def _read(
-    opened: tuple[FileStoreTable, str | None],
+def _read_sys(
+    warehouse: str,
+    name: str,
     request: Request,
     form: Format,
     limit: int | None,
     output: Path | None,
 ) -> None:
-    table, view = opened
+    rows = sys_rows(open_catalog(warehouse), name.removeprefix(f"{SYS}."), request)
+    write_rows(rows, form, Output(output, limit, lambda: None))
+
+
+def _read(
+    warehouse: str,
+    name: str,
+    request: Request,
+    form: Format,
+    limit: int | None,
+    output: Path | None,
+) -> None:
+    table, view = open_view(warehouse, name)
     left = UNCHANGED if output is None else f"{output} is as it was. Run the same command again."
     elsewhere = view or request.changelog or request.is_range or request.tag or request.as_of
     files = None if elsewhere else live_count(request.snapshot)

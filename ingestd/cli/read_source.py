@@ -7,6 +7,8 @@ import pyarrow as pa
 
 from ingestd.cli.rows_output import PrintedRows
 from ingestd.errors import ConfigError
+from ingestd.paimon.catalog.base import Catalog
+from ingestd.paimon.catalog.sys_tables import SYS, read_sys_table, sys_fields
 from ingestd.paimon.spec.data_types import DataField
 from ingestd.paimon.spec.literals import timestamp_millis
 from ingestd.paimon.spec.predicate import Predicate, matching
@@ -213,6 +215,18 @@ def _system_rows(table: FileStoreTable, view: str, request: Request) -> PrintedR
         raise ConfigError(f"${view} is not a table with changes")
     rows = read_system_table(table, view, _target(table, request).snapshot)
     return _matching([rows], fields, _shown(fields, request.names, f"{table.name}${view}"), request)
+
+
+def sys_rows(catalog: Catalog, name: str, request: Request) -> PrintedRows:
+    """Return the requested rows of a table of the database `sys` of a catalog.
+
+    Raises ConfigError for an unknown table, and if changes or a point in time are requested.
+    """
+    fields, title = sys_fields(name), f"{SYS}.{name}"
+    if request.changelog or request.audit_log or request.is_range or request.travels:
+        raise ConfigError(f"{title} shows the catalog as it is now: no changes, no snapshots")
+    parts = read_sys_table(catalog, name)
+    return _matching(parts, fields, _shown(fields, request.names, title), request)
 
 
 def _shown(

@@ -147,3 +147,15 @@ def test_a_file_keeps_what_it_had_until_all_rows_are_there(
     data.write_bytes(kept)
     assert run_command(capsys, "read", warehouse, "db.t", "-o", link).code == 0
     assert (file.read_text().startswith("{"), link.is_symlink()) == (True, True)
+
+
+def test_tables_of_the_catalog_are_read(warehouse: Path, capsys: Capture) -> None:
+    (row,) = [json.loads(line) for line in lines(capsys, warehouse, "sys.tables")]
+    assert (row["database_name"], row["table_name"], row["primary_key"]) == ("db", "t", True)
+    bucket = ("--where", "key = 'bucket'", "--columns", "table_name,value")
+    assert lines(capsys, warehouse, "sys.all_table_options", *bucket) == [
+        '{"table_name":"t","value":"2"}'
+    ]
+    assert lines(capsys, warehouse, "sys.partitions") == []
+    for table, flag in (("sys.catalog_options", ()), ("sys.tables", ("--snapshot", 1))):
+        assert run_command(capsys, "read", warehouse, table, *flag).code == 2

@@ -44,6 +44,13 @@ FILES = columns(
     ("deleteRowCount", "BIGINT"), ("file_source", "STRING"), ("first_row_id", "BIGINT"),
     ("write_cols", "ARRAY"),
 )  # fmt: skip
+FILE_KEY_RANGES = columns(
+    ("partition", "STRING"), ("bucket", "INT NOT NULL"), ("file_path", "STRING NOT NULL"),
+    ("file_format", "STRING NOT NULL"), ("schema_id", "BIGINT NOT NULL"),
+    ("level", "INT NOT NULL"), ("record_count", "BIGINT NOT NULL"),
+    ("file_size_in_bytes", "BIGINT NOT NULL"), ("min_key", "STRING"), ("max_key", "STRING"),
+    ("first_row_id", "BIGINT"),
+)  # fmt: skip
 MANIFESTS = columns(
     ("file_name", "STRING NOT NULL"), ("file_size", "BIGINT NOT NULL"),
     ("num_added_files", "BIGINT NOT NULL"), ("num_deleted_files", "BIGINT NOT NULL"),
@@ -83,21 +90,35 @@ def _file(table: FileStoreTable, entry: ManifestEntry) -> Cells:
     file = entry.file
     stats = value_stats(table, file)
     types = {field.name: field.type for field in table.schema.fields}
-    key_types = [field.type for field in table.schema.key_fields]
     source = None if file.file_source is None else FileSource(file.file_source).name
     names = types.keys()
     known = {name: stats[name] for name in names if name in stats}
     return (
-        partition_text(table, entry.partition), entry.bucket,
-        live_path(table, entry.partition, entry.bucket, file), format_of(file.file_name),
-        file.schema_id, file.level, file.row_count, file.file_size,
-        key_text(key_types, file.min_key), key_text(key_types, file.max_key),
+        *_file_cells(table, entry),
         counts_text({n: known[n].null_count if n in known else None for n in names}),
         bounds_text(types, {n: known[n].low if n in known else None for n in names}),
         bounds_text(types, {n: known[n].high if n in known else None for n in names}),
         file.min_sequence_number, file.max_sequence_number, file.creation_time_ms,
         file.delete_row_count, source, file.first_row_id,
         None if file.write_cols is None else list(file.write_cols),
+    )  # fmt: skip
+
+
+def file_key_range_rows(table: FileStoreTable, snapshot: Snapshot | None) -> list[Cells]:
+    """Return the rows of `file_key_ranges`: of `files`, those columns that need no statistics."""
+    entries = [entry for entry in live_files(table, snapshot) if entry.bucket >= 0]
+    return [(*_file_cells(table, entry), entry.file.first_row_id) for entry in entries]
+
+
+def _file_cells(table: FileStoreTable, entry: ManifestEntry) -> Cells:
+    """Return the cells of the columns from `partition` to `max_key`."""
+    file = entry.file
+    key_types = [field.type for field in table.schema.key_fields]
+    return (
+        partition_text(table, entry.partition), entry.bucket,
+        live_path(table, entry.partition, entry.bucket, file), format_of(file.file_name),
+        file.schema_id, file.level, file.row_count, file.file_size,
+        key_text(key_types, file.min_key), key_text(key_types, file.max_key),
     )  # fmt: skip
 
 
@@ -161,10 +182,14 @@ def _entries(table: FileStoreTable, snapshot: Snapshot | None) -> list[ManifestE
 
 def partition_rows(table: FileStoreTable, snapshot: Snapshot | None) -> list[Cells]:
     """Return the rows of `partitions`, by name; records are counted before merging."""
+    return [(*cells, None, None, None, None) for cells in partition_totals(table, snapshot)]
+
+
+def partition_totals(table: FileStoreTable, snapshot: Snapshot | None) -> list[Cells]:
+    """Return the partitions by name: name, records, bytes, files, time of the newest file."""
     groups = _grouped(_entries(table, snapshot), lambda entry: (entry.partition, 0))
-    named = [(partition_name(table, p), totals.cells()) for (p, _), totals in groups.items()]
-    named.sort(key=lambda pair: pair[0])
-    return [(name, *cells, None, None, None, None) for name, cells in named]
+    named = [(partition_name(table, p), *totals.cells()) for (p, _), totals in groups.items()]
+    return sorted(named, key=lambda cells: str(cells[0]))
 
 
 def bucket_rows(table: FileStoreTable, snapshot: Snapshot | None) -> list[Cells]:

@@ -58,6 +58,10 @@ SCHEMAS = columns(
 )  # fmt: skip
 OPTIONS = columns(("key", "STRING NOT NULL"), ("value", "STRING NOT NULL"))
 CONSUMERS = columns(("consumer_id", "STRING NOT NULL"), ("next_snapshot_id", "BIGINT NOT NULL"))
+AGGREGATION_FIELDS = columns(
+    ("field_name", "STRING NOT NULL"), ("field_type", "STRING NOT NULL"), ("function", "STRING"),
+    ("function_options", "STRING"), ("comment", "STRING"),
+)  # fmt: skip
 BRANCHES = columns(("branch_name", "STRING NOT NULL"), ("create_time", "TIMESTAMP"))
 
 
@@ -138,6 +142,23 @@ def _schema(table: FileStoreTable, schema_id: int) -> Cells:
 def option_rows(table: FileStoreTable) -> list[Cells]:
     """Return the rows of `options`, by name."""
     return sorted(table.schema.options.items())
+
+
+def aggregation_field_rows(table: FileStoreTable) -> list[Cells]:
+    """Return the rows of `aggregation_fields`: each column, and the options `fields.COLUMN.*`."""
+    options: dict[str, list[tuple[str, str]]] = {field.name: [] for field in table.schema.fields}
+    for name, value in option_rows(table):
+        parts = str(name).split(".")
+        if len(parts) > 2 and parts[0] == "fields" and parts[1] in options:
+            options[parts[1]].append((str(name), str(value)))
+    return [
+        (
+            field.name, str(field.type),
+            f"[{', '.join(value for _, value in options[field.name])}]",
+            f"[{', '.join(name for name, _ in options[field.name])}]", field.description,
+        )
+        for field in table.schema.fields
+    ]  # fmt: skip
 
 
 def consumer_rows(table: FileStoreTable) -> list[Cells]:

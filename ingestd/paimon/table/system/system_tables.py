@@ -7,7 +7,7 @@ Specification: https://paimon.apache.org/docs/1.4/concepts/system-tables/#data-s
 """
 
 import difflib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -43,9 +43,13 @@ SYSTEM_TABLES: Mapping[str, SystemTable] = {
     "tags": SystemTable(history_tables.TAGS, _whenever(history_tables.tag_rows)),
     "schemas": SystemTable(history_tables.SCHEMAS, _whenever(history_tables.schema_rows)),
     "options": SystemTable(history_tables.OPTIONS, _whenever(history_tables.option_rows)),
+    "aggregation_fields": SystemTable(
+        history_tables.AGGREGATION_FIELDS, _whenever(history_tables.aggregation_field_rows)
+    ),
     "consumers": SystemTable(history_tables.CONSUMERS, _whenever(history_tables.consumer_rows)),
     "branches": SystemTable(history_tables.BRANCHES, _whenever(history_tables.branch_rows)),
     "files": SystemTable(file_tables.FILES, file_tables.file_rows),
+    "file_key_ranges": SystemTable(file_tables.FILE_KEY_RANGES, file_tables.file_key_range_rows),
     "manifests": SystemTable(file_tables.MANIFESTS, file_tables.manifest_rows),
     "partitions": SystemTable(file_tables.PARTITIONS, file_tables.partition_rows),
     "buckets": SystemTable(file_tables.BUCKETS, file_tables.bucket_rows),
@@ -68,9 +72,13 @@ def system_table(name: str) -> SystemTable:
 def read_system_table(table: FileStoreTable, name: str, snapshot: Snapshot | None) -> pa.Table:
     """Return the rows of a system table. Raises ConfigError for an unknown name."""
     view = system_table(name)
-    cells = view.rows(table, snapshot)
-    arrays = [column_of([row[i] for row in cells], f.type) for i, f in enumerate(view.fields)]
-    return pa.Table.from_arrays(arrays, names=[field.name for field in view.fields])
+    return cells_table(view.fields, view.rows(table, snapshot))
+
+
+def cells_table(fields: Sequence[DataField], rows: Sequence[Cells]) -> pa.Table:
+    """Return rows of a system table with its columns."""
+    arrays = [column_of([row[i] for row in rows], f.type) for i, f in enumerate(fields)]
+    return pa.Table.from_arrays(arrays, names=[field.name for field in fields])
 
 
 def split_name(name: str) -> tuple[str, str | None, str | None]:
