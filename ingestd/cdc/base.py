@@ -185,7 +185,8 @@ def record_checksum(timestamp: int, key: bytes | None, value: bytes | None) -> i
 class RejectedRecord:
     """A rejected record: its coordinates, the stage that failed, and the reason.
 
-    `timestamp` is in milliseconds since the epoch. `reason` is a short, stable code.
+    `timestamp` is in milliseconds since the epoch. `reason` is a short, stable code. `source_table`
+    is the source table of the record, or None if it cannot be known.
     """
 
     topic: str
@@ -197,6 +198,7 @@ class RejectedRecord:
     message: str
     key: bytes | None
     value: bytes | None
+    source_table: SourceTable | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import msgspec
 import pyarrow as pa
 
-from ingestd.cdc.base import RecordChunk, RejectedRecord
+from ingestd.cdc.base import RecordChunk, RejectedRecord, SourceTable
 from ingestd.cdc.cell_budget import CellBudgetError
 from ingestd.cdc.schema_lookup import GLUE_WAY_OUT, is_glue
 
@@ -100,7 +100,9 @@ def explain_cell(error: Exception, column: str, value: object, wanted: object) -
     return Reason("cast", code, f"column {column}: {shown} does not fit {wanted}: {text}")
 
 
-def rejected(chunk: RecordChunk, index: int, reason: Reason) -> RejectedRecord:
+def rejected(
+    chunk: RecordChunk, index: int, reason: Reason, source_table: SourceTable | None = None
+) -> RejectedRecord:
     """Return the rejected record for the record at this index of the chunk.
 
     The framing of AWS Glue is named as the reason, whichever error it caused.
@@ -122,4 +124,5 @@ def rejected(chunk: RecordChunk, index: int, reason: Reason) -> RejectedRecord:
         reason.message,
         chunk.keys[index],
         chunk.values[index],
+        source_table,
     )

@@ -2,11 +2,12 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Annotated, Any, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 import typer
 
 from ingestd.cli.groups import now_ms
@@ -46,21 +47,40 @@ OfStage: TypeAlias = Annotated[
 OfReason: TypeAlias = Annotated[
     str | None, typer.Option("--reason", help="Only this reason, as `dlq list` shows it.")
 ]
+OfTable: TypeAlias = Annotated[
+    str | None, typer.Option("--table", help="Only dead letters of this table, DATABASE.TABLE.")
+]
+OfPartition: TypeAlias = Annotated[
+    int | None, typer.Option("--partition", help="Only this partition of --topic.")
+]
+OfOffset: TypeAlias = Annotated[
+    int | None, typer.Option("--offset", help="Only the record at this offset of --partition.")
+]
+NewerThan: TypeAlias = Annotated[
+    str | None, typer.Option("--newer-than", help="Only records newer than this, as 30m or 2h.")
+]
 OlderThan: TypeAlias = Annotated[
     str | None,
     typer.Option("--older-than", help="Only records older than this, as 30d or 12h."),
 ]
 
-FILTER_COLUMNS = (*COORDINATES, "timestamp", "stage", "reason")
+FILTER_COLUMNS = (*COORDINATES, "timestamp", "stage", "reason", "table")
 _MILLIS = 1000
+_NEWEST_FIRST: list[tuple[str, Literal["ascending", "descending"]]] = [
+    ("timestamp", "descending"),
+    ("topic", "ascending"),
+    ("partition", "ascending"),
+    ("offset", "descending"),
+]
 
 
 @dataclass(frozen=True, slots=True)
 class DeadLetterFilter:
     """A selection of dead letters: those that match every field that is not None.
 
-    `before_ms`, in milliseconds since 1970, selects records with an older timestamp, and none
-    without a timestamp.
+    `before_ms` and `after_ms`, in milliseconds since 1970, select records with an older or a newer
+    timestamp, and none without a timestamp. Raises ConfigError for an offset without topic and
+    partition, or a partition without topic.
     """
 
     source: str | None = None
@@ -68,6 +88,16 @@ class DeadLetterFilter:
     stage: str | None = None
     reason: str | None = None
     before_ms: int | None = None
+    table: str | None = None
+    partition: int | None = None
+    offset: int | None = None
+    after_ms: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.offset is not None and self.partition is None:
+            raise ConfigError("--offset needs --partition and --topic")
+        if self.partition is not None and self.topic is None:
+            raise ConfigError("--partition needs --topic")
 
     @property
     def takes_all(self) -> bool:
@@ -77,17 +107,21 @@ class DeadLetterFilter:
     def marks(self, rows: pa.Table) -> npt.NDArray[np.bool_]:
         """Return the mask `(n,)` of selected rows; `rows` needs the columns `FILTER_COLUMNS`."""
         selected = np.ones(rows.num_rows, np.bool_)
-        for name in ("source", "topic", "stage", "reason"):
+        for name in ("source", "topic", "stage", "reason", "table", "partition", "offset"):
             expected = getattr(self, name)
             if expected is not None:
                 selected &= np.array(
                     [value == expected for value in rows.column(name).to_pylist()], np.bool_
                 )
-        if self.before_ms is not None:
+        if self.before_ms is not None or self.after_ms is not None:
             times = map(millis_of, rows.column("timestamp").to_pylist())
-            old = [time is not None and time < self.before_ms for time in times]
-            selected &= np.array(old, np.bool_)
+            selected &= np.array([self._takes_time(time) for time in times], np.bool_)
         return selected
+
+    def _takes_time(self, time: int | None) -> bool:
+        if time is None or (self.before_ms is not None and time >= self.before_ms):
+            return False
+        return self.after_ms is None or time > self.after_ms
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +145,25 @@ class DeadLetters:
             yield rows.filter(pa.array(selection.marks(rows)))
 
 
+def newest_dead_letters(
+    opened: DeadLetters, selection: DeadLetterFilter, limit: int
+) -> tuple[list[dict[str, Any]], int]:
+    """Return the newest `limit` selected dead letters without their bytes, and the number of all.
+
+    Those without a timestamp, which stand for lost records, are last. At most `limit` of them and
+    the rows of one part are in memory.
+    """
+    newest: pa.Table | None = None
+    total = 0
+    for rows in opened.rows(selection, (*FILTER_COLUMNS, "message")):
+        total += rows.num_rows
+        rows = rows.append_column("replayed", pa.array(opened.replays.marks(rows)))
+        together = rows if newest is None else pa.concat_tables([newest, rows])
+        order = pc.sort_indices(together, _NEWEST_FIRST)
+        newest = together.take(order[:limit])
+    return [] if newest is None else newest.to_pylist(), total
+
+
 def open_dead_letters(warehouse: str, name: str) -> DeadLetters:
     """Open a dead-letter table, named as DB.TABLE, or as DB if it has the default name.
 
@@ -123,17 +176,17 @@ def open_dead_letters(warehouse: str, name: str) -> DeadLetters:
     return DeadLetters(table, read_replays(catalog, identifier))
 
 
-def older_than(text: str | None) -> int | None:
+def time_before(text: str | None, option: str) -> int | None:
     """Subtract a duration such as `30d` from the current time; return milliseconds since 1970.
 
-    Returns None for None. Raises ConfigError for an invalid duration.
+    Returns None for None. Raises ConfigError, naming the option, for an invalid duration.
     """
     if text is None:
         return None
     try:
         seconds = parse_duration(text)
     except ValueError as error:
-        raise ConfigError(f"--older-than '{text}': {error}") from error
+        raise ConfigError(f"{option} '{text}': {error}") from error
     return now_ms() - int(seconds * _MILLIS)
 
 

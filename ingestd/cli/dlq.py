@@ -19,23 +19,30 @@ from ingestd.cli.dead_letter_replay import (
 from ingestd.cli.dead_letters import (
     FILTER_COLUMNS,
     DeadLetterFilter,
+    DeadLetters,
     DeadLetterTableName,
+    NewerThan,
+    OfOffset,
+    OfPartition,
     OfReason,
     OfSource,
     OfStage,
+    OfTable,
     OfTopic,
     OlderThan,
     millis_of,
-    older_than,
+    newest_dead_letters,
     open_dead_letters,
+    time_before,
 )
 from ingestd.cli.groups import DryRun, group, now_ms, print_result
-from ingestd.cli.output import AsJson, print_json, print_table, time_text
+from ingestd.cli.output import AsJson, print_json, print_table, say, time_text
 from ingestd.cli.progress_line import live_count, working
 from ingestd.cli.tables import Warehouse
 from ingestd.errors import ConfigError
 from ingestd.ingest.dead_letters.dead_letter import COLUMNS
 from ingestd.ingest.dead_letters.dead_letter_topic import record_headers
+from ingestd.ingest.dead_letters.shown_bytes import shown_bytes
 from ingestd.paimon.table.rewrite.delete_rows import Deletion, delete_rows
 from ingestd.wording import counted
 
@@ -44,14 +51,19 @@ _SENT = (
     "of the file in progress may arrive twice."
 )
 _GROUP = ("topic", "stage", "reason")
+_LISTED = ("topic", "partition", "offset", "time", "table", "stage", "reason", "message")
 _Form: TypeAlias = Annotated[
-    str, typer.Option("--format", help="Bytes as text, hex or auto: text if it is UTF-8.")
+    str,
+    typer.Option("--format", help="Bytes as text, as hex, or auto: as what they are."),
+]
+_Again: TypeAlias = Annotated[
+    bool, typer.Option("--again", help="Include dead letters that were replayed before.")
 ]
 
 dlq = group(
     "dlq",
-    "List, show, replay and purge dead letters: records that could not be used.",
-    "ingestd dlq list /lake shop",
+    "List, count, show, replay and purge dead letters: records that could not be used.",
+    "ingestd dlq list /lake shop --newer-than 1h",
     "ingestd dlq show /lake shop shop.public.orders 0 4711",
     "ingestd dlq replay /lake shop --config shop.yaml --reason unknown-schema",
     "ingestd dlq purge /lake shop --older-than 30d --dry-run",
@@ -60,6 +72,57 @@ dlq = group(
 
 @dlq.command("list")
 def list_dead_letters(
+    warehouse: Warehouse,
+    dead_letters: DeadLetterTableName,
+    table: OfTable = None,
+    source: OfSource = None,
+    topic: OfTopic = None,
+    partition: OfPartition = None,
+    stage: OfStage = None,
+    reason: OfReason = None,
+    newer: NewerThan = None,
+    older: OlderThan = None,
+    limit: Annotated[int, typer.Option(min=1, help="Maximum number of dead letters.")] = 50,
+    as_json: AsJson = False,
+) -> None:
+    """List dead letters with coordinates, time, table and message of each, the newest first.
+
+    **Examples**
+
+    ingestd dlq list /lake shop
+
+    ingestd dlq list /lake shop --table shop.orders --newer-than 1h --limit 500 --json
+    """
+    opened = open_dead_letters(warehouse, dead_letters)
+    selection = DeadLetterFilter(
+        source,
+        topic,
+        stage,
+        reason,
+        time_before(older, "--older-than"),
+        table,
+        partition,
+        after_ms=time_before(newer, "--newer-than"),
+    )
+    _print_newest(opened, selection, limit, as_json=as_json)
+
+
+def _print_newest(
+    opened: DeadLetters, selection: DeadLetterFilter, limit: int, *, as_json: bool
+) -> None:
+    newest, total = newest_dead_letters(opened, selection, limit)
+    rows = [{**row, "timestamp": time_text(millis_of(row["timestamp"]))} for row in newest]
+    if as_json:
+        print_json({"table": opened.table.name, "total": total, "dead_letters": rows})
+        return
+    shown = [{**row, "time": row["timestamp"]} for row in rows]
+    print_table(shown, _LISTED, none=f"{opened.table.name} has no such dead letters.")
+    if total > len(rows):
+        say(f"The newest {len(rows):,} of {total:,}; --limit shows more, filters select some.")
+
+
+@dlq.command("count")
+def count_dead_letters(
     warehouse: Warehouse,
     dead_letters: DeadLetterTableName,
     source: OfSource = None,
@@ -72,9 +135,9 @@ def list_dead_letters(
 
     **Examples**
 
-    ingestd dlq list /lake shop
+    ingestd dlq count /lake shop
 
-    ingestd dlq list /lake shop --topic shop.public.orders --json
+    ingestd dlq count /lake shop --topic shop.public.orders --json
     """
     opened = open_dead_letters(warehouse, dead_letters)
     tables = [
@@ -120,9 +183,7 @@ def show(
         pairs = zip(mine.select(names).to_pylist(), marks, strict=True)
         rows += [{**row, "replayed": mark} for row, mark in pairs]
     if not rows:
-        raise ConfigError(
-            f"{opened.table.name} has no dead letter of {topic}/{partition} at {offset}"
-        )
+        raise _no_dead_letter(opened, f"{topic}/{partition}", offset)
     documents = [_document(row, form) for row in rows]
     if as_json:
         print_json(documents)
@@ -139,13 +200,14 @@ def replay(
     config: ConfigFile = None,
     bootstrap: Bootstrap = None,
     to_topic: Target = None,
+    table: OfTable = None,
     source: OfSource = None,
     topic: OfTopic = None,
+    partition: OfPartition = None,
+    offset: OfOffset = None,
     stage: OfStage = None,
     reason: OfReason = None,
-    again: Annotated[
-        bool, typer.Option("--again", help="Include dead letters that were replayed before.")
-    ] = False,
+    again: _Again = False,
     dry_run: DryRun = False,
     as_json: AsJson = False,
 ) -> None:
@@ -157,22 +219,43 @@ def replay(
 
     **Examples**
 
+    ingestd dlq replay /lake shop -c shop.yaml --topic shop.orders --partition 0 --offset 4711
+
     ingestd dlq replay /lake shop --config shop.yaml --reason unknown-schema --dry-run
 
     ingestd dlq replay /lake shop --bootstrap broker-0:9092 --to-topic shop.mended
     """
     opened = open_dead_letters(warehouse, dead_letters)
     cluster = cluster_of(config, bootstrap)
-    selection = DeadLetterFilter(source, topic, stage, reason)
+    selection = DeadLetterFilter(source, topic, stage, reason, None, table, partition, offset)
     how = Replayed(again=again, dry_run=dry_run)
-    what = "replaying dead letters of"
-    with working(what, opened.table, left=_SENT, files=live_count()) as watched:
+    with working(
+        "replaying dead letters of", opened.table, left=_SENT, files=live_count()
+    ) as watched:
         done = replay_all(replace(opened, table=watched), selection, cluster, to_topic, how)
+    _print_replay(opened, selection, done, to_topic, as_json=as_json)
+
+
+def _print_replay(
+    opened: DeadLetters,
+    selection: DeadLetterFilter,
+    done: Replayed,
+    to_topic: str | None,
+    *,
+    as_json: bool,
+) -> None:
+    if selection.offset is not None and not (done.sent or done.before or done.empty):
+        raise _no_dead_letter(opened, f"{selection.topic}/{selection.partition}", selection.offset)
+    name = opened.table.name
     sent, target = counted(done.sent, "record"), to_topic or "their topics"
-    text = f"{opened.table.name}: {sent} sent to {target}"
+    text = f"{name}: {sent} sent to {target}"
     text += f"; left out: {done.before} replayed before, {done.empty} without a record."
-    document = {"table": opened.table.name, **done.document()}
-    print_result(text, document, as_json=as_json, dry_run=dry_run)
+    document = {"table": name, **done.document()}
+    print_result(text, document, as_json=as_json, dry_run=done.dry_run)
+
+
+def _no_dead_letter(opened: DeadLetters, topic_partition: str, offset: int) -> ConfigError:
+    return ConfigError(f"{opened.table.name} has no dead letter of {topic_partition} at {offset}")
 
 
 @dlq.command("purge")
@@ -201,7 +284,7 @@ def purge(
 
     ingestd dlq purge /lake shop --replayed
     """
-    selection = DeadLetterFilter(source, topic, stage, reason, older_than(older))
+    selection = DeadLetterFilter(source, topic, stage, reason, time_before(older, "--older-than"))
     if (selection.takes_all and not replayed) != everything:
         raise ConfigError(
             "choose dead letters: by --older-than or another option, or by --all alone"
@@ -248,9 +331,9 @@ def _counted(rows: pa.Table) -> list[dict[str, Any]]:
 
 
 def _document(row: dict[str, Any], form: str) -> dict[str, Any]:
-    """Return a dead letter for printing: its time as ISO 8601, its bytes as text or hex.
+    """Return a dead letter for printing: its time as ISO 8601, its bytes in a form.
 
-    `key_is` and `value_is` name the form of its key and value: null, text or hex.
+    `key_is` and `value_is` name the form of its key and value, as `shown_bytes` does.
     """
     document = {**row, "timestamp": time_text(millis_of(row["timestamp"]))}
     document["headers"] = {
@@ -262,12 +345,11 @@ def _document(row: dict[str, Any], form: str) -> dict[str, Any]:
 
 
 def _shown(content: bytes | None, form: str) -> tuple[str | None, str]:
-    """Return bytes as they are printed, and the form that was chosen: null, text or hex."""
-    if content is None:
-        return None, "null"
-    if form != "hex":
-        try:
-            return content.decode(errors="strict" if form == "auto" else "backslashreplace"), "text"
-        except UnicodeDecodeError:
-            pass
-    return content.hex(), "hex"
+    """Return bytes as they are printed, and their form."""
+    if content is None or form == "auto":
+        shown = shown_bytes(content)
+        framed = shown.form == "framed"
+        return str(shown) if framed else shown.content, shown.form
+    if form == "hex":
+        return content.hex(), "hex"
+    return content.decode(errors="backslashreplace"), "text"

@@ -105,8 +105,8 @@ def _print_settings(loaded: LoadedConfig, *, show_all: bool) -> None:
         for setting in shown
     ]
     print_table(rows, ("setting", "value", "from"), none="")
-    if hidden := len(settings) - len(shown):
-        say(f"All other settings have their defaults: --all shows {hidden} more.")
+    if len(settings) > len(shown):
+        say("All other settings have their defaults; --all shows them.")
 
 
 def _print_findings(config: Path, checks: list[Check], warnings: list[str]) -> None:

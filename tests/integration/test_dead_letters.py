@@ -65,7 +65,7 @@ def test_a_limit_stops_before_the_commit_and_what_was_mended_comes_back_once(
 
     catch_up(config(tmp_path, broker, topic, errors={"max-rejected-records": 3}, **tight), tmp_path)
     assert len(oracle.read(lake, DATABASE, "t")) == 18
-    groups = dlq(capsys, "list", lake)["groups"]
+    groups = dlq(capsys, "count", lake)["groups"]
     assert sum(group["dead_letters"] for group in groups) == 3
     (reason,) = {group["reason"] for group in groups if group["dead_letters"] == 2}
 

@@ -67,7 +67,7 @@ def test_messages_of_ten_megabytes_land_in_bounded_memory(
     assert by_java["body"] == text(3, LARGE)
     findings = oracle.fsck(warehouse, DATABASE, "docs")
     assert [finding for finding in findings if finding["severity"] == "error"] == []
-    listed = run_command(capsys, "dlq", "list", warehouse, DATABASE, "--json")
+    listed = run_command(capsys, "dlq", "count", warehouse, DATABASE, "--json")
     (dead_letters,) = json.loads(listed.out)["groups"]
     assert dead_letters["reason"] == "too-large"
     print(f"peak of the process tree: {meter.peak_pss_bytes >> 20} MiB shared pages counted once")

@@ -83,6 +83,7 @@ class Rig:
     settings: Mapping[str, TableSettings] = field(default_factory=dict)
     slots: int = 1
     data_format: str = "json"
+    key: bytes | None = b"k"
     overrides: Mapping[str, Any] = field(default_factory=dict)
     io: MemoryFileIO = field(default_factory=MemoryFileIO)
     tables: dict[str, FileStoreTable] = field(default_factory=dict)
@@ -155,7 +156,7 @@ class Rig:
         for start in range(wanted.start, wanted.until, 3):
             values = log[start : min(start + 3, wanted.until)]
             offsets = np.arange(start, start + len(values), dtype=np.int64)
-            keys: list[bytes | None] = [b"k"] * len(values)
+            keys = [self.key] * len(values)
             self.fetched.extend(offsets.tolist())
             yield RecordChunk(
                 wanted.topic, wanted.partition, offsets, offsets + 1000, keys, values, None

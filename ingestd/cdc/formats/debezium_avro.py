@@ -79,9 +79,10 @@ class DebeziumAvro:
         control = decoded.control
         for group in grouped(chunk, self._framing):
             refused: Reasons = {}
-            control += self._decode_group(chunk, group, declared, decoded, refused)
+            tables: dict[int, SourceTable] = {}
+            control += self._decode_group(chunk, group, declared, decoded, refused, tables)
             decoded.rejected.extend(
-                rejected(chunk, int(group.indices[index]), reason)
+                rejected(chunk, int(group.indices[index]), reason, tables.get(index))
                 for index, reason in refused.items()
             )
         decoded.rejected.sort(key=lambda record: record.offset)
@@ -94,8 +95,9 @@ class DebeziumAvro:
         declared: KnownColumns,
         decoded: Decoded,
         refused: Reasons,
+        tables: dict[int, SourceTable],
     ) -> int:
-        """Decode a group into `decoded` and `refused`; return its number of control messages."""
+        """Decode a group into the other arguments; return its number of control messages."""
         try:
             envelope = self._writers.node(group.value, "decode")
             if is_control(envelope, chunk.topic):
@@ -116,6 +118,7 @@ class DebeziumAvro:
         if row_record is not None and sorted_changes.changes:
             keys = None if key_record is None else self._keys(key_record, group, refused)
             for changes in sorted_changes.changes:
+                tables.update(dict.fromkeys(changes.indices.tolist(), changes.table))
                 table = _table_changes(changes, row_record, keys, declared.get(changes.table, {}))
                 offsets = chunk.offsets[group.indices[changes.indices]]
                 table = replace(table, offsets=offsets, images=self._images)

@@ -134,7 +134,8 @@ class PlainRecords:
                 comments = self._reader.comments(group.value)
                 decoded.schema_changes.extend(comment_events(chunk, batch, comments))
         decoded.rejected.extend(
-            rejected(chunk, int(group.indices[index]), reason) for index, reason in refused.items()
+            rejected(chunk, int(group.indices[index]), reason, topic_table(chunk.topic))
+            for index, reason in refused.items()
         )
 
 

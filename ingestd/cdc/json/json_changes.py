@@ -21,6 +21,7 @@ from ingestd.cdc.base import (
     KnownColumns,
     RecordChunk,
     RejectedRecord,
+    SourceTable,
     all_there,
     comment_events,
     there,
@@ -217,10 +218,12 @@ class JsonChanges:
         batches = {table.indices[0]: [table.batch] for table in read.values()}
         for key, table in read.items():
             records.altered += comment_events(chunk, table.batch, key.normalizer.envelope.comments)
+        tables: dict[int, SourceTable] = {}
         for group in records.groups.values():
             decoded, refused = self._decode_group(chunk, group, known, declared)
             for index, reason in refused.items():
                 records.bad.setdefault(group.indices[index], reason)
+                tables.setdefault(group.indices[index], group.key.normalizer.source)
             batches[group.indices[0]] = decoded
             if decoded:
                 self._latest[chunk.topic] = group.key
@@ -229,7 +232,7 @@ class JsonChanges:
         in_order = [batch for first in sorted(batches) for batch in batches[first]]
         return Decoded(
             _without_records(in_order, chunk, records.bad),
-            _rejected(chunk, records.bad),
+            _rejected(chunk, records.bad, tables),
             records.truncates,
             records.control,
             records.altered,
@@ -319,8 +322,11 @@ def _without_records(
     return [batch for batch in kept if len(batch.offset)]
 
 
-def _rejected(chunk: RecordChunk, bad: Mapping[int, Reason]) -> list[RejectedRecord]:
-    return [rejected(chunk, index, bad[index]) for index in sorted(bad)]
+def _rejected(
+    chunk: RecordChunk, bad: Mapping[int, Reason], tables: Mapping[int, SourceTable]
+) -> list[RejectedRecord]:
+    """Return the rejected records; `tables` has the source tables that are known, by index."""
+    return [rejected(chunk, index, bad[index], tables.get(index)) for index in sorted(bad)]
 
 
 def strip_hidden(batch: ChangeBatch, normalizer: TableNormalizer) -> ChangeBatch:

@@ -169,12 +169,16 @@ class _DecodeTask:
         shaped = [rows for batch in decoded.batches for rows in self.shape(source, chunk, batch)]
         self._findings.counts.control += decoded.control
         self._findings.note_chunk(source, chunk, shaped)
-        dead_letters = [DeadLetter(record) for record in decoded.rejected]
+        dead_letters = [
+            DeadLetter(record, self._table_of(source, record)) for record in decoded.rejected
+        ]
         if decoded.truncates or decoded.schema_changes:
             events = TableEvents(self._context, self._targets, self._findings, source)
             dead_letters += events.note(chunk, decoded)
         dead_letters += [
-            DeadLetter(record, rows.table) for rows in shaped for record in rows.rejected
+            DeadLetter(record, rows.table or self._table_of(source, record))
+            for rows in shaped
+            for record in rows.rejected
         ]
         where = TopicPartition(source, chunk.topic, chunk.partition)
         for rows in shaped:
@@ -188,6 +192,14 @@ class _DecodeTask:
             self._starts[chunk.topic, chunk.partition] = int(chunk.offsets[-1]) + 1
         if self._dedup.is_full:
             yield from self._release()
+
+    def _table_of(self, source: str, record: RejectedRecord) -> str | None:
+        """Return the table to which a rejected record is routed, or None if it is unknown."""
+        if record.source_table is None:
+            return None
+        source_table = QualifiedSourceTable(source, *record.source_table)
+        target = self._targets.of(record.topic, source_table)
+        return None if target is None else target.table
 
     def _place(self, target: TableContext, where: TopicPartition, rows: pa.Table) -> Pairs:
         """Yield blobs of rows by slot, unless rows are buffered or the batch runs again."""

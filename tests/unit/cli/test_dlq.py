@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -44,7 +45,7 @@ def dead_letter(offset: int, **changes: Any) -> DeadLetter:
 LETTERS = [
     dead_letter(1),
     dead_letter(2, stage="cast", reason="overflow"),
-    dead_letter(3, value=b"\xff\x00", key=None),
+    replace(dead_letter(3, value=b"\xff\x00", key=None), table="db.t3"),
     dead_letter(4, topic="u", partition=1),
     dead_letter(5, stage="fetch", reason="offset-gap", key=None, value=None, timestamp=-1),
 ]
@@ -101,7 +102,7 @@ def offsets(capsys: Capture, lake: Path) -> list[int]:
 
 
 def test_letters_are_counted_by_topic_stage_and_reason(lake: Path, capsys: Capture) -> None:
-    groups = shown(capsys, "list", lake, "db")["groups"]
+    groups = shown(capsys, "count", lake, "db")["groups"]
     assert [(g["topic"], g["stage"], g["reason"], g["dead_letters"]) for g in groups] == [
         ("t", "decode", "not_json", 2),
         ("t", "cast", "overflow", 1),
@@ -111,12 +112,60 @@ def test_letters_are_counted_by_topic_stage_and_reason(lake: Path, capsys: Captu
     assert groups[0]["first"] == "1970-01-02T00:00:00.000Z"
     assert groups[0]["last"] == "1970-01-04T00:00:00.000Z"
     assert groups[2]["first"] is None
-    (only,) = shown(capsys, "list", lake, "db.ingestd_dead_letters", "--topic", "u")["groups"]
+    (only,) = shown(capsys, "count", lake, "db.ingestd_dead_letters", "--topic", "u")["groups"]
     assert only["dead_letters"] == 1
-    assert "overflow" in run_command(capsys, "dlq", "list", lake, "db").out
+    assert "overflow" in run_command(capsys, "dlq", "count", lake, "db").out
     assert (
-        "no such dead letters" in run_command(capsys, "dlq", "list", lake, "db", "--stage", "x").out
+        "no such dead letters"
+        in run_command(capsys, "dlq", "count", lake, "db", "--stage", "x").out
     )
+
+
+def test_letters_are_listed_with_their_coordinates_the_newest_first(
+    lake: Path, capsys: Capture, sent: Sent
+) -> None:
+    shown(capsys, "replay", lake, "db", "--bootstrap", "b:1", "--topic", "u")
+    listed = shown(capsys, "list", lake, "db")
+    assert (listed["total"], [one["offset"] for one in listed["dead_letters"]]) == (
+        5,
+        [4, 3, 2, 1, 5],
+    )
+    assert listed["dead_letters"][0] == {
+        "source": "src", "topic": "u", "partition": 1, "offset": 4, "stage": "decode",
+        "timestamp": "1970-01-05T00:00:00.000Z", "reason": "not_json", "table": None,
+        "message": "why", "replayed": True,
+    }  # fmt: skip
+    text = run_command(capsys, "dlq", "list", lake, "db", "--limit", "2").out
+    assert "The newest 2 of 5; --limit shows more" in text
+    line = next(line for line in text.splitlines() if line.startswith("u "))
+    assert line.split() == ["u", "1", "4", "1970-01-05T00:00:00.000Z", "decode", "not_json", "why"]
+
+
+@pytest.mark.parametrize(
+    ("options", "wanted"),
+    [
+        (("--table", "db.t3"), [3]),
+        (("--topic", "t", "--partition", "0", "--stage", "decode"), [3, 1]),
+        (("--reason", "overflow"), [2]),
+        (("--source", "other"), []),
+        (("--older-than", "1h"), [4, 3, 2, 1]),
+        (("--newer-than", "1h"), []),
+    ],
+)
+def test_listed_letters_are_selected_by_filters(
+    lake: Path, capsys: Capture, options: tuple[str, ...], wanted: list[int]
+) -> None:
+    listed = shown(capsys, "list", lake, "db", *options)["dead_letters"]
+    assert [one["offset"] for one in listed] == wanted
+
+
+def test_one_letter_is_replayed(lake: Path, capsys: Capture, sent: Sent) -> None:
+    words = ("replay", lake, "db", "--bootstrap", "b:1")
+    one = ("--topic", "t", "--partition", "0", "--offset")
+    assert shown(capsys, *words, *one, 2)["sent"] == 1
+    assert [message.value for _, _, message in sent] == [b"v2"]
+    for wrong in (("--offset", 2), ("--partition", 0, "--offset", 2), (*one, 99)):
+        assert run_command(capsys, "dlq", *words, *wrong).code == 2
 
 
 def test_a_letter_is_shown_with_its_bytes_as_text_or_hex(lake: Path, capsys: Capture) -> None:
@@ -127,6 +176,7 @@ def test_a_letter_is_shown_with_its_bytes_as_text_or_hex(lake: Path, capsys: Cap
     assert one["headers"] == {"id": "00ff", "x": "y"}
     (one,) = shown(capsys, "show", lake, "db", "t", 0, 3)
     assert (one["value"], one["value_is"]) == ("ff00", "hex")
+    assert (one["message"], one["table"]) == ("why", "db.t3")
     assert (one["key"], one["key_is"]) == (None, "null")
     (one,) = shown(capsys, "show", lake, "db", "t", 0, 1, "--format", "hex")
     assert (one["value"], one["value_is"]) == ("7631", "hex")
@@ -163,7 +213,7 @@ def test_a_replay_sends_each_record_once_and_again_only_when_asked(
     assert sent[3][2].partition == 1
     assert shown(capsys, *to)["sent"] == 0
     assert shown(capsys, *to, "--again", "--stage", "cast")["sent"] == 1
-    groups = shown(capsys, "list", lake, "db")["groups"]
+    groups = shown(capsys, "count", lake, "db")["groups"]
     assert [(g["dead_letters"], g["replayed"]) for g in groups] == [(2, 2), (1, 1), (1, 0), (1, 1)]
 
 

@@ -37,7 +37,7 @@ def test_every_setting_is_shown_with_its_origin(config: Path, capsys: Capture) -
     done = run_command(capsys, "validate", "-c", config)
     assert done.code == 0
     assert "restart.max-attempts" not in done.out
-    assert "All other settings have their defaults: --all shows" in done.out
+    assert "All other settings have their defaults; --all shows them." in done.out
     assert f"{config}:7" in done.out
     assert done.out.rstrip().endswith("is fine, with 1 warning.")
     everything = run_command(capsys, "validate", "-c", config, "--all").out
