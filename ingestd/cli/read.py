@@ -92,9 +92,8 @@ def read(
     ingestd read /lake shop.orders --format parquet -o orders.parquet
     """
     request = Request(where, columns, snapshot, tag, as_of, changelog, audit_log, first, last)
-    form = Format.JSONL if as_json else style
     read_table = _read_sys if table.startswith(f"{SYS}.") else _read
-    read_table(warehouse, table, request, form, limit, output)
+    read_table(warehouse, table, request, Format.JSONL if as_json else style, limit, output)
 
 
 def _read_sys(
