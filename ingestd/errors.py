@@ -92,6 +92,10 @@ class DiskFullError(StorageError):
     """A disk or a quota is full; the supervisor retries without limit."""
 
 
+class LockUnavailableError(StorageError):
+    """The lock of a table could not be requested; nothing of this change is visible."""
+
+
 class WorkerLostError(RetryableError):
     """A worker process was killed or exceeded its memory limit."""
 

@@ -12,7 +12,7 @@ import logging
 import random
 import time
 from collections.abc import Sequence
-from contextlib import nullcontext
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Literal
 
@@ -22,6 +22,7 @@ from ingestd.errors import (
     CommitUnknownError,
     FencedError,
     IngestdError,
+    LockUnavailableError,
     StorageError,
 )
 from ingestd.paimon.spec import honoured_options as honoured
@@ -379,15 +380,21 @@ def publish(
     `entries` are the changes of the snapshot, for a catalog that keeps partition statistics. After
     a storage error the outcome is unknown: the file is read back, and if it does not exist, the
     same bytes are written again. Raises CommitUnknownError if the storage does not respond until
-    the retries are used up: the snapshot may still appear.
+    the retries are used up: the snapshot may still appear; LockUnavailableError if the lock of the
+    table could not be requested until then, and so nothing was written.
     """
     path = table.paths.snapshot(snapshot.id)
     problem: StorageError | None = None
+    unlocked: LockUnavailableError | None = None
     while True:
         try:
             if _create(table, snapshot, entries):
                 return True
             stored = find_snapshot(table.io, table.paths, snapshot.id)
+        except LockUnavailableError as error:
+            _LOG.warning("lock_unavailable", extra={"ctx": {"path": path, "error": str(error)}})
+            unlocked = error
+            stored = None if problem is None else _read_back(table, snapshot.id)
         except StorageError as error:
             problem = error
             _LOG.warning("publish_unclear", extra={"ctx": {"path": path, "error": str(error)}})
@@ -396,6 +403,8 @@ def publish(
             return is_same_snapshot(stored, snapshot)
         if not retries.wait():
             break
+    if problem is None and unlocked is not None:
+        raise unlocked
     raise CommitUnknownError(
         f"table {table.name}: whether snapshot {snapshot.id} was published is not known, the "
         f"storage does not report it ({problem}); its files stay, try again when it responds"
@@ -407,7 +416,15 @@ def _create(table: FileStoreTable, snapshot: Snapshot, entries: Sequence[Manifes
     if server is not None:
         return server.commit(table.branch, snapshot, partition_changes(table, entries))
     path = table.paths.snapshot(snapshot.id)
-    with nullcontext() if table.lock is None else table.lock.held(table.branch):
+    with ExitStack() as stack:
+        if table.lock is not None:
+            try:
+                stack.enter_context(table.lock.held(table.branch))
+            except StorageError as error:
+                raise LockUnavailableError(
+                    f"table {table.name}: its lock cannot be requested: {error}; nothing of this "
+                    "commit is visible, try again when the catalog responds"
+                ) from error
         return table.io.try_write_atomic(path, sealed(encode_snapshot(snapshot)))
 
 

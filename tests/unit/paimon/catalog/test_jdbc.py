@@ -3,19 +3,22 @@ from pathlib import Path
 
 import pytest
 
-from ingestd.errors import CommitConflictError, IngestdError
+from ingestd.errors import CommitConflictError, IngestdError, LockUnavailableError
 from ingestd.ingest.settings.context import RoutingConfig, TableSettings
 from ingestd.ingest.settings.pipeline_settings import PipelineSettings
 from ingestd.ingest.tables.batch_span import BatchSpan, TableStep
 from ingestd.ingest.tables.log_positions import Position
 from ingestd.ingest.tables.table_registry import TableRegistry
-from ingestd.paimon.catalog.base import load_catalog
+from ingestd.paimon.catalog.base import Identifier, load_catalog
 from ingestd.paimon.catalog.jdbc import jdbc_options
 from ingestd.paimon.catalog.jdbc_database import PostgresDatabase
 from ingestd.paimon.io.file_io import LocalFileIO
 from ingestd.paimon.spec.data_types import parse_type
 from ingestd.paimon.spec.schema import new_schema
 from ingestd.paimon.spec.schema_change import AddColumn
+from ingestd.paimon.table.commit.table_commit import commit
+from ingestd.paimon.table.metadata.table_state import load_state
+from ingestd.paimon.table.write.commit_message import ManifestCommittable
 from tests.support.native_tables import NOW_MS, rows_table, write
 from tests.support.stored_rows import stored_rows
 
@@ -109,3 +112,26 @@ def test_a_pipeline_commits_under_the_lock_and_finds_its_offsets_again(tmp_path:
     again = opened().tables["db.t"]
     assert again.covered["id"][0].offset == 10
     assert [row["id"] for row in stored_rows(again.table)] == [1]
+
+
+def test_a_database_that_cannot_be_reached_for_the_lock_leaves_the_outcome_known(
+    tmp_path: Path,
+) -> None:
+    file = tmp_path / "catalog.db"
+    options = {"uri": f"jdbc:sqlite:{file}", "lock.enabled": "true"}
+    catalog = load_catalog("jdbc", str(tmp_path / "lake"), options)
+    limits = {"bucket": "1", "commit.max-retries": "1"}
+    schema = new_schema([("id", parse_type("INT"))], ["id"], (), limits, NOW_MS)
+    table = catalog.create_table(Identifier("db", "t"), schema)
+    state = load_state(table)
+    messages = write(table, state, rows_table(table.schema, [{"id": 1}]))
+    committable = ManifestCommittable(1, tuple(messages))
+    file.rename(tmp_path / "away")
+    file.mkdir()
+    with pytest.raises(LockUnavailableError, match="nothing of this commit is visible"):
+        commit(table, "user", committable, state=state, now_ms=NOW_MS)
+    assert stored_rows(table) == []
+    file.rmdir()
+    (tmp_path / "away").rename(file)
+    commit(table, "user", committable, state=state, now_ms=NOW_MS)
+    assert [row["id"] for row in stored_rows(table)] == [1]
