@@ -25,7 +25,8 @@ class NoticesSection(Section):
         min_length=1,
         repr=False,
         description="Secret that signs requests as Standard Webhooks define (HMAC-SHA256, header "
-        "`webhook-signature`): `whsec_` and base64. Write `${env:NAME}` or `${file:PATH}`.",
+        "`webhook-signature`): `whsec_` and base64 of at "
+        "least 24 bytes. Write `${env:NAME}` or `${file:PATH}`.",
     )
     ssl_ca_location: str | None = Field(
         default=None,

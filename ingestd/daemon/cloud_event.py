@@ -13,6 +13,8 @@ from ingestd.errors import ConfigError
 
 CONTENT_TYPE = "application/cloudevents+json; charset=utf-8"
 _PREFIX = "whsec_"
+_FEWEST_BYTES = 24
+"""The shortest key that Standard Webhooks allow."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,15 +47,19 @@ class CloudEvent:
 
 
 def signing_key(secret: str) -> bytes:
-    """Return the key of a secret, `whsec_` and base64. Raises ConfigError for another form."""
+    """Return the key of a secret, `whsec_` and base64 of at least 24 bytes.
+
+    Raises ConfigError for another form, or a shorter key.
+    """
     encoded = secret.removeprefix(_PREFIX)
     try:
         key = base64.b64decode(encoded + "=" * (-len(encoded) % 4), validate=True)
     except ValueError:
         key = b""
-    if encoded == secret or not key:
+    if encoded == secret or len(key) < _FEWEST_BYTES:
         raise ConfigError(
-            "notices: 'signing-secret' must be whsec_ followed by base64, such as the output of: "
+            "notices: 'signing-secret' must be whsec_ followed by base64 of at least "
+            f"{_FEWEST_BYTES} bytes, such as the output of: "
             'echo "whsec_$(openssl rand -base64 32)"'
         )
     return key

@@ -81,7 +81,7 @@ def test_a_job_becomes_a_configuration(
 def test_parts_of_a_configuration_fit_the_rest_of_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("NOTICES_SECRET", "whsec_c2VjcmV0")
+    monkeypatch.setenv("NOTICES_SECRET", "whsec_" + "QUJD" * 8)
     source = "{kafka: {bootstrap.servers: 'b:9092'}, topics: [orders], format: debezium-json}"
     sources = f"sources: {{shop: {source}}}\n"
     smallest = f"warehouse: {{path: /lake}}\n{sources}"
