@@ -29,19 +29,19 @@ def complete_rows(
     """Return the blobs of a table with the values that key-changing updates left out.
 
     They are read from `log` (None: Kafka) and from the table. Values that are not found stay marked
-    as omitted, so that an insert that was sent again keeps those of its row, except in tables with
-    soft deletes: there the earlier row of the key can be a deleted one, so the values become null.
-    Also returns the number of values that are not found and that `fill_unavailable` does not count:
-    these, and those for which the merge engine would keep an older value. Raises the errors of
-    reading the source and the table.
+    as omitted, so that an insert that was sent again keeps those of its row. They become null if an
+    earlier row is not the same one: in tables without a primary key, and in tables with soft
+    deletes, where it can be a deleted one. Also returns the number of values that are not found and
+    that `fill_unavailable` does not count: those that become null, and those for which the merge
+    engine would keep an older value. Raises the errors of reading the source and the table.
     """
     table = context.tables[identifier].table
     rules, schema = table.merge_rules, table.schema
     marked = [blob for blob in blobs if omission_marks(blob.rows)]
-    if not marked or not schema.primary_keys or bucket_mode(schema) is BucketMode.POSTPONE:
+    if not marked or bucket_mode(schema) is BucketMode.POSTPONE:
         return blobs, 0
     moves = [move for blob in marked if (move := _moves_of(blob, rules)) is not None]
-    if moves:
+    if moves and schema.primary_keys:
         identity = [KIND, OFFSET, POSITION, *schema.primary_keys]
         columns = tuple(dict.fromkeys(name for move in moves for name in move.columns))
         wanted = [Wanted(move.where, move.inserts.select([*identity, *columns])) for move in moves]
@@ -51,7 +51,8 @@ def complete_rows(
             id(move.blob): _filled(move, found) for move, found in zip(moves, values, strict=True)
         }
         blobs = [filled.get(id(blob), blob) for blob in blobs]
-    if context.settings_of(identifier).shape.deletion_column is None:
+    keeps_deleted = context.settings_of(identifier).shape.deletion_column is not None
+    if schema.primary_keys and not keeps_deleted:
         return blobs, sum(_count_kept(blob.rows, rules) for blob in blobs)
     unknown = sum(_count(blob.rows, omitted_columns(blob.rows)) for blob in blobs)
     return [RowBlob(blob.origin, _with_nulls(blob.rows)) for blob in blobs], unknown

@@ -96,3 +96,13 @@ def test_a_value_that_was_left_out_is_not_invented(mode: KeylessTableMode) -> No
     rig.run()
     cells = [(row["v"], row["n"]) for row in rig.rows("orders")]
     assert sorted(cells, key=repr) == [("a", 5), (None, None)]
+
+
+def test_an_insert_without_a_value_has_null_and_is_counted() -> None:
+    """PostgreSQL leaves values out of the insert of an update that changed the key."""
+    rig = rig_with("reject")
+    for first, second in ((1, 2), (3, 4)):
+        rig.produce(record(Change({"id": first, "v": "a"}, keys=())))
+        rig.produce(record(Change({"id": second, "v": UNAVAILABLE}, keys=())))
+        assert rig.run().counts.unknown["lake.orders"] == 1
+    assert [row["v"] for row in rig.rows("orders")] == ["a", None, "a", None]
