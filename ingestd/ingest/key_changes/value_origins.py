@@ -23,9 +23,9 @@ ABSENT = -1
 class RowHistory:
     """n rows of one table in the order of their changes, each array of shape (n,).
 
-    `keys` are the numbers of their primary keys, and `sources` those of their source tables, which
-    are different tables if they are in different topics. `positions` are positions in the log of
-    the source, -1 if unknown.
+    `sources` are the numbers of their source tables, which are different tables if they are in
+    different topics, and `keys` those of their primary keys, which differ between source tables.
+    `positions` are positions in the log of the source, -1 if unknown.
     """
 
     keys: Indices

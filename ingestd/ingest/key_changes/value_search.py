@@ -49,6 +49,8 @@ WAIT_SECONDS = 5.0
 _PAUSE_SECONDS = 0.1
 _LOG = "ingestd:log"
 """The number of a topic partition, which identifies a row together with its offset and key."""
+_SOURCE = "ingestd:source"
+"""The number of a source table, whose row a key identifies."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,14 +222,17 @@ class _Search:
     def _changes(self, rows: pa.Table, reads: Sequence[ReadRows], order: Indices) -> RowHistory:
         origins = [(read.where.topic, read.source_table) for read in reads]
         numbers = {origin: number for number, origin in enumerate(origins)}
-        sources = [
-            np.full(read.rows.num_rows, numbers[origin])
-            for read, origin in zip(reads, origins, strict=True)
-        ]
+        in_order = concatenated(
+            [
+                np.full(read.rows.num_rows, numbers[origin])
+                for read, origin in zip(reads, origins, strict=True)
+            ]
+        )[order]
+        rows = rows.append_column(_SOURCE, pa.array(in_order))
         return RowHistory(
-            keys=group_rows(rows, self._keys).codes,
+            keys=group_rows(rows, [_SOURCE, *self._keys]).codes,
             kinds=rows.column(KIND).to_numpy(),
-            sources=concatenated(sources)[order],
+            sources=in_order,
             positions=rows.column(POSITION).to_numpy(),
         )
 

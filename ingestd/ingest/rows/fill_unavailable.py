@@ -62,7 +62,8 @@ def fill_unavailable(
         if rules.keeps_older(name):
             # The merge engine keeps the older value if a value is null.
             continue
-        origins[name] = _origins(groups, kinds, omitted(rows, name), ages)
+        of_column = np.where(_has_column(plain, name, rules), kinds, np.int8(RowKind.UPDATE_BEFORE))
+        origins[name] = _origins(groups, of_column, omitted(rows, name), ages)
     asking = np.zeros(plain.num_rows, np.bool_)
     for origin in (row_origin, *origins.values()):
         # With a sequence field, the row in the table may be newer than rows of the batch.
@@ -96,6 +97,19 @@ def _ages(rows: pa.Table, rules: MergeRules) -> Indices:
     ages = np.empty(rows.num_rows, np.int64)
     ages[order] = np.arange(rows.num_rows)
     return ages
+
+
+def _has_column(rows: pa.Table, column: str, rules: MergeRules) -> Mask:
+    """Return a mask of the rows that are not null in the sequence of the column's group.
+
+    Others do not change the column, such as those of another source table. Shape (rows,).
+    """
+    has_column = np.ones(rows.num_rows, np.bool_)
+    for group in rules.groups:
+        if column in group.columns:
+            nulls = [np.asarray(rows.column(name).is_null()) for name in group.sequence]
+            has_column &= ~np.logical_and.reduce(nulls)
+    return has_column
 
 
 def _origins(

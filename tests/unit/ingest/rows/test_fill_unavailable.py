@@ -146,3 +146,24 @@ def test_value_comes_from_the_batch_if_its_row_is_newer_by_sequence() -> None:
     rig.produce(row(1, 2, "second"), row(1, 3, UNAVAILABLE))
     rig.run()
     assert docs(rig) == {1: "second"}
+
+
+def test_rows_without_the_sequence_of_a_group_have_none_of_its_values() -> None:
+    """They can be of another source table."""
+    options = {
+        "merge-engine": "partial-update",
+        "ignore-delete": "true",
+        "fields.n.sequence-group": "doc",
+        "fields.m.sequence-group": "note",
+    }
+    rig = Rig(defaults=TableSettings(options=options))
+    other = record(Change({"id": 1, "m": 1, "note": "of the other table"}))
+    rig.produce(row(1, 1, "old"), other)
+    rig.run()
+    rig.produce(row(1, 2, "new"), other, row(1, 3, UNAVAILABLE), other)
+    result = rig.run()
+    assert docs(rig) == {1: "new"}
+    rig.produce(other, row(1, 4, UNAVAILABLE))
+    rig.run()
+    assert docs(rig) == {1: "new"}
+    assert result.counts.unknown["lake.orders"] == 0
