@@ -9,6 +9,7 @@ from ingestd.cli.output import AsJson, print_json, print_table
 from ingestd.cli.prompts import confirm
 from ingestd.cli.tables import SnapshotId, TableName, Warehouse, open_table
 from ingestd.errors import ConfigError
+from ingestd.paimon.iceberg.iceberg_sync import update_iceberg
 from ingestd.paimon.table.metadata.snapshot_manager import latest_snapshot
 from ingestd.paimon.table.metadata.time_travel import branch_names, on_branch, tagged_snapshot
 from ingestd.paimon.table.retention.branches import create_branch, drop_branch, fast_forward
@@ -58,6 +59,7 @@ def create(
         at, tag = start.id, name
         if not dry_run:
             create_tag(opened, name, start, now_ms=now_ms())
+            update_iceberg(opened, tags=True)
     if not dry_run:
         create_branch(opened, name, tag)
     document = {"table": table, "branch": name, "tag": tag, "snapshot": at}
@@ -133,6 +135,8 @@ def forward(
         what = f"{table}: its snapshots, schemas and tags will be replaced by branch '{name}'."
         confirm(f"{what} Writers must be stopped. Continue?", "--yes", given=yes)
     deleted = [] if dry_run else fast_forward(opened, name)
+    if not dry_run:
+        update_iceberg(open_table(warehouse, table), tags=True)
     text = f"{table}: forwarded to branch '{name}'; {counted(len(deleted), 'snapshot')} deleted."
     document = {"table": table, "branch": name, "snapshots_deleted": deleted}
     print_result(text, document, as_json=as_json, dry_run=dry_run)

@@ -1,13 +1,14 @@
-"""Engines that are asked in their own language: Spark SQL and Flink SQL, with Paimon's connectors.
+"""Engines that are asked in their own language: Spark SQL and Flink SQL, with connectors.
 
 Spark is not the one that ingestd runs on: Paimon's newest connector that is in the package registry
-is one for Spark 3.5, which gets an environment of its own. Flink runs in one JVM, from the archives
-that the benchmarks use.
+is one for Spark 3.5, which gets an environment of its own, and Iceberg has none for ours. Flink
+runs in one JVM, from the archives that the benchmarks use.
 """
 
 import json
 import os
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,26 +29,35 @@ _SPARK = """
 import json, sys
 from pyspark.sql import SparkSession
 
-jar, settings, statement = json.loads(sys.argv[1])
+jar, settings, statements = json.loads(sys.argv[1])
 settings |= {"spark.jars": jar, "spark.ui.enabled": "false", "spark.driver.host": "127.0.0.1"}
 builder = SparkSession.builder.master("local[1]")
 for name, value in settings.items():
     builder = builder.config(name, value)
-rows = builder.getOrCreate().sql(statement).collect()
-print(json.dumps([row.asDict() for row in rows]))
+session = builder.getOrCreate()
+answers = [session.sql(statement).collect() for statement in statements]
+plain = lambda value: value.hex() if isinstance(value, bytearray) else str(value)
+print(json.dumps([[row.asDict(True) for row in rows] for rows in answers], default=plain))
 """
 
 
-def spark_sql(statement: str, settings: dict[str, str]) -> list[dict[str, Any]]:
-    """The rows of a statement, with the settings that ``--conf`` gives."""
+def paimon_connector() -> Path:
+    """The archive of Paimon's connector for Spark."""
     pins = {SPARK_CONNECTOR: SPARK_DIGEST}
     (jar,) = fetch([SPARK_CONNECTOR], cache_folder() / "engines" / "spark", pins=pins)
-    request = json.dumps([str(jar), settings, statement])
+    return jar
+
+
+def spark_sql(
+    statements: Sequence[str], settings: dict[str, str], jar: Path
+) -> list[list[dict[str, Any]]]:
+    """The rows of each statement, with the settings that ``--conf`` gives and a connector."""
+    request = json.dumps([str(jar), settings, statements])
     python = str(environment("spark_sql"))
     own = {k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "SPARK_HOME")}
     out = _output([python, "-c", _SPARK, request], {**own, "PYSPARK_PYTHON": python})
-    rows: list[dict[str, Any]] = json.loads(out.splitlines()[-1])
-    return rows
+    answers: list[list[dict[str, Any]]] = json.loads(out.splitlines()[-1])
+    return answers
 
 
 def flink_sql(statements: str, folder: Path) -> list[list[str]]:

@@ -1,6 +1,6 @@
 """Iceberg's own reader in Java as a judge, out of its runtime for Spark, which contains all of it.
 
-The newest runtime is one for Spark 4.1, so Spark itself, which is newer here, is not asked.
+The runtime is that of the Spark that is asked as well (`tests.compat.engines`).
 """
 
 import json
@@ -12,16 +12,21 @@ from ingestd.dev.jars import cache_folder, fetch
 from tests.support.closing import Closing
 from tests.support.java import compiled_classes, judge_command
 
-RUNTIME = "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0"
-DIGEST = "3123c3798af642dd537230923548e013ef41cc28b6626e5225808cf5670a0f82"
+RUNTIME = "org.apache.iceberg:iceberg-spark-runtime-3.5_2.12:1.12.0"
+DIGEST = "8dd8c90e54ed1a20f2461309d047a255ee56382eb7c0a46162b27a4936fd86dc"
 SOURCES = Path(__file__).resolve().parent / "iceberg_java"
+
+
+def runtime() -> list[Path]:
+    """The archive of Iceberg's runtime."""
+    return fetch([RUNTIME], cache_folder() / "judges" / "iceberg", pins={RUNTIME: DIGEST})
 
 
 class IcebergReader(Closing):
     """One running reader."""
 
     def __init__(self) -> None:
-        jars = fetch([RUNTIME], cache_folder() / "judges" / "iceberg", pins={RUNTIME: DIGEST})
+        jars = runtime()
         self._process = subprocess.Popen(
             judge_command("IcebergReader", compiled_classes(SOURCES, jars), more=jars),
             stdin=subprocess.PIPE,

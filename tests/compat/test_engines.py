@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import ingestd.paimon as paimon
-from tests.compat.engines import flink_sql, spark_sql
+from tests.compat.engines import flink_sql, paimon_connector, spark_sql
 from tests.support.code_blocks import shown
 from tests.support.pypaimon import environment
 
@@ -56,7 +56,7 @@ def test_spark_sql_of_the_readme_reads_the_table(lake: str) -> None:
     settings = dict(re.findall(r"--conf (\S+)=(\S+)", text))
     assert len(settings) == 2
     (statement,) = re.findall(r"^([A-Z].*);$", text, re.MULTILINE)
-    rows = spark_sql(statement, settings)
+    (rows,) = spark_sql([statement], settings, paimon_connector())
     assert sorted((row["id"], row["status"], row["amount"]) for row in rows) == WANTED
 
 

@@ -6,6 +6,7 @@ Lives of tables are random; INGESTD_LONG makes them longer and more.
 import json
 import os
 import random
+import re
 import subprocess
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -17,13 +18,20 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from ingestd.errors import UnsupportedError
 from ingestd.paimon import open_warehouse
 from ingestd.paimon.iceberg.iceberg_sync import sync_iceberg
 from ingestd.paimon.iceberg.manifest_format import IcebergEntry
 from ingestd.paimon.iceberg.metadata_store import MetadataStore
 from ingestd.paimon.io.file_io import LocalFileIO
 from ingestd.paimon.spec.data_types import parse_type
-from ingestd.paimon.spec.schema_change import AddColumn, DropColumn, RenameColumn, UpdateColumnType
+from ingestd.paimon.spec.schema_change import (
+    AddColumn,
+    DropColumn,
+    RenameColumn,
+    SchemaChange,
+    UpdateColumnType,
+)
 from ingestd.paimon.table.commit.overwrite import drop_partitions
 from ingestd.paimon.table.compact.table_compact import compact_table
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
@@ -38,11 +46,12 @@ from ingestd.paimon.table.retention.expire_plan import expire_settings
 from ingestd.paimon.table.retention.expire_snapshots import expire_snapshots
 from ingestd.paimon.table.retention.rollback import plan_rollback, rollback
 from ingestd.paimon.table.retention.tags import create_tag, delete_tag
-from tests.compat.iceberg_reader import IcebergReader
+from tests.compat.engines import spark_sql
+from tests.compat.iceberg_reader import RUNTIME, IcebergReader, runtime
 from tests.support.code_blocks import shown
 from tests.support.native_tables import NOW_MS, alter, native_table, open_native, put
 from tests.support.oracle import Oracle
-from tests.support.pypaimon import PyIceberg, environment
+from tests.support.pypaimon import PyIceberg, PypaimonError, environment
 
 pytestmark = pytest.mark.compat
 
@@ -71,6 +80,12 @@ def canonical(rows: pa.Table | list[dict[str, Any]]) -> list[str]:
 
 
 def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return [(name, _plain(value[name])) for name in sorted(value)]
+    if isinstance(value, list):
+        return [_plain(item) for item in value]
+    if isinstance(value, bytes):
+        return value.hex()
     if isinstance(value, datetime):
         return (value.replace(tzinfo=UTC) - EPOCH) // timedelta(microseconds=1)
     return str(value) if isinstance(value, date | Decimal) else value
@@ -304,10 +319,152 @@ class Metadata:
         self.live = {e.name: e.data_file for own in entries for e in own if e.is_live}
 
 
-def of_the_page(first: str, warehouse: Path) -> str:
+KINDS: dict[str, list[Any]] = {
+    "BOOLEAN": [True, False, None], "TINYINT": [-128, 1, None], "SMALLINT": [-1, 300, None],
+    "INT": [-(2**31), 7, None], "BIGINT": [2**62, -1, None], "FLOAT": [-1.5, 0.25, None],
+    "DOUBLE": [1e300, -2.5, None],
+    "DATE": [-1, 20_000, None], "STRING": ["a b/é%", "", None], "VARCHAR(9)": ["x", "yy", None],
+}  # fmt: skip
+"""Types of partition columns, with values."""
+NESTED: list[tuple[str, Any]] = [
+    ("id", "INT"),
+    ("r", {"type": "ROW", "fields": [
+        {"id": 0, "name": "a", "type": "INT"}, {"id": 1, "name": "b", "type": "STRING"},
+        {"id": 2, "name": "f", "type": "FLOAT"}]}),
+    ("orders", {"type": "ARRAY", "element": {"type": "ROW", "fields": [
+        {"id": 0, "name": "n", "type": "INT"}, {"id": 1, "name": "d", "type": "DECIMAL(5, 1)"}]}}),
+]  # fmt: skip
+NESTED_CHANGES: list[SchemaChange] = [
+    UpdateColumnType(("r", "a"), parse_type("BIGINT")),
+    RenameColumn(("r", "b"), "text"),
+    AddColumn(("r", "added"), parse_type("INT")),
+    UpdateColumnType(("r", "f"), parse_type("DOUBLE")),
+    DropColumn(("r", "added")),
+    AddColumn(("r", "added"), parse_type("STRING")),
+    UpdateColumnType(("orders", "element", "d"), parse_type("DECIMAL(12, 1)")),
+    AddColumn(("orders", "element", "more"), parse_type("BOOLEAN")),
+    RenameColumn(("orders", "element", "n"), "number"),
+    DropColumn(("orders", "element", "number")),
+]
+HADOOP = {**OPTIONS, "metadata.iceberg.storage": "hadoop-catalog", "bucket": "-1"}
+
+
+def partitions_of_every_type(warehouse: Path) -> FileStoreTable:
+    """A table that is partitioned by a column of every type that may be one."""
+    columns = [(f"c{at}", name) for at, name in enumerate(KINDS)]
+    names = [name for name, _ in columns]
+    table = native_table(warehouse, [("id", "INT"), *columns], partitions=names, options=HADOOP)
+    for turn in range(3):
+        cells = {f"c{at}": values[turn] for at, values in enumerate(KINDS.values())}
+        put(table, [{"id": turn, **cells}])
+        sync_iceberg(table)
+    compact_table(table, now_ms=NOW_MS, full=True)
+    sync_iceberg(table)
+    return table
+
+
+def evolved_nested_columns(warehouse: Path) -> FileStoreTable:
+    """A table with files of many schemas, which differ in nested columns."""
+    table = native_table(warehouse, NESTED, options=HADOOP)
+    put(table, [nested_row(table, 0)])
+    for number, change in enumerate(NESTED_CHANGES, 1):
+        table = alter(table, change)
+        put(table, [nested_row(table, number)])
+        sync_iceberg(table)
+    return table
+
+
+def a_life(warehouse: Path) -> FileStoreTable:
+    """A table with a primary key after some random steps, compacted; without a timestamp."""
+    columns = [column for column in COLUMNS if column[0] != "at"]
+    options = {**HADOOP, "bucket": "2"}
+    table = native_table(
+        warehouse, columns, keys=("dt", "id"), partitions=["dt"], options=options
+    )  # fmt: skip
+    life = Life(table, random.Random(3))
+    for _ in range(10):
+        life.step()
+    life.write()
+    life.compact()
+    sync_iceberg(life.table)
+    return life.table
+
+
+def nested_row(table: FileStoreTable, number: int) -> dict[str, Any]:
+    """A row with a value in every column that the table has now."""
+    cells = {"INT": number, "BIGINT": 2**40, "STRING": "s", "FLOAT": 0.5, "DOUBLE": 1e300,
+             "DECIMAL": Decimal("1.5"), "BOOLEAN": True}  # fmt: skip
+    _, nested, array = table.schema.fields
+    assert array.type.element is not None
+    return {
+        "id": number,
+        "r": {field.name: cells[field.type.root] for field in nested.type.fields},
+        "orders": [{f.name: cells[f.type.root] for f in array.type.element.fields}, None],
+    }
+
+
+@pytest.mark.parametrize("make", [partitions_of_every_type, evolved_nested_columns])
+def test_iceberg_readers_find_every_partition_and_nested_column(
+    make: Any, tmp_path: Path, pyiceberg: PyIceberg, iceberg: IcebergReader
+) -> None:
+    wanted = canonical(read_table(make(tmp_path)))
+    folder = tmp_path / "iceberg" / "db" / "t"
+    assert canonical(pyiceberg.read_folder(folder)) == wanted
+    assert canonical(iceberg.read(folder)) == wanted
+
+
+def java_rows(warehouse: Path, oracle: Oracle, day: str, options: dict[str, str]) -> FileStoreTable:
+    """A table of Java with one row, partitioned by a column of type `day`."""
+    fields = [{"name": "id", "type": "INT"}, {"name": "day", "type": day}]
+    on = {"metadata.iceberg.storage": "table-location", "bucket": "-1", **options}
+    spec = {"fields": fields, "primaryKey": [], "partitionKeys": ["day"], "options": on}
+    steps = [{"commit": {"rows": [{"id": 1, "day": "20240102.5"}]}}]
+    oracle.write_spec({**spec, "steps": steps}, warehouse, warehouse)
+    return open_native(warehouse)
+
+
+def test_partitions_by_decimals_are_refused_since_pyiceberg_misreads_those_of_java(
+    tmp_path: Path, oracle: Oracle, pyiceberg: PyIceberg
+) -> None:
+    table = java_rows(tmp_path, oracle, "DECIMAL(30, 1)", {})
+    with pytest.raises(PypaimonError):
+        pyiceberg.read_folder(table.path)
+    with pytest.raises(UnsupportedError, match="partition column 'day'"):
+        sync_iceberg(table)
+
+
+def test_version_3_is_refused_since_iceberg_refuses_what_java_writes(
+    tmp_path: Path, oracle: Oracle, iceberg: IcebergReader
+) -> None:
+    version = "metadata.iceberg.format-version"
+    table = java_rows(tmp_path, oracle, "STRING", {version: "3"})
+    with pytest.raises(AssertionError, match="next-row-id"):
+        iceberg.read(table.path)
+    with pytest.raises(UnsupportedError, match=f"'{version}' = '3'.*without 'next-row-id'"):
+        sync_iceberg(table)
+
+
+def test_spark_reads_the_tables_as_the_page_says(tmp_path: Path) -> None:
+    text = of_the_page("-- spark-sql", tmp_path, storage="hadoop-catalog")
+    assert RUNTIME in text
+    settings = dict(re.findall(r"--conf (\S+)=(\S+)", text))
+    (statement,) = re.findall(r"^([A-Z].*);$", text, re.MULTILINE)
+    tables = {"kinds": partitions_of_every_type, "nested": evolved_nested_columns, "life": a_life}
+    wanted = [canonical(read_table(make(tmp_path / name))) for name, make in tables.items()]
+    for name in tables:
+        settings[f"spark.sql.catalog.{name}"] = settings["spark.sql.catalog.lake"]
+        settings[f"spark.sql.catalog.{name}.type"] = "hadoop"
+        settings[f"spark.sql.catalog.{name}.warehouse"] = str(tmp_path / name / "iceberg")
+    statements = [statement, *(f"SELECT * FROM {name}.db.t" for name in tables)]
+    page, *rows = spark_sql(statements, settings, runtime()[0])
+    assert sorted(map(tuple, map(dict.values, page))) == [(2, 11.0), (3, 12.0)]
+    assert [canonical(own) for own in rows] == wanted
+
+
+def of_the_page(first: str, warehouse: Path, storage: str = "table-location") -> str:
     """A block of the page about its table, which is there then."""
     schema = pa.schema([("id", pa.int64()), ("amount", pa.float64())])
-    options = {"metadata.iceberg.storage": "table-location"}
+    options = {"metadata.iceberg.storage": storage}
     table = open_warehouse(str(warehouse)).create("ods.orders", schema, options=options)
     table.write([{"id": n, "amount": 9.0 + n} for n in range(3)])
     table.write([{"id": 3, "amount": 12.0}])

@@ -43,6 +43,7 @@ SHOWN_BY = {
         "tests/unit/cli/test_repair.py::test_the_commands_of_the_page_repair_and_clean"
     ),
     ("docs/iceberg.md", "from pyiceberg"): f"{ICEBERG}the_program_of_the_page_reads_the_table",
+    ("docs/iceberg.md", "-- spark-sql"): f"{ICEBERG}spark_reads_the_tables_as_the_page_says",
     ("docs/iceberg.md", "-- duckdb"): f"{ICEBERG}duckdb_reads_the_table_as_the_page_says",
     ("docs/migration.md", "ingestd import-"): f"{SHOWN}a_job_becomes_a_configuration",
     ("docs/migration.md", "pipeline:"): PIPELINES,

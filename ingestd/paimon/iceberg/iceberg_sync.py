@@ -92,11 +92,10 @@ def sync_iceberg(table: FileStoreTable, *, tags: bool = False) -> SyncResult:
     sync = _open_sync(table)
     if sync is None or latest is None:
         return SyncResult(None, None)
-    before = sync.shown()
-    restarted = sync.update(latest)
-    if tags or before == latest.id:
+    result = sync.update(latest)
+    if tags or result.before == latest.id:
         sync.renew(latest.id, tags=tags)
-    return SyncResult(before, latest.id, restarted)
+    return result
 
 
 def repair_iceberg(table: FileStoreTable) -> SyncResult:
@@ -148,16 +147,8 @@ class _Sync:
     settings: IcebergSettings
     store: MetadataStore
 
-    def shown(self) -> int | None:
-        """Return the version of the newest document, or None if it is missing or damaged."""
-        version = self.store.newest_version()
-        try:
-            return None if version is None else int(self.store.read(version)["current-snapshot-id"])
-        except _UNREADABLE:
-            return None
-
-    def update(self, latest: Snapshot) -> bool:
-        """Write the missing documents up to `latest`; return whether history begins again."""
+    def update(self, latest: Snapshot) -> SyncResult:
+        """Write the missing documents up to `latest`, or a document of `latest` alone."""
         for _ in range(_ATTEMPTS):
             try:
                 return self._run(latest)
@@ -165,34 +156,39 @@ class _Sync:
                 continue  # another process was faster, and deleted files that this one reads
             except FormatError:
                 break
+        before = self._shown()
         self.begin(latest)
-        return True
+        return SyncResult(before, latest.id, restarted=True)
 
-    def _run(self, latest: Snapshot) -> bool:
+    def _run(self, latest: Snapshot) -> SyncResult:
         """Write a document for each snapshot after that of the newest document, up to `latest`.
 
-        If these snapshots cannot be added, write a document of `latest` alone (see `begin`), and
-        return True.
+        If these snapshots cannot be added, write a document of `latest` alone (see `begin`).
         """
         version = self.store.newest_version()
         base = None if version is None else self.store.read(version)
         if version == latest.id and shows(base, latest):
             self.store.repair_hint(version)
-            return False
+            return SyncResult(version, version)
         missing = None if base is None else self._missing(base, latest)
+        try:
+            for snapshot in missing or ():
+                base = self._add(base, snapshot)
+                if base is None:  # another process has written this version
+                    break
+        except UnsupportedError:
+            missing = None  # a later snapshot may have removed the files that readers cannot read
         if missing is None:
             self.begin(latest)
-            return True
-        for snapshot in missing:
-            try:
-                base = self._add(base, snapshot)
-            except UnsupportedError:
-                # A later snapshot may have removed the files that readers cannot read.
-                self.begin(latest)
-                return True
-            if base is None:
-                break
-        return False
+        return SyncResult(version, latest.id, restarted=missing is None)
+
+    def _shown(self) -> int | None:
+        """Return the version of the newest document, or None if it is missing or damaged."""
+        version = self.store.newest_version()
+        try:
+            return None if version is None else int(self.store.read(version)["current-snapshot-id"])
+        except _UNREADABLE:
+            return None
 
     def renew(self, version: int, *, tags: bool) -> None:
         """Drop snapshots that have expired in the table from the document of a version.
@@ -292,7 +288,8 @@ class _Sync:
         document = next_document(base, described, schemas, earliest, _now_ms())
         if not self.store.publish(document, new.files):
             return None
-        self._delete_old(snapshot.id)
+        if self.settings.deletes_old:
+            self.store.delete_documents_before(snapshot.id - self.settings.previous_versions)
         self._delete_expired(base, document)
         return document
 

@@ -11,6 +11,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from enum import IntEnum
+from functools import lru_cache
 from typing import Any
 
 from ingestd.errors import FormatError
@@ -209,15 +210,16 @@ def _members(record: IcebergEntry | IcebergManifest) -> dict[str, Json]:
 def _encode(
     schema: Json, records: list[dict[str, Json]], codec: str, header: Mapping[str, str]
 ) -> bytes:
-    payload = avro_blocks.encode_records(avro_blocks.parse_block_schema(schema), records)
+    text = json.dumps(schema)
+    payload = avro_blocks.encode_records(_parsed_schema(text), records)
     blocks = [(len(records), payload)] if records else []
-    return avro_blocks.encode_blocks(json.dumps(schema), blocks, codec, header=header)
+    return avro_blocks.encode_blocks(text, blocks, codec, header=header)
 
 
 def _decode(data: bytes, source: str) -> list[dict[str, Json]]:
     try:
         file = avro_blocks.decode_blocks(data)
-        schema = avro_blocks.parse_block_schema(json.loads(file.schema))
+        schema = _parsed_schema(file.schema)
         return [
             record
             for count, payload in file.blocks
@@ -225,6 +227,11 @@ def _decode(data: bytes, source: str) -> list[dict[str, Json]]:
         ]
     except avro_blocks.BROKEN as error:
         raise FormatError(f"{source} is not a readable Avro file: {error!r}") from error
+
+
+@lru_cache(maxsize=32)
+def _parsed_schema(text: str) -> Json:
+    return avro_blocks.parse_block_schema(json.loads(text))
 
 
 def _field(name: str, avro: Json, field_id: int) -> Json:

@@ -163,6 +163,17 @@ class MetadataStore:
         if not self.io.exists(self._document(version + 1)):
             self.io.overwrite(f"{self.folder}/{_HINT}", str(version).encode())
 
+    def delete_documents_before(self, version: int) -> None:
+        """Delete the documents of the versions just before one, without a listing.
+
+        The oldest is deleted first, so that a process that is killed leaves no gap, before which
+        the next call would not look.
+        """
+        first = version
+        while self.io.exists(self._document(first - 1)):
+            first -= 1
+        self.delete_documents(range(first, version))
+
     def delete_documents(self, versions: Iterable[int]) -> None:
         """Delete the documents of these versions, if they exist."""
         for version in versions:

@@ -47,7 +47,7 @@ def parse_metadata(data: bytes, source: str) -> Json:
 
 def encode_metadata(document: Json) -> bytes:
     """Return the bytes of a metadata document."""
-    return json.dumps(document, indent=2, ensure_ascii=False).encode()
+    return json.dumps(document, ensure_ascii=False).encode()
 
 
 def current_snapshot(document: Json) -> Json:

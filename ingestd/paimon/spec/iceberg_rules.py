@@ -77,9 +77,18 @@ def refuse_iceberg(schema: TableSchema) -> None:
             raise _refusal(
                 f"column '{column.name}': {lacking} has no type in Iceberg; use another type"
             )
+    _refuse_partitions(schema)
+
+
+def _refuse_partitions(schema: TableSchema) -> None:
     for name, t in zip(schema.partition_keys, schema.partition_types, strict=True):
         if t.root in TIMESTAMP_ROOTS:
             raise _refusal(f"partition column '{name}': {t} is not supported; use a DATE")
+        if t.root == "DECIMAL":
+            raise _refusal(
+                f"partition column '{name}': some Iceberg readers misread a {t} in manifests as "
+                "Java Paimon writes and reads them; use a STRING"
+            )
 
 
 def refuse_iceberg_change(before: TableSchema, after: TableSchema) -> None:

@@ -2,10 +2,12 @@ import java.io.BufferedReader;
 import java.io.InputStreamReader;
 import java.io.PrintStream;
 import java.math.BigDecimal;
+import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.time.LocalDate;
 import java.time.LocalDateTime;
 import java.time.temporal.ChronoUnit;
+import java.util.HexFormat;
 import java.util.List;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.iceberg.Table;
@@ -46,16 +48,24 @@ public class IcebergReader {
         if (request.hasNonNull("tag"))
             scan = scan.useSnapshot(table.snapshot(request.get("tag").asText()).snapshotId());
         try (CloseableIterable<Record> records = scan.build()) {
-            for (Record record : records) {
-                ObjectNode row = rows.addObject();
-                for (Types.NestedField field : record.struct().fields())
-                    row.set(field.name(), cell(record.getField(field.name())));
-            }
+            for (Record record : records)
+                rows.add(cell(record));
         }
     }
 
-    /** Times in microseconds and decimals as text, as the test writes them. */
+    /** Times in microseconds, decimals as text and bytes as hexadecimal text, as the test writes them. */
     static JsonNode cell(Object value) {
+        if (value instanceof Record record) {
+            ObjectNode row = JSON.createObjectNode();
+            for (Types.NestedField field : record.struct().fields())
+                row.set(field.name(), cell(record.getField(field.name())));
+            return row;
+        }
+        if (value instanceof ByteBuffer bytes) {
+            byte[] copy = new byte[bytes.remaining()];
+            bytes.duplicate().get(copy);
+            return JSON.valueToTree(HexFormat.of().formatHex(copy));
+        }
         if (value instanceof LocalDateTime time)
             return JSON.valueToTree(ChronoUnit.MICROS.between(LocalDateTime.of(1970, 1, 1, 0, 0), time));
         if (value instanceof LocalDate || value instanceof BigDecimal)

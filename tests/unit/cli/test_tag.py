@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from ingestd.paimon.spec.schema_change import SetOption
+from ingestd.paimon.table.metadata.time_travel import on_branch
 from tests.support.command_line import run_command
 from tests.support.native_tables import alter, native_table, open_native, put
 
@@ -61,6 +62,15 @@ def test_commands_that_change_a_table_keep_its_iceberg_metadata(
     assert newest()["current-snapshot-id"] == 3, "it catches up with nothing to compact"
     shown(capsys, "rollback", tmp_path, "db.t", "--snapshot", "1", "--yes")
     assert newest()["current-snapshot-id"] == 1
+    shown(capsys, "branch", "create", tmp_path, "db.t", "b", "--latest")
+    assert newest()["refs"]["b"]["snapshot-id"] == 1
+    put(on_branch(open_native(tmp_path), "b"), [{"id": 3}, {"id": 4}])
+    put(open_native(tmp_path), [{"id": 5}])
+    shown(capsys, "repair", tmp_path, "db.t")
+    before = newest()["snapshots"][-1]["summary"]
+    shown(capsys, "branch", "fast-forward", tmp_path, "db.t", "b", "--yes")
+    assert newest()["current-snapshot-id"] == 2
+    assert newest()["snapshots"][-1]["summary"] != before
 
 
 def test_a_dry_run_changes_nothing(warehouse: Path, capsys: Capture) -> None:

@@ -1,0 +1,168 @@
+"""What Iceberg metadata adds to a commit of a table of 1,000 files.
+
+    python -m bench.iceberg_commit
+    python -m bench.iceberg_commit --files 10000 --pairs 15 --folder /mnt/disk
+
+A commit writes 1,000 rows to an append table: one data file, one snapshot. `without`: a table that
+does not have the option. `daemon`: the metadata is written by the threads of the pipeline, for
+which a commit does not wait; CPU includes these threads. `library`: the metadata is written before
+the call returns. The three are measured by turns, a pair is a block of commits of each. The
+ratios are medians of the pairs. The last line is JSON.
+"""
+
+import argparse
+import json
+import shutil
+import tempfile
+import time
+from dataclasses import dataclass, replace
+from pathlib import Path
+from statistics import median
+
+import pyarrow as pa
+
+import ingestd.paimon as paimon
+from ingestd.ingest.tables.iceberg_threads import IcebergThreads
+from ingestd.paimon import Table
+from ingestd.paimon.io.file_io import LocalFileIO
+
+ROWS = 1_000
+SCHEMA = pa.schema([("id", pa.int64()), ("name", pa.string()), ("amount", pa.float64())])
+_MILLIS = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """Milliseconds of a commit: until it returned, and of CPU in all threads."""
+
+    wall_ms: float
+    cpu_ms: float
+
+
+def rows(number: int) -> pa.Table:
+    """Rows of one commit."""
+    ids = range(number * ROWS, (number + 1) * ROWS)
+    return pa.table(
+        {"id": list(ids), "name": [f"name {i}" for i in ids], "amount": [float(i) for i in ids]},
+        schema=SCHEMA,
+    )
+
+
+def with_option(table: Table) -> Table:
+    """Return the table as one with Iceberg metadata."""
+    schema = table.files.schema
+    options = {**schema.options, "metadata.iceberg.storage": "table-location"}
+    return Table(table.files.with_schema(replace(schema, options=options)))
+
+
+def new_tables(folder: Path, files: int) -> dict[str, Table]:
+    """Create a table of a number of files, by as many commits without fsync, and copy it."""
+    warehouse = paimon.open_warehouse(str(folder))
+    first = warehouse.create("bench.without", SCHEMA)
+    quick = Table(replace(first.files, io=LocalFileIO(sync=False)))
+    for number in range(files):
+        quick.write(rows(number).slice(0, 10))
+    for name in ("daemon", "library"):
+        shutil.copytree(first.files.path, folder / "bench.db" / name)
+    return {name: warehouse.table(f"bench.{name}") for name in ("without", "daemon", "library")}
+
+
+class _Library:
+    """Commits as the library makes them."""
+
+    def __init__(self, table: Table) -> None:
+        self._table = table
+        self._rows = rows(0)
+
+    def commit(self) -> None:
+        """Write the rows."""
+        self._table.write(self._rows)
+
+    def settle(self) -> None:
+        """Wait for threads, of which there are none."""
+
+
+class _Daemon(_Library):
+    """Commits as a pipeline makes them."""
+
+    def __init__(self, table: Table) -> None:
+        super().__init__(table)
+        self._files = with_option(table).files
+        self._threads = IcebergThreads()
+
+    def commit(self) -> None:
+        """Write the rows, and request metadata."""
+        super().commit()
+        self._threads.submit(self._files.name, self._files)
+
+    def settle(self) -> None:
+        """Wait until the metadata is written."""
+        self._threads.close()
+        self._threads = IcebergThreads()
+
+
+def block(way: _Library, commits: int) -> Cost:
+    """Return the medians of a number of commits."""
+    wall, cpu = [], []
+    for _ in range(commits):
+        begin, used = time.perf_counter(), time.process_time()
+        way.commit()
+        wall.append((time.perf_counter() - begin) * _MILLIS)
+        way.settle()
+        cpu.append((time.process_time() - used) * _MILLIS)
+    return Cost(median(wall), median(cpu))
+
+
+def measure(folder: Path, files: int, pairs: int, commits: int) -> dict[str, list[Cost]]:
+    """Return the costs of each pair, by the way in which the metadata is written."""
+    tables = new_tables(folder, files)
+    ways = {
+        "without": _Library(tables["without"]),
+        "daemon": _Daemon(tables["daemon"]),
+        "library": _Library(with_option(tables["library"])),
+    }
+    for way in ways.values():
+        block(way, 1)
+    costs: dict[str, list[Cost]] = {name: [] for name in ways}
+    for number in range(pairs):
+        for name in sorted(ways, reverse=bool(number % 2)):
+            costs[name].append(block(ways[name], commits))
+    return costs
+
+
+def ratios(costs: dict[str, list[Cost]]) -> dict[str, dict[str, float]]:
+    """Return the medians of the pairs in relation to `without`, of wall time and CPU."""
+    base = costs["without"]
+    return {
+        name: {
+            "wall": median(a.wall_ms / b.wall_ms for a, b in zip(own, base, strict=True)),
+            "cpu": median(a.cpu_ms / b.cpu_ms for a, b in zip(own, base, strict=True)),
+        }
+        for name, own in costs.items()
+        if name != "without"
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--files", type=int, default=1_000)
+    parser.add_argument("--pairs", type=int, default=9)
+    parser.add_argument("--commits", type=int, default=10, help="of each block")
+    parser.add_argument("--folder", type=Path, help="where tables are made and deleted again")
+    given = parser.parse_args()
+    folder = Path(tempfile.mkdtemp(prefix="ingestd-iceberg-", dir=given.folder))
+    try:
+        costs = measure(folder, given.files, given.pairs, given.commits)
+    finally:
+        shutil.rmtree(folder)
+    for name, own in costs.items():
+        wall, cpu = median(c.wall_ms for c in own), median(c.cpu_ms for c in own)
+        print(f"{name:8} {wall:8.1f} ms until the commit returns, {cpu:8.1f} ms of CPU")
+    found = ratios(costs)
+    for name, by in found.items():
+        print(f"{name:8} {by['wall']:8.2f} of the time, {by['cpu']:.2f} of the CPU of `without`")
+    print(json.dumps({"iceberg_commit": {"pairs": given.pairs, "files": given.files, **found}}))
+
+
+if __name__ == "__main__":
+    main()
