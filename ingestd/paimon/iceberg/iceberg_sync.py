@@ -35,6 +35,7 @@ from ingestd.paimon.table.metadata.snapshot_manager import (
     earliest_snapshot_id,
     find_snapshot,
     latest_snapshot,
+    latest_snapshot_id,
 )
 from ingestd.paimon.table.metadata.time_travel import tag_names, tagged_snapshot
 
@@ -101,16 +102,24 @@ def sync_iceberg(table: FileStoreTable, *, tags: bool = False) -> SyncResult:
 def repair_iceberg(table: FileStoreTable) -> SyncResult:
     """Write the missing Iceberg metadata, or all of it again if files are lost or wrong.
 
-    All manifests are read, and compared with the live files of the newest snapshot. Raises the
-    errors of `sync_iceberg`.
+    All manifests are read, and compared with the live files of the newest snapshot. If a newer
+    snapshot is published meanwhile, this is repeated, at most a few times. Raises the errors of
+    `sync_iceberg`.
     """
     result = sync_iceberg(table, tags=True)
-    latest = latest_snapshot(table.io, table.paths)
-    sync = _open_sync(table)
-    if sync is None or latest is None or result.restarted or sync.is_whole(latest):
-        return result
-    sync.begin(latest)
-    return SyncResult(result.before, latest.id, restarted=True)
+    sync, before = _open_sync(table), result.before
+    for _ in range(_ATTEMPTS):
+        latest = latest_snapshot(table.io, table.paths)
+        if sync is None or latest is None or result.restarted:
+            break
+        if latest.id == result.after:
+            if sync.is_whole(latest):
+                break
+            if latest_snapshot_id(table.io, table.paths) == latest.id:
+                sync.begin(latest)
+                return SyncResult(before, latest.id, restarted=True)
+        result = sync_iceberg(table, tags=True)
+    return replace(result, before=before)
 
 
 def _open_sync(table: FileStoreTable) -> "_Sync | None":

@@ -63,8 +63,8 @@ def refuse_iceberg(schema: TableSchema) -> None:
         return
     if honoured.DELETION_VECTORS.of(schema.options):
         raise _refusal(
-            "Iceberg readers would see rows that deletion vectors delete; set "
-            f"'{honoured.DELETION_VECTORS.name}' = 'false'"
+            "Iceberg readers would see rows that deletion vectors delete; remove it, or create the "
+            f"table without '{honoured.DELETION_VECTORS.name}'"
         )
     formats = {style.file_format for style in data_file_styles(schema).values()}
     if formats != {"parquet"}:

@@ -12,7 +12,12 @@ import pytest
 
 import ingestd.paimon as paimon
 from ingestd.errors import UnsupportedError
-from ingestd.paimon.iceberg.iceberg_sync import metadata_folder, sync_iceberg, update_iceberg
+from ingestd.paimon.iceberg.iceberg_sync import (
+    metadata_folder,
+    repair_iceberg,
+    sync_iceberg,
+    update_iceberg,
+)
 from ingestd.paimon.iceberg.metadata_store import MetadataStore
 from ingestd.paimon.io.file_io import LocalFileIO, MemoryFileIO
 from ingestd.paimon.spec.data_types import parse_type
@@ -362,6 +367,23 @@ def test_metadata_that_another_process_deleted_meanwhile_is_read_again(tmp_path:
         ValidationIssue("read_bytes", "v1.metadata", action=lambda: sync_iceberg(rival))
     )
     sync_iceberg(table)
+    assert shown(table) == ([1, 2], 2)
+
+
+def test_a_repair_beside_a_writer_follows_it(tmp_path: Path) -> None:
+    io = FaultyFileIO(LocalFileIO(sync=False))
+    table = new_table(io, place=str(tmp_path))
+    write(table, 1)
+    sync_iceberg(table)
+    rival = replace(table, io=io.inner)
+
+    def commits() -> None:
+        write(rival, 2)
+        sync_iceberg(rival)
+
+    io.issues.append(ValidationIssue("read_bytes", "v1.metadata", first=3, action=commits))
+    result = repair_iceberg(table)
+    assert (result.before, result.after, result.restarted) == (1, 2, False)
     assert shown(table) == ([1, 2], 2)
 
 

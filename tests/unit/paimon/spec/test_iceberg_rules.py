@@ -80,7 +80,7 @@ def test_other_values_are_refused_by_name(name: str, value: str) -> None:
     [
         ("metadata.iceberg.storage", "rest-catalog", "register the newest metadata file"),
         ("metadata.iceberg.format-version", "3", "without 'next-row-id'"),
-        ("deletion-vectors.enabled", "true", "set 'deletion-vectors.enabled' = 'false'"),
+        ("deletion-vectors.enabled", "true", "create the table without 'deletion-vectors.enabled'"),
         ("file.format", "orc", "use parquet"),
     ],
 )
