@@ -52,6 +52,8 @@ class Form(Enum):
     """Trailing blanks are removed."""
     NUMBER = "number"
     """Trailing zeros of a fraction are removed."""
+    COMMAS = "commas"
+    """A backslash before a comma is removed: Debezium's stream writes it, its snapshot does not."""
     UNSIGNED = "unsigned"
     """A signed 64-bit number stands for the unsigned number with the same bits."""
 
@@ -190,6 +192,7 @@ _FORMS: Mapping[Form, Callable[[Array], Array]] = {
     Form.AS_IS: lambda values: values,
     Form.PADDED: lambda values: _call("utf8_rtrim", values, " "),
     Form.NUMBER: _plain_numbers,
+    Form.COMMAS: lambda values: _call("replace_substring", values, r"\,", ","),
     Form.UNSIGNED: lambda values: values.view(pa.uint64()).cast(pa.string()),
 }
 _TEXTS: Mapping[str, Callable[[Array], Array]] = {

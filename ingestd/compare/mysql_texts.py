@@ -17,7 +17,7 @@ INTEGERS = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint"})
 TEXTS = frozenset({"char", "varchar", "tinytext", "text", "mediumtext", "longtext"})
 BYTES = frozenset({"binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob"})
 DATETIMES = frozenset({"datetime", "timestamp"})
-_PRINTED = frozenset({"set", "uuid", "inet4", "inet6"})
+_PRINTED = frozenset({"enum", "set", "uuid", "inet4", "inet6"})
 _MOST_DECIMALS = 30
 """The largest scale of a decimal of MySQL."""
 _UNITS = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
@@ -33,7 +33,8 @@ def text_sql(name: str, column: DatabaseColumn, t: DataType) -> tuple[str, Form]
         return _integer(name, column, t)
     convert = _BY_KIND.get(column.kind)
     text = None if convert is None else convert(name, column, t)
-    return None if text is None else (text, Form.AS_IS)
+    form = Form.COMMAS if column.kind == "enum" else Form.AS_IS
+    return None if text is None else (text, form)
 
 
 def is_unsigned(column: DatabaseColumn) -> bool:
@@ -64,12 +65,6 @@ def _printed(name: str, column: DatabaseColumn, t: DataType) -> str | None:
     if t.root not in CHARACTER_ROOTS:
         return None
     return f"convert(cast({name} AS char) USING utf8mb4)"
-
-
-def _enum(name: str, column: DatabaseColumn, t: DataType) -> str | None:
-    """Return the SQL of an enumeration; Debezium writes a comma in a value with a backslash."""
-    text = _printed(name, column, t)
-    return None if text is None else f"replace({text}, ',', '\\\\,')"
 
 
 def _bytes(name: str, column: DatabaseColumn, t: DataType) -> str | None:
@@ -194,7 +189,6 @@ _BY_KIND: Mapping[str, Callable[[str, DatabaseColumn, DataType], str | None]] = 
     **dict.fromkeys(_PRINTED, _printed),
     **dict.fromkeys(BYTES, _bytes),
     **dict.fromkeys(DATETIMES, _datetime),
-    "enum": _enum,
     "bit": _bits,
     "decimal": _decimal,
     "year": _year,

@@ -1,5 +1,6 @@
 """Find the newest records of keys in the Kafka logs that a table was written from."""
 
+import sys
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -13,7 +14,7 @@ from ingestd.ingest.recovery.recount import covered_span
 from ingestd.ingest.rows.blobs import OFFSET, POSITION
 from ingestd.ingest.settings.context import BatchContext
 from ingestd.ingest.settings.pipeline_settings import PipelineSettings
-from ingestd.ingest.tables.log_positions import UNKNOWN
+from ingestd.ingest.tables.log_positions import UNKNOWN, Vector, offset_in
 from ingestd.ingest.tables.managed_table import ManagedTable, table_context
 from ingestd.ingest.tables.registry_opening import OpenedTables
 from ingestd.ingest.values.counts import TopicPartition
@@ -69,6 +70,37 @@ class RecordSearch:
         if not keys:
             return NewestRecords({}, 0)
         ranges = search_ranges(table, opened, ask_logs(self.clusters), self.limit)
+        return self._search(opened, table, ranges, key_columns, keys)
+
+    def keys_since(
+        self,
+        opened: OpenedTables,
+        table: str,
+        key_columns: Sequence[ComparedColumn],
+        keys: Collection[Key],
+        since: Vector,
+    ) -> Collection[Key]:
+        """Return the keys with a record that a table covers now, and did not cover at `since`.
+
+        Raises the errors of `find`.
+        """
+        logs = ask_logs(self.clusters)
+        ranges = []
+        for covered in search_ranges(table, opened, logs, sys.maxsize):
+            topic_key = logs.keys[covered.source, covered.topic]
+            start = max(covered.start, offset_in(since, topic_key, covered.partition))
+            if start < covered.until:
+                ranges.append(replace(covered, start=start))
+        return self._search(opened, table, ranges, key_columns, keys).by_key.keys()
+
+    def _search(
+        self,
+        opened: OpenedTables,
+        table: str,
+        ranges: Sequence[OffsetRange],
+        key_columns: Sequence[ComparedColumn],
+        keys: Collection[Key],
+    ) -> NewestRecords:
         limits = self.settings.limits
         log = KafkaRecordLog(Bounds(limits.max_chunk_records, limits.max_chunk_bytes))
         context = _context(self.settings, table, opened.tables[table])

@@ -1,6 +1,6 @@
 """Compare the tables of a pipeline, one after the other."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -9,7 +9,7 @@ from typing import Any
 from ingestd.compare import mysql
 from ingestd.compare.binlog_reader import BinlogReader
 from ingestd.compare.catch_up import CatchUpTimeouts, ChangeStream, Connector
-from ingestd.compare.column_pairs import DatabaseTable, Pairing, pair_columns
+from ingestd.compare.column_pairs import DatabaseTable, Key, Pairing, pair_columns
 from ingestd.compare.compare_plan import (
     SourceOnly,
     Uncompared,
@@ -31,6 +31,7 @@ from ingestd.compare.table_compare import ComparisonOutcome, TableComparison
 from ingestd.compare.throttle import Throttle
 from ingestd.errors import ConfigError, UnsupportedError
 from ingestd.ingest.settings.pipeline_settings import PipelineSettings
+from ingestd.ingest.tables.log_positions import Vector
 from ingestd.ingest.tables.managed_table import ManagedTable
 from ingestd.ingest.tables.pipeline_warehouse import open_catalog, open_file_io
 from ingestd.ingest.tables.registry_opening import RegistryOpening
@@ -217,6 +218,7 @@ class _TableWork:
             self._stream(),
             work.options.page_rows,
             work.options.limit,
+            self._changes(pairing),
         )
         pages = TablePages(work.progress, self.name, pairing.fingerprint)
         outcome = comparison.run(pages)
@@ -224,6 +226,13 @@ class _TableWork:
         result = result_document(self.name, source, pairing, outcome, newest)
         work.progress.add_result(self.name, result)
         return result
+
+    def _changes(self, pairing: Pairing) -> "_KeyChanges | None":
+        """Return the changes by key if rows of the source have no version but may change."""
+        if self.work.options.as_of is not None or self.work.connection.dialect is not mysql:
+            return None
+        search = RecordSearch(self.work.settings, self.clusters, self.work.options.search_records)
+        return _KeyChanges(search, self.opening, self.name, pairing)
 
     def _newest_records(self, pairing: Pairing, outcome: ComparisonOutcome) -> NewestRecords | None:
         """Return the newest records of the differing keys, or None if Kafka is not read."""
@@ -287,6 +296,23 @@ class _TableWork:
         kafka = {name: source.kafka for name, source in work.settings.sources.items()}
         log = KafkaRecordLog(Bounds(limits.max_chunk_records, limits.max_chunk_bytes))
         return BinlogReader(work.connection, kafka, clusters, log)
+
+
+@dataclass(frozen=True, slots=True)
+class _KeyChanges:
+    """The changes of a table in its topics; see `KeyChanges`."""
+
+    search: RecordSearch
+    opening: RegistryOpening
+    name: str
+    pairing: Pairing
+
+    def mark(self) -> Vector:
+        return self.opening.open().tables[self.name].covered
+
+    def changed_since(self, mark: Vector, keys: Collection[Key]) -> Collection[Key]:
+        opened = self.opening.open()
+        return self.search.keys_since(opened, self.name, self.pairing.key, keys, mark)
 
 
 def _check_known(

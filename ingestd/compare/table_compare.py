@@ -8,7 +8,7 @@ watermark that was taken after the database was read, and if the row in the data
 before and after the lake was read.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
@@ -23,6 +23,7 @@ from ingestd.compare.source_table import (
     Texts,
     chunks,
 )
+from ingestd.ingest.tables.log_positions import Vector
 
 Kind = Literal["missing", "extra", "different"]
 """The kind of a difference: missing in the lake, only in the lake, or with other values there."""
@@ -51,6 +52,16 @@ class Watermark(Protocol):
 
         Raises SourceError if that takes too long.
         """
+
+
+class KeyChanges(Protocol):
+    """The changes of a table by key, for a source whose rows have no version."""
+
+    def mark(self) -> Vector:
+        """Return how far the table covers its topics."""
+
+    def changed_since(self, mark: Vector, keys: Collection[Key]) -> Collection[Key]:
+        """Return the keys with a change that the table covers now, and did not at the mark."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +98,8 @@ class TableComparison:
 
     `open_lake` opens the newest snapshot of the table at each call. Without a `watermark` the
     source has no concurrent changes, and `open_lake` always opens the same snapshot. `page_rows` is
-    the number of rows per page, `limit` the maximum number of differences.
+    the number of rows per page, `limit` the maximum number of differences. With `changes`, a row
+    that changed during the looks is not a difference, even if it has the same values again.
     """
 
     source: SourceReader
@@ -96,6 +108,7 @@ class TableComparison:
     watermark: Watermark | None
     page_rows: int
     limit: int
+    changes: KeyChanges | None = None
 
     def run(self, pages: Pages) -> ComparisonOutcome:
         """Compare the table. Raises SourceError, and the errors of reading a table."""
@@ -182,23 +195,31 @@ class TableComparison:
     def _settle(self, keys: Sequence[Key], outcome: ComparisonOutcome) -> None:
         """Add the keys whose rows differ, and the keys whose rows kept changing, to the outcome."""
         suspects: frozenset[Key] = frozenset()
+        since: Vector = {}
         rest = list(keys)
         for _ in range(_LOOKS):
             if not rest:
                 return
-            before = self.source.rows(rest)
-            if self.watermark is not None:
-                self.watermark.wait_until_passed()
-            lake = self.open_lake().rows(rest)
-            after = before if self.watermark is None else self.source.rows(rest)
-            looks = [_Look(key, before.get(key), lake.get(key), after.get(key)) for key in rest]
+            mark = since if self.changes is None else self.changes.mark()
+            looks = self._look_at(rest)
             unequal = [look for look in looks if not look.is_equal]
-            still = {look.key for look in unequal if look.is_still}
+            still = frozenset(look.key for look in unequal if look.is_still)
             certain = still if self.watermark is None else still & suspects
+            if self.changes is not None and certain:
+                certain -= frozenset(self.changes.changed_since(since, certain))
             outcome.differences += [look.difference for look in unequal if look.key in certain]
-            suspects = frozenset(still)
+            suspects, since = still, mark
             rest = [look.key for look in unequal if look.key not in certain]
         outcome.moving += rest
+
+    def _look_at(self, keys: Sequence[Key]) -> "list[_Look]":
+        """Look at rows in the database, then in the lake, then in the database again."""
+        before = self.source.rows(keys)
+        if self.watermark is not None:
+            self.watermark.wait_until_passed()
+        lake = self.open_lake().rows(keys)
+        after = before if self.watermark is None else self.source.rows(keys)
+        return [_Look(key, before.get(key), lake.get(key), after.get(key)) for key in keys]
 
 
 @dataclass(frozen=True, slots=True)

@@ -151,7 +151,7 @@ def typed() -> Iterator[Typed]:
     yield Typed("char(6)", "STRING", [("ab  ", "ab"), ("", "")])
     yield same("varbinary(9)", "BYTES", [b"", b"\0\xff", b"a  "])
     yield same("longblob", "BYTES", [b"", bytes(range(256))])
-    sizes = [("small", "small"), ("ü", "ü"), ("a,b", "a\\,b")]
+    sizes = [("small", "small"), ("ü", "ü"), ("a,b", "a\\,b"), ("a,b", "a,b")]
     yield Typed("enum('small','a,b','ü')", "STRING", sizes)
     yield Typed("set('x','y','z')", "STRING", [("z,x", "x,z"), ("", "")])
     yield same("json", "STRING", ['{"b":1,  "a":[2.50,"ü"]}'])

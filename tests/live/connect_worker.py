@@ -1,4 +1,4 @@
-"""Kafka Connect with Debezium's connector for PostgreSQL, a process that may be killed.
+"""Kafka Connect with a connector of Debezium, a process that may be killed.
 
     place = {"prefix": "live", "schema": "shop", "one_partition": []}
     with ConnectWorker(folder, bootstrap, database.port, **place) as worker:
@@ -30,7 +30,6 @@ _FLAGS = (
 )
 _MAIN = "org.apache.kafka.connect.cli.ConnectStandalone"
 _FILES = ("worker", "connector")
-_STREAMING = "Starting streaming"
 # Debezium's own settings but for these: what is skipped by default would be missed here.
 _CONNECTOR = {
     "name": "live",
@@ -60,6 +59,10 @@ class ConnectWorker(Closing):
     Topics have three partitions but for those of some tables.
     """
 
+    pins, cache = PINS, "debezium"
+    streaming = "Starting streaming"
+    """What the log has when the connector follows the log of its source."""
+
     def __init__(
         self,
         folder: Path,
@@ -84,10 +87,9 @@ class ConnectWorker(Closing):
             "listeners": f"http://127.0.0.1:{free_port()}",
         }
         connector = {
-            **_CONNECTOR,
+            **self.connector(schema),
             "database.port": port,
             "topic.prefix": prefix,
-            "schema.include.list": schema,
             "topic.creation.groups": "ordered",
             "topic.creation.ordered.include": "|".join(
                 rf"{prefix}\\.{schema}\\.{table}" for table in one_partition
@@ -95,6 +97,10 @@ class ConnectWorker(Closing):
         }
         for name, properties in zip(_FILES, (worker, connector), strict=True):
             _write(folder / f"{name}.properties", properties)
+
+    def connector(self, schema: str) -> dict[str, object]:
+        """The properties of the connector for the tables of a schema."""
+        return {**_CONNECTOR, "schema.include.list": schema}
 
     def close(self) -> None:
         """End it at once."""
@@ -107,9 +113,9 @@ class ConnectWorker(Closing):
 
     def start(self) -> None:
         """Start a run."""
-        pins = read_pins(PINS)
+        pins = read_pins(self.pins)
         wanted = [pin for pin in pins if not pin.startswith(_SERVERS)]
-        jars = fetch(wanted, cache_folder() / "judges" / "debezium", pins=pins)
+        jars = fetch(wanted, cache_folder() / "judges" / self.cache, pins=pins)
         command = [java_command(), *_FLAGS, "-cp", ":".join(map(str, jars)), _MAIN]
         self._read_from = self.log.stat().st_size if self.log.exists() else 0
         properties = [str(self._folder / f"{name}.properties") for name in _FILES]
@@ -118,7 +124,7 @@ class ConnectWorker(Closing):
     def wait_until_streaming(self) -> None:
         """Return when this run has its snapshot, if it needed one, and follows the log."""
         end = time.monotonic() + _START_SECONDS
-        while _STREAMING not in self._text():
+        while self.streaming not in self._text():
             running = self._process is not None and self._process.running
             assert running and time.monotonic() < end, self._text()[-4000:]
             time.sleep(0.1)
