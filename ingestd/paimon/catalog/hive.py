@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 
-from ingestd.errors import ConfigError, FormatError, SchemaConflictError
+from ingestd.errors import ConfigError, FormatError, IngestdError, SchemaConflictError
 from ingestd.paimon.catalog.base import (
     Identifier,
     TableExistsError,
@@ -62,8 +62,8 @@ from ingestd.paimon.table.metadata.table_lock import TableLock
 
 _SUFFIX = ".db"
 _TABLES_AT_ONCE = 300
-_CASCADE = structure({1: text_map({"CASCADE": "true", "DO_NOT_UPDATE_STATS": "false"})})
-"""The environment of a change: columns of partitions change as well."""
+_CASCADE = structure({1: text_map({"CASCADE": "true", "DO_NOT_UPDATE_STATS": "true"})})
+"""The environment of a change: columns of partitions change as well, and no files are listed."""
 _COLUMN_CHECK = "hive.metastore.disallow.incompatible.col.type.changes"
 _NO_ENVIRONMENT = structure({1: text_map({})})
 
@@ -263,26 +263,26 @@ class HiveCatalog:
         )
 
     def rename_table(self, source: Identifier, target: Identifier) -> None:
-        """Rename a table, whose writers must be stopped; an external one keeps its directory.
+        """Rename a table, whose writers must be stopped.
 
-        Raises TableNotFoundError if it does not exist, TableExistsError if the new name is in use.
+        The metastore moves the directory, unless the table is external or the metastore does not
+        know its location. Raises TableNotFoundError if the table does not exist, TableExistsError
+        if the new name is in use.
         """
         table = self.get_table(source)
-        stored = self._paimon_table(source)
+        renamed = self._paimon_table(source).renamed(target)
         check_case([target.table], case_sensitive=False)
-        database = self._database_path(target.database)
-        path = table.path if stored.is_external else f"{database}/{target.table}"
-        moves = path != table.path
-        if self._find_table(target) is not None or (moves and table.io.exists(path)):
-            raise TableExistsError(f"table '{target}' exists already in {database}")
-        in_properties = self.options.location_in_properties
-        moved = stored.moved(target, path, in_properties=in_properties)
-        if moves:
-            table.io.rename_directory(table.path, path)
+        path = f"{self._database_path(target.database)}/{target.table}"
+        if self._find_table(target) is not None or table.io.exists(path):
+            raise TableExistsError(f"table '{target}' exists already, or its directory {path} does")
+        if renamed.is_external or not self.options.location_in_properties:
+            self._alter(source, renamed)
+            return
+        table.io.rename_directory(table.path, path)
         try:
-            self._alter(source, moved)
-        except (ConfigError, SchemaConflictError):
-            if moves:
+            self._alter(source, renamed.moved(path, in_properties=True))
+        except IngestdError:
+            if not self.table_exists(target):
                 table.io.rename_directory(path, table.path)
             raise
 
@@ -356,8 +356,7 @@ class HiveCatalog:
         except InvalidOperationError as error:
             raise SchemaConflictError(
                 f"table '{identifier}': the metastore refuses the change, and nothing has changed; "
-                f"with '{_COLUMN_CHECK}' = 'false', a metastore allows every change of columns: "
-                f"{error.message}"
+                f"it checks columns unless '{_COLUMN_CHECK}' = 'false': {error.message}"
             ) from error
 
     def _find_table(self, identifier: Identifier) -> HiveTable | None:

@@ -114,8 +114,12 @@ class HiveTable:
 
     @property
     def is_external(self) -> bool:
-        """Whether its files are kept when it is dropped."""
-        return _text(self.fields, _Table.TYPE) == _EXTERNAL
+        """Whether its files are kept when it is dropped.
+
+        A metastore of Hive 4 makes managed tables external, and marks them.
+        """
+        marked = self._parameters.get("TRANSLATED_TO_EXTERNAL", "").upper() == "TRUE"
+        return _text(self.fields, _Table.TYPE) == _EXTERNAL and not marked
 
     def location(self, *, in_properties: bool) -> str:
         """Return the directory of its files; `in_properties` is the option of the catalog."""
@@ -143,15 +147,19 @@ class HiveTable:
         fields = {_Table.PARTITION_KEYS: structures(*map(_column, schema.select(keys)))}
         return self._changed({**kept, **properties, **_MARKS, **comment}, storage, fields)
 
-    def moved(self, identifier: Identifier, location: str, *, in_properties: bool) -> "HiveTable":
-        """Return the table with another name and location."""
+    def renamed(self, identifier: Identifier) -> "HiveTable":
+        """Return the table with another name."""
         names = {
             _Table.NAME: text(identifier.table),
             _Table.DATABASE: text(identifier.database),
         }
+        return HiveTable({**self.fields, **names})
+
+    def moved(self, location: str, *, in_properties: bool) -> "HiveTable":
+        """Return the table with another directory; `in_properties` is the option of the catalog."""
         if in_properties:
-            return self._changed({**self._parameters, _LOCATION_PROPERTY: location}, {}, names)
-        return self._changed(self._parameters, {_Storage.LOCATION: text(location)}, names)
+            return self._changed({**self._parameters, _LOCATION_PROPERTY: location}, {}, {})
+        return self._changed(self._parameters, {_Storage.LOCATION: text(location)}, {})
 
     def partition(
         self, spec: Mapping[str, str], directory: str, now_s: int, *, in_properties: bool
@@ -221,7 +229,8 @@ def new_table(
     return (
         HiveTable(fields)
         .with_schema(schema, sync_properties=sync_properties)
-        .moved(identifier, location, in_properties=in_properties)
+        .renamed(identifier)
+        .moved(location, in_properties=in_properties)
     )
 
 
