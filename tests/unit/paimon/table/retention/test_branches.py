@@ -1,9 +1,11 @@
+from dataclasses import replace
+
 import pytest
 
 from ingestd.errors import ConfigError
 from ingestd.paimon.io.file_io import MemoryFileIO
 from ingestd.paimon.spec.data_types import parse_type
-from ingestd.paimon.spec.schema_change import AddColumn, SetOption
+from ingestd.paimon.spec.schema_change import AddColumn
 from ingestd.paimon.table.metadata.file_store_table import FileStoreTable
 from ingestd.paimon.table.metadata.schema_manager import schema_ids
 from ingestd.paimon.table.metadata.snapshot_manager import (
@@ -80,7 +82,8 @@ def test_a_dropped_branch_is_gone_and_the_table_is_not(table: FileStoreTable) ->
 
 def test_a_branch_that_the_table_reads_from_is_not_dropped(table: FileStoreTable) -> None:
     create_branch(table, "fix", "two")
-    table = alter(table, SetOption("scan.fallback-branch", "fix"))
+    options = {**table.schema.options, "scan.fallback-branch": "fix"}
+    table = table.with_schema(replace(table.schema, options=options))
     with pytest.raises(ConfigError, match=r"scan\.fallback-branch"):
         drop_branch(table, "fix")
 
